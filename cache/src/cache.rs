@@ -48,17 +48,17 @@ pub struct CacheOptions {
     pub max_buffered_piece_bytes: usize,
     /// The base address, in bytes from the start of the file: pages and sectors are counted from there.
     pub base: u64,
-    /// Whether each flush writes what is new first, and then a barrier, before it changes anything to which the file
-    /// leads: so that also after a power failure all of an earlier flush, followed by [`Cache::sync`], is there, and no
-    /// file is shorter than announced. What it changes in place it first writes down as an
-    /// [`RedoRecord`](h5live_format::RedoRecord), so that a later flush is there whole, once that has been done again,
+    /// Whether each flush has barriers: it writes new data first, then a barrier, and then changes structures that the
+    /// file leads to. So after a power failure everything of an earlier flush that was followed by [`Cache::sync`] is
+    /// there, and no file is shorter than announced. A flush writes its changes in place first to a
+    /// [`RedoRecord`](h5live_format::RedoRecord). So a later flush is there as a whole, once the record was replayed,
     /// or not at all.
     pub barriers: bool,
-    /// For tests that prove that they matter: no intents are written.
+    /// Only for mutants: no redo records are written.
     pub disable_redo: bool,
     /// Most bytes that are allocated at once for a length that the file states.
     pub max_allocation: AllocationLimit,
-    /// What the grace of freed space is measured by.
+    /// The clock by which the grace of freed space is measured.
     pub clock: Clock,
     /// Parts with locks of their own, for threads that work at once; 0 counts as 1.
     pub shards: usize,
@@ -87,11 +87,11 @@ impl Default for CacheOptions {
 
 /// The superblock, which the store knows and the cache has to announce new ends of file with.
 pub trait SuperblockEncoder: Send + Sync + fmt::Debug {
-    /// The superblock as it is to be from now on, but with the end of file at `end` (bytes from the base
-    /// address): where it is, and its bytes. Must not call the cache.
+    /// The address and the bytes of the superblock, as it will be from now on, with the end of file at `end` (bytes
+    /// from the base address). Must not call the cache.
     ///
     /// # Errors
-    /// When a value does not fit its field.
+    /// If a value does not fit its field.
     fn encode_with_eof(&self, end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError>;
 }
 
@@ -107,7 +107,7 @@ pub struct Cache {
     pub(crate) stats: CacheCounters,
     /// As [`CacheOptions::barriers`].
     barriers: AtomicBool,
-    /// The next flush is to be there whole or not at all.
+    /// The next flush must be atomic.
     pub(crate) atomic_flush: AtomicBool,
     superblock: Option<Arc<dyn SuperblockEncoder>>,
     pub(crate) intents: RedoState,
@@ -197,7 +197,7 @@ impl Cache {
         &self.storage
     }
 
-    /// What tests want broken.
+    /// The flush dependencies that are violated on purpose.
     #[doc(hidden)]
     pub fn disabled_edges(&self) -> EdgeKinds {
         self.settings.disabled_edges
@@ -223,7 +223,7 @@ impl Cache {
         checked.map(drop).map_err(|source| Error::Allocation { at, source })
     }
 
-    /// The `len` bytes at `at`, as they are on the storage: for the `read` of [`Cache::load`].
+    /// Reads `len` bytes at `at` from the storage: for the `read` of [`Cache::load`].
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::PastEnd`] if the file ends within them; [`Error::Undefined`].
@@ -235,7 +235,7 @@ impl Cache {
         Ok(bytes)
     }
 
-    /// The bytes at `at` as they are on the storage: `len` of them, or fewer if the file ends before.
+    /// Reads `len` bytes at `at` from the storage, or fewer if the file ends before.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Undefined`].
@@ -299,10 +299,12 @@ impl Cache {
         self.space.set_durable();
     }
 
-    /// Has the next flush, of whatever scope, write all that is dirty as one: who finds the file after it failed, or
-    /// after its process died, finds all of it or nothing, by an intent. Call it inside the operation that needs that.
+    /// Makes the next flush atomic: it writes everything that is dirty, whatever its scope. If it fails, or if its
+    /// process dies, a process that opens the file later finds all of it or nothing, by a redo record. Call this inside
+    /// the operation that needs it.
     ///
-    /// Other programs know nothing of intents, so where tests break a flush dependency, this must not make up for it.
+    /// Other programs know nothing of redo records. So it must not make up for a flush dependency that a mutant
+    /// violates.
     pub fn require_atomic_flush(&self) {
         let is_whole = self.settings.disabled_edges == EdgeKinds::NONE;
         self.atomic_flush.fetch_or(is_whole, Ordering::AcqRel);
@@ -371,7 +373,8 @@ impl Cache {
         Ok(())
     }
 
-    /// The superblock to be written before what is allocated now becomes reachable, and the end that it states.
+    /// The superblock that must be written before space that is allocated now becomes reachable, and the end of file
+    /// that it announces.
     pub(crate) fn superblock_update(&self) -> Result<Option<(Addr, Vec<u8>, u64)>> {
         let (Some(end), Some(superblock)) = (self.space.next_superblock_eof(), &self.superblock) else {
             return Ok(None);

@@ -67,8 +67,8 @@ pub enum EdgeKind {
     /// In a file whose structures have no checksums, nothing is changed in place before the generation says so. No
     /// entries are joined by this; every flush observes it.
     Generation,
-    /// Raw data that readers may be reading is not changed in place before an intent says how it will be. No entries
-    /// are joined by this; every flush observes it.
+    /// Raw data that readers may be reading is changed in place only after a redo record has its new bytes. Joins no
+    /// entries; every flush observes it.
     RawInPlace,
 }
 

@@ -34,7 +34,7 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
     /// When a value does not fit its field.
     fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
 
-    /// As [`Entry::image`], for bytes that are written and given up. The structure is as it was afterwards.
+    /// As [`Entry::image`], for bytes that are written and dropped at once. The structure is unchanged afterwards.
     ///
     /// # Errors
     /// As [`Entry::image`].
@@ -46,7 +46,7 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
     fn weight(&self) -> usize;
 }
 
-/// What an entry takes beside its structure: what the cache knows of it, and its places in the cache's maps (bytes).
+/// Memory of an entry beside its structure: its header, and its places in the maps of the cache (bytes).
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
@@ -73,7 +73,7 @@ pub struct EntryId(pub(crate) u64);
 pub struct Owner(Addr);
 
 impl Owner {
-    /// What belongs to the file rather than to one object (superblock extension, shared heaps).
+    /// The owner of structures that belong to the whole file (superblock extension, shared heaps).
     pub const FILE: Owner = Owner(Addr::UNDEFINED);
 
     /// The object whose header is at `header`.
@@ -87,7 +87,7 @@ impl Owner {
     }
 }
 
-/// What of a cached entry does not depend on its type.
+/// The part of a cached entry that does not depend on its type.
 pub(crate) struct EntryHeader {
     pub(crate) id: EntryId,
     pub(crate) addr: Addr,
@@ -95,7 +95,7 @@ pub(crate) struct EntryHeader {
     pub(crate) ledger: Arc<SharedGraph>,
     /// Bytes in memory, as last asked for.
     pub(crate) weight: AtomicUsize,
-    /// True only while the ledger has the entry as dirty, for those who hold the value's lock. Changed under it.
+    /// True only while the ledger has the entry as dirty. Read and changed under the lock of the value.
     dirty: AtomicBool,
     /// No longer what the cache has at this address: changes are not written.
     pub(crate) invalidated: AtomicBool,
@@ -105,7 +105,7 @@ pub(crate) struct EntryHeader {
     len: AtomicUsize,
     /// How often the value was changed. Changed under its lock.
     version: AtomicU64,
-    /// What a reader has made the value of.
+    /// The bytes from which a reader has decoded the value.
     pub(crate) origin: ReadOrigin,
     /// Found again since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
     used: std::sync::atomic::AtomicBool,
@@ -176,9 +176,9 @@ pub(crate) struct Slot<T> {
 pub(crate) trait AnySlot: Any + Send + Sync {
     fn head(&self) -> &EntryHeader;
     fn type_name(&self) -> &'static str;
-    /// The image of the value, for those who want to know whether two caches hold the same.
+    /// The encoded value, for a comparison of two caches.
     fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
-    /// The image of the value; later changes make the entry dirty anew.
+    /// The encoded value. Later changes make the entry dirty again.
     fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
 }
 
@@ -315,19 +315,19 @@ impl<T: Entry> Handle<T> {
         result
     }
 
-    /// Has `take` take the value, for who is about to forget the entry.
+    /// Calls `take` to take the value out of an entry that will be forgotten.
     pub(crate) fn take_value(&self, take: impl FnOnce(&mut T) -> T) -> T {
         take(&mut self.slot.value.write())
     }
 
-    /// Whether the file has the entry as it is here.
+    /// Whether the file has the present state of the entry.
     pub(crate) fn matches_file(&self) -> bool {
         let head = &self.slot.head;
         head.is_stored() && !head.dirty.load(Acquire) && !head.invalidated.load(Acquire)
     }
 
-    /// Has `change` change the value, for who writes it at once. It is told how often the value was changed before,
-    /// this way or by [`Handle::update`], and returns `None` if it has changed nothing.
+    /// Calls `change` to change the value, for a caller that writes it at once. `change` gets the number of earlier
+    /// changes, made this way or by [`Handle::update`]. It returns `None` if it has changed nothing.
     pub(crate) fn update_for_write_through<R>(&self, change: impl FnOnce(&mut T, u64) -> Option<R>) -> Option<R> {
         let mut value = self.slot.value.write();
         let edition = &self.slot.head.version;

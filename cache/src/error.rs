@@ -1,4 +1,4 @@
-//! What can go wrong between a file and its cached structures.
+//! Errors between a file and its cached structures.
 
 use std::{fmt, io};
 
@@ -8,14 +8,14 @@ use h5live_model::AllocationError;
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why the cache could not do what it was asked.
+/// The reason why the cache could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The storage failed.
     #[error("{action} failed at {at:#x}, {len} bytes")]
     Io {
-        /// What was being done.
+        /// The action that failed.
         action: StorageAction,
         /// Bytes from the base address.
         at: u64,
@@ -47,13 +47,13 @@ pub enum Error {
     Decode {
         /// Where the structure should be.
         at: Addr,
-        /// What is wrong with it.
+        /// The fault in its bytes.
         source: DecodeError,
     },
     /// A structure cannot be written.
     #[error("the structure for {at} cannot be encoded")]
     Encode {
-        /// Where it was to be written.
+        /// The address for which it was encoded.
         at: Addr,
         /// The value that does not fit.
         source: EncodeError,
@@ -90,7 +90,7 @@ pub enum Error {
     /// There is no memory for a length that the file states.
     #[error("no memory for what is at {at}")]
     Allocation {
-        /// Where it is, or is to be.
+        /// Its present or future address.
         at: Addr,
         /// Why.
         source: AllocationError,
@@ -116,7 +116,7 @@ impl Error {
     }
 }
 
-/// What the storage was asked to do when it failed.
+/// The action of the storage that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StorageAction {
@@ -130,7 +130,7 @@ pub enum StorageAction {
     WriteRaw,
     /// Writing the superblock.
     WriteSuperblock,
-    /// Writing down what is about to be changed in place.
+    /// Writing a redo record.
     WriteRedo,
     /// Making the file longer.
     Extend,

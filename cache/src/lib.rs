@@ -1,15 +1,16 @@
-//! Between a file's bytes and its structures: storage, the metadata cache with flush dependencies, raw data that
-//! is not yet written, and the allocation of space.
+//! The layer between the bytes of a file and its structures: storage, the metadata cache with flush dependencies, raw
+//! data that is not written yet, and the allocation of space.
 //!
-//! [`Cache`] is one open file. It keeps decoded structures ([`Entry`]) by their address; a change makes an entry dirty,
-//! and [`Cache::flush`] writes what is dirty so that a parent is never written before its dirty children
-//! ([`Cache::add_dependency`]). Raw data waits too ([`Cache::write_raw`]), and each waiting chunk is represented among
-//! the entries by a [`ChunkProxy`], so that no index entry reaches the file before the chunk that it points to.
-//! [`Space`] hands out addresses at the end of the file.
+//! [`Cache`] is one open file. It keeps decoded structures ([`Entry`]) by their address. A change makes an entry dirty.
+//! [`Cache::flush`] writes dirty entries in such an order that a parent is never written before its dirty children
+//! ([`Cache::add_dependency`]). Raw data waits too ([`Cache::write_raw`]). Each waiting chunk has a [`ChunkProxy`]
+//! among the entries, so that no index element reaches the file before the chunk to which it points. [`Space`]
+//! allocates addresses.
 //!
-//! Locks, outermost first: flush, gate, an entry's value, ledger. Those of shards, of space and of waiting raw data
-//! are taken and released within one step (the last may take the ledger's). While bytes are read or written, only
-//! the flush lock is held, which just other flushes wait for; and, while the file's length is changed, the length's.
+//! Locks, outermost first: flush, gate, value of an entry, ledger. The locks of shards, of space and of waiting raw
+//! data are taken and released within one step (the last one may take the ledger's). While bytes are read or written,
+//! only the flush lock is held. Only other flushes wait for it. While the length of the file is changed, the lock of
+//! the length is held, too.
 
 mod cache;
 mod clock;

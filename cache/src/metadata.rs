@@ -142,8 +142,8 @@ impl Cache {
         }
     }
 
-    /// Whether what is cached is what `owner` has there. While others write the file, space comes to belong to another
-    /// object.
+    /// Whether the cached entry is the structure that `owner` has there. While others write the file, space may come to
+    /// belong to another object.
     #[inline]
     fn is_valid_for(&self, slot: &dyn AnySlot, owner: Owner) -> bool {
         let head = slot.head();
@@ -171,7 +171,7 @@ impl Cache {
         good.map(|slot| downcast_handle(addr, slot)).transpose()
     }
 
-    /// Adds a new structure, dirty. What was cached at this address is forgotten, written or not.
+    /// Adds a new, dirty structure. An entry that was cached at this address is forgotten, written or not.
     pub fn insert<T: Entry>(&self, addr: Addr, owner: Owner, value: T) -> Handle<T> {
         let handle = self.new_handle(addr, owner, value, ReadOrigin::exclusive());
         handle.entry_header().set_new();
@@ -212,10 +212,10 @@ impl Cache {
         }
     }
 
-    /// Forgets all clean entries of `owner`, also those that loads under way will bring: what is loaded from now
-    /// on is read from the file. Handles to them stay valid, with their old values.
+    /// Forgets all clean entries of `owner`, and the results of loads under way. Later loads read from the file.
+    /// Handles to the entries stay valid, with their old values.
     ///
-    /// When the cache is open for writing, entries with handles and loads under way are kept: they may be about to
+    /// If the cache is open for writing, entries with handles and loads under way are kept. They may be about to
     /// change, and nobody else writes the file.
     pub fn evict_owner(&self, owner: Owner) {
         self.evict(Some(owner));
@@ -226,9 +226,9 @@ impl Cache {
         self.evict(None);
     }
 
-    /// As [`Cache::evict_owner`], for a reader that expects to find most as it was: what is loaded from now on is as
-    /// the file has it now, but what [`Cache::load_block`] finds there with the same bytes is kept. From then on, those
-    /// bytes are kept as well, and counted as the entry's.
+    /// As [`Cache::evict_owner`], for a reader that expects few changes. Later loads give the present state of the
+    /// file, but [`Cache::load_block`] keeps an entry whose bytes in the file are unchanged. From then on, these bytes
+    /// are kept, too, and count as memory of the entry.
     pub fn mark_owner_stale(&self, owner: Owner) {
         match self.is_read_only() {
             true => self.ledger.doubts.mark_stale(owner),
@@ -259,12 +259,12 @@ impl Cache {
         self.ledger.graph.lock().is_idle(slot.head().id)
     }
 
-    /// Makes `parent` wait for `child`: as long as the child, or anything below it, is dirty, the parent is not
-    /// written. A parent stays in memory.
+    /// Makes `parent` wait for `child`: while the child, or anything below it, is dirty, the parent is not written. A
+    /// parent stays in memory.
     ///
-    /// The edge lasts until [`Cache::remove_dependency`], or until the child is removed or evicted (which a clean one
-    /// may be at any time). So whoever changes an entry declares, in the same operation, all edges on the way from it
-    /// to the topmost entry that must wait; declaring one again costs little.
+    /// The edge lasts until [`Cache::remove_dependency`], or until the child is removed or evicted (a clean child may
+    /// be evicted at any time). So an operation that changes an entry adds, in the same operation, all edges on the way
+    /// from it to the topmost entry that must wait. Adding an edge again costs little.
     ///
     /// # Errors
     /// [`DependencyCycle`] if the child already waits for the parent, or is the parent.
@@ -276,9 +276,9 @@ impl Cache {
         self.add_edge(parent, child, kind, EdgeLifetime::Removed)
     }
 
-    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child as it is then: the
-    /// parent waits for one change of the child, not for later ones. A change that is still to be made is made known
-    /// before, by [`Handle::touch`](crate::Handle::touch): a flush that is under way may end in between.
+    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the present state of the child.
+    /// So the parent waits for one change of the child, not for later ones. A change that will be made is announced
+    /// before by [`Handle::touch`](crate::Handle::touch), because a flush that is under way may end in between.
     ///
     /// # Errors
     /// As [`Cache::add_dependency`].
@@ -335,7 +335,7 @@ impl Cache {
         self.ledger.graph.lock().unpin(entry);
     }
 
-    /// Tells `state` all that is cached, for those who put a reader to the proof.
+    /// Hashes everything that is cached. For the model checker.
     #[doc(hidden)]
     pub fn hash_state(&self, state: &mut impl Hasher) {
         let is_good = |slot: &Arc<dyn AnySlot>| self.is_valid_for(&**slot, slot.head().owner);
@@ -373,8 +373,8 @@ impl Cache {
         evicted.iter().for_each(|slot| self.invalidate(slot));
     }
 
-    /// Forgets those of the entries at `addrs`, which have been written because there were many, that nobody has looked
-    /// at since they were made: what is made next takes their memory.
+    /// Forgets those entries at `addrs` that nobody has used since they were created. They were written because there
+    /// were many, and new entries take their memory.
     fn evict_unused(&self, addrs: impl Iterator<Item = Addr>) {
         for slot in addrs.filter_map(|addr| self.shard(addr).take_unused(addr)) {
             count(&self.stats.evictions, 1);

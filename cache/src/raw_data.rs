@@ -31,8 +31,8 @@ use crate::{
     },
 };
 
-/// Of raw data that is changed in place while others read, readers find so many bytes (from a multiple of this many on,
-/// counted from where it begins) as they were or as they are, if they read them at once.
+/// While raw data is changed in place, a reader sees this many bytes either old or new, if it reads them at once and
+/// they begin at a multiple of this number from the start of the data.
 pub const MAX_ATOMIC_READ_BYTES: usize = 8 << 20;
 
 /// Adjacent pieces are written in one call of at most this many bytes...
@@ -41,7 +41,7 @@ const MAX_MERGED_WRITE_BYTES: usize = 4 << 20;
 /// ...if each is smaller than this; copying a larger one costs more than a call.
 const MAX_MERGED_PIECE_BYTES: usize = 256 << 10;
 
-/// Where so few bytes of new raw data are written at once, more such writes are likely to follow.
+/// If a flush writes so few bytes of new raw data, more such flushes are likely to follow.
 const MAX_SMALL_FLUSH_BYTES: usize = 16 << 10;
 
 /// The raw data of a file that is not yet written.
@@ -61,11 +61,11 @@ struct RawShard {
     write_through_done: Condvar,
 }
 
-/// What is to be read of a chunk is on the storage, but for what is in flight, and that but for what waits.
+/// The unwritten bytes of a chunk. A read takes waiting bytes first, then bytes in flight, then the storage.
 #[derive(Debug, Default)]
 struct DirtyChunk {
     waiting: Option<(MergedWrites, ChunkProxy)>,
-    /// What waits is written over elements to which the file leads.
+    /// The waiting bytes replace elements to which the file leads.
     overwrites: bool,
     in_flight: Option<(Arc<MergedWrites>, ChunkProxy)>,
     /// Bytes of this chunk are being written by the thread that brought them.
@@ -102,12 +102,12 @@ impl RawWrite {
         self.proxy.chunk
     }
 
-    /// Whether readers may be reading what is in its place.
+    /// Whether readers may be reading the bytes that are replaced.
     pub(crate) fn is_visible(&self) -> bool {
         self.pieces.visibility == Visibility::Visible
     }
 
-    /// What is to be written, and where.
+    /// The pieces and their addresses.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (Addr, &[u8])> {
         let chunk = self.proxy.chunk;
         self.pieces.iter().map(move |(offset, bytes)| (chunk.checked_add(offset).unwrap_or_default(), bytes))
@@ -167,7 +167,7 @@ impl DirtyRawData {
         *proxy
     }
 
-    /// Takes what waits of a chunk into flight. At most one flight of a chunk is under way.
+    /// Takes the waiting bytes of a chunk into flight. A chunk has at most one flight.
     pub(crate) fn begin_write(&self, addr: Addr) -> Option<RawWrite> {
         self.with_chunk(addr, |chunk| {
             let (pieces, proxy) = chunk.waiting.take()?;
@@ -178,7 +178,7 @@ impl DirtyRawData {
         })
     }
 
-    /// Ends a flight. If its bytes were not `written`, they wait again, beneath what has come meanwhile.
+    /// Ends a flight. If its bytes were not `written`, they wait again, below the bytes that have come meanwhile.
     pub(crate) fn end_write(&self, flight: RawWrite, written: bool, ledger: &SharedGraph) {
         let RawWrite { proxy, pieces, over } = flight;
         self.with_chunk(proxy.chunk, |chunk| {
@@ -238,7 +238,7 @@ impl Cache {
         self.write_raw_with_visibility(owner, chunk, (offset, bytes), Visibility::BeyondExtent)
     }
 
-    /// As [`Cache::write_raw`], over what is `beneath`.
+    /// As [`Cache::write_raw`]. `beneath` says whether readers can see the bytes that are replaced.
     pub fn write_raw_with_visibility(
         &self,
         owner: Owner,
@@ -250,8 +250,8 @@ impl Cache {
             .with_chunk(chunk, |state| self.chunks.enqueue(state, || self.new_proxy(owner, chunk), bytes, beneath))
     }
 
-    /// As [`Cache::write_raw_with_visibility`], of a chunk to which the file leads: if the next flush is to be there
-    /// whole or not at all ([`Cache::require_atomic_flush`]), and this is not too much, it is part of that.
+    /// As [`Cache::write_raw_with_visibility`], for a chunk to which the file leads. If the next flush must be atomic
+    /// ([`Cache::require_atomic_flush`]), the write is part of it, unless the bytes are too many.
     pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, bytes: (u64, Vec<u8>), beneath: Visibility) -> ChunkProxy {
         self.chunks.with_chunk(chunk, |state| {
             // What still waits has not been led to.
@@ -319,7 +319,7 @@ impl Cache {
         Ok(waits)
     }
 
-    /// Writes what waits of small new pieces, between flushes.
+    /// Writes the pieces of the write buffer, between flushes.
     fn drain_write_buffer(&self) -> Result<()> {
         let _no_intents = self.intents.past_eof.read();
         let _alone = self.write_buffer.lock_writing();
@@ -355,8 +355,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Fills `into` with bytes of the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, as
-    /// they are after all writes so far.
+    /// Fills `into` with bytes of the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, with all
+    /// writes so far.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::PastEnd`] if the file ends within the bytes.
@@ -383,7 +383,7 @@ impl Cache {
         })
     }
 
-    /// Reads with `read` what does not wait to be written.
+    /// Reads with `read` all bytes that do not wait to be written.
     fn read_raw_with(
         &self,
         chunk: Addr,
@@ -420,7 +420,7 @@ impl Cache {
         waiting.chain(state.in_flight.iter().map(|(_, proxy)| *proxy)).collect()
     }
 
-    /// Forgets what waits to be written of a chunk that is no longer wanted.
+    /// Drops the waiting bytes of a chunk that is no longer needed.
     pub fn discard_raw(&self, chunk: Addr) {
         self.chunks.with_chunk(chunk, |state| {
             state.overwrites = false;
@@ -437,8 +437,8 @@ impl Cache {
         proxy
     }
 
-    /// Writes taken raw data over what readers may be reading: what is to come is first written down, in intents of at
-    /// most [`MAX_ATOMIC_READ_BYTES`] bytes.
+    /// Writes raw data over bytes that readers may be reading. The new bytes are first written to redo records of at
+    /// most [`MAX_ATOMIC_READ_BYTES`] bytes each.
     pub(crate) fn write_in_place(&self, flights: &[RawWrite]) -> Result<()> {
         flights.iter().for_each(|flight| self.chunks.wait_for_write_through(flight.chunk()));
         let mut writes = Vec::new();
@@ -497,7 +497,7 @@ impl Cache {
     }
 }
 
-/// How many of `next` are to be written in one call with the `first` bytes at `at` before them.
+/// The number of pieces of `next` that go into one call with the `first` bytes at `at` before them.
 fn merged_piece_count(first: usize, at: u64, next: &[(u64, &[u8])]) -> usize {
     let mut len = first;
     let mut n = 0;

@@ -1,11 +1,11 @@
-//! What a thread must not do within something else. It would deadlock once in a while; debug builds panic always.
+//! Checks for calls that a thread must not nest. They would deadlock once in a while; debug builds always panic.
 
 #[cfg(all(debug_assertions, not(loom)))]
 pub(crate) use debug::{ReentryGuard, enter, refuse};
 #[cfg(any(not(debug_assertions), loom))]
 pub(crate) use release::{ReentryGuard, enter, refuse};
 
-/// What a thread is inside of.
+/// The scope in which a thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReentryScope {
     /// [`Cache::operation`](crate::Cache::operation).
@@ -47,7 +47,7 @@ mod debug {
         _same_thread: PhantomData<*const ()>,
     }
 
-    /// The thread goes inside, which it must not within what is `forbidden`.
+    /// Enters the scope `inside`. Panics in debug builds if the thread is in a `forbidden` one.
     pub(crate) fn enter<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) -> ReentryGuard {
         refuse(cache, inside, forbidden);
         let what = (from_ref(cache).addr(), inside);

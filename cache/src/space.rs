@@ -1,4 +1,4 @@
-//! Space in the file: allocation at its end, what was freed, and how much of it the superblock announces.
+//! Space in the file: allocation, freed space, and the announced end of file.
 
 mod free_list;
 mod free_space;
@@ -34,10 +34,10 @@ const METADATA_ALIGNMENT: u64 = 8;
 /// So many resting bytes are worth asking whether anybody reads them.
 const MIN_RECLAIM_QUERY_BYTES: u64 = 64 << 10;
 
-/// Where somebody does, somebody will when it is asked next: so often it is not.
+/// Reclaim queries that are skipped after the answer "somebody has the file open", which is likely to stay the same.
 const SKIPPED_RECLAIM_QUERIES: u32 = 31;
 
-/// What space is for.
+/// The purpose of space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpaceKind {
     /// A structure. One that is smaller than a page does not cross the border of one.
@@ -47,7 +47,7 @@ pub enum SpaceKind {
     Raw,
 }
 
-/// What becomes of freed space.
+/// When freed space is used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReusePolicy {
     /// It is allocated again as soon as a flush has written the structures that no longer point to it.
@@ -63,7 +63,7 @@ impl ReusePolicy {
     /// So long may any reader follow pointers that it has read: no writer uses space again earlier.
     pub const MIN_GRACE: Duration = Duration::from_secs(1);
 
-    /// How long what is unreachable rests; `None`: for ever.
+    /// The time for which unreachable space rests; `None`: for ever.
     fn grace(self) -> Option<Duration> {
         match self {
             ReusePolicy::AfterFlush => Some(Duration::ZERO),
@@ -92,27 +92,26 @@ struct SpaceState {
     /// anything behind the end.
     is_length_known: bool,
     limit: u64,
-    /// The end of what was filled with zeros ahead of the allocated space.
+    /// The end of the prefilled zeros behind the allocated space.
     filled: u64,
     /// The end of what the storage was asked to find a place for.
     reserved: u64,
     free: FreeSpace,
-    /// The end of what was ever freed.
+    /// The largest end of any space that was ever freed.
     end_of_freed: u64,
-    /// What was freed and is not free yet.
+    /// Freed space that is not free yet.
     quarantine: Quarantine,
-    /// So often it is not worth asking who reads.
+    /// Reclaim queries that are still skipped.
     queries_to_skip: u32,
 }
 
-/// The storage is asked to find a place for no fewer bytes ahead than these, and only for what is written so near to
-/// the end...
+/// Least bytes that the storage is asked to reserve ahead, and only for writes this near to the end...
 const MIN_RESERVE_BYTES: u64 = 1 << 20;
 
-/// ...and for no more than these: a file system may have to look for long where many are to be together.
+/// ...and most bytes. A file system may search long for many bytes in one place.
 const MAX_RESERVE_BYTES: u64 = 4 << 20;
 
-/// What space is filled with.
+/// The zeros for prefilling.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// A moment between two snapshots of whole flushes, see [`Space::is_reclaimable`].
@@ -125,7 +124,7 @@ fn eof_slack(end: u64) -> u64 {
 }
 
 impl SpaceState {
-    /// Frees what has rested long enough.
+    /// Frees space whose grace is over.
     fn reclaim_expired(&mut self, clock: &Clock) {
         if !self.quarantine.has_no_resting() {
             let free = self.quarantine.release_expired(clock.now());
@@ -249,7 +248,7 @@ impl Space {
         }
     }
 
-    /// The end of all that was ever given back.
+    /// The largest end of any space that was ever freed.
     pub fn end_of_freed(&self) -> u64 {
         self.state.lock().end_of_freed
     }
@@ -259,8 +258,8 @@ impl Space {
         self.state.lock().quarantine.waiting()
     }
 
-    /// From now on the file has pages of `page` bytes: structures and raw data are in pages of their own, and what is
-    /// smaller than a page does not cross the border of one.
+    /// From now on the file has pages of `page` bytes. Structures and raw data are in different pages, and nothing
+    /// smaller than a page crosses the border of one.
     ///
     /// # Errors
     /// [`Error::Full`] if addresses do not reach to the end of the last page.
@@ -293,8 +292,8 @@ impl Space {
         }
     }
 
-    /// What can be allocated again: first byte, length (bytes), and the kind for which alone it can be used, if it
-    /// cannot be used for both.
+    /// The free sections: first byte, length (bytes), and the only kind for which it can be used, if it cannot be used
+    /// for both.
     pub fn free_sections(&self) -> Vec<(u64, u64, Option<SpaceKind>)> {
         self.state.lock().free.sections().collect()
     }
@@ -327,8 +326,9 @@ impl Space {
         FreeEpoch(self.state.lock().quarantine.snapshots())
     }
 
-    /// Frees what waits for nothing but the grace, if `is_unread` says that nobody else has the file open now: nobody
-    /// can have been led there then, and who opens the file later is not. Nothing comes to wait for it meanwhile.
+    /// Frees the space that waits only for the grace, if `is_unread` says that nobody else has the file open now. Then
+    /// no reader can have a pointer there, and a process that opens the file later finds none. Nothing comes to wait
+    /// meanwhile.
     pub fn reclaim_if(&self, is_unread: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
         if state.quarantine.resting() < MIN_RECLAIM_QUERY_BYTES {
@@ -344,8 +344,8 @@ impl Space {
         }
     }
 
-    /// Whether what was given up at `moment`, inside a structure, may be overwritten: a whole flush has since written
-    /// what no longer points to it, and no reader follows old pointers any more.
+    /// Whether space inside a structure that was given up at `moment` may be overwritten: a whole flush has since
+    /// written the structures that no longer lead there, and no reader follows old pointers any more.
     pub fn is_reclaimable(&self, moment: FreeEpoch) -> bool {
         let state = &mut *self.state.lock();
         state.reclaim_expired(&self.clock);
@@ -386,7 +386,8 @@ impl Space {
         self.state.lock().free.total()
     }
 
-    /// The end of file to announce before what is allocated now becomes reachable, if it must be a new one.
+    /// The end of file to announce before space that is allocated now becomes reachable; `None` if the announced end is
+    /// enough.
     pub(crate) fn next_superblock_eof(&self) -> Option<u64> {
         let state = self.state.lock();
         (state.end > state.superblock_eof).then(|| state.end.saturating_add(eof_slack(state.end)).min(state.limit - 1))
@@ -397,7 +398,7 @@ impl Space {
         self.next_superblock_eof().is_some()
     }
 
-    /// An intent was written behind the announced end, up to `end`.
+    /// Notes that a redo record was written behind the announced end, up to `end`.
     pub(crate) fn note_redo(&self, end: u64) {
         self.state.lock().note_used(end);
     }
@@ -406,12 +407,12 @@ impl Space {
         self.state.lock().superblock_eof = end;
     }
 
-    /// A flush takes its snapshot: what was freed so far is unreachable once it is done.
+    /// A flush takes its snapshot. When it is done, space that was freed so far is unreachable.
     pub(crate) fn begin_flush(&self, scope: FlushScope) {
         self.state.lock().quarantine.begin_flush(scope);
     }
 
-    /// The flush has ended; if it `succeeded`, what was freed before it is unreachable.
+    /// The flush has ended. If it `succeeded`, space that was freed before it is unreachable.
     pub(crate) fn end_flush(&self, succeeded: bool) {
         let state = &mut *self.state.lock();
         let free = state.quarantine.end_flush(succeeded, self.clock.now());
@@ -423,20 +424,20 @@ impl Space {
         self.state.lock().quarantine.set_durable();
     }
 
-    /// What has been flushed so far begins to become durable.
+    /// A sync begins: everything that was flushed so far will be durable.
     pub(crate) fn begin_sync(&self) -> FlushMark {
         self.state.lock().quarantine.begin_sync()
     }
 
-    /// What had been `flushed` is durable.
+    /// The sync has ended: everything that had been `flushed` is durable.
     pub(crate) fn end_sync(&self, flushed: FlushMark) {
         let state = &mut *self.state.lock();
         let free = state.quarantine.end_sync(flushed, self.clock.now());
         state.release(free);
     }
 
-    /// Makes the storage at least `len` bytes long. Whoever writes calls this, or [`Space::reach_ahead`], first:
-    /// because nothing is ever written beyond the known length, setting a greater one cuts nothing off.
+    /// Makes the storage at least `len` bytes long. Call this, or [`Space::ensure_len_ahead`], before a write. Nothing
+    /// is ever written beyond the known length, so setting a greater length cuts nothing off.
     pub(crate) fn ensure_len(&self, len: u64, storage: &dyn Storage) -> Result<()> {
         self.grow_storage(len, len, storage)
     }
@@ -446,9 +447,9 @@ impl Space {
         self.grow_storage(len, len.saturating_add(eof_slack(len)), storage)
     }
 
-    /// Fills what lies behind the allocated space with zeros, as far as the storage likes it and an end is announced,
-    /// if that has not been done where a small write ends at `end`. Nobody can be given that space meanwhile. Returns
-    /// how many bytes were written; a storage that cannot take them says so when it is to take data.
+    /// Prefills: writes zeros behind the allocated space, as far as the storage wants it and an end is announced,
+    /// unless this was done for a small write that ends at `end`. Nobody gets that space meanwhile. Returns the number
+    /// of bytes written. An error of the storage shows up when data is written there.
     pub(crate) fn prefill(&self, end: u64, storage: &dyn Storage) -> u64 {
         let wanted = storage.prefill_bytes().min(ZEROS.len());
         if wanted == 0 || end <= self.state.lock().filled {
@@ -466,8 +467,8 @@ impl Space {
         zeros.len() as u64
     }
 
-    /// Whether what is written at `at` goes to pages that the storage has: in a block of small structures, which is
-    /// filled with zeros the first time, where the storage likes that.
+    /// Whether a write at `at` goes to pages that the file has. A block of small structures is filled with zeros the
+    /// first time, if the storage wants this.
     pub(crate) fn ensure_prefilled(&self, at: u64, storage: &dyn Storage) -> bool {
         if storage.prefill_bytes() == 0 {
             return false;
@@ -485,9 +486,8 @@ impl Space {
         })
     }
 
-    /// Has the storage find a place for new raw data from `start` to `end`, and for what comes behind it, if that has
-    /// not been done. Only for data at the end of a large file: behind other data there may be much that is never
-    /// written.
+    /// Asks the storage to reserve space for new raw data from `start` to `end`, and for bytes behind it, unless this
+    /// was done. Only for data at the end of a large file, because much behind other data may never be written.
     pub(crate) fn reserve_ahead(&self, start: u64, end: u64, storage: &dyn Storage) {
         let is_wanted = |state: &SpaceState| {
             let is_near = state.end.saturating_sub(end) <= MIN_RESERVE_BYTES;
@@ -545,8 +545,8 @@ impl Space {
     }
 }
 
-/// Refuses to change the length of a storage that somebody else has cut: that would put zeros in the place of what is
-/// lost.
+/// Refuses to change the length of a storage that another program has truncated. Otherwise zeros would replace the lost
+/// bytes.
 fn check_length(storage: &dyn Storage, known: u64) -> Result<()> {
     let len = storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
     if len < known { Err(Error::Cut { len, known }) } else { Ok(()) }

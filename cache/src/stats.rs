@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::{cache::Cache, metadata::EntryShard};
 
-/// What a cache has done so far. Hits and misses are counted by each shard.
+/// Statistics of a cache. Each shard counts its hits and misses.
 #[derive(Debug, Default)]
 pub(crate) struct CacheCounters {
     pub(crate) evictions: AtomicU64,
@@ -25,7 +25,7 @@ impl Cache {
         count(&self.stats.torn_retries, 1);
     }
 
-    /// What the cache has done so far.
+    /// Statistics of the cache so far.
     pub fn stats(&self) -> CacheStats {
         let (hits, misses) = self.shards.iter().map(EntryShard::counts).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         let CacheCounters { evictions, bytes_read, bytes_written, writes, flushes, torn_retries } = &self.stats;
@@ -42,7 +42,7 @@ impl Cache {
     }
 }
 
-/// What a cache has done up to one moment.
+/// Statistics of a cache at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
     /// Loads that found the entry.

@@ -25,10 +25,10 @@ const MAX_CHAIN_ENTRIES: usize = 8;
 type EntryChain = SmallVec<[Arc<dyn AnySlot>; MAX_CHAIN_ENTRIES]>;
 
 impl DependencyGraph {
-    /// Takes what is dirty of `owner` if it is a chain: nothing of others is below it, and of the entries that the file
-    /// has, each but the last has an edge to the next, so that there is one order only. Those that it has not come
-    /// first, by address: they wait for nothing. `is_whole` says of each and its length (bytes; 0 if that is not known)
-    /// whether one write will do. All are then in flight.
+    /// Takes the dirty entries of `owner` if they are a chain: no entry of another owner is below them, and each stored
+    /// entry but the last has an edge to the next one. So there is only one order. New entries come first, by address;
+    /// they wait for nothing. `is_whole` says of each entry and its length (bytes; 0 if not known) whether one write is
+    /// enough. The taken entries are in flight.
     pub(super) fn take_chain(
         &mut self,
         owner: Owner,
@@ -79,7 +79,7 @@ impl DependencyGraph {
     }
 }
 
-/// A chain on its way to the storage. What is not written when it is dropped is dirty again.
+/// A chain that is being written. Entries that are not written when it is dropped are dirty again.
 struct ChainWrite<'a> {
     cache: &'a Cache,
     chain: EntryChain,
@@ -90,8 +90,8 @@ struct ChainWrite<'a> {
 }
 
 impl Cache {
-    /// Flushes `owner` if that is to write a chain, and what was gathered of new raw data before it; says whether it
-    /// was.
+    /// Flushes `owner`, and the new raw data in the write buffer before it, if the dirty entries are a chain. Returns
+    /// whether they were.
     ///
     /// # Errors
     /// As [`Cache::flush`].
@@ -119,7 +119,7 @@ impl Cache {
 }
 
 impl ChainWrite<'_> {
-    /// What is to be written; `None` if that cannot be said, or is more than a write for each.
+    /// The encoded entries; `None` if one cannot be encoded, or needs more than one write.
     fn images(&self) -> Option<SmallVec<[Vec<u8>; MAX_CHAIN_ENTRIES]>> {
         let settings = &self.cache.settings;
         let image = |slot: &Arc<dyn AnySlot>| {
@@ -228,7 +228,7 @@ mod tests {
         blocks: Vec<Handle<Block>>,
     }
 
-    /// A file of so many entries, flushed.
+    /// A flushed file with this many entries.
     fn prepared(entries: usize) -> File {
         let memory = MemoryStorage::new();
         let storage = Arc::new(FaultyStorage::new(memory.clone()));
@@ -251,7 +251,7 @@ mod tests {
             self.blocks.iter().for_each(|block| block.update(|block| block.0.fill(to)));
         }
 
-        /// What the file has of each entry.
+        /// The bytes of each entry in the file.
         fn stored(&self) -> Vec<u8> {
             let bytes = self.memory.to_vec();
             let at = |block: &Handle<Block>| block.addr().get().unwrap() as usize;

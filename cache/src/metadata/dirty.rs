@@ -1,4 +1,4 @@
-//! What is dirty, by owner.
+//! The dirty entries, by owner.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -18,8 +18,8 @@ pub(super) type DirtyList = SmallVec<[EntryId; 2]>;
 #[derive(Default)]
 pub(super) struct DirtyEntries {
     lists: FxHashMap<Owner, DirtyList>,
-    /// Those that came last, of any owner: for the lists when somebody asks for one of them. Who makes many objects
-    /// never does.
+    /// The entries that became dirty last, of any owner. They go into the lists when one of these is needed. A program
+    /// that creates many objects never needs one.
     latest: Vec<(Owner, EntryId)>,
 }
 

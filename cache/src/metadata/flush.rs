@@ -1,7 +1,7 @@
-//! Writing what is dirty, in two phases: a snapshot, then the writes.
+//! A flush, in two phases: a snapshot, then the writes.
 //!
-//! The snapshot is taken while no operation is under way: it orders what is dirty, encodes it, and takes the raw
-//! data that waits. The writes go on beside new operations; what they make dirty is for the next flush.
+//! The snapshot is taken while no operation is under way. It orders the dirty entries, encodes them, and takes the raw
+//! data that waits. The writes go on beside new operations. Entries that these make dirty belong to the next flush.
 
 use std::{
     fmt,
@@ -31,16 +31,16 @@ pub enum FlushStep {
     Extend(u64),
     /// Everything before becomes durable.
     Barrier,
-    /// What is about to be changed in place is written down behind the announced end of the file.
+    /// Write a redo record of the following changes in place, behind the announced end of file.
     WriteRedo {
-        /// What, and where it is written down.
+        /// The record, with its address.
         intent: RedoRecord,
         /// Whether raw data that readers may be reading is part of it.
         is_visible: bool,
     },
-    /// The intent of an earlier flush is made invalid: what it says is in its place.
+    /// Invalidate the redo record of an earlier flush: its bytes are in place.
     InvalidateRedo(Addr),
-    /// As [`FlushStep::InvalidateRedo`], of an intent of this flush.
+    /// As [`FlushStep::InvalidateRedo`], for a redo record of this flush.
     RetireRedo(Addr),
     /// Before `end` is announced: the generation is shown there.
     InitGeneration {
@@ -60,11 +60,11 @@ pub enum FlushStep {
     BufferedRaw(BufferedWrites),
     /// Raw data is written, in any order.
     Raw(Vec<RawWrite>),
-    /// Raw data is written over what readers may be reading, each part after an intent of its own.
+    /// Write raw data over bytes that readers may be reading, each part after its own redo record.
     RawInPlace(Vec<RawWrite>),
     /// The superblock is written.
     Superblock {
-        /// Where it is.
+        /// Its address.
         at: Addr,
         /// Its bytes.
         bytes: Vec<u8>,
@@ -75,7 +75,7 @@ pub enum FlushStep {
     Entry {
         /// Its identity.
         id: EntryId,
-        /// Where it is.
+        /// Its address.
         at: Addr,
         /// The name of its type.
         name: &'static str,
@@ -89,7 +89,7 @@ pub enum FlushStep {
 }
 
 impl FlushStep {
-    /// Where an entry is, in bytes from the base address.
+    /// The address of an entry, in bytes from the base address.
     fn offset(&self) -> Option<u64> {
         match self {
             FlushStep::Entry { at, .. } => at.get(),
@@ -127,23 +127,23 @@ impl fmt::Debug for FlushStep {
     }
 }
 
-/// What [`Cache::write_raw_through`] gathered.
+/// The pieces that [`Cache::write_raw_through`] has put into the write buffer.
 pub struct BufferedWrites(Arc<MergedWrites>);
 
-/// What a flush will write, in order. While it exists, no other flush runs. What is not written when it is dropped
-/// is dirty again.
+/// The steps of a flush, in order. While it exists, no other flush runs. Entries that are not written when it is
+/// dropped are dirty again.
 pub struct FlushPlan<'a> {
     cache: &'a Cache,
     steps: Vec<FlushStep>,
     done: usize,
     /// Everything that was dirty in a scope is in the steps.
     whole: bool,
-    /// As [`CacheOptions::barriers`], as it was when the snapshot was taken.
+    /// [`CacheOptions::barriers`] at the time of the snapshot.
     barriers: bool,
     /// As [`Cache::require_atomic_flush`].
     as_one: bool,
     succeeded: bool,
-    /// While there are intents, nothing else is written behind the announced end.
+    /// While there are redo records, nothing else is written behind the announced end.
     beyond: Option<RwLockWriteGuard<'a, ()>>,
     _only: MutexGuard<'a, ()>,
     _inside: ReentryGuard,
@@ -161,7 +161,7 @@ const MAX_REDO_RAW_BYTES: usize = 1 << 20;
 /// Most bytes of entries that one write takes.
 const MAX_MERGED_ENTRY_BYTES: usize = 1 << 20;
 
-/// What a flush does beside writing what was dirty.
+/// The steps of a flush beside writing dirty entries and raw data.
 #[derive(Default)]
 struct ProtocolSteps {
     before: Vec<FlushStep>,
@@ -173,14 +173,14 @@ struct ProtocolSteps {
 }
 
 impl Cache {
-    /// Writes what is dirty in `scope`: first the file is made long enough, then raw data is written, then the
-    /// superblock if it must announce a new end, then entries, children before parents. Returns when the
-    /// operating system has it all; it is not durable before [`Cache::sync`]. Operations go on meanwhile.
+    /// Writes the dirty entries and raw data in `scope`. First it makes the file long enough. Then it writes raw data,
+    /// then the superblock if it must announce a new end, then entries, children before parents. It returns when the
+    /// operating system has all of it; it is not durable before [`Cache::sync`]. Operations go on meanwhile.
     ///
     /// Must not be called inside an operation.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Encode`]; what was not written is still dirty. [`Error::ReadOnly`].
+    /// [`Error::Io`] or [`Error::Encode`]; whatever was not written is still dirty. [`Error::ReadOnly`].
     pub fn flush(&self, scope: FlushScope) -> Result<()> {
         match scope {
             FlushScope::Owner(owner) if self.flush_chain(owner)? => Ok(()),
@@ -196,7 +196,7 @@ impl Cache {
         self.snapshot(FlushSelection::Scope(scope))
     }
 
-    /// Writes part of what is dirty, if it takes more memory than it should. Call it between operations.
+    /// Writes part of the dirty entries and raw data, if they take too much memory. Call it between operations.
     ///
     /// # Errors
     /// As [`Cache::flush`].
@@ -348,7 +348,7 @@ impl FlushPlan<'_> {
         Ok(end)
     }
 
-    /// Whether all that is changed in place has one intent.
+    /// Whether one redo record has all changes in place.
     fn has_single_redo(&self) -> bool {
         self.barriers || self.as_one || self.cache.has_generations()
     }
@@ -431,8 +431,8 @@ impl FlushPlan<'_> {
         done
     }
 
-    /// What there is to do beside writing what was dirty. `changes` are the steps that begin with the first one to
-    /// change what the file leads to; those before them are elsewhere.
+    /// The steps beside writing dirty entries and raw data. `changes` are the steps from the first one on that changes
+    /// something that the file leads to.
     fn protocol_steps(&mut self, changes: &[FlushStep]) -> Result<ProtocolSteps> {
         let cache = self.cache;
         let settings = &CacheOptions { barriers: self.barriers, ..cache.settings.clone() };

@@ -1,4 +1,4 @@
-//! What a flush takes, and in which order.
+//! The entries of a flush, and their order.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,12 +18,11 @@ pub enum FlushScope {
     Owner(Owner),
 }
 
-/// What a flush is to take.
+/// The entries that a flush takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlushSelection {
     Scope(FlushScope),
-    /// Entries until those left weigh no more than `leave` bytes; with them, for the sake of `raw` data, what of it
-    /// waits for nothing.
+    /// Entries until the rest weighs no more than `leave` bytes. With `raw`, also raw data that waits for nothing.
     Excess {
         leave: usize,
         raw: bool,
@@ -127,7 +126,7 @@ impl DependencyGraph {
             && !self.dirty.get_mut(&owner).is_some_and(|list| list.iter().any(is_dirty))
     }
 
-    /// The dirty nodes that a scope may concern and everything above them, each before what is below it.
+    /// The dirty nodes in a scope and everything above them, each before the nodes below it.
     fn ancestors_first(&mut self, scope: FlushScope) -> Vec<EntryId> {
         let pass = self.pass;
         let candidates = match scope {
@@ -188,7 +187,7 @@ impl DependencyGraph {
 }
 
 impl GraphNode {
-    /// What is written of a dirty node, which is in flight from then on.
+    /// Takes a dirty node to be written. It is in flight from then on.
     fn begin_write(&mut self) -> Option<FlushItemKind> {
         let what = match &self.body {
             NodeContent::Entry(Some(slot)) => FlushItemKind::Entry(Arc::clone(slot)),

@@ -1,8 +1,8 @@
 //! Generations: how files are followed whose structures have no checksums.
 //!
-//! What a flush changes in place it first writes down as one intent. A word before the intent then says that it is in
-//! force, and, when everything is in its place, that the file is at rest again. A reader whose look begins and ends in
-//! the same generation has seen that and no other.
+//! A flush first writes all its changes in place to one redo record. A word before the record then says that the record
+//! is in force. When all bytes are in place, the word says that the file is at rest again. A reader whose read begins
+//! and ends in the same generation has seen that generation and no other.
 
 use h5live_format::{Addr, Generation, RedoRecord};
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result, StorageAction},
 };
 
-/// What a cache knows of the generations of its file. Changed by flushes alone, so not for loom to explore.
+/// The state of the generations of a file. Only flushes change it, so loom does not explore it.
 #[derive(Debug, Default)]
 pub(crate) struct GenerationPublisher(Mutex<PublishedGeneration>);
 
@@ -23,11 +23,11 @@ pub(crate) struct GenerationPublisher(Mutex<PublishedGeneration>);
 struct PublishedGeneration {
     /// The word in the file; `None` if nobody follows by it.
     current: Option<Generation>,
-    /// The intent to which the word leads.
+    /// The redo record to which the word leads.
     intent: RedoRecord,
 }
 
-/// What a flush does around its changes.
+/// The steps of a flush around its changes.
 pub(super) struct GenerationSteps {
     /// Before raw data is written.
     pub(super) before: Vec<FlushStep>,
@@ -67,7 +67,8 @@ impl Cache {
         }
     }
 
-    /// Before `end` is announced: the word is there, and what comes after it is no intent, whatever it was.
+    /// Writes the word at `end` before that end is announced, and clears the bytes behind it, so that they are no redo
+    /// record.
     pub(crate) fn init_generation_at(&self, end: u64, generation: Generation) -> Result<()> {
         let place = Generation::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
         let mut bytes = generation.to_bytes().to_vec();
@@ -87,7 +88,8 @@ impl Cache {
         Ok(())
     }
 
-    /// A write that fails may have been made all the same: then readers go by the intent, which is to be finished.
+    /// Writes the word. A write that fails may have been made all the same. Then readers go by the redo record, which
+    /// must be finished.
     pub(super) fn write_generation(&self, at: Addr, generation: Generation) -> Result<()> {
         if generation.is_changing() {
             self.generations.0.lock().current = Some(generation);
@@ -97,7 +99,7 @@ impl Cache {
         Ok(())
     }
 
-    /// The intent that the next word brings into force.
+    /// Sets the redo record that the next word brings into force.
     pub(super) fn set_pending_redo(&self, intent: &RedoRecord) {
         let mut state = self.generations.0.lock();
         if state.current.is_some() {
@@ -112,7 +114,7 @@ impl Cache {
         self.write_at(StorageAction::WriteRedo, at, bytes)
     }
 
-    /// Puts in its place what a flush that failed has left on its way.
+    /// Completes the changes of a flush that failed.
     pub(crate) fn complete_generation(&self) -> Result<()> {
         let (current, intent) = {
             let state = self.generations.0.lock();
@@ -129,7 +131,7 @@ impl Cache {
         self.write_generation(place, current.settled())
     }
 
-    /// What a flush that makes `changes` in place does around them, if readers go by generations.
+    /// The steps of a flush around its `changes` in place, if readers go by generations.
     pub(super) fn generation_steps(
         &self,
         settings: &CacheOptions,

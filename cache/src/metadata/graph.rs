@@ -1,7 +1,7 @@
-//! The ledger of what is dirty and what must be written before what.
+//! The ledger of dirty entries, and of flush dependencies.
 //!
-//! Entries that are clean, unpinned and joined to nothing are not in here. Edges are kept at the child only,
-//! because a flush starts at the dirty entries and walks up: its cost follows what is dirty, not what is cached.
+//! It has no entries that are clean, unpinned and without edges. Edges are kept at the child only, because a flush
+//! starts at the dirty entries and walks up. So its cost depends on the dirty entries, not on the cached ones.
 
 use std::{
     collections::HashMap,
@@ -88,7 +88,7 @@ pub(super) struct ParentEdge {
 pub(super) enum EdgeLifetime {
     /// When the child, which is new, is in the file, in whatever state.
     Stored,
-    /// When the child has been written as it is then.
+    /// Until the present state of the child was written.
     Written,
     /// When it is undone.
     Removed,
@@ -236,7 +236,7 @@ impl DependencyGraph {
         })
     }
 
-    /// Whether `upper` is reached from `lower` by walking up. What waits for a new entry that is in flight waits for
+    /// Whether `upper` is reached from `lower` by walking up. A node that waits for a new entry in flight waits for
     /// nothing that a later flush writes.
     fn is_ancestor(&mut self, upper: EntryId, lower: EntryId) -> bool {
         self.pass += 1;
@@ -302,7 +302,7 @@ impl DependencyGraph {
         }
     }
 
-    /// Lets go of what has no reason to be kept.
+    /// Removes a node that is no longer needed.
     fn release_if_unused(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if node.is_retained() {
@@ -333,7 +333,7 @@ impl DependencyGraph {
         self.nodes.values().filter(|node| node.dirty).count()
     }
 
-    /// What the proxy `old` stood for now waits with what `new` stands for.
+    /// Lets the parents of the proxy `old` wait for the proxy `new`, too.
     pub(crate) fn merge_proxy(&mut self, old: EntryId, new: EntryId) {
         let (Some(gone), true) = (self.nodes.remove(&old), self.nodes.contains_key(&new)) else { return };
         for node in self.nodes.values_mut() {
@@ -345,7 +345,7 @@ impl DependencyGraph {
         }
     }
 
-    /// What was in flight has been written.
+    /// Ends a flight: the node was written.
     pub(crate) fn complete_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.in_flight = false;
@@ -365,7 +365,7 @@ impl DependencyGraph {
         self.release_if_unused(id);
     }
 
-    /// What was in flight has not been written: it is dirty again.
+    /// Ends a flight: the node was not written, and is dirty again.
     pub(crate) fn fail_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.in_flight = false;

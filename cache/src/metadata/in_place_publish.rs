@@ -33,12 +33,12 @@ pub struct UnpublishedPart<'a> {
     pub is_prefilled: bool,
 }
 
-/// What an entry is to be in the file.
+/// The new bytes of an entry in the file.
 #[derive(Debug)]
 pub struct EntryPatch<'a> {
     /// Its image.
     pub image: Cow<'a, [u8]>,
-    /// What of it is not in the file (bytes).
+    /// The bytes that differ from the file.
     pub changed: Range<usize>,
 }
 
@@ -49,16 +49,16 @@ impl From<Vec<u8>> for EntryPatch<'_> {
 }
 
 impl Cache {
-    /// Writes raw data, has `change` change an entry of `len` bytes that will tell of it, and writes that: what a flush
-    /// of the entry's owner would do after the same changes. Returns whether it was done. It is not if `change` returns
-    /// `None`, and `change` is not called where a flush would have more to do: something of the owner is dirty or
-    /// waits, the entry crosses a page, an intent stands, or flushes are durable.
+    /// Writes raw data. Then calls `change` to change an entry of `len` bytes that publishes this data, and writes the
+    /// entry. A flush of the entry's owner would do the same. Returns whether it was done. It is not done if `change`
+    /// returns `None`. `change` is not called if a flush would have more to do: something of the owner is dirty or
+    /// waits, the entry crosses a page, a redo record is active, or flushes are durable.
     ///
-    /// `change` is given the entry and its edition, how often it was changed before, by [`Handle::update`] or this way,
-    /// and returns what it is to be in the file. It must not use the cache. Must not be called inside an operation.
+    /// `change` gets the entry and its edition (the number of earlier changes, by [`Handle::update`] or this way). It
+    /// returns the new bytes of the entry. It must not use the cache. Must not be called inside an operation.
     ///
     /// # Errors
-    /// As [`Cache::flush`]. The entry was changed then, and is dirty, if it was its write that failed.
+    /// As [`Cache::flush`]. If the write of the entry failed, the entry was changed and is dirty.
     pub fn publish_part<'a, T: Entry>(
         &self,
         part: UnpublishedPart<'_>,
@@ -119,8 +119,8 @@ impl Cache {
         self.write_at(action, at, &told.image)
     }
 
-    /// Whether [`Cache::publish_part`] can be used at all, be it after the next flush: flushes are to write what is
-    /// dirty, and nothing else.
+    /// Whether [`Cache::publish_part`] can be used at all, maybe after the next flush: flushes have no steps beside
+    /// writing dirty entries.
     pub fn can_publish_parts(&self) -> bool {
         !(self.is_read_only()
             || self.has_barriers()
@@ -129,7 +129,7 @@ impl Cache {
             || self.has_generations())
     }
 
-    /// Whether a flush has to do more than to write what is dirty.
+    /// Whether a flush has steps beside writing dirty entries and raw data.
     pub(super) fn needs_protocol_steps(&self) -> bool {
         !self.can_publish_parts() || self.has_active_redo()
     }

@@ -1,8 +1,8 @@
-//! Intents: what a flush is about to change in place, written down first where the announced end of the file is.
+//! Redo records: the new bytes of changes in place, which are first written at the announced end of the file.
 //!
-//! The system copies a page of memory at once, and a disk writes a sector at once; a write that covers more may be cut
-//! off. While an intent is valid, what it says is in its place, or on its way there, and may be written again. At most
-//! one is valid at any time: each takes the place of the one before, or that one is made invalid first.
+//! The system copies one page of memory at once, and a disk writes one sector at once. A write of more may be cut off.
+//! While a redo record is valid, its bytes are in place or may be written there again. At most one record is valid at
+//! any time: each takes the place of the one before, or that one is invalidated first.
 
 use std::ops::Range;
 
@@ -22,24 +22,23 @@ const OS_PAGE_BYTES: u64 = 4096;
 /// Bytes that a disk whose power fails has written all or none of.
 const SECTOR_BYTES: u64 = 512;
 
-/// What a cache knows of its intents.
+/// The state of the redo records of a cache.
 #[derive(Debug, Default)]
 pub(crate) struct RedoState {
     /// Where the last one was written that has not been made invalid.
     last: Mutex<Option<Addr>>,
-    /// The last one, if a flush failed between writing it and having done all that it says: what it names may be torn,
-    /// and it alone tells how it is to be.
+    /// The last record, if a flush failed between writing it and making all its changes. Structures that it names may
+    /// be torn, and only the record has their bytes.
     unfinished: Mutex<Option<RedoRecord>>,
     /// The turn that is shown where the last one was, and where that is.
     seqlock: Mutex<Option<(Addr, SeqlockCounter)>>,
-    /// Held alone by a flush with intents: what is allocated meanwhile may lie where they do. Shared by those who
-    /// write behind the announced end.
+    /// Held alone by a flush with redo records, because space that is allocated meanwhile may lie where they do. Shared
+    /// by writers behind the announced end.
     pub(crate) past_eof: RwLock<()>,
 }
 
-/// Which changes in place need an intent, and which of them share one. `as_one` says that all do. `joined` says that
-/// with barriers even a single one needs one: an earlier intent may name the same place, or a new end is to be
-/// announced with it.
+/// Groups the changes in place that share a redo record. `as_one`: all share one. `joined`: with barriers, even a
+/// single change needs a record, because an earlier record may name the same place, or a new end will be announced.
 pub(super) fn redo_groups(
     settings: &CacheOptions,
     changes: &[FlushStep],
@@ -73,8 +72,8 @@ pub(super) fn redo_groups(
     (0..changes.len()).filter(cut).map(|n| n..n + 1).collect()
 }
 
-/// The intent to take these steps, at `place`; whether it changes raw data that readers may be reading is told to
-/// [`Cache::write_redo`].
+/// The redo record of these steps, for the address `place`. [`Cache::write_redo`] is told whether it has raw data that
+/// readers may be reading.
 pub(super) fn redo_record(place: Addr, changes: &[FlushStep]) -> RedoRecord {
     let mut intent = RedoRecord { addr: place, ..RedoRecord::default() };
     for change in changes {
@@ -109,12 +108,12 @@ pub(super) fn is_within_page(base: u64, at: Addr, len: u64) -> bool {
 }
 
 impl Cache {
-    /// Whether an intent is still valid, or a flush failed before it had done all that one says.
+    /// Whether a redo record is still valid, or a flush failed before it had made all changes of one.
     pub(super) fn has_active_redo(&self) -> bool {
         self.active_redo().is_some() || self.intents.unfinished.lock().is_some()
     }
 
-    /// The intent that is still valid where the end is announced.
+    /// The address of a redo record that is still valid, at the announced end.
     pub(super) fn active_redo(&self) -> Option<Addr> {
         let place = SeqlockCounter::word_addr(Addr::new(self.space.superblock_eof()));
         self.intents.last.lock().filter(|at| Some(*at) == place)
@@ -140,7 +139,7 @@ impl Cache {
         }
     }
 
-    /// Writes an intent, which is under way from here on if it changes raw data that readers may be reading.
+    /// Writes a redo record. If it has raw data that readers may be reading, its seqlock counter is odd from here on.
     pub(super) fn write_redo(&self, intent: &RedoRecord, is_seen: bool) -> Result<()> {
         let at = intent.addr;
         let turn = match self.has_generations() {
@@ -162,7 +161,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Notes that a flush failed after `done` of its steps. `one` says that one intent has all changes that follow it.
+    /// Notes that a flush failed after `done` of its steps. `one` says that one redo record has all changes that follow
+    /// it.
     pub(super) fn note_unfinished(&self, steps: &[FlushStep], done: usize, one: bool) {
         let written = steps.get(..done).unwrap_or_default();
         let last = written.iter().enumerate().rev().find_map(|(n, step)| match step {
@@ -175,7 +175,7 @@ impl Cache {
         }
     }
 
-    /// Does what an earlier flush could not finish, before its intent is made invalid.
+    /// Finishes the changes of an earlier flush that failed, before its redo record is invalidated.
     pub(super) fn replay_unfinished(&self, barriers: bool) -> Result<()> {
         let mut unfinished = self.intents.unfinished.lock();
         let Some(intent) = &*unfinished else { return Ok(()) };
@@ -189,7 +189,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Changes raw data that readers may be reading, after an intent has said how it will be.
+    /// Changes raw data that readers may be reading, after a redo record of the change.
     pub(crate) fn write_with_redo(&self, writes: Vec<RedoWrite>) -> Result<()> {
         if writes.is_empty() {
             return Ok(());
@@ -206,14 +206,14 @@ impl Cache {
         self.invalidate_redo(place)
     }
 
-    /// What the intent says is in its place, and readers need it no more.
+    /// Invalidates the redo record: its bytes are in place, and readers no longer need it.
     pub(super) fn invalidate_redo(&self, at: Addr) -> Result<()> {
         self.retire_redo(at)?;
         *self.intents.last.lock() = None;
         Ok(())
     }
 
-    /// As [`Cache::invalidate_redo`], but after a power failure the intent may be there all the same.
+    /// As [`Cache::invalidate_redo`], but the record may come back after a power failure.
     pub(super) fn retire_redo(&self, at: Addr) -> Result<()> {
         let turn = self.seqlock_at(at)?.settled();
         self.write_at(StorageAction::WriteRedo, at, &turn.to_bytes())?;
@@ -221,8 +221,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Before `end` is announced: what lies there is no intent, whatever was there in the course of time. Returns
-    /// whether something had to be written.
+    /// Before `end` is announced: makes sure that the bytes there are no redo record. Returns whether something had to
+    /// be written.
     pub(crate) fn erase_redo(&self, end: u64) -> Result<bool> {
         let place = SeqlockCounter::word_addr(Addr::new(end)).and_then(Addr::get).ok_or(Error::Undefined)?;
         let len = self.storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;

@@ -1,5 +1,5 @@
-//! What a reader has cached and cannot be sure of any more: where the file still has the bytes that a structure was
-//! made of, it need not be made again.
+//! Revalidation: a reader compares the bytes of a stale entry with the file. If they are equal, the entry is not
+//! decoded again.
 
 use std::{fmt, sync::atomic};
 
@@ -23,10 +23,10 @@ pub(crate) struct StaleOwners {
     raised: RwLock<FxHashMap<Owner, u64>>,
 }
 
-/// What an entry was made of.
+/// The origin of an entry.
 pub(crate) struct ReadOrigin {
-    /// When it was begun to read that, the last time. It only grows, and who finds an old one reads once too often: not
-    /// for loom to explore.
+    /// The time at which the last read of its bytes began. It only grows. A thread that finds an old time reads once
+    /// too often, so loom does not explore it.
     since: atomic::AtomicU64,
     /// The bytes, if they are kept.
     bytes: Option<Box<[u8]>>,
@@ -37,7 +37,7 @@ impl StaleOwners {
         self.now.load(SeqCst)
     }
 
-    /// What has been read of `owner` until now may be old.
+    /// Makes everything stale that has been read of `owner` so far.
     pub(super) fn mark_stale(&self, owner: Owner) {
         let mut raised = self.raised.write();
         let now = self.now.load(SeqCst) + 1;
@@ -63,12 +63,12 @@ impl StaleOwners {
 }
 
 impl ReadOrigin {
-    /// Of what nobody will doubt: nobody else writes the file.
+    /// The origin of an entry that never becomes stale, because nobody else writes the file.
     pub(super) fn exclusive() -> Self {
         ReadOrigin::new(NEVER_STALE, None)
     }
 
-    /// Of an entry that was made of what was read after `since`; `bytes` are kept.
+    /// The origin of an entry whose bytes were read after `since`. `bytes` are kept.
     pub(super) fn new(since: u64, bytes: Option<Box<[u8]>>) -> Self {
         ReadOrigin { since: since.into(), bytes }
     }

@@ -57,7 +57,7 @@ enum EntryMapSlot {
 
 struct CachedEntry {
     slot: Arc<dyn AnySlot>,
-    /// What it contributes to the shard's weight.
+    /// Its part of the weight of the shard.
     weight: usize,
     /// Its place in the clock.
     place: usize,
@@ -65,7 +65,7 @@ struct CachedEntry {
     place_owned: usize,
 }
 
-/// A load under way. What it brings is cached only if it is still in the map then.
+/// A load under way. Its result is cached only if the load is still in the map then.
 struct PendingLoad {
     is_done: Mutex<bool>,
     changed: Condvar,
@@ -339,8 +339,8 @@ impl EntryShardState {
         Some(slot)
     }
 
-    /// The hand passes an entry: its weight is counted anew, and it is marked as not used lately. Returns whether
-    /// it was so already, and nobody holds it.
+    /// The clock hand passes an entry: its weight is computed again, and it is marked as not used lately. Returns
+    /// whether it was marked already, and nobody holds it.
     fn age_entry(&mut self, addr: Addr) -> bool {
         let EntryShardState { entries, weight, .. } = self;
         let Some(EntryMapSlot::Ready(ready)) = entries.get_mut(&addr) else { return false };

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use smallvec::{SmallVec, smallvec};
 
-/// What is in the place to which raw data is written.
+/// Whether readers can see the bytes that a write replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Visibility {
     /// Nothing that readers look at: they have not come to the end of the extent, or the space is in nobody's use.
@@ -17,7 +17,7 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// What is beneath two writes together, which wait at the same time.
+    /// The visibility of two writes that wait at the same time.
     pub(super) fn combine(self, other: Visibility) -> Visibility {
         match (self, other) {
             (Visibility::Unreachable, _) | (_, Visibility::Unreachable) => Visibility::Unreachable,
@@ -32,7 +32,7 @@ impl Visibility {
 pub(crate) struct MergedWrites {
     by_offset: BTreeMap<u64, Vec<u8>>,
     weight: usize,
-    /// What is in their place.
+    /// The visibility of the bytes that are replaced.
     pub(super) visibility: Visibility,
 }
 
@@ -51,7 +51,7 @@ impl MergedWrites {
         self.by_offset.last_key_value().map_or(0, |(offset, bytes)| end(*offset, bytes))
     }
 
-    /// Puts `bytes` over what is there.
+    /// Puts `bytes` over the present pieces.
     pub(crate) fn put(&mut self, offset: u64, mut bytes: Vec<u8>) {
         if bytes.is_empty() {
             return;
@@ -85,7 +85,8 @@ impl MergedWrites {
         self.by_offset.insert(start, bytes);
     }
 
-    /// As [`MergedWrites::put`]; best for what comes right behind the last piece. A new piece takes `spare` memory.
+    /// As [`MergedWrites::put`]; fastest for bytes that directly follow the last piece. A new piece takes `spare`
+    /// memory.
     pub(super) fn append(&mut self, offset: u64, bytes: &[u8], spare: impl FnOnce() -> Vec<u8>) {
         match self.by_offset.last_entry() {
             Some(mut last) if end(*last.key(), last.get()) == offset => {

@@ -26,7 +26,7 @@ const MAX_SPARE_BUFFERS: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct WriteBuffer {
     state: Mutex<WriteBufferState>,
-    /// Held by the one who writes between flushes.
+    /// Held by a thread that writes between flushes.
     writing: Mutex<()>,
     /// Bytes that wait or are being written. While there are none, reads go straight to the storage.
     present: AtomicUsize,
@@ -36,12 +36,12 @@ pub(crate) struct WriteBuffer {
 struct WriteBufferState {
     waiting: MergedWrites,
     in_flight: Vec<Arc<MergedWrites>>,
-    /// Memory of what was written last, for what comes next: the largest last.
+    /// Memory of the last pieces, for the next ones; the largest is last.
     spare: SmallVec<[Vec<u8>; MAX_SPARE_BUFFERS + 1]>,
 }
 
 impl WriteBufferState {
-    /// Keeps the largest of what was kept and of `memory` that is not too large.
+    /// Keeps the largest buffers of the spare ones and of `memory`, up to a size.
     fn recycle(&mut self, memory: impl Iterator<Item = Vec<u8>>) {
         for mut memory in memory.filter(|memory| memory.capacity() <= 2 * MAX_BUFFERED_BYTES) {
             memory.clear();
@@ -64,7 +64,7 @@ impl WriteBuffer {
         state.waiting.weight() >= MAX_BUFFERED_BYTES
     }
 
-    /// Takes into flight what waits.
+    /// Takes the waiting pieces into flight.
     pub(crate) fn begin_write(&self) -> Option<Arc<MergedWrites>> {
         let mut state = self.state.lock();
         if state.waiting.weight() == 0 {
@@ -75,17 +75,17 @@ impl WriteBuffer {
         Some(pieces)
     }
 
-    /// Keeps flushes from writing over what is written between them.
+    /// Keeps flushes from writing over bytes that are written between flushes.
     pub(super) fn lock_writing(&self) -> MutexGuard<'_, ()> {
         self.writing.lock()
     }
 
-    /// Returns when nobody writes between flushes what was put before.
+    /// Waits until no thread writes earlier pieces between flushes.
     pub(crate) fn wait_for_writers(&self) {
         drop(self.writing.lock());
     }
 
-    /// Ends a flight. What was not `written` waits again.
+    /// Ends a flight. Pieces that were not `written` wait again.
     pub(crate) fn end_write(&self, pieces: Arc<MergedWrites>, written: bool) {
         let mut state = self.state.lock();
         state.in_flight.retain(|other| !Arc::ptr_eq(other, &pieces));
@@ -105,7 +105,7 @@ impl WriteBuffer {
         state.waiting = all;
     }
 
-    /// Fills `into`, which begins at `at`, from what is not on the storage yet; returns what is.
+    /// Fills `into`, which begins at `at`, with the bytes that are not on the storage yet. Returns the other ranges.
     pub(super) fn read_overlay(&self, at: u64, into: &mut [u8]) -> Option<MissingRanges> {
         if self.present.load(SeqCst) == 0 {
             return None;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// At most this many sections are tried for one that fits, in each order.
+/// At most this many sections are tried in each order.
 const MAX_FIT_TRIES: usize = 32;
 
 /// Free space: sections of bytes, none of which touch, and none of which ends beyond the last address.
@@ -13,7 +13,7 @@ pub struct FreeList {
 }
 
 impl FreeList {
-    /// Adds `len` bytes at `at`. What overlaps free space already is not added twice.
+    /// Adds `len` bytes at `at`. Bytes that are free already are not added twice.
     pub fn insert(&mut self, at: u64, len: u64) {
         let (mut start, mut end) = (at, at.saturating_add(len));
         if start == end {
@@ -31,8 +31,8 @@ impl FreeList {
         self.insert_section(start, end - start);
     }
 
-    /// Takes `len` bytes from the smallest section, of several the first one, in which `place` (from the section's
-    /// beginning to the first fitting address) puts them: what is large stays whole for what needs it.
+    /// Takes `len` bytes from the smallest section that fits; of several, from the first. `place` gives the first
+    /// fitting address from the beginning of a section. So large sections stay whole.
     pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         if self.by_size.last().is_none_or(|(largest, _)| *largest < len) {
             return None;

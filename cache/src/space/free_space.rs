@@ -1,14 +1,14 @@
-//! What is free in a file, and where new space comes from: one list, or pages that hold one kind of space each.
+//! The free space of a file, and allocation: from one list, or in pages that hold one kind of space each.
 
 use std::ops::Range;
 
 use super::{METADATA_ALIGNMENT, OS_PAGE_BYTES, SpaceKind, free_list::FreeList, metadata_blocks::MetadataBlocks};
 
-/// What is free, by what it may be used for.
+/// The free space, by purpose.
 #[derive(Debug, Default)]
 pub(super) struct FreeSpace {
-    /// Bytes of a page of the file, if it is paged: structures and raw data are then in pages of their own, and what is
-    /// smaller than a page does not cross the border of one.
+    /// Bytes of a page of the file, if it is paged. Then structures and raw data are in different pages, and nothing
+    /// smaller than a page crosses the border of one.
     page: Option<u64>,
     /// Free space for structures; of a file without pages, for everything.
     metadata: FreeList,
@@ -46,7 +46,7 @@ fn place_in_page(page: u64, kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
     if crosses(page, at, len) { at.checked_next_multiple_of(page) } else { Some(at) }
 }
 
-/// Whether `len` bytes at `at` cross the border of a page of so many bytes, which is not 0.
+/// Whether `len` bytes at `at` cross the border of a page of `page` bytes (not 0).
 fn crosses(page: u64, at: u64, len: u64) -> bool {
     (at % page).checked_add(len).is_none_or(|end| end > page)
 }
@@ -65,8 +65,8 @@ impl FreeSpace {
         self.page
     }
 
-    /// Takes `len` bytes from what is free, or, if nothing suits, from behind `end`, which is moved. `None` if there
-    /// are no addresses below `limit` any more.
+    /// Takes `len` bytes from free space. If none fits, takes them behind `end`, and moves `end`. `None` if there are
+    /// no addresses below `limit` any more.
     pub fn take(&mut self, len: u64, kind: SpaceKind, end: &mut u64, limit: u64) -> Option<u64> {
         let Some(page) = self.page else { return self.take_unpaged(len, kind, end, limit) };
         let mut fresh = |pages: &mut FreeList, len: u64| {
@@ -146,12 +146,12 @@ impl FreeSpace {
         self.blocks.ensure_filled(at, fill)
     }
 
-    /// From now on there are no blocks: what is free in them is for everything.
+    /// Dissolves the metadata blocks: their free space may be used for anything.
     fn dissolve_blocks(&mut self) {
         self.blocks.drain().sections().for_each(|(at, len)| self.metadata.insert(at, len));
     }
 
-    /// Takes `len` bytes that end before `limit` from what is free, but no whole page.
+    /// Takes `len` free bytes that end before `limit`, but no whole page.
     pub fn take_before(&mut self, len: u64, kind: SpaceKind, limit: u64) -> Option<u64> {
         let before = |at: u64| Some(at).filter(|at| at.checked_add(len).is_some_and(|end| end <= limit));
         // Who asks for that is about to make the file shorter.
@@ -202,7 +202,7 @@ impl FreeSpace {
         new
     }
 
-    /// What is free: first byte, length, and the kind of space for which it may be used alone.
+    /// The free sections: first byte, length, and the only kind of space for which each may be used.
     pub fn sections(&self) -> impl Iterator<Item = (u64, u64, Option<SpaceKind>)> + '_ {
         let paged = self.page.is_some();
         let metadata = self.metadata.sections().chain(self.blocks.sections());

@@ -1,5 +1,5 @@
-//! Blocks of a large file that hold nothing but small structures, so that these lie near each other: who reads an index
-//! finds much of it in one place of the disk, and who writes it through a mapping needs few of those.
+//! Metadata blocks: blocks of a large file that hold only small structures, so that these lie near each other. A reader
+//! of an index then reads one part of the disk, and a writer through a mapping needs few windows.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -7,22 +7,22 @@ use super::{OS_PAGE_BYTES, free_list::FreeList};
 
 /// A block takes so small a part of the file...
 const BLOCK_FILE_FRACTION: u64 = 64;
-/// ...but at least and at most so many bytes. Files that are too small for that have none.
+/// ...within these bounds (bytes). Files that are too small for this have no blocks.
 const BLOCK_BYTES: Range<u64> = 64 << 10..1 << 20;
 
 /// Most sections that are kept apart.
 const MAX_RECENT_FREES: usize = 64;
 
-/// Blocks, and what is free in them.
+/// The blocks and their free space.
 #[derive(Debug, Default)]
 pub(super) struct MetadataBlocks {
     /// All of them, by where they begin.
     all: BTreeMap<u64, MetadataBlock>,
     free: FreeList,
     recent: RecentFrees,
-    /// What of the newest one was never given out.
+    /// The part of the newest block that was never allocated.
     fresh: Range<u64>,
-    /// There are to be no more.
+    /// No more blocks are added.
     closed: bool,
 }
 
@@ -33,7 +33,7 @@ struct MetadataBlock {
     filled: u64,
 }
 
-/// What was freed last, sections of one length: nodes of a tree come and go.
+/// The sections that were freed last, all of one length: nodes of a tree come and go.
 #[derive(Debug, Default)]
 struct RecentFrees {
     len: u64,
@@ -65,7 +65,7 @@ impl RecentFrees {
 }
 
 impl MetadataBlocks {
-    /// Bytes of a new block of a file that has so many, if structures of `len` bytes go into blocks there.
+    /// Bytes of a new block in a file of `file` bytes; `None` if structures of `len` bytes do not go into blocks there.
     pub fn block_size_for(&self, len: u64, file: u64) -> Option<u64> {
         let size = (file / BLOCK_FILE_FRACTION).min(BLOCK_BYTES.end);
         (len <= OS_PAGE_BYTES && size >= BLOCK_BYTES.start && !self.closed).then_some(size - size % BLOCK_BYTES.start)
@@ -105,7 +105,7 @@ impl MetadataBlocks {
         Some(at)
     }
 
-    /// Puts what was freed last among the rest.
+    /// Merges the sections that were freed last with the rest.
     fn merge_recent(&mut self) {
         let recent = std::mem::take(&mut self.recent);
         recent.sections().for_each(|(at, len)| self.free.insert(at, len));
@@ -122,8 +122,8 @@ impl MetadataBlocks {
         is_inside
     }
 
-    /// Whether the byte at `at`, and what of its block comes after it, has been written: if need be, `fill` writes what
-    /// of the block was never given out, and says whether it did.
+    /// Whether the byte at `at` and the rest of its block have been written. If not, calls `fill` to write the part of
+    /// the block that was never allocated; it returns whether it did.
     pub fn ensure_filled(&mut self, at: u64, fill: impl FnOnce(Range<u64>) -> bool) -> bool {
         let Some(block) = self.all.range_mut(..=at).next_back().map(|(_, block)| block) else { return false };
         let is_new = block.filled == block.end && block.end == self.fresh.end;
@@ -133,7 +133,7 @@ impl MetadataBlocks {
         (block.filled..block.end).contains(&at)
     }
 
-    /// There are no blocks any more. Returns what was free in them.
+    /// Removes all blocks, and returns their free space.
     pub fn drain(&mut self) -> Self {
         self.merge_recent();
         std::mem::replace(self, MetadataBlocks { closed: true, ..MetadataBlocks::default() })

@@ -1,5 +1,5 @@
-//! What was given back, on its way to being free: it waits for the flush that makes it unreachable, for that flush to
-//! be durable if flushes are, and then for the grace, in which readers may still follow what they have read before.
+//! Quarantine: freed space waits for the flush that makes it unreachable, then for that flush to be durable if flushes
+//! are durable, and then for the grace. During the grace, readers may still follow pointers that they have read before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::SpaceKind;
 use crate::entry::Owner;
 use crate::metadata::FlushScope;
 
-/// Space that waits: first byte, length (bytes), and what it held.
+/// A section that waits: first byte, length (bytes), and its former purpose.
 pub(super) type FreedSection = (u64, u64, SpaceKind);
 
 #[derive(Debug, Default)]
 pub(super) struct Quarantine {
-    /// How long what is unreachable rests; `None`: for ever.
+    /// The time for which unreachable space rests; `None`: for ever.
     grace: Option<Duration>,
     /// Whether a flush counts only once it is durable.
     durable: bool,
@@ -31,7 +31,7 @@ pub(super) struct Quarantine {
     resting: BTreeMap<Duration, Vec<FreedSection>>,
     /// Bytes of that.
     resting_bytes: u64,
-    /// Bytes of what is given or leaving.
+    /// Bytes that wait for a flush.
     waiting: u64,
     /// Snapshots of whole flushes so far.
     snapshots: u64,
@@ -47,14 +47,14 @@ struct UnreachablePending {
     snapshot: Option<u64>,
 }
 
-/// What had been flushed at one moment: sections that were ever flushed, and the last snapshot.
+/// The state of flushing at one moment: the number of sections that were ever flushed, and the last snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlushMark {
     sections: u64,
     snapshot: Option<u64>,
 }
 
-/// Times are rounded up to so many parts of the grace, so that there are few different ones.
+/// Times are rounded up to this fraction of the grace, so that there are few different ones.
 const GRACE_ROUNDING_PARTS: u32 = 64;
 
 impl Quarantine {
@@ -85,7 +85,7 @@ impl Quarantine {
         self.grace == Some(Duration::ZERO)
     }
 
-    /// Takes what was given back. If `owner` is given, nothing but structures of that object leads there.
+    /// Adds a freed section. With an `owner`, only structures of that object lead there.
     pub fn add(&mut self, section: FreedSection, owner: Option<Owner>) {
         if self.grace.is_some() {
             self.given.entry(owner).or_default().push(section);
@@ -93,7 +93,7 @@ impl Quarantine {
         }
     }
 
-    /// Other objects lead to `owner` and what it has given back: only a whole flush makes that unreachable.
+    /// Other objects lead to `owner` and its freed space too. So only a whole flush makes that unreachable.
     pub fn clear_owner(&mut self, owner: Owner) {
         if let Some(sections) = self.given.remove(&Some(owner)) {
             self.given.entry(None).or_default().extend(sections);
@@ -131,7 +131,7 @@ impl Quarantine {
         }
     }
 
-    /// The flush has ended at `now`; what is free then is returned.
+    /// Ends a flush at the time `now`, and returns the sections that are free.
     pub fn end_flush(&mut self, succeeded: bool, now: Duration) -> Vec<FreedSection> {
         let UnreachablePending { sections, snapshot } = std::mem::take(&mut self.awaiting_flush);
         if !succeeded {
@@ -147,7 +147,7 @@ impl Quarantine {
         if self.durable { Vec::new() } else { self.begin_grace(usize::MAX, now) }
     }
 
-    /// What has been flushed, for [`Quarantine::end_sync`].
+    /// The present state of flushing, for [`Quarantine::end_sync`].
     pub fn begin_sync(&self) -> FlushMark {
         FlushMark {
             sections: self.rested + self.awaiting_sync.sections.len() as u64,
@@ -155,7 +155,8 @@ impl Quarantine {
         }
     }
 
-    /// What had been `flushed` is durable at `now`; what is free then is returned.
+    /// Ends a sync at the time `now`: everything that had been `flushed` is durable. Returns the sections that are
+    /// free.
     pub fn end_sync(&mut self, flushed: FlushMark, now: Duration) -> Vec<FreedSection> {
         let FlushMark { sections, snapshot } = flushed;
         let later = std::mem::replace(&mut self.awaiting_sync.snapshot, snapshot).filter(|last| Some(*last) > snapshot);
@@ -197,7 +198,7 @@ impl Quarantine {
         self.resting.entry(rounded_deadline(rest, now)).or_default().push(section);
     }
 
-    /// How long what is unreachable rests.
+    /// The time for which unreachable space rests.
     pub fn grace(&self) -> Option<Duration> {
         self.grace
     }
@@ -216,7 +217,7 @@ impl Quarantine {
         self.release_expired(Duration::MAX)
     }
 
-    /// What has rested long enough at `now`.
+    /// Returns the sections whose grace is over at the time `now`.
     pub fn release_expired(&mut self, now: Duration) -> Vec<FreedSection> {
         while let Some(first) = self.settling.first_entry().filter(|first| *first.key() <= now) {
             self.settled = self.settled.max(first.remove());
