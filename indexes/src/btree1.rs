@@ -1,7 +1,8 @@
-//! Version 1 B-trees: the names of old-style groups, and chunks.
+//! Version 1 B-trees: the names of old-style groups, and chunks (format specification, III.A.1).
 //!
-//! A tree is changed in place, as its nodes point to each other on every level. What keeps a file whole whose writer
-//! dies is the order: new nodes first, then what leads to them, then the nodes whose entries have moved to them.
+//! A tree is changed in place, because its nodes point to each other on every level. The order of the writes keeps a
+//! file whole whose writer dies: first new nodes, then the structures that lead to them, then the nodes whose entries
+//! have moved there.
 
 mod edit;
 #[cfg(test)]
@@ -120,7 +121,7 @@ impl<K: Btree1Key> Btree1<K> {
     }
 }
 
-/// What a tree consists of.
+/// The blocks of a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Btree1Blocks {
     pub nodes: HashSet<Addr>,
@@ -128,15 +129,15 @@ pub(crate) struct Btree1Blocks {
     pub children: HashSet<Addr>,
 }
 
-/// The keys between which something lies. Whether a key belongs to what comes before or behind it is a matter of the
-/// keys (see [`Btree1Key::BEHIND`]).
+/// The keys around an entry. Whether a key belongs to the entry before or after it depends on the keys (see
+/// [`Btree1Key::BEHIND`]).
 #[derive(Debug, Clone)]
 pub(crate) struct KeyBounds<K> {
     pub begin: Option<K>,
     pub end: Option<K>,
 }
 
-/// Which entries are to be visited, in a tree in which a writer that died may have left entries that had moved.
+/// The entries to visit. A writer that died may have left entries in the tree that had moved.
 pub(crate) trait KeyRange<K> {
     /// Whether a key comes before another.
     ///
@@ -144,11 +145,11 @@ pub(crate) trait KeyRange<K> {
     /// If it cannot be read what a key leads to.
     fn is_before(&self, key: &K, other: &K) -> Result<bool>;
 
-    /// Whether a child of a node of this level, between these keys, may hold what is wanted.
+    /// Whether a child of a node of this level, between these keys, may hold a wanted entry.
     fn may_contain(&self, level: u8, between: &KeyBounds<K>) -> bool;
 }
 
-/// What is called with the keys between which an entry lies, its own key and the child; `false`: that is enough.
+/// Called with the keys around an entry, its own key and the child. Returns `false` to stop.
 pub(crate) type EntryVisitor<'a, K, E> = dyn FnMut(&KeyBounds<K>, K, Addr) -> Result<bool, E> + 'a;
 
 /// A walk over entries in order.
@@ -159,11 +160,12 @@ struct Btree1Walk<'a, K: Btree1Key, E> {
 }
 
 impl<K: Btree1Key, E: From<Error>> Btree1Walk<'_, K, E> {
-    /// Goes through what is below a node; `false` if `each` has had enough. No deeper than the root's level.
+    /// Visits everything below a node. Returns `false` if `each` has returned `false`. Goes no deeper than the level of
+    /// the root.
     ///
-    /// Of what the node leads to, only what lies within its bounds, by its parent: the rest has moved to another node,
-    /// or the node has moved from another place. No two nodes have bounds in common, so that nothing is seen twice, and
-    /// damaged nodes that lead to the same are not gone through without end.
+    /// It visits only children within the bounds that the parent gives to the node. Other children have moved to
+    /// another node, or the node has moved from another place. No two nodes have common bounds. So nothing is visited
+    /// twice, and damaged nodes that lead to the same child cannot make the walk endless.
     fn visit_below(&mut self, at: Addr, level: Option<u8>, mut bounds: KeyBounds<K>) -> Result<bool, E> {
         let node = self.tree.node(at, level)?.read().clone();
         for index in 0..node.len() {

@@ -1,9 +1,9 @@
-//! Version 2 B-trees: dense links and attributes, huge objects, shared messages, chunks.
+//! Version 2 B-trees: dense links and attributes, huge objects, shared messages, chunks (format specification,
+//! III.A.2).
 //!
-//! A tree is changed by copying: what the header in the file leads to is left as it is, and the nodes on the way to a
-//! change move to new space, at most once between two writings of the header. So whoever reads the file sees the tree
-//! as it was or as it is, also after a crash, and it is the header alone that waits for nodes and for what records lead
-//! to.
+//! A tree is changed by copying. The structures to which the header in the file leads stay unchanged. The nodes on the
+//! way to a change move to new space, at most once between two writes of the header. So a reader sees either the old
+//! tree or the new one, also after a crash. Only the header waits: for nodes, and for everything to which records lead.
 
 mod batch_read;
 mod edit;
@@ -55,7 +55,7 @@ pub struct Btree2<R> {
     addr: Addr,
     /// A record with the context that stored ones do not carry.
     blank: R,
-    /// The header, as it was found.
+    /// The header, once it was loaded.
     header: OnceLock<Handle<CachedBtree2Header>>,
 }
 
@@ -192,7 +192,7 @@ impl<R: Btree2Record> Btree2<R> {
         root.geometry.clone().ok_or_else(|| self.unfit("its nodes hold records"))
     }
 
-    /// What the header says now.
+    /// The present contents of the header.
     fn shape(&self, root: &Handle<CachedBtree2Header>) -> Result<(Btree2Header, Arc<Btree2Geometry>)> {
         let root = root.read();
         Ok((root.header.clone(), self.geometry(&root)?))
@@ -210,8 +210,8 @@ impl<R: Btree2Record> Btree2<R> {
         record.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at, source }))
     }
 
-    /// The record for which `compare` says that it is equal to what is sought; `compare` says of any record whether it
-    /// comes before (`Less`) or after it.
+    /// Finds the record for which `compare` returns `Equal`. For other records, `compare` says whether the record comes
+    /// before (`Less`) or after the wanted one.
     ///
     /// # Errors
     /// The first error of `compare`; if a node cannot be read.
@@ -293,7 +293,7 @@ impl<R: Btree2Record> Btree2<R> {
         Btree2Walk { tree: self, geometry, seen: HashSet::new(), before, each, begun: false }.visit(way).map(|_| ())
     }
 
-    /// Changes the tree, or leaves it as it is if `edit` fails.
+    /// Changes the tree. If `change` fails, the tree stays unchanged.
     fn edit<T, E: From<Error>>(&self, change: impl FnOnce(&mut Btree2Edit<'_, R>) -> Result<T, E>) -> Result<T, E> {
         let root = self.header()?;
         let lock: Arc<_> = root.read().lock();
@@ -385,7 +385,7 @@ struct Btree2Walk<'a, R, E> {
 }
 
 impl<R: Btree2Record, E: From<Error>> Btree2Walk<'_, R, E> {
-    /// Goes through what is below `way`; `false` if `each` has had enough. No deeper than the tree is.
+    /// Visits everything below `way`. Returns `false` if `each` has returned `false`. Goes no deeper than the tree is.
     fn visit(&mut self, way: NodePtr) -> Result<bool, E> {
         if !self.seen.insert(way.addr) {
             return Err(self.tree.two_parents(way.addr).into());

@@ -22,7 +22,7 @@ pub struct ChunkBtree1 {
     grid: ChunkGrid,
     element_size: u64,
     k: u16,
-    /// Held by who reads nodes, and alone by who changes them.
+    /// Held shared to read nodes, and alone to change them.
     lock: RwLock<()>,
 }
 

@@ -53,7 +53,7 @@ impl StoredChunkRecord for FilteredChunkRecord {
     }
 }
 
-/// Compares records with what is sought.
+/// Compares records with the wanted coordinate.
 fn compare_to<R: StoredChunkRecord>(sought: &ChunkCoord) -> impl Fn(&R) -> Result<Ordering> {
     |record| Ok(record.coord().scaled().cmp(sought.scaled()))
 }

@@ -1,4 +1,4 @@
-//! What every chunk index does, and what it needs of the dataset that it belongs to.
+//! The interface of a chunk index, and what an index needs of its dataset.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use crate::Result;
 
 /// The chunk index of one dataset.
 pub trait ChunkIndex: Send + Sync + fmt::Debug {
-    /// Where a chunk is stored; `None` if nobody wrote it.
+    /// Looks up the place of a chunk; `None` if the chunk was never written.
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>>;
 
-    /// Whether any of so many chunks is stored that follow `first` along a dimension, or that one itself.
+    /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     ///
     /// # Errors
     /// As [`ChunkIndex::get`].
@@ -30,10 +30,10 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         Ok(false)
     }
 
-    /// Says where a chunk is stored. What points to the chunk is written after `proxy` is clean.
+    /// Sets the place of a chunk. The structure that points to the chunk is written after `proxy` is clean.
     ///
     /// # Errors
-    /// If a structure of the index cannot be read, or there is no room for a new one. The chunk is then where it was.
+    /// If a structure of the index cannot be read, or there is no room for a new one. The index is then unchanged.
     fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()>;
 
     /// As [`ChunkIndex::set`], and returns where the chunk was stored before.
@@ -76,11 +76,11 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         Ok(old)
     }
 
-    /// Gives back the space of the index's own structures; that of the chunks is the caller's to give back. What led
-    /// to the index stays as it is, and the index must not be used any more.
+    /// Frees the space of the index's own structures. The caller frees the chunks. The structure that led to the index
+    /// stays unchanged, and the index must not be used any more.
     ///
     /// # Errors
-    /// If a structure of the index cannot be read; nothing is given back then.
+    /// If a structure of the index cannot be read. Nothing is freed then.
     fn delete(&self) -> Result<()>;
 
     /// Whether the index counts its own blocks wrong, as a writer that died may have left it; with `mend`, it counts
@@ -109,7 +109,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     }
 }
 
-/// Where a dataset's layout message keeps the way to the index: seen from the index.
+/// The place where the layout message of a dataset keeps the address of the index.
 pub trait IndexRoot: Send + Sync + fmt::Debug {
     /// The first structure of the index; undefined before the first chunk is stored.
     fn addr(&self) -> Addr;

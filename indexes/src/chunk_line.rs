@@ -3,8 +3,8 @@
 use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
 use smallvec::SmallVec;
 
-/// How the grid of chunks is laid out in one line: row-major over the largest extent, the unlimited dimension (if
-/// there is one) slowest, so that growth appends.
+/// The order of the chunks of a grid in one line: row-major over the largest extent. The unlimited dimension (if there
+/// is one) varies slowest, so that growth appends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkLine {
     unlimited: Option<usize>,

@@ -1,4 +1,4 @@
-//! What can go wrong in an index.
+//! Errors of indexes.
 
 use h5live_format::Addr;
 use h5live_model::ChunkCoord;
@@ -6,7 +6,7 @@ use h5live_model::ChunkCoord;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an index could not do what it was asked.
+/// The reason why an index could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -44,11 +44,11 @@ pub enum Error {
     Contradiction {
         /// The structure.
         record: &'static str,
-        /// Where it is.
+        /// Its address.
         at: Addr,
-        /// What it contradicts.
+        /// The structure that it contradicts.
         other: &'static str,
-        /// What should hold.
+        /// The rule that does not hold.
         rule: &'static str,
     },
 }

@@ -22,7 +22,7 @@ use self::geometry::{ArrayGeometry, DataBlockPath, ElementLocation};
 use self::last_block::LastElementBlock;
 use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
 
-/// The way to a data block: what leads there, and what its elements look like.
+/// The way to a data block: the structure that leads there, and the format of its elements.
 #[derive(Debug, Clone, Copy)]
 struct DataBlockRef {
     super_block: u32,
@@ -40,11 +40,11 @@ pub struct ExtensibleArray {
     geometry: ArrayGeometry,
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
-    /// Of those who write.
+    /// The block of the last write.
     last_block: Mutex<Option<LastElementBlock>>,
 }
 
-/// What is found at an index.
+/// The result of a lookup.
 enum ElementLookup {
     /// The element is in this slot of a block.
     Block(ElementBlock, usize),
@@ -239,7 +239,7 @@ impl ExtensibleArray {
         within * self.geometry.pages(super_block) as usize + page as usize
     }
 
-    /// Where the element at `index` is to be found; `None` if the array cannot have one.
+    /// The place of the element at `index`; `None` if the array cannot have one.
     fn find(&self, index_block: &IndexBlock, index: u64) -> Result<Option<ElementLookup>> {
         let Some(place) = self.geometry.locate(index) else { return Ok(None) };
         match place {
@@ -427,7 +427,7 @@ impl ExtensibleArray {
         Ok(block)
     }
 
-    /// Where the element at `slot` of a data block is to be set.
+    /// The table in which to set the element at `slot` of a data block.
     fn table_below(
         &self,
         header: &ExtensibleHeader,
@@ -536,7 +536,7 @@ impl ExtensibleArray {
         Ok(recent.set_all(slot, places))
     }
 
-    /// Where the element at `place` is to be set.
+    /// The table in which to set the element at `place`.
     fn table_for_writing(&self, header: &ExtensibleHeader, place: ElementLocation) -> Result<(ElementBlock, usize)> {
         let index_block = self.index_block_for_writing(header)?;
         match place {
@@ -578,7 +578,7 @@ impl ChunkIndex for ExtensibleArray {
         Ok(any)
     }
 
-    /// Also what is not counted.
+    /// Also removes elements that are not counted.
     fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let (Some(index), Some(index_block)) = (self.line.index(coord), self.index_block_uncounted()?) else {
             return Ok(None);

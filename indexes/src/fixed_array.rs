@@ -23,7 +23,7 @@ pub struct FixedArray {
     elements: u64,
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
-    /// Where an element was found last.
+    /// The block of the last lookup.
     last_block: RwLock<Option<LastFixedBlock>>,
 }
 
@@ -61,18 +61,18 @@ impl FixedElementBlock {
     }
 }
 
-/// A table, and what leads to it.
+/// A table, and the structure that leads to it.
 #[derive(Debug)]
 struct LastFixedBlock {
     header: FixedHeader,
     data_block: FixedDataBlock,
     table: FixedElementBlock,
-    /// Of which elements.
+    /// The range of its elements.
     elements: Range<u64>,
 }
 
 impl LastFixedBlock {
-    /// The slot of the element at `index`, if it is here, and what `root` leads to is still known to be what leads
+    /// The slot of the element at `index`, if it is here, and if the structure at `root` is still the one that leads
     /// here.
     fn slot(&self, index: u64, root: Addr) -> Option<usize> {
         let is_gone = self.header.is_invalidated() || self.data_block.is_invalidated() || self.table.is_invalidated();

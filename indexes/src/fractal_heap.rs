@@ -36,11 +36,11 @@ pub struct FractalHeap {
     addr: Addr,
     unfilter: Arc<dyn Unfilter>,
     space: Arc<HeapFreeSpace>,
-    /// The header, as it was found.
+    /// The header, once it was loaded.
     header: OnceLock<HeapHeader>,
 }
 
-/// What a new heap shall look like.
+/// The parameters of a new heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapParameters {
     /// Bytes of a heap ID.
@@ -52,10 +52,10 @@ pub struct HeapParameters {
 }
 
 impl HeapParameters {
-    /// What libhdf5 uses for dense links.
+    /// The parameters of libhdf5 for dense links.
     pub const LINKS: HeapParameters = HeapParameters { id_len: 7, table: DoublingTable::LINKS, max_managed: 4096 };
 
-    /// What libhdf5 uses for dense attributes.
+    /// The parameters of libhdf5 for dense attributes.
     pub const ATTRIBUTES: HeapParameters =
         HeapParameters { id_len: 8, table: DoublingTable::ATTRIBUTES, max_managed: 4096 };
 }
@@ -72,8 +72,8 @@ struct HugeLocation {
 }
 
 impl FractalHeap {
-    /// The heap with its header at `addr`; `unfilter` undoes the filters of heaps that have some. `space` is the same
-    /// for all that change the heap in one session.
+    /// The heap with its header at `addr`. `unfilter` undoes the filters of filtered heaps. All handles of one session
+    /// share `space`.
     pub fn new(metadata: ObjectMetadata, addr: Addr, unfilter: Arc<dyn Unfilter>, space: Arc<HeapFreeSpace>) -> Self {
         FractalHeap { metadata, addr, unfilter, space, header: OnceLock::new() }
     }
@@ -175,8 +175,8 @@ impl FractalHeap {
         undone.map_err(|source| Error::Filters { at: place.addr, source })
     }
 
-    /// Tells what the heap holds, if that is not known yet: `held` calls its argument with the IDs of all objects.
-    /// Without this, [`FractalHeap::insert`] does not find what is free from earlier sessions.
+    /// Computes the free space of the heap, if it is not known yet. `held` calls its argument with the IDs of all
+    /// objects. Without this, [`FractalHeap::insert`] does not find space that earlier sessions have freed.
     ///
     /// # Errors
     /// The error of `held`; if a block cannot be read.
@@ -286,7 +286,8 @@ impl FractalHeap {
         self.forget_on_error(done, &mut sections)
     }
 
-    /// Gives up what was removed before the last whole flush; also done by each change. Returns whether there was any.
+    /// Frees the space of objects that were removed before the last whole flush. Each change does this, too. Returns
+    /// whether there was any.
     ///
     /// # Errors
     /// If a block cannot be read.
@@ -299,7 +300,7 @@ impl FractalHeap {
         self.forget_on_error(done, &mut sections).map(|()| true)
     }
 
-    /// After a failure it is no longer known what is free.
+    /// After an error, the free space is no longer known.
     fn forget_on_error<T>(&self, done: Result<T>, sections: &mut HeapSections) -> Result<T> {
         if done.is_err() {
             *sections = HeapSections::empty(false);

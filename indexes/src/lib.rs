@@ -1,7 +1,7 @@
 //! Chunk indexes and group indexes of HDF5 files.
 //!
-//! Each index is written against a [`Cache`](h5live_cache::Cache): it changes structures and states in which order
-//! they must reach the file; when they do is not its concern.
+//! Each index works on a [`Cache`](h5live_cache::Cache). It changes structures, and states in which order they must
+//! reach the file. The cache decides when they are written.
 
 mod btree1;
 mod btree2;

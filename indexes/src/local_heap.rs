@@ -23,27 +23,28 @@ const EMPTY_STRING_BYTES: u64 = 8;
 /// No segment is cut shorter than this (bytes).
 const MIN_SEGMENT_BYTES: u64 = 88;
 
-/// One part in so many of a segment may be free at its end when it is put away.
+/// At most this fraction of a segment may be free at its end when the heap is finalized.
 const MAX_SLACK_FRACTION: u64 = 32;
 
-/// What this session knows of the space in one local heap; to be kept as long as the session, for all that change the
+/// The space inside one local heap, as this session knows it. Keep it as long as the session, for all changes of the
 /// heap.
 ///
-/// From the first change on, the file says that nothing in the heap is free: a list that begins in the prefix and goes
-/// on in the segment cannot be changed at once with what it tells of. So strings are put where nothing is, in the
-/// segment to which the file leads, and the list is written again when the session ends (`LocalStrings::finalize`).
+/// From the first change on, the file says that nothing in the heap is free. The list of free space begins in the
+/// prefix and continues in the segment, so it cannot be changed at once with the strings. So new strings go to free
+/// places of the segment to which the file leads. The list is written again when the session ends
+/// (`LocalStrings::finalize`).
 #[derive(Debug, Default)]
 pub struct StringSpace(Mutex<StringSpaceState>);
 
 #[derive(Debug, Default)]
 struct StringSpaceState {
-    /// Whether `free` says what is free, and not the file.
+    /// Whether `free` is valid, and not the list in the file.
     known: bool,
-    /// Whether what is not in `free` is known to be taken.
+    /// Whether everything outside of `free` is known to be taken.
     surveyed: bool,
     /// By offset in the segment.
     free: FreeList,
-    /// Strings that are no longer used, but that readers of what is in the file still find: offset and length (bytes).
+    /// Unused strings that readers of the file may still find: offset and length (bytes).
     removed: Vec<(FreeEpoch, u64, u64)>,
 }
 
@@ -74,7 +75,7 @@ impl StringSpaceState {
         Some(offsets)
     }
 
-    /// What unused strings took of which nothing in the file tells any more is free.
+    /// Frees the space of unused strings to which nothing in the file leads any more.
     fn reclaim(&mut self, space: &Space) {
         // The first has waited longest.
         if self.removed.first().is_none_or(|(moment, ..)| !space.is_reclaimable(*moment)) {
@@ -103,8 +104,7 @@ impl LocalStrings {
         Ok(LocalStrings { metadata: metadata.clone(), prefix, data })
     }
 
-    /// A new heap with the empty string at offset 0, and a data segment of `size` bytes, of which `space` knows what is
-    /// free.
+    /// A new heap with the empty string at offset 0, and a data segment of `size` bytes. `space` gets its free space.
     ///
     /// # Errors
     /// If there is no room.
@@ -176,8 +176,8 @@ impl LocalStrings {
         self.with(|data| Ok(data.text(offset)?.cmp(name.as_bytes())))
     }
 
-    /// Adds strings, and returns their offsets (bytes). `taken` tells the offsets of all strings that are in use; it is
-    /// asked if no room is known, for the last session may have ended without a list of what is free.
+    /// Adds strings, and returns their offsets (bytes). `taken` returns the offsets of all strings that are in use. It
+    /// is called if no room is known, because the last session may have ended without a list of free space.
     ///
     /// # Errors
     /// If there is no room; the error of `taken`.
@@ -214,7 +214,7 @@ impl LocalStrings {
         known.alloc(strings).ok_or(Error::HeapFull { at: self.prefix.addr() })
     }
 
-    /// Learns what is free from what is not.
+    /// Computes the free space from the strings in use.
     fn rebuild_free_list(&self, known: &mut StringSpaceState, taken: &[u64]) {
         known.free.clear();
         known.free.insert(EMPTY_STRING_BYTES, self.prefix.read().size.saturating_sub(EMPTY_STRING_BYTES));
@@ -227,7 +227,7 @@ impl LocalStrings {
         }
     }
 
-    /// Takes the list of what is free over from the file.
+    /// Takes the list of free space from the file.
     fn load_free_list(&self, strings: &mut StringSpaceState) -> Result<()> {
         if strings.known {
             return Ok(());
@@ -294,9 +294,9 @@ impl LocalStrings {
         Ok(())
     }
 
-    /// Writes the list of what is free into the file again, gives up the end of the segment if nothing is there, and
-    /// moves the segment to what is free before it if there is room: no more changes are expected, and everything
-    /// before has been flushed. Returns whether there was anything to be done.
+    /// Finalizes the heap: writes the list of free space into the file again, cuts off the end of the segment if it is
+    /// free, and moves the segment to free space before it if there is room. No more changes are expected, and
+    /// everything before was flushed. Returns whether anything was done.
     ///
     /// # Errors
     /// If the dependency would close a circle.

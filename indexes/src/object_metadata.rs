@@ -117,8 +117,8 @@ impl ObjectMetadata {
         Ok(self.cache.insert(addr, self.owner, value))
     }
 
-    /// As [`ObjectMetadata::create`], where the length follows from what the file states: `value` is made only if there
-    /// may be memory for it.
+    /// As [`ObjectMetadata::create`], for a length that the file states. `value` is called only if the length is within
+    /// the limit of allocations.
     ///
     /// # Errors
     /// As [`ObjectMetadata::create`]; if the length is larger than what may be allocated at once.
@@ -127,9 +127,8 @@ impl ObjectMetadata {
         self.create(len, value())
     }
 
-    /// Finds room before `limit` (bytes from the base address) for structures that lie there or behind, each given with
-    /// its length (bytes): for the last ones first, as it is the end of the file that shall move. Returns where each is
-    /// to be.
+    /// Finds space before `limit` (bytes from the base address) for structures that lie at or behind it. Each is given
+    /// with its length (bytes). The last ones come first, so that the file becomes shorter. Returns the new addresses.
     pub(crate) fn alloc_all_before(
         &self,
         limit: u64,
@@ -166,8 +165,8 @@ impl ObjectMetadata {
         Ok(self.cache.add_dependency(parent, child, kind).map_err(h5live_cache::Error::from)?)
     }
 
-    /// Has `parent` written after what it tells of. Where that would close a circle, as between groups that link to
-    /// each other, the child has been told of before and is in the file already.
+    /// Makes `parent` wait for the structures in `before`, to which it leads. If that would close a circle, as between
+    /// groups that link to each other, the file led to the child before, and has it already.
     pub(crate) fn add_prerequisites(&self, parent: &dyn DependencyNode, before: &[Prerequisite<'_>]) {
         for (child, kind) in before {
             let _circle = match kind {

@@ -18,7 +18,7 @@ use crate::btree1::{Btree1, KeyBounds, KeyRange};
 use crate::local_heap::{LocalStrings, StringSpace};
 use crate::{Error, ObjectMetadata, Result};
 
-/// Where an old-style link leads.
+/// The target of an old-style link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SymbolTarget {
     /// To the object with its header here.
@@ -39,8 +39,8 @@ pub struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// The table with its B-tree at `btree` and its heap at `heap`, in a file of these K values. `space` is the same
-    /// for all that change the table in one session.
+    /// The table with its B-tree at `btree` and its heap at `heap`, in a file with these K values. All handles of one
+    /// session share `space`.
     pub fn new(metadata: ObjectMetadata, btree: Addr, heap: Addr, k: BtreeK, space: Arc<StringSpace>) -> Self {
         let tree = Btree1::new(metadata.clone(), btree, k.group_internal, ());
         SymbolTable { metadata, tree, heap, k, space }

@@ -6,9 +6,9 @@ use h5live_format::{Addr, Btree1Key, Btree1Node};
 use super::{Btree1, Btree1PathStep};
 use crate::Result;
 
-/// What the entries of leaves lead to, as the tree needs to know it.
+/// What the tree must know about the children of its leaves.
 pub(crate) trait LeafCallbacks<K: Btree1Key> {
-    /// `node` has come to lead to `child`, for which it may have to wait.
+    /// `node` now leads to `child`, and may have to wait for it.
     ///
     /// # Errors
     /// If the dependency would close a circle.
@@ -49,7 +49,7 @@ impl<K: Btree1Key> NodeEntries<K> {
 /// A node at work.
 struct EditedNode<K: Btree1Key> {
     addr: Addr,
-    /// `None` for a node that is to be made.
+    /// `None` for a new node.
     handle: Option<Handle<Btree1Node<K>>>,
     node: Btree1Node<K>,
     entries: NodeEntries<K>,
@@ -63,18 +63,18 @@ struct EditedNode<K: Btree1Key> {
 pub(super) struct Btree1Edit<'a, K: Btree1Key> {
     tree: &'a Btree1<K>,
     work: Vec<EditedNode<K>>,
-    /// Of two nodes, the first loses entries to a node to which the second comes to lead, or what is below it.
+    /// Pairs of nodes. The first loses entries to another node, to which the second or a node below it will lead.
     lost: Vec<(usize, usize)>,
     /// Of two nodes, the first comes to have the second, a new one, to its left.
     new_left_siblings: Vec<(usize, usize)>,
 }
 
 impl<K: Btree1Key> Btree1<K> {
-    /// Gives the leaf at the end of `path` these entries, and the tree the shape that this needs. `added`: the children
-    /// that are new among them.
+    /// Sets the entries of the leaf at the end of `path`, and changes the tree accordingly. `added` are the new
+    /// children.
     ///
     /// # Errors
-    /// If a node cannot be read, or there is no room for a new one. The tree is then as it was.
+    /// If a node cannot be read, or there is no room for a new one. The tree is then unchanged.
     pub(crate) fn replace(
         &self,
         path: &[Btree1PathStep],
@@ -252,7 +252,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         Ok(())
     }
 
-    /// Keeps the root where it is: what is too much for it goes to two new nodes below.
+    /// Keeps the root at its address: entries that do not fit move to two new nodes below it.
     fn fix_root(&mut self, root: usize, full: bool) -> Result<()> {
         let EditedNode { entries, node, .. } = &mut self.work[root];
         if entries.children.is_empty() {
@@ -304,7 +304,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         Ok(())
     }
 
-    /// The nodes as they are to be.
+    /// The new contents of the nodes.
     fn encode_nodes(&mut self) -> Result<Vec<Btree1Node<K>>> {
         let encode = |work: &EditedNode<K>| {
             let mut node = work.node.clone();

@@ -9,7 +9,7 @@ use super::Btree2;
 use super::node::NodePtr;
 use crate::{Error, Result};
 
-/// Records of a tree up to which its leaves are cached as they are read.
+/// Most records of a tree whose leaves are cached when they are read.
 const MAX_CACHED_TREE_RECORDS: u64 = 1 << 14;
 
 /// Records of which a piece does not have many more.
@@ -66,7 +66,7 @@ struct BatchReader<'a, R, E> {
 }
 
 impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
-    /// Goes through what is below `way`; `false` if `each` has had enough. No deeper than the tree is.
+    /// Visits everything below `way`. Returns `false` if `each` has returned `false`. Goes no deeper than the tree is.
     fn visit(&mut self, way: NodePtr) -> Result<bool, E> {
         if !self.seen.insert(way.addr) {
             return Err(self.tree.two_parents(way.addr).into());
@@ -95,7 +95,7 @@ impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
         Ok(())
     }
 
-    /// Reads the leaves, and gives away what has come together.
+    /// Reads the gathered leaves, and passes their records on.
     fn emit_batch(&mut self) -> Result<bool, E> {
         let mut leaves = std::mem::take(&mut self.leaves);
         leaves.sort_unstable_by_key(|way| way.addr);
@@ -110,7 +110,7 @@ impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
         (self.each)(std::mem::take(&mut self.records))
     }
 
-    /// Reads leaves, but those that are cached: only the cache may have what they are now.
+    /// Reads leaves, but takes cached ones from the cache, which alone may have their present contents.
     fn read(&mut self, mut leaves: Vec<NodePtr>) -> Result<()> {
         let mut held = Vec::new();
         for way in &leaves {

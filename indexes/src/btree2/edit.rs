@@ -12,20 +12,20 @@ use super::node::{CachedBtree2Node, NodePtr, NodeRecords, OpenNode};
 use super::{Btree2, search};
 use crate::{Error, Result};
 
-/// Fewest records of a full node: its halves, and what is between them, are then records.
+/// Least records of a full node. Then its halves, and the record between them, are not empty.
 pub(super) const MIN_NODE_CAPACITY: u16 = 3;
 
-/// Neighbours that share what is too much in one of them.
+/// Most neighbours that share the records of a node that is too full.
 const MAX_SHARING_SIBLINGS: usize = 4;
 
-/// What part of a node these must have left to be shared out, together.
+/// Neighbours share only if they have this fraction (one part in so many) of a node free together.
 const MIN_SPARE_FRACTION: usize = 16;
 
 pub(super) fn too_small_error() -> Error {
     Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
 }
 
-/// A change that is being prepared. Dropped without [`Btree2Edit::commit`], it leaves the tree as it was.
+/// A change that is being prepared. If it is dropped without [`Btree2Edit::commit`], the tree stays unchanged.
 pub(super) struct Btree2Edit<'a, R> {
     pub tree: &'a Btree2<R>,
     pub geometry: Arc<Btree2Geometry>,
@@ -35,7 +35,7 @@ pub(super) struct Btree2Edit<'a, R> {
     opened: Vec<Addr>,
     /// Space that was allocated for the nodes.
     allocated: Vec<Addr>,
-    /// The nodes as they are to be.
+    /// The new contents of the nodes.
     nodes: Vec<OpenNode>,
     /// Nodes that are no more.
     gone: Vec<Addr>,
@@ -116,8 +116,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         usize::from(self.geometry.merge_at(depth)).min(self.max_records(depth) / 2).max(1)
     }
 
-    /// Decides where a node is to be, and returns the way there. It comes in place of the node at `was`, if that is
-    /// defined.
+    /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.
     fn place_node(&mut self, was: Addr, depth: u16, content: NodeRecords) -> Result<Btree2Child> {
         let disabled = self.tree.metadata.cache().disabled_edges();
         let unshadowed = disabled.contains(EdgeKind::BTree2Shadow) && was.is_defined();
@@ -157,7 +156,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         }
     }
 
-    /// Shares what is too much in a node with a neighbour that has room, or a new one.
+    /// Moves records of a node that is too full to a neighbour with room, or to a new one.
     fn handle_overflow(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode, last: bool) -> Result<()> {
         if !last && parent.content.len() > 0 {
             return self.redistribute(parent, index, child);

@@ -12,7 +12,7 @@ use super::node::CachedBtree2Node;
 /// Bytes of new nodes that a tree keeps at hand.
 const MAX_FRESH_NODE_BYTES: usize = 1 << 20;
 
-/// The header, and what is known of the nodes that it leads to.
+/// The header, and what is known about the nodes to which it leads.
 #[derive(Debug)]
 pub(super) struct CachedBtree2Header {
     pub header: Btree2Header,
@@ -21,7 +21,7 @@ pub(super) struct CachedBtree2Header {
     /// The nodes that came to be since the header was last taken to be written: nothing in the file leads to them, so
     /// they may be changed where they are. Those that are at hand stay in the cache, and the header waits for them.
     fresh: Mutex<FxHashMap<Addr, Option<CachedBtree2Node>>>,
-    /// Held by who reads nodes, and alone by who changes them.
+    /// Held shared to read nodes, and alone to change them.
     lock: Arc<RwLock<()>>,
 }
 

@@ -10,14 +10,14 @@ use super::leaf_insert::InsertPoint;
 use super::node::{NodePtr, NodeRecords, OpenNode};
 use crate::{Error, Result};
 
-/// What becomes of a record that is equal to the new one.
+/// What to do with a record that equals the new one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DuplicatePolicy {
     Keep,
     Replace,
 }
 
-/// What came of adding a record below a node.
+/// The result of adding a record below a node.
 struct InsertOutcome<R> {
     /// The node, if it changed.
     node: Option<OpenNode>,
@@ -28,12 +28,12 @@ struct InsertOutcome<R> {
 }
 
 impl<R: Btree2Record> Btree2<R> {
-    /// Adds a record, unless there is an equal one, which is then returned. `compare` says of any record whether it
-    /// comes before (`Less`) or after the new one.
+    /// Adds a record. If there is an equal one, returns that instead. `compare` says of any record whether it comes
+    /// before (`Less`) or after the new one.
     ///
     /// # Errors
-    /// The first error of `compare`; if a node cannot be read, or there is no room for a new one. The tree is then as
-    /// it was.
+    /// The first error of `compare`; if a node cannot be read, or there is no room for a new one. The tree is then
+    /// unchanged.
     pub fn insert<E: From<Error>>(
         &self,
         record: &R,

@@ -1,5 +1,5 @@
-//! The spot of a new record in a leaf that has room, where no node is split: those on the way there to which the file
-//! leads move as they are, the others stay where they are.
+//! The fast insert into a leaf with room, where no node is split. Nodes on the way to which the file leads move to new
+//! addresses with their contents. The others stay where they are.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct LeafSlot {
     index: usize,
 }
 
-/// What there is where a record is to go.
+/// The place for a new record.
 pub(super) enum InsertPoint<R> {
     /// An equal record.
     Equal(R),
@@ -36,7 +36,7 @@ pub(super) enum InsertPoint<R> {
 const INLINE_LEVELS: usize = 4;
 
 impl<R: Btree2Record> Btree2<R> {
-    /// What there is where the record is to go that `compare` seeks. The caller keeps others from the tree.
+    /// Finds the place for the record that `compare` seeks. The caller holds the lock of the tree.
     pub(super) fn find_insert_point<E: From<Error>>(
         &self,
         root: &Handle<CachedBtree2Header>,
@@ -84,10 +84,10 @@ impl<R: Btree2Record> Btree2<R> {
         }
     }
 
-    /// Puts the bytes of a record in its place. The caller still keeps others from the tree.
+    /// Puts the bytes of a record into its place. The caller still holds the lock of the tree.
     ///
     /// # Errors
-    /// If there is no room for the nodes that must move. The tree is then as it was.
+    /// If there is no room for the nodes that must move. The tree is then unchanged.
     pub(super) fn insert_at(&self, root: &Handle<CachedBtree2Header>, spot: LeafSlot, bytes: &[u8]) -> Result<()> {
         let LeafSlot { geometry, above, leaf: (leaf, fresh), index } = spot;
         let moving =
@@ -120,7 +120,7 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(())
     }
 
-    /// Space for so many nodes of so many bytes.
+    /// Allocates space for `nodes` nodes of `size` bytes.
     fn alloc_nodes(&self, nodes: usize, size: u64) -> Result<SmallVec<[Addr; INLINE_LEVELS]>> {
         let space = self.metadata.cache().space();
         let mut places = SmallVec::new();
@@ -143,7 +143,7 @@ struct PathChange<'a, R> {
     root: &'a Handle<CachedBtree2Header>,
     /// Bytes of a node.
     size: u64,
-    /// Where those are to be that must move.
+    /// The new addresses of the nodes that must move.
     places: smallvec::IntoIter<[Addr; INLINE_LEVELS]>,
 }
 

@@ -1,4 +1,4 @@
-//! Nodes of a version 2 B-tree: as they are cached, and as they are changed.
+//! Nodes of a version 2 B-tree: the cached form, and the form for changes.
 
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ impl CachedBtree2Node {
         }
     }
 
-    /// A copy with room for so many records.
+    /// A copy with room for `room` records.
     fn content(&self, room: usize) -> NodeRecords {
         match self {
             CachedBtree2Node::Leaf(node) => {
@@ -71,7 +71,7 @@ pub(super) enum NodeFreshness {
     FreshOrdered,
 }
 
-/// What a node holds: records, and one more children than those, or none in a leaf. May be more than fits.
+/// The contents of a node: records, and one child more than records (none in a leaf). May be more than fits.
 #[derive(Debug)]
 pub(super) struct NodeRecords {
     pub records: Btree2Records,
@@ -93,7 +93,7 @@ impl NodeRecords {
         below.fold(self.records.len() as u64, u64::saturating_add)
     }
 
-    /// The same, with room for so many records.
+    /// Empty contents with room for `records` records.
     pub fn with_room(geometry: &Btree2Geometry, records: usize) -> Self {
         NodeRecords { records: geometry.empty_leaf().records.with_room(records), children: Vec::new() }
     }
@@ -116,7 +116,7 @@ impl NodeRecords {
         self.append(right);
     }
 
-    /// A copy of some of the records, with the children around them, and with room for so many records.
+    /// A copy of a range of records, with the children around them, and with room for `room` records.
     pub fn slice(&self, range: Range<usize>, room: usize) -> NodeRecords {
         let children = self.children.get(range.start..=range.end).unwrap_or_default().to_vec();
         NodeRecords { records: self.records.part(range, room), children }
@@ -164,7 +164,8 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(node)
     }
 
-    /// As [`Btree2::node`], for who is changing the tree: whether the node may be changed where it is, and is at hand.
+    /// As [`Btree2::node`], for a change of the tree. Also returns whether the node may be changed in place, and is in
+    /// memory.
     pub(super) fn node_with_freshness(
         &self,
         root: &Handle<CachedBtree2Header>,

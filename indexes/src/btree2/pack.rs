@@ -11,9 +11,9 @@ use super::node::{CachedBtree2Node, NodePtr};
 use crate::Result;
 
 impl<R: Btree2Record> Btree2<R> {
-    /// Moves nodes that lie at `limit` (bytes from the base address) or behind it to what is free before, as far as
-    /// there is room, and returns whether any has moved. What leads to them is changed where it is, in one write; so
-    /// nothing moves if others may read the tree.
+    /// Moves nodes at or behind `limit` (bytes from the base address) to free space before it, as far as there is room.
+    /// Returns whether any has moved. The structures that lead to them are changed in place, in one write. So nothing
+    /// moves if others may read the tree.
     ///
     /// # Errors
     /// If the header cannot be read.
@@ -47,14 +47,14 @@ impl<R: Btree2Record> Btree2<R> {
 struct Btree2Packer<'a, R> {
     tree: &'a Btree2<R>,
     geometry: Arc<Btree2Geometry>,
-    /// Where the nodes are to be that are to move.
+    /// The new addresses of the nodes that move.
     places: HashMap<Addr, Addr>,
     seen: HashSet<Addr>,
     moved: bool,
 }
 
 impl<R: Btree2Record> Btree2Packer<'_, R> {
-    /// Moves a node and what is below it, and returns where it is then. What cannot be read stays where it is.
+    /// Moves a node and everything below it, and returns its new address. A node that cannot be read stays where it is.
     fn pack_below(&mut self, way: NodePtr) -> Addr {
         self.pack_node(way).unwrap_or(way.addr)
     }
@@ -107,7 +107,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
         Ok(place)
     }
 
-    /// Has what has come to lead to a node that moved written after it.
+    /// Makes the structure that leads to a moved node wait for that node.
     fn order(&self, parent: &Handle<impl Entry>, child: NodePtr, kind: EdgeKind) -> Result<()> {
         let cache = self.tree.metadata.cache();
         let done = match child.depth {

@@ -10,12 +10,11 @@ use super::node::{NodePtr, OpenNode};
 use crate::{Error, Result};
 
 impl<R: Btree2Record> Btree2<R> {
-    /// Takes out the record for which `compare` says that it is equal to what is sought, and returns it. `compare` as
-    /// for [`Btree2::find`].
+    /// Removes the record for which `compare` returns `Equal`, and returns it. `compare` is as for [`Btree2::find`].
     ///
     /// # Errors
     /// The first error of `compare`; if a node cannot be read, or there is no room for a copy of one. The tree is then
-    /// as it was.
+    /// unchanged.
     pub fn remove<E: From<Error>>(&self, mut compare: impl FnMut(&R) -> Result<Ordering, E>) -> Result<Option<R>, E> {
         self.edit(|edit| {
             let Some(root) = edit.root() else { return Ok(None) };
@@ -55,7 +54,7 @@ fn remove_below<R: Btree2Record, E: From<Error>>(
     Ok(Some((node, old)))
 }
 
-/// Takes the first record out of what is below `way`.
+/// Removes the first record of everything below `way`.
 fn take_first<R: Btree2Record>(edit: &mut Btree2Edit<'_, R>, way: NodePtr) -> Result<(OpenNode, Vec<u8>)> {
     let mut node = edit.open(way)?;
     if node.depth == 0 {

@@ -28,7 +28,7 @@ pub(crate) enum DataBlockPath {
     },
 }
 
-/// Where an element lies.
+/// The place of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ElementLocation {
     /// In the index block, in this slot.

@@ -1,4 +1,4 @@
-//! The table of an extensible array in which an element was set last: who appends comes back to it.
+//! The table of an extensible array in which an element was set last. Appends come back to it.
 
 use std::ops::Range;
 
@@ -8,14 +8,15 @@ use h5live_format::{Addr, ChunkElement};
 use super::ExtensibleHeader;
 use super::element_block::ElementBlock;
 
-/// A table, and what leads to it: all that waits for it was told so, and still knows it while the table is held here.
+/// A table, and the structures that lead to it. Everything that waits for the table has its flush dependency, and keeps
+/// it while the table is held here.
 #[derive(Debug)]
 pub(super) struct LastElementBlock {
     header: ExtensibleHeader,
     table: ElementBlock,
-    /// Of which elements.
+    /// The range of its elements.
     elements: Range<u64>,
-    /// What of the object header waits.
+    /// The parts of the object header that wait.
     parents: [Option<EntryId>; 2],
 }
 
@@ -37,7 +38,7 @@ impl LastElementBlock {
         (is_current && is_here).then(|| (index - self.elements.start) as usize)
     }
 
-    /// As [`LastElementBlock::slot`], to be set: if also `parents` are what waits.
+    /// As [`LastElementBlock::slot`], for a write. `None` if other `parents` must wait.
     pub fn slot_for_writing(&self, index: u64, parents: impl FnOnce() -> [Option<EntryId>; 2]) -> Option<usize> {
         self.slot(index).filter(|_| self.parents == parents())
     }

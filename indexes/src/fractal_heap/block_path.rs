@@ -95,7 +95,7 @@ impl FractalHeap {
         Ok(block)
     }
 
-    /// As [`FractalHeap::direct_block`], for who looks at each block once.
+    /// As [`FractalHeap::direct_block`], for a caller that reads each block once.
     pub(super) fn read_block_once(
         &self,
         header: &FractalHeapHeader,

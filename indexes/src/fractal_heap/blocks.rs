@@ -318,7 +318,7 @@ impl FractalHeap {
         u16::try_from(entry / usize::from(shape.table.width.max(1))).unwrap_or(u16::MAX)
     }
 
-    /// What an entry of the indirect block that begins at `start` stands for.
+    /// The meaning of an entry of the indirect block that begins at `start`.
     fn slot_of(&self, shape: &FractalHeapHeader, start: u64, entry: usize) -> Option<HeapSlot> {
         let row = self.row_of(shape, entry);
         let column = u16::try_from(entry % usize::from(shape.table.width.max(1))).ok()?;

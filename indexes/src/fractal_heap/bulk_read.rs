@@ -6,7 +6,7 @@ use super::FractalHeap;
 use crate::object_metadata::MaybeCached;
 use crate::{Error, Result};
 
-/// Bytes of a heap's blocks up to which they are cached as they are read.
+/// Most bytes of a heap whose blocks are cached when they are read.
 const MAX_CACHED_HEAP_BYTES: u64 = 1 << 20;
 
 /// A heap that nobody changes meanwhile: its objects are looked at in the order in which it has them.

@@ -1,5 +1,5 @@
-//! Direct blocks of heaps with filters: how many bytes one takes depends on what it holds, so that each change stores
-//! it elsewhere.
+//! Direct blocks of filtered heaps. The stored size of a block depends on its contents, so each change stores it at a
+//! new place.
 
 use h5live_cache::{DependencyNode, Handle};
 use h5live_format::{
@@ -32,7 +32,7 @@ impl Record for FilteredDirectBlock {
 }
 
 impl FractalHeap {
-    /// What `bytes` become behind the filters, and the mask of those that were skipped.
+    /// Applies the filters to `bytes`. Returns the result and the mask of the skipped filters.
     pub(super) fn apply_filters(&self, filters: &[FilterSpec], bytes: &[u8]) -> Result<(Vec<u8>, u32)> {
         self.unfilter.filter(filters, bytes).map_err(|source| Error::Filters { at: self.addr, source })
     }
@@ -78,7 +78,7 @@ impl FractalHeap {
         Ok(ChunkElement { addr: stored.addr(), size, filter_mask })
     }
 
-    /// Stores a direct block anew, and has the heap lead there instead of where it was.
+    /// Stores a direct block at a new place, and makes the heap lead there.
     pub(super) fn replace_block(
         &self,
         header: &HeapHeader,

@@ -39,7 +39,7 @@ impl Record for HugeObject {
 }
 
 impl FractalHeap {
-    /// Where a huge object is.
+    /// The address of a huge object.
     pub(super) fn locate_huge(&self, header: &FractalHeapHeader, place: HeapObjectLocation) -> Result<HugeLocation> {
         match place {
             HeapObjectLocation::Huge { addr, length, filter_mask, size } => {

@@ -117,8 +117,8 @@ impl FractalHeap {
         self.drop_block(header, sections, place)
     }
 
-    /// Learns what is free: all that is in direct blocks but the objects `taken`, and the places of blocks that do not
-    /// exist.
+    /// Computes the free space: everything in direct blocks except the objects `taken`, and the places of blocks that
+    /// do not exist.
     pub(super) fn learn_free_space(&self, header: &FractalHeapHeader, taken: &[(u64, u64)]) -> Result<()> {
         let mut sections = self.space.lock();
         let waiting = sections.pending();

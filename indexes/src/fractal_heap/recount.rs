@@ -11,7 +11,7 @@ use h5live_format::{
 use super::FractalHeap;
 use crate::{Error, Result};
 
-/// What a heap holds, by the index of its objects and by its blocks.
+/// The contents of a heap, counted from the index of its objects and from its blocks.
 #[derive(Debug, Clone)]
 pub struct HeapRecount {
     /// The header, with the sums that are right.
@@ -140,8 +140,7 @@ impl FractalHeap {
         Ok((lost, bytes))
     }
 
-    /// Has the header say what the heap holds, as it was counted just now; gives up huge objects to which nothing
-    /// leads.
+    /// Sets the counts of the header to `recount`. Frees huge objects to which nothing leads.
     ///
     /// # Errors
     /// If the tree of huge objects cannot be changed.

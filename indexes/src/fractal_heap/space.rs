@@ -1,4 +1,4 @@
-//! What is free inside a fractal heap.
+//! The free space inside a fractal heap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use h5live_cache::{FreeEpoch, Space};
 use h5live_format::{HeapObjectLocation, HeapSlot};
 use parking_lot::{Mutex, MutexGuard};
 
-/// What this session knows of the free space in one heap; to be kept as long as the session, for all
+/// The free space inside one heap, as this session knows it. Keep it as long as the session, for all
 /// [`FractalHeap`](crate::FractalHeap)s at the same address.
 ///
-/// The heap's own list of free space is given up by the first change: what is free is what no object takes, which the
-/// index of the objects says too.
+/// The first change gives up the heap's own list of free space. Free is everything that no object takes, and the index
+/// of the objects lists them.
 #[derive(Debug, Default)]
 pub struct HeapFreeSpace(Mutex<HeapSections>);
 
@@ -23,13 +23,13 @@ impl HeapFreeSpace {
 /// Free sections. Offsets are in heap space, sizes in bytes.
 #[derive(Debug, Default)]
 pub(super) struct HeapSections {
-    /// Whether what is neither listed here nor taken by an object is known to be no space at all.
+    /// Whether everything that is neither listed here nor taken by an object is known to be no space at all.
     pub known: bool,
     by_offset: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
     /// One more section, its offset and size, which is in neither: what the last object left of the one it went into.
     open_section: (u64, u64),
-    /// What removed objects took, which readers of what is in the file still find.
+    /// The space of removed objects that readers of the file may still find.
     removed: Vec<(FreeEpoch, u64, u64)>,
     /// Removed huge objects.
     removed_huge: Vec<(FreeEpoch, HeapObjectLocation)>,
@@ -94,7 +94,7 @@ impl HeapSections {
         Some(offset)
     }
 
-    /// Takes what is free of a stretch away.
+    /// Removes a range from the free space.
     pub fn occupy(&mut self, offset: u64, len: u64) {
         self.list_open_section();
         let end = offset.saturating_add(len);
@@ -145,7 +145,7 @@ impl HeapSections {
         settled.into_iter().map(|(_, offset, len)| (offset, len)).collect()
     }
 
-    /// What removed objects took that are still in the file.
+    /// The space of removed objects that are still in the file.
     pub fn pending(&self) -> Vec<(u64, u64)> {
         self.removed.iter().map(|(_, offset, len)| (*offset, *len)).collect()
     }

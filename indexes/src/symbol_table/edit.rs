@@ -16,7 +16,7 @@ use crate::{Error, ObjectMetadata, Prerequisite, Result};
 /// Bytes of a new local heap, if it is not known how many names there will be.
 const NEW_HEAP_BYTES: u64 = 88;
 
-/// Where a name is, or would be.
+/// The present or future place of a name.
 struct NamePosition {
     path: Vec<Btree1PathStep>,
     /// The entries of the leaf at the end of the path.
@@ -162,7 +162,7 @@ impl SymbolTable {
         Ok(())
     }
 
-    /// Has a node written after what leads to it, if nothing there waits for the node.
+    /// Makes a node wait for the structures that lead to it, if nothing there waits for the node.
     fn order_after(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
         for step in path {
             let above = self.tree.node(step.addr, None)?;
@@ -173,7 +173,7 @@ impl SymbolTable {
         Ok(true)
     }
 
-    /// Has what leads to a node, which is about to change, written after it, if the node waits for nothing there.
+    /// Makes the structures that lead to a changing node wait for it, if the node waits for nothing there.
     fn order_before(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
         node.touch();
         for step in path {
@@ -297,8 +297,8 @@ impl SymbolTable {
         Ok(Some(target))
     }
 
-    /// Has the file say again what is free in the heap of names: no more changes are expected, and everything before
-    /// has been flushed. Returns whether there was anything to be done.
+    /// Writes the free space of the heap of names into the file again. No more changes are expected, and everything
+    /// before was flushed. Returns whether anything was done.
     ///
     /// # Errors
     /// If the heap cannot be changed.

@@ -8,10 +8,10 @@ use super::SymbolTable;
 use crate::Result;
 use crate::btree1::NodeEntries;
 
-/// Nodes that were copied, and are to be changed so that they lead to the copies ([`PackedSymbols::commit`]).
+/// Copied nodes, and the nodes that will be changed to lead to the copies ([`PackedSymbols::commit`]).
 ///
-/// The copies lead to each other, and so must be in the file before anything else leads to them. What they are copies
-/// of stays as it is until then, so it does not matter which of the nodes that lead there are changed first.
+/// The copies lead to each other. So they must be in the file before anything else leads to them. Until then the
+/// originals stay unchanged. So the nodes that lead to them can be changed in any order.
 #[derive(Debug)]
 #[must_use = "nothing leads to the copies yet"]
 pub struct PackedSymbols {
@@ -22,9 +22,9 @@ pub struct PackedSymbols {
 }
 
 impl SymbolTable {
-    /// Copies nodes that lie at `limit` (bytes from the base address) or behind it to what is free before, as far as
-    /// there is room. What leads to them will be changed where it is, so nothing moves if others may read the table.
-    /// Everything is to be flushed before and after.
+    /// Copies nodes at or behind `limit` (bytes from the base address) to free space before it, as far as there is
+    /// room. The structures that lead to them will be changed in place, so nothing moves if others may read the table.
+    /// Everything must be flushed before and after.
     ///
     /// # Errors
     /// If a node cannot be read.
