@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 use crate::table::{read_addr, read_uint};
 use crate::{Addr, Fault, Record, Result, Widths, Wire};
 
-/// What a version 1 B-tree sorts by.
+/// The sort key of a version 1 B-tree.
 pub trait Btree1Key: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// What the size of a key depends on.
+    /// The parameters on which the size of a key depends.
     type Shape: Copy + fmt::Debug + PartialEq + Default + Send + Sync;
 
     /// The type of node.

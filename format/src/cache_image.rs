@@ -1,5 +1,5 @@
-//! The metadata cache image: metadata that a program left in one block when it closed the file (the format
-//! specification 4.0 leaves it out). Dirty entries replace what is at their addresses.
+//! The metadata cache image: metadata that a program left in one block when it closed the file (not in the format
+//! specification 4.0). Dirty entries replace the bytes at their addresses.
 
 use crate::{Addr, Fault, Record, Result, Wire};
 

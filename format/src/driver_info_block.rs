@@ -2,12 +2,12 @@
 
 use crate::{Record, Result, Width, Wire};
 
-/// What the virtual file driver needs to know.
+/// Parameters of the virtual file driver.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DriverInfoBlock {
     /// The driver: `NCSAfami`, `NCSAmult`, or another.
     pub driver: [u8; 8],
-    /// What the driver keeps here.
+    /// The data of the driver.
     pub data: Vec<u8>,
 }
 

@@ -3,7 +3,7 @@
 use crate::messages::*;
 use crate::*;
 
-/// What is known about the file, and about the place.
+/// The known properties of the file, and of the place.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DumpContext<'a> {
     /// The widths of the file.
@@ -124,19 +124,19 @@ impl Record for UnknownBytes {
     }
 }
 
-/// What a part of a heap or of a free-space manager says of itself.
+/// Describes a part of a heap or of a free-space manager.
 fn dump_part<R: Record>(signature: &'static str, bytes: &[u8], widths: Widths) -> Dump {
     let prefix = PartPrefix { signature, typed: false, header: Some(Addr::UNDEFINED) };
     Dump { name: R::NAME, ..dump(prefix, bytes, widths) }
 }
 
-/// What a part of an array says of itself.
+/// Describes a part of an array.
 fn dump_array_part<R: Record>(signature: &'static str, bytes: &[u8], widths: Widths) -> Dump {
     let prefix = PartPrefix { signature, typed: true, header: Some(Addr::UNDEFINED) };
     Dump { name: R::NAME, ..dump(prefix, bytes, widths) }
 }
 
-/// What a node of a version 2 B-tree says of itself.
+/// Describes a node of a version 2 B-tree.
 fn dump_btree2_node<R: Record>(signature: &'static str, bytes: &[u8], widths: Widths) -> Dump {
     let prefix = PartPrefix { signature, typed: true, header: None };
     Dump { name: R::NAME, ..dump(prefix, bytes, widths) }
@@ -253,7 +253,7 @@ fn indirect_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     Some(dump(heap.indirect_block(rows, context.widths), bytes, context.widths))
 }
 
-/// Where a block of a fractal heap begins in heap space, as it says itself.
+/// The offset of a block of a fractal heap in heap space, as the block states it.
 fn block_offset(bytes: &[u8], heap: &FractalHeapHeader, widths: Widths) -> Option<u64> {
     let rest = bytes.get(widths.offset.bytes().saturating_add(5)..)?;
     rest.get(..heap.table.offset_width().bytes()).map(table::read_uint)

@@ -1,4 +1,4 @@
-//! What can be wrong with bytes, and with values that are to become bytes.
+//! Errors of decoding and encoding.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ pub struct DecodeError {
     pub field: &'static str,
     /// Bytes from the start of the structure.
     pub at: usize,
-    /// What is wrong with the field.
+    /// The fault of the field.
     pub fault: Fault,
 }
 
@@ -23,7 +23,7 @@ impl DecodeError {
     }
 }
 
-/// What is wrong with a field.
+/// The fault of a field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {

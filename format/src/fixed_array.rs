@@ -5,7 +5,7 @@ use crate::{Addr, Bitmap, ElementFormat, ElementTable, Fault, Record, Result, Wi
 /// The header: shape, and the way to the data block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixedArrayHeader {
-    /// What an element looks like.
+    /// The format of an element.
     pub format: ElementFormat,
     /// Bits of the number of elements in a page.
     pub page_bits: u8,

@@ -129,7 +129,7 @@ pub struct FreeSection {
 /// The blocks of a fractal heap that a free section stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FreeBlocks {
-    /// Where their indirect block begins in heap space (bytes).
+    /// The offset of their indirect block in heap space (bytes).
     pub indirect_offset: u64,
     /// The row of the first block.
     pub row: u16,

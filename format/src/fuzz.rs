@@ -1,6 +1,6 @@
-//! What must hold for any bytes at all: bodies of fuzz targets, and the damage that tests do to sound structures.
+//! Checks that must hold for any bytes: the bodies of fuzz targets, and the damage that tests do to sound structures.
 //!
-//! Not part of the interface; behind the feature `fuzz`.
+//! Not part of the interface; needs the feature `fuzz`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(clippy::arithmetic_side_effects, clippy::cast_possible_truncation)]
 

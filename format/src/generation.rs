@@ -22,7 +22,7 @@ impl Generation {
         end.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
     }
 
-    /// Where the intent is in a file that announces its end at `end`.
+    /// The address of the redo record in a file that announces its end at `end`.
     pub fn redo_addr(end: Addr) -> Option<Addr> {
         Self::word_addr(end)?.checked_add(Self::SIZE as u64)
     }
@@ -39,18 +39,18 @@ impl Generation {
         (self.0 | Self::WORD_TAG).to_le_bytes()
     }
 
-    /// The number of the generation. While the file is being [changed](Self::is_changing), it is that to which the
-    /// intent leads.
+    /// The number of the generation. While the file is being [changed](Self::is_changing), it is the number to which
+    /// the redo record leads.
     pub fn number(self) -> u64 {
         self.0.div_ceil(2)
     }
 
-    /// Whether what the intent says is on its way to its place.
+    /// Whether the bytes of the redo record may not be in place yet.
     pub fn is_changing(self) -> bool {
         self.0 % 2 == 1
     }
 
-    /// The next generation, with the intent in force.
+    /// The next generation, with its redo record in force.
     #[must_use]
     pub fn next(self) -> Self {
         // 47 bits of flushes are enough for anybody's session; one that has more begins anew.
@@ -58,7 +58,7 @@ impl Generation {
         if next >> 48 == 0 { Generation(next) } else { Generation(1) }
     }
 
-    /// This generation, with everything in its place.
+    /// This generation, with all bytes in place.
     #[must_use]
     pub fn settled(self) -> Self {
         Generation(self.number().saturating_mul(2))

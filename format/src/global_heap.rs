@@ -212,7 +212,7 @@ impl GlobalHeapCollection {
     }
 }
 
-/// What follows a length of `width` bytes so that 8 bytes more than it are a multiple of 8.
+/// Padding after a length of `width` bytes, up to a multiple of 8 bytes.
 fn pad(w: &mut impl Wire, width: usize) -> Result<()> {
     match width.next_multiple_of(8).saturating_sub(width) {
         0 => Ok(()),

@@ -16,7 +16,7 @@ pub struct LocalHeap {
     pub data: Addr,
 }
 
-/// What a file has in place of the offset of a free block if there is none.
+/// Stands in a file for the offset of a free block if there is none.
 const NO_BLOCK: u64 = 1;
 
 impl LocalHeap {

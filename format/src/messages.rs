@@ -102,7 +102,7 @@ impl MessageType {
     pub const MODIFICATION_TIME: MessageType = MessageType(0x12);
     /// The sizes of the file's version 1 B-tree nodes.
     pub const BTREE_K: MessageType = MessageType(0x13);
-    /// What the virtual file driver needs to know.
+    /// Parameters of the virtual file driver.
     pub const DRIVER_INFO: MessageType = MessageType(0x14);
     /// Where the attributes of an object are kept.
     pub const ATTRIBUTE_INFO: MessageType = MessageType(0x15);
@@ -110,7 +110,7 @@ impl MessageType {
     pub const REFERENCE_COUNT: MessageType = MessageType(0x16);
     /// How the file's space is managed.
     pub const FILE_SPACE_INFO: MessageType = MessageType(0x17);
-    /// Where an image of the metadata cache lies.
+    /// The place of a metadata cache image.
     pub const CACHE_IMAGE: MessageType = MessageType(0x18);
 
     /// The type of this number.

@@ -14,13 +14,13 @@ pub struct PatchableImage {
     patch_range: Range<usize>,
     /// The checksum, as far as nothing changes.
     checksum_state: Lookup3State,
-    /// Where it goes on.
+    /// The offset where it continues.
     from: usize,
 }
 
 impl PatchableImage {
-    /// Of `image`, of which `patch_range` (bytes) is to change; `None` if there is no such place, or `image` does not
-    /// end with the checksum of what comes before.
+    /// An image in which the bytes of `place` will change. `None` if `place` is outside of it, or if `image` does not
+    /// end with the checksum of the bytes before.
     pub fn new(image: Vec<u8>, place: Range<usize>) -> Option<Self> {
         let (covered, sum) = image.split_last_chunk::<CHECKSUM_BYTES>()?;
         let before = covered.get(..place.start).filter(|_| place.start < place.end && place.end <= covered.len())?;
@@ -45,7 +45,7 @@ impl PatchableImage {
         true
     }
 
-    /// What [`PatchableImage::patch`] changes (bytes).
+    /// The range that [`PatchableImage::patch`] changes (bytes).
     pub fn changed_range(&self) -> Range<usize> {
         self.patch_range.start..self.image.len()
     }

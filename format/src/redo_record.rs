@@ -1,15 +1,15 @@
-//! What a writer is about to change in place: h5live's own addition, behind the end of file that the superblock
-//! announces, where other programs do not look.
+//! Redo records: the new bytes of changes in place. They are h5live's own addition, behind the end of file that the
+//! superblock announces, where other programs do not look.
 //!
-//! A write that covers several pages of memory, or sectors of a disk, may be cut off between two of them. So it is
-//! first said there what is to be written; whoever finds the file later can do it again.
+//! A write of several pages of memory, or of several sectors of a disk, may be cut off between two of them. So the
+//! bytes are first written to a redo record. A process that opens the file later can repeat the write.
 
 use crate::{Addr, Record, Result, SeqlockCounter, Width, Wire};
 
 /// The new bytes of one place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RedoWrite {
-    /// Where they belong.
+    /// The address where the bytes belong.
     pub at: Addr,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -29,25 +29,26 @@ impl Record for RedoWrite {
 /// All that is about to be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RedoRecord {
-    /// Where the intent itself is: [behind](SeqlockCounter::word_addr) the announced end of the file. One that was left
-    /// elsewhere is none.
+    /// The address of the redo record itself: [behind](SeqlockCounter::word_addr) the announced end of the file. A
+    /// record anywhere else is not valid.
     pub addr: Addr,
     /// Whether it changes raw data that others may be reading, and which such change it is.
     pub seqlock: SeqlockCounter,
-    /// What is to be written, in this order.
+    /// The writes to repeat, in this order.
     pub writes: Vec<RedoWrite>,
 }
 
 impl RedoRecord {
-    /// The bytes with which an intent begins.
+    /// The first bytes of a redo record.
     pub const SIGNATURE: [u8; 4] = *b"H5WI";
 
     pub(crate) const VERSION: u8 = 0;
 
-    /// Bytes of the beginning of an intent, which tell its size.
+    /// Bytes of the head of a redo record, which states its size.
     pub const HEAD_BYTES: usize = 16;
 
-    /// The size of an intent, in bytes, which begins with these [`RedoRecord::HEAD_BYTES`] bytes; `None` if it is none.
+    /// The size in bytes of a redo record that begins with these [`RedoRecord::HEAD_BYTES`] bytes; `None` if they are
+    /// no head.
     pub fn stated_size(head: &[u8]) -> Option<u64> {
         let size = head.get(8..16)?.first_chunk()?;
         head.starts_with(&Self::SIGNATURE).then(|| u64::from_le_bytes(*size))

@@ -9,7 +9,7 @@ use crate::{Addr, Fault, GlobalHeapId, Record, Result, StoredSelection, Width, W
 pub struct VarLenElement {
     /// Elements of the base type; bytes of a string.
     pub length: u32,
-    /// Where they are.
+    /// Their place.
     pub place: GlobalHeapId,
 }
 
@@ -22,7 +22,7 @@ impl Record for VarLenElement {
     }
 }
 
-/// What the global heap holds for a region reference of HDF5 1.10 and before.
+/// The data of a region reference of HDF5 1.10 and before, in the global heap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RegionReferenceBlob {
     /// The object header of the dataset.
@@ -45,11 +45,11 @@ impl Record for RegionReferenceBlob {
 pub struct ReferenceElement {
     /// Bytes of an element. Context for decoding.
     pub size: u32,
-    /// What it holds.
+    /// Its contents.
     pub value: ReferenceValue,
 }
 
-/// What an element of a reference type holds.
+/// The contents of an element of a reference type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum ReferenceValue {
     /// Nothing.
@@ -59,7 +59,7 @@ pub enum ReferenceValue {
     Object(Vec<u8>),
     /// The way to a [`ReferenceBlob`].
     Blob {
-        /// What it refers to.
+        /// The kind of its target.
         kind: ReferenceKind,
         /// Whether it is in another file.
         external: bool,
@@ -168,18 +168,18 @@ fn string(w: &mut impl Wire, field: &'static str, name: &mut Name) -> Result<()>
     w.name(field, len.into(), name)
 }
 
-/// What the global heap holds for a reference of HDF5 1.12 and later.
+/// The data of a reference of HDF5 1.12 and later, in the global heap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ReferenceBlob {
     /// The token of the object: in a file, the address of its header in the file's width.
     pub token: Vec<u8>,
     /// The other file, if it is in one. Whether it is, is context for decoding.
     pub file: Option<Name>,
-    /// What of the object. What kind, is context for decoding.
+    /// The part of the object. Decoding gets its kind as context.
     pub part: ReferencePart,
 }
 
-/// What of an object a reference refers to.
+/// The part of an object to which a reference leads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum ReferencePart {
     /// All of it.

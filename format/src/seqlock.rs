@@ -1,11 +1,11 @@
-//! Which change of raw data in its place a live file shows: h5live's own addition, the first word of an
-//! [`RedoRecord`](crate::RedoRecord), or what is left of one.
+//! The seqlock counter: a number that shows changes of raw data in place. It is h5live's own addition: the first word
+//! of a [`RedoRecord`](crate::RedoRecord), or of the rest of one.
 
 use crate::{Addr, RedoRecord};
 
-/// A word of eight aligned bytes, which are written and read at once, where the intents of a file are. It is odd while
-/// what an intent says of raw data is on its way to its place, and even otherwise; so who finds the same even one
-/// before and after has read no raw data that was being changed.
+/// A word of eight aligned bytes, which are written and read at once, at the address of the redo records of a file. The
+/// number is odd while raw data of a redo record may not be in place, and even otherwise. A reader that finds the same
+/// even number before and after its read has read no raw data that was being changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SeqlockCounter(u32);
 
@@ -13,13 +13,13 @@ impl SeqlockCounter {
     /// Bytes of the word.
     pub const SIZE: usize = 8;
 
-    /// The word begins so where no intent is valid.
+    /// The first bytes of the word if no redo record is valid.
     const IDLE_TAG: [u8; 4] = *b"H5WN";
 
-    /// Numbers have so many bits.
+    /// Bits of the number.
     const COUNTER_BITS: u32 = 24;
 
-    /// Where the word, and the intent that begins with it, is in a file that announces its end at `end`.
+    /// The address of the word, and of the redo record that begins with it, in a file that announces its end at `end`.
     pub fn word_addr(end: Addr) -> Option<Addr> {
         end.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
     }
@@ -34,7 +34,7 @@ impl SeqlockCounter {
         self.0
     }
 
-    /// The turn that the first bytes of an intent, or of what is left of one, show; `None` if it is neither.
+    /// The counter in the first bytes of a redo record, or of the rest of one; `None` if they are neither.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let [a, b, c, d, version, number @ ..] = *bytes.first_chunk::<8>()?;
         let mark = [a, b, c, d];
@@ -43,7 +43,7 @@ impl SeqlockCounter {
         is_word.then_some(SeqlockCounter(u32::from_le_bytes([low, middle, high, 0])))
     }
 
-    /// What takes the place of the first bytes of an intent that is valid no more.
+    /// The bytes that replace the first bytes of a redo record when it is no longer valid.
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
         let [a, b, c, d] = Self::IDLE_TAG;
         let [low, middle, high, _] = self.0.to_le_bytes();
@@ -61,7 +61,7 @@ impl SeqlockCounter {
         SeqlockCounter::new((self.0 | 1).wrapping_add(if self.is_odd() { 2 } else { 0 }))
     }
 
-    /// This one, with everything in its place.
+    /// This counter, with all bytes in place.
     #[must_use]
     pub fn settled(self) -> Self {
         SeqlockCounter::new(self.0.wrapping_add(self.0 % 2))

@@ -102,7 +102,7 @@ impl Record for SharedMessageTable {
     }
 }
 
-/// Where a shared message is.
+/// The place of a shared message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SharedMessageLocation {
     /// In the index's heap.
@@ -128,7 +128,7 @@ pub enum SharedMessageLocation {
 pub struct SharedMessageRecord {
     /// The lookup3 hash of the message, begun with the number of its type.
     pub hash: u32,
-    /// Where it is.
+    /// Its place.
     pub place: SharedMessageLocation,
 }
 

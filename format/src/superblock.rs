@@ -6,7 +6,8 @@ use crate::messages::BtreeK;
 use crate::symbol_table_entry::{SymbolCache, SymbolTableEntry};
 use crate::{Addr, Fault, Record, Result, Width, Widths, Wire, decode_prefix};
 
-/// Who has the file open, as the superblock says ("file consistency flags").
+/// The status flags of the superblock ("file consistency flags"): whether the file is open for writing, and whether for
+/// SWMR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct StatusFlags(u8);
 
@@ -82,7 +83,7 @@ pub struct Superblock {
     pub version: u8,
     /// The widths of all addresses and lengths of the file.
     pub widths: Widths,
-    /// Who has the file open.
+    /// The status flags.
     pub status: StatusFlags,
     /// The sizes of version 1 B-tree nodes; what versions 2 and 3 do not state has its default.
     pub btree_k: BtreeK,

@@ -9,11 +9,11 @@ pub struct SymbolTableEntry {
     pub name_offset: u64,
     /// The object header; undefined for soft links.
     pub header: Addr,
-    /// What is known about the object without reading its header.
+    /// Cached properties of the object, known without its header.
     pub cache: SymbolCache,
 }
 
-/// What a symbol table entry says about its object.
+/// Cached properties of the object of a symbol table entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SymbolCache {
     /// Nothing.
@@ -28,7 +28,7 @@ pub enum SymbolCache {
     },
     /// The entry is a soft link.
     SoftLink {
-        /// Where its value begins in the group's local heap (bytes).
+        /// The offset of its value in the group's local heap (bytes).
         value_offset: u32,
     },
 }

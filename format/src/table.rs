@@ -86,12 +86,12 @@ impl Record for AddrTable {
     }
 }
 
-/// What the elements of an array that indexes chunks look like: the array's "client".
+/// The format of the elements of an array that indexes chunks: the array's "client".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ElementFormat {
     /// An address (client 0).
     Unfiltered,
-    /// An address, the stored size in so many bytes, and a filter mask of four bytes (client 1).
+    /// An address, the stored size in this many bytes, and a filter mask of four bytes (client 1).
     Filtered(Width),
 }
 
@@ -138,7 +138,7 @@ impl ElementFormat {
     }
 }
 
-/// Where a chunk is stored, as an array element says it.
+/// The place of a chunk, as an array element states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ChunkElement {
     /// The first byte; undefined if the chunk is not stored.
@@ -184,7 +184,7 @@ impl ElementTable {
         self.bytes.is_empty()
     }
 
-    /// What the elements look like.
+    /// The format of the elements.
     pub fn format(&self) -> ElementFormat {
         self.format
     }

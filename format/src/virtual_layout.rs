@@ -15,9 +15,9 @@ pub struct VirtualMapping {
     /// The path of the other dataset in its file, with `%b` and `%%` as in `file`. Mappings that share a name share its
     /// memory.
     pub dataset: Arc<Name>,
-    /// What it shows, in the other dataset.
+    /// The selected elements of the source dataset.
     pub source: StoredSelection,
-    /// Where it shows it, in the virtual dataset.
+    /// Their place in the virtual dataset.
     pub target: StoredSelection,
 }
 
@@ -50,7 +50,7 @@ impl VirtualLayout {
     }
 }
 
-/// Where a name was first written.
+/// The index at which a name was first written.
 type FirstUses = HashMap<Arc<Name>, usize>;
 
 /// The index of the mapping that has the same name, if referring to it takes no more bytes than the name.

@@ -160,21 +160,21 @@ pub trait Wire {
         }
     }
 
-    /// One byte whose value is fixed or follows from other fields: `value` is written, and what is read is returned.
+    /// One byte that is fixed or follows from other fields. Writes `value`, or returns the byte that was read.
     fn derived_u8(&mut self, field: &'static str, value: u8) -> Result<u8> {
         let mut read = value;
         self.u8(field, &mut read)?;
         Ok(read)
     }
 
-    /// Two bytes whose value follows from other fields: `value` is written, and what is read is returned.
+    /// Two bytes that follow from other fields. Writes `value`, or returns the number that was read.
     fn derived_u16(&mut self, field: &'static str, value: u16) -> Result<u16> {
         let mut read = value;
         self.u16(field, &mut read)?;
         Ok(read)
     }
 
-    /// An integer whose value follows from other fields: `value` is written, and what is read is returned.
+    /// An integer that follows from other fields. Writes `value`, or returns the number that was read.
     fn derived(&mut self, field: &'static str, width: Width, value: u64) -> Result<u64> {
         let mut read = value;
         self.uint(field, width, &mut read)?;
@@ -282,7 +282,7 @@ pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Res
     encode_in_place(&mut record.clone(), widths)
 }
 
-/// As [`encode`], without a copy of the structure, which is as it was afterwards.
+/// As [`encode`], without a copy of the structure. The structure is unchanged afterwards.
 ///
 /// # Errors
 /// As [`encode`].
@@ -290,7 +290,8 @@ pub fn encode_in_place<R: Record>(record: &mut R, widths: Widths) -> std::result
     encode_with(record, Encoder::new(R::NAME, widths).with_capacity(SMALL_RECORD_BYTES))
 }
 
-/// As [`encode`], without a copy of the structure, for bytes that are soon given up. It is as it was afterwards.
+/// As [`encode`], without a copy of the structure, for bytes that are soon dropped. The structure is unchanged
+/// afterwards.
 ///
 /// # Errors
 /// As [`encode`].

@@ -91,7 +91,7 @@ impl Btree2Geometry {
         self.level(depth).map_or(0, |level| level.records)
     }
 
-    /// Records of a node at `depth` as it is while it is changed: it may hold one too many.
+    /// Most records of a node at `depth` while it is being changed: one more than fits.
     pub fn room(&self, depth: u16) -> usize {
         usize::from(self.max_records(depth)).saturating_add(1)
     }

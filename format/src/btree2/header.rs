@@ -6,7 +6,7 @@ use crate::{Addr, Record, Result, Widths, Wire};
 /// The header: shape, and the way to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Btree2Header {
-    /// What the records are: 1 to 11.
+    /// The type of the records: 1 to 11.
     pub kind: u8,
     /// Bytes of a node.
     pub node_size: u32,

@@ -21,13 +21,13 @@ impl Btree2Records {
         self.bytes = vec![0; self.size.saturating_mul(records.into())];
     }
 
-    /// A copy with room for so many.
+    /// A copy with room for `records` records.
     #[must_use]
     pub fn with_room(&self, records: usize) -> Self {
         self.part(0..self.len(), records)
     }
 
-    /// A copy of the records in `range`, as far as there are any, with room for so many.
+    /// A copy of the existing records in `range`, with room for `records` records.
     #[must_use]
     pub fn part(&self, range: Range<usize>, records: usize) -> Self {
         let mut bytes = Vec::with_capacity(self.size.saturating_mul(records));
@@ -149,7 +149,7 @@ fn prefix(w: &mut impl Wire, signature: &'static str, kind: u8) -> Result<()> {
     w.require("record type", found == kind, found.into(), "that of the header")
 }
 
-/// The checksum, and what is left of the node.
+/// The checksum, and the unused rest of the node.
 fn suffix(w: &mut impl Wire, start: usize, node_size: u32) -> Result<()> {
     w.checksum()?;
     let used = w.position().saturating_sub(start);

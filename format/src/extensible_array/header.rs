@@ -11,14 +11,14 @@ pub struct ExtensibleArrayParameters {
     pub index_elements: u8,
     /// Elements of the smallest data block: a power of two.
     pub min_elements: u8,
-    /// Data blocks of the first super block that is a block of its own: a power of two.
+    /// Data blocks of the first super block that is a separate block: a power of two.
     pub min_pointers: u8,
     /// Bits of the number of elements in a data block page.
     pub page_bits: u8,
 }
 
 impl Default for ExtensibleArrayParameters {
-    /// What libhdf5 uses for chunk indexes.
+    /// The parameters of libhdf5 for chunk indexes.
     fn default() -> Self {
         ExtensibleArrayParameters { max_bits: 32, index_elements: 4, min_elements: 16, min_pointers: 4, page_bits: 10 }
     }
@@ -49,7 +49,7 @@ impl ExtensibleArrayParameters {
 /// The header: shape, statistics, and the way to the index block (format specification 4.0, VII.D).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensibleArrayHeader {
-    /// What an element looks like.
+    /// The format of an element.
     pub format: ElementFormat,
     /// The shape.
     pub parameters: ExtensibleArrayParameters,

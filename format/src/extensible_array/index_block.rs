@@ -17,7 +17,7 @@ pub struct ExtensibleArrayIndexBlock {
 }
 
 impl ExtensibleArrayIndexBlock {
-    /// An empty index block with room for so many elements, data blocks and super blocks.
+    /// An empty index block with room for these numbers of elements, data blocks and super blocks.
     pub fn new(
         header: Addr,
         format: ElementFormat,

@@ -5,7 +5,7 @@ use crate::{Addr, AddrTable, Bitmap, ElementFormat, Record, Result, Width, Wire}
 /// A super block: the way to a run of data blocks of one size (format specification 4.0, VII.D).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensibleArraySuperBlock {
-    /// What an element looks like.
+    /// The format of an element.
     pub format: ElementFormat,
     /// The header of the array.
     pub header: Addr,

@@ -18,7 +18,7 @@ pub struct FractalHeapDirectBlock {
 }
 
 impl FractalHeapDirectBlock {
-    /// Makes an empty block of this shape: for one that is to be written. `overhead` is as the header has it.
+    /// Makes an empty block of this shape, for writing. `overhead` is the value of the header.
     pub fn zeroed(mut self, heap: Addr, offset: u64, overhead: usize) -> Self {
         let len = usize::try_from(self.size).unwrap_or(usize::MAX).saturating_sub(overhead);
         (self.heap, self.offset, self.data) = (heap, offset, vec![0; len]);
@@ -110,7 +110,7 @@ impl FractalHeapIndirectBlock {
         }
     }
 
-    /// Makes all entries undefined: for a block that is to be written.
+    /// Makes all entries undefined, for writing.
     pub fn undefined(mut self, widths: Widths) -> Self {
         self.direct = ElementTable::undefined(self.direct_entries, self.format, widths.offset);
         self.indirect = AddrTable::undefined(self.indirect_entries, widths.offset);

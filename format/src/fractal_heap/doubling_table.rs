@@ -6,14 +6,14 @@ use crate::{Fault, Record, Result, Width, Wire};
 /// A stretch of a fractal heap's space that one block stands for, or could stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeapSlot {
-    /// Where it begins in heap space (bytes).
+    /// Its first byte in heap space.
     pub start: u64,
     /// Bytes of heap space.
     pub size: u64,
 }
 
 impl HeapSlot {
-    /// Where it ends in heap space.
+    /// Its end in heap space (bytes).
     pub fn end(&self) -> u64 {
         self.start.saturating_add(self.size)
     }
@@ -35,11 +35,11 @@ pub struct DoublingTable {
 }
 
 impl DoublingTable {
-    /// What libhdf5 uses for dense links.
+    /// The parameters of libhdf5 for dense links.
     pub const LINKS: DoublingTable =
         DoublingTable { width: 4, start_size: 512, max_direct: 65_536, max_bits: 32, start_rows: 1 };
 
-    /// What libhdf5 uses for dense attributes and shared messages.
+    /// The parameters of libhdf5 for dense attributes and shared messages.
     pub const ATTRIBUTES: DoublingTable =
         DoublingTable { width: 4, start_size: 1024, max_direct: 65_536, max_bits: 40, start_rows: 1 };
 

@@ -114,7 +114,7 @@ impl FractalHeapHeader {
         Ok(Self::base_size(widths).saturating_add(filters))
     }
 
-    /// What the heap's IDs look like.
+    /// The shape of the heap's IDs.
     pub fn id_shape(&self, widths: Widths) -> FractalHeapIdShape {
         let from_block = Width::for_value(self.table.max_direct.saturating_sub(1).max(1));
         FractalHeapIdShape {

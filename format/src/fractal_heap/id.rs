@@ -2,7 +2,7 @@
 
 use crate::{Addr, Fault, Record, Result, Width, Widths, Wire};
 
-/// What the IDs of a heap look like, which follows from its header.
+/// The shape of the IDs of a heap. It follows from the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FractalHeapIdShape {
     /// Bytes of an ID.
@@ -58,7 +58,7 @@ impl FractalHeapIdShape {
     }
 }
 
-/// Where an object of a heap is.
+/// The place of an object of a heap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HeapObjectLocation {
     /// In a direct block.

@@ -10,7 +10,7 @@ use crate::*;
 pub struct Seed {
     /// The target.
     pub target: &'static str,
-    /// The bytes, with those before the structure that say what it is.
+    /// The bytes of the structure, after the bytes that state its kind.
     pub data: Vec<u8>,
     /// Where the structure begins in `data`.
     pub start: usize,

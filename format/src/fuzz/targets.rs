@@ -192,7 +192,7 @@ fn fractal_heap(data: &[u8]) -> bool {
     }
 }
 
-/// What the doubling table says of an offset agrees with itself.
+/// The statements of the doubling table about an offset agree with each other.
 fn geometry(table: &DoublingTable, offset: u64) {
     if let Some((row, column, inside)) = table.locate(offset) {
         assert_eq!(table.offset_of(row, column).and_then(|at| at.checked_add(inside)), Some(offset));

@@ -1,4 +1,4 @@
-//! Where an image of the metadata cache lies (type 0x18, which the format specification 4.0 leaves out).
+//! The place of a metadata cache image (message type 0x18; not in the format specification 4.0).
 
 use super::{Message, MessageType};
 use crate::{Addr, Record, Result, Wire};

@@ -1,4 +1,4 @@
-//! Where an object header goes on (format specification 4.0, IV.A.2.q).
+//! The place of the next chunk of an object header (format specification 4.0, IV.A.2.q).
 
 use super::{Message, MessageType};
 use crate::{Addr, Record, Result, Wire};

@@ -1,4 +1,4 @@
-//! What the virtual file driver needs to know (format specification 4.0, IV.A.2.u).
+//! Parameters of the virtual file driver (format specification 4.0, IV.A.2.u).
 
 use super::{Message, MessageType};
 use crate::{Record, Result, Wire};
@@ -8,7 +8,7 @@ use crate::{Record, Result, Wire};
 pub struct DriverInfo {
     /// The driver: `NCSAfami`, `NCSAmult`, or another.
     pub driver: [u8; 8],
-    /// What the driver keeps here.
+    /// The data of the driver.
     pub data: Vec<u8>,
 }
 

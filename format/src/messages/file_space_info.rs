@@ -25,13 +25,13 @@ fn number(strategy: SpaceStrategy) -> u8 {
     }
 }
 
-/// The file space info message, in the superblock extension. Version 0, of HDF5 1.10.0 before its release, is read,
-/// and written as it was read.
+/// The file space info message, in the superblock extension. Version 0 (before the release of HDF5 1.10.0) is read, and
+/// written back as version 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSpaceInfo {
     /// 0 or 1.
     pub version: u8,
-    /// Who hands out space.
+    /// The strategy of allocation.
     pub strategy: SpaceStrategy,
     /// The free-space managers, if free space is kept when the file is closed: six (version 0), or twelve, first
     /// those of small sections, then those of large ones.

@@ -1,4 +1,4 @@
-//! What elements hold that nobody wrote (format specification 4.0, IV.A.2.e and f).
+//! The value of elements that were never written (format specification 4.0, IV.A.2.e and f).
 
 use h5live_model::{AllocationTime, Fill, FillTime, FillValue};
 

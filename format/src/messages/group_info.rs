@@ -18,7 +18,7 @@ impl Default for LinkPhase {
     }
 }
 
-/// What to expect of a group, for sizing its header.
+/// The expected links of a group, for the size of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinkEstimate {
     /// Number of links.
@@ -33,12 +33,12 @@ impl Default for LinkEstimate {
     }
 }
 
-/// The group info message. What it leaves out has its default.
+/// The group info message. Missing fields have their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupInfo {
     /// When links move to a heap, if not by default.
     pub phase: Option<LinkPhase>,
-    /// What to expect, if not the default.
+    /// The expected links, if not the default.
     pub estimate: Option<LinkEstimate>,
 }
 

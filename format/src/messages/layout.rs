@@ -70,7 +70,7 @@ impl ChunkedStorage {
     }
 }
 
-/// What finds a chunk.
+/// The kind of chunk index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ChunkIndexType {
     /// A version 1 B-tree (versions 1 to 3).

@@ -5,7 +5,7 @@ use h5live_model::{CharacterSet, LinkTarget, Name, ObjectId};
 use super::{Message, MessageType};
 use crate::{Addr, Fault, Record, Result, Width, Widths, Wire};
 
-/// Where a link leads, in a file.
+/// The target of a link in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkValue {
     /// An object header.
@@ -54,7 +54,7 @@ pub struct LinkMessage {
     pub character_set: CharacterSet,
     /// The position in the order of creation, if the group tracks it.
     pub creation_order: Option<i64>,
-    /// Where it leads.
+    /// The target.
     pub value: LinkValue,
 }
 

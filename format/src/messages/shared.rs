@@ -3,7 +3,7 @@
 use super::Message;
 use crate::{Addr, Fault, Record, Result, Widths, Wire, decode_prefix};
 
-/// Where a shared message is.
+/// The place of a shared message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SharedMessageTarget {
     /// In the header of a committed datatype, at this address.
@@ -12,7 +12,7 @@ pub enum SharedMessageTarget {
     Heap([u8; 8]),
 }
 
-/// What an object header holds in place of a shared message.
+/// Stands in an object header for a shared message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedMessage {
     /// 1 to 3.
@@ -77,7 +77,7 @@ impl Record for SharedMessage {
 pub enum Shareable<M> {
     /// The message itself.
     Inline(M),
-    /// Where it is.
+    /// The place of the shared message.
     Shared(SharedMessage),
 }
 

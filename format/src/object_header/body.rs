@@ -34,7 +34,7 @@ impl MessageBody {
         }
     }
 
-    /// Makes the body `len` bytes long: what comes to be is zeros.
+    /// Makes the body `len` bytes long. New bytes are zero.
     pub fn resize(&mut self, len: usize) {
         if len == self.len() {
             return;

@@ -12,14 +12,14 @@ fn messages_weight(messages: &[RawMessage]) -> usize {
 /// The first chunk of an object header.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectHeader {
-    /// What precedes the messages.
+    /// The part before the messages.
     pub prefix: ObjectHeaderPrefix,
     /// The messages, unused space included.
     pub messages: Vec<RawMessage>,
 }
 
 impl ObjectHeader {
-    /// Where in the image the body of a message begins (bytes).
+    /// The offset of the body of a message in the image (bytes).
     pub fn body_at(&self, message: usize) -> Option<usize> {
         let frame = self.prefix.message_header_len();
         let (before, rest) = self.messages.split_at_checked(message)?;

@@ -1,4 +1,4 @@
-//! What precedes the messages of an object header's first chunk.
+//! The part of an object header's first chunk before the messages.
 
 use super::raw_message::frame_len;
 use crate::{Fault, Record, Result, Width, Wire};
@@ -31,7 +31,7 @@ impl Default for AttributePhase {
     }
 }
 
-/// What precedes the messages: version, flags, and the size of the first chunk.
+/// The part before the messages: version, flags, and the size of the first chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectHeaderPrefix {
     /// 1 or 2.

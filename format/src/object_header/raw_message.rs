@@ -119,8 +119,8 @@ impl RawMessage {
 /// Messages that most headers do not exceed.
 const INLINE_MESSAGES: usize = 6;
 
-/// The messages of a chunk, in `len` bytes, framed as the header's version has it. What is left at the end and too
-/// small for a message is a gap.
+/// The messages of a chunk, in `len` bytes, framed according to the version of the header. A rest that is too small for
+/// a message is a gap.
 pub(super) fn messages(
     w: &mut impl Wire,
     version: u8,

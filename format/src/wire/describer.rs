@@ -5,7 +5,7 @@ use h5live_model::Name;
 use super::{Decoder, Result, Wire};
 use crate::{DecodeError, Fault, Width, Widths};
 
-/// One field of a structure, where it lies, and what it holds.
+/// One field of a structure, with its place and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// The structure that it belongs to.
@@ -34,7 +34,7 @@ impl<'a> Describer<'a> {
         Describer { inner: Decoder::new(record, bytes, widths), record, fields: Vec::new() }
     }
 
-    /// What was found.
+    /// The fields that were found.
     pub fn into_fields(self) -> Vec<Field> {
         self.fields
     }

@@ -23,7 +23,7 @@ impl Encoder {
         Encoder { record, bytes: Vec::new(), widths, failed: None, pending: Vec::new() }
     }
 
-    /// The same, with room for so many bytes.
+    /// The same encoder with room for `bytes` bytes.
     #[inline]
     pub fn with_capacity(mut self, bytes: usize) -> Self {
         self.bytes = Vec::with_capacity(bytes);

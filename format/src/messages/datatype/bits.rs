@@ -71,7 +71,7 @@ impl ClassBits {
         self.broken
     }
 
-    /// `width` bits from bit `at`: `value` is put there, or what is there is returned.
+    /// The field of `width` bits from bit `at` on: stores `value` there, or returns the stored value.
     fn field(&mut self, at: u32, width: u32, value: u32) -> u32 {
         let mask = 1u32.checked_shl(width).unwrap_or(0).wrapping_sub(1);
         if self.reading {
