@@ -1,7 +1,7 @@
 //! Every state in which a crash may leave a file.
 //!
-//! When a process dies, all that it wrote is there, up to some operation, of which there may be a part. When the power
-//! fails, only what a barrier followed is sure to be there; of what came later any part may be, in any order.
+//! When a process dies, its writes are there up to some operation; part of that operation may be there. When the power
+//! fails, everything before the last barrier is there. Of later writes, any part may be there, in any order.
 
 mod disk;
 mod subsets;
@@ -20,12 +20,12 @@ use crate::trace::{StorageOp, Trace};
 pub use disk::CrashedDisk;
 use subsets::subsets;
 
-/// What is lost.
+/// The kind of crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashKind {
-    /// What the process had not yet written.
+    /// The process dies: writes that it has not made are lost.
     Process,
-    /// What was not yet durable.
+    /// The power fails: writes that are not durable may be lost.
     Power(PowerFailure),
 }
 
@@ -37,7 +37,7 @@ pub struct PowerFailure {
     pub pending: u32,
     /// How many random subsets.
     pub random: u32,
-    /// Where they begin.
+    /// The seed of the random subsets.
     pub seed: u64,
     /// Most operations without a barrier of which every subset is tried with a part of one write missing. Of more,
     /// those that lack at most two or have at most two.
@@ -50,14 +50,14 @@ impl Default for PowerFailure {
     }
 }
 
-/// What is explored.
+/// The bounds of an exploration.
 #[derive(Debug, Clone)]
 pub struct CrashBounds {
     /// The prefix of the trace from which on the crash may happen.
     pub start: usize,
     /// Which parts of the write in flight, or of one of those that are not durable, may be there.
     pub tearing: Tearing,
-    /// What is lost.
+    /// The kind of crash.
     pub loss: CrashKind,
     /// How often the recovery may crash as well.
     pub recrashes: u32,
@@ -67,7 +67,7 @@ pub struct CrashBounds {
     pub threads: usize,
 }
 
-/// What may and must be found after a crash, as prefixes of the trace.
+/// The states that may and must be found after a crash, as prefixes of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ExpectedPrefix {
     /// All that these operations did is there.
@@ -81,17 +81,17 @@ pub struct ExpectedPrefix {
 /// A state that was not recovered from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadState {
-    /// What is wrong.
+    /// The fault, in words.
     pub fault: String,
-    /// What had to be found.
+    /// The states that were allowed.
     pub expected: ExpectedPrefix,
-    /// What outlasted the crash.
+    /// The writes that survived the crash.
     pub survivors: SurvivingWrites,
     /// The prefix of what the recovery did that outlasted its crash, for each recovery that crashed.
     pub recoveries: Vec<Position>,
 }
 
-/// What outlasts a crash.
+/// The writes that survive a crash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SurvivingWrites {
     /// All until here.
@@ -107,7 +107,7 @@ pub enum SurvivingWrites {
     },
 }
 
-/// What was explored.
+/// The result of an exploration.
 #[derive(Debug, Clone, Default)]
 pub struct CrashReport {
     /// Crashes: what outlasted them, no two the same.
@@ -127,8 +127,8 @@ pub struct CrashReport {
 /// Bad states that are kept.
 const MAX_BAD_STATES: usize = 16;
 
-/// Calls `recover` with every state within `bounds`. It opens the file and looks at what is there, and may write: of
-/// what it writes, too, only a part may outlast the next crash.
+/// Calls `recover` with every state within `bounds`. `recover` opens the file, reads it, and may write. Its writes,
+/// too, may survive the next crash only in part.
 pub fn explore_crashes(
     trace: &Trace,
     bounds: &CrashBounds,
@@ -195,7 +195,7 @@ fn tears(operation: &StorageOp, tearing: &Tearing) -> Vec<Tear> {
     }
 }
 
-/// For every span between two barriers, subsets of what was done in it.
+/// Subsets of the operations between each two barriers.
 fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailure) -> CrashStates {
     let mut all = CrashStates { states: Vec::new(), complete: true };
     let operations = trace.operations();

@@ -45,13 +45,13 @@ pub use report::{Finding, Report};
 pub struct CheckOptions<'a> {
     /// Whether bytes that nothing uses are reported. They are no fault.
     pub leaks: bool,
-    /// Whether a map of the file is made: who uses which bytes.
+    /// Whether to make a map of the file: which structure uses which bytes.
     pub map: bool,
     /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
     /// order last, are notes then.
     pub live: bool,
-    /// Whether what does no harm is a finding too: objects that state more links than there are, as they are left by
-    /// groups that lead to each other in a circle, and sums of heaps, which libhdf5 gets wrong when they shrink.
+    /// Whether harmless contradictions are findings, too: objects that state more links than there are (as groups that
+    /// link to each other in a circle leave them), and sums of heaps (which libhdf5 gets wrong when heaps shrink).
     pub strict: bool,
     /// Whether the filters of all chunks are undone, which shows damage to compressed and checksummed data.
     pub data: bool,

@@ -1,13 +1,13 @@
-//! Every schedule of a reader against a writer.
+//! The schedule explorer: every schedule of a reader against a writer.
 //!
-//! The writer is a [`Trace`](crate::trace::Trace); the reader is run, on its real code, over a [`ReaderView`] of the
-//! file. At each of its reads the writer may have come further: by any number of whole operations, or into the middle
-//! of a write. Two such positions that show the same bytes differ only in what later reads may see, and the earlier one
-//! leaves more of that open. So a read has one branch for each content that it can find, at the first position that
-//! shows it, and nothing is lost; where nothing that is still to come touches what is read, there is one branch.
+//! The writer is a [`Trace`](crate::trace::Trace). The reader runs on its real code, over a [`ReaderView`] of the file.
+//! At each of its reads, the writer may have gone further: by any number of whole operations, or into the middle of a
+//! write. Two such positions may show the same bytes. They differ only in what later reads may see, and the earlier one
+//! leaves more choices open. So a read has one branch for each content that it can find, at the first position that
+//! shows it. No outcome is missed. If no later operation touches the bytes of the read, there is only one branch.
 //!
-//! The tree of branches is gone through depth first. Each run of the reader begins anew and repeats the reads that led
-//! to the branch, so the reader must do the same whenever it sees the same.
+//! The tree of branches is visited depth first. Each run of the reader starts again, and repeats the reads that led to
+//! its branch. So the reader must do the same whenever it sees the same.
 
 mod answers;
 mod counterexample_file;

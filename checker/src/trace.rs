@@ -1,4 +1,4 @@
-//! What was done to a file, in order: the trace that is explored.
+//! The trace of a writer: the operations on a file, in order.
 
 mod file;
 mod strace;
@@ -13,9 +13,9 @@ pub use file::TraceError;
 pub(crate) use file::{TraceRecord, read_record, write_record};
 pub use strace::StraceError;
 
-/// A file, and what was done to it from then on.
+/// A file, and the operations on it from then on.
 ///
-/// A *prefix* of a trace is a number of its operations, counted from the first: the file after them.
+/// A *prefix* of a trace is a number of its operations, counted from the first. It stands for the file after them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
     base: Vec<u8>,

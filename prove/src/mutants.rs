@@ -128,7 +128,7 @@ pub enum ProtocolMutant {
     IntentsAtPowerFailure,
     /// Who opens the file of a dead writer does not count anew what that was about to change together.
     Recount,
-    /// Writers take all space that was never allocated for zeros, though intents were written there.
+    /// Writers take all space that was never allocated for zeros, though redo records were written there.
     Zeros,
 }
 

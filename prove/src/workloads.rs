@@ -170,7 +170,7 @@ pub fn in_place(setup: WriterSetup, contiguous: bool, chunk: u64, times: u64) ->
 }
 
 /// Writes a row into each of some large chunks, which lie apart in a large dataset: in space that was never written,
-/// and behind what was the announced end, where intents may have been.
+/// and behind what was the announced end, where redo records may have been.
 pub fn sparse_rows(setup: WriterSetup, fixed: bool, wide: bool) -> Workload {
     let (chunk, rows) = (2048, 1100 * 2048);
     let order = &[1092, 1098, 1090, 1095, 1099, 1091, 1097, 1093];
@@ -186,7 +186,7 @@ pub fn sparse_rows(setup: WriterSetup, fixed: bool, wide: bool) -> Workload {
 }
 
 /// Writes chunks of a large fixed array, of which a page does not fit one of memory. Who writes the file after a death
-/// goes on with parts of the chunks of another dataset, which come to lie where intents were.
+/// goes on with parts of the chunks of another dataset, which come to lie where redo records were.
 pub fn redo_records(setup: WriterSetup) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     let small = SeriesKind::Sparse { rows: 16 * 128, order: &[3, 1, 15, 0, 7, 5, 12, 9, 2, 14], part: 1, fixed: true };

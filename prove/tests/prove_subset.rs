@@ -230,7 +230,7 @@ fn kept_counterexamples_are_still_found() {
     }
 }
 
-/// A writer once took space for zeros in which an intent had been written.
+/// A writer once took space for zeros in which a redo record had been written.
 #[test]
 fn readers_find_nothing_in_those_parts_of_chunks_that_were_never_written() {
     for (fixed, wide) in [(true, false), (false, false), (false, true)] {

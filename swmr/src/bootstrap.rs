@@ -233,7 +233,7 @@ impl OpenOptions {
         if let Some(intent) = &intent {
             redo::replay(&*storage, intent)?;
         }
-        // A writer that died may have left structures beyond the end that it announced; one with intents has not.
+        // A writer that died may have left structures beyond the end that it announced; one with redo records has not.
         let end = if left.is_some() && intent.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
         let (tail, unsettled) = match left {
             Some(left) => self.scan_tail(&storage, &superblock, left, end)?,

@@ -205,7 +205,7 @@ impl GenerationReader {
                 let intent =
                     Generation::redo_addr(*end).map(|at| redo::find_record_at(storage, at, *end, self.cache.widths()));
                 let intent = intent.transpose()?.flatten().ok_or(Error::ChangedDuringRead)?;
-                // The intent of the next generation comes in its place only once this one is at rest.
+                // The redo record of the next generation replaces this one only once this one is at rest.
                 if !matches!(self.read_shown()?, ShownState::Live(again, _) if again == *generation) {
                     return Err(Error::ChangedDuringRead);
                 }

@@ -239,7 +239,7 @@ impl RedoReader {
         read(into)?;
         let after = seqlock_at(storage, place)?;
         let under_way = after.filter(|turn| turn.is_odd());
-        // From one that was at rest to the next one only that was begun of which the intent tells.
+        // From an even counter to the next one, only the change in the redo record was begun.
         let at_rest = before.filter(|turn| !turn.is_odd());
         let is_same = before == after || at_rest.is_some_and(|turn| Some(turn.next()) == under_way);
         let intent = match under_way {
@@ -248,7 +248,7 @@ impl RedoReader {
                 if seqlock_at(storage, place)? != after {
                     return Err(Error::ChangedDuringRead);
                 }
-                // An intent that is not whole says that nothing was changed while this was read.
+                // An incomplete redo record says that nothing was changed while this was read.
                 intent
             }
             _ => None,

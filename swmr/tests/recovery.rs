@@ -236,7 +236,7 @@ fn only_what_holds_something_is_emptied_for_a_new_file() {
     }
 }
 
-/// What an intent said was taken for zeros, because nothing had been allocated there.
+/// A redo record was taken for zeros, because nothing had been allocated there.
 #[test]
 fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
     let storage = RecordingStorage::new(MemoryStorage::default());

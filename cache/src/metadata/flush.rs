@@ -167,7 +167,7 @@ struct ProtocolSteps {
     before: Vec<FlushStep>,
     /// Before what the file leads to is changed.
     between: Vec<FlushStep>,
-    /// Intents, each before the change with this number.
+    /// Redo records, each before the change with this number.
     intents: Vec<(usize, FlushStep)>,
     after: Vec<FlushStep>,
 }
@@ -370,7 +370,7 @@ impl FlushPlan<'_> {
             .extend(cache.write_buffer.begin_write().map(|pieces| FlushStep::BufferedRaw(BufferedWrites(pieces))));
         self.steps.extend((!raw.is_empty()).then_some(FlushStep::Raw(raw)));
         let by_itself = self.has_single_redo();
-        // One intent of the flush says of it what is to be, or each its own.
+        // One redo record of the flush has all of them, or each has its own.
         let in_place = if by_itself { FlushStep::Raw } else { FlushStep::RawInPlace };
         let mut changes = Vec::with_capacity(picked.len() + 2);
         changes.extend((!over.is_empty()).then_some(FlushStep::Raw(over)));
@@ -443,7 +443,7 @@ impl FlushPlan<'_> {
         let joined = cache.active_redo().is_some() || cache.space.needs_superblock_eof();
         let groups = redo::redo_groups(settings, changes, self.as_one, joined);
         if !groups.is_empty() || changes.iter().any(|change| matches!(change, FlushStep::RawInPlace(_))) {
-            // What is allocated from now on is not part of this flush, and must not be written where intents are.
+            // Space that is allocated from now on is not part of this flush, and may be where redo records are.
             self.beyond = Some(cache.intents.past_eof.write());
         }
         let announcement = cache.superblock_update()?;
@@ -465,7 +465,7 @@ impl FlushPlan<'_> {
         if settings.barriers && (announcement.is_some() || !changes.is_empty()) {
             joints.between.push(FlushStep::Barrier);
         }
-        // With barriers, what an earlier intent says has long been durable in its place.
+        // With barriers, the changes of an earlier redo record have long been durable in their places.
         joints.before.extend(standing.filter(|_| !settings.barriers).map(FlushStep::InvalidateRedo));
         joints.intents = intents;
         let has_intent = changed_after.is_some();

@@ -54,7 +54,7 @@ pub(super) fn redo_groups(
         _ => false,
     };
     if settings.barriers {
-        // One intent for all makes the flush whole; a single sector is whole by itself.
+        // One redo record for all makes the flush atomic; a single sector is atomic by itself.
         let alone = !joined && changes.len() == 1 && !is_cut(&changes[0], SECTOR_BYTES);
         return (!alone).then_some(0..changes.len()).into_iter().collect();
     }

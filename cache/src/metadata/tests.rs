@@ -511,7 +511,7 @@ fn pages_begin_with_the_file_and_not_behind_its_user_block() {
     }
 }
 
-/// What is at `at` for those who find the file now, and do what a valid intent at `intent` says.
+/// The bytes at `at` for a process that opens the file now, and replays a valid redo record at `intent`.
 fn found(storage: &MemoryStorage, at: Addr, len: usize, intent: Addr) -> Vec<u8> {
     let mut file = storage.to_vec();
     let beyond = &file[(intent.get().unwrap() as usize).min(file.len())..];

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use crate::schedule::{OS_PAGE_BYTES, Tear, visible};
 use crate::trace::StorageOp;
 
-/// A file that differs from another one in some pages, and remembers what is done to it. Only what is read and
-/// written is ever copied.
+/// A file that differs from another one in some pages, and records the operations on it. Only pages that are read or
+/// written are copied.
 #[derive(Debug)]
 pub struct CrashedDisk {
     base: Arc<Vec<u8>>,
@@ -40,7 +40,7 @@ impl CrashedDisk {
         CrashedDisk { base: self.base.clone(), state: Mutex::new(state) }
     }
 
-    /// What was done to it as a storage.
+    /// The recorded operations.
     pub fn log(&self) -> Vec<StorageOp> {
         self.state.lock().log.clone()
     }

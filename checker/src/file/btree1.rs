@@ -8,7 +8,7 @@ use super::walk::FileWalk;
 /// A tree deeper than this has more leaves than a file has room for.
 const MAX_DEPTH: usize = 64;
 
-/// What is known of a tree while it is walked over.
+/// The state of a walk over a tree.
 pub(super) struct Btree1Check<'t, K: Btree1Key> {
     k: u16,
     shape: K::Shape,

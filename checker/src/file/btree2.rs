@@ -7,7 +7,7 @@ use h5live_format::{
 use super::Cause;
 use super::walk::FileWalk;
 
-/// What is known of a tree while it is walked over.
+/// The state of a walk over a tree.
 struct Btree2Check<'t, R> {
     geometry: Btree2Geometry,
     blank: R,

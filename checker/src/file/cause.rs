@@ -1,4 +1,4 @@
-//! What can be wrong with a file.
+//! The faults that a file can have.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl fmt::Display for UsedRange {
     }
 }
 
-/// What is wrong with a structure.
+/// The fault of a structure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -59,11 +59,11 @@ pub enum Cause {
     /// Two statements about the same number differ.
     #[error("{what}: {stated} by statement, {found} in truth")]
     Count {
-        /// What is counted, or which field it is.
+        /// The counted things, or the field.
         what: &'static str,
-        /// What the file states.
+        /// The stated number.
         stated: u64,
-        /// What there is.
+        /// The real number.
         found: u64,
     },
     /// A number is larger than it can be.
@@ -79,7 +79,7 @@ pub enum Cause {
     /// Things that are sorted are not.
     #[error("{what} {index} is out of order")]
     Order {
-        /// What is sorted.
+        /// The sorted things.
         what: &'static str,
         /// The position of the first that is not behind the one before it.
         index: u64,
@@ -99,7 +99,7 @@ pub enum Cause {
     /// The hash of a name or message is not that of its record.
     #[error("{what}: the hash is {stated:#010x} by statement, {found:#010x} in truth")]
     Hash {
-        /// What was hashed.
+        /// The hashed bytes.
         what: &'static str,
         /// The stored one.
         stated: u32,
@@ -109,7 +109,7 @@ pub enum Cause {
     /// A heap has no object where one is referred to.
     #[error("object {object:#x} of the {heap} at {at:#x} is not there")]
     NoObject {
-        /// What kind of heap.
+        /// The kind of heap.
         heap: &'static str,
         /// The heap, in bytes from the start of the file.
         at: u64,
@@ -157,7 +157,7 @@ impl Cause {
     }
 }
 
-/// What an [`Unfilter`](h5live_model::Unfilter) answers if it does not know a filter, which is no fault of the file.
+/// The answer of an [`Unfilter`](h5live_model::Unfilter) that does not know a filter. This is no fault of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("filter {0} is not known")]
 pub struct UnknownFilter(pub u16);

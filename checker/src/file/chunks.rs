@@ -13,7 +13,7 @@ use super::Cause;
 use super::btree1::Btree1Check;
 use super::walk::FileWalk;
 
-/// What is known of a chunked dataset.
+/// The known properties of a chunked dataset.
 pub(super) struct ChunkedDataset {
     pub header: Addr,
     /// The version of the layout message.
@@ -62,7 +62,7 @@ impl ChunkedDataset {
         coord
     }
 
-    /// What elements of an array index look like.
+    /// The format of the elements of an array index.
     pub fn format(&self, length: h5live_format::Width) -> ElementFormat {
         if self.filters.is_empty() {
             ElementFormat::Unfiltered

@@ -1,4 +1,4 @@
-//! Fractal heaps: blocks, objects, and what is free between them.
+//! Fractal heaps: blocks, objects, and the free space between them.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ type FilterInfo = Option<(u64, u32)>;
 /// A direct block.
 #[derive(Debug, Clone, Copy)]
 struct CheckedBlock {
-    /// Where it begins in heap space.
+    /// Its offset in heap space.
     offset: u64,
     /// Bytes of heap space.
     size: u64,
@@ -48,7 +48,7 @@ pub(super) struct CheckedHeap {
     /// By offset.
     blocks: Vec<CheckedBlock>,
     huge: HashMap<u64, HugeObjectRef>,
-    /// What objects take of heap space.
+    /// The heap space of objects.
     used: Ranges,
     managed: u64,
     tiny: (u64, u64),
@@ -64,7 +64,7 @@ impl CheckedHeap {
         self.header.direct_overhead(walk.widths) as u64
     }
 
-    /// Bytes for objects in all direct blocks of so many rows, those included that are not there yet.
+    /// Bytes for objects in all direct blocks of `rows` rows, including blocks that do not exist yet.
     fn room(&self, rows: u16, overhead: u64, depth: u32) -> u64 {
         let table = &self.header.table;
         let block = |row: u16| match table.child_rows(row) {

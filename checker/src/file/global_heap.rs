@@ -20,7 +20,7 @@ struct CollectionObject {
 /// The collections that were visited.
 #[derive(Debug, Default)]
 pub(super) struct Collections {
-    /// By address; `None` for what is no collection. Entries are sorted by index.
+    /// Collections by address; `None` for an address without a collection. Entries are sorted by index.
     known: HashMap<u64, Option<Vec<CollectionObject>>>,
     /// The collection that was last read.
     last: Option<(u64, GlobalHeapCollection)>,

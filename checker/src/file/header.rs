@@ -152,7 +152,7 @@ impl FileWalk<'_> {
         Some(body.body.to_vec())
     }
 
-    /// All messages of an object that is visited elsewhere, without a word about what is wrong.
+    /// All messages of an object that is visited elsewhere. Reports no faults.
     fn unreported_messages(&mut self, addr: Addr) -> Option<Vec<RawMessage>> {
         let at = addr.get().filter(|at| *at < self.end)?;
         let prefix = self.source.read(at, ObjectHeaderPrefix::MAX_LEN as u64).ok()?;

@@ -6,12 +6,12 @@ use super::Cause;
 use super::ranges::Ranges;
 use super::walk::FileWalk;
 
-/// The data segment of a local heap, and what of it is in use.
+/// The data segment of a local heap, and its used ranges.
 #[derive(Debug)]
 pub(super) struct CheckedStrings {
     pub heap: Addr,
     data: LocalHeapData,
-    /// What is free or used by a string.
+    /// The ranges that are free or used by a string.
     taken: Ranges,
 }
 

@@ -130,7 +130,7 @@ impl ObjectTable {
         }
     }
 
-    /// What a symbol table says of an object.
+    /// The addresses that a symbol table states of an object.
     pub fn cached(&self, owner: ObjectIndex) -> Option<(Addr, Addr)> {
         self.get(owner)?.cached
     }

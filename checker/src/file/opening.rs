@@ -1,4 +1,4 @@
-//! What libhdf5 refuses when it opens an object, beyond what each structure says of itself.
+//! Objects that libhdf5 refuses to open although each structure is sound by itself.
 
 use h5live_format::messages::{DatatypeMessage, MessageType};
 use h5live_format::{Addr, ObjectHeader, RawMessage, Record};
@@ -22,8 +22,8 @@ impl FileWalk<'_> {
         }
     }
 
-    /// Space at the end of a chunk that is too small for a message, of `area` bytes in all: what is unused, and large
-    /// enough, takes it in.
+    /// Checks the space at the end of a chunk of `area` bytes that is too small for a message. Unused space that is
+    /// large enough must include it.
     pub fn gap(&mut self, structure: &'static str, at: Addr, area: u64, frame: usize, messages: &[RawMessage]) {
         let each = |message: &RawMessage| frame.saturating_add(message.body.len()) as u64;
         let used = messages.iter().map(each).fold(0, u64::saturating_add);

@@ -1,4 +1,4 @@
-//! What the check of a file found.
+//! The result of the check of a file.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Finding {
     pub structure: &'static str,
     /// Where the structure is, in bytes from the start of the file.
     pub offset: u64,
-    /// What is wrong with it.
+    /// Its fault.
     pub cause: Cause,
 }
 
@@ -24,16 +24,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What the check of a file found.
+/// The result of the check of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What is wrong. At most [`Report::MAX_FINDINGS`]; the check ends when there are so many.
+    /// The faults. At most [`Report::MAX_FINDINGS`]; then the check ends.
     pub findings: Vec<Finding>,
-    /// What is allowed but worth to know. At most [`Report::MAX_FINDINGS`].
+    /// Remarks about unusual but allowed things. At most [`Report::MAX_FINDINGS`].
     pub notes: Vec<Finding>,
     /// Bytes that nothing uses, if they were asked for.
     pub leaks: Vec<UsedRange>,
-    /// Who uses which bytes, by their place, if that was asked for. Neighbours of one kind and object are one piece.
+    /// The used ranges by address, if a map was asked for. Neighbours of one kind and object are one range.
     pub map: Vec<UsedRange>,
     /// Whether there is a superblock: whether this is an HDF5 file at all, and can be read.
     pub is_hdf5: bool,

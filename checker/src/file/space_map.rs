@@ -1,4 +1,4 @@
-//! Who uses which bytes.
+//! The map of the used bytes of a file.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl SpaceMap {
         u16::try_from(number).unwrap_or(u16::MAX)
     }
 
-    /// What a piece is.
+    /// The name of the structure in a range.
     pub fn name(&self, piece: &SpaceUse) -> &'static str {
         self.names.get(usize::from(piece.what)).copied().unwrap_or("?")
     }
@@ -63,7 +63,7 @@ impl SpaceMap {
         SpaceUse { start, len, owner, what: self.number(what) }
     }
 
-    /// Takes bytes for a structure; or says what has taken some of them.
+    /// Claims bytes for a structure. If some of them are used already, returns their user.
     pub fn claim(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) -> Result<(), SpaceUse> {
         let mut piece = self.new_use(start, len, owner, what);
         if let Some((_, taken)) = self.metadata.range(..piece.end()).next_back().filter(|(_, t)| t.end() > start) {
@@ -82,7 +82,7 @@ impl SpaceMap {
         Ok(())
     }
 
-    /// Takes bytes for raw data. What overlaps is found in the end.
+    /// Claims bytes for raw data. Overlaps are found at the end.
     pub fn raw(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
         let piece = self.new_use(start, len, owner, what);
         self.left_out += u64::from(!push(&mut self.raw, piece));

@@ -106,7 +106,8 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    /// What a writer that died was about to change in place: readers take it for done, and the next writer does it.
+    /// Checks the redo record of a writer that has died. Readers take its changes as made, and the next writer makes
+    /// them.
     fn intent(&mut self) {
         let end = self.superblock.end_of_file.get().and_then(|end| end.checked_sub(self.superblock.base.get()?));
         let Some(end) = end else { return };

@@ -10,7 +10,7 @@ use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 use super::{Cause, UnknownFilter};
 
 impl FileWalk<'_> {
-    /// Whether so many bytes of raw data may still be read.
+    /// Whether `len` more bytes of raw data may be read.
     pub fn may_read(&mut self, len: u64) -> bool {
         let fits = len <= self.values_left;
         self.values_left = if fits { self.values_left - len } else { 0 };
@@ -130,7 +130,7 @@ impl FileWalk<'_> {
         }
     }
 
-    /// The part of a chunk below dimension `dim`, as far as it is inside the extent.
+    /// The part of a chunk below dimension `dim` that is inside the extent.
     fn rows(&mut self, datatype: &Datatype, chunked: &ChunkedDataset, coord: &[u64], dim: usize, bytes: &[u8]) {
         let parts = (coord.get(dim), chunked.storage.dims.get(dim), chunked.dims.get(dim));
         let (Some(place), Some(chunk), Some(extent)) = parts else {

@@ -1,4 +1,4 @@
-//! The state of a walk over a file: what was found, who uses which bytes, what is still to be visited.
+//! The state of a walk over a file: findings, used bytes, and structures that are not visited yet.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -96,12 +96,12 @@ impl<'a> FileWalk<'a> {
         Finding { path: self.objects.path(owner), structure, offset, cause }
     }
 
-    /// Reports what is wrong with a structure of the object at hand.
+    /// Reports a fault of a structure of the present object.
     pub fn report(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
         self.report_for(self.owner, structure, addr, cause);
     }
 
-    /// Reports what is wrong with a structure of an object.
+    /// Reports a fault of a structure of an object.
     pub fn report_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
         if !self.report.is_full() {
             let finding = self.finding(owner, structure, self.offset(addr), cause);
@@ -109,7 +109,7 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    /// Notes what is allowed, but worth to know.
+    /// Notes something unusual but allowed.
     pub fn note(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
         self.note_for(self.owner, structure, addr, cause);
     }
@@ -155,7 +155,8 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    /// Where an address leads, if `len` bytes from there on are inside the space in use; reports otherwise.
+    /// Checks that `len` bytes from an address on are inside the used space, and returns the address. Reports a fault
+    /// otherwise.
     pub fn check_range(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
         let Some(start) = addr.get() else {
             self.report(structure, addr, Cause::Undefined(structure));
@@ -169,7 +170,7 @@ impl<'a> FileWalk<'a> {
         Some(start)
     }
 
-    /// Takes bytes for a structure of the object at hand, or reports who has them.
+    /// Claims bytes for a structure of the present object, or reports which structure uses them.
     pub fn claim(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
         let start = self.check_range(structure, addr, len)?;
         match self.space.claim(start, len, self.owner, structure) {

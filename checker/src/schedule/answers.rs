@@ -1,4 +1,4 @@
-//! What one query can be answered, and when.
+//! The possible answers to one query, and the positions that give them.
 
 use std::collections::HashMap;
 
@@ -52,8 +52,8 @@ impl QueryAnswers {
         range
     }
 
-    /// Where a reader that stands at `from` may be when it is answered: first where it stands, then, for each other
-    /// answer, the first whole position and, if `torn`, the first torn one.
+    /// The positions of the writer to explore for a reader that stands at `from`. First `from` itself; then, for each
+    /// other answer, the first whole position and, if `torn`, the first torn one.
     pub fn choices(&self, from: Position, torn: bool) -> Vec<Position> {
         let here = self.number(from);
         let mut choices = vec![from];
@@ -110,7 +110,7 @@ impl QueryAnswers {
     }
 }
 
-/// Where a writer that is at `from` is once it shows `point`; `None` if it cannot come there.
+/// The position of a writer that goes on from `from` until it shows `point`; `None` if it cannot get there.
 fn reach(from: Position, point: Position) -> Option<Position> {
     if point.prefix != from.prefix {
         return (point.prefix > from.prefix).then_some(point);

@@ -12,10 +12,10 @@ use super::timeline::Timeline;
 use super::view::{BranchPoint, Checkpoints, Observation, ReaderView, RunFault, RunLimits};
 use crate::trace::Trace;
 
-/// What a reader makes of what it saw: what is wrong with it, in words.
+/// The reader's judgement of what it saw: the fault, in words.
 pub type Verdict = Result<(), String>;
 
-/// What is explored, and how far.
+/// The bounds of an exploration.
 #[derive(Debug, Clone)]
 pub struct ExploreBounds {
     /// The prefix of the trace at which readers may begin: before, there is no file yet.
@@ -54,7 +54,7 @@ impl Default for ExploreBounds {
 /// A schedule in which a reader found something wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counterexample {
-    /// What is wrong.
+    /// The fault, in words.
     pub fault: String,
     /// Where the writer was at each of the reader's queries.
     pub seen: Vec<Observation>,
@@ -68,14 +68,14 @@ impl Counterexample {
     }
 }
 
-/// What an exploration has seen.
+/// The result of an exploration.
 #[derive(Debug, Clone, Default)]
 pub struct ExploreReport {
     /// Schedules: runs of the reader, no two the same.
     pub schedules: u64,
     /// Schedules among them that ended at a checkpoint where another had been.
     pub merged: u64,
-    /// States: a position of the writer together with all that the reader had seen before it, each counted once.
+    /// States: a position of the writer, together with everything that the reader had seen before. Each counts once.
     pub states: u64,
     /// Queries of the reader that were answered, repeated ones included.
     pub queries: u64,
@@ -160,9 +160,9 @@ pub fn find_shortest(
     (None, ExploreReport::default())
 }
 
-/// Runs `reader` once, the writer being where `seen` says at each query.
+/// Runs `reader` once. At each query, the writer is at the position in `seen`.
 ///
-/// The first value is the reader's verdict, the second what it did ask.
+/// Returns the reader's verdict, and its queries.
 pub fn replay(
     trace: &Trace,
     bounds: &ExploreBounds,

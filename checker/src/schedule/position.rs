@@ -1,4 +1,4 @@
-//! How far a writer has come.
+//! Positions of a writer.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -12,18 +12,18 @@ pub enum Tear {
     /// None of it.
     #[default]
     None,
-    /// The first bytes, so many.
+    /// The first bytes: this number of them.
     Cut(u32),
     /// The pages of which the bit is set, the first one that it touches being bit 0.
     Pages(u64),
 }
 
-/// How far a writer has come: so many whole operations, and a part of the next.
+/// A position of a writer: a number of whole operations, and a part of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position {
     /// The number of operations that are complete.
     pub prefix: u32,
-    /// What of the next one can be seen.
+    /// The visible part of the next operation.
     pub tear: Tear,
 }
 
@@ -58,7 +58,7 @@ pub struct Tearing {
     pub pages: bool,
     /// Most torn positions on one path. To stay at one, for ever if need be, is free.
     pub observations: u32,
-    /// Whether readers must cope with a write that stays as it is, half-done: its writer is dead.
+    /// Whether readers must cope with a write that stays half-done, because its writer is dead.
     pub lasting: bool,
 }
 

@@ -18,26 +18,26 @@ pub enum StoryLine {
     Writer {
         /// Which operation, from 0.
         operation: u32,
-        /// What it was.
+        /// The kind of operation.
         what: String,
-        /// What it changed, or the part of it that could be seen.
+        /// Its changes, or the visible part of them.
         changes: Vec<String>,
     },
     /// The reader asked for something.
     Reader {
-        /// What it was.
+        /// The kind of query.
         what: String,
     },
 }
 
-/// What happened, in order.
+/// The events of a counterexample, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Story {
     /// How many operations had been done before.
     pub begins: u32,
-    /// What happened then.
+    /// The events.
     pub lines: Vec<StoryLine>,
-    /// What is wrong with it.
+    /// The fault, in words.
     pub fault: String,
 }
 

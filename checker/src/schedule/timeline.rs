@@ -89,7 +89,7 @@ impl Timeline {
         self.parts(position).iter().fold(whole, |len, (at, bytes)| len.max(at + bytes.len() as u64))
     }
 
-    /// Whether an operation changes what is read between `from` and `to`, or how much there is.
+    /// Whether an operation changes the bytes between `from` and `to`, or the length of the file there.
     pub fn touches(&self, operation: u32, from: u64, to: u64) -> bool {
         let resized = self.length_after(operation) != self.length_after(operation + 1);
         match self.operation(operation) {
@@ -140,7 +140,7 @@ impl Timeline {
         found
     }
 
-    /// What can be seen of the write that is under way.
+    /// The visible parts of the write that is under way.
     fn parts(&self, position: Position) -> Vec<(u64, &[u8])> {
         if position.tear == Tear::None {
             return Vec::new();

@@ -14,7 +14,7 @@ use super::position::{Position, Tearing};
 use super::timeline::Timeline;
 use crate::trace::Trace;
 
-/// What a reader asks of the file.
+/// A query of a reader to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Query {
     /// How long it is.
@@ -40,7 +40,7 @@ impl Query {
 /// One query of a run, and where it was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
-    /// What was asked.
+    /// The query.
     pub query: Query,
     /// How far the writer was.
     pub position: Position,
@@ -56,7 +56,8 @@ pub(super) struct BranchPoint {
     pub taken: Position,
     /// Those that are not yet.
     pub others: Vec<Position>,
-    /// The checkpoint right before the query: to go on there is to be there with the writer further on.
+    /// The checkpoint directly before the query. A run that continues here is the same as one that passes the
+    /// checkpoint with the writer further on.
     pub after: Option<Checkpoint>,
 }
 
@@ -94,7 +95,7 @@ impl History {
     }
 }
 
-/// What decides over the rest of a run.
+/// Everything on which the rest of a run depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Checkpoint {
     position: Position,
@@ -102,8 +103,8 @@ pub(super) struct Checkpoint {
     tears: u32,
     history: History,
     state: u64,
-    /// Of one in the middle of an operation, whether the file has changed since it was begun anew; and the last one
-    /// between two.
+    /// For a checkpoint in the middle of an operation: whether the file has changed since the operation was restarted,
+    /// and the last checkpoint between two operations.
     within: Option<(bool, u64)>,
 }
 
@@ -127,7 +128,7 @@ impl Checkpoint {
 /// The checkpoints from which on all has been, or is being, explored.
 pub(super) type Checkpoints = Arc<Mutex<HashSet<Checkpoint>>>;
 
-/// What bounds one run.
+/// The bounds of one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunLimits {
     pub start: Position,
@@ -153,7 +154,7 @@ pub(super) struct ReaderRun {
     pub queries: u32,
     moves: u32,
     tears: u32,
-    /// Whether the position has changed since the reader last began anew.
+    /// Whether the position has changed since the reader last restarted its operation.
     moved: bool,
     /// Beyond this prefix, the writer comes no further.
     rest_beyond: Option<u32>,
@@ -162,7 +163,7 @@ pub(super) struct ReaderRun {
     context: u64,
     /// The checkpoint since which nothing was asked.
     pending_checkpoint: Option<Checkpoint>,
-    /// What was told of the state of this run, and of the last, as far as they are the same.
+    /// The hashed states of this run, and of the last run as far as they are the same.
     state_hashes: Vec<u64>,
     times_told: usize,
     checkpoints: Checkpoints,
@@ -172,7 +173,7 @@ pub(super) struct ReaderRun {
     pub journal: Option<Vec<Observation>>,
 }
 
-/// What a run cannot go on after.
+/// A fault that ends a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunFault {
     /// It asked for something else than before, where it had seen the same.
@@ -227,7 +228,7 @@ impl ReaderView {
         self.0.lock().position
     }
 
-    /// What time it is, by the remarks `time N` of the writer (milliseconds): the reader is as fast as can be.
+    /// The time by the marks `time N` of the writer (milliseconds). The reader itself takes no time.
     pub fn time(&self) -> Duration {
         let run = self.0.lock();
         run.timeline.time(run.position).0
@@ -238,7 +239,7 @@ impl ReaderView {
         self.position().prefix as usize
     }
 
-    /// How often the run has come into the middle of a write.
+    /// The number of times that the run has come into the middle of a write.
     pub fn tears(&self) -> u32 {
         self.0.lock().tears
     }
@@ -248,8 +249,8 @@ impl ReaderView {
         self.0.lock().queries
     }
 
-    /// Says that the reader begins an operation anew, because what it saw did not fit together. It is right to have
-    /// done so, and to fail in the end, only while the file changes: see [`ReaderView::is_at_rest`].
+    /// Says that the reader restarts an operation, because its reads did not fit together. A restart, and a failure in
+    /// the end, is right only while the file changes: see [`ReaderView::is_at_rest`].
     pub fn restart_operation(&self) {
         self.0.lock().moved = false;
     }
@@ -267,17 +268,18 @@ impl ReaderView {
         (run.tearing.lasting || !run.position.is_torn()) && !run.moved
     }
 
-    /// The history since the run began, or [`ReaderView::set_history`]; it begins anew from `history`.
+    /// Returns the history since the run began, or since the last [`ReaderView::set_history`]. From now on, the history
+    /// starts with `history`.
     ///
-    /// A reader that has forgotten what it once saw says so by this, so that runs that differ in that only can meet at
-    /// a [`ReaderView::checkpoint`].
+    /// With this a reader says that it has forgotten what it once saw. So runs that differ only in that can meet at a
+    /// [`ReaderView::checkpoint`].
     pub fn set_history(&self, history: History) -> History {
         std::mem::replace(&mut self.0.lock().history, history)
     }
 
-    /// Asks whether to go on. What the reader does from here on must follow from its history and from `state`; if
-    /// another run has been, or will be, here with the same, at the same position of the writer, then all that may
-    /// follow is explored there, and the reader should end.
+    /// Asks whether to go on. Everything that the reader does from here on must follow from its history and from
+    /// `state`. If another run has been, or will be, here with the same history and state, and with the same position
+    /// of the writer, then everything that may follow is explored there. Then the reader should end.
     pub fn checkpoint(&self, state: impl Hash) -> bool {
         let mut run = self.0.lock();
         run.context = hash(state);
@@ -299,7 +301,7 @@ impl ReaderView {
         self.0.lock().merged
     }
 
-    /// What `tell` tells of the state of the reader. It is not asked as long as the run repeats another.
+    /// The hash of the reader's state, by `tell`. Not called while the run repeats another one.
     pub fn state_hash(&self, tell: impl FnOnce() -> u64) -> u64 {
         {
             let mut run = self.0.lock();
@@ -322,7 +324,7 @@ impl ReaderView {
         self.0.lock().history
     }
 
-    /// What the writer did.
+    /// The trace of the writer.
     pub fn trace(&self) -> Trace {
         self.0.lock().timeline.trace().clone()
     }
@@ -335,7 +337,7 @@ fn hash(state: impl Hash) -> u64 {
 }
 
 impl ReaderRun {
-    /// What was told of the state of other runs is none of this one's.
+    /// Drops the hashed states of other runs.
     pub fn clear_state_hashes(&mut self) {
         self.state_hashes.clear();
     }
@@ -359,8 +361,8 @@ impl ReaderRun {
         !self.merged
     }
 
-    /// The next answer to be explored where the run forked. What follows from a checkpoint where another run has been
-    /// with the writer further on, the still later ones included, is explored there.
+    /// The next answer to explore where the run forked. Another run may have passed a checkpoint with the writer
+    /// further on. Everything after that position is then explored there.
     pub fn next_of(&self, fork: &mut BranchPoint) -> Option<Position> {
         let next = fork.others.pop()?;
         let checkpoint = fork.after.and_then(|after| after.moved_to(next, &self.limits));

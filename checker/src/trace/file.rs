@@ -41,9 +41,9 @@ pub enum TraceError {
     Checksum {
         /// Which record, from 0.
         record: u64,
-        /// What it states.
+        /// The stated checksum.
         stated: u32,
-        /// What its bytes have.
+        /// The checksum of the bytes.
         computed: u32,
     },
     /// A record is not where it may be, or of no known kind.
@@ -57,7 +57,7 @@ pub enum TraceError {
     /// The number of records is not the one that the last one states.
     #[error("the trace has {found} records, not {stated}")]
     Count {
-        /// What the last record states.
+        /// The number in the last record.
         stated: u64,
         /// How many there are before it.
         found: u64,

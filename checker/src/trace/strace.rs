@@ -19,15 +19,15 @@ pub enum StraceError {
     Line {
         /// Which line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault, in words.
         what: &'static str,
     },
 }
 
 impl Trace {
-    /// What a program did to the file whose name ends with `file`, which held `base` before, from the log of
-    /// `strace -f -xx -s 16777216 -e trace=openat,open,close,pwrite64,write,ftruncate,fsync,fdatasync`. What it wrote
-    /// to the file of that name with `.marks` at its end are remarks, one in each write.
+    /// The trace of a program on the file whose name ends with `file`, and which held `base` before. It is read from
+    /// the log of `strace -f -xx -s 16777216 -e trace=openat,open,close,pwrite64,write,ftruncate,fsync,fdatasync`.
+    /// Writes to the file of that name with `.marks` at its end are marks, one in each write.
     ///
     /// # Errors
     /// If a call on the file is cut short, has no offset, or shows not all of its bytes.
@@ -80,7 +80,7 @@ impl Trace {
     }
 }
 
-/// What is written to a descriptor.
+/// The role of a file descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DescriptorRole {
     File,
