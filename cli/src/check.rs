@@ -29,7 +29,7 @@ pub struct CheckCommand {
     /// List the bytes that nothing uses, too, and heap objects to which nothing leads
     #[arg(long)]
     leaks: bool,
-    /// Show who uses which bytes, too
+    /// Also show which structure uses which bytes
     #[arg(long)]
     map: bool,
     /// The files may be open for writing, or their writers may have died: status flags and sums that a writer brings
@@ -39,7 +39,7 @@ pub struct CheckCommand {
     /// Undo the filters of all chunks, to find damaged data
     #[arg(long)]
     data: bool,
-    /// Show what is allowed but unusual, too
+    /// Also show unusual but allowed things
     #[arg(short, long)]
     verbose: bool,
     /// For programs: a JSON object per line

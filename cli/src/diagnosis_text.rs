@@ -1,4 +1,4 @@
-//! What state a file is in, in words.
+//! The state of a file, in words.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What ends a command.
+//! Errors that end a command.
 
 use std::io;
 use std::path::PathBuf;
@@ -36,12 +36,12 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// A file is not what it is taken for.
+    /// A file is not of the expected kind.
     #[error("{}: {problem}", path.display())]
     InvalidFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: FileProblem,
     },
     /// Something in a file is not to be changed so.
@@ -49,7 +49,7 @@ pub enum Error {
     Refused {
         /// The file.
         file: PathBuf,
-        /// What should have been changed.
+        /// The path of the object that should have been changed.
         path: String,
         /// Why not.
         why: SetRefusal,
@@ -70,7 +70,7 @@ pub enum Error {
     InvalidDescription {
         /// The file with it; `None` for standard input.
         file: Option<PathBuf>,
-        /// What is wrong.
+        /// The fault.
         #[source]
         fault: DescriptionFault,
     },
@@ -84,7 +84,7 @@ pub enum Error {
         /// Why.
         source: h5live::model::Error,
     },
-    /// A file cannot be put in its place.
+    /// A finished file cannot be moved to its place.
     #[error("{} cannot take its place: {source}", path.display())]
     Persist {
         /// The file.
@@ -109,7 +109,7 @@ pub enum Error {
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Output(#[source] io::Error),
-    /// Standard input is not what it should be.
+    /// The data on standard input is not valid.
     #[error("standard input: {0}")]
     Input(#[from] InputError),
     /// A row of standard input cannot be stored.
@@ -142,12 +142,12 @@ pub enum Error {
     /// A process of a run cannot be started or ended.
     #[error("a process of this run: {0}")]
     Process(#[source] io::Error),
-    /// This machine does not say what it does.
+    /// The counters of this machine cannot be read.
     #[error("/proc: {0}")]
     Machine(#[source] io::Error),
 }
 
-/// What is wrong with a file, beyond what the library says.
+/// A problem of a file that the library does not report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileProblem {
     /// There is no superblock.
@@ -183,7 +183,7 @@ pub enum FileProblem {
 }
 
 impl Error {
-    /// Whether whoever read our output has gone away: no error at all.
+    /// Whether the reader of our output has gone away. This is no error.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

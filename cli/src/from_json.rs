@@ -27,7 +27,7 @@ pub enum JsonValueError {
     NoObject(String),
 }
 
-/// What becomes of the path in place of a reference.
+/// Resolves the path that stands for a reference.
 pub type ResolveReference<'a> = &'a dyn Fn(&str) -> Option<Value>;
 
 /// The value of an element that JSON stands for.

@@ -1,4 +1,4 @@
-//! `h5live ls`: what is in a file.
+//! `h5live ls`: the contents of a file.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ const VALUE_WIDTH: usize = 60;
 /// Longer paths do not push the columns to the right (characters).
 const PATH_WIDTH: usize = 40;
 
-/// Lists what is in a file: types, shapes, storage
+/// Lists the contents of a file: types, shapes, storage
 #[derive(Debug, clap::Args)]
 pub struct Ls {
     /// The file
@@ -81,7 +81,7 @@ fn stored(file: &File, id: ObjectId) -> Option<StoredChunks> {
     Some(StoredChunks { chunks: chunks.len(), bytes })
 }
 
-/// The states that sources of virtual datasets can be in, as they are called.
+/// The states of sources of virtual datasets, and their names.
 const STATES: [(SourceState, &str); 5] = [
     (SourceState::Closed, "closed"),
     (SourceState::Live, "being written"),
@@ -103,7 +103,7 @@ fn count(states: &[SourceState], wanted: SourceState) -> usize {
     states.iter().filter(|state| **state == wanted).count()
 }
 
-/// What of the sources is not as it will stay; `None` if all are there, and nobody writes them.
+/// The sources that may still change; `None` if all exist and nobody writes them.
 fn sources_text(states: &[SourceState]) -> Option<String> {
     let counts = STATES.iter().map(|(state, name)| (count(states, *state), name));
     let mut text = String::new();
@@ -166,7 +166,7 @@ fn bytes_text(bytes: u64) -> String {
     }
 }
 
-/// The value of an attribute: of its one element, or a list. References to what is listed are paths.
+/// The value of an attribute: its only element, or a list. References to listed objects are paths.
 fn value_of(file: &File, listing: &Listing, attribute: &AttributeData) -> Option<Value> {
     let elements = Value::decode_all(&attribute.datatype, &attribute.value, Some(file.store())).ok()?;
     let path = |reference: &Reference| {

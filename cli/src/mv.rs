@@ -14,7 +14,7 @@ pub struct Mv {
     file: PathBuf,
     /// The path that there is
     from: String,
-    /// The path that there is to be
+    /// The new path
     to: String,
 }
 

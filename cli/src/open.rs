@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::model::AllocationLimit;
 use crate::value::Value;
 
-/// What the command line says.
+/// The limit of the command line.
 static MAX_ALLOCATION: OnceLock<u64> = OnceLock::new();
 
-/// From now on, at most so many bytes are allocated at once for what a file says.
+/// Sets the most bytes that are allocated at once for a length that a file states.
 pub fn set_max_allocation(bytes: u64) {
     let _ = MAX_ALLOCATION.set(bytes);
 }
@@ -25,7 +25,7 @@ pub fn options() -> Options {
     }
 }
 
-/// Refuses so many elements of a dataset if their values take more memory than may be allocated at once.
+/// Refuses to read this many elements of a dataset if their values need more memory than may be allocated at once.
 ///
 /// # Errors
 /// [`Error::Store`] that names the file and the dataset.
@@ -33,7 +33,7 @@ pub fn check_values(dataset: &Dataset, elements: u64) -> Result<()> {
     check_bytes(dataset, elements.saturating_mul(size_of::<Value>() as u64))
 }
 
-/// Refuses so many bytes of a dataset if they are more than may be allocated at once.
+/// Refuses to read this many bytes of a dataset if they are more than may be allocated at once.
 ///
 /// # Errors
 /// [`Error::Store`] that names the file and the dataset.
@@ -46,7 +46,7 @@ pub fn check_bytes(dataset: &Dataset, bytes: u64) -> Result<()> {
     })
 }
 
-/// Opens a file for a look at what it holds now, whether another process is writing it or not.
+/// Opens a file to read its present contents, whether another process is writing it or not.
 ///
 /// # Errors
 /// [`crate::error::Error::File`] that names the file and the reason.

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 use crate::error::{Error, Result};
 
-/// Standard output. What is not flushed when it is dropped is lost.
+/// Standard output. Bytes that are not flushed when it is dropped are lost.
 pub struct Output(BufWriter<StdoutLock<'static>>);
 
 impl Output {
@@ -22,7 +22,7 @@ impl Output {
         writeln!(self.0, "{line}").map_err(Error::Output)
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     ///
     /// # Errors
     /// [`Error::Output`].
@@ -30,7 +30,7 @@ impl Output {
         self.0.write_all(bytes).map_err(Error::Output)
     }
 
-    /// Hands on what was written.
+    /// Flushes the written bytes.
     ///
     /// # Errors
     /// [`Error::Output`].

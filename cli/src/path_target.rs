@@ -4,7 +4,7 @@ use h5live::{Attribute, AttributeBuilder, File, Object};
 
 use crate::error::Result;
 
-/// What a text names in a file.
+/// An object or attribute that a text names.
 pub enum PathTarget {
     /// An object.
     Object(Object),
@@ -12,7 +12,7 @@ pub enum PathTarget {
     Attribute(Object, String),
 }
 
-/// What `text` names: an object, if there is one of this name, or else what follows the last `@` is an attribute.
+/// Finds the object with the name `text`. If there is none, the part after the last `@` is the name of an attribute.
 ///
 /// # Errors
 /// If there is no such object.

@@ -10,12 +10,12 @@ use crate::error::{Outcome, Result};
 use crate::output::Output;
 use crate::temp_output;
 
-/// Brings files into order whose writer died, so that every program opens them
+/// Repairs files whose writer has died, so that every program opens them
 ///
-/// h5live goes on with such files by itself. Other programs may refuse them: because of the mark that they are being
-/// written, or because the end that they announce is beyond what is there. Nothing that was flushed is changed; what
-/// was never published is cut off. It does for files of libhdf5 what h5clear does, and gives the announced end back.
-/// Exit code 0: the files are in order; 1: with --dry-run, some are not; 2: a file is being written, or cannot be
+/// h5live uses such files without this. Other programs may refuse them, because their flags say that they are being
+/// written, or because the end that they announce is beyond the last byte. Nothing that was flushed is changed; data
+/// that was never published is cut off. For files of libhdf5, this does the work of h5clear, and corrects the announced
+/// end. Exit code 0: the files are in order; 1: with --dry-run, some are not; 2: a file is being written, or cannot be
 /// repaired.
 #[derive(Debug, clap::Args)]
 pub struct RepairCommand {
@@ -66,7 +66,7 @@ impl RepairCommand {
     }
 }
 
-/// What was done, in words.
+/// The changes of a repair, in words.
 fn report_text(before: &Diagnosis, after: &Diagnosis) -> String {
     if before == after {
         return "in order".to_owned();

@@ -34,7 +34,7 @@ impl Set {
     /// Runs the command.
     ///
     /// # Errors
-    /// If there is no such object, or the value does not fit; then the file is as it was.
+    /// If there is no such object, or the value does not fit. The file is then unchanged.
     pub fn run(self) -> Result<Outcome> {
         let json = serde_json::from_str(&self.value).unwrap_or_else(|_| Json::String(self.value.clone()));
         temp_output::sweep_beside(&self.file);
@@ -91,7 +91,7 @@ impl Set {
         Err(self.refused(refused.map_or(SetRefusal::NoValues, SetRefusal::Value)))
     }
 
-    /// What is meant where a string is wanted: the text, even if it is JSON too.
+    /// The value for a string: the text itself, even if it is also JSON.
     fn text_for(&self, datatype: &Datatype, json: &Json) -> Json {
         let is_text = from_json::is_text(datatype) && !json.is_string() && !json.is_array();
         if is_text { Json::String(self.value.clone()) } else { json.clone() }

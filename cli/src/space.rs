@@ -8,16 +8,16 @@ use crate::model::{FileSpace, SpaceStrategy};
 /// Bytes of the addresses in a file of which nothing else is said.
 pub const DEFAULT_OFFSET_BYTES: u32 = 8;
 
-/// What a command says of the space of the file that it makes.
+/// Options of a command about the space of the file that it makes.
 #[derive(Debug, Args)]
 pub struct SpaceArgs {
-    /// Who hands out space in the file: fsm-aggr, page, aggr, none
+    /// How space in the file is allocated: fsm-aggr, page, aggr, none
     #[arg(long, value_name = "NAME", value_parser = strategy)]
     strategy: Option<SpaceStrategy>,
     /// Bytes of a page, of a file with pages
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(512..=1 << 30))]
     page_size: Option<u64>,
-    /// The file keeps what is free while nobody has it open
+    /// The file stores its list of free space when it is closed
     #[arg(long)]
     persist: bool,
     /// The smallest free section that is kept
@@ -30,7 +30,7 @@ fn strategy(name: &str) -> Result<SpaceStrategy, String> {
 }
 
 impl SpaceArgs {
-    /// What is said here, and otherwise `base`.
+    /// The given options, and those of `base` for the rest.
     pub fn or(&self, base: FileSpace) -> FileSpace {
         FileSpace {
             strategy: self.strategy.unwrap_or(base.strategy),

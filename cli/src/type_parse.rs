@@ -31,7 +31,7 @@ impl FromStr for TypeText {
     }
 }
 
-/// What is left of a text.
+/// The rest of a text.
 struct TypeParser<'a>(&'a str);
 
 impl<'a> TypeParser<'a> {
@@ -288,7 +288,7 @@ impl<'a> TypeParser<'a> {
     }
 }
 
-/// A name as it was before it was escaped.
+/// Reverses the escaping of a name.
 pub fn unescape(text: &str) -> Name {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

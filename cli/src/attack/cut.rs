@@ -1,4 +1,4 @@
-//! Files that are truncated, deleted and replaced beneath readers, followers and writers. What is read is right or an
+//! Files that are truncated, deleted and replaced under readers, followers and writers. Every read is right or an
 //! error.
 
 use std::fs;
@@ -19,7 +19,7 @@ const NOTICE: Duration = Duration::from_secs(10);
 /// Reads of a reader after the change.
 const READS: u64 = 40;
 
-/// Cuts files beneath readers and writers, and counts what they get wrong
+/// Cuts files under readers and writers, and counts their mistakes
 #[derive(Debug, clap::Args)]
 pub struct Cut {
     /// A folder for the files
@@ -35,7 +35,7 @@ pub struct Cut {
     count: u64,
 }
 
-/// What is done to the file.
+/// The change of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     Truncate,
@@ -43,7 +43,7 @@ enum Change {
     Replace,
 }
 
-/// Who has the file open.
+/// The session that has the file open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     Reader,
@@ -61,7 +61,7 @@ struct Case {
     random: u64,
 }
 
-/// What came of cases.
+/// The results of the cases.
 #[derive(Debug, Default)]
 struct Counts {
     right: u64,
@@ -101,7 +101,7 @@ impl Case {
         Ok(file)
     }
 
-    /// Does to the file what is to be done.
+    /// Makes the change.
     fn change(&self, path: &Path) -> std::io::Result<()> {
         match self.change {
             Change::Truncate => {
@@ -204,7 +204,7 @@ impl Case {
         Ok(())
     }
 
-    /// What a follower gets wrong: a value, or the cause of its end.
+    /// The mistake of a follower: a wrong value, or a wrong cause of its end.
     fn follow(&self, data: &Dataset) -> Option<String> {
         let mut next = 0;
         for batch in data.follow::<u64>().timeout(NOTICE) {

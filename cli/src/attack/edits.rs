@@ -1,5 +1,5 @@
-//! A writer that makes one change after the other to what a live file holds, until it is killed; and what must be in
-//! the file then: all that it has flushed, and the change after that whole or not at all.
+//! A writer that changes a live file until it is killed. Then the file must hold everything that it has flushed, and
+//! the change after that as a whole or not at all.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,7 +19,7 @@ const NAMES: [u64; 3] = [40, 60, 12];
 /// Most elements of the dataset that is resized, along each dimension.
 const SIDE: u64 = 40;
 
-/// What is changed.
+/// The kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
     /// Attributes are set, replaced and removed.
@@ -36,12 +36,12 @@ enum Kind {
     Mixed,
 }
 
-/// Changes a live file, or says what is in it after its writer was killed
+/// Changes a live file, or checks its contents after its writer was killed
 #[derive(Debug, clap::Args)]
 pub struct Edits {
     /// The file
     file: PathBuf,
-    /// What is changed
+    /// The kind of change
     #[arg(long, value_enum)]
     kind: Kind,
     /// As the oldest programs can read it: with symbol tables, and with all attributes in object headers
@@ -56,7 +56,7 @@ pub struct Edits {
     /// The first change of the writer
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// Check the file: so many changes were flushed. Prints how many are in it
+    /// Check the file after this many changes were flushed. Prints how many are in it
     #[arg(long, value_name = "CHANGES")]
     check: Option<u64>,
     /// Follow the file until standard input ends
@@ -64,7 +64,7 @@ pub struct Edits {
     follow: bool,
 }
 
-/// What a file holds; names are numbers, and contents are the number of the change that made them.
+/// The contents of a file. Names are numbers, and contents are the number of the change that made them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Model {
     attributes: BTreeMap<u64, u64>,
@@ -99,7 +99,7 @@ impl Kind {
 }
 
 impl Model {
-    /// What the change of a number does, and the model with it done.
+    /// Applies the change with this number to the model.
     fn apply(&mut self, change: Change, number: u64) {
         let toggle = |things: &mut BTreeMap<u64, u64>, name: u64| {
             if things.remove(&name).is_none() {
@@ -187,7 +187,7 @@ impl Edits {
         Ok(())
     }
 
-    /// Reads all, again and again. What is gone meanwhile cannot be read.
+    /// Reads everything, again and again. Objects that are removed meanwhile cannot be read.
     fn watch(&self) -> Result<()> {
         let file = File::options().swmr_read().open(&self.file)?;
         let end = std::thread::spawn(|| std::io::stdin().read_to_end(&mut Vec::new()));
@@ -279,7 +279,7 @@ fn make(file: &File, model: &Model, change: Change, number: u64) -> h5live::Resu
     }
 }
 
-/// What is in a file, if it is what changes make.
+/// The contents of a file, if changes can have made them.
 fn found(file: &File) -> std::result::Result<Model, String> {
     let read = || -> h5live::Result<std::result::Result<Model, String>> {
         let mut model = Model::default();

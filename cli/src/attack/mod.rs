@@ -1,4 +1,4 @@
-//! `h5live attack`, with the feature `attack` only: what `make attack` has done by processes of its own.
+//! `h5live attack`, with the feature `attack` only: the parts of `make attack` that run in separate processes.
 
 mod allocator;
 mod cut;

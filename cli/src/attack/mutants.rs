@@ -1,5 +1,5 @@
-//! Mutants of one file, one after the other. What goes wrong is told in a report, a line for each; that the process is
-//! gone, its parent sees.
+//! Mutants of one file, one after the other. A report has one line for each defect. The parent process sees it if this
+//! process dies.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -30,7 +30,7 @@ pub struct Mutants {
     /// So many mutants
     #[arg(long, default_value_t = 1)]
     count: u64,
-    /// The file as it is takes the place of its mutants
+    /// Use the file itself instead of its mutants
     #[arg(long)]
     as_it_is: bool,
     /// Only these operations
@@ -39,7 +39,7 @@ pub struct Mutants {
     /// Seconds after which an operation is told as slow
     #[arg(long, default_value_t = 5.0)]
     limit: f64,
-    /// A folder for the mutant and what is made of it
+    /// A folder for the mutant and the files made from it
     #[arg(long)]
     folder: PathBuf,
     /// The report, to which lines are added

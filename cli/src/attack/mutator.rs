@@ -11,7 +11,7 @@ const MAX_SCAN_BYTES: usize = 8 << 10;
 /// Bytes of a checksum.
 const SUM: usize = 4;
 
-/// A sound file, and what of it steers a reader.
+/// A sound file, and the bytes of it that steer a reader.
 pub struct Seed {
     bytes: Vec<u8>,
     /// Structures of metadata: first byte and length.
@@ -19,8 +19,7 @@ pub struct Seed {
     sums: Vec<Sum>,
 }
 
-/// A checksum in a file: it covers what is from `start` to `end`, in which its own place counts as zeros if it is
-/// there.
+/// A checksum in a file. It covers the bytes from `start` to `end`; its own bytes among them count as zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sum {
     start: usize,

@@ -1,4 +1,4 @@
-//! What is done to each mutant.
+//! The operations on each mutant.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ const MAX_OBJECTS: usize = 200;
 /// Chunks of a dataset that are looked at.
 const MAX_CHUNKS: usize = 200;
 
-/// An operation on a file; what it says is of no interest, if it comes to an end.
+/// An operation on a file. Its result does not matter, if it ends.
 pub type Operation = fn(&Place) -> Result<(), String>;
 
 /// The files of a mutant.
 pub struct Place {
     /// The mutant.
     pub file: PathBuf,
-    /// A folder for what is made of it.
+    /// A folder for the files that it makes.
     pub folder: PathBuf,
 }
 
@@ -161,7 +161,7 @@ fn copy_to_memory(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Appends, writes, resizes, sets and removes attributes, makes and deletes objects. What is refused is left as it is.
+/// Appends, writes, resizes, sets and removes attributes, creates and deletes objects. Ignores refusals.
 fn edit(path: &Path, mode: Mode) -> Result<(), String> {
     let file = File::options().mode(mode).open(path).map_err(told)?;
     let visits: Vec<_> = file.walk().take(MAX_OBJECTS).filter_map(Result::ok).collect();

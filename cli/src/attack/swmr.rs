@@ -22,12 +22,12 @@ const TAIL: u64 = 40;
 /// Records, or planes, after which the writer flushes.
 const FLUSH: u64 = 200;
 
-/// What is done.
+/// The role of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Role {
     /// Reads what a writer publishes, until standard input ends.
     Follow,
-    /// The same; a dataset may become smaller, and what is read then may be gone.
+    /// The same. A dataset may become smaller, and elements may be gone when they are read.
     FollowRemoval,
     /// Appends.
     Write,
@@ -53,7 +53,7 @@ pub struct Swmr {
     seed: u64,
 }
 
-/// What was read.
+/// The elements that were read.
 #[derive(Debug, Default)]
 struct Seen {
     reads: u64,

@@ -1,4 +1,4 @@
-//! `h5live copy`: files written anew.
+//! `h5live copy`: writes files anew.
 
 mod filter;
 
@@ -23,10 +23,10 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 
 /// Write a file anew: without gaps, with other chunks or filters, for older or newer programs.
 ///
-/// The new file appears when it is complete; with --force in place of one that is there. Chunks that are copied as they
-/// are stored are decoded too, to verify them. What cannot be decoded is copied all the same. Exit code 0: all was
-/// verified; 1: the new file holds chunks that cannot be decoded, or lacks a fill value that does not fit; 2: there is
-/// no new file.
+/// The new file appears when it is complete; with --force it replaces an existing one. Chunks that are copied as they
+/// are stored are also decoded, to verify them. A chunk that cannot be decoded is copied all the same. Exit code 0:
+/// everything was verified; 1: the new file holds chunks that cannot be decoded, or lacks a fill value that does not
+/// fit; 2: there is no new file.
 #[derive(Debug, Args)]
 pub struct CopyCommand {
     /// The file to copy
@@ -45,14 +45,14 @@ pub struct CopyCommand {
     /// Given several times, they come one after the other
     #[arg(long, value_name = "NAME[:N,..]")]
     filter: Vec<FilterArg>,
-    /// Copy what is at these paths, and nothing else
+    /// Copy only the objects at these paths
     #[arg(long, num_args = 1.., value_name = "PATH")]
     select: Vec<String>,
     #[command(flatten)]
     space: SpaceArgs,
     #[command(flatten)]
     force: Force,
-    /// Copy chunks as they are stored without decoding them, which is faster where they are compressed
+    /// Do not decode chunks that are copied as they are stored; this is faster for compressed chunks
     #[arg(long)]
     no_verify: bool,
     /// Say nothing
@@ -134,7 +134,7 @@ fn complain(report: &CopyReport) {
     }
 }
 
-/// What a file begins with before its superblock.
+/// The bytes of a file before its superblock.
 fn user_block(path: &Path) -> Result<Vec<u8>> {
     let failed = |source| Error::Path { path: path.to_owned(), source };
     // A file that is cut into several has none.
@@ -153,7 +153,7 @@ fn user_block(path: &Path) -> Result<Vec<u8>> {
     Ok(Vec::new())
 }
 
-/// What a group is like, for another one like it.
+/// The description of a group, for another one like it.
 fn described(group: &Group) -> Result<ObjectSpec> {
     let info = group.info()?;
     let needs_newer_header = |attribute: &Attribute| {

@@ -7,18 +7,18 @@ use super::row::column;
 /// Rows that are shown as one character.
 pub const ROWS_PER_CHARACTER: usize = 50;
 
-/// How a column becomes what is drawn.
+/// The scale of a column in the chart.
 #[derive(Debug, Clone, Copy)]
 enum ColumnScale {
     /// As it is, in another unit.
     Level(f64),
     /// How much it grows in a second, in another unit.
     Rate(f64),
-    /// Of the growth of this and the next column, the part of this (percent).
+    /// The part of this column in the growth of this and the next column (percent).
     Share,
 }
 
-/// What is drawn: a label, the column of the row, and how.
+/// The lines of the chart: label, column of the row, scale.
 const LINES: [(&str, usize, ColumnScale); 7] = [
     ("processors, %", 2, ColumnScale::Share),
     ("switches, 1000/s", 4, ColumnScale::Rate(1e-3)),

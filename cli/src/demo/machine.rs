@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What the kernel has counted up to one moment.
+/// The counters of the kernel at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MachineSample {
     /// Time that all processors were busy (ticks of 10 ms, summed over processors).
@@ -83,7 +83,7 @@ impl MachineSample {
         }
     }
 
-    /// Whole disks only: partitions would be counted twice, and what is not a disk is none.
+    /// Takes whole disks only: partitions would be counted twice, and other lines are not disks.
     fn take_diskstats(&mut self, text: &str) {
         let (mut read, mut written) = (0, 0);
         let mut disk = "";

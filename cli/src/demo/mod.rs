@@ -51,7 +51,7 @@ pub struct Demo {
     /// For programs: the summary as JSON
     #[arg(long)]
     json: bool,
-    /// What this process does in a demo that another one has started
+    /// The role of this process in a demo that another one has started
     #[arg(long, hide = true, value_enum)]
     role: Option<WorkerRole>,
 }
@@ -93,7 +93,7 @@ impl Demo {
         Ok(if troupe.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 
-    /// Follows the file like any other reader, and draws what it sees.
+    /// Follows the file like any other reader, and draws the rows.
     fn show(&self, path: &Path, troupe: &mut ProcessGroup, interrupted: &AtomicBool) -> Result<()> {
         let file = open::for_following(path)?;
         let dataset = file.dataset(DATASET)?;

@@ -40,7 +40,7 @@ fn number(row: &[u8], column: usize) -> Option<u64> {
     row.get(8 * column..).and_then(|rest| rest.first_chunk()).map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// What is wrong with rows of which the first is row `first`.
+/// The fault of rows, the first of which is row `first`.
 pub fn fault(first: u64, rows: &[u8]) -> Option<String> {
     let mut time = 0;
     for (index, row) in (first..).zip(rows.chunks(ROW_BYTES)) {

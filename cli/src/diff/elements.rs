@@ -1,4 +1,5 @@
-//! The elements of two datasets of one shape, block by block. Where neither side has written anything, nothing is read.
+//! Comparison of the elements of two datasets of one shape, block by block. Blocks that neither side has written are
+//! not read.
 
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use crate::value::Value;
 
 /// Elements are read in blocks of at most this many bytes, or one by one if they are larger...
 const BLOCK_BYTES: u64 = 8 << 20;
-/// ...and values in blocks of so many.
+/// ...and values in blocks of this many.
 const BLOCK_VALUES: u64 = 1 << 18;
 
 /// Blocks of so few elements are read, however little of them is written.
 const FEW_ELEMENTS: u64 = 1 << 10;
 
-/// Of a dataset with more stored chunks, everything is read.
+/// A dataset with more stored chunks is read completely.
 const MAX_BLOCKS: usize = 1 << 20;
 
 /// The comparison of two datasets of one shape.
@@ -29,9 +30,9 @@ pub struct Comparison<'a> {
     size: u64,
     /// Whether equal bytes are equal values.
     bytewise: bool,
-    /// What an element holds that nobody wrote, on each side; `None` if that cannot be said.
+    /// The fill value of each side; `None` if it is not known.
     fill: Option<(Value, Value)>,
-    /// Where one of the sides has written something.
+    /// The blocks that one of the sides has written.
     stored: Vec<Block>,
     pub found: ValueDifferences,
 }
@@ -77,7 +78,7 @@ impl Block {
 }
 
 impl<'a> Comparison<'a> {
-    /// The comparison of the datasets of two sides, as they are described.
+    /// Prepares the comparison of two datasets with their descriptions.
     ///
     /// # Errors
     /// If the index of one cannot be read.
@@ -164,7 +165,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Where a dataset has something written.
+/// The blocks that were written in a dataset.
 fn blocks_of(dataset: &Dataset, spec: &DatasetSpec) -> h5live::Result<Vec<Block>> {
     let dims = spec.dataspace.dims();
     let all = Block { start: vec![0; dims.len()], count: dims.to_vec() };
@@ -179,7 +180,7 @@ fn blocks_of(dataset: &Dataset, spec: &DatasetSpec) -> h5live::Result<Vec<Block>
     Ok(if blocks.len() > MAX_BLOCKS { vec![all] } else { blocks })
 }
 
-/// What elements hold that nobody wrote.
+/// The value of elements that were never written.
 fn fill_of(side: &DiffSide, spec: &DatasetSpec) -> Option<Value> {
     if u64::from(spec.datatype.size()) > BLOCK_BYTES {
         return None;

@@ -29,7 +29,7 @@ pub struct Diff {
     a: PathBuf,
     /// The other
     b: PathBuf,
-    /// What lies below this path only
+    /// Compare only the objects below this path
     #[arg(long, default_value = "/")]
     path: String,
     /// Numbers may differ by this much
@@ -52,11 +52,11 @@ struct DiffSide {
     listing: Listing,
 }
 
-/// Where two files differ.
+/// A difference between two files.
 enum FileDifference {
     /// Something is in one file only; the file's letter, and the kind.
     Only(char, &'static str),
-    /// What is said of something; in each file.
+    /// A property, and its value in each file.
     Property(&'static str, String, String),
     /// The value at an index; in each file.
     Value(Vec<u64>, Value, Value),
@@ -263,7 +263,7 @@ impl ValueDifferences {
         }
     }
 
-    /// As [`add`](Self::add), of so many elements that all have the same value.
+    /// As [`add`](Self::add), for this many elements that all have the same value.
     fn add_same(
         &mut self,
         tolerance: Tolerance,

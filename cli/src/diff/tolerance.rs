@@ -17,8 +17,8 @@ impl Tolerance {
         a == b || (a.is_nan() && b.is_nan()) || apart <= self.absolute.max(self.relative * a.abs().max(b.abs()))
     }
 
-    /// Whether two values are the same: numbers of any type by what they are, compounds member by member in any order,
-    /// references by what `same_object` says.
+    /// Whether two values are the same. Numbers of any type are compared by value, compounds member by member in any
+    /// order, references by `same_object`.
     pub fn same(self, a: &Value, b: &Value, same_object: &dyn Fn(&Value, &Value) -> bool) -> bool {
         match (a, b) {
             (Value::Integer(a), Value::Integer(b)) if a == b => true,

@@ -22,7 +22,7 @@ pub struct RawFile {
     path: PathBuf,
     len: u64,
     superblock: Superblock,
-    /// Where addresses count from (bytes).
+    /// The base of addresses (bytes).
     base: u64,
 }
 

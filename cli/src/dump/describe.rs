@@ -26,8 +26,8 @@ use super::values::nested;
 /// Groups within groups that a description may have.
 const MAX_DEPTH: usize = 60;
 
-/// The description of a group and everything below it, and how many errors are in it: what cannot be read is described
-/// by `errors`, in its place.
+/// Describes a group and everything below it. Returns the number of errors, too. An object that cannot be read is
+/// described by `errors`, in its place.
 ///
 /// # Errors
 /// [`FileProblem::TooDeep`].
@@ -45,7 +45,7 @@ pub fn describe(group: &Group) -> Result<(Json, u64)> {
     Ok((fields.into(), describer.errors.get()))
 }
 
-/// What has attributes.
+/// An object that has attributes.
 trait Attributed {
     fn info(&self) -> h5live::Result<ObjectInfo>;
     fn attributes(&self) -> h5live::Result<Vec<Attribute>>;
@@ -114,7 +114,7 @@ impl JsonDescriber<'_> {
         Ok(())
     }
 
-    /// What was read, or nothing: then the fields say why.
+    /// The value that was read, or `None`: then the fields get the error.
     fn noted<T>(&self, fields: &mut JsonFields, read: Result<T, impl std::error::Error>) -> Option<T> {
         read.inspect_err(|error| self.note(fields, whole_text(error))).ok()
     }
@@ -196,7 +196,7 @@ impl JsonDescriber<'_> {
         fields
     }
 
-    /// What all objects have.
+    /// The fields of all objects.
     fn common(&self, fields: &mut JsonFields, object: &impl Attributed) {
         if let Some(info) = self.noted(fields, object.info()) {
             order(fields, "attribute_order", &info.attributes);
@@ -245,7 +245,7 @@ impl JsonDescriber<'_> {
         fields
     }
 
-    /// A type as it is in files with the usual size of addresses.
+    /// The text of a type, as in files with the usual size of addresses.
     fn type_text(&self, datatype: &Datatype) -> Json {
         type_text(&datatype.with_forms(self.file.session().forms, ElementForms::default())).into()
     }

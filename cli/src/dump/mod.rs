@@ -30,8 +30,8 @@ pub struct DumpCommand {
     /// The structure that begins here (bytes from the start of the file; 0x... for hexadecimal)
     #[arg(long, value_name = "OFFSET", value_parser = offset)]
     bytes: Option<u64>,
-    /// For programs: JSON, a row per line; of a group, a description of everything below it, for `h5live new`. What of
-    /// that cannot be read has `errors` in its place; then the exit code is 1
+    /// For programs: JSON, one row per line. For a group: a description of everything below it, for `h5live new`. An
+    /// object that cannot be read has `errors` in its place; then the exit code is 1
     #[arg(long, conflicts_with = "raw")]
     json: bool,
     /// For programs: the elements as the file has them, and nothing else

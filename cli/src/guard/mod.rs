@@ -28,22 +28,22 @@ const SIGNALS: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, S
 /// The time between two looks at what the command has open.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Run a program that writes HDF5 files, and bring them into order when it dies
+/// Run a program that writes HDF5 files, and repair them when it dies
 ///
-/// When the program has ended, be it killed, each file that it wrote and has not closed is brought into order as
-/// `h5live repair` does, so that every program opens it at once: those that follow it, and those that do not. What was
-/// flushed is there. The files are those that are named with --file, those that arguments of the program name, and
-/// those that the program or one that it has started had open for writing for longer than a few milliseconds.
+/// When the program has ended or was killed, each file that it wrote and has not closed is repaired as `h5live repair`
+/// does. So every program opens it at once, whether it follows or not. Everything that was flushed is there. The files
+/// are those named with --file, those that arguments of the program name, and those that the program, or one that it
+/// has started, had open for writing for longer than a few milliseconds.
 ///
-/// Signals are passed on to the program. The exit code is that of the program, or 128 and the number of the signal that
-/// ended it; 127 or 126 if it cannot be started. A file that cannot be brought into order is named on standard error,
-/// and makes the exit code 1 if it would be 0.
+/// Signals are passed on to the program. The exit code is that of the program, or 128 plus the number of the signal
+/// that ended it; 127 or 126 if it cannot be started. A file that cannot be repaired is named on standard error, and
+/// makes the exit code 1 if it would be 0.
 #[derive(Debug, clap::Args)]
 pub struct Guard {
     /// A file that the program writes; may be given several times
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Do not say what was brought into order
+    /// Do not report repairs
     #[arg(short, long)]
     quiet: bool,
     /// The program, and its arguments

@@ -1,4 +1,4 @@
-//! `h5live latency`: how late other processes see what is appended and flushed.
+//! `h5live latency`: how late other processes see rows that were appended and flushed.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ const DATASET: &str = "times";
 /// The reader of another library.
 const REFRESH: &str = include_str!("refresh.py");
 
-/// Measures how late other processes see what is appended and flushed, from before the append to after the read
+/// Measures how late other processes see appended and flushed rows, from before the append to after the read
 #[derive(Debug, clap::Args)]
 pub struct Latency {
     /// The file; a temporary one if it is not said
@@ -43,7 +43,7 @@ pub struct Latency {
     /// For programs: the report as JSON
     #[arg(long)]
     json: bool,
-    /// What this process does in a run that another one has started
+    /// The role of this process in a run that another one has started
     #[arg(long, hide = true, value_enum)]
     role: Option<WorkerRole>,
 }
@@ -182,7 +182,7 @@ impl Drop for LatencyWorker {
     }
 }
 
-/// What one reader saw.
+/// The times of one reader.
 struct LatencyReport {
     reader: &'static str,
     expected: u64,

@@ -1,4 +1,4 @@
-//! How long it takes from the writer's flush until a reader has seen, read and checked what was flushed.
+//! The time from the writer's flush until a reader has seen, read and checked the flushed rows.
 
 use super::message::Extents;
 
@@ -7,8 +7,8 @@ use super::message::Extents;
 pub struct Latencies(Vec<u64>);
 
 impl Latencies {
-    /// The times of all `flushes` whose rows of dataset `series` a reader has `seen`; both in order of time.
-    /// Flushes from before the reader's first look are left out: what it sees then says nothing about delay.
+    /// The times of all `flushes` whose rows of dataset `series` a reader has `seen`. Both are in order of time.
+    /// Flushes from before the reader's first look are left out, because they say nothing about delay.
     pub fn from_extents(flushes: &[Extents], seen: &[Extents], series: usize) -> Self {
         let rows = |extents: &Extents| extents.rows.get(series).copied().unwrap_or(0);
         let mut times = Vec::new();
@@ -33,7 +33,7 @@ impl Latencies {
         Latencies(times)
     }
 
-    /// Times as they were measured (ns).
+    /// Measured times (ns).
     pub fn from_times(times: impl IntoIterator<Item = u64>) -> Self {
         let mut times: Vec<_> = times.into_iter().collect();
         times.sort_unstable();

@@ -1,4 +1,4 @@
-//! What the processes of a stress run tell the one that started them: lines on their standard output.
+//! Messages of the processes of a stress run to the one that started them: lines on their standard output.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ pub enum WorkerMessage {
     Flushed(Extents),
     /// The reader has seen, read and checked rows up to here.
     Seen(Extents),
-    /// The reader ends, and what it did.
+    /// The reader ends. Its work.
     Done(WorkCounts),
     /// The writer has stopped, and why.
     Stopped(String),
@@ -28,7 +28,7 @@ pub struct Extents {
     pub rows: Vec<u64>,
 }
 
-/// What a reader did.
+/// The work of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkCounts {
     /// Rows that it checked when they were new.
@@ -50,9 +50,9 @@ pub enum StressInvariant {
     WholeAppends,
     /// An extent, a link or a value went back.
     NoWayBack,
-    /// Something was seen half-written: in part new, in part as it was.
+    /// Something was seen half-written: part of it new, part of it old.
     TornWrites,
-    /// After the writer's death the file does not open, or has lost what was flushed.
+    /// After the writer's death, the file does not open, or flushed rows are lost.
     ProcessDeath,
     /// Another program met an error.
     OtherProgram,

@@ -1,4 +1,4 @@
-//! What the commands share that start several processes on one live file.
+//! Common parts of the commands that start several processes on one live file.
 
 pub mod latency;
 pub mod message;

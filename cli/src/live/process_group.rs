@@ -1,4 +1,4 @@
-//! A writer and its readers: who they are, and everything that they have said so far.
+//! A writer and its readers, with all their messages so far.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::processes::{ExitResult, Process, ProcessEvent, ProcessSpawner};
 /// After this a process hangs that has not begun, or ended.
 const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Who says something.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Participant {
     /// The writer.
@@ -34,12 +34,12 @@ impl std::fmt::Display for Participant {
     }
 }
 
-/// What a reader has said.
+/// The messages of a reader.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReaderLog {
-    /// What it saw.
+    /// The extents that it has seen.
     pub seen: Vec<Extents>,
-    /// What it did, once it has ended.
+    /// Its work, once it has ended.
     pub work: Option<WorkCounts>,
 }
 
@@ -53,19 +53,19 @@ pub struct ProcessGroup {
     readers: Vec<Process>,
     other: Option<Process>,
     open: Vec<Participant>,
-    /// What the writer flushed.
+    /// The flushes of the writer.
     pub flushes: Vec<Extents>,
-    /// What the readers saw.
+    /// The messages of the readers.
     pub reader_logs: Vec<ReaderLog>,
-    /// What must never happen.
+    /// Violations: events that must never happen.
     pub violations: Vec<Violation>,
-    /// What the writer did, once it has ended.
+    /// The work of the writer, once it has ended.
     pub written: Option<WorkCounts>,
     /// Why the writer has stopped, if it said so.
     pub stopped: Option<String>,
-    /// What the other program saw and did.
+    /// The messages of the other program.
     pub peer: ReaderLog,
-    /// What the other program met that it should not.
+    /// The violations that the other program has met.
     pub peer_violations: Vec<Violation>,
 }
 
@@ -120,7 +120,7 @@ impl ProcessGroup {
         Ok(())
     }
 
-    /// Listens until something has come about, the writer is gone, or the time is over; whether it has come about.
+    /// Waits until `come` is true, the writer is gone, or the time is over. Returns whether `come` is true.
     pub fn wait_for_writer(&mut self, limit: Duration, come: impl Fn(&ProcessGroup) -> bool) -> bool {
         let until = Instant::now() + limit;
         while !come(self) {
@@ -154,7 +154,7 @@ impl ProcessGroup {
         Ok(())
     }
 
-    /// Takes up what is said for so long.
+    /// Collects messages for this long.
     pub fn collect_events(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
@@ -207,11 +207,11 @@ impl ProcessGroup {
         Ok(())
     }
 
-    /// Tells the writer, and after it the readers, to come to their end, and waits for it. A reader that has then not
-    /// seen all that was flushed, which is what `all` makes of the flushes, is a violation.
+    /// Tells the writer, and then the readers, to end, and waits for them. `all` computes the rows that must be seen
+    /// from the flushes. A reader that has not seen all of them is a violation.
     ///
     /// # Errors
-    /// An I/O error if a process is not there.
+    /// An I/O error if a process is gone.
     pub fn finish(&mut self, all: impl FnOnce(&[Extents]) -> Vec<u64>) -> io::Result<()> {
         if let Some(mut writer) = self.writer.take() {
             writer.finish();
@@ -295,7 +295,7 @@ impl ProcessGroup {
         self.violations.push(Violation { invariant, detail: detail.to_owned() });
     }
 
-    /// What each reader did, and how late it saw the flushes of dataset `series`.
+    /// The work of each reader, and how late it saw the flushes of dataset `series`.
     pub fn readers(&self, series: usize) -> Vec<(WorkCounts, Latencies)> {
         let reader = |story: &ReaderLog| {
             (story.work.unwrap_or_default(), Latencies::from_extents(&self.flushes, &story.seen, series))
@@ -309,12 +309,12 @@ impl ProcessGroup {
     }
 }
 
-/// What a reader has seen when it ended.
+/// The rows that a reader had seen when it ended.
 fn last_seen(story: &ReaderLog) -> Vec<u64> {
     story.seen.last().map(|seen| seen.rows.clone()).unwrap_or_default()
 }
 
-/// What there is to see when the flushes say how many rows each dataset has.
+/// The rows that must be seen, if each flush says how many rows each dataset has.
 pub fn rows(flushes: &[Extents]) -> Vec<u64> {
     flushes.last().map(|flush| flush.rows.clone()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Processes of this same program that work on one file, and what they say.
+//! Processes of this same program that work on one file, and their messages.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::message::WorkerMessage;
 
-/// What comes from a process.
+/// An event of a process.
 #[derive(Debug)]
 pub enum ProcessEvent {
     /// A line that it wrote.
@@ -29,11 +29,11 @@ pub struct Process {
     stdin: Option<ChildStdin>,
 }
 
-/// Starts processes and collects what they say, each under its name.
+/// Starts processes, and collects their messages under their names.
 #[derive(Debug)]
 pub struct ProcessSpawner<Name> {
     sender: Sender<(Name, ProcessEvent)>,
-    /// What all processes say.
+    /// The messages of all processes.
     pub events: Receiver<(Name, ProcessEvent)>,
 }
 

@@ -16,14 +16,14 @@ use super::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMess
 
 /// A pause when there was nothing new.
 const PAUSE: Duration = Duration::from_micros(200);
-/// After this long the file is opened anew: what a late reader sees must be right too.
+/// After this long the file is opened again, because a late reader must see the right state, too.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 /// Rows that are read at a time.
 const BLOCK_ROWS: u64 = 1024;
-/// After so many violations it is enough.
+/// A reader stops after this many violations.
 const MAX_VIOLATIONS: u32 = 100;
 
-/// What is wrong with rows: given the number of the dataset, the first row, and the rows as stored.
+/// Checks rows: gets the number of the dataset, the first row, and the stored rows. Returns the fault.
 pub type RowCheck<'a> = &'a dyn Fn(usize, u64, &[u8]) -> Option<String>;
 
 /// A reader of some datasets of a file.
@@ -103,7 +103,7 @@ impl<'a> LiveReader<'a> {
         self.names.iter().map(open).collect()
     }
 
-    /// Reads and checks what is new; whether there was anything.
+    /// Reads and checks new rows. Returns whether there were any.
     fn read_new(&mut self, datasets: &[Dataset]) -> Result<bool, LiveReadError> {
         let mut new = false;
         self.work.refreshes += 1;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::model::{ByteOrder, Datatype, ReferenceKind, VarLenKind};
 
-/// What a value stream cannot be made of.
+/// The reason why a value stream cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CanonicalError {
     /// The heap does not give what an element points to.
@@ -23,7 +23,7 @@ pub enum CanonicalError {
     },
 }
 
-/// What elements that are places resolve to.
+/// Resolves elements that are places in a heap.
 pub trait HeapResolver {
     /// The bytes in the heap that a stored variable-length element points to.
     fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError>;

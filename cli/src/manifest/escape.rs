@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// The bytes as text: TAB, LF, CR and backslash by a letter, what is not UTF-8 as `\xHH`.
+/// The bytes as text: TAB, LF, CR and backslash as a letter after a backslash, bytes that are not UTF-8 as `\xHH`.
 pub fn escape(bytes: &[u8]) -> String {
     write_escaped(bytes, "")
 }

@@ -9,16 +9,16 @@ use crate::model::{AttributeData, DatasetSpec, Layout, Link, LinkTarget, Name, O
 use super::escape::escape;
 use super::type_text::type_text;
 
-/// A line: the escaped path, and what is there.
+/// A line: the escaped path, and the entry.
 #[derive(Debug)]
 pub struct ListingLine {
     /// The path, escaped.
     pub path: String,
-    /// What is there.
+    /// The entry.
     pub entry: ListingEntry,
 }
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Debug)]
 pub enum ListingEntry {
     /// A kind with nothing but a type column (`-` where it is empty).

@@ -26,7 +26,7 @@ const HEAP_BYTES: u64 = 512 << 20;
 /// Reads the stored elements of a dataset under a selection; `None` if they cannot be read.
 pub type ReadValues<'a> = &'a dyn Fn(ObjectId, &Selection) -> Option<Vec<u8>>;
 
-/// What turns a listing into lines.
+/// Turns a listing into lines.
 pub struct Renderer<'a> {
     store: &'a dyn Objects,
     listing: &'a Listing,

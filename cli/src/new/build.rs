@@ -46,7 +46,7 @@ fn fields<'a>(path: &str, json: &'a Json, own: &[&str]) -> Result<DescriptionFie
     DescriptionFields::new(path, json, &[&COMMON_FIELDS[..], own, file].concat())
 }
 
-/// What the root group is like.
+/// The description of the root group.
 ///
 /// # Errors
 /// [`Error::InvalidDescription`].

@@ -10,7 +10,7 @@ use crate::model::{
     Hyperslab, Name, Selection, Shape, UNLIMITED, VirtualSource,
 };
 
-/// What is wrong with a description.
+/// The fault of a description.
 #[derive(Debug, thiserror::Error)]
 pub enum DescriptionFault {
     /// It is no JSON.
@@ -23,7 +23,7 @@ pub enum DescriptionFault {
         path: String,
         /// The field.
         field: &'static str,
-        /// What it should be.
+        /// The expected kind of value.
         wanted: &'static str,
     },
     /// A field is known to nobody.

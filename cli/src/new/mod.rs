@@ -15,7 +15,7 @@ pub use fields::DescriptionFault;
 
 /// Make a file from a description: JSON, as `dump --json FILE` writes it
 ///
-/// The description is that of the root group; docs/description.md says what may stand in it.
+/// The description is that of the root group; docs/description.md lists its fields.
 #[derive(Debug, clap::Args)]
 pub struct New {
     /// The new file

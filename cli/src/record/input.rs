@@ -21,7 +21,7 @@ pub enum InputError {
     Csv {
         /// Rows before it, and one.
         row: u64,
-        /// What is wrong.
+        /// The fault.
         source: csv::Error,
     },
     /// A line is no JSON object.
@@ -29,7 +29,7 @@ pub enum InputError {
     Json {
         /// Rows before it, and one.
         row: u64,
-        /// What is wrong.
+        /// The fault.
         source: serde_json::Error,
     },
     /// A line is JSON, but no object of numbers, texts and truth values under the names of the first.
@@ -37,12 +37,12 @@ pub enum InputError {
     Object {
         /// Rows before it, and one.
         row: u64,
-        /// What is wrong.
+        /// The fault.
         fault: ObjectFault,
     },
 }
 
-/// What is wrong with a JSON line.
+/// The fault of a JSON line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectFault {
     /// It is no object.
@@ -61,7 +61,7 @@ pub trait RowInput: Send {
     /// The names of the columns.
     fn names(&self) -> &[String];
 
-    /// The next row; its number of cells is checked by who stores it.
+    /// The next row. The caller checks its number of cells.
     fn next_row(&mut self) -> Option<Result<Vec<InputCell>, InputError>>;
 }
 

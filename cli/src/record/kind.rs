@@ -26,11 +26,11 @@ pub enum ColumnKind {
     },
     /// A truth value: an enumeration of FALSE and TRUE in a byte, as h5py has it.
     Bool,
-    /// UTF-8 text of at most so many bytes, NUL-padded.
+    /// UTF-8 text of at most this many bytes, NUL-padded.
     Text(u32),
 }
 
-/// What cannot be stored under a column's type.
+/// The reason why a cell cannot be stored under its column's type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CellError {
     /// The text is not a value of the type.

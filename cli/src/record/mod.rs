@@ -1,4 +1,4 @@
-//! `h5live record`: appends what comes in on standard input to a live file.
+//! `h5live record`: appends rows from standard input to a live file.
 
 pub mod input;
 mod kind;
@@ -22,7 +22,7 @@ use reader::{Format, InputEvent};
 use row::{InputCell, RecordColumn, RowType};
 use sink::{RecordLayout, RecordSink};
 
-/// Rows from which the types of columns are inferred, if so many come soon enough.
+/// Rows from which the types of columns are inferred, if they come soon enough.
 const SAMPLE_ROWS: usize = 100;
 /// How long the types of columns may stay open after the first row.
 const SAMPLE_TIME: Duration = Duration::from_secs(1);
@@ -36,14 +36,14 @@ pub struct RecordCommand {
     file: PathBuf,
     /// The dataset; made if it is not there
     path: String,
-    /// What comes in; otherwise raw if `--dtype` is there, and what the first character looks like if not
+    /// The format of the input; by default raw with `--dtype`, and otherwise guessed from the first character
     #[arg(long, value_enum)]
     format: Option<InputFormat>,
-    /// What separates the fields of CSV
+    /// The character between fields of CSV
     #[arg(long, default_value = ",", value_parser = delimiter)]
     delimiter: u8,
     /// Types of columns as NAME=TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian), bool, str1 to
-    /// str65535; those of other columns are inferred from what comes in first
+    /// str65535; types of other columns are inferred from the first rows
     #[arg(long, value_delimiter = ',', value_parser = named_kind)]
     types: Vec<RecordColumn>,
     /// The type of an element of a raw frame
@@ -52,7 +52,7 @@ pub struct RecordCommand {
     /// The shape of a raw frame, as ROWS,COLUMNS,...
     #[arg(long, requires = "dtype", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     shape: Vec<u64>,
-    /// Flush after so many rows, and whenever the input rests
+    /// Flush after this many rows, and whenever the input pauses
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
     /// Rows of a chunk of a new dataset
@@ -150,7 +150,7 @@ impl RecordCommand {
     }
 }
 
-/// Where a recording stands.
+/// The state of a recording.
 struct RecordSession<'a> {
     options: &'a RecordCommand,
     names: Vec<String>,

@@ -15,7 +15,7 @@ const MAX_ROWS_AHEAD: usize = 4096;
 /// Memory for a frame before it is known that there is one (bytes).
 const START: usize = 1 << 20;
 
-/// What comes in.
+/// An event of the input.
 #[derive(Debug)]
 pub enum InputEvent {
     /// The names of the columns; comes first.
@@ -28,7 +28,7 @@ pub enum InputEvent {
     Failed(Error),
 }
 
-/// What the input looks like.
+/// The format of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// CSV with a header line; the fields are separated by this byte.

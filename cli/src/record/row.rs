@@ -55,7 +55,7 @@ pub enum RowError {
     Cell {
         /// The name of the column.
         column: String,
-        /// What is wrong with the cell.
+        /// The fault of the cell.
         source: CellError,
     },
 }
@@ -93,10 +93,10 @@ impl RowType {
         Datatype::Compound(Compound { size: offset, members })
     }
 
-    /// Appends the stored form of a row; nothing is appended if the row cannot be stored.
+    /// Appends the encoded row to `out`. Nothing is appended if the row cannot be stored.
     ///
     /// # Errors
-    /// [`RowError`] that says what does not fit.
+    /// [`RowError`], with the cell that does not fit.
     pub fn encode(&self, cells: &[InputCell], out: &mut Vec<u8>) -> Result<(), RowError> {
         if cells.len() != self.columns.len() {
             return Err(RowError::Fields { found: cells.len(), expected: self.columns.len() });

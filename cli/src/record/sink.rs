@@ -100,7 +100,7 @@ impl RecordSink {
     /// Makes all rows visible to other processes.
     ///
     /// # Errors
-    /// [`Error::File`]; what was flushed before stays readable.
+    /// [`Error::File`]; rows that were flushed before stay readable.
     pub fn flush(&mut self) -> Result<()> {
         if self.unflushed > 0 {
             self.append()?;

@@ -22,7 +22,7 @@ use scripts::ScenarioScript;
 
 /// A pause of the writer between two steps, and of a reader between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
-/// After so many violations it is enough.
+/// A reader stops after this many violations.
 const MAX_VIOLATIONS: u32 = 20;
 
 /// Plays a scenario in which one process writes and others read, and checks everything that they see
@@ -43,7 +43,7 @@ pub struct Scenario {
     /// How long it goes on, each scenario if it is all of them
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
-    /// What this process does in a run that another one has started
+    /// The role of this process in a run that another one has started
     #[arg(long, hide = true, value_enum)]
     role: Option<WorkerRole>,
 }
@@ -83,7 +83,7 @@ impl ScenarioName {
         ScenarioName::Refresh,
     ];
 
-    /// What happens in it; `None` if it is made of cells of the matrix.
+    /// The script of the scenario; `None` if it consists of cells of the matrix.
     fn scene(self) -> Option<Box<dyn ScenarioScript>> {
         Some(match self {
             ScenarioName::Generator => Box::new(scripts::NestedDatasets),

@@ -1,4 +1,4 @@
-//! What writers and readers do in the scenarios that are not cells of the matrix.
+//! The writers and readers of the scenarios that are not cells of the matrix.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub trait ScenarioScript {
     /// [`crate::error::Error::File`].
     fn make(&self, path: &Path) -> Result<()>;
 
-    /// Opens what is written.
+    /// Opens the files for writing.
     ///
     /// # Errors
     /// [`crate::error::Error::File`].
@@ -32,7 +32,7 @@ pub trait ScenarioScript {
     /// [`crate::error::Error::File`].
     fn step(&self, files: &[File], number: u64) -> Result<()>;
 
-    /// Looks at everything new in a file; how many steps are to be seen whole, or what must not be seen.
+    /// Checks everything new in a file. Returns the number of complete steps, or the fault.
     ///
     /// # Errors
     /// [`crate::error::Error::File`].
@@ -109,7 +109,7 @@ impl ScenarioScript for NestedDatasets {
     }
 }
 
-/// A file that exists is opened, changed, and only then let others follow, with everything open as it is.
+/// An existing file is opened and changed. Only then others may follow, with all handles open.
 pub struct StartWrite;
 
 const INITIAL_ROWS: u64 = 100;

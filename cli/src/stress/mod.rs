@@ -66,7 +66,7 @@ pub struct Stress {
     /// For programs: the report as JSON
     #[arg(long)]
     json: bool,
-    /// What this process does in a run that another one has started
+    /// The role of this process in a run that another one has started
     #[arg(long, hide = true, value_enum)]
     role: Option<WorkerRole>,
     #[command(flatten)]
@@ -236,7 +236,7 @@ impl Stress {
         LiveReader::new(path, &names, &check).run(&stop_flag())
     }
 
-    /// Starts the processes, kills the writer now and then if asked to, and gathers what they say.
+    /// Starts the processes, kills the writer now and then if asked to, and gathers the messages.
     fn coordinate(&self, path: &Path) -> Result<StressReport> {
         writer::create(path)?;
         let interrupted = interrupt_flag();
@@ -316,7 +316,7 @@ impl Stress {
         }
     }
 
-    /// What is wrong with the file in the eyes of another program.
+    /// The faults that another program finds in the file.
     fn checked_by(&self, command: &str, path: &Path, flushed: &[u64]) -> Option<String> {
         let mut shell = Command::new("sh");
         // The command's own words, and behind them the words of this run, whatever is in them.
@@ -331,7 +331,7 @@ impl Stress {
     }
 }
 
-/// What the file checker finds in the file of a writer that is gone.
+/// The findings of the file checker in the file of a writer that is gone.
 fn checker_finding(path: &Path) -> Option<String> {
     let filters = KnownFilters::default();
     let report =

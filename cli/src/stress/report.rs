@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::live::latency::{Latencies, duration_text};
 use crate::live::message::{Violation, WorkCounts};
 
-/// What the writer did.
+/// The work of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriterCounts {
     /// Rows of all datasets together.
@@ -27,11 +27,11 @@ pub struct StressReport {
     pub seed: u64,
     /// How long the run took (s).
     pub seconds: f64,
-    /// What the writer did.
+    /// The work of the writer.
     pub written: WriterCounts,
-    /// What each reader did, and how late it saw each flush.
+    /// The work of each reader, and how late it saw each flush.
     pub readers: Vec<(WorkCounts, Latencies)>,
-    /// What must never happen.
+    /// Violations: events that must never happen.
     pub violations: Vec<Violation>,
 }
 

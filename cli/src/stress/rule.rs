@@ -55,7 +55,7 @@ impl StressSeries {
         self.row.iter().product::<u64>() as usize * self.datatype.size() as usize
     }
 
-    /// Appends row `index` as it is stored. No byte of it is zero, so none of it can be taken for a fill value.
+    /// Appends the encoded row `index` to `out`. No byte of it is zero, so none can be taken for a fill value.
     pub fn write_row(&self, seed: u64, index: u64, out: &mut Vec<u8>) {
         let end = out.len() + self.row_bytes();
         let mut state = mix(seed ^ mix(index ^ mix(self.name.len() as u64 ^ u64::from(self.datatype.size()) << 8)));
@@ -82,7 +82,7 @@ impl StressSeries {
     }
 }
 
-/// Where stored rows are not those of the rule.
+/// The place where stored rows differ from the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowMismatch {
     /// The row.

@@ -35,7 +35,7 @@ pub fn create(path: &Path) -> Result<()> {
     Ok(file.close()?)
 }
 
-/// Appends rows from where the datasets end, and says after each flush what was flushed, until `stop` is set.
+/// Appends rows at the end of the datasets, and reports each flush, until `stop` is set.
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.

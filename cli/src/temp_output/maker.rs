@@ -15,7 +15,7 @@ const OF_OTHERS: Duration = Duration::from_secs(24 * 60 * 60);
 /// apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Maker {
-    /// What machine this is, since when it runs, and which processes can be seen from here.
+    /// Identifies this machine, its boot, and the processes that can be seen from here.
     world: String,
     pid: u32,
     /// When the process began, in ticks since the machine did.

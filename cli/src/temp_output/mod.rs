@@ -1,7 +1,7 @@
-//! Files that appear when they are complete, and what is only there while a command runs.
+//! Files that appear when they are complete, and files that exist only while a command runs.
 //!
-//! Both have names that say which process makes them. They are removed when the command ends, be it by an error or a
-//! signal. What a killed process leaves is removed by the next command that writes in the same folder.
+//! Their names say which process makes them. They are removed when the command ends, also by an error or a signal. The
+//! files of a killed process are removed by the next command that writes in the same folder.
 
 mod maker;
 mod signals;
@@ -39,16 +39,16 @@ pub struct TempOutput {
     path: PathBuf,
     place: PathBuf,
     force: Force,
-    /// The file that is to be replaced. No writer begins to write it meanwhile.
+    /// The file that will be replaced. No writer can open it meanwhile.
     replaced: Option<Replacement>,
 }
 
 impl TempOutput {
-    /// A new file in the folder of another one, whose place it can take.
+    /// A new file in the folder of another file, which it can replace.
     ///
     /// # Errors
-    /// [`Error::Path`] if that folder is not there, or `path` is one; [`Error::Exists`], or [`Error::Held`] if a
-    /// process writes the file that is to be replaced.
+    /// [`Error::Path`] if that folder does not exist, or `path` is a folder; [`Error::Exists`], or [`Error::Held`] if a
+    /// process writes the file that would be replaced.
     pub fn create_for(path: &Path, force: Force) -> Result<Self> {
         let fault = |source| Error::Path { path: path.to_owned(), source };
         let folder = folder_of(path);
@@ -67,12 +67,12 @@ impl TempOutput {
         Ok(TempOutput { path: unfinished, place: path.to_owned(), force, replaced })
     }
 
-    /// Where it is meanwhile.
+    /// Its present path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts the file in its place.
+    /// Moves the file to its final path.
     ///
     /// # Errors
     /// [`Error::Persist`]; as [`TempOutput::create_for`], if there is a file now that was not there before.
@@ -101,7 +101,7 @@ impl Drop for TempOutput {
     }
 }
 
-/// Claims what is at `path`, if anything is, and may be replaced.
+/// Claims the file at `path`, if there is one and it may be replaced.
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Held`]; [`Error::Path`] if it is no file.

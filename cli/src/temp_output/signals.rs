@@ -1,4 +1,4 @@
-//! What is removed when a signal ends this process.
+//! Files that are removed when a signal ends this process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// What there is to remove.
+/// The files to remove.
 static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn left() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
@@ -44,7 +44,7 @@ fn watch(mut signals: Signals) {
     }
 }
 
-/// Those of the signals that whoever started this process has not told it to ignore, as `nohup` does.
+/// Those of the signals that this process was not told to ignore by its parent, as `nohup` does.
 pub fn heeded(signals: &[i32]) -> Vec<i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

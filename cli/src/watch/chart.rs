@@ -1,4 +1,4 @@
-//! What of a dataset can be drawn: numbers along its rows.
+//! Charts of datasets: numbers along their rows.
 
 use crate::model::{DatasetSpec, Datatype};
 use crate::value::Value;
@@ -11,14 +11,14 @@ const IMAGE_LINES: usize = 16;
 /// Names of members are cut to this (characters).
 const NAME_WIDTH: usize = 18;
 
-/// What a dataset looks like in a terminal.
+/// The form of a dataset in a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chart {
     /// A line of blocks for the numbers, or for each numeric member, of the newest rows.
     Lines,
     /// A line of blocks across the newest row.
     Row,
-    /// The newest row as an image of so many rows and columns.
+    /// The newest row as an image of this many rows and columns.
     Image(usize, usize),
 }
 

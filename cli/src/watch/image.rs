@@ -11,7 +11,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image of `rows` x `columns` pixels (row-major); `None` if there are not so many.
+    /// An image of `rows` x `columns` pixels (row-major); `None` if the number of pixels is another one.
     pub fn new(rows: usize, columns: usize, pixels: Vec<f64>) -> Option<Self> {
         (rows.checked_mul(columns) == Some(pixels.len()) && !pixels.is_empty()).then_some(Image {
             rows,

@@ -41,7 +41,7 @@ pub struct WatchCommand {
     /// Newest rows that are shown as text
     #[arg(long, default_value_t = 3)]
     rows: u64,
-    /// End after so many seconds; otherwise when the writer ends, or at Ctrl-C
+    /// End after this many seconds; by default when the writer ends, or at Ctrl-C
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
     /// For programs: every new row as a line of JSON
@@ -50,7 +50,7 @@ pub struct WatchCommand {
     /// If the writer dies, bring the file into order, so that programs open it that do not follow
     #[arg(long)]
     recover: bool,
-    /// Say at the end, on standard error, what it took
+    /// Print statistics on standard error at the end
     #[arg(long)]
     stats: bool,
 }
@@ -166,8 +166,8 @@ fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) 
     Ok(over || !dataset.is_live()?)
 }
 
-/// Whether the look that `shown` has shown is the last. What has become of the file is said after what could still be
-/// shown.
+/// Whether the look was the last one. A change of the file by another program is reported after everything that could
+/// still be shown.
 fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
     let last = last?;
     shown?;

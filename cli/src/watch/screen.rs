@@ -33,7 +33,8 @@ impl Screen {
     }
 }
 
-/// What draws `lines` over the `drawn` lines above the cursor. Text is cut to the width; lines with colours are not.
+/// The text that draws `lines` over the `drawn` lines above the cursor. Lines are cut to the width, unless they have
+/// colours.
 fn frame(lines: &[String], drawn: usize, width: usize) -> String {
     let mut text = if drawn > 0 { format!("\x1b[{drawn}A") } else { String::new() };
     for line in lines {

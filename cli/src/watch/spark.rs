@@ -2,8 +2,8 @@
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Numbers as a line of at most `width` characters, from the smallest to the largest of them; what is no finite
-/// number is a blank. Several numbers that share a character are shown by their mean.
+/// Numbers as a line of at most `width` characters, from the smallest to the largest of them. A number that is not
+/// finite is a blank. Several numbers that share a character are shown by their mean.
 pub fn sparkline(numbers: &[f64], width: usize) -> String {
     let columns = resample(numbers, width);
     let finite = columns.iter().copied().filter(|c| c.is_finite());

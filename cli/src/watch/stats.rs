@@ -1,4 +1,4 @@
-//! What a session did, as text.
+//! Statistics of a session, as text.
 
 use h5live::Stats;
 

@@ -19,7 +19,7 @@ pub enum IndexChoice {
     Single,
 }
 
-/// What happens to a dataset while others read it.
+/// The kind of change of a dataset while others read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ChangeKind {
     /// Elements are appended.
@@ -36,7 +36,7 @@ pub enum ChangeKind {
     Shrink,
 }
 
-/// What chunks go through.
+/// The filter of the chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum FilterChoice {
     /// Nothing.
@@ -47,7 +47,7 @@ pub enum FilterChoice {
     Fletcher32,
 }
 
-/// What elements are.
+/// The kind of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ElementKind {
     /// Numbers of 8 bytes.
@@ -61,11 +61,11 @@ pub enum ElementKind {
 pub struct MatrixCell {
     /// How chunks are found.
     pub index: IndexChoice,
-    /// What happens.
+    /// The kind of change.
     pub work: ChangeKind,
-    /// What chunks go through.
+    /// The filter of the chunks.
     pub filter: FilterChoice,
-    /// What elements are.
+    /// The kind of elements.
     pub kind: ElementKind,
 }
 

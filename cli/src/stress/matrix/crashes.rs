@@ -30,7 +30,7 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 /// Steps in a second.
 const STEPS_PER_SECOND: f64 = 2000.0;
 
-/// What came of the writers of a cell.
+/// The results of the writers of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CrashRow {
     /// The cell.
@@ -39,13 +39,12 @@ pub struct CrashRow {
     pub lives: u64,
     /// Of them, those that ended before they had flushed anything.
     pub early: u64,
-    /// Of them, those that left a structure, or raw data in its place, of which some pages were written: libhdf5 can
-    /// read it after the next writer
-    /// or a repair, and readers of h5live at once.
+    /// The number of files in which only some pages of a structure, or of raw data in place, were written. Readers of
+    /// h5live read such a file at once; libhdf5 reads it after the next writer or a repair.
     pub cut: u64,
     /// Steps that were flushed.
     pub steps: u64,
-    /// What must never happen.
+    /// Violations: events that must never happen.
     pub violations: Vec<Violation>,
 }
 
@@ -81,11 +80,11 @@ pub fn head() -> String {
 pub struct CrashRunner<'a> {
     /// The file.
     pub path: &'a Path,
-    /// What the cells have in common.
+    /// The common options of the cells.
     pub terms: &'a MatrixTerms,
     /// Whether storages fail, instead of writers being killed.
     pub faults: bool,
-    /// Another program that looks at what is left.
+    /// Another program that checks the files.
     pub peer: Option<&'a mut Peer>,
 }
 
@@ -197,8 +196,8 @@ impl CrashRunner<'_> {
         Ok(())
     }
 
-    /// Looks at the file that a writer has left, perhaps in the middle of a write; what the next one will find, who
-    /// first does what this one still intended.
+    /// Checks the file that a writer has left, perhaps in the middle of a write, and what the next writer will find.
+    /// The next writer first replays the redo record.
     fn examine<T: RuleValue>(
         &mut self,
         troupe: &mut ProcessGroup,
@@ -256,8 +255,8 @@ impl CrashRunner<'_> {
     }
 }
 
-/// Whether a structure in the file, or raw data that was changed in its place, is torn for those who do not know that
-/// what it was to be is said behind the announced end.
+/// Whether a structure in the file, or raw data that was changed in place, is torn for programs that know nothing of
+/// redo records.
 fn is_torn(path: &Path) -> Result<bool> {
     let bare = path.with_extension("bare.h5");
     let found = h5live::diagnose(path)?;

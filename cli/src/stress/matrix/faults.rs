@@ -13,7 +13,7 @@ use h5live_swmr::{Mode, NativeFile, OpenOptions, StorageWrapper};
 use crate::error::{Error, Result};
 use crate::stress::rule::mix;
 
-/// What a storage does to its writer.
+/// The fault of a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageFault {
     /// From the change with this number on, nothing is written: the medium is full.
@@ -22,7 +22,7 @@ pub enum StorageFault {
     Broken(u64),
     /// The change with this number is written in part, up to the end of a page, and nothing after it.
     Page(u64),
-    /// The change with this number is written in part; what comes after it is written.
+    /// The change with this number is written in part; later changes are written.
     Short(u64),
     /// Some writes take a while.
     Slow,

@@ -37,7 +37,7 @@ pub use table::{CellOutcome, MatrixRow, head, sum};
 /// Which cells of the matrix are tried
 #[derive(Debug, Clone, clap::Args)]
 pub struct MatrixArgs {
-    /// Try every chunk index under every kind of change, each for so many seconds, and print a table
+    /// Try every chunk index under every kind of change, each for this many seconds, and print a table
     #[arg(long)]
     matrix: bool,
     /// Only cells with these indexes
@@ -58,7 +58,7 @@ pub struct MatrixArgs {
     /// So many cells at a time, each with its own writer, readers and file
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     parallel: NonZero<usize>,
-    /// With --kill or --io-faults: so many writers, spread over the cells
+    /// With --kill or --io-faults: this many writers, spread over the cells
     #[arg(long, value_name = "NUMBER")]
     kills: Option<u64>,
     /// Let the storage of the writers fail (full, broken, short writes) or be slow, and see that nothing flushed is
@@ -68,12 +68,12 @@ pub struct MatrixArgs {
     /// The first step of a writer
     #[arg(long, hide = true, default_value_t = 0)]
     step: u64,
-    /// What the storage of a writer does
+    /// The fault of the writer's storage
     #[arg(long, hide = true, value_parser = faults::parse)]
     fault: Option<faults::StorageFault>,
 }
 
-/// What all cells have in common.
+/// The common options of all cells.
 #[derive(Debug, Clone, Copy)]
 pub struct MatrixTerms {
     /// Processes that read.
@@ -91,7 +91,7 @@ impl MatrixTerms {
         self.rate.unwrap_or(if cell.work == ChangeKind::Grow { 100.0 } else { 500.0 })
     }
 
-    /// After how long a reader opens the file anew: what a late reader sees must be right too.
+    /// The time after which a reader opens the file again, because a late reader must see the right state, too.
     fn reopen(&self) -> Duration {
         (self.length / 3).min(Duration::from_secs(1))
     }
@@ -238,9 +238,8 @@ impl MatrixArgs {
         Ok(rows)
     }
 
-    /// Does the work of each task, several at a time if that is wanted, each with a file of its own then, and calls
-    /// `each` with what came of it and the file. What works is made by `begin`, once for as many tasks as are done one
-    /// by one.
+    /// Runs each task, several at a time if wanted, each with its own file. Calls `each` with the result and the file.
+    /// `begin` makes a worker for tasks that are done one after the other.
     fn run_parallel<T: Copy + Sync, R: Send, W: FnMut(T, &Path) -> Result<R> + Send>(
         &self,
         tasks: &[T],
@@ -348,7 +347,7 @@ pub fn path_of(path: &Path, cell: MatrixCell) -> PathBuf {
     path.with_extension(format!("{}.h5", cell.to_string().replace(' ', "-")))
 }
 
-/// What this program is called with to do its part in a cell.
+/// The arguments of this program for its part in a cell.
 fn arguments(role: &str, cell: MatrixCell, terms: &MatrixTerms, rate: f64) -> Vec<String> {
     let choices = ["--index", &name(cell.index), "--work", &name(cell.work), "--filter", &name(cell.filter)];
     let seconds = terms.length.as_secs_f64().to_string();
@@ -357,7 +356,7 @@ fn arguments(role: &str, cell: MatrixCell, terms: &MatrixTerms, rate: f64) -> Ve
     all.map(str::to_owned).collect()
 }
 
-/// The number that stands for what a file holds after all that was flushed.
+/// A number that stands for the contents of a file after all flushes.
 fn digest(plan: &CellPlan, flushes: &[Extents]) -> u64 {
     let steps = flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(0);
     let mut model = FileModel::new(plan);

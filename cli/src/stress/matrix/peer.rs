@@ -17,7 +17,7 @@ use super::plan::CellPlan;
 /// After this it hangs that reads a file.
 const HANG_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The program, and what it says.
+/// The program, and its answers.
 #[derive(Debug)]
 pub struct Peer {
     child: Child,
@@ -56,10 +56,10 @@ impl Peer {
         answer.parse().map_err(|_| format!("the other program {how}: {answer}"))
     }
 
-    /// What it answers to a wish.
+    /// Sends a request, and returns the answer.
     ///
     /// # Errors
-    /// That it says nothing.
+    /// If there is no answer.
     pub fn ask(&mut self, wish: &Value) -> Result<String, String> {
         let sent = self.stdin.as_mut().map(|stdin| writeln!(stdin, "{wish}").and_then(|()| stdin.flush()));
         match sent {

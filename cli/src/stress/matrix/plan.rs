@@ -1,5 +1,5 @@
-//! What happens in a cell of the matrix, step by step: a function of the seed alone, so that whoever knows how many
-//! steps were flushed knows what the file must hold.
+//! The steps of a cell of the matrix, as a function of the seed alone. So the number of flushed steps tells what the
+//! file must hold.
 
 use h5live::UNLIMITED;
 use serde_json::json;
@@ -42,7 +42,7 @@ impl Region {
         (!count.contains(&0)).then(|| Region { start: self.start.clone(), count })
     }
 
-    /// What both blocks have; `None` if there is nothing.
+    /// The common part of both blocks; `None` if there is none.
     pub fn intersection(&self, other: &Region) -> Option<Region> {
         let start: Vec<_> = self.start.iter().zip(&other.start).map(|(a, b)| *a.max(b)).collect();
         let ends = |region: &Region| -> Vec<u64> {
@@ -103,7 +103,7 @@ pub struct CellPlan {
     pub chunk: Vec<u64>,
     /// The distance between the numbers of neighbours, along each dimension.
     pub strides: Vec<u64>,
-    /// Where elements may be, if they change. Each chunk of a dataset that is rewritten is one of them.
+    /// The regions of elements that may change. Each chunk of a rewritten dataset is one region.
     pub regions: Vec<Region>,
 }
 
@@ -158,7 +158,7 @@ impl CellPlan {
         }
     }
 
-    /// Where extents end, though the dataset could have more.
+    /// The largest extents, although the dataset could have larger ones.
     fn limit(&self) -> Vec<u64> {
         match (self.cell.work, self.regions.last()) {
             (ChangeKind::Append, _) => vec![if self.cell.index == IndexChoice::Implicit { 1 << 15 } else { 1 << 18 }],
@@ -177,7 +177,7 @@ impl CellPlan {
         ElementId { dataset, element }
     }
 
-    /// What is written before anybody reads.
+    /// The changes before anybody reads.
     pub fn initial_changes(&self) -> Vec<CellChange> {
         match (self.cell.work, self.cell.index) {
             (ChangeKind::Rewrite, _) | (ChangeKind::Shrink, IndexChoice::Single) => {
@@ -187,7 +187,7 @@ impl CellPlan {
         }
     }
 
-    /// What happens in a step, given the extents before it; nothing once there is no more room.
+    /// The changes of a step, given the extents before it; empty if there is no room left.
     pub fn changes(&self, step: u64, extents: &[Vec<u64>]) -> Vec<CellChange> {
         let random = mix(self.seed ^ mix(step));
         // The elements that were there from the beginning are of version 1.
@@ -260,7 +260,7 @@ impl CellPlan {
         changes
     }
 
-    /// What a reader in another language has to know.
+    /// The plan for a reader in another language.
     pub fn json(&self) -> serde_json::Value {
         let regions: Vec<_> = self.regions.iter().map(|region| json!([region.start, region.count])).collect();
         json!({
@@ -317,7 +317,7 @@ fn windows(dims: &[u64]) -> Vec<Region> {
     (0..WINDOWS.min(all)).map(place).collect()
 }
 
-/// What a file holds: extents, and of elements that change the version of each.
+/// The contents of a file: extents, and the version of each element that changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileModel {
     /// The extent of each dataset.
@@ -327,7 +327,7 @@ pub struct FileModel {
 }
 
 impl FileModel {
-    /// What a file holds before the first step.
+    /// The contents of a file before the first step.
     pub fn new(plan: &CellPlan) -> FileModel {
         let versions = plan.regions.iter().map(|region| vec![0; region.elements() as usize]);
         let mut model = FileModel { extents: vec![plan.dims.clone(); plan.names.len()], versions: versions.collect() };

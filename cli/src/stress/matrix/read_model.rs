@@ -1,4 +1,4 @@
-//! What a file holds, read as a whole while nobody writes it.
+//! Reads the whole contents of a file while nobody writes it.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::cell::ChangeKind;
 use super::plan::{CellPlan, FileModel, Region};
 use super::value::{ObservedValue, RuleValue, shown};
 
-/// What a file holds, or what is wrong with it.
+/// The contents of a file.
 ///
 /// # Errors
-/// A line that says what cannot be read, or is not what anybody wrote.
+/// A line that names the part that cannot be read, or that was never written.
 pub fn read_model<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<FileModel, String> {
     let text = |error: h5live::Error| crate::args::whole_text(&error);
     let file = open::for_reading(path).map_err(|error| crate::args::whole_text(&error))?;
@@ -63,7 +63,7 @@ pub fn read_model<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<FileMode
     Ok(model)
 }
 
-/// What is wrong with a state after a writer has ended that had made `told` known, and may have got to `attempted`.
+/// The fault of a state after a writer has ended. The writer had flushed `told`, and may have got to `attempted`.
 pub fn fault(plan: &CellPlan, found: &FileModel, told: &FileModel, attempted: &FileModel) -> Option<String> {
     for (number, extent) in found.extents.iter().enumerate() {
         let (told, attempted) = (told.extents.get(number), attempted.extents.get(number));

@@ -21,7 +21,7 @@ use super::value::{ObservedValue, RuleValue, shown};
 const PAUSE: Duration = Duration::from_micros(300);
 /// Elements that are read at a time.
 const BLOCK_ELEMENTS: u64 = 1 << 14;
-/// After so many violations it is enough.
+/// A reader stops after this many violations.
 const MAX_VIOLATIONS: u32 = 50;
 /// How often an element that has just been cut off and come back is looked at again before it counts as lost.
 const MAX_REREADS: u32 = 50;
@@ -30,7 +30,7 @@ const MAX_REREADS: u32 = 50;
 pub struct MatrixReader<'a> {
     path: &'a Path,
     plan: &'a CellPlan,
-    /// What was seen and right.
+    /// The state that was seen and right.
     known: FileModel,
     done: Done,
     violations: u32,
@@ -58,11 +58,11 @@ impl<'a> MatrixReader<'a> {
         MatrixReader { path, plan, known, done: Done::default(), violations: 0, out: Output::stdout() }
     }
 
-    /// Follows the file until `stop` is set, and looks at it once more after that. It opens the file anew each
+    /// Follows the file until `stop` is set, and looks at it once more after that. It opens the file again after each
     /// `reopen`.
     ///
     /// # Errors
-    /// [`Error::Output`]; whatever the file does is reported as a violation instead.
+    /// [`Error::Output`]; faults of the file are reported as violations instead.
     pub fn run<T: RuleValue>(mut self, reopen: Duration, stop: &AtomicBool) -> Result<()> {
         let mut ended = false;
         while !ended && self.violations < MAX_VIOLATIONS {
@@ -103,7 +103,7 @@ impl<'a> MatrixReader<'a> {
         Ok(false)
     }
 
-    /// Reads and checks what has come, and something that was there before.
+    /// Reads and checks new rows, and some old ones.
     fn look_at_growth<T: RuleValue>(&mut self, number: usize, dataset: &Dataset) -> Result<(), MatrixReadError> {
         dataset.refresh()?;
         let extent = dataset.shape()?;
@@ -154,7 +154,7 @@ impl<'a> MatrixReader<'a> {
         wrong.map_or(Ok(()), |detail| self.violation(broken, detail).map_err(MatrixReadError::Output))
     }
 
-    /// Reads all that may change, and checks that it goes on and never back.
+    /// Reads all elements that may change, and checks that none goes back.
     fn look_at_changes<T: RuleValue>(&mut self, dataset: &Dataset) -> Result<(), MatrixReadError> {
         dataset.refresh()?;
         let extent = dataset.shape()?;
@@ -216,7 +216,7 @@ impl<'a> MatrixReader<'a> {
         Ok(())
     }
 
-    /// What is outside of the extent is gone, and so is what was known of it.
+    /// Forgets the known state of elements outside of the extent: they are gone.
     fn forget_outside(&mut self, extent: &[u64]) {
         if let Some(known) = self.known.extents.first().cloned() {
             let cut = super::plan::CellChange::Extent(0, extent.to_vec());

@@ -12,37 +12,37 @@ use super::cell::{MatrixCell, name};
 /// Violations of a cell that are shown before the rest is only counted.
 const MAX_SHOWN_VIOLATIONS: usize = 5;
 
-/// What came of a cell.
+/// The results of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatrixRow {
     /// The cell.
     pub cell: MatrixCell,
-    /// What came of it.
+    /// The results.
     pub told: CellOutcome,
 }
 
-/// What came of a cell.
+/// The results of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CellOutcome {
     /// There is no such dataset, and why.
     Impossible(&'static str),
     /// It was tried.
     Tested {
-        /// What the writer did: elements and flushes.
+        /// The work of the writer: elements and flushes.
         written: WorkCounts,
-        /// What readers of h5live did together: elements.
+        /// The work of all readers of h5live together: elements.
         read: WorkCounts,
-        /// What they met that must never be.
+        /// Their violations.
         violations: Vec<Violation>,
-        /// What another program did, if there was one.
+        /// The work of another program, if there was one.
         peer: Option<WorkCounts>,
-        /// What it met that must not be.
+        /// Its violations.
         peer_violations: Vec<Violation>,
     },
 }
 
 impl CellOutcome {
-    /// What a troupe has to tell after its end.
+    /// The results of a process group after its end.
     pub fn tried(troupe: ProcessGroup, alone: bool) -> CellOutcome {
         let mut read = WorkCounts::default();
         for work in troupe.reader_logs.iter().filter_map(|story| story.work) {

@@ -4,7 +4,7 @@ use h5live::H5Type;
 
 use crate::stress::rule::mix;
 
-/// What there is, as text.
+/// The value as text, or a word for its absence.
 pub fn shown<T: std::fmt::Debug>(value: Option<T>) -> String {
     value.map_or_else(|| "nothing".to_owned(), |value| format!("{value:?}"))
 }
@@ -22,7 +22,7 @@ pub struct ElementId {
     pub element: u64,
 }
 
-/// What was found in the place of an element.
+/// The value that was found in the place of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObservedValue {
     /// A fill value: nobody has written it.
@@ -38,7 +38,7 @@ pub trait RuleValue: H5Type + PartialEq + std::fmt::Debug {
     /// The value of an element.
     fn value(place: ElementId, version: u32) -> Self;
 
-    /// What a value says of itself.
+    /// Observes a value: which version of the element it is.
     fn observe(&self, place: ElementId) -> ObservedValue;
 }
 

@@ -19,7 +19,7 @@ use super::value::RuleValue;
 /// How far the writer may be behind its rate and still catch up.
 const MAX_LAG: Duration = Duration::from_millis(250);
 
-/// Makes the file of a plan, with what is in it before anybody reads.
+/// Makes the file of a plan, with its initial contents.
 ///
 /// # Errors
 /// [`crate::error::Error::File`].

@@ -1,5 +1,5 @@
 //! Writers that set and remove attributes and links of all kinds, and are killed while they do it. After each kill the
-//! file is brought into order, and must be sound, with all that was flushed.
+//! file is repaired. It must be sound, with everything that was flushed.
 
 mod plan;
 
@@ -26,13 +26,13 @@ use plan::{Found, Plan};
 
 /// After this a writer hangs that has not flushed.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// One in so many files is brought into order by `repair`, which waits for readers of what the dead writer wrote; the
-/// others by the next writer.
+/// One in this many files is repaired by `repair`, which waits for readers of the dead writer; the others by the next
+/// writer.
 const REPAIRED: u64 = 16;
 /// Kills after which a new file is begun.
 const KILLS_OF_A_FILE: u64 = 50;
 
-/// What came of the writers.
+/// The results of the writers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     /// Writers that were killed.
@@ -43,7 +43,7 @@ pub struct Names {
     pub unsettled: u64,
     /// Flushes.
     pub flushes: u64,
-    /// What must never happen.
+    /// Violations: events that must never happen.
     pub violations: Vec<String>,
 }
 
@@ -155,8 +155,8 @@ impl Lives<'_> {
         Ok(troupe.flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(step))
     }
 
-    /// Looks at the file that a writer has left, as it is and brought into order. Returns what it holds; nothing if
-    /// that cannot be read.
+    /// Checks the file that a writer has left, before and after its repair. Returns its contents; `None` if they cannot
+    /// be read.
     fn examine(&mut self, plan: &Plan, known: &Found, told: u64, random: u64) -> Option<Found> {
         let found = match plan.found(&self.path) {
             Ok(found) => found,
@@ -209,7 +209,7 @@ impl Lives<'_> {
     }
 }
 
-/// What the file checker says.
+/// The output of the file checker.
 struct Said {
     finding: Option<String>,
     /// Whether there are sums that a writer brings into order last.

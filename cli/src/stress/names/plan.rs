@@ -1,4 +1,4 @@
-//! What the writers of attributes and links do, and what a file holds after that.
+//! The changes of the writers of attributes and links, and the contents of a file after them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::stress::rule::mix;
 /// An attribute of more words than this fits no block of a heap.
 const HUGE: u16 = 600;
 
-/// What has entries.
+/// The kind of object that has entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Attributes,
@@ -59,7 +59,7 @@ pub type Found = Vec<Entries>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change(usize, u64, Option<u16>);
 
-/// What is done, step after step.
+/// The changes, step after step.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     places: &'static [Place],
@@ -114,12 +114,12 @@ impl Plan {
         Ok(file.close()?)
     }
 
-    /// What [`Plan::create`] made.
+    /// The contents that [`Plan::create`] has made.
     pub fn at_first(&self) -> Found {
         self.places.iter().map(|place| (0..place.entries / 2).map(|entry| (entry, 1)).collect()).collect()
     }
 
-    /// What is changed between two flushes.
+    /// The changes between two flushes.
     pub fn changes(&self, step: u64) -> Vec<Change> {
         let number = 1 + mix(self.seed ^ mix(step)) % 3;
         let change = |n: u64| {
@@ -136,7 +136,7 @@ impl Plan {
         (0..number).filter_map(change).collect()
     }
 
-    /// Makes a change, if the entry is not as it is to be.
+    /// Makes a change, unless the entry has the wanted state already.
     ///
     /// # Errors
     /// If the file cannot be read or changed.
@@ -165,7 +165,7 @@ impl Plan {
         }
     }
 
-    /// Does the same with what is known of the file.
+    /// Applies the same changes to the known contents of the file.
     pub fn apply(&self, step: u64, found: &mut Found) {
         for Change(at, entry, words) in self.changes(step) {
             if let Some(entries) = found.get_mut(at) {
@@ -177,16 +177,16 @@ impl Plan {
         }
     }
 
-    /// What a file holds.
+    /// The contents of a file.
     ///
     /// # Errors
-    /// What cannot be read, or is not what anybody wrote.
+    /// The part that cannot be read, or that was never written.
     pub fn found(&self, path: &Path) -> Result<Found, String> {
         let file = open::for_reading(path).map_err(|error| whole_text(&error))?;
         self.places.iter().map(|place| place.found(&file)).collect()
     }
 
-    /// What is wrong with what was found after a writer was killed that had made `known` known after `told` steps.
+    /// The fault of the contents after a writer was killed. It had flushed `known` after `told` steps.
     pub fn fault(&self, found: &Found, known: &Found, told: u64) -> Option<String> {
         let changes = self.changes(told);
         for (at, ((found, known), place)) in found.iter().zip(known).zip(self.places).enumerate() {
@@ -237,7 +237,7 @@ impl Place {
     }
 }
 
-/// A name, and how many words it has, if what is there is that of an entry.
+/// A name, and a function that returns the number of words of an entry's contents, if they are its contents.
 type Named = (String, Box<dyn Fn(u64) -> Option<u16>>);
 
 fn attributes(group: &Group) -> h5live::Result<Vec<Named>> {
