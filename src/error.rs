@@ -3,7 +3,9 @@
 use std::fmt;
 
 use h5live_filters as filters;
-use h5live_model::{self as model, ChunkCoord, FileChange, Invariant, Name, SelectionError, StoreErrorKind, UNLIMITED};
+use h5live_model::{
+    self as model, ChunkCoord, FileChange, Invariant, Name, OpenError, SelectionError, StoreErrorKind, UNLIMITED,
+};
 
 use crate::convert::ConvertError;
 
@@ -31,7 +33,7 @@ pub enum ErrorKind {
     Store(#[from] model::Error),
     /// The file could not be opened or created.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(Box<OpenError>),
     /// A selection does not fit the dataset.
     #[error(transparent)]
     Selection(#[from] SelectionError),
@@ -131,21 +133,6 @@ pub enum ErrorKind {
     Unsupported(&'static str),
 }
 
-/// Why a location could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// No store goes by this name.
-    #[error("there is no store {0:?}")]
-    Scheme(String),
-    /// The store refused or failed.
-    #[error(transparent)]
-    Store(#[from] model::Error),
-    /// The store cannot be used in this mode.
-    #[error("{0} is not possible with this store")]
-    Mode(&'static str),
-}
-
 /// Dimensions as text.
 fn dims_text(dims: &[u64]) -> String {
     let dims: Vec<_> =
@@ -199,10 +186,7 @@ impl Error {
     }
 
     fn store_error(&self) -> Option<&model::Error> {
-        match self.kind() {
-            ErrorKind::Store(error) | ErrorKind::Open(OpenError::Store(error)) => Some(error),
-            _ => None,
-        }
+        self.kind().store_error()
     }
 
     /// The promise that the writer of a live file has not kept, if that is known: only a writer that died in the middle
@@ -256,16 +240,32 @@ impl std::error::Error for Error {
     }
 }
 
+impl From<OpenError> for ErrorKind {
+    fn from(error: OpenError) -> Self {
+        ErrorKind::Open(Box::new(error))
+    }
+}
+
 impl ErrorKind {
+    fn store_error(&self) -> Option<&model::Error> {
+        match self {
+            ErrorKind::Store(error) => Some(error),
+            ErrorKind::Open(error) => match &**error {
+                OpenError::Store(error) => Some(error),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn file_change(&self) -> Option<FileChange> {
         match self {
-            ErrorKind::Store(error) | ErrorKind::Open(OpenError::Store(error)) => match error.store_kind() {
+            ErrorKind::IncompletePublication(kind) => kind.file_change(),
+            ErrorKind::OtherFile(error) => error.file_change(),
+            _ => match self.store_error()?.store_kind() {
                 Some(StoreErrorKind::Changed(change)) => Some(*change),
                 _ => None,
             },
-            ErrorKind::IncompletePublication(kind) => kind.file_change(),
-            ErrorKind::OtherFile(error) => error.file_change(),
-            _ => None,
         }
     }
 

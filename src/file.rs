@@ -1,12 +1,11 @@
 //! Files: sessions on a store.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::memory::MemoryStore;
-use h5live_model::{Datatype, ElementForms, FileSpace, ObjectId, Objects, Session, Stats};
+use h5live_model::{Datatype, ElementForms, FileSpace, Location, ObjectId, Objects, ResolvedLocation, Session, Stats};
 use parking_lot::Mutex;
 
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
@@ -43,7 +42,7 @@ pub(crate) struct FileShared {
     pub(crate) options: Options,
     pub(crate) cache: ChunkCache,
     /// Where the file is, if it was opened at a location.
-    pub(crate) location: Option<PathBuf>,
+    pub(crate) location: Option<ResolvedLocation>,
     pub(crate) linked_files: Arc<LinkedFiles>,
     /// Files to which this one led. They stay open as long as it does.
     pub(crate) kept_open: Mutex<Vec<File>>,
@@ -61,7 +60,7 @@ impl File {
     ///
     /// # Errors
     /// As [`Options::open`].
-    pub fn create(location: impl AsRef<Path>) -> Result<File> {
+    pub fn create(location: impl Into<Location>) -> Result<File> {
         File::options().create().open(location)
     }
 
@@ -69,7 +68,7 @@ impl File {
     ///
     /// # Errors
     /// As [`Options::open`].
-    pub fn open(location: impl AsRef<Path>) -> Result<File> {
+    pub fn open(location: impl Into<Location>) -> Result<File> {
         File::options().open(location)
     }
 
@@ -90,7 +89,7 @@ impl File {
     ///
     /// # Errors
     /// As [`Options::open`]: also if a process writes the file that lets nobody follow.
-    pub fn open_or_recover(location: impl AsRef<Path>) -> Result<File> {
+    pub fn open_or_recover(location: impl Into<Location>) -> Result<File> {
         File::options().recover(true).open(location)
     }
 
@@ -119,7 +118,11 @@ impl File {
     }
 
     pub(crate) fn new(store: Arc<dyn Objects>, name: String, options: Options) -> File {
-        File::from_parts(store, name, options, None, Arc::default())
+        let session = store.session();
+        let connector = options.connectors.connector(session.connector).cloned();
+        let location = connector.zip(session.location.clone());
+        let location = location.map(|(connector, location)| ResolvedLocation::new(connector, location));
+        File::from_parts(store, name, options, location, Arc::default())
     }
 
     /// A file in a store. Its mode is that of the store's session, whatever the options say.
@@ -127,7 +130,7 @@ impl File {
         store: Arc<dyn Objects>,
         name: String,
         options: Options,
-        location: Option<PathBuf>,
+        location: Option<ResolvedLocation>,
         family: Arc<LinkedFiles>,
     ) -> File {
         let options = options.mode(store.session().mode);
@@ -303,7 +306,7 @@ impl File {
             && let Some(location) = location
             && !is_recovered.swap(true, Ordering::AcqRel)
         {
-            crate::recovery::recover(location);
+            crate::recovery::recover(location, options);
         }
         Ok(live)
     }

@@ -53,8 +53,8 @@ pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
-    ByteOrder, DatasetView, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant, LibVer, Mode, Repair,
-    Selection, Stats, StoreErrorKind, UNLIMITED, UnknownLibVer,
+    ByteOrder, ConnectorRegistry, DatasetView, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant,
+    LibVer, Location, Mode, OpenError, Repair, Selection, Stats, StoreErrorKind, UNLIMITED, UnknownLibVer,
 };
 
 pub use attribute::{Attribute, AttributeBuilder};
@@ -62,12 +62,14 @@ pub use convert::ConvertError;
 pub use copy::{Copier, CopyReport, UnfitFillValue, UnverifiedChunks};
 pub use dataset::{Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
-pub use error::{Error, ErrorKind, OpenError, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use file::File;
 pub use group::{Group, NamedType, Object};
 pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;
-pub use options::{Locking, Options};
+pub use linked_files::Links;
+pub use open::{Locking, Native};
+pub use options::Options;
 pub use path::MAX_LINKS;
 pub use publish::{PublishInterval, Transaction};
 pub use recovery::{diagnose, repair};

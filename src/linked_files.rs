@@ -1,109 +1,193 @@
-//! Other files that a file names: in external links and in virtual datasets.
+//! Other files that a file names: in external links, in virtual datasets and in references.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-use h5live_model::Name;
+use h5live_model::{Identity, LinkUse, Location, Name, OpenError, ResolvedLocation, StoreErrorKind, Url};
 use parking_lot::Mutex;
 
+use crate::error::ErrorKind;
 use crate::file::FileShared;
-use crate::{Error, File, Mode};
+use crate::{File, Mode};
+
+/// Most files that are kept open because links led to them, if the user does not say otherwise.
+pub(crate) const MAX_LINKED_FILES: usize = 256;
+
+/// Where external links, sources of virtual datasets and references to other files may lead.
+///
+/// A file may come from anywhere. So what it says must not make this process ask a server of its author's choice, or open
+/// a store of another kind than the file itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Links {
+    /// To no other file.
+    Never,
+    /// From files of this machine to other files of this machine, from a file in memory to others in memory, and from a
+    /// server to the same server. A URL in a link has a scheme of the store that the link is in.
+    #[default]
+    SameOrigin,
+    /// Anywhere.
+    Any,
+}
+
+/// What identifies a store in this process.
+type StoreKey = (&'static str, Identity);
 
 /// Every file that was opened on the way from one file to others, so that none is opened twice.
 #[derive(Debug, Default)]
 pub(crate) struct LinkedFiles {
-    files: Mutex<HashMap<PathBuf, Weak<FileShared>>>,
-}
-
-/// Where files are looked for first: the variables of libhdf5.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum SearchPrefix {
-    ExternalLink,
-    VirtualSource,
-}
-
-impl SearchPrefix {
-    fn folders(self, origin: Option<&Path>) -> Vec<PathBuf> {
-        let variable = match self {
-            SearchPrefix::ExternalLink => "HDF5_EXT_PREFIX",
-            SearchPrefix::VirtualSource => "HDF5_VDS_PREFIX",
-        };
-        let value = std::env::var_os(variable).unwrap_or_else(OsString::new);
-        let at_origin = |folder: PathBuf| match (folder.strip_prefix("${ORIGIN}"), origin) {
-            (Ok(below), Some(origin)) => origin.join(below),
-            _ => folder,
-        };
-        std::env::split_paths(&value).filter(|folder| !folder.as_os_str().is_empty()).map(at_origin).collect()
-    }
+    files: Mutex<HashMap<StoreKey, Weak<FileShared>>>,
+    /// The files that are kept open by those that led to them, which come first in each pair; the oldest pair first.
+    kept: Mutex<VecDeque<(Weak<FileShared>, Weak<FileShared>)>>,
 }
 
 impl LinkedFiles {
     /// Takes a file in.
-    pub(crate) fn add(&self, location: &Path, shared: &Arc<FileShared>) {
-        if let Ok(location) = location.canonicalize() {
-            self.files.lock().insert(location, Arc::downgrade(shared));
+    pub(crate) fn add(&self, at: &ResolvedLocation, shared: &Arc<FileShared>) {
+        let Some(key) = key_of(at) else { return };
+        let mut files = self.files.lock();
+        if files.len() >= shared.options.max_linked_files.saturating_mul(2).max(16) {
+            files.retain(|_, file| file.strong_count() > 0);
         }
+        files.insert(key, Arc::downgrade(shared));
+    }
+
+    fn find(&self, key: &StoreKey) -> Option<File> {
+        self.files.lock().get(key).and_then(Weak::upgrade).map(File::from_shared)
+    }
+
+    /// Keeps `file` open as long as the file that led to it, unless it is among the oldest of too many.
+    fn keep(&self, opener: &Arc<FileShared>, file: &File) -> Result<(), ErrorKind> {
+        opener.kept_open.lock().push(file.clone());
+        let excess = {
+            let mut kept = self.kept.lock();
+            kept.retain(|(opener, file)| opener.strong_count() > 0 && file.strong_count() > 0);
+            kept.push_back((Arc::downgrade(opener), Arc::downgrade(file.shared())));
+            let excess = kept.len().saturating_sub(opener.options.max_linked_files);
+            kept.drain(..excess).collect::<Vec<_>>()
+        };
+        for (opener, file) in excess {
+            if let (Some(opener), Some(file)) = (opener.upgrade(), file.upgrade()) {
+                let released = opener.release(&file);
+                let file = File::from_shared(file);
+                if released.is_some() && file.shared().options.mode.writes() {
+                    // Nobody hears of an error of the close that may follow.
+                    file.flush().map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-/// Where a file called `name` may be: as it is called, if that is a whole path; in the folders of the variable; in the
-/// folder of the file that names it; and in the current folder.
-fn candidates(from: &File, name: &Path, prefix: SearchPrefix) -> Vec<PathBuf> {
-    let origin = from.shared().location.as_deref().and_then(Path::parent);
-    let mut candidates = Vec::new();
-    let mut below = name;
-    if name.is_absolute() {
-        candidates.push(name.to_owned());
-        below = Path::new(name.file_name().unwrap_or_default());
+impl FileShared {
+    /// No longer keeps a file open to which this one led.
+    fn release(&self, file: &Arc<FileShared>) -> Option<File> {
+        let mut kept = self.kept_open.lock();
+        let at = kept.iter().position(|kept| Arc::ptr_eq(kept.shared(), file))?;
+        Some(kept.remove(at))
     }
-    candidates.extend(prefix.folders(origin).iter().map(|folder| folder.join(below)));
-    candidates.extend(origin.map(|origin| origin.join(below)));
-    candidates.push(below.to_owned());
-    candidates
+}
+
+fn key_of(at: &ResolvedLocation) -> Option<StoreKey> {
+    Some((at.connector().name(), at.identity()?))
 }
 
 /// The modes in which another file is opened, one after the other while somebody has it in use. A source of a virtual dataset
 /// is only read, and may be read while it is written.
-fn modes(mode: Mode, prefix: SearchPrefix) -> &'static [Mode] {
-    match (mode, prefix) {
-        (Mode::Read, SearchPrefix::ExternalLink) => &[Mode::Read],
-        (Mode::Read, SearchPrefix::VirtualSource) => &[Mode::Read, Mode::SwmrRead],
+fn modes(mode: Mode, link: LinkUse) -> &'static [Mode] {
+    match (mode, link) {
+        (Mode::Read, LinkUse::ExternalLink) => &[Mode::Read],
+        (Mode::Read, LinkUse::VirtualSource) => &[Mode::Read, Mode::SwmrRead],
         (Mode::SwmrRead, _) => &[Mode::SwmrRead],
-        (_, SearchPrefix::ExternalLink) => &[Mode::Write],
-        (_, SearchPrefix::VirtualSource) => &[Mode::Write, Mode::Read, Mode::SwmrRead],
+        (_, LinkUse::ExternalLink) => &[Mode::Write],
+        (_, LinkUse::VirtualSource) => &[Mode::Write, Mode::Read, Mode::SwmrRead],
     }
 }
 
 /// The file that another one calls `name`; `None` if there is none.
 ///
+/// The connector of the file that has the link says where a file of this name may be. Only if nothing is there, and the
+/// name begins with a scheme, it is a URL.
+///
 /// # Errors
-/// As [`Options::open`](crate::Options::open), for a file that is there.
-pub(crate) fn open_linked(from: &File, name: &Name, prefix: SearchPrefix) -> Result<Option<File>, Error> {
-    let Some(text) = name.as_str().filter(|text| !text.is_empty()) else { return Ok(None) };
-    let mut failure = None;
-    for candidate in candidates(from, Path::new(text), prefix) {
-        let Ok(location) = candidate.canonicalize() else { continue };
-        let shared = from.shared();
-        if let Some(known) = shared.linked_files.files.lock().get(&location).and_then(Weak::upgrade) {
-            return Ok(Some(File::from_shared(known)));
-        }
-        for mode in modes(shared.options.mode, prefix) {
-            match shared.options.clone().mode(*mode).open_linked(&candidate, shared.linked_files.clone()) {
-                Ok(file) => {
-                    shared.kept_open.lock().push(file.clone());
-                    return Ok(Some(file));
-                }
-                Err(error) => {
-                    let is_last = !error.is_in_use();
-                    failure = Some(error);
-                    if is_last {
-                        break;
-                    }
-                }
+/// [`ErrorKind::Open`] if the name is a URL that nobody can open, or leads where links may not lead;
+/// [`ErrorKind::OtherFile`] as [`Options::open`](crate::Options::open), for a file that is there.
+pub(crate) fn open_linked(from: &File, name: &Name, link: LinkUse) -> Result<Option<File>, ErrorKind> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let options = &from.shared().options;
+    if options.links == Links::Never {
+        let rule = "links to other files are not followed";
+        return Err(OpenError::LinkRefused { to: name.to_string(), rule }.into());
+    }
+    let url = Url::in_link(name);
+    let base = from.shared().location.as_ref();
+    let Some(connector) = base.map(ResolvedLocation::connector).or(options.connectors.path_connector()) else {
+        return Ok(None);
+    };
+    if !url.as_ref().is_some_and(Url::has_authority) {
+        let mut failure = None;
+        for location in connector.linked_locations(base.map(ResolvedLocation::location), name, link) {
+            let at = options.connectors.resolve(&location, modes(options.mode, link)[0])?;
+            match open_candidate(from, at, link) {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(error) => failure = Some(error),
             }
         }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
     }
-    failure.map_or(Ok(None), Err)
+    let Some(url) = url else { return Ok(None) };
+    let Some(of_scheme) = options.connectors.connector_of(&url)? else { return Ok(None) };
+    if options.links != Links::Any && of_scheme.name() != connector.name() {
+        return Err(refused(&url.into()).into());
+    }
+    open_candidate(from, ResolvedLocation::new(of_scheme.clone(), url.into()), link)
+}
+
+fn refused(to: &Location) -> OpenError {
+    let rule = "links of this file may not lead there: Links::Any allows it";
+    OpenError::LinkRefused { to: to.to_string(), rule }
+}
+
+/// The file at a location to which a link of another one leads; `None` if there is none.
+fn open_candidate(from: &File, at: ResolvedLocation, link: LinkUse) -> Result<Option<File>, ErrorKind> {
+    let Some(key) = key_of(&at) else { return Ok(None) };
+    let shared = from.shared();
+    if let (Links::SameOrigin, Some(base)) = (shared.options.links, &shared.location)
+        && base.origin() != at.origin()
+    {
+        return Err(refused(at.location()).into());
+    }
+    if let Some(known) = shared.linked_files.find(&key) {
+        return Ok(Some(known));
+    }
+    let mut modes = modes(shared.options.mode, link).iter();
+    loop {
+        let Some(mode) = modes.next() else { return Ok(None) };
+        match shared.options.for_link(*mode).open_linked(at.clone(), shared.linked_files.clone()) {
+            Ok(file) => {
+                shared.linked_files.keep(shared, &file)?;
+                return Ok(Some(file));
+            }
+            Err(error) if error.is_in_use() && modes.len() > 0 => {}
+            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => return Ok(None),
+            Err(error) => return Err(ErrorKind::OtherFile(Box::new(error))),
+        }
+    }
+}
+
+/// Whether an error says that a link leads where links may not lead, or that nobody can open the URL in it.
+pub(crate) fn is_refusal(error: &ErrorKind) -> bool {
+    let refusal = |error: &OpenError| {
+        matches!(
+            error,
+            OpenError::LinkRefused { .. } | OpenError::UnknownScheme { .. } | OpenError::MissingFeature { .. }
+        )
+    };
+    matches!(error, ErrorKind::Open(error) if refusal(error))
 }

@@ -1,31 +1,22 @@
 //! How a file is opened.
 
+mod native;
+
+use std::any::Any;
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_filters::Registry;
-use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, ObjectBody, ObjectSpec, Session};
+use h5live_model::{
+    AllocationLimit, ConnectorOptions, ConnectorRegistry, Location, Mode, ObjectBody, ObjectSpec, OpenError,
+    OpenRequest, ResolvedLocation, Session, Settings,
+};
 
-use crate::linked_files::LinkedFiles;
+use crate::linked_files::{LinkedFiles, Links, MAX_LINKED_FILES};
 use crate::recovery::{self, WriterState};
+use crate::unfilter::RegistryFilters;
 use crate::{File, PublishInterval, Result, open};
-
-/// Whether files are locked against use by other processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Locking {
-    /// As the variable `HDF5_USE_FILE_LOCKING` says, which is `TRUE` if it is not set.
-    #[default]
-    Environment,
-    /// Locked; a file system without locks is an error.
-    Always,
-    /// Locked if the file system can.
-    BestEffort,
-    /// Not locked.
-    Never,
-}
 
 /// Options for opening a file. Made by [`File::options`].
 ///
@@ -38,16 +29,7 @@ pub enum Locking {
 #[derive(Clone)]
 pub struct Options {
     pub(crate) mode: Mode,
-    pub(crate) locking: Locking,
-    pub(crate) libver: LibVer,
     pub(crate) root: ObjectSpec,
-    pub(crate) user_block: Vec<u8>,
-    pub(crate) grace: Duration,
-    pub(crate) reuse_unread: bool,
-    pub(crate) headroom: u64,
-    pub(crate) file_space: FileSpace,
-    pub(crate) mapped: bool,
-    pub(crate) offset_size: u32,
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
     pub(crate) memory: usize,
@@ -57,22 +39,22 @@ pub struct Options {
     pub(crate) publish_rows: Option<u64>,
     pub(crate) publish_time: Option<Duration>,
     pub(crate) recover: bool,
+    pub(crate) links: Links,
+    pub(crate) max_linked_files: usize,
+    pub(crate) connectors: Arc<ConnectorRegistry>,
+    /// Of each connector at most one.
+    typed: Vec<Arc<dyn ConnectorOptions>>,
+    /// For the location that is opened.
+    settings: Settings,
+    /// The options of native files that were asked for by methods.
+    native_names: Vec<&'static str>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
             mode: Mode::Read,
-            locking: Locking::Environment,
-            libver: LibVer::default(),
             root: ObjectSpec::group(),
-            user_block: Vec::new(),
-            grace: Duration::from_secs(5),
-            reuse_unread: true,
-            headroom: 0,
-            file_space: FileSpace::default(),
-            mapped: true,
-            offset_size: 8,
             chunk_cache: 32 << 20,
             staging: 64 << 20,
             memory: 64 << 20,
@@ -82,6 +64,12 @@ impl Default for Options {
             publish_rows: None,
             publish_time: None,
             recover: false,
+            links: Links::default(),
+            max_linked_files: MAX_LINKED_FILES,
+            connectors: open::built_in(),
+            typed: Vec::new(),
+            settings: Settings::default(),
+            native_names: Vec::new(),
         }
     }
 }
@@ -123,108 +111,12 @@ impl Options {
         self
     }
 
-    /// Whether the file is locked.
-    pub fn locking(mut self, locking: Locking) -> Self {
-        self.locking = locking;
-        self
-    }
-
-    /// The oldest release of the HDF5 library that shall be able to read what is written (default: [`LibVer::V110`]).
-    pub fn libver(mut self, profile: LibVer) -> Self {
-        self.libver = profile;
-        self
-    }
-
     /// What the root group of a new file is like: whether the order of its links and attributes is kept, and so on. That
     /// of a dataset or a type does not count.
     pub fn root(mut self, root: ObjectSpec) -> Self {
         if let ObjectBody::Group(_) = root.body {
             self.root = root;
         }
-        self
-    }
-
-    /// A new file begins with these bytes, which are not HDF5's (a header of another format, say), padded with zeros to 512
-    /// or the next power of two.
-    pub fn user_block(mut self, bytes: &[u8]) -> Self {
-        self.user_block = bytes.into();
-        self
-    }
-
-    /// How long space of a live file to which nothing leads any more stays as it is (default: 5 s; at least 1 s).
-    ///
-    /// Nodes of B-trees that were copied, filtered chunks that were replaced, chunks outside of a smaller extent and
-    /// deleted objects give their space back; so long after the flush that no longer leads there it is used for something
-    /// else. Readers of h5live know by themselves when what they have read may be too old, and read it again. **Readers
-    /// of libhdf5 (h5py) do not**: they must refresh every dataset and group that they have open at least once in this
-    /// time, or take something else for what was there. For readers that do not, [`Duration::MAX`] never uses space
-    /// again; the file then grows with every flush of a dataset with more than one unlimited dimension. Datasets that
-    /// are only appended to and have at most one unlimited dimension give nothing back.
-    ///
-    /// While nobody has the file open there is nobody to wait for, see [`Options::reuse_when_exclusive`].
-    pub fn reuse_grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
-        self
-    }
-
-    /// Whether such space is used again at once while the system says that nobody else has the file open (default: yes).
-    ///
-    /// Linux tells that of files on its own file systems (ext4, XFS, Btrfs, tmpfs) to their owner; elsewhere the grace
-    /// always holds. Switch it off where something reads the file for others but opens it anew for every look, so that it
-    /// goes unseen in between: a web server that answers range requests, or an NFS server of version 3.
-    pub fn reuse_when_exclusive(mut self, reuse: bool) -> Self {
-        self.reuse_unread = reuse;
-        self
-    }
-
-    /// Bytes beyond its end that a live file announces (default: none), for readers of libhdf5.
-    ///
-    /// Such a reader takes the end of the file from when it opened it, and refuses what lies beyond: it follows elements
-    /// of fixed size in chunked datasets that were there, and attributes, but neither opens new objects nor reads new
-    /// strings. With headroom, it can follow everything that comes to lie within; h5py must reopen a group to see what is
-    /// new in it. Readers of h5live need none.
-    ///
-    /// From [`File::start_swmr`] until it is closed the file is longer by as much, though nothing is stored there. If
-    /// its writer dies, it stays so until h5live next writes it, or until [`repair`](crate::repair); programs that copy
-    /// files without holes then copy zeros.
-    pub fn eof_headroom(mut self, bytes: u64) -> Self {
-        self.headroom = bytes;
-        self
-    }
-
-    /// How a new file hands out its space, and whether it keeps what is free while nobody has it open. Other programs know
-    /// what is not by default from HDF5 1.10 on.
-    ///
-    /// ```
-    /// use h5live::File;
-    /// use h5live::model::{FileSpace, SpaceStrategy};
-    ///
-    /// let space = FileSpace { strategy: SpaceStrategy::Paged, persist: true, page_size: 8192, ..FileSpace::default() };
-    /// let path = std::env::temp_dir().join(format!("paged-{}.h5", std::process::id()));
-    /// File::options().create().file_space(space).open(&path)?.close()?;
-    /// assert_eq!(File::open(&path)?.file_space(), space);
-    /// # std::fs::remove_file(&path).unwrap();
-    /// # Ok::<(), h5live::Error>(())
-    /// ```
-    pub fn file_space(mut self, space: FileSpace) -> Self {
-        self.file_space = space;
-        self
-    }
-
-    /// Whether the file may be mapped into memory, so that small pieces are read, and rows that follow each other closely are
-    /// written, without a call to the system for each (default: yes). This is done on Linux, on file systems of this machine.
-    /// About 64 MiB of the file are mapped at a time; they count as memory of the process, but are the system's. If somebody
-    /// cuts the file, calls are made from then on; for that, the first mapping sets a handler of SIGBUS, which leaves to the
-    /// one before it what does not concern the mappings of this library.
-    pub fn use_mmap(mut self, yes: bool) -> Self {
-        self.mapped = yes;
-        self
-    }
-
-    /// Bytes of the addresses in a new file: 2, 4 or 8 (the default). With fewer, structures and references are smaller, and
-    /// the file cannot grow beyond 64 KiB or 4 GiB. Other sizes are refused when the file is opened.
-    pub fn offset_size(mut self, bytes: u32) -> Self {
-        self.offset_size = bytes;
         self
     }
 
@@ -368,22 +260,80 @@ impl Options {
         self.mode
     }
 
-    /// The use of locks.
-    pub fn get_locking(&self) -> Locking {
-        self.locking
-    }
-
     /// The largest allocation for a length that a file or a description states (bytes).
     pub fn get_max_allocation(&self) -> u64 {
         self.max_allocation.bytes()
     }
 
-    /// Opens the file at a location.
+    /// Options of one kind of store, typed: for the location that is opened, if it is such a store, and for such stores to
+    /// which links lead. They are an error if no connector of that kind is at hand.
+    ///
+    /// ```
+    /// use h5live::{File, LibVer, Native};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("run.h5");
+    /// let native = Native { libver: LibVer::V18, offset_size: 4, ..Native::default() };
+    /// let file = File::options().create().with(native).open(&path)?;
+    /// assert_eq!(file.offset_size(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with(mut self, options: impl ConnectorOptions) -> Self {
+        self.set_typed(Arc::new(options));
+        self
+    }
+
+    /// An option of the store that is opened, by name and as a text: what the URL `native:run.h5?name=value` says. A store
+    /// that has no such option refuses to open. Links do not pass it on.
+    ///
+    /// ```
+    /// use h5live::File;
+    ///
+    /// let error = File::options().create().setting("speed", "high").open("mem:").unwrap_err();
+    /// assert_eq!(error.to_string(), r#"mem:: the store "mem" has no option "speed": it has none"#);
+    /// ```
+    pub fn setting(mut self, name: &str, value: &str) -> Self {
+        self.settings.set(name, value);
+        self
+    }
+
+    /// The connectors at hand: which stores there are. The default is [`Options::built_in_connectors`].
+    pub fn connectors(mut self, connectors: ConnectorRegistry) -> Self {
+        self.connectors = connectors.into();
+        self
+    }
+
+    /// The connectors with which this library was built: native files, and files in memory (`mem:`). Another one can be
+    /// added to them.
+    pub fn built_in_connectors() -> ConnectorRegistry {
+        ConnectorRegistry::clone(&open::built_in())
+    }
+
+    /// Where external links, sources of virtual datasets and references to other files may lead (default:
+    /// [`Links::SameOrigin`]).
+    pub fn links(mut self, links: Links) -> Self {
+        self.links = links;
+        self
+    }
+
+    /// Most other files that are kept open because links, virtual datasets or references led to them (default: 256). Beyond
+    /// that, the one that was opened first is closed, and opened again when it is needed.
+    pub fn max_linked_files(mut self, files: usize) -> Self {
+        self.max_linked_files = files;
+        self
+    }
+
+    /// Opens the file at a location: a path, or a text that is a path or a URL such as `mem:scratch`
+    /// ([`Location::from_text`] has the rule).
     ///
     /// # Errors
     /// [`ErrorKind::Open`](crate::ErrorKind::Open) that names the file and the reason.
-    pub fn open(&self, location: impl AsRef<Path>) -> Result<File> {
-        self.open_linked(location.as_ref(), Arc::default())
+    pub fn open(&self, location: impl Into<Location>) -> Result<File> {
+        let location = location.into();
+        let at = self.resolve(&location)?;
+        let checked = self.check_native_names(&**at.connector());
+        checked.map_err(|error| open_error(at.location(), error.into()))?;
+        self.open_linked(at, Arc::default())
     }
 
     /// Opens a file whose bytes are in memory. What is written to it stays there.
@@ -403,43 +353,79 @@ impl Options {
         let default = Options::default();
         let given = [
             ("mode", self.mode != default.mode && self.mode != session.mode),
-            ("locking", self.locking != default.locking),
-            ("libver", self.libver != default.libver),
             ("root", self.root != default.root),
-            ("user_block", self.user_block != default.user_block),
-            ("reuse_grace", self.grace != default.grace),
-            ("reuse_when_exclusive", self.reuse_unread != default.reuse_unread),
-            ("eof_headroom", self.headroom != default.headroom),
-            ("file_space", self.file_space != default.file_space),
-            ("use_mmap", self.mapped != default.mapped),
-            ("offset_size", self.offset_size != default.offset_size),
+            ("with", !self.typed.is_empty() && self.native_names.is_empty()),
+            ("setting", !self.settings.is_empty()),
             ("recover", self.recover != default.recover),
         ];
-        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+        let portable = given.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
+        portable.or_else(|| self.native_names.first().copied())
     }
 
-    pub(crate) fn open_linked(&self, location: &Path, family: Arc<LinkedFiles>) -> Result<File> {
-        if self.recover && !self.mode.writes() && recovery::recover(location) == WriterState::Live {
-            return self.clone().swmr_read().open_as_it_is(location, family);
+    /// The connector for a location.
+    pub(crate) fn resolve(&self, location: &Location) -> Result<ResolvedLocation> {
+        self.connectors.resolve(location, self.mode).map_err(|error| open_error(location, error))
+    }
+
+    pub(crate) fn open_linked(&self, at: ResolvedLocation, family: Arc<LinkedFiles>) -> Result<File> {
+        if self.recover && !self.mode.writes() && recovery::recover(&at, self) == WriterState::Live {
+            return self.clone().swmr_read().open_as_it_is(at, family);
         }
-        self.open_as_it_is(location, family)
+        self.open_as_it_is(at, family)
     }
 
-    fn open_as_it_is(&self, location: &Path, family: Arc<LinkedFiles>) -> Result<File> {
-        let name = location.display().to_string();
-        let store = open::open(location, self).map_err(|error| crate::Error::new(&name, None, error))?;
-        let file = File::from_parts(store, name, self.clone(), Some(location.to_owned()), family);
+    fn open_as_it_is(&self, at: ResolvedLocation, family: Arc<LinkedFiles>) -> Result<File> {
+        let store = self.with_request(&at, |how| at.open(how)).map_err(|error| open_error(at.location(), error))?;
+        let name = at.location().to_string();
+        let file = File::from_parts(store, name, self.clone(), Some(at), family);
         file.begin_counting()?;
         Ok(file)
     }
+
+    /// Calls `open` with how the store at a location is to be opened.
+    pub(crate) fn with_request<T>(
+        &self,
+        at: &ResolvedLocation,
+        open: impl FnOnce(&OpenRequest<'_>) -> Result<T, OpenError>,
+    ) -> Result<T, OpenError> {
+        let options = self.connectors.options(at, &self.typed, &self.settings)?;
+        open(&OpenRequest {
+            mode: self.mode,
+            root: &self.root,
+            options: &*options,
+            max_allocation: self.max_allocation,
+            unfilter: Arc::new(RegistryFilters(self.filters.clone())),
+            registry: &self.connectors,
+        })
+    }
+
+    /// These options for a file to which a link leads.
+    pub(crate) fn for_link(&self, mode: Mode) -> Options {
+        Options { mode, settings: Settings::default(), ..self.clone() }
+    }
+
+    fn typed_options<T: ConnectorOptions>(&self) -> Option<&T> {
+        let mut options = self.typed.iter().map(|options| -> &dyn Any { &**options });
+        options.find_map(<dyn Any>::downcast_ref)
+    }
+
+    fn set_typed(&mut self, options: Arc<dyn ConnectorOptions>) {
+        self.typed.retain(|known| known.connector() != options.connector());
+        self.typed.push(options);
+    }
+}
+
+fn open_error(location: &Location, error: OpenError) -> crate::Error {
+    crate::Error::new(&location.to_string(), None, error)
 }
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Options");
         out.field("mode", &self.mode)
-            .field("profile", &self.libver)
-            .field("locking", &self.locking)
+            .field("links", &self.links)
+            .field("typed", &self.typed)
+            .field("settings", &self.settings)
             .field("chunk_cache", &self.chunk_cache);
         out.field("staging", &self.staging)
             .field("memory", &self.memory)

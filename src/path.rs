@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use h5live_model::{self as model, Link, LinkTarget, Name, ObjectId, ObjectKind};
+use h5live_model::{self as model, Link, LinkTarget, LinkUse, Name, ObjectId, ObjectKind};
 use smallvec::SmallVec;
 
 use crate::error::ErrorKind;
-use crate::linked_files::{self, SearchPrefix};
+use crate::linked_files;
 use crate::{Error, File};
 
 /// Soft and external links that one path may lead through (libhdf5's default).
@@ -83,8 +83,7 @@ fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) ->
             LinkTarget::Soft(path) => follow_links(&file, id, path.as_bytes(), links)?,
             LinkTarget::UserDefined { class, .. } => return Err(ErrorKind::UserDefinedLink(class)),
             LinkTarget::External { file: name, path } => {
-                let other = linked_files::open_linked(&file, &name, SearchPrefix::ExternalLink);
-                let other = other.map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
+                let other = linked_files::open_linked(&file, &name, LinkUse::ExternalLink)?;
                 let other = other.ok_or(ErrorKind::NoExternalFile(name))?;
                 follow_links(&other, other.session().root, path.as_bytes(), links)?
             }

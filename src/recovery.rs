@@ -1,17 +1,16 @@
 //! The state of a file, and bringing one into order whose writer died.
 
-use std::path::Path;
+use h5live_model::{self as model, Connector, Location, OpenError, ResolvedLocation, Upkeep};
 
-use crate::{Diagnosis, FileCondition, Options, Repair, Result, open};
+use crate::{Diagnosis, FileCondition, Options, Repair, Result};
 
 /// Finds out what state the file at a location is in (closed, being written, or left by a writer that died), without
 /// changing it.
 ///
 /// # Errors
 /// [`ErrorKind::Open`](crate::ErrorKind::Open) if it cannot be read, or is no HDF5 file.
-pub fn diagnose(location: impl AsRef<Path>) -> Result<Diagnosis> {
-    let location = location.as_ref();
-    open::diagnose(location).map_err(|error| crate::Error::new(&location.display().to_string(), None, error))
+pub fn diagnose(location: impl Into<Location>) -> Result<Diagnosis> {
+    Options::default().diagnose(location)
 }
 
 /// Repairs a file whose writer has died. Afterwards the file is as if its writer had closed it: data that was never
@@ -23,10 +22,42 @@ pub fn diagnose(location: impl AsRef<Path>) -> Result<Diagnosis> {
 ///
 /// # Errors
 /// [`ErrorKind::Open`](crate::ErrorKind::Open) if a process has the file open, or if structures are missing.
-pub fn repair(location: impl AsRef<Path>) -> Result<Repair> {
-    let location = location.as_ref();
-    let done = open::repair(location, &Options::default());
-    done.map_err(|error| crate::Error::new(&location.display().to_string(), None, error))
+pub fn repair(location: impl Into<Location>) -> Result<Repair> {
+    Options::default().repair(location)
+}
+
+impl Options {
+    /// As [`diagnose`](crate::diagnose()), with these options.
+    ///
+    /// # Errors
+    /// As [`diagnose`](crate::diagnose()).
+    pub fn diagnose(&self, location: impl Into<Location>) -> Result<Diagnosis> {
+        let at = self.resolve(&location.into())?;
+        diagnose_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
+    }
+
+    /// As [`repair`](crate::repair()), with these options.
+    ///
+    /// # Errors
+    /// As [`repair`](crate::repair()).
+    pub fn repair(&self, location: impl Into<Location>) -> Result<Repair> {
+        let at = self.resolve(&location.into())?;
+        self.repair_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
+    }
+
+    fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {
+        let upkeep = upkeep(&**at.connector())?;
+        self.with_request(at, |how| upkeep.repair(at.location(), how))
+    }
+}
+
+fn diagnose_at(at: &ResolvedLocation) -> Result<Diagnosis, OpenError> {
+    upkeep(&**at.connector())?.diagnose(at.location())
+}
+
+fn upkeep(connector: &dyn Connector) -> Result<&dyn Upkeep, OpenError> {
+    let none = || model::Error::Unsupported("a diagnosis or repair of such a store").into();
+    connector.upkeep().ok_or_else(none)
 }
 
 /// The known state of the writer of a file.
@@ -39,15 +70,15 @@ pub(crate) enum WriterState {
 }
 
 /// Brings a file into order whose writer has died, if that is possible.
-pub(crate) fn recover(location: &Path) -> WriterState {
-    match diagnose(location).map(|found| found.condition) {
+pub(crate) fn recover(at: &ResolvedLocation, options: &Options) -> WriterState {
+    match diagnose_at(at).map(|found| found.condition) {
         Ok(FileCondition::OpenForWriting { live: true, .. }) => WriterState::Live,
         Ok(FileCondition::Abandoned { .. }) => {
             // Who reads it does without; it may be somebody else who just does the same.
-            let _ = repair(location);
+            let _ = options.repair_at(at);
             WriterState::Other
         }
-        // Whoever opens it meets the same error.
+        // Whoever opens it meets the same error; a store without upkeep needs none.
         _ => WriterState::Other,
     }
 }

@@ -1,9 +1,9 @@
 //! The targets of references: objects, regions, attributes.
 
-use h5live_model::{Name, Referent as Stored, ReferentPart, Selection};
+use h5live_model::{LinkUse, Name, Referent as Stored, ReferentPart, Selection};
 
 use crate::error::ErrorKind;
-use crate::linked_files::{self, SearchPrefix};
+use crate::linked_files;
 use crate::{Attribute, Dataset, File, Object, Reference, Result};
 
 /// The target of a reference.
@@ -53,10 +53,8 @@ impl File {
     }
 
     fn referenced_file(&self, name: &Name) -> Result<File> {
-        match linked_files::open_linked(self, name, SearchPrefix::ExternalLink) {
-            Ok(Some(file)) => Ok(file),
-            Ok(None) => Err(self.error(None, ErrorKind::NoExternalFile(name.clone()))),
-            Err(error) => Err(self.error(None, ErrorKind::OtherFile(Box::new(error)))),
-        }
+        let found = linked_files::open_linked(self, name, LinkUse::ExternalLink);
+        let file = found.and_then(|file| file.ok_or_else(|| ErrorKind::NoExternalFile(name.clone())));
+        file.map_err(|error| self.error(None, error))
     }
 }

@@ -51,6 +51,7 @@ fn a_damaged_structure_is_damage_and_the_error_of_the_store_is_its_source() {
 #[test]
 fn opening_holds_the_same_error_as_any_other_call_of_a_store() {
     let error = File::open("/nowhere/at.all").unwrap_err();
-    let h5live::ErrorKind::Open(OpenError::Store(store)) = error.kind() else { panic!("{error:?}") };
+    let h5live::ErrorKind::Open(open) = error.kind() else { panic!("{error:?}") };
+    let OpenError::Store(store) = &**open else { panic!("{error:?}") };
     assert_eq!(store.store_kind(), error.store_kind());
 }

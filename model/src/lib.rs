@@ -1,4 +1,5 @@
-//! The HDF5 data model, free of any storage format, and the two traits that a store implements.
+//! The HDF5 data model, free of any storage format, the traits that a store implements, and the registry of connectors
+//! that open stores by their location.
 //!
 //! Everything above these traits (selections, conversion, filters, fill values, iteration) is written
 //! once; everything below them knows how one kind of store keeps groups, attributes and chunks.
@@ -9,6 +10,7 @@ mod chunk;
 mod condition;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod connect;
 mod dataspace;
 mod datatype;
 mod error;
@@ -33,6 +35,10 @@ pub use allocation::{AllocationError, AllocationLimit};
 pub use attribute::AttributeData;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
 pub use condition::{Diagnosis, FileChange, FileCondition, Holder, Repair};
+pub use connect::{
+    Connector, ConnectorOptions, ConnectorRegistry, Identity, LinkUse, Location, OpenError, OpenRequest, Origin,
+    PathProbe, ResolvedLocation, Setting, SettingError, SettingValue, Upkeep, Url,
+};
 pub use dataspace::{Dataspace, MAX_RANK, Shape, UNLIMITED};
 pub use datatype::{
     Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember,

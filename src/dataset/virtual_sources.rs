@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 
-use h5live_model::{BoundSelection, Hyperslab, Layout, Name, Selection, UNLIMITED, VirtualSource};
+use h5live_model::{BoundSelection, Hyperslab, Layout, LinkUse, Name, Selection, UNLIMITED, VirtualSource};
 
 use super::Dataset;
 use super::core::{CoreDims, DatasetError, SpecSnapshot};
 use super::transfer::ElementSink;
 use crate::convert::ElementPlan;
 use crate::error::ErrorKind;
-use crate::linked_files::{self, SearchPrefix};
+use crate::linked_files;
 use crate::{File, MAX_LINKS, Result};
 
 /// Elements of a source that are read at a time (bytes).
@@ -116,18 +116,21 @@ fn end_of(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
 
 impl Dataset {
     /// The file of a source; `None` if there is none.
-    fn source_file(&self, file: &Name) -> Result<Option<File>> {
+    fn source_file(&self, file: &Name) -> Result<Option<File>, ErrorKind> {
         match file.as_bytes() {
             b"." => Ok(Some(self.file.clone())),
-            _ => linked_files::open_linked(&self.file, file, SearchPrefix::VirtualSource),
+            _ => linked_files::open_linked(&self.file, file, LinkUse::VirtualSource),
         }
     }
 
-    /// The source of a piece; `None` if its file or the dataset is not there.
+    /// The source of a piece; `None` if its file or the dataset is not there, or the file cannot be opened.
     fn source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, DatasetError> {
-        let (Some(other), Some(path)) = (self.source_file(file).unwrap_or(None), path.as_str()) else {
-            return Ok(None);
+        let other = match self.source_file(file) {
+            // Fill values would hide that there is something that may not be read.
+            Err(error) if linked_files::is_refusal(&error) => return Err(error.into()),
+            other => other.unwrap_or(None),
         };
+        let (Some(other), Some(path)) = (other, path.as_str()) else { return Ok(None) };
         match other.dataset(path) {
             Ok(dataset) => Ok(Some(dataset)),
             Err(error) if error.is_not_found() => Ok(None),
@@ -205,7 +208,7 @@ impl Dataset {
         let other = match self.source_file(file) {
             Ok(Some(other)) => other,
             Ok(None) => return Ok((SourceState::Missing, false)),
-            Err(error) if error.is_in_use() => return Ok((SourceState::InUse, false)),
+            Err(ErrorKind::OtherFile(error)) if error.is_in_use() => return Ok((SourceState::InUse, false)),
             Err(_) => return Ok((SourceState::Unreadable, false)),
         };
         match path.as_str().map(|path| other.dataset(path)) {

@@ -2,8 +2,8 @@
 
 use h5live_cache::MAX_ATOMIC_READ_BYTES;
 use h5live_model::{
-    Capabilities, Durability, ElementForms, Encoding, Features, Limits, ObjectId, Parts, Reads, Session, Settings,
-    Staging, Unit,
+    Capabilities, Durability, ElementForms, Encoding, Features, Limits, Location, ObjectId, Parts, Reads, Session,
+    Settings, Staging, Unit,
 };
 
 use crate::LibVer;
@@ -17,30 +17,39 @@ pub(crate) fn describe(session: &NativeSession) -> Session {
     let root = ObjectId(session.superblock.root.header().get().unwrap_or(u64::MAX).into());
     let offset_size = session.cache.widths().offset.bytes() as u32;
     let mut described = Session::new(CONNECTOR, session.mode, root, capabilities(session));
-    described.location = Some(session.path.clone()).filter(|path| !path.as_os_str().is_empty());
+    described.location = Some(Location::Path(session.path.clone())).filter(|_| !session.path.as_os_str().is_empty());
     described.forms = ElementForms::with_offset_size(offset_size);
     described.settings = settings(session, offset_size);
     described
 }
 
 fn capabilities(session: &NativeSession) -> Capabilities {
+    let reads = session.is_follower().then_some((MAX_ATOMIC_READ_BYTES as u64, Unit::Object));
     // Who reads a file at rest sees all of it as it is.
-    let (atomic, view) =
-        if session.is_follower() { (MAX_ATOMIC_READ_BYTES as u64, Unit::Object) } else { (0, Unit::Store) };
+    let (atomic, view) = reads.unwrap_or((0, Unit::Store));
     let limits = if session.profile < LibVer::V200 { Limits::NONE.with_chunk(u32::MAX.into()) } else { Limits::NONE };
     Capabilities {
-        features: Features::all().without(Features::MAPS),
-        parts: Parts::Bytes { multiple_of: 1 },
-        staging: Staging::Caller,
-        encoding: Encoding::Pipeline,
         reads: Reads::Direct { atomic },
-        commit: Unit::Object,
         view,
-        durability: Durability::OnRequest,
         live: session.superblock.version != 1,
         limits,
+        ..MAX_CAPABILITIES
     }
 }
+
+/// The most that a session can do.
+pub(crate) const MAX_CAPABILITIES: Capabilities = Capabilities {
+    features: Features::all().without(Features::MAPS),
+    parts: Parts::Bytes { multiple_of: 1 },
+    staging: Staging::Caller,
+    encoding: Encoding::Pipeline,
+    reads: Reads::Direct { atomic: 0 },
+    commit: Unit::Object,
+    view: Unit::Store,
+    durability: Durability::OnRequest,
+    live: true,
+    limits: Limits::NONE,
+};
 
 fn settings(session: &NativeSession, offset_size: u32) -> Settings {
     let mut settings = Settings::default();

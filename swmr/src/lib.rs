@@ -7,6 +7,7 @@
 
 mod attributes;
 mod bootstrap;
+mod connector;
 mod creation;
 mod dataset;
 mod deletion;
@@ -38,6 +39,7 @@ mod superblock_extension;
 mod superblock_status;
 mod watch;
 
+pub use connector::{Locking, Native, NativeConnector};
 pub use dataset::NativeDataset;
 pub use error::{Error, NotLiveReason, OpenConflict, Result};
 pub use file::NativeFile;

@@ -5,6 +5,7 @@
 //! refresh, just as another process sees a live file.
 
 mod chunks;
+mod connector;
 mod dataset;
 mod state;
 
@@ -16,11 +17,12 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use self::chunks::MemoryChunks;
+pub use self::connector::MemoryConnector;
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
     AllocationLimit, AttributeData, Capabilities, Chunks, Datatype, Durability, Encoding, Error, Features, GroupSpec,
-    Limits, Link, LinkTarget, Mode, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Objects, Parts, Publish, Reads,
-    ReferenceKind, ReferenceType, Referent, Result, Session, Staging, Unit, Watch, WatchEvent,
+    Limits, Link, LinkTarget, Location, Mode, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Objects, Parts,
+    Publish, Reads, ReferenceKind, ReferenceType, Referent, Result, Session, Staging, Unit, Watch, WatchEvent,
 };
 
 /// Bytes that a reader need not read more than at once, though each read is atomic.
@@ -71,6 +73,12 @@ impl Default for MemoryStore {
     }
 }
 
+impl MemorySession {
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
 impl MemoryStore {
     /// A new, empty file, open for writing ([`Mode::Create`]).
     pub fn new() -> Self {
@@ -103,7 +111,12 @@ impl MemoryStore {
     }
 
     fn open(file: Arc<MemoryFile>, mode: Mode) -> Self {
-        let described = Session::new("mem", mode, ROOT, capabilities(mode));
+        MemoryStore::open_at(None, file, mode)
+    }
+
+    fn open_at(location: Option<&Location>, file: Arc<MemoryFile>, mode: Mode) -> Self {
+        let mut described = Session::new(connector::SCHEME, mode, ROOT, capabilities(mode));
+        described.location = location.cloned();
         let (closed, datasets) = (AtomicBool::new(false), Mutex::default());
         let session = MemorySession { file, described, writable: mode.writes(), closed, datasets };
         MemoryStore { session: Arc::new(session) }

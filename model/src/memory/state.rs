@@ -30,12 +30,7 @@ pub(super) struct MemoryState {
 
 impl Default for MemoryState {
     fn default() -> Self {
-        let root = MemoryObject {
-            hard_links: 1,
-            ..MemoryObject::new(&ObjectSpec::group(), MemoryBody::Group(MemoryLinks::default()))
-        };
-        let objects = [(ROOT, root)].into();
-        MemoryState { objects, heap: Vec::new(), referents: Vec::new(), next: 2, generation: 0, writer: true }
+        MemoryState::new(&ObjectSpec::group())
     }
 }
 
@@ -92,6 +87,14 @@ impl MemoryObject {
 }
 
 impl MemoryState {
+    /// A new file that somebody writes, with a root group like this.
+    pub(super) fn new(root: &ObjectSpec) -> Self {
+        let spec = if let ObjectBody::Group(spec) = root.body { spec } else { GroupSpec::default() };
+        let body = MemoryBody::Group(MemoryLinks { spec, ..MemoryLinks::default() });
+        let objects = [(ROOT, MemoryObject { hard_links: 1, ..MemoryObject::new(root, body) })].into();
+        MemoryState { objects, heap: Vec::new(), referents: Vec::new(), next: 2, generation: 0, writer: true }
+    }
+
     pub(super) fn object(&self, id: ObjectId) -> Result<&MemoryObject> {
         self.objects.get(&id).ok_or(Error::NoObject(id))
     }

@@ -1,8 +1,6 @@
 //! What a session is and what it can do, as data.
 
-use std::path::PathBuf;
-
-use crate::{Capabilities, Mode, ObjectId, ReferenceKind};
+use crate::{Capabilities, Location, Mode, ObjectId, ReferenceKind};
 
 /// A session on a store: [`Objects::session`](crate::Objects::session). It stays the same until the session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +8,7 @@ pub struct Session {
     /// The name of the kind of store, as `native`.
     pub connector: &'static str,
     /// Where the store is, if it is anywhere that another process could find it.
-    pub location: Option<PathBuf>,
+    pub location: Option<Location>,
     /// What the session may do.
     pub mode: Mode,
     /// The group from which paths start.

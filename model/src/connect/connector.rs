@@ -1,0 +1,180 @@
+//! Connectors: what opens the stores of one kind.
+
+use std::any::Any;
+use std::cell::OnceCell;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{ConnectorRegistry, Location, OpenError};
+use crate::{
+    AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Objects, Repair, Setting, SettingError, Unfilter,
+};
+
+/// Opens the stores of one kind, and knows what their locations mean.
+pub trait Connector: Send + Sync + fmt::Debug + 'static {
+    /// The name of the kind; also the first of its schemes.
+    fn name(&self) -> &'static str;
+
+    /// The schemes of URLs that it opens, in lower case.
+    fn schemes(&self) -> &'static [&'static str];
+
+    /// The most that a session on such a store can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Its options, all as by default.
+    fn options(&self) -> Box<dyn ConnectorOptions>;
+
+    /// Whether what is at a path is a store of this kind. It is not asked about paths if it is the connector that opens
+    /// what no other connector claims.
+    fn claims(&self, probe: &PathProbe<'_>) -> bool;
+
+    /// Opens or makes the store at a location.
+    ///
+    /// # Errors
+    /// [`OpenError::Url`] if the location names nothing that can be opened, [`OpenError::Store`].
+    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Objects>, OpenError>;
+
+    /// Where a file may be that a store calls `name` in a link, the likeliest location first. The store is at `base`;
+    /// `None`: it has no location. The name is taken as it is stored, without any decoding.
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location>;
+
+    /// Whose word is taken for what is at a location.
+    fn origin(&self, at: &Location) -> Origin;
+
+    /// What is equal for two locations of this connector if they lead to the same store; `None` if nothing is there, or
+    /// nobody else can be led there.
+    fn identity(&self, at: &Location) -> Option<Identity>;
+
+    /// What finds out in which state a store is, and brings it into order; `None` if such stores need nothing of the kind.
+    fn upkeep(&self) -> Option<&dyn Upkeep>;
+}
+
+/// How a store is to be opened.
+#[derive(Debug)]
+pub struct OpenRequest<'a> {
+    /// What the session may do.
+    pub mode: Mode,
+    /// What the root group of a new store is like.
+    pub root: &'a ObjectSpec,
+    /// The options of the connector: of the type that [`Connector::options`] has.
+    pub options: &'a dyn ConnectorOptions,
+    /// Most bytes that are allocated at once for a length that the store states.
+    pub max_allocation: AllocationLimit,
+    /// What undoes filters below the seam.
+    pub unfilter: Arc<dyn Unfilter>,
+    /// Where a store finds the connector of a store beneath it.
+    pub registry: &'a ConnectorRegistry,
+}
+
+impl OpenRequest<'_> {
+    /// The options as the connector's own type.
+    ///
+    /// # Errors
+    /// [`OpenError::ForeignOptions`] if they are another connector's.
+    pub fn typed_options<T: ConnectorOptions>(&self) -> Result<&T, OpenError> {
+        let options: &dyn Any = self.options;
+        options.downcast_ref().ok_or(OpenError::ForeignOptions(self.options.connector()))
+    }
+}
+
+/// The options of one kind of store, typed: implemented by [`settings!`](crate::settings).
+pub trait ConnectorOptions: Any + Send + Sync + fmt::Debug {
+    /// The connector's name.
+    fn connector(&self) -> &'static str;
+
+    /// What options there are.
+    fn settings(&self) -> &'static [Setting];
+
+    /// Sets one of them by its name.
+    ///
+    /// # Errors
+    /// [`SettingError`] that names the option.
+    fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError>;
+
+    /// The value of one of them, as [`ConnectorOptions::set`] takes it.
+    fn get(&self, name: &str) -> Option<String>;
+
+    /// The same options.
+    fn clone_options(&self) -> Box<dyn ConnectorOptions>;
+}
+
+/// What a link is that names another file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkUse {
+    /// An external link, or a reference to an object of another file.
+    ExternalLink,
+    /// A source of a virtual dataset.
+    VirtualSource,
+}
+
+/// Whose word is taken for what is at a location. Links lead to the origin from which they come, unless more is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The file systems of this machine.
+    Files,
+    /// Something else: the memory of this process, a host, a bucket.
+    Named(String),
+}
+
+/// What is equal for two locations that lead to the same store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity(pub Box<[u8]>);
+
+/// What finds out in which state a store is, and brings it into order.
+pub trait Upkeep {
+    /// The state of a store, which is not changed.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError>;
+
+    /// Brings a store into order whose writer died.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError>;
+}
+
+/// Bytes that a connector may look at to know its own.
+const PROBED_BYTES: u64 = 4096;
+
+/// What is at a path, read when a connector asks.
+#[derive(Debug)]
+pub struct PathProbe<'a> {
+    path: &'a Path,
+    is_dir: OnceCell<bool>,
+    head: OnceCell<Vec<u8>>,
+}
+
+impl<'a> PathProbe<'a> {
+    /// What is at this path.
+    pub fn new(path: &'a Path) -> Self {
+        PathProbe { path, is_dir: OnceCell::new(), head: OnceCell::new() }
+    }
+
+    /// The path.
+    pub fn path(&self) -> &'a Path {
+        self.path
+    }
+
+    /// Whether it is a directory.
+    pub fn is_dir(&self) -> bool {
+        *self.is_dir.get_or_init(|| self.path.is_dir())
+    }
+
+    /// The first bytes of a regular file, up to 4 KiB; none if there is no such file.
+    pub fn head(&self) -> &[u8] {
+        self.head.get_or_init(|| {
+            let mut bytes = Vec::new();
+            // Whoever opens it meets the error.
+            let is_file = self.path.metadata().is_ok_and(|found| found.is_file());
+            if let (true, Ok(file)) = (is_file, File::open(self.path)) {
+                let _ = file.take(PROBED_BYTES).read_to_end(&mut bytes);
+            }
+            bytes
+        })
+    }
+}

@@ -1,0 +1,16 @@
+//! From a location to a store: locations, connectors, their options, and the registry that lists them.
+
+mod connector;
+mod error;
+mod location;
+mod registry;
+mod setting;
+
+pub use connector::{Connector, ConnectorOptions, Identity, LinkUse, OpenRequest, Origin, PathProbe, Upkeep};
+pub use error::OpenError;
+pub use location::{Location, Url};
+pub use registry::{ConnectorRegistry, ResolvedLocation};
+pub use setting::{Setting, SettingError, SettingValue};
+
+#[cfg(test)]
+mod tests;

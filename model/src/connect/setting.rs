@@ -1,0 +1,331 @@
+//! Options of a store as texts: in the query of a URL, on the command line, and in lists.
+
+use std::time::Duration;
+
+use crate::{LibVer, SpaceStrategy};
+
+/// What is known of an option: its row in a list of a store's options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The name.
+    pub name: &'static str,
+    /// What values look like: `BYTES`, `yes|no`.
+    pub form: &'static str,
+    /// What it does, in one sentence.
+    pub help: &'static str,
+}
+
+/// Why a store does not take an option.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingError {
+    /// It has none of this name.
+    #[error("the store {connector:?} has no option {name:?}{}", known_text(known))]
+    Unknown {
+        /// The connector's name.
+        connector: &'static str,
+        /// The option.
+        name: String,
+        /// The options that it has.
+        known: Vec<&'static str>,
+    },
+    /// The value is none of its values.
+    #[error("the option {name:?} of the store {connector:?} is {form}, and not {value:?}")]
+    Value {
+        /// The connector's name.
+        connector: &'static str,
+        /// The option.
+        name: &'static str,
+        /// The value.
+        value: String,
+        /// What values look like.
+        form: &'static str,
+    },
+}
+
+fn known_text(known: &[&str]) -> String {
+    if known.is_empty() { ": it has none".to_owned() } else { format!("; its options are {}", known.join(", ")) }
+}
+
+/// A type of values of options.
+pub trait SettingValue: Sized {
+    /// What values look like.
+    const FORM: &'static str;
+
+    /// Reads a value.
+    fn from_text(text: &str) -> Option<Self>;
+
+    /// The text of a value, which [`SettingValue::from_text`] reads.
+    fn to_text(&self) -> String;
+}
+
+impl SettingValue for bool {
+    const FORM: &'static str = "yes|no";
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "yes" | "true" | "on" | "1" => Some(true),
+            "no" | "false" | "off" | "0" => Some(false),
+            _ => None,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        if *self { "yes" } else { "no" }.to_owned()
+    }
+}
+
+/// Units of bytes, largest first.
+const BYTE_UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+
+impl SettingValue for u64 {
+    const FORM: &'static str = "BYTES[KiB|MiB|GiB|TiB]";
+
+    fn from_text(text: &str) -> Option<Self> {
+        for (unit, bits) in BYTE_UNITS {
+            if let Some(number) = text.strip_suffix(unit) {
+                return number.parse::<u64>().ok()?.checked_mul(1 << bits);
+            }
+        }
+        text.parse().ok()
+    }
+
+    fn to_text(&self) -> String {
+        let fits = |(_, bits): &&(&str, u32)| *self > 0 && self.is_multiple_of(1 << bits);
+        match BYTE_UNITS.iter().find(fits) {
+            Some((unit, bits)) => format!("{}{unit}", self >> bits),
+            None => self.to_string(),
+        }
+    }
+}
+
+impl SettingValue for u32 {
+    const FORM: &'static str = "N";
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Units of time and their nanoseconds, in the order in which they are tried.
+const TIME_UNITS: [(&str, u64); 6] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("s", 1_000_000_000),
+];
+
+impl SettingValue for Duration {
+    const FORM: &'static str = "TIME(ns|us|ms|s|min|h)|never";
+
+    fn from_text(text: &str) -> Option<Self> {
+        if text == "never" {
+            return Some(Duration::MAX);
+        }
+        let (number, nanos) = TIME_UNITS.iter().find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?, nanos)))?;
+        Some(Duration::from_nanos(number.parse::<u64>().ok()?.checked_mul(*nanos)?))
+    }
+
+    fn to_text(&self) -> String {
+        if *self == Duration::MAX {
+            return "never".to_owned();
+        }
+        let nanos = self.as_nanos();
+        let divides = |(_, size): &&(&str, u64)| nanos.is_multiple_of(u128::from(*size));
+        let (unit, size) = match nanos {
+            0 => &("s", 1),
+            _ => TIME_UNITS.iter().filter(divides).max_by_key(|(_, size)| *size).unwrap_or(&("ns", 1)),
+        };
+        format!("{}{unit}", nanos / u128::from(*size))
+    }
+}
+
+impl SettingValue for LibVer {
+    const FORM: &'static str = "earliest|v18|v110|v112|v114|v200|latest";
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl SettingValue for SpaceStrategy {
+    const FORM: &'static str = "fsm-aggr|page|aggr|none";
+
+    fn from_text(text: &str) -> Option<Self> {
+        SpaceStrategy::from_name(text)
+    }
+
+    fn to_text(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+impl SettingValue for Vec<u8> {
+    const FORM: &'static str = "TEXT";
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.as_bytes().to_vec())
+    }
+
+    fn to_text(&self) -> String {
+        String::from_utf8_lossy(self).into_owned()
+    }
+}
+
+/// Declares the options of a store once: the typed struct with its defaults, the options as texts, and their list.
+///
+/// Each field has its default and a doc comment, of which the first line is the option's help. Its type is a
+/// [`SettingValue`]. The struct is then [`ConnectorOptions`](crate::ConnectorOptions).
+///
+/// ```
+/// use h5live_model::{ConnectorOptions, settings};
+///
+/// settings! {
+///     connector "kv";
+///     /// Options of a key-value store.
+///     pub struct Kv {
+///         /// The most bytes that the store can take.
+///         map_size: u64 = 1 << 40,
+///         /// Whether a commit waits for the disk.
+///         sync: bool = true,
+///     }
+/// }
+///
+/// let mut options = Kv { sync: false, ..Kv::default() };
+/// options.set("map_size", "64GiB")?;
+/// assert_eq!(options, Kv { map_size: 64 << 30, sync: false });
+/// assert_eq!(options.set("size", "1").unwrap_err().to_string(),
+///     r#"the store "kv" has no option "size"; its options are map_size, sync"#);
+/// assert_eq!(options.settings()[0].help, "The most bytes that the store can take.");
+/// assert_eq!(options.get("map_size").as_deref(), Some("64GiB"));
+/// # Ok::<(), h5live_model::SettingError>(())
+/// ```
+#[macro_export]
+macro_rules! settings {
+    (
+        connector $connector:literal;
+        $(#[$outer:meta])*
+        $vis:vis struct $options:ident {
+            $(
+                #[doc = $help:literal]
+                $(#[doc = $more:literal])*
+                $field:ident: $type:ty = $default:expr,
+            )*
+        }
+    ) => {
+        $(#[$outer])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        $vis struct $options {
+            $(
+                #[doc = $help]
+                $(#[doc = $more])*
+                pub $field: $type,
+            )*
+        }
+
+        impl Default for $options {
+            fn default() -> Self {
+                $options { $($field: $default,)* }
+            }
+        }
+
+        impl $crate::ConnectorOptions for $options {
+            fn connector(&self) -> &'static str {
+                $connector
+            }
+
+            fn settings(&self) -> &'static [$crate::Setting] {
+                const SETTINGS: &[$crate::Setting] = &[$($crate::Setting {
+                    name: stringify!($field),
+                    form: <$type as $crate::SettingValue>::FORM,
+                    help: $help.trim_ascii(),
+                },)*];
+                SETTINGS
+            }
+
+            #[allow(unused_variables, reason = "a store may have no options")]
+            fn set(&mut self, name: &str, text: &str) -> ::std::result::Result<(), $crate::SettingError> {
+                $(if name == stringify!($field) {
+                    self.$field = <$type as $crate::SettingValue>::from_text(text).ok_or_else(|| {
+                        $crate::SettingError::Value {
+                            connector: $connector,
+                            name: stringify!($field),
+                            value: text.to_owned(),
+                            form: <$type as $crate::SettingValue>::FORM,
+                        }
+                    })?;
+                    return Ok(());
+                })*
+                Err($crate::SettingError::Unknown {
+                    connector: $connector,
+                    name: name.to_owned(),
+                    known: vec![$(stringify!($field),)*],
+                })
+            }
+
+            #[allow(unused_variables, reason = "a store may have no options")]
+            fn get(&self, name: &str) -> Option<String> {
+                $(if name == stringify!($field) {
+                    return Some($crate::SettingValue::to_text(&self.$field));
+                })*
+                None
+            }
+
+            fn clone_options(&self) -> Box<dyn $crate::ConnectorOptions> {
+                Box::new(self.clone())
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: SettingValue + PartialEq + std::fmt::Debug>(texts: &[(&str, Option<T>)]) {
+        for (text, value) in texts {
+            assert_eq!(T::from_text(text), *value, "{text}");
+            if let Some(value) = value {
+                assert_eq!(T::from_text(&value.to_text()).as_ref(), Some(value), "{}", value.to_text());
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_read_and_written_as_texts() {
+        check(&[("yes", Some(true)), ("off", Some(false)), ("Yes", None), ("", None)]);
+        check(&[
+            ("0", Some(0u64)),
+            ("4096", Some(4096)),
+            ("3KiB", Some(3072)),
+            ("1TiB", Some(1 << 40)),
+            ("16777216TiB", None),
+            ("-1", None),
+            ("1KB", None),
+        ]);
+        check(&[
+            ("5s", Some(Duration::from_secs(5))),
+            ("250ms", Some(Duration::from_millis(250))),
+            ("2min", Some(Duration::from_secs(120))),
+            ("0s", Some(Duration::ZERO)),
+            ("never", Some(Duration::MAX)),
+            ("5", None),
+            ("-5s", None),
+            ("99999999999999h", None),
+        ]);
+        check(&[("latest", Some(LibVer::V200)), ("v18", Some(LibVer::V18)), ("v19", None)]);
+        check(&[("page", Some(SpaceStrategy::Paged)), ("pages", None)]);
+        check(&[("ab", Some(b"ab".to_vec()))]);
+        assert_eq!((Duration::from_millis(1500).to_text(), Duration::ZERO.to_text()), ("1500ms".into(), "0s".into()));
+    }
+}

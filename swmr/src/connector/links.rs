@@ -1,0 +1,34 @@
+//! Where the files are that a native file names: the rules of libhdf5.
+
+use std::path::{Path, PathBuf};
+
+use h5live_model::LinkUse;
+
+/// The folders of libhdf5's variable for this use of a link. `folder` is the one of the file that names another.
+fn prefix_folders(link: LinkUse, folder: Option<&Path>) -> Vec<PathBuf> {
+    let variable = match link {
+        LinkUse::ExternalLink => "HDF5_EXT_PREFIX",
+        LinkUse::VirtualSource => "HDF5_VDS_PREFIX",
+    };
+    let value = std::env::var_os(variable).unwrap_or_default();
+    let at_origin = |prefix: PathBuf| match (prefix.strip_prefix("${ORIGIN}"), folder) {
+        (Ok(below), Some(folder)) => folder.join(below),
+        _ => prefix,
+    };
+    std::env::split_paths(&value).filter(|prefix| !prefix.as_os_str().is_empty()).map(at_origin).collect()
+}
+
+/// Where a file called `name` may be: as it is called, if that is a whole path; in the folders of the variable; in the
+/// folder of the file that names it; and in the current folder.
+pub(super) fn linked_paths(folder: Option<&Path>, name: &Path, link: LinkUse) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    let mut below = name;
+    if name.is_absolute() {
+        paths.push(name.to_owned());
+        below = Path::new(name.file_name().unwrap_or_default());
+    }
+    paths.extend(prefix_folders(link, folder).iter().map(|prefix| prefix.join(below)));
+    paths.extend(folder.map(|folder| folder.join(below)));
+    paths.push(below.to_owned());
+    paths
+}

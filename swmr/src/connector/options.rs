@@ -1,0 +1,108 @@
+//! The options that only a native file has.
+
+use std::time::Duration;
+
+use h5live_model::{FileSpace, LibVer, SettingValue, SpaceStrategy, settings};
+
+use crate::OpenOptions;
+
+/// Whether files are locked against use by other processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Locking {
+    /// As the variable `HDF5_USE_FILE_LOCKING` says, which is `TRUE` if it is not set.
+    #[default]
+    Environment,
+    /// Locked; a file system without locks is an error.
+    Always,
+    /// Locked if the file system can.
+    BestEffort,
+    /// Not locked.
+    Never,
+}
+
+impl Locking {
+    const NAMES: [(Locking, &'static str); 4] = [
+        (Locking::Environment, "environment"),
+        (Locking::Always, "always"),
+        (Locking::BestEffort, "best-effort"),
+        (Locking::Never, "never"),
+    ];
+}
+
+impl SettingValue for Locking {
+    const FORM: &'static str = "environment|always|best-effort|never";
+
+    fn from_text(text: &str) -> Option<Self> {
+        Locking::NAMES.into_iter().find(|(_, name)| *name == text).map(|(locking, _)| locking)
+    }
+
+    fn to_text(&self) -> String {
+        Locking::NAMES.into_iter().find(|(locking, _)| locking == self).map_or("", |(_, name)| name).to_owned()
+    }
+}
+
+settings! {
+    connector "native";
+    /// The options that only a native HDF5 file has.
+    pub struct Native {
+        /// Whether the file is locked against use by other processes.
+        locking: Locking = Locking::Environment,
+        /// The oldest release of the HDF5 library that shall be able to read what is written.
+        libver: LibVer = LibVer::default(),
+        /// The bytes, not HDF5's own, with which a new file begins.
+        user_block: Vec<u8> = Vec::new(),
+        /// How long readers may use space to which nothing leads any more.
+        grace: Duration = Duration::from_secs(5),
+        /// Whether such space is used again at once while nobody else has the file open.
+        reuse_unread: bool = true,
+        /// Bytes beyond its end that a live file announces, for readers of libhdf5.
+        headroom: u64 = 0,
+        /// Who hands out the space in a new file.
+        strategy: SpaceStrategy = FileSpace::default().strategy,
+        /// Whether a new file keeps what is free while nobody has it open.
+        persist: bool = FileSpace::default().persist,
+        /// The smallest free section that a new file keeps.
+        threshold: u64 = FileSpace::default().threshold,
+        /// Bytes of a page of a new file with pages.
+        page_size: u64 = FileSpace::default().page_size,
+        /// Whether the file may be mapped into memory.
+        mapped: bool = true,
+        /// Bytes of the addresses in a new file: 2, 4 or 8.
+        offset_size: u32 = 8,
+    }
+}
+
+impl Native {
+    /// How a new file hands out its space.
+    pub fn file_space(&self) -> FileSpace {
+        let Native { strategy, persist, threshold, page_size, .. } = *self;
+        FileSpace { strategy, persist, threshold, page_size }
+    }
+
+    /// Says how a new file hands out its space.
+    pub fn set_file_space(&mut self, space: FileSpace) {
+        FileSpace {
+            strategy: self.strategy,
+            persist: self.persist,
+            threshold: self.threshold,
+            page_size: self.page_size,
+        } = space;
+    }
+
+    /// These options, and all others as by default.
+    pub(super) fn open_options(&self) -> OpenOptions {
+        OpenOptions {
+            locking: self.locking.into(),
+            profile: self.libver,
+            user_block: self.user_block.clone(),
+            grace: self.grace,
+            reuse_unread: self.reuse_unread,
+            headroom: self.headroom,
+            space: self.file_space(),
+            mapped: self.mapped,
+            offset_size: self.offset_size,
+            ..OpenOptions::default()
+        }
+    }
+}

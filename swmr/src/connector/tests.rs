@@ -1,0 +1,66 @@
+use std::path::Path;
+
+use h5live_model::{Connector, ConnectorOptions, LinkUse, Location, OpenError, Url};
+
+use super::*;
+
+#[test]
+fn a_url_of_a_native_file_is_a_path() {
+    let path = |text: &str| NativeConnector::path(&Location::from(text)).unwrap();
+    for (text, expected) in [
+        ("run.h5", "run.h5"),
+        ("native:run.h5", "run.h5"),
+        ("native://run.h5", "run.h5"),
+        ("native:/data/run:1.h5?mapped=no", "/data/run:1.h5"),
+        ("native:///data/100%25.h5", "/data/100%.h5"),
+        ("file:run.h5", "run.h5"),
+        ("FILE:///data/a%3Fb", "/data/a?b"),
+        ("file://localhost/data", "/data"),
+    ] {
+        assert_eq!(path(text), Path::new(expected), "{text}");
+    }
+    let refused = NativeConnector::path(&Location::from("file://host/data")).unwrap_err();
+    assert_eq!(refused.to_string(), "a file on another machine: file:///PATH is one on this machine");
+    assert!(matches!(NativeConnector::path(&Location::from("mem:x")), Err(OpenError::Url(_))));
+}
+
+#[test]
+fn every_option_can_be_set_by_its_default_as_text() {
+    let mut options = Native::default();
+    for setting in Native::default().settings() {
+        let text = options.get(setting.name).unwrap();
+        options.set(setting.name, &text).unwrap();
+        assert!(!setting.help.is_empty() && !setting.form.is_empty(), "{}", setting.name);
+    }
+    assert_eq!(options, Native::default());
+}
+
+#[test]
+fn names_in_links_are_paths_as_they_are() {
+    let base = Location::from("native:/data/a.h5");
+    let found = NativeConnector.linked_locations(Some(&base), &"100%25:b.h5".into(), LinkUse::ExternalLink);
+    assert!(found.contains(&Location::Path("/data/100%25:b.h5".into())));
+    assert_eq!(found.last(), Some(&Location::Path("100%25:b.h5".into())));
+    let found = NativeConnector.linked_locations(Some(&base), &"/x/b.h5".into(), LinkUse::VirtualSource);
+    assert_eq!(found.first(), Some(&Location::Path("/x/b.h5".into())));
+    assert!(found.contains(&Location::Path("/data/b.h5".into())));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_is_the_same_under_each_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, hard, soft, other] = ["a.h5", "hard.h5", "soft.h5", "other.h5"].map(|name| folder.path().join(name));
+    std::fs::write(&a, "").unwrap();
+    std::fs::write(&other, "").unwrap();
+    std::fs::hard_link(&a, &hard).unwrap();
+    std::os::unix::fs::symlink(&a, &soft).unwrap();
+    let identity = |path: &Path| NativeConnector.identity(&Location::from(path));
+    assert!(identity(&a).is_some());
+    assert_eq!(identity(&a), identity(&hard));
+    assert_eq!(identity(&a), identity(&soft));
+    assert_ne!(identity(&a), identity(&other));
+    assert_eq!(identity(&folder.path().join("none.h5")), None);
+    let url = Url::literal("native", &a.display().to_string());
+    assert_eq!(NativeConnector.identity(&url.into()), identity(&a));
+}
