@@ -21,7 +21,7 @@ impl<'a> BitReader<'a> {
         BitReader { rest: data, next: 0, buffered: 0 }
     }
 
-    /// Holds at least 56 bits afterwards, if so many are left.
+    /// Refills the buffer: afterwards it holds at least 56 bits, or all that are left.
     #[inline]
     fn refill(&mut self) {
         if let Some(word) = self.rest.first_chunk::<8>() {

@@ -1,9 +1,9 @@
-//! Filter 32008, bitshuffle: the first bits of the elements of a block, then the second bits, and so on, which
-//! may then be compressed. Parameters: version (2), size of an element, elements of a block or 0, codec, level.
+//! Filter 32008, bitshuffle: the first bits of all elements of a block, then the second bits, and so on. The result may
+//! be compressed. Parameters: version (2), size of an element, elements of a block or 0, codec, level.
 //!
-//! Elements that are not a multiple of eight stay at the end as they are; before them stands a smaller block.
-//! With a codec, a chunk is its size (8 bytes), the size of a block (4 bytes), then for each block the size
-//! of what follows (4 bytes) and the compressed block. All numbers are big-endian.
+//! If the number of elements is no multiple of eight, the last elements are stored unchanged, after a smaller block.
+//! With a codec, a chunk is its size (8 bytes), the size of a block (4 bytes), then for each block the size of the
+//! compressed block (4 bytes) and the compressed block. All numbers are big-endian.
 
 use crate::byte_reader::ByteReader;
 use crate::codec::lz4;
@@ -16,7 +16,7 @@ use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget, scrat
 /// Filter 32008.
 pub(crate) struct Bitshuffle;
 
-/// What the reference filter writes.
+/// The version of the reference filter.
 const VERSION: [u32; 2] = [0, 4];
 /// Bytes of a block, unless the user says otherwise, and the fewest elements of it.
 const BLOCK_BYTES: usize = 8192;
@@ -58,7 +58,7 @@ impl BitshuffleCodec {
     }
 }
 
-/// What the parameters say.
+/// The decoded parameters.
 struct BitshuffleParams {
     /// Bytes of an element.
     size: usize,
@@ -92,7 +92,7 @@ impl BitshuffleParams {
         Ok(BitshuffleParams { size, block, codec })
     }
 
-    /// Bytes of the blocks of a chunk: whole ones, then perhaps a smaller one. The rest stays as it is.
+    /// Bytes of the blocks of a chunk: whole ones, then perhaps a smaller one. The rest is stored unchanged.
     fn blocks(&self, chunk: usize) -> Result<(usize, usize), FilterFault> {
         if !chunk.is_multiple_of(self.size) {
             return Err(FilterFault::Corrupt("number of bytes"));

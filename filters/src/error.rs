@@ -1,4 +1,4 @@
-//! What can go wrong between a chunk and its stored bytes.
+//! Errors of filters and pipelines.
 
 /// A result of a pipeline or a registry.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -22,7 +22,7 @@ pub enum Error {
         id: u16,
         /// The filter's own name.
         name: String,
-        /// What the filter said.
+        /// The fault of the filter.
         #[source]
         fault: FilterFault,
     },
@@ -42,7 +42,7 @@ pub enum Error {
     OutOfMemory(usize),
 }
 
-/// What a filter found wrong.
+/// The fault that a filter has found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterFault {

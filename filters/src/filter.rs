@@ -6,14 +6,14 @@ use h5live_model::{Datatype, FillValue};
 
 use crate::FilterFault;
 
-/// A filter: stored bytes from chunk bytes, and back.
+/// A filter: encodes the bytes of a chunk to stored bytes, and decodes them.
 ///
-/// A filter has no state of its own between chunks; it is called from many threads at once.
+/// A filter keeps no state between chunks. Many threads call it at once.
 pub trait Filter: Send + Sync {
     /// The registered number of the filter.
     fn id(&self) -> u16;
 
-    /// The name of the filter, as it is written into files.
+    /// The name of the filter in files.
     fn name(&self) -> &str;
 
     /// Undoes the filter. `output` is all the room that the result may take; it holds leftovers.
@@ -50,7 +50,7 @@ pub struct FilterTarget<'a> {
     pub datatype: &'a Datatype,
     /// The dimensions of a chunk (`[rank]`, elements).
     pub chunk_dims: &'a [u64],
-    /// What elements hold that nobody wrote.
+    /// The value of elements that were never written.
     pub fill: &'a FillValue,
 }
 
@@ -70,7 +70,7 @@ impl FilterTarget<'_> {
 /// Where the result of decoding is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeOutput {
-    /// In the first so many bytes of the output.
+    /// The result is in the first bytes of the output: this many.
     Output(usize),
     /// In this part of the input, unchanged.
     Input(Range<usize>),
@@ -81,7 +81,7 @@ pub enum DecodeOutput {
 pub enum EncodeOutput {
     /// In the output.
     Output,
-    /// The input as it is, and the filter counts as applied.
+    /// The result is the unchanged input, and the filter counts as applied.
     Input,
     /// Nowhere: the filter gains nothing on this chunk. An optional filter is then left out and its mask bit
     /// set; a mandatory one fails with [`FilterFault::Incompressible`].

@@ -1,8 +1,7 @@
-//! Filter 32004, LZ4. Parameter 0 is the size of a block; 0 or nothing stands for 1 GiB.
+//! Filter 32004, LZ4. Parameter 0 is the size of a block; 0 or no parameter stands for 1 GiB.
 //!
-//! A chunk is its size (8 bytes), the size of a block (4 bytes), then for each block the size of what follows
-//! (4 bytes) and the LZ4 block, or the bytes as they are if that size is the block's own. All numbers are
-//! big-endian.
+//! A chunk is its size (8 bytes), the size of a block (4 bytes), then for each block its stored size (4 bytes) and the
+//! LZ4 block. If the stored size is the block's own size, the bytes are not compressed. All numbers are big-endian.
 
 use crate::byte_reader::ByteReader;
 use crate::codec::lz4;

@@ -6,7 +6,7 @@ use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 /// Filter 32000.
 pub(crate) struct Lzf;
 
-/// What h5py writes.
+/// The version that h5py writes.
 const FILTER_VERSION: u32 = 4;
 const CODEC_VERSION: u32 = 0x0105;
 

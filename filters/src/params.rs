@@ -11,7 +11,7 @@ pub(crate) fn param(params: &[u32], index: usize) -> Result<u32, FilterFault> {
 pub(crate) const fn count(value: u32) -> usize {
     value as usize
 }
-/// Parameter number `index`, or what it means when it is left out.
+/// Parameter number `index`, or its default if it is missing.
 pub(crate) fn param_or(params: &[u32], index: usize, default: u32) -> u32 {
     params.get(index).copied().unwrap_or(default)
 }

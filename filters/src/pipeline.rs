@@ -54,12 +54,12 @@ impl Pipeline {
         Ok(Pipeline { steps: specs.iter().map(step).collect() })
     }
 
-    /// Whether there are no filters: what is stored is the chunk itself.
+    /// Whether there are no filters: then the chunk is stored unchanged.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether a chunk with this mask is stored as it is.
+    /// Whether a chunk with this mask is stored unchanged.
     pub fn is_identity(&self, mask: u32) -> bool {
         self.active(mask).next().is_none()
     }
@@ -129,7 +129,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// What is to be stored for a chunk, and its mask.
+    /// Encodes a chunk. Returns the stored bytes and the mask.
     ///
     /// # Errors
     ///
@@ -141,8 +141,8 @@ impl Pipeline {
         Ok((stored, mask))
     }
 
-    /// Encodes into `stored`, in place of what it holds; returns the mask. The vector is exchanged with one
-    /// of the thread's own, so that encoding chunk after chunk allocates nothing.
+    /// Encodes a chunk into `stored`, and replaces its contents. Returns the mask. The vector is exchanged with one of
+    /// the thread's own, so that encoding chunk after chunk allocates nothing.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl DecodeLocation {
         }
     }
 
-    /// A part of what is here, counted from its start; nothing, if the part reaches beyond it.
+    /// A part of this location, counted from its start; empty if the part reaches beyond it.
     fn part(self, part: Range<usize>) -> Self {
         let within = |whole: Range<usize>| {
             let start = whole.start.saturating_add(part.start).min(whole.end);

@@ -35,14 +35,14 @@ impl Registry {
         self.filters.values().map(|filter| &**filter)
     }
 
-    /// Completes a filter that the user asked for with the parameters that follow from the dataset, and with
-    /// the filter's name. What is written into the file is the result. An optional filter that is not at
-    /// hand stays as it is: chunks are then stored without it.
+    /// Completes the specification of a filter with the parameters that follow from the dataset, and with the filter's
+    /// name. The result is written into the file. An optional filter that is not registered stays unchanged: chunks are
+    /// then stored without it.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if the filter is not at hand and not optional, [`Error::Filter`] if it does
-    /// not fit the dataset.
+    /// [`Error::Unavailable`] if the filter is not registered and not optional, [`Error::Filter`] if it does not fit
+    /// the dataset.
     pub fn complete_spec(&self, spec: &FilterSpec, target: &FilterTarget<'_>) -> Result<FilterSpec> {
         let Some(filter) = self.get(spec.id) else {
             return if spec.optional { Ok(spec.clone()) } else { Err(unavailable_error(spec)) };

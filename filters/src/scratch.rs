@@ -21,11 +21,11 @@ static KEPT_BYTES_PER_THREAD: LazyLock<usize> = LazyLock::new(|| {
 /// be given any part of them as a slice without clearing it first.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// What the last decoding step wrote.
+    /// The output of the last decoding step.
     pub decoded: Vec<u8>,
     /// Room for the next decoding step.
     pub room: Vec<u8>,
-    /// What the last encoding step wrote.
+    /// The output of the last encoding step.
     pub encoded: Vec<u8>,
     /// Room for the next encoding step.
     pub next: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Filter 2, shuffle: all first bytes of the elements, then all second bytes, and so on. Parameter 0 is the
-//! size of an element; bytes that fill no element stay at the end as they are.
+//! Filter 2, shuffle: the first bytes of all elements, then the second bytes, and so on. Parameter 0 is the size of an
+//! element. Bytes at the end that fill no element are stored unchanged.
 
 use crate::params::{count, param};
 use crate::transpose::{shuffle, unshuffle};

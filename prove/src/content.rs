@@ -1,4 +1,4 @@
-//! What readers and survivors look at beside rows of numbers.
+//! Attributes and links, which readers and recoveries check beside rows of numbers.
 
 use h5live::File;
 use h5live_model::{ChunkCoord, LinkTarget, ObjectId, Objects};
@@ -9,8 +9,8 @@ use std::hash::Hash;
 use crate::observer::{Observer, RunEnd};
 use crate::workloads::{object, text};
 
-/// Looks at the attributes `a0`, `a1`, ... of an object: there are from `least` to `most` of them, and each holds its
-/// number, or its text. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
+/// Checks the attributes `a0`, `a1`, ... of an object: there are from `least` to `most` of them, and each holds its
+/// number, or its text. Returns how many there are. The rest of the run depends on `known` only.
 pub(crate) fn attributes(
     file: &NativeFile,
     id: ObjectId,
@@ -42,8 +42,8 @@ pub(crate) fn attributes(
     Ok(count)
 }
 
-/// Looks at the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds
-/// two rows. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
+/// Checks the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds two
+/// rows. Returns how many there are. The rest of the run depends on `known` only.
 pub(crate) fn links(
     file: &NativeFile,
     see: &impl Observer,

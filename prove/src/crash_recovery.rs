@@ -1,4 +1,4 @@
-//! The one who opens a file after a crash, who knows what must be there.
+//! The recovery after a crash: opens the file, and knows what must be in it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::observer::{SoleObserver, explain, verdict};
 use crate::{Series, SeriesKind, Workload, content, find};
 
-/// What the trace counts of something.
+/// The counts of a thing in the trace.
 #[derive(Debug)]
 struct CountLimits {
     kept: MarkCounter,
@@ -45,17 +45,18 @@ pub struct CrashRecovery {
     /// How the file is written on.
     mode: Mode,
     without_recount: bool,
-    /// Whether nobody knows that the writer died: then what it was about to cut off may come back.
+    /// Whether the file does not show that the writer died. Then rows that it was about to cut off may come back.
     unmarked: bool,
 }
 
 impl CrashRecovery {
-    /// For the death of the writer of a workload: what was flushed is there, and nothing else but what was written.
+    /// For the death of the writer of a workload: everything that was flushed is there, and nothing that was never
+    /// written.
     pub fn for_process_death(workload: &Workload) -> Self {
         CrashRecovery::new(workload, "flushed")
     }
 
-    /// For a power failure: what was durable is there, and each later flush whole or not at all.
+    /// For a power failure: everything durable is there, and each later flush as a whole or not at all.
     pub fn for_power_failure(workload: &Workload) -> Self {
         CrashRecovery::new(workload, "durable")
     }
@@ -154,7 +155,7 @@ impl CrashRecovery {
         Ok(())
     }
 
-    /// Reads a series, in which so many rows were found before it was written on, if it was.
+    /// Reads a series. Before more rows were written, if they were, it had this many rows.
     fn read_series(&self, file: &NativeFile, series: &Series, plan: &SeriesExpectation, done: Option<u64>) -> Verdict {
         let told = |error: h5live_model::Error| explain(&error);
         let id = find(file, series.name).map_err(told)?.ok_or("the link is not there")?;
@@ -244,28 +245,28 @@ impl CrashRecovery {
     }
 }
 
-/// What has happened since the crash.
+/// The events since the crash.
 #[derive(Debug, Clone, Copy)]
 enum RecoveryHistory<'a> {
-    /// Nothing; or another crash, of who recovered.
+    /// None, or another crash of the recovery.
     CrashOnly,
-    /// Each series was written on; it had so many rows.
+    /// More rows were written to each series, which had this many rows before.
     Continued(&'a [u64]),
 }
 
-/// What may be found of a series.
+/// The rows that may be found in a series.
 #[derive(Debug)]
 struct SeriesExpectation {
-    /// What the trace counts as kept.
+    /// The rows that the trace counts as kept.
     kept: u64,
     /// The least extent that a crash may leave, and the most.
     extents: (u64, u64),
     grows: bool,
-    /// The row that is written beyond all that the dead writer wrote, in the middle of a chunk, with another one
+    /// The row that is written beyond everything that the dead writer wrote, in the middle of a chunk, with another row
     /// between.
     far: Option<u64>,
     chunk: u64,
-    /// Whether who recovered may have crashed as well.
+    /// Whether the recovery may have crashed as well.
     again: bool,
     unmarked: bool,
 }
@@ -288,7 +289,7 @@ impl SeriesExpectation {
         SeriesExpectation { kept, extents: (least, most), grows, far, chunk: series.chunk, again, unmarked: false }
     }
 
-    /// What rows there are, with the extent as it is; or why it is wrong.
+    /// The rows that must be there with this extent; or the reason why the extent is wrong.
     fn expected_rows(&self, done: Option<u64>, extent: u64) -> Result<ExpectedRows, String> {
         let (least, most) = self.extents;
         let wrong = || Err(format!("the extent is {extent}, of {least} rows kept and {most} written"));

@@ -1,5 +1,5 @@
-//! The reader that holds what it finds against the end of file that the superblock announces: other programs refuse
-//! what lies beyond.
+//! A reader that compares addresses with the end of file that the superblock announces. Other programs refuse anything
+//! beyond.
 
 use std::sync::Arc;
 

@@ -17,13 +17,13 @@ use crate::{Series, SeriesKind, Workload, find};
 pub enum ReadStrategy {
     /// Chunk by chunk, below the extent.
     Rows,
-    /// What the index lists, whatever the extent says, and then as above.
+    /// First the chunks in the index, whatever the extent says, and then as above.
     IndexFirst,
     /// Chunk by chunk, also beyond the extent.
     BeyondExtent,
 }
 
-/// Reads all of a workload's datasets in several passes, and holds what it finds against what was written.
+/// Reads all datasets of a workload in several passes, and compares the rows with those that were written.
 #[derive(Debug)]
 pub struct RowFollower {
     series: Vec<FollowedSeries>,
@@ -40,15 +40,15 @@ struct FollowedSeries {
     flushed: MarkCounter,
 }
 
-/// What one reader has seen of one dataset.
+/// The state of one dataset in one reader.
 struct FollowerState {
     dataset: Arc<dyn Chunks>,
     extent: u64,
     /// The versions of rows that have several, and of the first rows of the others' chunks.
     versions: BTreeMap<u64, u64>,
-    /// Whether the dataset has waited in vain for what was not there.
+    /// Whether the dataset has waited in vain for something that was missing.
     waited: bool,
-    /// All that what is kept of the dataset may come from.
+    /// The origin of everything that is kept of the dataset.
     history: History,
 }
 
@@ -59,8 +59,8 @@ impl Hash for FollowerState {
 }
 
 impl FollowerState {
-    /// Notes whether the last operation has waited in vain. Where rows are appended, all below the extent must be
-    /// there, and what is seen after that is a matter of what was not.
+    /// Notes whether the last operation has waited in vain. Where rows are appended, everything below the extent must
+    /// be there.
     fn note_wait(&mut self, eyes: &ConcurrentObserver<'_>, series: &Series) -> Result<(), RunEnd> {
         let waited = eyes.has_waited();
         self.waited |= waited;
@@ -82,10 +82,10 @@ impl RowFollower {
         RowFollower { series, passes, look, generations: TraceGenerations::from_trace(&workload.trace) }
     }
 
-    /// Reads.
+    /// Runs the reader.
     ///
     /// # Errors
-    /// What is wrong with what was seen.
+    /// The fault of what it saw.
     pub fn run(&self, view: &Arc<ReaderView>) -> Verdict {
         verdict(self.follow(&ConcurrentObserver::new(view, &self.generations)))
     }
@@ -268,7 +268,7 @@ fn read_chunk(
     Ok(())
 }
 
-/// Looks whether a dataset has changed. The history is that of what is known of it, before and after.
+/// Refreshes a dataset, and returns whether it has changed. The history is that of its known state, before and after.
 pub(crate) fn refresh(eyes: &ConcurrentObserver<'_>, dataset: &dyn Chunks) -> Result<(), RunEnd> {
     let view = eyes.0;
     let (queries, before) = (view.queries(), eyes.set_history(History::NONE));

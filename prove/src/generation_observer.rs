@@ -1,4 +1,4 @@
-//! What a reader keeps that goes by generations, and which of its looks cannot count any more.
+//! The kept state of a reader that goes by generations, and the end of reads that no longer count.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -70,15 +70,15 @@ impl TraceGenerations {
     }
 }
 
-/// What a reader that goes by generations keeps, beside its history: that is, then, what its looks that counted have
-/// seen since the last checkpoint.
+/// The kept state of a reader that goes by generations, beside its history. The history then is what its counted reads
+/// have seen since the last checkpoint.
 pub(crate) struct ObserverCache {
     generations: Arc<TraceGenerations>,
     file: Mutex<Option<NativeFile>>,
     now: Mutex<OperationState>,
 }
 
-/// Where such a reader is within an operation.
+/// The position of such a reader within an operation.
 #[derive(Default)]
 struct OperationState {
     /// Whether it goes by generations.
@@ -88,7 +88,7 @@ struct OperationState {
     attempt: u32,
     /// Whether it has taken a look in this operation.
     looked: bool,
-    /// What was kept when the look began, and what it has seen.
+    /// The kept state when the read began, and what the read has seen.
     kept: u64,
     seen: History,
     /// Whether the last look counted.
@@ -111,7 +111,7 @@ impl ObserverCache {
         *self.file.lock() = Some(file);
     }
 
-    /// The file knows who is told how its operations go, so it is let go of.
+    /// Releases the file, which holds the hook for the events of operations.
     pub fn close(&self) {
         *self.file.lock() = None;
     }
@@ -121,7 +121,7 @@ impl ObserverCache {
         self.now.lock().does
     }
 
-    /// Between two operations: what is kept, if the reader goes by generations.
+    /// Between two operations: the kept state, if the reader goes by generations.
     pub fn begin(&self, view: &ReaderView) -> Option<u64> {
         self.goes_by_generations().then(|| {
             view.set_history(History::NONE);
@@ -140,8 +140,8 @@ impl ObserverCache {
         })
     }
 
-    /// What a look that does not count has seen is kept by nobody; what led to it neither. So runs meet before each
-    /// attempt, when a look begins, and when it counts.
+    /// A read that does not count leaves nothing in memory. So runs meet before each attempt, when a read begins, and
+    /// when it counts.
     pub fn note(&self, view: &ReaderView, moment: RetryEvent<'_>) {
         let now = &mut *self.now.lock();
         match moment {
@@ -174,8 +174,8 @@ impl ObserverCache {
         }
     }
 
-    /// The reader has read `bytes` at `at`. What is shown at an end of file counts only as long as that is announced,
-    /// which is read before and after it.
+    /// Notes that the reader has read `bytes` at `at`. Bytes at an end of file count only while that end is announced.
+    /// The announced end is read before and after them.
     fn has_read(&self, view: &ReaderView, at: u64, bytes: &[u8]) {
         let now = &mut *self.now.lock();
         if at > 0 || !now.shows {

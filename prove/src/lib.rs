@@ -1,5 +1,5 @@
-//! What the model checker explores: [`WriterRecorder`] records h5live's writer at work, and [`RowFollower`] and
-//! [`CrashRecovery`] are h5live's reader, which know what it may see while the writer works, and after a crash.
+//! The workloads and readers of the model checker. [`WriterRecorder`] records h5live's writer. [`RowFollower`] and
+//! [`CrashRecovery`] run h5live's reader; they know what it may see while the writer works, and after a crash.
 
 mod content;
 mod count_readers;

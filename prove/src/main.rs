@@ -1,8 +1,8 @@
-//! Runs the model checker over h5live's writer and readers, and prints what it has seen.
+//! Runs the model checker over h5live's writer and readers, and prints the results.
 //!
 //! `prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]`: all parts (`readers`, `torn`, `cut`,
-//! `deaths`, `power`, `mutants`), or those that are named; all workloads, or those with NAME in their names; N seconds
-//! for each exploration. Counterexamples are told, and kept in FOLDER.
+//! `deaths`, `power`, `mutants`), or the named ones; all workloads, or those with NAME in their names; N seconds for
+//! each exploration. Counterexamples are printed with --tell, and kept in FOLDER.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -32,7 +32,7 @@ const USAGE: &str = "prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PAR
 
 const PARTS: [&str; 6] = ["readers", "torn", "cut", "deaths", "power", "mutants"];
 
-/// Whether it is something that this program knows: what it did not would be passed over, and seem to be sound.
+/// Whether this program knows the argument. An unknown one would be skipped, and its part would seem to be sound.
 fn is_known(argument: &str) -> bool {
     let options = ["--quick", "--tell"].contains(&argument);
     options
@@ -190,7 +190,7 @@ impl ProverRun {
         }
     }
 
-    /// Durable flushes, and any subset of what was written since: whole writes, writes torn between pages, and between
+    /// Durable flushes, and any subset of the later writes: whole writes, and writes torn between pages and between
     /// sectors.
     fn power(&mut self) {
         println!(

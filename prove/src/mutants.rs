@@ -12,7 +12,7 @@ use h5live_format::checksum_override::without_checksums as blind_reader;
 use crate::suite::{CASES, Case, ReaderKind, small_tears};
 use crate::{CrashRecovery, Workload, WriterSetup};
 
-/// What became of a mutant.
+/// The result of a mutant.
 #[derive(Debug, Clone)]
 pub enum MutantResult {
     /// A reader found it out.
@@ -23,14 +23,14 @@ pub enum MutantResult {
         reader: ReaderKind,
         /// The schedule with the fewest moves.
         found: Counterexample,
-        /// What the writer did.
+        /// The trace of the writer.
         trace: Trace,
     },
     /// It was found out after the writer's death.
     KilledByDeath {
         /// The workload.
         case: &'static Case,
-        /// What was wrong.
+        /// The fault.
         fault: String,
     },
     /// Nobody can find it out, and why.
@@ -64,7 +64,7 @@ struct WorkloadPair {
     without: Workload,
 }
 
-/// Looks for someone who finds out that dependencies of `kind` are missing.
+/// Searches a reader or recovery that finds that dependencies of `kind` are missing.
 pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration) -> MutantResult {
     let pairs: Vec<WorkloadPair> = CASES
         .iter()
@@ -113,7 +113,7 @@ fn by_death(pairs: &[WorkloadPair], threads: usize, limit: Duration) -> Option<M
     None
 }
 
-/// What else is broken, beside dependencies.
+/// Protections other than flush dependencies that a mutant lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolMutant {
     /// Readers take every checksum for right.
@@ -122,11 +122,11 @@ pub enum ProtocolMutant {
     Grace,
     /// Durable flushes have no barriers.
     Barriers,
-    /// What is changed in place is not written down first, and the process dies.
+    /// Changes in place have no redo record, and the process dies.
     IntentsAtDeath,
-    /// What is changed in place is not written down first, and the power fails.
+    /// Changes in place have no redo record, and the power fails.
     IntentsAtPowerFailure,
-    /// Who opens the file of a dead writer does not count anew what that was about to change together.
+    /// The next writer does not recount and correct the structures of a dead writer.
     Recount,
     /// Writers take all space that was never allocated for zeros, though redo records were written there.
     Zeros,
@@ -144,7 +144,7 @@ impl ProtocolMutant {
         ProtocolMutant::Zeros,
     ];
 
-    /// Who finds it out: the case, and what was wrong.
+    /// The case that finds the mutant, and the fault.
     pub fn find_killer(self, threads: usize, limit: Duration) -> Option<(&'static Case, String)> {
         let without_intents = WriterSetup { disable_redo: true, ..WriterSetup::default() };
         CASES.iter().filter(|case| case.may_crash()).find_map(|case| {
@@ -244,8 +244,8 @@ fn recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: CrashBo
     explore_crashes(&workload.trace, &bounds, &recover).violations.into_iter().next().map(|bad| bad.fault)
 }
 
-/// Power failures: whatever is not durable is there or not, and parts of one write. Who recovers may be killed, too,
-/// but that tears no pages.
+/// Power failures: writes that are not durable are there or not, and one write in part. The recovery may be killed,
+/// too, but that tears no pages.
 pub fn power_failure_bounds(tearing: Tearing, threads: usize, limit: Duration) -> CrashBounds {
     let again = tearing.cut.is_none_or(|unit| u64::from(unit.get()) >= OS_PAGE_BYTES).into();
     CrashBounds {

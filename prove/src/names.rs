@@ -1,4 +1,4 @@
-//! Attributes and links that come and go: what the writer does with them, and what may be found after a crash.
+//! Attributes and links that come and go: the changes of the writer, and the states that may be found after a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use h5live_model::{CreationOrder, EntryStorage, LinkTarget};
 use crate::observer::explain;
 use crate::{Workload, WriterRecorder, WriterSetup};
 
-/// What has names.
+/// The kind of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The attributes of a group.
@@ -21,31 +21,31 @@ pub enum Kind {
 /// A step of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The entry of this number gets a value of so many words.
+    /// The entry with this number gets a value of this many words.
     Put(u8, u16),
     /// The entry of this number goes.
     Remove(u8),
-    /// What was changed is flushed.
+    /// The changes are flushed.
     Flush,
 }
 
 /// Entries of a group that come and go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Names {
-    /// What they are.
+    /// Their kind.
     pub kind: Kind,
     /// How the group keeps them.
     pub order: CreationOrder,
     /// How many there are at first, each of one word.
     pub start: u8,
-    /// What becomes of them.
+    /// Their changes.
     pub changes: &'static [Change],
 }
 
 /// The words of each entry.
 type State = BTreeMap<u8, u16>;
 
-/// The entry that who writes on adds, and its words.
+/// The entry that the next writer adds, and its words.
 const LAST: (u8, u16) = (250, 3);
 
 /// Records a writer that changes the entries of a group.
@@ -83,7 +83,7 @@ fn name(entry: u8) -> String {
     format!("n{entry}")
 }
 
-/// What a soft link of so many words leads to.
+/// The target of a soft link of this many words.
 fn path(entry: u8, words: u16) -> String {
     format!("/{entry}/{}", "word".repeat(words.into()))
 }
@@ -112,7 +112,7 @@ impl Names {
         }
     }
 
-    /// What there is after so many steps.
+    /// The entries after this many steps.
     fn state(&self, steps: u64) -> State {
         let mut state: State = (0..self.start).map(|entry| (entry, 1)).collect();
         for change in self.changes.iter().take(usize::try_from(steps).unwrap_or(usize::MAX)) {
@@ -125,7 +125,7 @@ impl Names {
         state
     }
 
-    /// What a file holds.
+    /// The entries of a file.
     fn found(&self, file: &File) -> Result<State, String> {
         let told = |error: h5live::Error| explain(&error);
         let group = file.group("g").map_err(told)?;
@@ -163,8 +163,8 @@ impl Names {
         Ok(found)
     }
 
-    /// Looks at a file whose writer has taken a number of steps that is in `steps`: of each entry it holds what it was
-    /// after one of them. If it was written on, or perhaps was, what [`Names::write_on`] does may be done.
+    /// Checks a file whose writer has taken a number of steps in `steps`. Each entry must be as it was after one of
+    /// them. If another writer went on, or may have, the changes of [`Names::write_on`] may be there.
     pub(crate) fn check(
         &self,
         file: &File,

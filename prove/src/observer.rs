@@ -9,11 +9,11 @@ use h5live_swmr::{Clock, Mode, MutantOptions, NativeFile, OpenOptions, RetryEven
 
 use crate::generation_observer::{ObservedStorage, ObserverCache, TraceGenerations};
 
-/// What a fault says when an operation failed without a reason to: nothing changed meanwhile.
+/// Part of a fault: an operation failed although nothing changed meanwhile.
 pub const FAILED_AT_REST: &str = ", with the file at rest: ";
 
-/// What a fault says when a reader has waited for what it did not find as long as it ever does: its writer rested
-/// meanwhile.
+/// Part of a fault: a reader has waited for something that was missing, as long as it ever does, while its writer
+/// paused.
 pub const WAITED_IN_VAIN: &str = ", and it was waited for";
 
 /// Attempts at an operation of the reader: the first one, one more, one for which it looks up what the writer was about
@@ -38,7 +38,7 @@ pub(crate) fn explain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The file as a reader sees it, and whether its last operation has waited in vain for what was not there.
+/// The file as a reader sees it, and whether its last operation has waited in vain.
 pub(crate) struct ConcurrentObserver<'a>(pub &'a Arc<ReaderView>, Arc<ObserverCache>, Arc<AtomicBool>);
 
 /// Why a run of a reader ends.
@@ -57,7 +57,7 @@ impl From<String> for RunEnd {
     }
 }
 
-/// What the reader makes of its run.
+/// The verdict of a reader on its run.
 pub(crate) fn verdict(done: Result<(), RunEnd>) -> Result<(), String> {
     match done {
         Ok(()) | Err(RunEnd::Torn | RunEnd::Merged) => Ok(()),
@@ -65,28 +65,27 @@ pub(crate) fn verdict(done: Result<(), RunEnd>) -> Result<(), String> {
     }
 }
 
-/// Someone who does something, and judges its failure.
+/// Runs operations, and judges their failures.
 pub(crate) trait Observer {
-    /// What an operation gives.
+    /// The result of an operation.
     fn observe<T, E: std::error::Error>(
         &self,
         what: &str,
         operation: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, RunEnd>;
 
-    /// Says that nothing of what was seen so far is used any more, but what is in `state`.
+    /// Says that the rest of the run depends on `state` only.
     fn reset(&self, _state: impl Hash) -> Result<(), RunEnd> {
         Ok(())
     }
 
-    /// Says that nothing but what is in `state`, and what the file itself keeps, is used any more of what was seen so
-    /// far.
+    /// Says that the rest of the run depends only on `state`, and on what the file itself keeps.
     fn checkpoint_state(&self, _state: impl Hash) -> Result<(), RunEnd> {
         Ok(())
     }
 }
 
-/// The file as one sees it who is alone with it: nothing may fail.
+/// The file without other processes: nothing may fail.
 pub(crate) struct SoleObserver;
 
 impl Observer for SoleObserver {
@@ -144,12 +143,13 @@ impl<'a> ConcurrentObserver<'a> {
         ConcurrentObserver(view, Arc::new(ObserverCache::new(generations.clone())), Arc::default())
     }
 
-    /// Whether the last operation has waited in vain for what was not there.
+    /// Whether the last operation has waited in vain.
     pub fn has_waited(&self) -> bool {
         self.2.load(Relaxed)
     }
 
-    /// The end of a reader that has waited in vain for what must be there: a fault, unless the writer was in its way.
+    /// The end of a reader that has waited in vain for something that must be there. This is a fault, unless the writer
+    /// was in its way.
     pub fn missed(&self, fault: &str) -> RunEnd {
         match self.0.is_at_rest() {
             true => RunEnd::Wrong(format!("{fault}{WAITED_IN_VAIN}")),
@@ -182,8 +182,8 @@ impl<'a> ConcurrentObserver<'a> {
         Ok(file)
     }
 
-    /// As [`ReaderView::set_history`]. Who goes by generations asks the file at each checkpoint what is kept of it, and
-    /// needs no parts of the history.
+    /// As [`ReaderView::set_history`]. A reader that goes by generations asks the file at each checkpoint for its kept
+    /// state, and needs no parts of the history.
     pub fn set_history(&self, history: History) -> History {
         if self.1.goes_by_generations() { History::NONE } else { self.0.set_history(history) }
     }

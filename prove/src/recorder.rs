@@ -1,4 +1,4 @@
-//! The writer, on a file in memory that records what is done to it.
+//! The recorder of a writer, on a file in memory that records the operations on it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,12 +13,12 @@ use h5live_swmr::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions};
 use crate::names::Names;
 use crate::{Series, SeriesKind};
 
-/// A recorded writer, and what is known of the datasets that it writes.
+/// A recorded writer, and the known properties of its datasets.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// What the writer did, from when it let readers in.
+    /// The trace of the writer, from when it lets readers in.
     pub trace: Trace,
-    /// The prefix of the trace with which it begins: before, it only says what is there.
+    /// The prefix of the trace that only says what is there.
     pub start: usize,
     /// The datasets.
     pub series: Vec<Series>,
@@ -41,11 +41,11 @@ pub struct WriterSetup {
     pub durable: bool,
     /// Whether they do without the barrier in the middle.
     pub disable_barriers: bool,
-    /// Whether what is changed in place is not written down first.
+    /// Whether changes in place have no redo record.
     pub disable_redo: bool,
     /// Whether it takes all space that was never allocated for zeros.
     pub trusts_zeros: bool,
-    /// Whether who opens the file after it died leaves what does not agree.
+    /// Whether the next writer leaves contradictions of the dead writer.
     pub without_recount: bool,
     /// Which structures it writes.
     pub profile: LibVer,
@@ -53,7 +53,7 @@ pub struct WriterSetup {
     pub alone: bool,
     /// How many bytes its file announces beyond its end.
     pub headroom: u64,
-    /// Whether its file keeps what is free from one session to the next.
+    /// Whether the file keeps its list of free space from one session to the next.
     pub keeps_space: bool,
 }
 
@@ -81,7 +81,7 @@ impl WriterSetup {
         WriterSetup { headroom: 64 << 10, ..self }
     }
 
-    /// The same writer, whose file keeps what is free, and which lets nobody read meanwhile.
+    /// The same writer, whose file keeps its list of free space. It lets nobody read meanwhile.
     #[must_use]
     pub fn with_persistent_space(self) -> Self {
         WriterSetup { keeps_space: true, ..self.exclusive() }
@@ -99,7 +99,7 @@ impl WriterSetup {
     }
 }
 
-/// Where a writer is recorded.
+/// Records a writer.
 #[derive(Debug)]
 pub struct WriterRecorder {
     storage: Arc<RecordingStorage<MemoryStorage>>,
@@ -210,7 +210,7 @@ impl WriterRecorder {
         native.dataset(id).expect("the dataset opens")
     }
 
-    /// Lets readers in: what is done from now on is the trace. So many rows are there.
+    /// Lets readers in: the trace begins here, with `rows` rows.
     pub fn start_trace(&mut self, rows: u64) {
         match self.setup.alone {
             true => self.file().flush().expect("a file in memory can be flushed"),
@@ -290,7 +290,7 @@ impl WriterRecorder {
         }
     }
 
-    /// Flushes the file, in which each series has so many rows, or is of that version.
+    /// Flushes the file. `counts` has the rows, or the version, of each series.
     pub fn flush(&self, counts: &[(&str, u64)]) {
         self.file().flush().expect("a file in memory can be flushed");
         for (name, count) in counts {
@@ -321,18 +321,19 @@ impl WriterRecorder {
         self.open(if self.setup.alone { Mode::Write } else { Mode::SwmrWrite });
     }
 
-    /// The writer dies: what it has not written is lost. (So is its memory, for dropping it would close the file.)
+    /// The writer dies: its unwritten changes are lost. (Its memory is leaked, because dropping it would close the
+    /// file.)
     pub fn crash(&mut self) {
         std::mem::forget((self.file.take(), self.native.take()));
     }
 
-    /// What was recorded.
+    /// The recorded workload.
     pub fn finish(self) -> Workload {
         let start = 3 * self.series.len();
         self.finish_after(start)
     }
 
-    /// What was recorded, the first `start` operations being remarks on what was there.
+    /// The recorded workload. The first `start` operations are marks about what was there.
     pub fn finish_after(mut self, start: usize) -> Workload {
         let operations = self.storage.take_log();
         let (base, series) = (std::mem::take(&mut self.base), std::mem::take(&mut self.series));
@@ -342,7 +343,7 @@ impl WriterRecorder {
     }
 }
 
-/// The bytes as a zlib stream that does not compress them, behind so many empty blocks: of another size each time.
+/// The bytes as an uncompressed zlib stream after `blocks` empty blocks, so that each stream has another size.
 fn zlib(bytes: &[u8], blocks: u64) -> Vec<u8> {
     let len = u16::try_from(bytes.len()).expect("a chunk is small").to_le_bytes();
     let [low, high] = len;

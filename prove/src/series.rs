@@ -1,4 +1,4 @@
-//! What is written: values that tell where they belong.
+//! The written values. Each value tells where it belongs.
 
 use h5live_model::{ChunkCoord, StoredChunk};
 
@@ -71,12 +71,12 @@ impl Series {
         Series { name, chunk, first: 0, wide: false, early: false, ahead: false, kind: SeriesKind::Rows { most: None } }
     }
 
-    /// Where a chunk is.
+    /// The coordinate of a chunk.
     pub fn coord(&self, chunk: u64) -> ChunkCoord {
         if self.wide { ChunkCoord::new(&[chunk, 0]) } else { ChunkCoord::new(&[chunk]) }
     }
 
-    /// What a row holds once it has been written `version` times, from 1.
+    /// The value of a row that has been written `version` times (from 1).
     pub fn value(&self, row: u64, version: u64) -> u64 {
         let name = self.name.bytes().fold(7, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
         ((row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ name << 56) & !0xf | version & 0xf
@@ -133,7 +133,7 @@ impl Series {
         }
     }
 
-    /// Whether a row stays as it was first, whatever becomes of its chunk.
+    /// Whether a row keeps its first value when its chunk is written again.
     pub fn is_constant(&self, row: u64) -> bool {
         matches!(self.kind, SeriesKind::InPlace { .. })
             && !matches!(row % self.chunk, n if n == 0 || n + 1 == self.chunk)
@@ -144,7 +144,7 @@ impl Series {
         matches!(self.kind, SeriesKind::InPlace { .. } | SeriesKind::Filtered { .. })
     }
 
-    /// Whether what is written once is never written again.
+    /// Whether nothing is written twice.
     pub fn has_one_version(&self) -> bool {
         !matches!(self.kind, SeriesKind::Versions { .. } | SeriesKind::InPlace { .. } | SeriesKind::Filtered { .. })
     }

@@ -1,4 +1,4 @@
-//! What is explored: workloads, and how readers look at each.
+//! The explored cases: workloads, and the readers of each.
 
 mod cases;
 mod changes;
@@ -25,13 +25,13 @@ pub struct Case {
     pub name: &'static str,
     /// Records it, with the flush dependencies of some kinds broken.
     pub record: RecordFn,
-    /// Who reads meanwhile.
+    /// The readers beside the writer.
     pub readers: &'static [ReaderKind],
     /// Passes over the whole, every write being seen whole.
     pub passes: usize,
-    /// What readers see when writes are torn, and in how many passes.
+    /// The workload for torn writes, and the number of passes.
     pub torn: Option<(RecordFn, usize)>,
-    /// What readers see when a writer may die between two pages of a write, and in how many passes.
+    /// The workload for writes that are cut between two pages for ever, and the number of passes.
     pub cut: Option<(RecordFn, usize)>,
 }
 
@@ -49,15 +49,15 @@ pub enum ReaderKind {
     Rows(ReadStrategy),
     /// Of attributes.
     Attributes,
-    /// Of links, and what they lead to.
+    /// Reads links and their targets.
     Links,
     /// Of rows of variable length.
     Strings,
     /// Of datasets that come and go.
     Transient,
-    /// Of the extents of two datasets, of which one is published before the other.
+    /// Reads the extents of two datasets, one of which is published before the other.
     Ordered,
-    /// Of what the superblock announces, and of where chunks are.
+    /// Reads the announced end of file, and the places of chunks.
     EndOfFile,
 }
 

@@ -9,8 +9,8 @@ use h5live_swmr::NativeFile;
 use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
 use crate::{find, workloads};
 
-/// A reader of the datasets `x0`, `x1`, ... in the root group: each holds all of its rows when it appears, and until it
-/// is gone. Who holds one that is removed is told so.
+/// A reader of the datasets `x0`, `x1`, ... in the root group. Each holds all of its rows from when it appears until it
+/// is removed. A reader that has a removed dataset open gets an error.
 pub fn transient_datasets(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
     move |view| verdict(follow(&ConcurrentObserver::new(view, &Arc::default()), passes))
 }

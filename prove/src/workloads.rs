@@ -1,4 +1,4 @@
-//! What the writer does.
+//! The workloads: what the recorded writers do.
 
 use std::cmp::Ordering;
 
@@ -169,8 +169,8 @@ pub fn in_place(setup: WriterSetup, contiguous: bool, chunk: u64, times: u64) ->
     lab.finish()
 }
 
-/// Writes a row into each of some large chunks, which lie apart in a large dataset: in space that was never written,
-/// and behind what was the announced end, where redo records may have been.
+/// Writes one row into each of some large chunks, which lie apart in a large dataset: in space that was never written,
+/// and behind the former announced end, where redo records may have been.
 pub fn sparse_rows(setup: WriterSetup, fixed: bool, wide: bool) -> Workload {
     let (chunk, rows) = (2048, 1100 * 2048);
     let order = &[1092, 1098, 1090, 1095, 1099, 1091, 1097, 1093];
@@ -185,8 +185,8 @@ pub fn sparse_rows(setup: WriterSetup, fixed: bool, wide: bool) -> Workload {
     lab.finish()
 }
 
-/// Writes chunks of a large fixed array, of which a page does not fit one of memory. Who writes the file after a death
-/// goes on with parts of the chunks of another dataset, which come to lie where redo records were.
+/// Writes chunks of a large fixed array with pages that are larger than one of memory. After a death, the next writer
+/// writes parts of the chunks of another dataset, which come to lie where redo records were.
 pub fn redo_records(setup: WriterSetup) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     let small = SeriesKind::Sparse { rows: 16 * 128, order: &[3, 1, 15, 0, 7, 5, 12, 9, 2, 14], part: 1, fixed: true };
@@ -232,13 +232,13 @@ pub fn reopen(setup: WriterSetup, appends: u64) -> Workload {
 /// A step of a writer of any rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterStep {
-    /// Appends so many rows, without flushing them.
+    /// Appends this many rows, without flushing them.
     Append(u64),
     /// Flushes.
     Flush,
     /// Closes the file, and opens it again.
     Reopen,
-    /// Dies, and another one goes on with what is there.
+    /// Dies, and another writer goes on.
     Crash,
 }
 
@@ -325,7 +325,7 @@ fn attributes_of(setup: WriterSetup, start: u64, count: u64, texts: bool) -> Wor
     Workload { series: vec![Series::rows("d", 1)], ..lab.finish_after(5) }
 }
 
-/// What the new datasets of [`links`] hold.
+/// The contents of the new datasets of [`links`].
 pub(crate) fn object() -> Series {
     Series::rows("o", 2)
 }
@@ -361,7 +361,7 @@ pub fn deep_groups(setup: WriterSetup, depth: usize) -> Workload {
     lab.finish()
 }
 
-/// What row `row` of the dataset of [`strings`] holds.
+/// The text of row `row` in the dataset of [`strings`].
 pub(crate) fn text(row: u64) -> String {
     format!("row {row} ").repeat(4 + row as usize % 3)
 }
@@ -405,7 +405,7 @@ pub fn shrink(setup: WriterSetup, most: Option<u64>, chunk: u64, times: u64) -> 
     lab.finish()
 }
 
-/// What the datasets of [`delete`] hold, and how many rows.
+/// The contents of the datasets of [`delete`], and the number of their rows.
 pub(crate) fn transient_series() -> (Series, u64) {
     (Series::rows("x", 4), 12)
 }

@@ -23,7 +23,7 @@ pub(super) const COPIED: u8 = 0x02;
 pub(super) const BIT_SHUFFLED: u8 = 0x04;
 const DELTAS: u8 = 0x08;
 pub(super) const NOT_SPLIT: u8 = 0x10;
-/// Where in the flags the codec begins.
+/// The first bit of the codec in the flags.
 pub(super) const FORMAT_SHIFT: u32 = 5;
 
 /// Bytes of the header, short and long.
@@ -32,7 +32,7 @@ pub(super) const LONG_HEADER: usize = 32;
 
 /// Filters of a long header.
 pub(super) const FILTERS: usize = 6;
-/// Where in the second flags the special values are, and the flags that are not supported.
+/// The first bit of the special values in the second flags, and the flags that are not supported.
 const SPECIAL_SHIFT: u32 = 4;
 const SPECIAL_MASK: u8 = 7;
 const UNSUPPORTED: u8 = 0x89;
@@ -94,7 +94,7 @@ pub(super) fn not_a_number(size: usize) -> Result<Vec<u8>, FilterFault> {
 }
 
 impl<'a> BloscChunk<'a> {
-    /// Reads the header. What follows the chunk is ignored.
+    /// Reads the header. Bytes after the chunk are ignored.
     pub fn parse(input: &'a [u8]) -> Result<Self, FilterFault> {
         let mut reader = ByteReader(input);
         let (version, _, flags, size) = (reader.byte()?, reader.byte()?, reader.byte()?, reader.byte()?);
@@ -175,7 +175,7 @@ impl<'a> BloscChunk<'a> {
         Ok(self.bytes)
     }
 
-    /// One block, which has to be as long as it is; blocks are decoded in order.
+    /// Decodes one block, which must have its exact length. Blocks are decoded in order.
     pub fn block(&self, index: usize, output: &mut [u8], work: &mut BlockBuffers<'_>) -> Result<(), FilterFault> {
         match &self.content {
             BloscContent::Copy(data) => {
@@ -285,7 +285,7 @@ impl<'a> BloscChunk<'a> {
     }
 }
 
-/// Bytes of a number whose differences are kept, for elements of so many bytes.
+/// Bytes of a number whose differences are stored, for elements of `size` bytes.
 pub(super) fn delta_unit(size: usize) -> usize {
     match size {
         1 | 2 | 4 | 8 => size,

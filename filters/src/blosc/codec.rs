@@ -45,7 +45,8 @@ impl BloscCodec {
         }
     }
 
-    /// From parameter 6 of the filters, where 2 is LZ4 with more effort and what follows is one higher.
+    /// The codec of parameter 6 of the filters. There, 2 is LZ4 with more effort, and later codecs have a number that
+    /// is one higher.
     pub fn from_param(value: u32) -> Result<Self, FilterFault> {
         match value {
             0 | 1 => BloscCodec::from_format(value as u8),

@@ -66,7 +66,7 @@ impl BloscEncoder {
         }
     }
 
-    /// Appends the chunk. If compressing does not make it smaller, the data follows the header as it is.
+    /// Appends the chunk. If compression does not make it smaller, the data is stored unchanged.
     pub fn encode(&self, input: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
         if input.len() > MAX_CHUNK_BYTES {
             return Err(FilterFault::TooLarge { limit: MAX_CHUNK_BYTES });

@@ -18,7 +18,7 @@ const HEADER_BYTES: usize = 97;
 /// Names under which a grid of blocks is described.
 const GRIDS: [&[u8]; 2] = [b"b2nd", b"caterva"];
 
-/// What the header says.
+/// The decoded header.
 struct FrameHeader<'a> {
     /// Bytes of the data.
     bytes: usize,
@@ -29,7 +29,7 @@ struct FrameHeader<'a> {
     /// Bytes of the data of a chunk.
     chunk: usize,
     grid: Option<Grid>,
-    /// What follows the header.
+    /// The bytes after the header.
     rest: &'a [u8],
 }
 

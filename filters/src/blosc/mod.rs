@@ -13,7 +13,7 @@ pub(crate) use blosc2::Blosc2;
 
 use h5live_model::Datatype;
 
-/// What is done to a block before it is compressed, by its number.
+/// Filters of a block before compression, by their numbers.
 const NO_FILTER: u8 = 0;
 const SHUFFLE: u8 = 1;
 const BIT_SHUFFLE: u8 = 2;

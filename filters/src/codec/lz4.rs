@@ -1,6 +1,6 @@
-//! The LZ4 block codec. A step is a byte with two lengths of four bits, that of new bytes and that of a match
-//! less four; each goes on in further bytes if all its bits are set. Then come the new bytes and two bytes of
-//! distance, little-endian. The last step has no match.
+//! The LZ4 block codec. A step begins with a byte of two lengths of four bits: the number of new bytes, and the length
+//! of a match less four. A length continues in further bytes if all its bits are set. Then follow the new bytes, and a
+//! distance of two bytes, little-endian. The last step has no match.
 
 use std::cell::RefCell;
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use crate::{FilterFault, bits};
 
-/// What a format allows a match to be (bytes).
+/// The matches that a format allows (bytes).
 pub(crate) struct MatchLimits {
     /// The fewest bytes of a match.
     pub shortest: MinMatch,
@@ -16,7 +16,7 @@ pub(crate) struct MatchLimits {
     pub tail: usize,
 }
 
-/// The fewest bytes of a match, which are what is hashed.
+/// The fewest bytes of a match. So many are hashed.
 #[derive(Clone, Copy)]
 pub(crate) enum MinMatch {
     Three,
@@ -107,8 +107,8 @@ const MAX_SHORT_MATCH: usize = 18;
 const MAX_SHORT_FAR_MATCH: usize = COPY_SLACK_BYTES;
 const COPY_SLACK_BYTES: usize = 32;
 
-/// Appends `length` bytes that begin `distance` bytes before `at`, which may overlap what they make.
-/// Returns the position after them, or `None` if they begin before the data or do not fit.
+/// Appends `length` bytes that begin `distance` bytes before `at`; they may overlap with the copy. Returns the position
+/// after them, or `None` if they begin before the data or do not fit.
 #[inline]
 pub(crate) fn copy_match(output: &mut [u8], at: usize, distance: usize, length: usize) -> Option<usize> {
     if length <= MAX_SHORT_MATCH || (length <= MAX_SHORT_FAR_MATCH && distance >= COPY_SLACK_BYTES) {

@@ -17,7 +17,7 @@ const ARRAY: u32 = 2;
 const COMPOUND: u32 = 3;
 const BYTES: u32 = 4;
 
-/// What is packed: elements of one type.
+/// The packed form of elements of one type.
 #[derive(Debug, PartialEq)]
 pub(super) struct NbitLayout {
     elements: usize,
@@ -27,7 +27,7 @@ pub(super) struct NbitLayout {
     pub node: NbitType,
 }
 
-/// A type, as far as packing goes. No size is zero, and no part reaches beyond what it is a part of.
+/// A type, as packing needs it. No size is zero, and no part reaches beyond the type that it belongs to.
 #[derive(Debug, PartialEq)]
 pub(super) enum NbitType {
     /// A number.
@@ -36,7 +36,7 @@ pub(super) enum NbitType {
     Bytes(usize),
     /// As many values of `size` bytes as there is room for.
     Array { size: usize, base: Box<NbitType> },
-    /// Members; what lies between them is not kept.
+    /// Members; bytes between them are not stored.
     Compound(Vec<NbitMember>),
 }
 
@@ -125,8 +125,8 @@ impl NbitLayout {
 struct NbitParser<'a> {
     params: &'a [u32],
     at: usize,
-    /// Whether an array of arrays or compounds has been read. libhdf5 goes on after it at the wrong
-    /// parameter, so that what it stores for the members that follow cannot be told.
+    /// Whether an array of arrays or compounds has been read. After it, libhdf5 continues at the wrong parameter, so
+    /// its stored bytes of the following members cannot be predicted.
     is_misaligned: bool,
 }
 
@@ -218,7 +218,7 @@ impl NbitParser<'_> {
     }
 }
 
-/// What nbit makes of a datatype.
+/// The class of a datatype for nbit.
 enum NbitClass<'a> {
     Atom { order: ByteOrder, precision: u16, offset: u16 },
     Array(&'a h5live_model::Array),

@@ -69,8 +69,8 @@ fn digits(params: &ScaleOffsetParams) -> i32 {
     }
 }
 
-/// Chooses bits and smallest value as libhdf5 does, except that a chunk with values that have no scaled
-/// integer (infinities, not-a-numbers, overflows) is stored as it is.
+/// Chooses bits and the smallest value as libhdf5 does. A chunk with values that have no scaled integer (infinities,
+/// not-a-numbers, overflows) is stored unchanged instead.
 pub(super) fn packing(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOffsetPacking {
     if params.size == 4 { packing_of::<f32>(params, input) } else { packing_of::<f64>(params, input) }
 }

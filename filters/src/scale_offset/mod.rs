@@ -1,9 +1,9 @@
-//! Filter 6, scaleoffset: the differences of numbers from the smallest one, in as few bits as they need.
-//! Floats are first multiplied by a power of ten and rounded.
+//! Filter 6, scaleoffset: the differences of numbers from the smallest one, in as few bits as they need. Floats are
+//! first multiplied by a power of ten and rounded.
 //!
-//! A chunk is the number of bits (4 bytes), the size of the smallest value (1 byte, always 8), the smallest
-//! value (8 bytes), 8 unused bytes, all little-endian; then the differences, packed. All ones stand for the
-//! fill value. With as many bits as the type has, the values follow as they are, but little-endian.
+//! A chunk is the number of bits (4 bytes), the size of the smallest value (1 byte, always 8), the smallest value (8
+//! bytes), 8 unused bytes, all little-endian; then the differences, packed. All ones stand for the fill value. If the
+//! number of bits is that of the type, the values follow unchanged, but little-endian.
 
 mod float;
 mod integer;
@@ -21,7 +21,7 @@ const HEADER_BYTES: usize = 21;
 
 /// How a chunk is packed.
 struct ScaleOffsetPacking {
-    /// Bits of a difference; those of the type if the values are stored as they are.
+    /// Bits of a difference. The bits of the type if the values are stored unchanged.
     bits: u32,
     /// The smallest value: a sign-extended integer, or the bits of a float.
     minimum: u64,
@@ -109,7 +109,7 @@ impl Filter for ScaleOffset {
     }
 }
 
-/// The bits that hold a span of so many different values.
+/// The bits that can hold `values` different values.
 fn bits_for(values: u64) -> u32 {
     64 - values.saturating_sub(1).leading_zeros()
 }

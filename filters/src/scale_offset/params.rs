@@ -21,7 +21,7 @@ const DECIMAL: u32 = 0;
 /// Scale type: integers; the factor is a number of bits, or zero.
 const INTEGER: u32 = 2;
 
-/// What the parameters say.
+/// The decoded parameters.
 pub(super) struct ScaleOffsetParams {
     pub class: ScaleOffsetClass,
     elements: usize,
@@ -32,7 +32,7 @@ pub(super) struct ScaleOffsetParams {
     pub fill: Option<u64>,
 }
 
-/// What kind of number is packed.
+/// The kind of packed numbers.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ScaleOffsetClass {
     /// Integers of 1, 2, 4 or 8 bytes, packed into `bits` bits, or as few as possible if that is zero.
@@ -111,7 +111,7 @@ impl ScaleOffsetParams {
         Ok(all)
     }
 
-    /// Whether integers are to be packed into as many bits as they have.
+    /// Whether integers are packed into as many bits as they have.
     pub fn is_identity(&self) -> bool {
         matches!(self.class, ScaleOffsetClass::Integer { bits, .. } if bits == self.width())
     }

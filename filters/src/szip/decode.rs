@@ -28,7 +28,7 @@ pub(super) fn decode(coding: &SzipCoding, stream: &[u8], output: &mut [u8]) -> R
 struct SzipDecoder<'a> {
     coding: &'a SzipCoding,
     reader: BitReader<'a>,
-    /// The samples of the scanline so far; the first one as it is if the others are differences.
+    /// The samples of the scanline so far. If the others are differences, the first one is a plain value.
     line: Vec<u32>,
 }
 

@@ -161,14 +161,14 @@ impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
         Ok(())
     }
 
-    /// Leaves out what a block has to have beyond what it needed.
+    /// Skips the unused bits of a block of fixed size.
     fn finish(&mut self, used: u32) {
         self.bits.skip(self.header.min_bits.saturating_sub(used));
     }
 
-    /// Reads coefficients, bit plane by bit plane, in at most so many bits; returns how many. In each plane, the
-    /// coefficients that are known not to be zero have a bit each. Then follow, in turn, a bit that says whether
-    /// there are any more, and the bits of the next ones up to the first that is set.
+    /// Reads coefficients, bit plane by bit plane, in at most `most` bits. Returns the number of bits read. In each
+    /// plane, the coefficients that are known not to be zero have one bit each. Then follow, in turn, a bit that says
+    /// whether there are any more, and the bits of the next ones up to the first bit that is set.
     fn coefficients(&mut self, most: u32, precision: u32) -> Result<u32, FilterFault> {
         let mut left = most;
         let mut known = 0;

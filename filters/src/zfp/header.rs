@@ -33,7 +33,7 @@ impl ZfpType {
     }
 }
 
-/// What the header says.
+/// The decoded header.
 #[derive(PartialEq, Debug)]
 pub(super) struct ZfpHeader {
     pub kind: ZfpType,

@@ -22,13 +22,13 @@ pub const READ: &str = "read";
 pub const WRITE: &str = "write";
 pub const CLOSE: &str = "close";
 
-/// A file is open for who says so.
+/// The thread has opened a file.
 pub const OPENED: &str = "has opened";
 /// It is about to be closed.
 pub const CLOSING: &str = "is closing";
 pub const BEGAN: &str = "begins";
 pub const ENDED: &str = "ends";
-/// What is no call.
+/// Notes that are no calls.
 pub const NOTES: [&str; 4] = [BEGAN, OPENED, CLOSING, ENDED];
 
 /// So long nobody waits for anything but another's turn.
@@ -40,7 +40,7 @@ thread_local! {
     static ME: RefCell<Option<Arc<ThreadTurn>>> = const { RefCell::new(None) };
 }
 
-/// What one of the threads did.
+/// A step of one of the threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallStep {
     /// Which of them.
@@ -50,7 +50,7 @@ pub struct CallStep {
     pub done: bool,
 }
 
-/// What was done, in order.
+/// The steps, in order.
 #[derive(Debug, Clone, Default)]
 pub struct CallLog(Arc<Mutex<Vec<CallStep>>>);
 

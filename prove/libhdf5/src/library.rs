@@ -75,7 +75,7 @@ const READ_SWMR: c_uint = 0x40;
 const SELECT_SET: c_int = 0;
 const WALK_DOWNWARD: c_int = 1;
 
-/// What a file is opened for.
+/// The access mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// To be read while nobody writes it.
@@ -88,7 +88,7 @@ pub enum Access {
     SwmrWrite,
 }
 
-/// The library, with what it needs to open a file.
+/// The library, with everything that is needed to open a file.
 pub struct Library {
     functions: Functions,
     access: Hid,
@@ -97,7 +97,7 @@ pub struct Library {
     _handle: Handle,
 }
 
-/// What a function of the library failed with: the stack of its errors.
+/// The error of a function of the library: its stack of errors.
 #[derive(Debug, Clone)]
 pub struct Libhdf5Error(String);
 
@@ -210,10 +210,10 @@ fn name(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// What can be done with a file, group, dataset or attribute.
+/// Operations on a file, group, dataset or attribute.
 ///
 /// # Errors
-/// The library's.
+/// Errors of the library.
 impl<'l> OpenHandle<'l> {
     // SAFETY (of all calls below): identifiers are open as long as `OpenHandle` lives, names end with a zero, and what
     // is written into is as large as it was said to be.
@@ -225,7 +225,7 @@ impl<'l> OpenHandle<'l> {
         self.library.opened("H5Gopen2", id, functions.H5Gclose)
     }
 
-    /// Drops what is known of a group.
+    /// Drops the cached state of a group.
     pub fn refresh_group(&self) -> Result<(), Libhdf5Error> {
         let done = unsafe { (self.library.functions.H5Grefresh)(self.id) };
         self.library.check_result("H5Grefresh", done).map(|_| ())
@@ -244,7 +244,7 @@ impl<'l> OpenHandle<'l> {
         self.library.opened("H5Dopen2", id, functions.H5Dclose)
     }
 
-    /// Drops what is known of a dataset, and reads it anew.
+    /// Drops the cached state of a dataset, and reads it again.
     pub fn refresh(&self) -> Result<(), Libhdf5Error> {
         let done = unsafe { (self.library.functions.H5Drefresh)(self.id) };
         self.library.check_result("H5Drefresh", done).map(|_| ())

@@ -1,4 +1,4 @@
-//! Where libhdf5 and h5py are.
+//! Finds libhdf5 and h5py.
 
 use std::path::PathBuf;
 use std::process::Command;

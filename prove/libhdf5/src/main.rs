@@ -1,11 +1,11 @@
-//! Runs the model checker with libhdf5 in one of the roles, and prints what it has seen.
+//! Runs the model checker with libhdf5 in one of the roles, and prints the results.
 //!
-//! `prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer|openings]... [=NAME]`: all parts, or those that are
-//! named; all workloads, or those with NAME in their names. Each exploration takes at most N seconds; with --story
-//! counterexamples are told.
+//! `prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer|openings]... [=NAME]`: all parts, or the named ones;
+//! all workloads, or those with NAME in their names. Each exploration takes at most N seconds. With --story,
+//! counterexamples are printed.
 //!
-//! libhdf5 is looked for where H5LIVE_LIBHDF5 says (paths, with colons between them), in the h5py of the Python that
-//! H5LIVE_PYTHON names, and among the libraries of the system. What is not there is skipped.
+//! libhdf5 is searched at the paths in H5LIVE_LIBHDF5 (with colons between them), in the h5py of the Python that
+//! H5LIVE_PYTHON names, and among the libraries of the system. Missing libraries are skipped.
 
 use std::process::ExitCode;
 #[cfg(target_os = "linux")]
@@ -33,7 +33,7 @@ mod writer_cases;
 #[cfg(target_os = "linux")]
 const USAGE: &str = "prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer|openings]... [=NAME]";
 
-/// Whether it is something that this program knows: what it did not would be passed over, and seem to be sound.
+/// Whether this program knows the argument. An unknown one would be skipped, and its part would seem to be sound.
 #[cfg(target_os = "linux")]
 fn is_known(argument: &str) -> bool {
     ["--quick", "--story", "reader", "writer", "openings"].contains(&argument)

@@ -1,8 +1,9 @@
-//! Who gets in while another opens or closes: h5live and libhdf5 on a file of the system, with its locks and leases.
+//! Which process gets in while another opens or closes: h5live and libhdf5 on a file of the system, with its locks and
+//! leases.
 //!
-//! One process makes some of its system calls, then the other, then the first goes on to its end, and then the other:
-//! for each two of them, all schedules in which each is interrupted once. (Both are threads of this program. All that
-//! they share is the file, and locks and leases are those of open files.)
+//! One process makes some of its system calls, then the other one makes some, then the first goes on to its end, and
+//! then the other. For each two processes, all schedules are run in which each is interrupted once. (Both are threads
+//! of this program. They share only the file, and locks and leases belong to open files.)
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -25,11 +26,11 @@ enum ProcessRole<'l> {
     Libhdf5(&'l Library, Access),
 }
 
-/// What became of one.
+/// The result of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ProcessResult {
     Wrote,
-    /// What it read, the first time and the last.
+    /// The rows that it read, the first time and the last.
     Saw(Vec<u64>, Vec<u64>),
     /// It was refused, because the file is in use.
     Refused,
@@ -149,7 +150,7 @@ fn base(folder: &Path, is_left: bool) -> h5live::Result<Vec<u8>> {
     Ok(if is_left { left } else { bytes(&path) })
 }
 
-/// What happened in one schedule.
+/// The result of one schedule.
 struct RaceRun {
     ends: [ProcessResult; 2],
     log: Vec<CallStep>,
@@ -157,7 +158,7 @@ struct RaceRun {
     is_over: bool,
 }
 
-/// Who goes first goes so far, and then the other.
+/// Runs one schedule: the first process makes this many calls, then the second.
 fn run(roles: [ProcessRole<'_>; 2], path: &Path, base: &[u8], [first, second]: [u64; 2]) -> RaceRun {
     std::fs::write(path, base).expect("a file can be written");
     call_scheduler::watch(std::fs::metadata(path).expect("the file is there").ino());
@@ -195,7 +196,7 @@ impl RaceRun {
         })
     }
 
-    /// What is wrong. A file whose writer has died is read as one that another may take over.
+    /// The fault of a schedule. A file whose writer has died counts as one that another process may take over.
     fn fault(&self, roles: [ProcessRole<'_>; 2], path: &Path, is_left: bool) -> Option<String> {
         let written = self.ends.iter().filter(|end| **end == ProcessResult::Wrote).count() as u64;
         let [Some(one), Some(two)] = [0, 1].map(|who| self.span(who, call_scheduler::BEGAN, call_scheduler::ENDED))
@@ -243,7 +244,7 @@ impl RaceRun {
         self.left(path, ROWS + written, is_left && written == 0)
     }
 
-    /// What is wrong with the file in the end. It may say that it has a writer if that one had died before.
+    /// The fault of the final file. It may say that it has a writer if that one had died before.
     fn left(&self, path: &Path, rows: u64, is_left: bool) -> Option<String> {
         let found: h5live::Result<Vec<u64>> = File::open(path).and_then(|file| file.dataset("d")?.read());
         match found {
@@ -262,7 +263,7 @@ impl RaceRun {
     }
 }
 
-/// What was found of two processes.
+/// The results of two processes.
 #[derive(Default)]
 struct RaceReport {
     schedules: u64,
@@ -273,16 +274,16 @@ struct RaceReport {
     first: Option<(String, Vec<CallStep>)>,
 }
 
-/// Most calls of who goes second before the first one goes on: more it makes only when it waits.
+/// Most calls of the second process before the first one goes on. It makes more only when it waits.
 const MAX_CALLS: u64 = 120;
 
-/// One schedule of so many, where only few are looked at.
+/// One schedule of this many is run in a quick exploration.
 const QUICK_STRIDE: u64 = 17;
 
 /// As many are enough to find out a writer without locks.
 const BROKEN_STRIDE: u64 = 3;
 
-/// Goes through all schedules of two processes, or one of so many.
+/// Runs all schedules of two processes, or one of so many.
 fn explore(roles: [ProcessRole<'_>; 2], path: &Path, base: &[u8], is_left: bool, of: u64) -> RaceReport {
     let alone = run(roles, path, base, [u64::MAX, 0]);
     let calls = alone.log.iter().filter(|step| step.who == 0 && !call_scheduler::NOTES.contains(&step.what));
@@ -319,7 +320,7 @@ struct RaceFixture<'a> {
 }
 
 impl RaceFixture<'_> {
-    /// Explores two processes, and prints a line; returns what was found.
+    /// Explores two processes, prints a line, and returns the results.
     fn explore(&self, roles: [ProcessRole<'_>; 2], is_left: bool) -> RaceReport {
         let found = explore(roles, self.path, &self.bases[usize::from(is_left)], is_left, self.of);
         println!(
@@ -348,7 +349,7 @@ impl RaceFixture<'_> {
     }
 }
 
-/// What sets locks aside, in both libraries.
+/// The environment variable that disables locks, in both libraries.
 const LOCKING: &str = "HDF5_USE_FILE_LOCKING";
 
 /// Explores all pairs of which one has NAME in its name; returns whether nothing is wrong.

@@ -68,7 +68,7 @@ impl From<String> for FollowEnd {
     }
 }
 
-/// What the library gives: it may fail only if a write is half-done, and stays so.
+/// The result of an operation of the library. It may fail only if a write is half-done, and stays so.
 fn see<T>(view: &ReaderView, operation: impl FnOnce() -> Result<T, Libhdf5Error>) -> Result<T, FollowEnd> {
     operation().map_err(|failure| judge(view, &failure))
 }
@@ -80,8 +80,8 @@ fn judge(view: &ReaderView, failure: &Libhdf5Error) -> FollowEnd {
     FollowEnd::Wrong(format!("no write is half-done, and yet {failure}"))
 }
 
-/// Opens the file. The library asks for its length first and then reads the superblock, so it may take a file that is
-/// opened, written and closed meanwhile for one that is cut short: then it has to be opened again.
+/// Opens the file. The library first asks for its length, and then reads the superblock. A file that is opened, written
+/// and closed in between may seem to be truncated. Then it is opened again.
 fn open<'l>(view: &ReaderView, library: &'l Library, path: &CStr) -> Result<OpenHandle<'l>, FollowEnd> {
     for _ in 0..MAX_OPENINGS {
         view.restart_operation();
@@ -94,7 +94,7 @@ fn open<'l>(view: &ReaderView, library: &'l Library, path: &CStr) -> Result<Open
     Err(FollowEnd::Torn)
 }
 
-/// What one run has seen of one dataset.
+/// The state of one dataset in one run.
 struct Libhdf5DatasetState<'l> {
     dataset: OpenHandle<'l>,
     extent: u64,
@@ -113,10 +113,10 @@ impl<'l> Libhdf5Follower<'l> {
         Libhdf5Follower { library, path, what, passes, series, attributes, links }
     }
 
-    /// Reads.
+    /// Runs the reader.
     ///
     /// # Errors
-    /// What is wrong with what was seen.
+    /// The fault of what it saw.
     pub fn run(&self, view: &Arc<ReaderView>) -> Verdict {
         let done = virtual_file::with_view(view, || match self.what {
             ReaderKind::Attributes => self.attributes(view),

@@ -24,12 +24,11 @@ const ATTEMPTS: u32 = 6;
 /// Schedules of one exploration.
 const MIN_SCHEDULES: u64 = 100_000;
 
-/// Most time for as many schedules, unless little is to be done. On a machine that does nothing else it takes a tenth
-/// of it.
+/// Most time for the schedules of a job. On an idle machine it takes a tenth of it.
 const MAX_JOB_TIME: Duration = Duration::from_secs(300);
 
-/// A workload of each chunk index that can be followed: of these the newest library is shown so many schedules, none of
-/// which is left out because another one meets it.
+/// A workload of each chunk index that can be followed. The newest library gets many schedules of each, without
+/// merging.
 const INDEXES: [&str; 5] =
     ["extensible array, from nothing", "fixed array", "implicit index", "single chunk", "B-tree, from nothing"];
 
@@ -51,7 +50,7 @@ const NOT_SHOWN: [(&str, &str); 5] = [
     ("attributes that are texts", "the reader here knows no texts"),
 ];
 
-/// What the library is shown of a workload.
+/// The form in which the library sees a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteGranularity {
     /// Every write at once.
@@ -60,7 +59,7 @@ enum WriteGranularity {
     Many,
     /// Writes in part.
     Torn,
-    /// A writer that publishes extents before what lies below them: it must be found out.
+    /// A writer that publishes extents before the chunks below them. It must be found.
     Broken,
 }
 
@@ -87,7 +86,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job that a process of its own is to do.
+    /// The job of a separate process.
     pub fn parse(arguments: &[String]) -> Option<Job> {
         let [job, library, case, shown, limit, story] = arguments else { return None };
         let limit = Duration::from_millis(limit.parse().ok()?);
@@ -236,8 +235,8 @@ fn deepen(
     (found, reached)
 }
 
-/// Explores all workloads with `name` in their names under each library that is there, each for so many seconds;
-/// returns whether nothing is wrong.
+/// Explores all workloads with `name` in their names under each library that is found, each for `seconds`. Returns
+/// whether there is no fault.
 pub fn explore_all(seconds: u64, story: bool, name: &str) -> bool {
     let libraries = crate::locate::libraries();
     if libraries.is_empty() {
@@ -310,7 +309,7 @@ pub fn explore_all(seconds: u64, story: bool, name: &str) -> bool {
     sound.into_inner().unwrap_or(false)
 }
 
-/// Does a job in a process of its own.
+/// Runs a job in a separate process.
 fn run_in_process(job: &Job) -> bool {
     let program = std::env::current_exe().unwrap_or_else(|_| Path::new("/proc/self/exe").into());
     match Command::new(program).args(job.arguments()).output() {

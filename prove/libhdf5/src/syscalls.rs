@@ -1,6 +1,6 @@
-//! The system calls of the program, and of what it loads: it exports them, so that they come before those of the
-//! system's library. Some are answered by the explorer ([`virtual_file`]), some are made one at a time, in an order
-//! that is given ([`call_scheduler`]).
+//! The system calls of the program and of the libraries that it loads. The program exports them, so that they come
+//! before those of the system's library. The explorer answers some of them ([`virtual_file`]). Others are made one at a
+//! time, in a given order ([`call_scheduler`]).
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

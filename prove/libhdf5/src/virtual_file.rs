@@ -1,4 +1,4 @@
-//! The file that libhdf5 reads: what it asks the system for is answered by the explorer.
+//! The file that libhdf5 reads. The explorer answers the system calls on it.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};

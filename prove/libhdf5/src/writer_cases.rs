@@ -17,14 +17,14 @@ use h5live_prove::{FAILED_AT_REST, ReadStrategy, Series, SeriesKind, WAITED_IN_V
 /// A workload of `write.py`.
 struct WriterCase {
     name: &'static str,
-    /// What `write.py` is told.
+    /// The arguments of `write.py`.
     arguments: &'static [&'static str],
     /// The same with fewer writes, of which readers see parts.
     torn: &'static [&'static str],
     series: fn() -> Vec<Series>,
     readers: &'static [ReaderKind],
     passes: usize,
-    /// What libhdf5 writes before that to which it leads: until its flush returns, readers may fail.
+    /// The structure that libhdf5 writes before the one to which it leads. Readers may fail until its flush returns.
     early: Option<&'static str>,
 }
 

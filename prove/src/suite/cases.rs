@@ -19,7 +19,7 @@ const SPARSE: SeriesKind = SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 1
 
 const NAMES: Names = Names { kind: Attributes, order: Untracked, start: 12, changes: MANY };
 
-/// What nobody reads, but after crashes; and where something reads it, of which writes are seen whole.
+/// A case without readers, apart from recoveries. With readers, writes are seen whole.
 const PLAIN: Case = Case {
     name: "",
     record: |setup| WriterRecorder::new(setup).finish(),

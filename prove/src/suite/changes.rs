@@ -1,4 +1,4 @@
-//! What becomes of entries that come and go.
+//! Changes of entries that come and go.
 
 use crate::names::Change::{self, Flush, Put, Remove};
 

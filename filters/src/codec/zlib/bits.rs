@@ -65,7 +65,7 @@ impl<'a> DeflateBitWriter<'a> {
         self.out
     }
 
-    /// Takes back what is behind the first `bits` bits of the byte at `at`.
+    /// Removes everything behind the first `bits` bits of the byte at `at`.
     pub(super) fn truncate(&mut self, at: usize, bits: u32) {
         let partial = self.out.get(at).map_or(0, |byte| u64::from(*byte));
         self.out.truncate(at);

@@ -68,7 +68,7 @@ fn distance_extra(symbol: usize) -> (u32, CodeKind) {
     ((symbol as u32 / 2).saturating_sub(1), CodeKind::Symbol)
 }
 
-/// What follows a code.
+/// The bytes that follow a code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CodeKind {
     Symbol,
@@ -76,7 +76,7 @@ enum CodeKind {
     End,
 }
 
-/// A code and what follows it.
+/// A code, and the bytes that follow it.
 #[derive(Clone, Copy)]
 struct CodeEntry {
     /// Bits of the code, and with those behind it; zero where there is no code.
@@ -127,7 +127,7 @@ impl HuffmanCode {
         Some(code)
     }
 
-    /// Puts bytes and what follows them into one entry, where the table knows all of it.
+    /// Puts bytes, and those that follow them, into one entry, if the table knows all of them.
     fn fuse(mut self) -> Self {
         let single = self.table;
         for (index, slot) in self.table.iter_mut().enumerate() {

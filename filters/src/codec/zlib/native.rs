@@ -14,7 +14,7 @@ thread_local! {
     static COMPRESSOR: RefCell<Option<(u32, Compressor)>> = const { RefCell::new(None) };
 }
 
-/// Decompresses a zlib stream; returns the bytes written. What follows the stream is ignored.
+/// Decompresses a zlib stream, and returns the number of bytes written. Bytes after the stream are ignored.
 pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, FilterFault> {
     let limit = output.len();
     let result = DECOMPRESSOR.with_borrow_mut(|state| state.zlib_decompress(input, output));

@@ -11,7 +11,7 @@ thread_local! {
     static COMPRESSOR: RefCell<Option<(u32, Compress)>> = const { RefCell::new(None) };
 }
 
-/// Decompresses a zlib stream; returns the bytes written. What follows the stream is ignored.
+/// Decompresses a zlib stream, and returns the number of bytes written. Bytes after the stream are ignored.
 pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
     let limit = output.len();
     DECOMPRESSOR.with_borrow_mut(|state| {

@@ -15,9 +15,9 @@ thread_local! {
     static POSITIONS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How often four bytes in a row were there before or come again, which libdeflate makes use of. What is looked at
-/// depends on the bytes alone, so that whatever is repeated is looked at twice, at any distance. Pieces that are far
-/// from noise are not looked at.
+/// How often four successive bytes were there before or come again; libdeflate uses such repeats. The choice of the
+/// sampled bytes depends on the bytes alone. So every repeat is sampled twice, at any distance. Pieces that are far
+/// from noise are not sampled.
 #[derive(Default)]
 pub(super) struct Repeats {
     /// By pieces.
@@ -27,7 +27,7 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Looks at data of these kinds, which may change with what is found.
+    /// Samples data of these kinds. The kinds may change with the result.
     pub(super) fn new(data: &[u8], kinds: &[SegmentKind]) -> Repeats {
         let mut found = Repeats { of_pieces: vec![0; kinds.len()], of_steps: vec![0; data.len().div_ceil(STEP_BYTES)] };
         POSITIONS.with_borrow_mut(|positions| {

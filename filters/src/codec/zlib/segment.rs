@@ -17,7 +17,7 @@ pub(super) const STEP_BYTES: usize = 1 << 8;
 /// So many pieces between two pieces are too many for a match of the later with the earlier.
 pub(super) const MIN_PIECES_APART: usize = WINDOW_BYTES / PIECE_BYTES;
 
-/// What a segment of the data is.
+/// The kind of a segment of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SegmentKind {
     /// Bytes that are all about equally frequent, and do not repeat: compression would gain nothing.
@@ -62,7 +62,7 @@ pub(super) fn segments(data: &[u8]) -> Vec<DataSegment> {
     found
 }
 
-/// What is judged at once. The last piece has what fills no other; of less than a piece there is none.
+/// The pieces that are judged at once. The last piece also has the rest. Less than one piece gives none.
 pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let count = data.len() / PIECE_BYTES;
     let (others, last) = data.split_at(count.saturating_sub(1) * PIECE_BYTES);
@@ -98,7 +98,7 @@ fn distinct_values(bytes: &[u8]) -> u32 {
     seen.iter().map(|word| word.count_ones()).sum()
 }
 
-/// Gives libdeflate what lies between two parts of which the later may refer to the earlier.
+/// Gives libdeflate the data between two parts if the later part may refer to the earlier one.
 fn merge_close(kinds: &mut [SegmentKind]) {
     let mut before = None;
     for i in 0..kinds.len() {
