@@ -1,52 +1,297 @@
-//! Elements that were written and that the store does not have yet.
+//! Appended rows that the store does not have yet.
 //!
-//! A chunk with filters is kept whole and decoded, so that small writes do not filter it again each time. Of a chunk
-//! without filters, one run of bytes is kept; neighbouring writes are added to it.
+//! In a dataset without filters whose chunks are as wide as it is, rows follow each other in a chunk and across chunks. So all
+//! that was appended is one piece of memory, and is given to the store as one batch: the rest of a chunk, whole chunks, and
+//! the begin of another one.
 
-use h5live_model::ChunkCoord;
+use std::sync::Arc;
 
-use super::append_cursor::AppendCursor;
-use super::core::CoreDims;
-use super::staged_chunks::{StagedChunk, StagedChunks};
+use h5live_model::{ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Layout, Publish};
+use parking_lot::MutexGuard;
+use smallvec::SmallVec;
 
-/// The staged elements and extent of a dataset.
-#[derive(Debug, Default)]
-pub(crate) struct AppendBuffer {
-    /// The extent that the store has not been told.
-    pub(super) extent: Option<CoreDims>,
-    pub(super) chunks: StagedChunks,
-    /// Where rows go that directly follow the last ones.
-    pub(super) cursor: Option<AppendCursor>,
+use super::core::{CoreDims, DatasetCore, DatasetError, SpecSnapshot};
+use super::staged_chunks::{StagedBytes, StagedData};
+
+/// Appends up to this length are buffered (bytes). Longer ones are stored at once.
+pub(super) const MAX_BUFFERED_APPEND_BYTES: usize = 64 << 10;
+/// What is buffered is stored when it would be longer than this (bytes): it is still in a near cache then...
+const MAX_BUFFERED_BYTES: usize = 256 << 10;
+/// ...unless a chunk is longer, and no longer than this (bytes). A part of a new chunk is stored with fill values behind it,
+/// over which the next part is written.
+const MAX_AWAITED_CHUNK_BYTES: usize = 1 << 20;
+/// Memory up to this size is kept when nothing is buffered (bytes): many datasets may be open.
+const MAX_SPARE_BYTES: usize = 4 << 10;
+
+/// The rows, and where they go.
+#[derive(Debug)]
+pub(super) struct AppendBuffer {
+    /// The rows. Readers in this process may share them.
+    bytes: Arc<Vec<u8>>,
+    /// The number of the first row.
+    first: u64,
+    /// The extent with all rows (`[rank]`, elements). The first dimension grows.
+    extent: CoreDims,
+    /// Rows of the largest extent.
+    max_rows: u64,
+    /// Bytes of a row.
+    row_bytes: usize,
+    /// Rows of a chunk.
+    chunk_rows: u64,
+    /// Bytes of a chunk.
+    chunk_bytes: usize,
+}
+
+/// Rows of one chunk, or of several whole chunks.
+struct RowPiece<'a> {
+    /// The first chunk.
+    coord: ChunkCoord,
+    /// Where the rows begin in it (bytes).
+    at: usize,
+    bytes: &'a [u8],
 }
 
 impl AppendBuffer {
-    pub(super) fn is_dirty(&self) -> bool {
-        self.extent.is_some() || self.chunks.row().is_some() || self.chunks.iter().any(|(_, staged)| staged.dirty)
-    }
-
-    /// The chunks that the store lacks, but for those in a row.
-    pub(super) fn dirty_chunks(&self) -> Vec<(ChunkCoord, StagedChunk)> {
-        let dirty = self.chunks.iter().filter(|(_, staged)| staged.dirty);
-        dirty.map(|(coord, staged)| (coord.clone(), staged.clone())).collect()
-    }
-
-    /// The staged elements and their new extent, if the elements are one run.
-    pub(super) fn single_run(&self) -> Option<(&ChunkCoord, &StagedChunk, &CoreDims)> {
-        let (coord, staged) = self.chunks.single().filter(|(_, staged)| staged.dirty)?;
-        Some((coord, staged, self.extent.as_ref()?))
-    }
-
-    /// Forgets everything: the store has it.
-    pub(super) fn clear(&mut self) {
-        self.extent = None;
-        self.chunks.clear();
-    }
-
-    /// Keeps what the store has now of the chunk that was staged so; a part is no longer needed.
-    pub(super) fn mark_stored(&mut self, coord: &ChunkCoord, keep: bool) {
-        match self.chunks.get_mut(coord) {
-            Some(staged) if keep => staged.dirty = false,
-            _ => drop(self.chunks.take(coord)),
+    /// A buffer for rows that come after the extent of the dataset; `None` if rows do not follow each other in chunks.
+    pub(super) fn new(view: &SpecSnapshot) -> Option<Self> {
+        let (sides, chunk_bytes) = view.chunk_shape_bytes().ok()??;
+        if !matches!(view.spec.layout, Layout::Chunked(_)) {
+            return None;
         }
+        let (chunk_rows, max_rows) = (*sides.first()?, *view.spec.dataspace.max().first()?);
+        let row_bytes = chunk_bytes / usize::try_from(chunk_rows).ok()?;
+        (sides.get(1..) == view.extent.get(1..)).then(|| AppendBuffer {
+            bytes: Arc::default(),
+            first: view.extent[0],
+            extent: view.extent.clone(),
+            max_rows,
+            row_bytes,
+            chunk_rows,
+            chunk_bytes,
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Whether the rows of another buffer, which is empty, come right after those of this one.
+    pub(super) fn is_continued_by(&self, other: &AppendBuffer) -> bool {
+        let shape = |buffer: &Self| (buffer.row_bytes, buffer.chunk_rows, buffer.max_rows);
+        self.extent == other.extent && shape(self) == shape(other)
+    }
+
+    /// How many rows these bytes are, if they may be buffered or are a chunk, and come after an extent.
+    fn count(&self, extent: &[u64], bytes: usize) -> Option<u64> {
+        let is_short = bytes <= MAX_BUFFERED_APPEND_BYTES || self.is_chunk(bytes);
+        let fits = is_short && bytes > 0 && bytes.is_multiple_of(self.row_bytes) && *extent == *self.extent;
+        let count = (bytes / self.row_bytes) as u64;
+        (fits && count <= self.max_rows.saturating_sub(self.extent[0])).then_some(count)
+    }
+
+    /// Whether rows of so many bytes are the whole of the next chunk.
+    fn is_chunk(&self, bytes: usize) -> bool {
+        bytes == self.chunk_bytes && self.extent[0].is_multiple_of(self.chunk_rows)
+    }
+
+    /// Bytes from the first row on to the end of the last chunk that is full.
+    fn whole_bytes(&self) -> usize {
+        let past_chunk = (self.extent[0] % self.chunk_rows) as usize * self.row_bytes;
+        self.bytes.len().saturating_sub(past_chunk)
+    }
+
+    /// Buffers rows.
+    fn push(&mut self, bytes: &[u8], count: u64) {
+        Arc::make_mut(&mut self.bytes).extend_from_slice(bytes);
+        self.extent[0] += count;
+    }
+
+    /// Rows come next that the store has already.
+    fn skip(&mut self, count: u64) {
+        self.extent[0] += count;
+        self.first = self.extent[0];
+    }
+
+    /// Forgets the first rows, of so many bytes: the store has them.
+    fn remove(&mut self, bytes: usize) {
+        self.first += (bytes / self.row_bytes) as u64;
+        match Arc::get_mut(&mut self.bytes) {
+            Some(kept) if bytes < kept.len() || kept.capacity() <= MAX_SPARE_BYTES => drop(kept.drain(..bytes)),
+            _ => self.bytes = Arc::new(self.bytes.get(bytes..).unwrap_or_default().to_vec()),
+        }
+    }
+
+    /// The rows of a chunk.
+    pub(super) fn get(&self, coord: &ChunkCoord) -> Option<StagedBytes> {
+        let (chunk, others) = coord.scaled().split_first()?;
+        let start = chunk.checked_mul(self.chunk_rows)?;
+        let rows = self.first.max(start)..self.extent[0].min(start.saturating_add(self.chunk_rows));
+        if self.is_empty() || rows.is_empty() || others.iter().any(|at| *at != 0) {
+            return None;
+        }
+        let bytes = |row: u64, from: u64| (row - from) as usize * self.row_bytes;
+        let range = bytes(rows.start, self.first)..bytes(rows.end, self.first);
+        Some(StagedBytes::new(bytes(rows.start, start), self.bytes.clone(), range))
+    }
+
+    /// The pieces of the first rows, of so many bytes.
+    fn pieces<'a>(&self, bytes: &'a [u8]) -> SmallVec<[RowPiece<'a>; 3]> {
+        let (mut chunk, mut rest) = (self.first / self.chunk_rows, bytes);
+        let mut at = (self.first % self.chunk_rows) as usize * self.row_bytes;
+        let mut pieces = SmallVec::new();
+        while !rest.is_empty() {
+            let whole = rest.len() / self.chunk_bytes;
+            let (number, len) = match at {
+                0 if whole > 0 => (whole, whole * self.chunk_bytes),
+                _ => (1, rest.len().min(self.chunk_bytes - at)),
+            };
+            let (bytes, after) = rest.split_at(len);
+            let mut coord = CoreDims::from_elem(0, self.extent.len());
+            coord[0] = chunk;
+            pieces.push(RowPiece { coord: ChunkCoord::new(&coord), at, bytes });
+            (chunk, at, rest) = (chunk + number as u64, 0, after);
+        }
+        pieces
+    }
+}
+
+impl RowPiece<'_> {
+    fn as_write(&self, chunk_bytes: usize) -> ChunkWrite<'_> {
+        let RowPiece { coord, at, bytes } = self;
+        match bytes.len() / chunk_bytes {
+            0 => ChunkWrite::Part { coord, at: *at as u64, bytes },
+            1 => ChunkWrite::Whole { coord, filter_mask: 0, bytes },
+            _ => ChunkWrite::Row { first: coord, size: chunk_bytes, bytes },
+        }
+    }
+}
+
+/// How many of the buffered rows are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StoredRows {
+    All,
+    /// Those of chunks that are full.
+    OfWholeChunks,
+    /// All, and the extent with them. A publication may follow at once.
+    AllWithExtent(Option<Publish>),
+}
+
+impl DatasetCore {
+    /// Appends rows, as `stored` gives them, if they can be buffered as those before them, or are all of the next chunk.
+    /// Returns whether it was so; if not, nothing was done.
+    pub(super) fn append_rows<'a>(
+        &self,
+        stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
+    ) -> Result<bool, DatasetError> {
+        let _alone = self.writer.lock();
+        let stage = self.stage.lock();
+        if stage.rows.is_none() {
+            return Ok(false);
+        }
+        let spec = self.chunks.spec()?;
+        let Some(rows) = stored(&spec) else { return Ok(false) };
+        let done = self.push_rows(stage, spec.dataspace.dims(), rows);
+        self.list_staged();
+        done
+    }
+
+    /// Appends rows to the buffer; `told` is the extent that the store knows. Returns `false` if they cannot be buffered, and
+    /// nothing was done. The caller holds the writer's lock.
+    pub(super) fn push_rows<'a>(
+        &'a self,
+        mut stage: MutexGuard<'a, StagedData>,
+        told: &[u64],
+        rows: &[u8],
+    ) -> Result<bool, DatasetError> {
+        let StagedData { rows: Some(buffer), extent, chunks } = &*stage else { return Ok(false) };
+        let extent = extent.as_deref().unwrap_or(told);
+        let Some(count) = buffer.count(extent, rows.len()).filter(|_| chunks.is_empty()) else { return Ok(false) };
+        let is_direct = rows.len() > MAX_BUFFERED_APPEND_BYTES;
+        let most = if buffer.chunk_bytes <= MAX_AWAITED_CHUNK_BYTES {
+            MAX_BUFFERED_BYTES.max(buffer.chunk_bytes)
+        } else {
+            MAX_BUFFERED_BYTES
+        };
+        if is_direct || buffer.bytes.len() + rows.len() > most.min(self.staging) {
+            stage = self.make_room(stage, is_direct, rows, most)?;
+        }
+        let StagedData { rows: Some(buffer), extent, .. } = &mut *stage else { return Ok(false) };
+        if is_direct {
+            buffer.skip(count)
+        } else {
+            buffer.push(rows, count)
+        }
+        match extent {
+            Some(extent) => extent[0] += count,
+            None => *extent = Some(buffer.extent.clone()),
+        }
+        Ok(true)
+    }
+
+    /// Stores buffered rows, so that there is room for more; and the rows themselves if they are not to be buffered.
+    #[cold]
+    fn make_room<'a>(
+        &'a self,
+        stage: MutexGuard<'a, StagedData>,
+        is_direct: bool,
+        rows: &[u8],
+        most: usize,
+    ) -> Result<MutexGuard<'a, StagedData>, DatasetError> {
+        drop(stage);
+        if !is_direct {
+            self.store_rows(StoredRows::OfWholeChunks)?;
+        }
+        let left = self.stage.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes.len());
+        if is_direct || left + rows.len() > most.min(self.staging) {
+            self.store_rows(StoredRows::All)?;
+        }
+        let stage = self.stage.lock();
+        if let (true, Some(buffer)) = (is_direct, &stage.rows) {
+            let mut pieces = buffer.pieces(rows);
+            drop(stage);
+            if let Some(RowPiece { coord, bytes, .. }) = pieces.pop() {
+                self.chunks.write_whole(&coord, 0, bytes).map_err(|error| DatasetError::in_chunk(&coord, error))?;
+            }
+            self.note_change();
+            return Ok(self.stage.lock());
+        }
+        Ok(stage)
+    }
+
+    /// Stores buffered rows by one batch. Returns `false` if there are none of those. After an error all are still
+    /// buffered. The caller holds the writer's lock.
+    pub(super) fn store_rows(&self, which: StoredRows) -> Result<bool, DatasetError> {
+        let stage = self.stage.lock();
+        let StagedData { rows: Some(buffer), extent, .. } = &*stage else { return Ok(false) };
+        let len = if which == StoredRows::OfWholeChunks { buffer.whole_bytes() } else { buffer.bytes.len() };
+        if len == 0 {
+            return Ok(false);
+        }
+        let (bytes, chunk_bytes) = (buffer.bytes.clone(), buffer.chunk_bytes);
+        let pieces = buffer.pieces(bytes.get(..len).unwrap_or_default());
+        let writes: SmallVec<[ChunkWrite<'_>; 3]> = pieces.iter().map(|piece| piece.as_write(chunk_bytes)).collect();
+        let (extent, publish) = match which {
+            StoredRows::AllWithExtent(publish) => (extent.clone(), publish),
+            _ => (None, None),
+        };
+        drop(stage);
+        let batch = ChunkBatch { writes: &writes, extent: extent.as_deref(), after: &[], publish };
+        let failed = |error: h5live_model::Error| match pieces.first() {
+            Some(piece) => DatasetError::in_chunk(&piece.coord, error),
+            None => error.into(),
+        };
+        self.chunks.write(&batch).map_err(failed)?;
+        drop(writes);
+        drop(pieces);
+        drop(bytes);
+        self.note_change();
+        let mut stage = self.stage.lock();
+        if extent.is_some() {
+            stage.extent = None;
+        }
+        if let Some(buffer) = &mut stage.rows {
+            buffer.remove(len);
+        }
+        Ok(true)
     }
 }

@@ -1,14 +1,14 @@
 //! The state of a dataset that all its handles share.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
 use h5live_model::{AllocationLimit, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, Reads};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::append_buffer::AppendBuffer;
+use super::staged_chunks::StagedData;
 use crate::error::ErrorKind;
 use crate::{Error, File, Options};
 
@@ -37,11 +37,8 @@ pub(crate) struct DatasetCore {
     pub(super) max_read_bytes: usize,
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
-    pub(super) appends: AppendPattern,
-    pub(super) stage: Mutex<AppendBuffer>,
-    /// The path by which the dataset was opened that was written first: what is written later, in a flush, names it.
-    path: OnceLock<Box<str>>,
-    /// The list of datasets with staged elements, and whether this one is in it.
+    pub(super) stage: Mutex<StagedData>,
+    /// Where it is written down that something is staged, and whether it is.
     staged: StagedDatasets,
     is_listed: AtomicBool,
     /// Datasets whose rows are seen before those of this one.
@@ -55,35 +52,6 @@ pub(crate) struct DatasetCore {
     /// The key of decoded chunks. It is not the identity of the dataset, because a new dataset may get the identity of
     /// a deleted one.
     cache_id: ObjectId,
-}
-
-/// Most bytes of a run that are read at once. At least as many as a writer changes at once while this session reads.
-fn max_read_bytes(reads: Reads) -> usize {
-    match reads {
-        Reads::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
-        Reads::Batched { .. } => MAX_CONVERSION_BYTES,
-    }
-}
-
-/// How appends and flushes follow each other.
-#[derive(Debug, Default)]
-pub(super) struct AppendPattern {
-    /// Appends since the last flush.
-    number: AtomicU32,
-    /// Whether there was just one between the two flushes before.
-    single_rows: AtomicBool,
-}
-
-impl AppendPattern {
-    /// An append begins; whether a flush is likely to follow it.
-    pub(super) fn begin(&self) -> bool {
-        self.number.fetch_add(1, Ordering::Relaxed) == 0 && self.single_rows.load(Ordering::Relaxed)
-    }
-
-    /// A flush begins.
-    pub(super) fn flush(&self) {
-        self.single_rows.store(self.number.swap(0, Ordering::Relaxed) == 1, Ordering::Relaxed);
-    }
 }
 
 /// A dataset as one operation sees it, from its start to its end.
@@ -166,7 +134,6 @@ impl DatasetCore {
             max_allocation: options.max_allocation,
             max_read_bytes: max_read_bytes(reads),
             writer: Mutex::new(()),
-            appends: AppendPattern::default(),
             stage: Mutex::default(),
             staged,
             path: OnceLock::new(),

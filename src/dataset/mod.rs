@@ -1,9 +1,9 @@
 //! Datasets: arrays of elements.
 
 mod append_buffer;
-mod append_cursor;
+#[cfg(test)]
+mod append_tests;
 mod chunk_cache;
-mod chunk_row;
 mod core;
 mod encode_pipeline;
 mod follow;
@@ -404,7 +404,7 @@ impl Dataset {
     pub fn append<T: H5Type>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
         self.with_error_path(|| {
-            if self.core.append_at_cursor(|spec| T::as_stored(&spec.datatype, values))? {
+            if self.core.append_rows(|spec| T::as_stored(&spec.datatype, values))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
@@ -450,7 +450,7 @@ impl Dataset {
     /// Appends rows of elements in the file's type, and publishes nothing.
     pub(crate) fn stage_rows(&self, bytes: &[u8]) -> Result<()> {
         self.with_error_path(|| {
-            if self.core.append_at_cursor(|_| Some(bytes))? {
+            if self.core.append_rows(|_| Some(bytes))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
@@ -497,8 +497,7 @@ impl Dataset {
     /// Writes out and publishes; the caller holds [`Publisher::lock`](crate::publish::Publisher::lock).
     pub(crate) fn publish(&self) -> Result<()> {
         self.with_error_path(|| {
-            self.core.appends.flush();
-            if self.core.publish_run()? {
+            if self.core.publish_rows()? {
                 return Ok(());
             }
             self.core.write_out(self.file.shared())?;

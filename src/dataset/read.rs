@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::chunk_cache::ChunkCache;
 use super::core::{DatasetCore, DatasetError, SpecSnapshot};
 use super::gather::{self, RunGroup};
-use super::staged_chunks::StagedChunk;
+use super::staged_chunks::StagedBytes;
 use super::transfer::ElementSink;
 use crate::error::ErrorKind;
 use crate::types::Heap;
@@ -51,8 +51,8 @@ enum ChunkContent {
     /// Nobody wrote them.
     Fill,
     Decoded(Arc<Vec<u8>>),
-    /// Bytes of the store, or fill values, with the staged run over them.
-    Unfiltered(Option<StoredChunk>, Option<StagedChunk>),
+    /// As they are in the store, or fill values, and over them what is staged.
+    Unfiltered(Option<StoredChunk>, Option<StagedBytes>),
 }
 
 /// Chunks whose selected elements fill places one after another.
@@ -317,7 +317,7 @@ impl ChunkReader<'_> {
         let changes = core.changes.load(Ordering::Acquire);
         let content = self.decode(coord, None)?.unwrap_or(ChunkContent::Fill);
         if let (ChunkContent::Decoded(bytes), true) = (&content, keep)
-            && core.stage.lock().chunks.get(coord).is_none()
+            && core.stage.lock().get(coord).is_none()
         {
             let is_old = || core.changes.load(Ordering::Acquire) != changes;
             cache.insert(core.cache_id(), coord, bytes.clone(), is_old);
@@ -329,11 +329,10 @@ impl ChunkReader<'_> {
     /// to scatter.
     fn decode(&self, coord: &ChunkCoord, mut direct: Option<&mut [u8]>) -> Result<Option<ChunkContent>, DatasetError> {
         let DatasetReader { core, view, cache, store } = self.reader;
-        let staged = core.stage.lock().chunks.get(coord);
-        let staged = match staged {
-            Some(staged) if staged.bytes.len() == self.bytes => return Ok(Some(ChunkContent::Decoded(staged.bytes))),
-            staged => staged,
-        };
+        let staged = core.stage.lock().get(coord);
+        if let Some(whole) = staged.as_ref().and_then(|staged| staged.whole(self.bytes)) {
+            return Ok(Some(ChunkContent::Decoded(whole)));
+        }
         if !core.filters.is_empty()
             && let Some(bytes) = cache.get(core.cache_id(), coord)
         {
@@ -495,7 +494,7 @@ impl ChunkReader<'_> {
         &self,
         group: &mut RunGroup,
         stored: Option<&StoredChunk>,
-        staged: Option<&StagedChunk>,
+        staged: Option<&StagedBytes>,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
@@ -519,7 +518,7 @@ impl ChunkReader<'_> {
         &self,
         run: ElementRun,
         stored: Option<&StoredChunk>,
-        staged: Option<&StagedChunk>,
+        staged: Option<&StagedBytes>,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
@@ -545,7 +544,7 @@ impl ChunkReader<'_> {
     fn read_span(
         &self,
         stored: Option<&StoredChunk>,
-        staged: Option<&StagedChunk>,
+        staged: Option<&StagedBytes>,
         at: usize,
         into: &mut [u8],
     ) -> Result<(), DatasetError> {
@@ -555,11 +554,7 @@ impl ChunkReader<'_> {
             None => view.spec.fill_into(at as u64, into),
         }
         if let Some(staged) = staged {
-            let from = staged.at.max(at);
-            let to = (staged.at + staged.bytes.len()).min(at + into.len());
-            if from < to {
-                into[from - at..to - at].copy_from_slice(&staged.bytes[from - staged.at..to - staged.at]);
-            }
+            staged.overlay(at, into);
         }
         Ok(())
     }

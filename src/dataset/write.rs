@@ -6,12 +6,12 @@ use std::sync::Arc;
 use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Layout, Objects, Selection};
 use parking_lot::MutexGuard;
 
-use super::append_cursor::AppendCursor;
+use super::append_buffer::{AppendBuffer, MAX_BUFFERED_APPEND_BYTES, StoredRows};
 use super::chunk_cache::ChunkCache;
 use super::core::{CoreDims, DatasetCore, DatasetError, SpecSnapshot};
 use super::encode_pipeline::{self, EncodeBuffers};
 use super::read::DatasetReader;
-use super::staged_chunks::{MAX_STAGED_PART_BYTES, MAX_STAGED_RUN_BYTES, StagedChunk};
+use super::staged_chunks::{MAX_STAGED_PART_BYTES, StagedChunk};
 use super::transfer::ElementSource;
 use crate::error::ErrorKind;
 
@@ -26,8 +26,6 @@ pub(crate) struct RowAppend {
     axis: usize,
     /// Elements in all.
     values: u64,
-    /// Elements of one.
-    row: u64,
     /// The extent with them.
     extent: CoreDims,
 }
@@ -74,6 +72,7 @@ impl<'a> DatasetWriter<'a> {
         if selected.elements() == 0 {
             return Ok(());
         }
+        self.core.store_rows(StoredRows::All)?;
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
         let cut = &selected.split_by_chunks(&grid);
         if let Some((coord, run)) = cut.single_chunk_run()
@@ -140,98 +139,64 @@ impl<'a> DatasetWriter<'a> {
         let mut extent = CoreDims::from_slice(&self.view.extent);
         extent[axis] = extent[axis].saturating_add(values / row);
         self.check_extent(&extent)?;
-        Ok(RowAppend { axis, values, row, extent })
+        Ok(RowAppend { axis, values, extent })
     }
 
     /// Appends rows that [`DatasetWriter::rows`] has made room for.
     pub(crate) fn append(&mut self, rows: RowAppend, source: &impl ElementSource) -> Result<(), DatasetError> {
-        let RowAppend { axis, values, row, extent } = rows;
+        let RowAppend { axis, values, extent } = rows;
         self.restage_edges(&extent)?;
-        let before = std::mem::replace(&mut self.view.extent, extent);
-        let sides = self.view.chunk_shape_bytes()?;
-        let values = values as usize;
-        let run = sides.and_then(|sides| self.as_single_run(axis, &before, values, sides));
-        let mut next = None;
-        let whole = values * self.view.size == sides.map_or(0, |(_, bytes)| bytes);
-        // What is published by itself waits for that: the store may know a shorter way to do both.
-        let is_alone = self.core.appends.begin();
-        match (run, source.direct(0..values)) {
-            (Some((coord, _)), Some(direct)) if whole && !is_alone => {
-                self.store_encoded(&coord, 0, direct)?;
-                self.core.stage.lock().chunks.take(&coord);
-                next = self.cursor_after_chunk(&coord, row);
-            }
-            (Some((coord, at)), _) if !whole || is_alone => {
-                self.stage_run(&coord, at, 0..values, (source, &mut Vec::new()))?;
-                next = match whole {
-                    true => self.cursor_after_chunk(&coord, row),
-                    false => self.cursor_in_chunk(coord, at + values * self.view.size, row as usize * self.view.size),
-                };
-            }
-            _ => {
-                let (mut start, mut count) = (CoreDims::from_elem(0, before.len()), before.clone());
-                start[axis] = before[axis];
-                count[axis] = self.view.extent[axis] - before[axis];
-                self.write(&Selection::block(&start, &count).bind(&self.view.extent)?, source)?;
-            }
+        if self.buffer_rows(axis, values as usize, source)? {
+            return Ok(());
         }
+        self.core.store_rows(StoredRows::All)?;
+        let before = std::mem::replace(&mut self.view.extent, extent);
+        let (mut start, mut count) = (CoreDims::from_elem(0, before.len()), before.clone());
+        start[axis] = before[axis];
+        count[axis] = self.view.extent[axis] - before[axis];
+        self.write(&Selection::block(&start, &count).bind(&self.view.extent)?, source)?;
         let mut stage = self.core.stage.lock();
         stage.extent = Some(CoreDims::from_slice(&self.view.extent));
-        if next.is_some() || stage.cursor.is_some() {
-            stage.cursor = next;
-        }
         let is_staged = stage.chunks.bytes() > 0;
         drop(stage);
-        let Some((sides, _)) = sides else { return Ok(()) };
-        let (first, full) = (before[axis] / sides[axis], self.view.extent[axis] / sides[axis]);
-        if first < full
-            && is_staged
-            && !is_alone
-            && let Some((grid, bytes)) = self.view.grid()?
-        {
-            self.store_staged(&grid, bytes, |coord| (first..full).contains(&coord.scaled()[axis]))?;
+        let Some((grid, bytes)) = self.view.grid()?.filter(|_| is_staged) else { return Ok(()) };
+        let side = grid.dims()[axis];
+        let full = before[axis] / side..self.view.extent[axis] / side;
+        if full.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.store_staged(&grid, bytes, |coord| full.contains(&coord.scaled()[axis]))
     }
 
-    /// The chunk without filters, and the place in it (bytes), of new rows that are one short run there.
-    fn as_single_run(
-        &self,
-        axis: usize,
-        before: &[u64],
-        values: usize,
-        (sides, bytes): (&[u64], usize),
-    ) -> Option<(ChunkCoord, usize)> {
-        let now = &self.view.extent;
-        let len = values.checked_mul(self.view.size)?;
-        let is_short = len > 0 && len <= MAX_STAGED_RUN_BYTES.min(bytes) && self.core.filters.is_empty();
-        if axis != 0 || !is_short || sides.get(1..) != now.get(1..) {
-            return None;
+    /// Buffers new rows if they are short and the dataset has no filters, or are just a chunk. Returns `false` if that cannot
+    /// be done.
+    fn buffer_rows(&self, axis: usize, values: usize, source: &impl ElementSource) -> Result<bool, DatasetError> {
+        let len = values.saturating_mul(self.view.size);
+        if axis != 0 || !self.core.filters.is_empty() {
+            return Ok(false);
         }
-        let (side, first, end) = (*sides.first()?, *before.first()?, *now.first()?);
-        let (chunk, row) = (first / side, len as u64 / (end - first));
-        if (end - 1) / side != chunk {
-            return None;
+        let direct = source.direct(0..values);
+        if len > MAX_BUFFERED_APPEND_BYTES && direct.is_none() {
+            return Ok(false);
         }
-        let mut coord = CoreDims::from_elem(0, sides.len());
-        coord[0] = chunk;
-        Some((ChunkCoord::new(&coord), (first % side * row) as usize))
-    }
-
-    /// Where the rows go that come after those of [`DatasetWriter::as_single_run`], which end `at` in a chunk (bytes)
-    /// and have `row` bytes each; `None` if the chunk has room for no more.
-    fn cursor_in_chunk(&self, coord: ChunkCoord, at: usize, row: usize) -> Option<AppendCursor> {
-        let (sides, _) = self.view.chunk_shape_bytes().ok()??;
-        let (side, max) = (*sides.first()?, *self.view.spec.dataspace.max().first()?);
-        let end = coord.scaled().first()?.saturating_add(1).saturating_mul(side).min(max);
-        let extent = CoreDims::from_slice(&self.view.extent);
-        (*extent.first()? < end).then_some(AppendCursor { coord, at, row, extent, end, side, max })
-    }
-
-    /// Where the rows go that come after all those of a chunk, of `row` elements each.
-    fn cursor_after_chunk(&self, coord: &ChunkCoord, row: u64) -> Option<AppendCursor> {
-        let next = coord.scaled().first()?.checked_add(1)?;
-        self.cursor_in_chunk(coord.with_index(0, next), 0, row as usize * self.view.size)
+        let Some(buffer) = AppendBuffer::new(&self.view) else { return Ok(false) };
+        if !self.core.stage.lock().rows.as_ref().is_some_and(|rows| rows.is_continued_by(&buffer)) {
+            self.core.store_rows(StoredRows::All)?;
+            self.core.stage.lock().rows = Some(buffer);
+        }
+        if let Some((grid, bytes)) = self.view.grid()? {
+            self.store_staged(&grid, bytes, |_| true)?;
+        }
+        let mut memory = Vec::new();
+        let bytes = match direct {
+            Some(bytes) => bytes,
+            None => {
+                memory.resize(len, 0);
+                source.get(0..values, &mut memory)?;
+                &memory
+            }
+        };
+        self.core.push_rows(self.core.stage.lock(), &self.view.extent, bytes)
     }
 
     /// Stages a run of an unfiltered chunk, from `at` on (bytes), piece by piece.
@@ -265,7 +230,7 @@ impl<'a> DatasetWriter<'a> {
         if stage.lock().chunks.add_run(coord, at, bytes) {
             return Ok(());
         }
-        let before = stage.lock().chunks.get(coord);
+        let before = stage.lock().chunks.get(coord).cloned();
         if let Some(before) = before {
             self.store_part(coord, before.at, &before.bytes)?;
             let mut stage = stage.lock();
@@ -290,6 +255,7 @@ impl<'a> DatasetWriter<'a> {
             return Ok(self.core.chunks.set_extent(dims)?);
         }
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(self.core.chunks.set_extent(dims)?) };
+        self.core.store_rows(StoredRows::All)?;
         if self.view.extent.iter().zip(dims).all(|(old, new)| old <= new) {
             self.restage_edges(dims)?;
             self.core.stage.lock().extent = Some(CoreDims::from_slice(dims));
@@ -328,7 +294,7 @@ impl<'a> DatasetWriter<'a> {
         let mut stage = self.core.stage.lock();
         stage.chunks.retain(|_, _| false);
         stage.extent = None;
-        stage.cursor = None;
+        stage.rows = None;
         drop(stage);
         self.core.note_change();
         self.cache.forget(self.core.cache_id());
@@ -358,12 +324,16 @@ impl<'a> DatasetWriter<'a> {
 
     /// Stores a chunk as given, and replaces its stored and staged contents.
     pub(crate) fn write_stored(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), DatasetError> {
+        self.core.store_rows(StoredRows::All)?;
         self.core.stage.lock().chunks.take(coord);
         self.store_encoded(coord, mask, bytes)
     }
 
     /// Stores everything staged, and tells the store the extent.
     pub(crate) fn write_out(&self) -> Result<(), DatasetError> {
+        if self.core.store_rows(StoredRows::AllWithExtent(None))? {
+            return Ok(());
+        }
         if let Some((grid, bytes)) = self.view.grid()? {
             self.store_staged(&grid, bytes, |_| true)?;
             // What will be appended to is kept, so that it need not be decoded again.
@@ -388,7 +358,6 @@ impl<'a> DatasetWriter<'a> {
         chunk_bytes: usize,
         which: impl Fn(&ChunkCoord) -> bool,
     ) -> Result<(), DatasetError> {
-        self.core.store_row(false)?;
         let mut dirty = self.core.stage.lock().dirty_chunks();
         dirty.retain(|(coord, _)| which(coord));
         if self.core.filters.is_empty() {

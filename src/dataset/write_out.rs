@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use h5live_model::{ChunkBatch, ChunkWrite, Publish};
+use h5live_model::Publish;
 
-use super::core::{CoreDims, DatasetCore, DatasetError};
+use super::append_buffer::StoredRows;
+use super::core::{DatasetCore, DatasetError};
 use crate::file::FileShared;
 
 impl DatasetCore {
@@ -20,28 +21,19 @@ impl DatasetCore {
         writer.write_out()
     }
 
-    /// Publishes the staged elements by one batch, if they are one run of rows. Returns whether they were.
-    pub(super) fn publish_run(&self) -> Result<bool, DatasetError> {
-        if !self.filters.is_empty() || !self.published_after.lock().is_empty() {
-            return Ok(false);
-        }
+    /// Publishes by one batch what is staged, and says whether it could: it must be appended rows, and nothing of another
+    /// dataset may come before them.
+    pub(super) fn publish_rows(&self) -> Result<bool, DatasetError> {
         // Nothing is appended meanwhile.
         let _alone = self.writer.lock();
-        let stage = self.stage.lock();
-        let Some((coord, staged, extent)) = stage.single_run() else { return Ok(false) };
-        let (coord, at, bytes, extent) = (coord.clone(), staged.at, staged.bytes.clone(), CoreDims::from_slice(extent));
-        drop(stage);
-        let batch = ChunkBatch {
-            writes: &[ChunkWrite::Part { coord: &coord, at: at as u64, bytes: &bytes }],
-            extent: Some(&extent),
-            after: &[],
-            publish: Some(Publish::Visible),
-        };
-        self.chunks.write(&batch).map_err(|error| DatasetError::in_chunk(&coord, error))?;
-        self.unpublished.store(0, Ordering::Release);
-        drop(bytes);
-        self.stage.lock().clear();
-        Ok(true)
+        if !self.published_after.lock().is_empty() {
+            return Ok(false);
+        }
+        let is_done = self.store_rows(StoredRows::AllWithExtent(Some(Publish::Visible)))?;
+        if is_done {
+            self.unpublished.store(0, Ordering::Release);
+        }
+        Ok(is_done)
     }
 
     /// Writes out the datasets whose rows are seen before those of this one, and has the store keep that order.

@@ -32,12 +32,13 @@ impl NativeDataset {
     /// Takes the short way of a batch that appends one part and publishes it, and says whether that could be done.
     fn try_append_fast(&self, batch: &ChunkBatch<'_>) -> Result<bool> {
         match *batch {
-            ChunkBatch {
-                writes: [ChunkWrite::Part { coord, at, bytes }],
-                extent: Some(dims),
-                after: [],
-                publish: Some(Publish::Visible),
-            } => self.append_fast(coord, *at, bytes, dims),
+            ChunkBatch { writes: [write], extent: Some(dims), after: [], publish: Some(Publish::Visible) } => {
+                match write {
+                    ChunkWrite::Part { coord, at, bytes } => self.append_fast(coord, *at, bytes, dims),
+                    ChunkWrite::Whole { coord, bytes, .. } => self.append_fast(coord, 0, bytes, dims),
+                    ChunkWrite::Row { .. } => Ok(false),
+                }
+            }
             _ => Ok(false),
         }
     }
