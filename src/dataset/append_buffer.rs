@@ -116,7 +116,8 @@ impl AppendBuffer {
     fn remove(&mut self, bytes: usize) {
         self.first += (bytes / self.row_bytes) as u64;
         match Arc::get_mut(&mut self.bytes) {
-            Some(kept) if bytes < kept.len() || kept.capacity() <= MAX_SPARE_BYTES => drop(kept.drain(..bytes)),
+            Some(kept) if bytes < kept.len() => drop(kept.drain(..bytes)),
+            Some(kept) if kept.capacity() <= MAX_SPARE_BYTES => kept.clear(),
             _ => self.bytes = Arc::new(self.bytes.get(bytes..).unwrap_or_default().to_vec()),
         }
     }
@@ -146,9 +147,7 @@ impl AppendBuffer {
                 _ => (1, rest.len().min(self.chunk_bytes - at)),
             };
             let (bytes, after) = rest.split_at(len);
-            let mut coord = CoreDims::from_elem(0, self.extent.len());
-            coord[0] = chunk;
-            pieces.push(RowPiece { coord: ChunkCoord::new(&coord), at, bytes });
+            pieces.push(RowPiece { coord: ChunkCoord::origin(self.extent.len()).with_index(0, chunk), at, bytes });
             (chunk, at, rest) = (chunk + number as u64, 0, after);
         }
         pieces
@@ -223,7 +222,7 @@ impl DatasetCore {
         }
         match extent {
             Some(extent) => extent[0] += count,
-            None => *extent = Some(buffer.extent.clone()),
+            None => *extent = Some(CoreDims::from_slice(&buffer.extent)),
         }
         Ok(true)
     }
@@ -252,7 +251,6 @@ impl DatasetCore {
             if let Some(RowPiece { coord, bytes, .. }) = pieces.pop() {
                 self.chunks.write_whole(&coord, 0, bytes).map_err(|error| DatasetError::in_chunk(&coord, error))?;
             }
-            self.note_change();
             return Ok(self.stage.lock());
         }
         Ok(stage)
@@ -269,22 +267,25 @@ impl DatasetCore {
         }
         let (bytes, chunk_bytes) = (buffer.bytes.clone(), buffer.chunk_bytes);
         let pieces = buffer.pieces(bytes.get(..len).unwrap_or_default());
-        let writes: SmallVec<[ChunkWrite<'_>; 3]> = pieces.iter().map(|piece| piece.as_write(chunk_bytes)).collect();
         let (extent, publish) = match which {
-            StoredRows::AllWithExtent(publish) => (extent.clone(), publish),
+            StoredRows::AllWithExtent(publish) => (extent.as_deref().map(CoreDims::from_slice), publish),
             _ => (None, None),
         };
         drop(stage);
-        let batch = ChunkBatch { writes: &writes, extent: extent.as_deref(), after: &[], publish };
+        let store = |writes: &[ChunkWrite<'_>]| {
+            self.chunks.write(&ChunkBatch { writes, extent: extent.as_deref(), after: &[], publish })
+        };
         let failed = |error: h5live_model::Error| match pieces.first() {
             Some(piece) => DatasetError::in_chunk(&piece.coord, error),
             None => error.into(),
         };
-        self.chunks.write(&batch).map_err(failed)?;
-        drop(writes);
+        let stored = match &pieces[..] {
+            [piece] => store(&[piece.as_write(chunk_bytes)]),
+            _ => store(&pieces.iter().map(|piece| piece.as_write(chunk_bytes)).collect::<SmallVec<[_; 3]>>()),
+        };
+        stored.map_err(failed)?;
         drop(pieces);
         drop(bytes);
-        self.note_change();
         let mut stage = self.stage.lock();
         if extent.is_some() {
             stage.extent = None;
