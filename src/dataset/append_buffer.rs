@@ -81,17 +81,17 @@ impl AppendBuffer {
         self.extent == other.extent && shape(self) == shape(other)
     }
 
-    /// How many rows these bytes are, if they may be buffered or are a chunk, and come after an extent.
+    /// How many rows these bytes are, if they come after an extent and the dataset may have so many.
     fn count(&self, extent: &[u64], bytes: usize) -> Option<u64> {
-        let is_short = bytes <= MAX_BUFFERED_APPEND_BYTES || self.is_chunk(bytes);
-        let fits = is_short && bytes > 0 && bytes.is_multiple_of(self.row_bytes) && *extent == *self.extent;
+        let is_next = bytes > 0 && bytes.is_multiple_of(self.row_bytes) && *extent == *self.extent;
         let count = (bytes / self.row_bytes) as u64;
-        (fits && count <= self.max_rows.saturating_sub(self.extent[0])).then_some(count)
+        (is_next && count <= self.max_rows.saturating_sub(self.extent[0])).then_some(count)
     }
 
-    /// Whether rows of so many bytes are the whole of the next chunk.
-    fn is_chunk(&self, bytes: usize) -> bool {
-        bytes == self.chunk_bytes && self.extent[0].is_multiple_of(self.chunk_rows)
+    /// How much may be buffered (bytes), of so much that the options allow.
+    fn limit(&self, allowed: usize) -> usize {
+        let awaited = if self.chunk_bytes <= MAX_AWAITED_CHUNK_BYTES { self.chunk_bytes } else { 0 };
+        MAX_BUFFERED_BYTES.max(awaited).min(allowed)
     }
 
     /// Bytes from the first row on to the end of the last chunk that is full.
@@ -141,9 +141,9 @@ impl AppendBuffer {
         let mut at = (self.first % self.chunk_rows) as usize * self.row_bytes;
         let mut pieces = SmallVec::new();
         while !rest.is_empty() {
-            let whole = rest.len() / self.chunk_bytes;
+            let whole = (rest.len() / self.chunk_bytes).min((MAX_BUFFERED_BYTES / self.chunk_bytes).max(1));
             let (number, len) = match at {
-                0 if whole > 0 => (whole, whole * self.chunk_bytes),
+                0 if rest.len() >= self.chunk_bytes => (whole, whole * self.chunk_bytes),
                 _ => (1, rest.len().min(self.chunk_bytes - at)),
             };
             let (bytes, after) = rest.split_at(len);
@@ -176,8 +176,8 @@ pub(super) enum StoredRows {
 }
 
 impl DatasetCore {
-    /// Appends rows, as `stored` gives them, if they can be buffered as those before them, or are all of the next chunk.
-    /// Returns whether it was so; if not, nothing was done.
+    /// Appends rows, as `stored` gives them, if they come right after rows that were appended before. Returns `false` if not,
+    /// and nothing was done.
     pub(super) fn append_rows<'a>(
         &self,
         stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
@@ -194,8 +194,8 @@ impl DatasetCore {
         done
     }
 
-    /// Appends rows to the buffer; `told` is the extent that the store knows. Returns `false` if they cannot be buffered, and
-    /// nothing was done. The caller holds the writer's lock.
+    /// Buffers rows if they are short, and stores them if not; `told` is the extent that the store knows. Returns `false` if they
+    /// do not come after the buffered ones, and nothing was done. The caller holds the writer's lock.
     pub(super) fn push_rows<'a>(
         &'a self,
         mut stage: MutexGuard<'a, StagedData>,
@@ -205,14 +205,15 @@ impl DatasetCore {
         let StagedData { rows: Some(buffer), extent, chunks } = &*stage else { return Ok(false) };
         let extent = extent.as_deref().unwrap_or(told);
         let Some(count) = buffer.count(extent, rows.len()).filter(|_| chunks.is_empty()) else { return Ok(false) };
-        let is_direct = rows.len() > MAX_BUFFERED_APPEND_BYTES;
-        let most = if buffer.chunk_bytes <= MAX_AWAITED_CHUNK_BYTES {
-            MAX_BUFFERED_BYTES.max(buffer.chunk_bytes)
-        } else {
-            MAX_BUFFERED_BYTES
-        };
-        if is_direct || buffer.bytes.len() + rows.len() > most.min(self.staging) {
-            stage = self.make_room(stage, is_direct, rows, most)?;
+        let limit = buffer.limit(self.staging);
+        let is_direct = rows.len() > limit.min(MAX_BUFFERED_APPEND_BYTES);
+        if is_direct || buffer.bytes.len() + rows.len() > limit {
+            drop(stage);
+            self.make_room(if is_direct { 0 } else { limit - rows.len() })?;
+            if is_direct {
+                self.store_direct(rows)?;
+            }
+            stage = self.stage.lock();
         }
         let StagedData { rows: Some(buffer), extent, .. } = &mut *stage else { return Ok(false) };
         if is_direct {
@@ -227,33 +228,44 @@ impl DatasetCore {
         Ok(true)
     }
 
-    /// Stores buffered rows, so that there is room for more; and the rows themselves if they are not to be buffered.
+    /// Stores buffered rows until no more than `most` bytes are left: those of whole chunks, and if need be all.
     #[cold]
-    fn make_room<'a>(
-        &'a self,
-        stage: MutexGuard<'a, StagedData>,
-        is_direct: bool,
-        rows: &[u8],
-        most: usize,
-    ) -> Result<MutexGuard<'a, StagedData>, DatasetError> {
-        drop(stage);
-        if !is_direct {
-            self.store_rows(StoredRows::OfWholeChunks)?;
-        }
-        let left = self.stage.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes.len());
-        if is_direct || left + rows.len() > most.min(self.staging) {
-            self.store_rows(StoredRows::All)?;
-        }
-        let stage = self.stage.lock();
-        if let (true, Some(buffer)) = (is_direct, &stage.rows) {
-            let mut pieces = buffer.pieces(rows);
-            drop(stage);
-            if let Some(RowPiece { coord, bytes, .. }) = pieces.pop() {
-                self.chunks.write_whole(&coord, 0, bytes).map_err(|error| DatasetError::in_chunk(&coord, error))?;
+    fn make_room(&self, most: usize) -> Result<(), DatasetError> {
+        let len = || self.stage.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes.len());
+        for which in [StoredRows::OfWholeChunks, StoredRows::All] {
+            if len() > most {
+                self.store_rows(which)?;
             }
-            return Ok(self.stage.lock());
         }
-        Ok(stage)
+        Ok(())
+    }
+
+    /// Stores rows that come after all others. None are buffered.
+    #[cold]
+    fn store_direct(&self, rows: &[u8]) -> Result<(), DatasetError> {
+        let stage = self.stage.lock();
+        let Some(buffer) = &stage.rows else { return Ok(()) };
+        let (pieces, chunk_bytes) = (buffer.pieces(rows), buffer.chunk_bytes);
+        drop(stage);
+        self.store_pieces(&pieces, chunk_bytes, ChunkBatch::default())
+    }
+
+    /// Stores pieces, and what else a batch says.
+    fn store_pieces(
+        &self,
+        pieces: &[RowPiece<'_>],
+        chunk_bytes: usize,
+        batch: ChunkBatch<'_>,
+    ) -> Result<(), DatasetError> {
+        let store = |writes: &[ChunkWrite<'_>]| self.chunks.write(&ChunkBatch { writes, ..batch });
+        let stored = match pieces {
+            [piece] => store(&[piece.as_write(chunk_bytes)]),
+            _ => store(&pieces.iter().map(|piece| piece.as_write(chunk_bytes)).collect::<SmallVec<[_; 3]>>()),
+        };
+        stored.map_err(|error| match pieces {
+            [piece, ..] => DatasetError::in_chunk(&piece.coord, error),
+            [] => error.into(),
+        })
     }
 
     /// Stores buffered rows by one batch. Returns `false` if there are none of those. After an error all are still
@@ -272,18 +284,8 @@ impl DatasetCore {
             _ => (None, None),
         };
         drop(stage);
-        let store = |writes: &[ChunkWrite<'_>]| {
-            self.chunks.write(&ChunkBatch { writes, extent: extent.as_deref(), after: &[], publish })
-        };
-        let failed = |error: h5live_model::Error| match pieces.first() {
-            Some(piece) => DatasetError::in_chunk(&piece.coord, error),
-            None => error.into(),
-        };
-        let stored = match &pieces[..] {
-            [piece] => store(&[piece.as_write(chunk_bytes)]),
-            _ => store(&pieces.iter().map(|piece| piece.as_write(chunk_bytes)).collect::<SmallVec<[_; 3]>>()),
-        };
-        stored.map_err(failed)?;
+        let batch = ChunkBatch { writes: &[], extent: extent.as_deref(), after: &[], publish };
+        self.store_pieces(&pieces, chunk_bytes, batch)?;
         drop(pieces);
         drop(bytes);
         let mut stage = self.stage.lock();

@@ -168,8 +168,8 @@ impl<'a> DatasetWriter<'a> {
         self.store_staged(&grid, bytes, |coord| full.contains(&coord.scaled()[axis]))
     }
 
-    /// Buffers new rows if they are short and the dataset has no filters, or are just a chunk. Returns `false` if that cannot
-    /// be done.
+    /// Has the buffer take new rows of a dataset without filters. Returns `false` if they are long and have to be converted, or
+    /// do not follow each other in the chunks.
     fn buffer_rows(&self, axis: usize, values: usize, source: &impl ElementSource) -> Result<bool, DatasetError> {
         let len = values.saturating_mul(self.view.size);
         if axis != 0 || !self.core.filters.is_empty() {
