@@ -1,7 +1,7 @@
 //! The state of a dataset that all its handles share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use h5live_filters::Pipeline;
 use h5live_model::{AllocationLimit, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, Reads};
@@ -38,7 +38,9 @@ pub(crate) struct DatasetCore {
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
     pub(super) stage: Mutex<StagedData>,
-    /// Where it is written down that something is staged, and whether it is.
+    /// The path by which the dataset was opened that was written first: what is written later, in a flush, names it.
+    path: OnceLock<Box<str>>,
+    /// The list of datasets with staged elements, and whether this one is in it.
     staged: StagedDatasets,
     is_listed: AtomicBool,
     /// Datasets whose rows are seen before those of this one.
@@ -52,6 +54,14 @@ pub(crate) struct DatasetCore {
     /// The key of decoded chunks. It is not the identity of the dataset, because a new dataset may get the identity of
     /// a deleted one.
     cache_id: ObjectId,
+}
+
+/// Most bytes of a run that are read at once. At least as many as a writer changes at once while this session reads.
+fn max_read_bytes(reads: Reads) -> usize {
+    match reads {
+        Reads::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
+        Reads::Batched { .. } => MAX_CONVERSION_BYTES,
+    }
 }
 
 /// A dataset as one operation sees it, from its start to its end.
