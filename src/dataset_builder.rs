@@ -227,7 +227,7 @@ impl DatasetBuilder {
         self.fill_bytes(encoded)
     }
 
-    /// It is undefined what elements hold that nobody wrote.
+    /// Leaves the value of elements that were never written undefined.
     pub fn fill_undefined(mut self) -> Self {
         self.fill = self.fill.map(|fill| Fill { value: FillValue::Undefined, ..fill });
         self

@@ -12,14 +12,15 @@ use crate::dataset::DatasetCore;
 /// Most unused datasets that are kept in case they are opened again.
 const MAX_UNUSED_DATASETS: usize = 256;
 
-/// The shared states of datasets, by identity. Some that nobody has any more are kept; the oldest go, one by one, as
-/// others come.
+/// The shared states of datasets, by identity. Some unused ones are kept; the oldest are evicted, one by one, when new
+/// ones come.
 #[derive(Default)]
 pub(crate) struct DatasetCache {
     cores: FxHashMap<ObjectId, Arc<DatasetCore>>,
     /// In the order in which they came, or were found to be in use.
     order: VecDeque<ObjectId>,
-    /// The last of them, if it was made and nobody has opened it since: most that are made are soon let go for good.
+    /// The last dataset, if it was created and not opened since. Most datasets that are created are soon dropped for
+    /// good.
     newest: Option<ObjectId>,
 }
 

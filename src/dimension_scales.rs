@@ -11,7 +11,7 @@ const CLASS: &str = "CLASS";
 const NAME: &str = "NAME";
 /// On a dataset: for each dimension references to its scales.
 const DIMENSION_LIST: &str = "DIMENSION_LIST";
-/// On a scale: which dimensions of which datasets it belongs to.
+/// On a scale: the dimensions of datasets to which it belongs.
 const REFERENCE_LIST: &str = "REFERENCE_LIST";
 const SCALE: &str = "DIMENSION_SCALE";
 

@@ -175,7 +175,7 @@ impl Error {
         &self.0.kind
     }
 
-    /// Whether a process has the file open in a way that excludes this use of it: another one, or this one itself.
+    /// Whether a process (this one or another) has the file open in a way that excludes this use.
     pub fn is_in_use(&self) -> bool {
         matches!(self.store_kind(), Some(StoreErrorKind::InUse(_)))
     }

@@ -125,7 +125,7 @@ impl File {
         File::from_parts(store, name, options, location, Arc::default())
     }
 
-    /// A file in a store. Its mode is that of the store's session, whatever the options say.
+    /// A file in a store. Its mode is that of the store's session; the mode in the options does not count.
     pub(crate) fn from_parts(
         store: Arc<dyn Objects>,
         name: String,
@@ -214,7 +214,7 @@ impl File {
         self.store().session()
     }
 
-    /// How an HDF5 file hands out its space. The defaults, if the file is not one.
+    /// How an HDF5 file allocates its space. The defaults, if the file is not one.
     pub fn file_space(&self) -> FileSpace {
         FileSpace::from_settings(&self.session().settings)
     }
@@ -352,7 +352,7 @@ impl FileShared {
         self.dataset_cache.lock().get(id)
     }
 
-    /// Calls `each` for the datasets of which something may be staged, until it fails; those that are left stay listed.
+    /// Calls `each` for the datasets with staged elements, until it fails. The rest stay in the list.
     pub(crate) fn for_each_staged<E>(&self, mut each: impl FnMut(&DatasetCore) -> Result<(), E>) -> Result<(), E> {
         let mut listed = std::mem::take(&mut *self.staged.lock()).into_iter();
         let done = listed.try_for_each(|id| self.cached_core(id).map_or(Ok(()), |core| each(&core)));

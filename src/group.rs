@@ -61,7 +61,7 @@ impl Object {
         }
     }
 
-    /// The file that the object is in, which an external link may have led to.
+    /// The file of the object. It may be another file, after an external link.
     pub fn file(&self) -> &File {
         match self {
             Object::Group(group) => group.file(),
@@ -306,7 +306,7 @@ impl Group {
         rename().map_err(|kind| self.file.error(Some(&path::join(&self.path, from)), kind))
     }
 
-    /// Takes up what the writer of a live file has published since.
+    /// Reads what the writer of a live file has published since the last refresh.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read any more.

@@ -11,7 +11,7 @@ use crate::{Error, File, Group, Object, Result, WalkItem};
 
 /// The longest wait at a time before it is looked whether the writer still lives.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// Groups that are followed at most, unless somebody says otherwise.
+/// Most groups that are followed by default.
 const MAX_GROUPS: usize = 1024;
 
 /// New links in a group and in the groups below it. [`Group::follow`] and [`File::follow`] make it.

@@ -12,7 +12,7 @@ use crate::{Error, File};
 /// Soft and external links that one path may lead through (libhdf5's default).
 pub const MAX_LINKS: usize = 16;
 
-/// An object that a path led to.
+/// The object at the end of a path.
 pub(crate) struct ResolvedObject {
     pub(crate) file: File,
     pub(crate) id: ObjectId,

@@ -1,4 +1,4 @@
-//! The state of a file, and bringing one into order whose writer died.
+//! The state of a file, and the repair of a file whose writer has died.
 
 use h5live_model::{self as model, Connector, Location, OpenError, ResolvedLocation, Upkeep};
 
@@ -69,7 +69,7 @@ pub(crate) enum WriterState {
     Other,
 }
 
-/// Brings a file into order whose writer has died, if that is possible.
+/// Repairs a file whose writer has died, if that is possible.
 pub(crate) fn recover(at: &ResolvedLocation, options: &Options) -> WriterState {
     match diagnose_at(at).map(|found| found.condition) {
         Ok(FileCondition::OpenForWriting { live: true, .. }) => WriterState::Live,

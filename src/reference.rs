@@ -169,7 +169,7 @@ fn new_reference(file: &File, path: &str, kind: ReferenceKind, to: model::Refere
     Ok(Reference::new(kind, &bytes))
 }
 
-/// A selection whose blocks end where the dataset does.
+/// The selection, with its blocks cut to the dataset.
 fn clip_blocks(selection: Selection, dims: &[u64]) -> Selection {
     let Selection::Hyperslab(mut slab) = selection else { return selection };
     for (i, dim) in dims.iter().enumerate() {

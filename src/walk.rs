@@ -89,7 +89,7 @@ impl Walk {
         self
     }
 
-    /// Has a group's links looked at next, unless it is too deep.
+    /// Puts a group's links next in the walk, unless the group is too deep.
     fn enter(&mut self, group: &Group) -> Result<()> {
         if self.levels.len() < self.max_depth {
             let mut links = group.links()?;

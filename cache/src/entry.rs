@@ -76,7 +76,7 @@ impl Owner {
     /// The owner of structures that belong to the whole file (superblock extension, shared heaps).
     pub const FILE: Owner = Owner(Addr::UNDEFINED);
 
-    /// The object whose header is at `header`.
+    /// The object with its header at `header`.
     pub const fn new(header: Addr) -> Self {
         Owner(header)
     }

@@ -48,9 +48,9 @@ use crate::{
 };
 
 impl Cache {
-    /// The entry at `addr`, which belongs to `owner`. If it is not cached, `read` reads and decodes it. Of
-    /// several threads that miss the same entry one reads, the others wait for it. No lock is held while `read`
-    /// runs; it must not load other entries (two that load each other would wait for ever).
+    /// The entry at `addr`, which belongs to `owner`. If it is not cached, `read` reads and decodes it. If several
+    /// threads miss the same entry, one reads, and the others wait for it. No lock is held while `read` runs. `read`
+    /// must not load other entries: two that load each other would wait for ever.
     ///
     /// # Errors
     /// The error of `read`, after which the entry is not cached; [`Error::WrongType`] if the address is cached as
@@ -199,8 +199,8 @@ impl Cache {
         }
     }
 
-    /// As [`Cache::remove`], of a structure of `len` bytes whose space is given back: at once, if no flush has ever
-    /// taken it.
+    /// As [`Cache::remove`], for a structure of `len` bytes whose space is freed: at once, if no flush has ever taken
+    /// the structure.
     pub fn free(&self, addr: Addr, len: u64) {
         let old = self.shard(addr).remove(addr);
         let unwritten = old.as_ref().is_some_and(|old| old.head().is_new());
@@ -290,8 +290,8 @@ impl Cache {
         self.add_edge(parent, child, kind, EdgeLifetime::Written)
     }
 
-    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child, which is new, in
-    /// whatever state: the parent leads to it, and that is all.
+    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child, which is new, in any
+    /// state. The parent only leads to it.
     ///
     /// # Errors
     /// As [`Cache::add_dependency`].

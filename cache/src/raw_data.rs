@@ -231,9 +231,9 @@ impl Drop for WriteThroughGuard<'_> {
 }
 
 impl Cache {
-    /// Takes `bytes` for the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, to be written
-    /// by a later flush. Returns the chunk's proxy: whatever points to the chunk must be made to wait for it, by
-    /// [`Cache::add_dependency`], in the same operation.
+    /// Takes `bytes` for the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, for a later flush.
+    /// Returns the chunk's proxy. The same operation must make everything that points to the chunk wait for the proxy,
+    /// by [`Cache::add_dependency`].
     pub fn write_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> ChunkProxy {
         self.write_raw_with_visibility(owner, chunk, (offset, bytes), Visibility::BeyondExtent)
     }

@@ -31,7 +31,7 @@ const RESERVED_TAIL_BYTES: u64 = 15;
 /// Structures begin at multiples of this, so that their fields of up to eight bytes are written at once.
 const METADATA_ALIGNMENT: u64 = 8;
 
-/// So many resting bytes are worth asking whether anybody reads them.
+/// Least resting bytes for which it is worth asking whether anybody has the file open.
 const MIN_RECLAIM_QUERY_BYTES: u64 = 64 << 10;
 
 /// Reclaim queries that are skipped after the answer "somebody has the file open", which is likely to stay the same.
@@ -52,15 +52,15 @@ pub enum SpaceKind {
 pub enum ReusePolicy {
     /// It is allocated again as soon as a flush has written the structures that no longer point to it.
     AfterFlush,
-    /// It is allocated again so long after that flush, at least [`ReusePolicy::MIN_GRACE`]: readers may follow pointers
-    /// to it until then. [`Duration::MAX`] is never.
+    /// It is allocated again this long after that flush, at least [`ReusePolicy::MIN_GRACE`], because readers may
+    /// follow pointers to it until then. [`Duration::MAX`] is never.
     AfterGrace(Duration),
     /// It is never allocated again in this session.
     Never,
 }
 
 impl ReusePolicy {
-    /// So long may any reader follow pointers that it has read: no writer uses space again earlier.
+    /// The longest time for which a reader may follow pointers that it has read. No writer uses space again earlier.
     pub const MIN_GRACE: Duration = Duration::from_secs(1);
 
     /// The time for which unreachable space rests; `None`: for ever.
@@ -152,8 +152,8 @@ impl SpaceState {
 }
 
 impl Space {
-    /// The space of a file whose superblock announces `end` (bytes from the base address), with addresses of
-    /// `offset` width. If flushes are `durable`, freed space waits until the flush that makes it unreachable is.
+    /// The space of a file whose superblock announces `end` (bytes from the base address), with addresses of `offset`
+    /// width. If flushes are `durable`, freed space also waits until the flush that makes it unreachable is durable.
     pub fn new(end: u64, offset: Width, clock: Clock, durable: bool) -> Self {
         let state = SpaceState {
             end,
@@ -227,7 +227,7 @@ impl Space {
         self.defer_free(at, len, SpaceKind::Raw, Some(owner));
     }
 
-    /// The object goes: what only its structures led to is unreachable once all has been flushed.
+    /// The object is deleted: space to which only its structures lead is unreachable after a flush of everything.
     pub fn release_owner(&self, owner: Owner) {
         self.state.lock().quarantine.clear_owner(owner);
     }
@@ -270,9 +270,9 @@ impl Space {
         Ok(())
     }
 
-    /// Takes up space that an earlier session left free: `len` bytes at `at`, which held something of `kind`.
+    /// Takes over space that an earlier session left free: `len` bytes at `at`, which held something of `kind`.
     ///
-    /// In a session that others follow it rests for the grace: they may have followed that session too.
+    /// In a session with followers it rests for the grace, because they may have followed that session, too.
     pub fn adopt(&self, at: u64, len: u64, kind: SpaceKind) {
         let grace = self.state.lock().quarantine.grace();
         if let Some(grace) = grace {
@@ -280,7 +280,7 @@ impl Space {
         }
     }
 
-    /// As [`Space::adopt`], of space that must rest for so long.
+    /// As [`Space::adopt`], for space that must rest for `rest`.
     pub fn adopt_after(&self, at: u64, len: u64, kind: SpaceKind, rest: Duration) {
         let state = &mut *self.state.lock();
         if !state.has(at, len) {
@@ -298,7 +298,7 @@ impl Space {
         self.state.lock().free.sections().collect()
     }
 
-    /// `len` bytes behind everything that is allocated, whatever is free.
+    /// Allocates `len` bytes behind all allocated space. Ignores free space.
     ///
     /// # Errors
     /// [`Error::Full`] if addresses do not reach that far.
@@ -375,7 +375,7 @@ impl Space {
         self.state.lock().superblock_eof
     }
 
-    /// Bytes that the storage has at least (from the base address), unless somebody else has cut it.
+    /// Least bytes of the storage (from the base address), unless another program has truncated it.
     pub fn least_length(&self) -> u64 {
         let length = *self.length.lock();
         length.unwrap_or_else(|| self.superblock_eof())
@@ -442,7 +442,7 @@ impl Space {
         self.grow_storage(len, len, storage)
     }
 
-    /// As [`Space::reach`], but if the storage must grow, it grows so far that it seldom must.
+    /// As [`Space::ensure_len`], but if the storage must grow, it grows by so much that it seldom must.
     pub(crate) fn ensure_len_ahead(&self, len: u64, storage: &dyn Storage) -> Result<()> {
         self.grow_storage(len, len.saturating_add(eof_slack(len)), storage)
     }

@@ -98,7 +98,7 @@ impl AttributeBuilder {
         })
     }
 
-    /// Sets the attribute to these values, of whatever type they are; [`AttributeBuilder::datatype`] says which.
+    /// Sets the attribute to these values. [`AttributeBuilder::datatype`] gives their type.
     ///
     /// # Errors
     /// As [`AttributeBuilder::write`].

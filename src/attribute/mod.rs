@@ -196,7 +196,7 @@ impl Attribute {
         read().map_err(|error| self.error(error))
     }
 
-    /// Its elements, of whatever type they are, in row-major order.
+    /// Its elements as dynamic values, in row-major order.
     ///
     /// # Errors
     /// [`ErrorKind::Convert`] if its type makes no sense.

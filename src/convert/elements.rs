@@ -25,7 +25,7 @@ enum ConversionStep {
     /// Text that is in the element, padded, or in the heap.
     Text(Option<StringPadding>, StringPadding),
     Members(Vec<MemberConversion>),
-    /// So many elements, one after another.
+    /// This many elements, one after the other.
     Array(Box<ElementPlan>),
     /// The real part of a complex number.
     RealPart(Box<ElementPlan>),

@@ -428,8 +428,8 @@ fn cast_slice<S: Number + Cast<D>, D: Number>(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Whether libhdf5 merely reverses the bytes: for integers that have no offset and are of one size, in two orders. It
-/// does so even if their signs differ, and saturates nothing then.
+/// Whether libhdf5 only reverses the bytes: for integers without an offset, of one size, in two byte orders. It only
+/// reverses them even if their signs differ, and does not saturate then.
 fn is_byte_swap(from: &NumberLayout, to: &NumberLayout) -> bool {
     let (NumberLayout::Integer(from), NumberLayout::Integer(to)) = (from, to) else { return false };
     let orders = (from.order, to.order);

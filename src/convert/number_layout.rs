@@ -27,7 +27,7 @@ pub(super) enum ExactNumber {
 pub(super) enum Rounding {
     /// To the nearest float, and of two to the even one.
     TiesToEven,
-    /// So too, but what is larger than the largest float becomes infinite even if that one is the nearest.
+    /// The same, but a value larger than the largest float becomes infinite even if that float is the nearest one.
     TiesToEvenOrInfinite,
     /// To the nearest float, and of two to the one further from zero; nothing is rounded up to infinity.
     AwayFromZero,

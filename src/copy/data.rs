@@ -12,7 +12,7 @@ use crate::{Dataset, Result};
 /// Bytes that are copied at a time, or one chunk if it is larger.
 const MAX_COPY_BYTES: u64 = 16 << 20;
 
-/// Whether chunks go through the same filters, whatever those are called.
+/// Whether chunks go through the same filters. The names of the filters do not count.
 fn same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
     let filters = a.filters.iter().zip(&b.filters);
     a.filters.len() == b.filters.len() && filters.into_iter().all(|(a, b)| (a.id, &a.params) == (b.id, &b.params))

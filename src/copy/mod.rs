@@ -58,7 +58,7 @@ pub struct Copier<'a> {
     groups: VecDeque<CopiedObject>,
     /// The objects to copy, each with everything below it.
     roots: Vec<ObjectId>,
-    /// Every object that is copied, once somebody has asked.
+    /// Every object that is copied, once this was needed.
     tree: Option<HashSet<ObjectId>>,
     /// Objects that fill values refer to.
     describing: HashSet<ObjectId>,
@@ -120,12 +120,12 @@ impl<'a> Copier<'a> {
         self
     }
 
-    /// Has an object copied, with everything below it, to a path in a group; groups on the way that are not there are
-    /// made.
+    /// Copies an object, with everything below it, to a path in a group. Missing groups on the way are created.
+    /// [`Copier::finish`] copies the attributes and elements.
     ///
     /// # Errors
     /// [`model::Error::Exists`] if the name is taken; [`model::Error::Unsupported`] if the file cannot hold such an
-    /// object; as reading it. After an error the copy is not to be finished.
+    /// object; errors of reading it. After an error, do not finish the copy.
     pub fn object(&mut self, object: &Object, group: &Group, path: &str) -> Result<()> {
         let check = || NewLinkPath::resolve(group.file(), group.id(), path)?.check_absent();
         check().map_err(|kind| group.file().error(Some(&join(group.path(), path)), kind))?;
@@ -137,7 +137,7 @@ impl<'a> Copier<'a> {
         self.follow()
     }
 
-    /// Has everything in a group copied into another one, with the attributes of the group.
+    /// Copies everything in a group to another group, with the attributes of the group.
     ///
     /// # Errors
     /// As [`Copier::object`].

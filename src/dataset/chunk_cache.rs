@@ -52,7 +52,7 @@ impl ChunkCache {
         self.vain.load(Ordering::Relaxed) < WAITED_FOR
     }
 
-    /// A chunk was waited for so often, and then did decode or not.
+    /// Notes that a chunk was waited for this many times, and whether it could be decoded then.
     pub(crate) fn note_waits(&self, waits: u32, is_decoded: bool) {
         match (waits, is_decoded) {
             (0, _) => {}

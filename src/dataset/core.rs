@@ -68,7 +68,7 @@ fn max_read_bytes(reads: Reads) -> usize {
 #[derive(Debug, Clone)]
 pub(crate) struct SpecSnapshot {
     pub(super) spec: Arc<DatasetSpec>,
-    /// The extent, with rows that the store has not been told of (`[rank]`, elements).
+    /// The extent, with rows that the store does not know yet (`[rank]`, elements).
     pub(super) extent: CoreDims,
     /// Bytes of an element.
     pub(super) size: usize,
@@ -233,7 +233,8 @@ impl DatasetCore {
         self.published_after.lock().clone()
     }
 
-    /// Has the rows of `earlier` seen before those of this one, unless it is the other way round already.
+    /// Orders publications: rows of `earlier` are seen before those of this dataset. Returns `false` if the opposite
+    /// order exists already.
     pub(super) fn add_earlier(self: &Arc<Self>, earlier: &Arc<DatasetCore>) -> bool {
         static ORDER: Mutex<()> = Mutex::new(());
         let _one_at_a_time = ORDER.lock();
@@ -274,7 +275,7 @@ impl DatasetError {
         DatasetError { chunk: Some(coord.clone()), kind: error.into() }
     }
 
-    /// Says of which chunk the failure is, if it does not yet.
+    /// Adds the chunk to the error, if it has none yet.
     pub(crate) fn with_chunk(mut self, coord: &ChunkCoord) -> Self {
         self.chunk.get_or_insert_with(|| coord.clone());
         self

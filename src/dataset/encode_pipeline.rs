@@ -74,7 +74,7 @@ struct EncodePipelineState {
     working: usize,
     /// Items that were begun.
     begun: usize,
-    /// Items of which storing was begun.
+    /// The number of items whose storing has begun.
     taken: usize,
     /// Whether the last of these is being stored.
     storing: bool,

@@ -108,7 +108,7 @@ fn extent(runs: &StridedRun, size: usize) -> Range<usize> {
     start..start + last as usize * size
 }
 
-/// Puts runs, of which `bytes` begin with the first, into their places, the first of which is `base`.
+/// Puts the elements of runs into their places. `bytes` begin with the first run; `base` is the first place.
 pub(super) fn put<S: ElementSink>(
     runs: &StridedRun,
     bytes: &[u8],

@@ -270,7 +270,7 @@ impl Dataset {
         })
     }
 
-    /// The elements of a selection, of whatever type they are.
+    /// The elements of a selection as dynamic values.
     ///
     /// # Errors
     /// As [`Dataset::read_into`].
@@ -354,8 +354,8 @@ impl Dataset {
         })
     }
 
-    /// Writes values over the elements of a selection, of whatever type they are: as [`Dataset::read_values`] gives
-    /// them, or what can be converted without loss (a list for a compound, the name of an enum's value as a text).
+    /// Writes dynamic values to the elements of a selection: values as [`Dataset::read_values`] returns them, or values
+    /// that can be converted without loss (a list for a compound, the name of an enum's value as a text).
     ///
     /// ```
     /// use h5live::{File, Value};
@@ -422,7 +422,7 @@ impl Dataset {
         self.count_rows(values.len() as u64)
     }
 
-    /// Appends rows of values, of whatever type they are.
+    /// Appends rows of dynamic values.
     ///
     /// # Errors
     /// As [`Dataset::append`].
@@ -543,7 +543,8 @@ impl Dataset {
         })
     }
 
-    /// Takes up what the writer of a live file has published since, and says whether the extent has changed.
+    /// Reads what the writer of a live file has published since the last refresh. Returns whether the extent has
+    /// changed.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the dataset cannot be read any more.
@@ -561,7 +562,7 @@ impl Dataset {
     }
 }
 
-/// Elements that nobody wrote, which the caller's values are to go over.
+/// Elements with their fill values, into which the caller's values are written.
 fn filled(view: &SpecSnapshot, elements: usize) -> Result<Vec<u8>, ErrorKind> {
     let mut bytes = zeroed_buffer(elements.saturating_mul(view.size))?;
     view.spec.fill_into(0, &mut bytes);

@@ -63,7 +63,7 @@ impl Dataset {
         })
     }
 
-    /// Where the chunk at a position in the grid is stored; `None` if nobody wrote it.
+    /// The place of the chunk at a position in the grid; `None` if it was never written.
     ///
     /// # Errors
     /// As [`Dataset::chunks`].

@@ -55,7 +55,7 @@ enum ChunkContent {
     Unfiltered(Option<StoredChunk>, Option<StagedBytes>),
 }
 
-/// Chunks whose selected elements fill places one after another.
+/// Chunks whose selected elements fill consecutive places.
 struct ReadPiece<'a> {
     coords: &'a [ChunkCoord],
     /// All these elements, if they are one run of one chunk.
@@ -117,7 +117,7 @@ impl DatasetReader<'_> {
         }
     }
 
-    /// The decoded bytes of a chunk, fill values if nobody wrote it.
+    /// The decoded bytes of a chunk; fill values if it was never written.
     pub(super) fn read_chunk(
         &self,
         grid: &ChunkGrid,
@@ -137,7 +137,7 @@ impl DatasetReader<'_> {
         }
     }
 
-    /// A chunk that nobody wrote.
+    /// The bytes of a chunk that was never written.
     fn filled(&self, bytes: usize) -> Result<Vec<u8>, DatasetError> {
         let mut filled = self.core.max_allocation.zeroed(bytes as u64)?;
         self.view.spec.fill_into(0, &mut filled);
@@ -166,9 +166,9 @@ impl ChunkReader<'_> {
         work >= MIN_PARALLEL_BYTES
     }
 
-    /// The chunks, each or as many as share coordinates, if they fill the places from `base` on, and those of each
-    /// piece are right after those of the one before. Of more chunks than these (unless `is_all` says that there are
-    /// none), which may belong to the last piece, it is left out.
+    /// Groups the chunks into pieces, if the selected elements of each piece directly follow those of the piece before,
+    /// from `base` on. A piece is one chunk, or as many as share coordinates. Unless `is_all`, more chunks may follow,
+    /// and may belong to the last piece; then that piece is left out.
     fn pieces<'b>(&self, listed: &'b [ChunkCoord], base: usize, is_all: bool) -> Option<Vec<ReadPiece<'b>>> {
         let rank = self.grid.dims().len();
         if let Some(pieces) = self.pieces_of(rank, listed, base) {
@@ -576,7 +576,7 @@ fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     result
 }
 
-/// The first `len` bytes of a buffer, whatever they hold.
+/// The first `len` bytes of a buffer, with any contents.
 fn resize_scratch(scratch: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if scratch.len() < len {
         scratch.resize(len, 0);

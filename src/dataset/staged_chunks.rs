@@ -1,8 +1,4 @@
-//! What was written to a dataset and is not in the store yet.
-//!
-//! A chunk with filters is staged whole and decoded, so that small writes do not filter it again each time. Of a chunk without
-//! filters one run of bytes is staged, to which neighbouring writes are added. Appended rows without filters are in a buffer
-//! of their own ([`AppendBuffer`]).
+//! The staged chunks of a dataset.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -138,7 +138,7 @@ impl Dataset {
         }
     }
 
-    /// Takes up what others have published in the sources of a virtual dataset since.
+    /// Reads what was published in the sources of a virtual dataset since the last refresh.
     pub(super) fn refresh_sources(&self) -> Result<(), DatasetError> {
         let spec = self.core.chunks.spec()?;
         let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };

@@ -494,7 +494,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         encode_pipeline::run(batch, writer.core.batch(self.bytes), encode, store)
     }
 
-    /// The bytes of a chunk whose elements are all written: where they are, or put together in `memory`.
+    /// The bytes of a chunk whose elements are all written: from their place, or put together in `memory`.
     fn collect<'b>(&'b self, coord: &ChunkCoord, memory: &'b mut Vec<u8>) -> Result<&'b [u8], DatasetError> {
         if let Some(run) = self.cut.single_run(coord)
             && run.len as usize * self.writer.view.size == self.bytes

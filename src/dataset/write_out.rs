@@ -36,7 +36,7 @@ impl DatasetCore {
         Ok(is_done)
     }
 
-    /// Writes out the datasets whose rows are seen before those of this one, and has the store keep that order.
+    /// Writes out the datasets whose rows are seen before those of this one, and makes the store keep that order.
     pub(super) fn write_out_earlier(&self, shared: &FileShared) -> Result<(), DatasetError> {
         for earlier in self.earlier() {
             if !earlier.is_deleted() {

@@ -39,7 +39,7 @@ impl From<Duration> for PublishInterval {
 pub(crate) struct Publisher {
     /// Held by the flush or the transaction that is under way.
     only: Mutex<()>,
-    /// Counts publications, if somebody wants that.
+    /// The counter of publications, if the options ask for one.
     counter: OnceLock<PublicationCounter>,
     durable: GroupCommit,
     syncs: GroupCommit,
@@ -205,12 +205,12 @@ impl Dataset {
         shared.publisher.syncs.run(sync)
     }
 
-    /// Has rows of this dataset seen only after everything that was appended to `earlier` before them: time stamps,
-    /// say, after the frames to which they belong. It holds for as long as the file is open, at each moment, and after
-    /// the death of this process.
+    /// Orders publications: rows of this dataset are seen only after everything that was appended to `earlier` before
+    /// them. Use it for time stamps, for example, after the frames to which they belong. The order holds as long as the
+    /// file is open, at each moment, and after the death of this process.
     ///
-    /// Who follows both takes a look at this dataset first ([`Dataset::refresh`], or a batch of [`Dataset::follow`])
-    /// and then at `earlier`, which has all rows that belong to it then, and maybe more.
+    /// A reader that follows both looks at this dataset first ([`Dataset::refresh`], or a batch of
+    /// [`Dataset::follow`]), and then at `earlier`. Then `earlier` has all rows that belong to it, and maybe more.
     ///
     /// ```
     /// # let file = h5live::File::in_memory();

@@ -21,7 +21,7 @@ struct StopSignal {
 }
 
 impl StopSignal {
-    /// Waits so long; whether to go on.
+    /// Waits for `time`. Returns whether to go on.
     fn wait(&self, time: Duration) -> bool {
         let mut stopped = self.stopped.lock();
         self.said.wait_while_for(&mut stopped, |stopped| !*stopped, time);

@@ -19,14 +19,14 @@ pub(crate) use strings::{pad, trim};
 
 use crate::convert::ConvertError;
 
-/// A type whose values are elements of datasets and attributes.
+/// A Rust type whose values are elements of datasets and attributes.
 ///
-/// Implemented for integers, floats, `bool`, [`String`], [`FixedStr`], arrays `[T; N]`, and `Vec<T>` (sequences of
-/// variable length); [`derive`](macro@crate::H5Type) implements it for structs (compound types) and for enums without
-/// data (enum types).
+/// It is implemented for integers, floats, `bool`, [`String`], [`FixedStr`], arrays `[T; N]`, and `Vec<T>` (sequences
+/// of variable length). [`derive`](macro@crate::H5Type) implements it for structs (compound types) and for enums
+/// without data (enum types).
 ///
-/// A plan is made once for a type in the file and run over many elements: [`H5Type::decoder`] and
-/// [`H5Type::encoder`] make it, and fail if there is no conversion between the two types.
+/// A conversion plan is made once for a type in the file, and then used for many elements. [`H5Type::decoder`] and
+/// [`H5Type::encoder`] make it. They fail if there is no conversion between the two types.
 pub trait H5Type: Clone + Send + Sync + 'static {
     /// The way from a type in the file to this one.
     type Decoder: Send + Sync;
@@ -88,7 +88,7 @@ pub trait H5Type: Clone + Send + Sync + 'static {
         column.parts().zip(&mut into).try_for_each(|(element, into)| Self::decode(decoder, element, into, heap))
     }
 
-    /// The bytes of values whose memory is just what the file holds.
+    /// The bytes of values whose memory has exactly the form of the file.
     fn decode_in_place<'a>(decoder: &Self::Decoder, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
         let _ = (decoder, into);
         None
@@ -121,7 +121,7 @@ pub trait H5Type: Clone + Send + Sync + 'static {
         values.iter().zip(elements).try_for_each(|(value, element)| value.encode(encoder, element, heap))
     }
 
-    /// The bytes of values whose memory is just what the file is to hold.
+    /// The bytes of values whose memory has exactly the form of the file.
     fn encode_in_place<'a>(encoder: &Self::Encoder, values: &'a [Self]) -> Option<&'a [u8]> {
         let _ = (encoder, values);
         None

@@ -69,7 +69,7 @@ pub(crate) struct UncleanClose {
 }
 
 impl LocatedSuperblock {
-    /// As a file that a writer has left, whatever it says.
+    /// Treats the file as one that a writer has not closed, whatever its flags say.
     pub(crate) fn assume_unclean(self) -> Self {
         LocatedSuperblock { unclean: self.unclean.or(Some(UncleanClose { live: false })), ..self }
     }
@@ -312,7 +312,7 @@ impl OpenOptions {
         }
     }
 
-    /// Makes a new file of a storage, whatever it holds.
+    /// Makes a new file in a storage, and drops the contents of the storage.
     pub(crate) fn start_new(&self, medium: SessionMedium) -> Result<NativeSession> {
         let space = self.space.validate().map_err(Error::Model)?;
         let widths = self.widths()?;

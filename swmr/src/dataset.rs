@@ -223,8 +223,8 @@ impl NativeDataset {
         Ok(changed)
     }
 
-    /// Does `operation` on the chunks; for a reader that follows a writer, again from the header on where it meets
-    /// something torn, or was led there by a header that is too old.
+    /// Runs `operation` on the chunks. For a follower, runs it again from the header on if it meets something torn, or
+    /// if the header is too old.
     fn with_layout<T>(&self, mut operation: impl FnMut(&DatasetState) -> Result<T>) -> Result<T> {
         self.check_not_deleted()?;
         let patience = &self.session.retry;

@@ -118,11 +118,11 @@ impl DeletePlan {
 }
 
 impl NativeSession {
-    /// The object at `addr` has lost a link or another use: if that was the last, it goes, with everything to which
-    /// nothing else leads. Call it before what led to the object is changed.
+    /// The object at `addr` has lost a link or another use. If it was the last one, deletes the object, with everything
+    /// to which nothing else leads. Call it before the structure that led to the object is changed.
     ///
     /// # Errors
-    /// If a structure of what goes cannot be read; nothing has changed then.
+    /// If a structure to be deleted cannot be read. Nothing has changed then.
     pub fn release_object(self: &Arc<Self>, addr: Addr) -> Result<()> {
         // Another object may come to be where this one was.
         *self.new_dataset.lock() = None;

@@ -49,7 +49,7 @@ pub enum Error {
         /// Bytes that the superblock states, or that were there.
         stated: u64,
     },
-    /// A process has the file open in a way that excludes this use of it: another one, or this one itself.
+    /// A process (this one or another) has the file open in a way that excludes this use.
     #[error("{}", in_use(.holders, .reason))]
     InUse {
         /// Why it excludes this one.
@@ -75,7 +75,7 @@ pub enum Error {
         /// The error of the last attempt.
         source: Box<Error>,
     },
-    /// Reading took so long that space to which the reader was led may have been used again meanwhile.
+    /// The read took so long that its space may have been used again meanwhile.
     #[error("reading took {took:?}, longer than pointers of a file that is being written are valid")]
     ReadTooOld {
         /// From the reading of the object header to the end.

@@ -40,7 +40,7 @@ impl NativeFile {
         Ok(NativeFile::new(options.open(path)?))
     }
 
-    /// Opens or creates a file on a storage that nobody else has, as [`NativeFile::open`] does on a path.
+    /// Opens or creates a file on a storage that is used by nobody else, as [`NativeFile::open`] does on a path.
     ///
     /// # Errors
     /// As [`NativeFile::open`].

@@ -1,4 +1,4 @@
-//! Free space that is kept in the file while nobody has it open: its free-space managers.
+//! The list of free space that a closed file keeps: its free-space managers.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -170,7 +170,7 @@ impl GenerationReader {
         Ok(GenerationRead { generations: self, shown, held })
     }
 
-    /// Whether this thread is taking a look at the file, of which everything that it reads is part.
+    /// Whether this thread is in the middle of a read of the file. Then everything that it reads is part of that.
     pub fn is_reading(&self) -> bool {
         ACTIVE_READS.with_borrow(|files| files.iter().any(|file| std::ptr::eq(*file, self)))
     }
@@ -261,7 +261,7 @@ impl GenerationRead<'_> {
             && generations.read_shown().is_ok_and(|now| now.same_contents(shown))
     }
 
-    /// Has nothing kept of a look that does not count.
+    /// Drops everything from a read that does not count.
     pub fn discard(self) {
         let mut known = self.generations.known.lock();
         // Another look may have settled on something newer since.

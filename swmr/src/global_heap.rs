@@ -29,7 +29,8 @@ pub(crate) struct GlobalHeapWriter {
 }
 
 impl GlobalHeapWriter {
-    /// Has `parent`, which may hold elements that lead to objects written lately, wait for them.
+    /// Makes `parent`, which may hold elements that lead to heap objects, wait for the objects that were written
+    /// lately.
     ///
     /// # Errors
     /// If the dependency would close a circle.

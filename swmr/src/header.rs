@@ -215,7 +215,7 @@ impl CachedHeader {
         Some((first, spot))
     }
 
-    /// Has the chunk that holds the message of type `kind` written only after `child`.
+    /// Makes the chunk with the message of type `kind` wait for `child`.
     ///
     /// # Errors
     /// If the dependency would close a circle.
@@ -255,8 +255,8 @@ impl CachedHeader {
         }
     }
 
-    /// Has every chunk of this header, whose attributes or elements may lead to objects of a global heap, wait for
-    /// those that were written lately.
+    /// Makes every chunk of this header wait for the heap objects that were written lately, because its attributes or
+    /// elements may lead to them.
     ///
     /// # Errors
     /// If the dependency would close a circle.

@@ -18,7 +18,7 @@ use crate::session::NativeSession;
 #[derive(Debug, Default)]
 pub(crate) struct HeapReuse {
     heaps: Mutex<BTreeMap<Addr, FractalHeap>>,
-    /// Of all heaps that are only read: nothing is ever known of it.
+    /// For all heaps that are only read: their free space is never known.
     unknown: Arc<HeapFreeSpace>,
     tables: Mutex<BTreeMap<Addr, SymbolTable>>,
     /// The headers of the objects to which the heaps belong.

@@ -22,7 +22,7 @@ use crate::lease::{self, Lease};
 
 /// Looks for a process that has a file open for writing before it counts as one that cannot be seen...
 const MAX_HOLDER_SCANS: u32 = 10;
-/// ...and how long one may take to let go that has just been started, and will.
+/// ...and the time in which a process that was just started closes the file.
 const HOLDER_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whether files are locked while they are open (`HDF5_USE_FILE_LOCKING`).
@@ -66,7 +66,7 @@ pub enum LockKind {
 /// the lock can be taken before anything is opened for writing.
 #[derive(Debug)]
 pub struct LockHandle {
-    /// `None` for a storage that is no file (nobody else has it), and once the handle has given way.
+    /// `None` for a storage that is no file (nobody else uses it), and after the handle was given up.
     file: Mutex<Option<Arc<File>>>,
     /// The one through which the file is written.
     written: Mutex<Option<Arc<File>>>,
@@ -104,7 +104,7 @@ impl LockHandle {
         Ok(LockHandle::new(Some(Arc::new(File::open(path)?)), locking))
     }
 
-    /// A handle for a storage that is no file, and that nobody else has.
+    /// A handle for a storage that is no file, and that nobody else uses.
     pub fn detached() -> Self {
         LockHandle::new(None, LockPolicy::Off)
     }
@@ -167,11 +167,11 @@ impl LockHandle {
         Ok(())
     }
 
-    /// Lets go of the lock, and on a file system of this machine alone also of the file, but for the handle through
-    /// which it is written: from now on [`LockHandle::is_sole_handle`] can tell.
+    /// Releases the lock. On a file system of this machine alone it also closes this handle; only the handle for
+    /// writing stays open. From now on [`LockHandle::is_sole_handle`] can tell.
     ///
     /// # Errors
-    /// As the system has it.
+    /// Errors of the system.
     pub fn release_for_readers(&self) -> io::Result<()> {
         self.release()?;
         if self.written.lock().as_deref().is_some_and(lease::is_local) {
@@ -180,8 +180,8 @@ impl LockHandle {
         Ok(())
     }
 
-    /// Whether nobody, in this process or another, has the file open but through the handle through which it is
-    /// written. Where the system does not tell, or processes on other machines might, somebody may.
+    /// Whether the handle for writing is the only open handle of the file, in this process and all others. `false` if
+    /// the system does not tell, or if processes on other machines may have the file open.
     pub fn is_sole_handle(&self) -> bool {
         self.has_released() && self.written.lock().as_deref().is_some_and(lease::is_sole_handle)
     }
@@ -251,11 +251,11 @@ impl LockHandle {
         self.lockable().is_some_and(|file| !holds_liveness_lock(&file))
     }
 
-    /// Says that this process writes the file so that others can follow it by its generations, until it is taken back
-    /// or the handle goes.
+    /// Takes the record lock that says that this process writes the file by generations, so that others can follow it.
+    /// It holds until it is released, or until the handle is closed.
     ///
     /// # Errors
-    /// As the system has it: without this nobody can follow.
+    /// Errors of the system. Without this lock nobody can follow.
     pub fn acquire_generation_lock(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         return self.lockable().map_or(Ok(()), |file| beacon::show_live(&file));
@@ -295,7 +295,7 @@ impl LockHandle {
         let _ = is_waiting;
     }
 
-    /// Whether a writer waits for readers to let go of the lock.
+    /// Whether a writer waits for readers to release the lock.
     pub fn is_writer_waiting(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.lockable().is_some_and(|file| beacon::is_awaited(&file));

@@ -39,11 +39,11 @@ fn driver(
     Ok(Some(DriverInfo { driver: block.driver, data: block.data }))
 }
 
-/// All of the file whose first member, opened from `path`, is `first` with its superblock at `at`; `first` itself if it
+/// The whole file whose first member, opened from `path`, is `first`, with its superblock at `at`. `first` itself if it
 /// is the whole file.
 ///
 /// # Errors
-/// If a member is not there, or is not called as the file says.
+/// If a member does not exist, or does not have the name that the file states.
 pub(crate) fn join_members(
     path: &Path,
     first: Arc<dyn Storage>,
@@ -83,7 +83,8 @@ fn open(path: &Path) -> Result<FileStorage> {
     }
 }
 
-/// Member `number` of a family whose first member is called `first`: the last run of digits in its name counts.
+/// The path of member `number` of a family with this first member. The last digits in the name of the first member
+/// count.
 fn member_path(first: &Path, number: u64) -> Option<PathBuf> {
     let name = first.file_name()?.to_str()?;
     let end = name.rfind(|c: char| c.is_ascii_digit())? + 1;
@@ -133,7 +134,7 @@ fn family(path: &Path, size: u64) -> Result<Arc<dyn Storage>> {
     Ok(Arc::new(MemberStorage::new(members)))
 }
 
-/// The kinds of data of which a multi file may have a member each.
+/// The number of kinds of data for which a multi file may have separate members.
 const MULTI_MEMBER_KINDS: usize = 6;
 
 fn multi(path: &Path, data: &[u8]) -> Result<Arc<dyn Storage>> {

@@ -18,11 +18,11 @@ use crate::locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresen
 use crate::session::NativeSession;
 use crate::{Error, Result, RetryPolicy, member_files};
 
-/// How often a process looks whether another one that is just opening the file lets it in, a millisecond apart.
+/// How often a process checks whether another one that is just opening the file lets it in: once in a millisecond.
 const OPEN_WAIT_POLLS: u32 = 200;
 
-/// How often a SWMR reader does, of a file that tells of writers which are not going to let it in: the one that is
-/// opening it may have to finish what its predecessor left, and wait for the disk.
+/// How often a SWMR reader checks this, if the file says that its writer never lets readers in. The process that is
+/// opening the file may have to finish the work of its predecessor, and wait for the disk.
 const TAKEOVER_WAIT_POLLS: u32 = 10_000;
 
 /// How often a file is looked at that another process changes between the look and the moment when it is this one's.
@@ -120,7 +120,7 @@ pub struct MutantOptions {
     pub disable_barriers: bool,
     /// Changes in place have no redo record.
     pub disable_redo: bool,
-    /// Space that was never allocated is taken for zeros, whatever was written there.
+    /// Space that was never allocated is taken for zeros, although redo records may have been there.
     pub trusts_zeros: bool,
     /// Structures of a dead writer that contradict each other are not corrected.
     pub without_recount: bool,
@@ -155,7 +155,7 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// A session on a storage that is no file, and that nobody else has.
+    /// A session on a storage that is no file, and that nobody else uses.
     pub(crate) fn open_storage(&self, storage: Arc<dyn Storage>) -> Result<NativeSession> {
         let medium = SessionMedium { path: PathBuf::new(), storage, lock: LockHandle::detached() };
         match self.mode {
@@ -325,7 +325,7 @@ impl OpenOptions {
         Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
     }
 
-    /// The lock of a file that nobody has open.
+    /// The lock of a new file.
     fn lock_new_file(&self, path: &Path) -> Result<LockHandle> {
         let lock = self.lock_handle(path)?;
         let taken = lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;

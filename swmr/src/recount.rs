@@ -26,7 +26,7 @@ pub(crate) struct Newest {
     pub has_two: bool,
 }
 
-/// An object whose structures do not agree.
+/// An object whose structures contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Miscounted {
     pub addr: Addr,

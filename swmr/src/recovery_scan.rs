@@ -73,7 +73,7 @@ pub(crate) struct RecoveryScan {
 pub(crate) struct Unsettled {
     /// The datasets with chunks outside of their extents.
     grown: Vec<Addr>,
-    /// The objects whose structures do not agree.
+    /// The objects whose structures contradict each other.
     miscounted: Vec<Miscounted>,
 }
 

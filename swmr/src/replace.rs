@@ -20,7 +20,7 @@ impl Replacement {
     /// Claims the file at `path`; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::InUse`] if a process writes it, or if whether one does cannot be told; [`Error::Io`] if it cannot be
+    /// [`Error::InUse`] if a process writes it, or if it is not known whether one does; [`Error::Io`] if it cannot be
     /// read.
     pub fn of(path: &Path) -> Result<Option<Self>> {
         let locking = LockPolicy::from_environment().unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::locking::LockHandle;
 use crate::redo::RedoReader;
 use crate::{Error, Result};
 
-/// Attempts at a structure, unless somebody says otherwise.
+/// The default number of attempts at a structure.
 const ATTEMPTS: u32 = 60;
 
 /// Attempts after which it is looked up what the writer was about to write, in case it is dead.
@@ -35,15 +35,14 @@ const LOOKS: u32 = 20;
 /// this after the flush that made it unreachable.
 const MAX_READ_AGE: Duration = ReusePolicy::MIN_GRACE;
 
-/// How often, and how far apart, a reader tries again when it meets a structure in the middle of being written.
+/// How often, and at which intervals, a reader tries again when it meets a structure in the middle of its write.
 ///
-/// The waits double from 10 microseconds to 20 milliseconds, after a few attempts without any; 60 attempts take about a
-/// second, so that an operation on a structure that its writer left half-written ends in an error after that. Where the
-/// system says that nobody has the file open for writing there is no wait at all, but one more attempt.
+/// The first attempts do not wait. Then the waits double from 10 microseconds to 20 milliseconds. 60 attempts take
+/// about a second. So an operation on a structure that its writer left half-written ends in an error after that time.
+/// If the system says that no process has the file open for writing, there is no wait at all, but one more attempt.
 ///
-/// What has been waited in vain is not waited again: the waits of all operations of a session come from one
-/// [budget](RetryPolicy::with_budget), into which those that were of use go back, and an eighth of the time that goes
-/// by.
+/// Time that was waited in vain is not waited again. The waits of all operations of a session come from one
+/// [budget](RetryPolicy::with_budget). Waits that were of use go back to it, and so does an eighth of the passing time.
 #[derive(Clone)]
 pub struct RetryPolicy {
     attempts: u32,
@@ -86,7 +85,7 @@ impl Budget {
         Budget { most, left: Mutex::new(Left { time: most, since: None }) }
     }
 
-    /// Whether there is so much left, which is taken.
+    /// Takes `wait` from the budget. Returns whether there was enough.
     fn take(&self, wait: Duration, now: Duration) -> bool {
         let left = &mut *self.left.lock();
         let gone = left.since.map_or(Duration::ZERO, |since| now.saturating_sub(since));

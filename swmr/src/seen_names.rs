@@ -117,10 +117,10 @@ impl NativeSession {
         }
     }
 
-    /// All that `list` lists, each of which `name_of` tells the name.
+    /// Lists everything with `list`. `name_of` returns the name of an item.
     ///
     /// # Errors
-    /// As `list`.
+    /// Errors of `list`.
     pub fn list_stable<T>(
         &self,
         of: NameScope,

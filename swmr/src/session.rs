@@ -31,7 +31,7 @@ use crate::{Error, Result, RetryPolicy};
 
 const HEADER_LOCKS: usize = 64;
 
-/// Bytes given back of which it is worth a flush that they can be used again.
+/// Least freed bytes that are worth a flush, so that they can be used again.
 const MIN_RECLAIM_BYTES: u64 = 4 << 10;
 
 /// Operations between two such flushes: structures that a flush has written are copied when they next change.
@@ -45,7 +45,7 @@ const FILE_BYTES_PER_OPERATION: u64 = 256 << 10;
 /// cannot, the heap is moved sooner or later.
 const MAX_NAME_BYTES_PER_OPERATION: u64 = 512;
 
-/// So long a look at whether others are kept out holds...
+/// The time for which a check of the ownership of the file is valid...
 const OWNERSHIP_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// ...and this long for a flush that is followed by another check. So the check delays nobody who waits for the flush.
 const FLUSH_OWNERSHIP_CHECK_INTERVAL: Duration = Duration::from_millis(2);
@@ -79,7 +79,7 @@ pub(crate) struct NativeSession {
     headroom: u64,
     /// How long space that became unreachable rests while others follow.
     grace: Duration,
-    /// Whether it does so only while somebody has the file open.
+    /// Whether freed space rests only while another process has the file open.
     reuse_unread: bool,
     clock: Clock,
     /// When it was last seen that others are kept out (nanoseconds of the clock).
@@ -272,8 +272,9 @@ impl NativeSession {
         addr.ok_or(Error::Model(model::Error::NoObject(id)))
     }
 
-    /// Has the operation that is under way, which changes what several structures say, be there whole or not at all,
-    /// even if the flush fails that writes it. Followers of a live file see one structure after the other in any case.
+    /// Makes the operation that is under way atomic: it changes several structures that belong together. They are there
+    /// as a whole or not at all, even if the flush fails that writes them. Followers of a live file see one structure
+    /// after the other in any case.
     pub fn require_atomic_flush(&self) {
         if !self.has_followers() {
             self.cache.require_atomic_flush();
@@ -335,8 +336,8 @@ impl NativeSession {
         self.timed_flush(|| self.flush_untimed(scope))
     }
 
-    /// Publishes elements that nobody can see yet by the short way, with the header that is to tell of them; `false` if
-    /// that does not do.
+    /// Publishes elements that no reader can see yet by the fast path, with the header that states them. Returns
+    /// `false` if the fast path cannot be used.
     pub fn publish_fast<'a>(
         &self,
         part: UnpublishedPart<'_>,

@@ -98,8 +98,8 @@ impl NativeSession {
 }
 
 impl NativeSession {
-    /// Makes a superblock extension that says how the file hands out its space, which is done from here on, and returns
-    /// where it is.
+    /// Creates a superblock extension that says how the file allocates its space, and allocates like that from here on.
+    /// Returns its address.
     ///
     /// # Errors
     /// If there is no room.

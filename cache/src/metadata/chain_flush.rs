@@ -1,6 +1,5 @@
-//! The flush of a chain: few entries that are new, few that are changed, each of which waits for the one before, and
-//! nothing else to do than to write them. It does what a plan would, in less time, and most flushes of an object that
-//! grows are of this kind.
+//! The flush of a chain: a few new entries, and a few changed ones, each of which waits for the one before. Nothing
+//! else must be written. It does the same as a plan, in less time. Most flushes of a growing object are chains.
 
 use std::{cmp::Reverse, sync::Arc};
 

@@ -14,7 +14,7 @@ use crate::entry::{AnySlot, EntryId, Owner};
 pub enum FlushScope {
     /// All of them.
     All,
-    /// Those of one object, and whatever of other objects must be written before them.
+    /// The entries of one object, and everything of other objects that must be written before them.
     Owner(Owner),
 }
 

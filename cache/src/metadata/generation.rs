@@ -47,7 +47,7 @@ impl Cache {
         self.generation().is_some()
     }
 
-    /// From now on readers go by generations, of which the file shows the one after `last`. The superblock is written
+    /// From now on readers go by generations. The file shows the generation after `last`. The superblock is written
     /// only if it must announce a new end.
     ///
     /// # Errors

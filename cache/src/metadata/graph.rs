@@ -86,7 +86,7 @@ pub(super) struct ParentEdge {
 /// When an edge ends, if its child is not gone before; the longer the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EdgeLifetime {
-    /// When the child, which is new, is in the file, in whatever state.
+    /// Until the child, which is new, is in the file, in any state.
     Stored,
     /// Until the present state of the child was written.
     Written,

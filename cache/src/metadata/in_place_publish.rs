@@ -1,5 +1,5 @@
-//! The short way of a small append: raw data that nobody can see yet, and then the one entry that tells of it, each
-//! with one write, where a flush would find nothing else to do.
+//! The extent-only publish, a fast path of a small append: raw data that no reader can see yet, and then the one entry
+//! that publishes it, each with one write. It is used where a flush would find nothing else to do.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -20,7 +20,7 @@ const MAX_MAPPED_RAW_BYTES: usize = 512;
 /// ...and into those that were written before.
 const MAX_MAPPED_RAW_BYTES_PREFILLED: usize = 64 << 10;
 
-/// Raw data for a chunk to which the file leads, in a part of it that nobody can see yet.
+/// Raw data for a part of a chunk that no reader can see yet. The file leads to the chunk.
 #[derive(Debug, Clone, Copy)]
 pub struct UnpublishedPart<'a> {
     /// The address of the chunk.

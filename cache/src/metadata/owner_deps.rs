@@ -1,10 +1,10 @@
-//! Whose entries are children of whose.
+//! The owners of entries that are parents and children of each other.
 
 use rustc_hash::FxHashMap;
 
 use crate::entry::Owner;
 
-/// So many are noted before it is seen whether some of them are the same.
+/// Duplicates are removed when there are this many.
 const MIN_DEDUP_LEN: usize = 32;
 
 /// Which owners' entries have been children of each owner's.

@@ -19,7 +19,7 @@ use crate::{
 /// Bytes that a process which is killed has copied all or none of.
 const OS_PAGE_BYTES: u64 = 4096;
 
-/// Bytes that a disk whose power fails has written all or none of.
+/// Bytes that a disk writes completely or not at all when the power fails.
 const SECTOR_BYTES: u64 = 512;
 
 /// The state of the redo records of a cache.

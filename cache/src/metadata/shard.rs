@@ -80,7 +80,7 @@ pub(super) enum EntryLookup<'a> {
     Missing(LoadTicket<'a>),
 }
 
-/// The right, and the duty, to load an entry. Dropped undelivered, it lets others try.
+/// The right, and the duty, to load an entry. If it is dropped before the entry is there, other threads may try.
 pub(super) struct LoadTicket<'a> {
     shard: &'a EntryShard,
     addr: Addr,

@@ -19,7 +19,7 @@ const MAX_BUFFERED_BYTES: usize = 1 << 20;
 #[cfg(loom)]
 const MAX_BUFFERED_BYTES: usize = 1;
 
-/// Pieces whose memory is kept.
+/// Most pieces whose memory is kept.
 const MAX_SPARE_BUFFERS: usize = 2;
 
 /// Pieces by address (bytes from the base address).

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// At most this many sections are tried in each order.
 const MAX_FIT_TRIES: usize = 32;
 
-/// Free space: sections of bytes, none of which touch, and none of which ends beyond the last address.
+/// Free space: sections of bytes. No two sections touch, and none ends beyond the last address.
 #[derive(Debug, Default)]
 pub struct FreeList {
     by_addr: BTreeMap<u64, u64>,

@@ -33,8 +33,8 @@ fn place_unpaged(kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
     }
 }
 
-/// Structures are aligned, and so is much raw data whose size is a multiple of that: elements of eight bytes can then
-/// be used where they are. (Small pieces would leave holes.)
+/// Aligns structures, and raw data whose size is at least a page and a multiple of the alignment. Then elements of
+/// eight bytes can be used where they are. (Alignment of small pieces would leave holes.)
 fn align_for_kind(kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
     let is_aligned = kind == SpaceKind::Metadata || len >= OS_PAGE_BYTES && len.is_multiple_of(METADATA_ALIGNMENT);
     if is_aligned { at.checked_next_multiple_of(METADATA_ALIGNMENT) } else { Some(at) }

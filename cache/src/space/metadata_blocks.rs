@@ -71,7 +71,7 @@ impl MetadataBlocks {
         (len <= OS_PAGE_BYTES && size >= BLOCK_BYTES.start && !self.closed).then_some(size - size % BLOCK_BYTES.start)
     }
 
-    /// From now on the bytes from `at` on, none of which anything else holds, are a block.
+    /// Adds a block at `at`. Nothing else may use its bytes.
     pub fn add_block(&mut self, at: u64, size: u64) {
         let block = at..at.saturating_add(size);
         self.all.insert(at, MetadataBlock { end: block.end, filled: block.end });

@@ -19,7 +19,8 @@ pub(super) struct Quarantine {
     grace: Option<Duration>,
     /// Whether a flush counts only once it is durable.
     durable: bool,
-    /// Given back since the last snapshot of a flush of the object that alone led there, or, without one, of all.
+    /// Space freed since the last snapshot: of a flush of the object that alone led there, or, without an object, of a
+    /// flush of everything.
     given: FxHashMap<Option<Owner>, Vec<FreedSection>>,
     /// Given back before the snapshot of the flush that is under way.
     awaiting_flush: UnreachablePending,
@@ -67,7 +68,8 @@ impl Quarantine {
         self.durable = true;
     }
 
-    /// From now on what becomes unreachable rests for so long. Without a grace, nothing that waits becomes free.
+    /// Sets the time for which space rests after it becomes unreachable. Without a grace, no waiting space becomes
+    /// free.
     pub fn set_grace(&mut self, grace: Option<Duration>) {
         self.grace = grace;
         if grace.is_none() {
@@ -192,7 +194,7 @@ impl Quarantine {
         }
     }
 
-    /// A section to which nothing leads rests for so long from `now` on.
+    /// A section to which nothing leads rests for `rest` from `now` on.
     pub fn defer_free(&mut self, section: FreedSection, rest: Duration, now: Duration) {
         self.resting_bytes = self.resting_bytes.saturating_add(section.1);
         self.resting.entry(rounded_deadline(rest, now)).or_default().push(section);

@@ -75,8 +75,8 @@ impl DenseAttributes {
         Ok(DenseAttributes { heap, names, order })
     }
 
-    /// Has the header written after the indexes, and those after the heap. To be declared before an attribute is
-    /// added: what the attribute leads to may already wait for the header.
+    /// Makes the header wait for the indexes, and these for the heap. Call it before an attribute is added, because a
+    /// structure to which the attribute leads may already wait for the header.
     ///
     /// # Errors
     /// If a structure cannot be read.

@@ -36,8 +36,8 @@ const CHUNK_BTREE2: IndexKind = IndexKind::Btree2 { node_size: 2048, split: 100,
 /// Bytes of unused space in the header of a new dataset, for attributes.
 const DATASET_ROOM_BYTES: usize = 160;
 
-/// Bytes of the messages of a new dataset whose header is of version 1, with unused space for attributes: as libhdf5
-/// has it.
+/// Bytes of the messages of a new dataset with a header of version 1, with unused space for attributes: the number of
+/// libhdf5.
 const V1_DATASET_ROOM: HeaderRoom = HeaderRoom::UpTo(256);
 
 /// Most bytes of a compact dataset: its layout message must fit its size field.
@@ -113,7 +113,7 @@ pub(crate) fn create_dataset(
     Ok(header)
 }
 
-/// A dataset as its header is going to describe it, and the messages that do, but for its layout.
+/// A dataset as its header will describe it, and the messages for it, except the layout.
 fn spec_messages(session: &NativeSession, spec: &DatasetSpec) -> Result<(Arc<DatasetSpec>, Vec<RawMessage>)> {
     let mut last = session.spec_messages.0.lock();
     if let Some((described, known)) = last.as_ref().filter(|(described, _)| **described == *spec) {

@@ -1,5 +1,5 @@
-//! Space for elements that nobody wrote. However much it is, fill values are written piece by piece, and zeros not at
-//! all where the file has none but holes.
+//! Space for elements that were never written. Fill values are written piece by piece, however many there are. Zeros
+//! are not written where the file has only holes.
 
 use h5live_cache::{Owner, SpaceKind};
 use h5live_format::Addr;

@@ -332,7 +332,7 @@ impl NativeLayout {
         }
     }
 
-    /// Has the extent wait for raw data that is written where chunks are already.
+    /// Makes the extent wait for raw data that is written into existing chunks.
     pub fn add_raw_dependency(&self, proxy: &ChunkProxy) -> Result<()> {
         match self {
             NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => {

@@ -21,7 +21,7 @@ use crate::session::NativeSession;
 const MIN_SEQUENTIAL_CHUNKS: u64 = 3;
 /// ...one for each so many appended chunks: this part of the file may stay unused.
 const APPENDS_PER_PREALLOCATED_CHUNK: u64 = 8;
-/// So many at once, at least and at most...
+/// At least and at most this many at once...
 const PREALLOCATED_CHUNKS: RangeInclusive<u64> = 2..=256;
 /// ...and at most this many bytes. The system has less work for each page if one call brings more of them.
 const MAX_PREALLOCATED_BYTES: usize = 1 << 20;

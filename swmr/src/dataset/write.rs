@@ -56,7 +56,7 @@ impl NativeDataset {
         }
     }
 
-    /// Has raw data that may lead to objects of a global heap wait for those that were written lately.
+    /// Makes raw data that may lead to objects of a global heap wait for the objects that were written lately.
     fn wait_for_heap(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
         match state.spec.datatype.is_indirect() {
             true => self.session.heap.lock().add_parent(&self.session, proxy, EdgeKind::ChunkHeap),

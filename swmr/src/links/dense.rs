@@ -80,7 +80,7 @@ impl DenseLinks {
         Ok(dense)
     }
 
-    /// Has the indexes written after the heap.
+    /// Makes the indexes wait for the heap.
     fn order_indexes(&self) -> Result<()> {
         let heap = self.heap.node()?;
         self.names.depend_on(&heap, EdgeKind::Dense)?;
@@ -90,8 +90,8 @@ impl DenseLinks {
         Ok(())
     }
 
-    /// Has the header written after everything else, and the indexes after the heap. To be declared before a link is
-    /// added: what the link leads to may already wait for the header.
+    /// Makes the header wait for everything else, and the indexes for the heap. Call it before a link is added, because
+    /// a structure to which the link leads may already wait for the header.
     ///
     /// # Errors
     /// If a structure cannot be read.

@@ -20,7 +20,7 @@ const MAX_CACHE_BYTES: usize = 16 << 20;
 /// Bytes that a link takes at least.
 const MIN_LINK_BYTES: u64 = 24;
 
-/// Most groups of which it is counted how often something is sought in them.
+/// Most groups whose lookups are counted.
 const MAX_COUNTED_GROUPS: usize = 64;
 
 /// Links for each entry of a directory.
@@ -39,7 +39,7 @@ struct LinkCacheState {
 
 #[derive(Debug)]
 enum CachedGroup {
-    /// So much has been sought in it.
+    /// The number of lookups so far.
     Counting(u64),
     Loaded(LinkTable),
     /// It is too large, or not to be read as a whole.
@@ -66,7 +66,7 @@ impl LinkCache {
         }
     }
 
-    /// Something has been sought in a group whose links are dense. If that is so again and again, all are gathered.
+    /// Counts a lookup in a group with dense links. After many lookups, all links of the group are loaded.
     pub fn count_lookup(&self, header: &CachedHeader, links: &DenseLinks) {
         let addr = header.addr();
         if let Some(CachedGroup::Loaded(_) | CachedGroup::Uncacheable) = self.0.read().groups.get(&addr) {

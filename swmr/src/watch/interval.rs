@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Times between changes for which it is worth being awake when one is due. Below, a sleep is short anyway. Above, too
 /// much time would be lost.
 const PREDICTABLE_GAPS: std::ops::RangeInclusive<Duration> = Duration::from_micros(500)..=Duration::from_millis(50);
-/// At most this part of that time is spent awake, and never more than so long.
+/// At most this fraction of the time between changes is spent awake, and never more than this long.
 const MAX_SPIN_FRACTION: u32 = 5;
 const MAX_SPIN: Duration = Duration::from_micros(250);
 /// Changes that came when they were due before the next one is relied upon, and those that are remembered.

@@ -36,7 +36,7 @@ mod linux {
     /// Events that may be the end: a handle for writing was closed, or the number of the file's names has changed.
     const ENDS: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE.union(AddWatchFlags::IN_ATTRIB);
 
-    /// Ears for the file of `lock`, whatever its name is now.
+    /// Watches the file of `lock` with inotify, whatever its name is now.
     pub fn open(lock: &LockHandle) -> Option<Inotify> {
         let path = format!("/proc/self/fd/{}", lock.file()?.as_raw_fd());
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;

@@ -9,18 +9,18 @@ use crate::Result;
 
 /// The shortest rest between two looks. The system adds some tens of microseconds.
 const MIN_POLL_INTERVAL: Duration = Duration::from_micros(20);
-/// The longest rest where the system does not tell of changes.
+/// The longest sleep if the system does not report changes.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The rests where it does: looking by oneself is only a precaution then.
 const NOTIFIED_POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 /// The longest pause after reports of changes that concern nothing that is watched.
 const MAX_UNRELATED_BACKOFF: Duration = Duration::from_millis(5);
-/// Changes told of in vain before there are such rests. A flush is some writes, of which the last counts.
+/// Reports of unrelated changes before there are such pauses. A flush is several writes, and the last one counts.
 const UNRELATED_EVENTS_BEFORE_BACKOFF: u32 = 16;
-/// So long it is looked again and again after a write was heard, before resting: the last write of a flush is near, and
-/// to be woken up once more takes longer than to wait for it.
+/// The time for which the poller looks again and again after a report, before it sleeps. The last write of a flush is
+/// near, and a wake-up takes longer than waiting for it.
 const SPIN_TIME: Duration = Duration::from_micros(40);
-/// Changes in a row that the system did not tell of before it is not relied upon.
+/// Successive changes without a report after which reports are no longer relied on.
 const MISSED_EVENTS_BEFORE_FALLBACK: u32 = 3;
 /// A late change is noticed later by at most this part of the time since the last change.
 const LATENCY_FRACTION: u32 = 8;
@@ -42,13 +42,13 @@ pub trait WakeSource: Send {
     /// The time since some moment.
     fn now(&self) -> Duration;
 
-    /// Rests so long, or until something is heard that was not heard before.
+    /// Sleeps for `rest`, or until a new event is reported.
     fn wait_event(&mut self, rest: Duration) -> FileEvent;
 
     /// Whether anything may be heard at all.
     fn has_events(&self) -> bool;
 
-    /// Rests so long, and hears nothing.
+    /// Sleeps for `rest`, and takes no events.
     fn sleep(&mut self, rest: Duration);
 
     /// Lets others go first, for no time at all if there are none.
@@ -90,10 +90,10 @@ impl<S: WakeSource> Poller<S> {
         }
     }
 
-    /// Looks until there is something to see, at most so long.
+    /// Calls `look` until it sees a change, for at most `timeout`.
     ///
     /// # Errors
-    /// Those of `look`.
+    /// Errors of `look`.
     pub fn wait(&mut self, timeout: Duration, mut look: impl FnMut() -> Result<ProbeResult>) -> Result<WatchEvent> {
         let deadline = self.source.now().saturating_add(timeout);
         let mut heard = None;
@@ -178,7 +178,8 @@ impl<S: WakeSource> Poller<S> {
         }
     }
 
-    /// `heard` says what led to the look; `None` if it was the first one of a wait, or was due.
+    /// Records a change. `heard` is the event that led to the look; `None` if it was the first look of a wait, or was
+    /// due.
     fn record_change(&mut self, heard: Option<FileEvent>) {
         self.predictor.record_change(self.source.now());
         self.is_behind = self.source.has_events();
