@@ -1,7 +1,7 @@
 //! The explored cases: workloads, and the readers of each.
 
 mod cases;
-mod changes;
+pub mod changes;
 
 use std::sync::Arc;
 

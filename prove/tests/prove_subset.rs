@@ -7,6 +7,7 @@ use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix,
 use h5live_checker::schedule::{Counterexample, ExploreBounds, Story, Tearing};
 use h5live_model::CreationOrder;
 use h5live_prove::names::{self, Change, Names, names};
+use h5live_prove::suite::changes::EXCHANGED;
 use h5live_prove::suite::{ReaderKind, page_tears, small_tears};
 use h5live_prove::{CrashRecovery, ReadStrategy, Series, SeriesKind, Workload, WriterSetup, mutants, workloads};
 
@@ -150,6 +151,22 @@ fn entries_that_come_and_go_agree_after_the_death_of_the_writer() {
             assert_ne!(wrong(true), []);
         }
     }
+}
+
+/// One attribute goes from the first chunk of a header to the second one, another the other way, in one flush. Neither chunk
+/// can be written first: without the new one, an attribute was in neither between the two writes.
+#[test]
+fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_writer() {
+    let names_of =
+        Names { kind: names::Kind::Attributes, order: CreationOrder::Untracked, start: 6, changes: EXCHANGED };
+    let workload = names(WriterSetup::default(), names_of);
+    let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
+    let bounds = CrashBounds { start: workload.start, ..bounds };
+    let survivor = CrashRecovery::for_process_death(&workload);
+    let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+    let crashed = explore_crashes(&workload.trace, &bounds, &recover);
+    assert!(crashed.exhausted && crashed.states > 20);
+    assert_eq!(crashed.violations, []);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use h5live_model::CreationOrder::{Indexed, Untracked};
 
-use super::changes::{LINKS_TO_AND_FRO, MANY, MOVED, REPLACED, TO_AND_FRO};
+use super::changes::{EXCHANGED, LINKS_TO_AND_FRO, MANY, MOVED, REPLACED, TO_AND_FRO};
 use super::{Case, ReaderKind};
 use crate::names::Kind::{Attributes, Links};
 use crate::names::{Names, names};
@@ -573,6 +573,11 @@ pub const CASES: &[Case] = &[
     Case {
         name: "attributes in the header are replaced",
         record: |setup| names(setup, Names { start: 6, changes: MOVED, ..NAMES }),
+        ..PLAIN
+    },
+    Case {
+        name: "attributes exchange chunks of the header",
+        record: |setup| names(setup, Names { start: 6, changes: EXCHANGED, ..NAMES }),
         ..PLAIN
     },
     Case { name: "dense links come and go", record: |setup| names(setup, Names { kind: Links, ..NAMES }), ..PLAIN },

@@ -75,3 +75,21 @@ pub const MOVED: &[Change] = &[
     Put(0, 2),
     Flush,
 ];
+
+/// Entries of a header are replaced by longer ones. Of those that are replaced between two flushes, one goes from the first
+/// chunk of the header to the second one, and another the other way.
+pub const EXCHANGED: &[Change] = &[
+    Put(0, 9),
+    Flush,
+    Remove(2),
+    Remove(3),
+    Remove(4),
+    Flush,
+    Put(1, 30),
+    Put(0, 12),
+    Flush,
+    Put(0, 20),
+    Put(1, 4),
+    Put(5, 2),
+    Flush,
+];

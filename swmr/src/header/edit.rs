@@ -150,16 +150,35 @@ impl CachedHeader {
             return Ok(());
         }
         self.add(new.clone())?;
-        // What was added may have moved the old message.
-        let (spot, _) =
-            self.find(|held| *held == old).ok_or_else(|| self.damaged_error("the message is still there"))?;
-        if let Some((place, _)) = self.find(|held| *held == new).filter(|(place, _)| place.chunk != spot.chunk) {
-            // The old message goes after the new one has come: a writer that dies in between leaves both. Where the
-            // chunk of the new one waits for that of the old one, it is new itself, and one write makes both known.
-            let (goes, comes) = (self.chunk(spot)?.node(), self.chunk(place)?.node());
-            let _circle = self.metadata.cache().add_dependency(goes, comes, EdgeKind::Continuation);
+        if !self.has_old_wait_for_new(&old, &new)? {
+            // The chunk of the new message waits for that of the old one, because another message has gone the other way
+            // since the last flush: whichever is written first, one of the two would be in neither. Nothing waits for a
+            // new chunk.
+            let (place, _) = self.find(|held| *held == new).ok_or_else(|| self.lost_message())?;
+            self.remove(place)?;
+            self.add_chunk(new.clone(), sizes)?;
+            self.has_old_wait_for_new(&old, &new)?;
         }
+        let (spot, _) = self.find(|held| *held == old).ok_or_else(|| self.lost_message())?;
         self.remove(spot)
+    }
+
+    /// Has the old message go after the new one has come: a writer that dies in between leaves both. `false` if the chunks
+    /// cannot be written in this order.
+    fn has_old_wait_for_new(&self, old: &RawMessage, new: &RawMessage) -> Result<bool> {
+        let place =
+            |message| self.find(|held| held == message).map(|(place, _)| place).ok_or_else(|| self.lost_message());
+        // What was added may have moved the old message.
+        let (goes, comes) = (place(old)?, place(new)?);
+        if goes.chunk == comes.chunk {
+            return Ok(true);
+        }
+        let (goes, comes) = (self.chunk(goes)?.node(), self.chunk(comes)?.node());
+        Ok(self.metadata.cache().add_dependency(goes, comes, EdgeKind::Continuation).is_ok())
+    }
+
+    fn lost_message(&self) -> Error {
+        self.damaged_error("the message is still there")
     }
 
     /// Turns the message at `spot` into unused space.

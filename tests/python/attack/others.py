@@ -16,7 +16,7 @@ def sessions(choice, result):
     total, first, done = choice.runs(100), choice.seed, 0
     last = first + total
     while first < last:
-        words = ["nice", "cargo", "test", "--quiet", "--test", "together", "--", "--nocapture"]
+        words = ["nice", "cargo", "test", "--quiet", "--test", "interop_model", "--", "--nocapture"]
         setting = {"H5LIVE_SEQUENCES": str(last - first), "H5LIVE_SEED": str(first), "H5LIVE_SHRINK": "60"}
         env = os.environ | {"H5LIVE_PYTHON": sys.executable} | setting
         code, output, errors, _ = run(words, cwd=ROOT, seconds=7200, env=env)
