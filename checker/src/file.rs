@@ -1,7 +1,8 @@
 //! The file checker: walks over everything in an HDF5 file, and tells what contradicts what.
 //!
-//! It decodes with `format`, and shares nothing else with the code that reads and writes files. Each structure takes
-//! its bytes in a map of the file before it is followed, so that a structure is visited once, whatever the file says.
+//! It decodes with `format`, and reads the file by `cache::FileStorage`; it shares nothing else with the code that reads
+//! and writes files. Each structure takes its bytes in a map of the file before it is followed, so that a structure is
+//! visited once, whatever the file says.
 
 mod attributes;
 mod btree1;
