@@ -117,7 +117,10 @@ pub struct OpenHandle<'l> {
 impl Drop for OpenHandle<'_> {
     fn drop(&mut self) {
         // SAFETY: the identifier is open, and of the kind that this function closes.
-        unsafe { (self.close)(self.id) };
+        if unsafe { (self.close)(self.id) } < 0 {
+            // Nobody is told of it otherwise.
+            eprintln!("{}", self.library.failure("close"));
+        }
     }
 }
 
@@ -146,7 +149,6 @@ impl Library {
             (functions.H5open)();
             let access_class = **handle.get::<*const Hid>(b"H5P_CLS_FILE_ACCESS_ID_g\0")?;
             let u64 = **handle.get::<*const Hid>(b"H5T_NATIVE_UINT64_g\0")?;
-            (functions.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null());
             let access = (functions.H5Pcreate)(access_class);
             (functions.H5Pset_metadata_read_attempts)(access, attempts);
             let (mut major, mut minor, mut release) = (0, 0, 0);
@@ -159,6 +161,13 @@ impl Library {
     /// Its release.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Keeps the library from printing the errors of this thread: each is returned, and most are expected. (A library for
+    /// many threads has this setting for each of them, and a file is the first that a thread opens.)
+    fn print_no_errors(&self) {
+        // SAFETY: no function and no data is what the library takes for silence.
+        unsafe { (self.functions.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null()) };
     }
 
     fn failure(&self, call: &str) -> Libhdf5Error {
@@ -194,6 +203,7 @@ impl Library {
     /// # Errors
     /// The library's.
     pub fn file_for(&self, path: &CStr, access: Access) -> Result<OpenHandle<'_>, Libhdf5Error> {
+        self.print_no_errors();
         let flags = match access {
             Access::Read => READ,
             Access::SwmrRead => READ_SWMR,
