@@ -440,3 +440,85 @@ mod linux {
         Ok(())
     }
 }
+
+#[cfg(all(test, target_os = "linux", not(loom)))]
+mod tests {
+    use std::{io::Write, ops::Range, os::unix::fs::FileExt};
+
+    use super::*;
+
+    fn file(len: usize) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![7; len]).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_mapping_reads_what_lies_within_it_and_nothing_else() {
+        let mapping = Mapping::new(&file(8192), 8192).unwrap();
+        let mut bytes = [0; 100];
+        assert!(mapping.read(&mut bytes, 8092) && bytes == [7; 100]);
+        for at in [8093, 8192, usize::MAX - 50, usize::MAX] {
+            assert!(!mapping.read(&mut bytes, at), "{at}");
+        }
+        assert!(mapping.read(&mut [], 8192) && !mapping.read(&mut [], 8193));
+        let mut pages = [0; 2];
+        assert!(!mapping.query_residency(4096, 8192, &mut pages), "beyond the end");
+        assert!(!mapping.query_residency(0, 8192, &mut []), "no room for the answer");
+        assert!(!mapping.is_broken());
+    }
+
+    #[test]
+    fn a_mapping_is_written_within_its_bounds_only() {
+        let file = file(8192);
+        let mapping = WritableMapping::new(&file, 4096, 4096).unwrap();
+        assert!(mapping.write(&[1; 10], 4086) && mapping.write(&[2; 10], 0));
+        for at in [4087, 4096, usize::MAX - 3] {
+            assert!(!mapping.write(&[3; 10], at), "{at}");
+        }
+        let image = [4; 64];
+        if let Some(store) = VectorStore::covering(&image, 60..64) {
+            assert_eq!(store.offset(), 32);
+            assert!(mapping.store_vector(store, 4000));
+            for at in [4096 - 31, 4096, usize::MAX] {
+                assert!(!mapping.store_vector(store, at), "{at}");
+            }
+        }
+        let mut found = vec![0; 8192];
+        file.read_exact_at(&mut found, 0).unwrap();
+        let mut wanted = vec![7; 8192];
+        wanted[8182..].fill(1);
+        wanted[4096..4106].fill(2);
+        if VectorStore::is_supported() {
+            wanted[8096..8128].fill(4);
+        }
+        assert!(found == wanted);
+    }
+
+    #[test]
+    fn no_store_covers_bytes_that_the_image_does_not_have() {
+        let image = [0; 40];
+        for changed in [30..41, 41..42, usize::MAX..usize::MAX, Range { start: 20, end: 10 }, 0..31, 10..30] {
+            assert!(VectorStore::covering(&image, changed.clone()).is_none(), "{changed:?}");
+        }
+    }
+
+    #[test]
+    fn a_lease_is_had_only_while_nobody_has_the_file_open_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let writer = File::create(&path).unwrap();
+        let reader = File::open(&path).unwrap();
+        let refused = match try_lease(&reader, LeaseKind::Read) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
+            other => other,
+        };
+        assert!(refused.is_err(), "a writer has it");
+        drop(writer);
+        assert!(try_lease(&reader, LeaseKind::Read).is_ok());
+        let both = File::options().read(true).write(true).open(&path).unwrap();
+        assert!(try_lease(&both, LeaseKind::Write).is_err(), "a reader has it");
+        drop(reader);
+        assert!(try_lease(&both, LeaseKind::Write).is_ok() && try_lease(&both, LeaseKind::Write).is_ok());
+    }
+}
