@@ -102,26 +102,10 @@ impl<'a> TypeParser<'a> {
                 Datatype::float(size, self.order())
             }
             "float" => self.float(),
-            "time" => {
-                let (size, order) = (self.bytes()?, self.order());
-                let mut precision = u16::try_from(size * 8).ok()?;
-                if self.accept("(prec=").is_some() {
-                    precision = self.number()?;
-                    self.accept(")")?;
-                }
-                Some(Datatype::Time(Time { size, order, precision }))
-            }
+            "time" => self.time(),
             "bool" => Some(bool::datatype()),
             "string" => Some(String::datatype()),
-            "str" => {
-                let size = self.field("(")?;
-                let (mut padding, mut character_set) = (StringPadding::NullPadded, CharacterSet::Utf8);
-                if self.accept(",").is_some() {
-                    (padding, character_set) = self.text()?;
-                }
-                self.accept(")")?;
-                Some(Datatype::String(FixedString { size, padding, character_set }))
-            }
+            "str" => self.fixed_string(),
             "vstr" => {
                 self.accept("(")?;
                 let (padding, character_set) = self.text()?;
@@ -155,6 +139,26 @@ impl<'a> TypeParser<'a> {
             "compound" => self.compound(),
             _ => None,
         }
+    }
+
+    fn time(&mut self) -> Option<Datatype> {
+        let (size, order) = (self.bytes()?, self.order());
+        let mut precision = u16::try_from(size * 8).ok()?;
+        if self.accept("(prec=").is_some() {
+            precision = self.number()?;
+            self.accept(")")?;
+        }
+        Some(Datatype::Time(Time { size, order, precision }))
+    }
+
+    fn fixed_string(&mut self) -> Option<Datatype> {
+        let size = self.field("(")?;
+        let (mut padding, mut character_set) = (StringPadding::NullPadded, CharacterSet::Utf8);
+        if self.accept(",").is_some() {
+            (padding, character_set) = self.text()?;
+        }
+        self.accept(")")?;
+        Some(Datatype::String(FixedString { size, padding, character_set }))
     }
 
     /// A size in bits, as bytes.

@@ -59,7 +59,6 @@ fn compound(input: &DeriveInput, fields: &Fields) -> Result<Tokens> {
     let names: Vec<String> =
         fields.iter().zip(&members).map(|(field, member)| name(&field.attrs, text(member))).collect::<Result<_>>()?;
     unique(&names, ident)?;
-    let at: Vec<Index> = (0..members.len()).map(Index::from).collect();
     let memory = LitStr::new(&ident.to_string(), Span::call_site());
 
     let mut generics = input.generics.clone();
@@ -71,6 +70,8 @@ fn compound(input: &DeriveInput, fields: &Fields) -> Result<Tokens> {
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let where_clause = if plain { None } else { where_clause };
 
+    let decoding = compound_decoding(&members, &types, &names, &memory);
+    let encoding = compound_encoding(&members, &types, &names, &memory);
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics ::h5live::H5Type for #ident #type_generics #where_clause {
@@ -85,71 +86,91 @@ fn compound(input: &DeriveInput, fields: &Fields) -> Result<Tokens> {
                 Self { #(#members: <#types as ::h5live::H5Type>::placeholder(),)* }
             }
 
-            fn decoder(
-                file: &::h5live::Datatype,
-            ) -> ::std::result::Result<Self::Decoder, ::h5live::ConvertError> {
-                ::std::result::Result::Ok((
-                    #(::h5live::derived::MemberCodec::decoder::<#types>(file, #names, #memory)?,)*
-                ))
-            }
+            #decoding
 
-            #[inline]
-            fn decode(
-                decoder: &Self::Decoder,
-                element: &[u8],
-                into: &mut Self,
-                heap: ::h5live::Heap<'_>,
-            ) -> ::std::result::Result<(), ::h5live::ConvertError> {
-                #(decoder.#at.decode(element, &mut into.#members, heap)?;)*
-                ::std::result::Result::Ok(())
-            }
-
-            fn decode_slice(
-                decoder: &Self::Decoder,
-                elements: &[u8],
-                size: usize,
-                into: &mut [Self],
-                heap: ::h5live::Heap<'_>,
-            ) -> ::std::result::Result<(), ::h5live::ConvertError> {
-                let size = ::std::cmp::Ord::max(size, 1);
-                let blocks = elements.chunks(size.saturating_mul(::h5live::derived::BLOCK_ELEMENTS));
-                for (elements, into) in ::std::iter::Iterator::zip(blocks, into.chunks_mut(::h5live::derived::BLOCK_ELEMENTS)) {
-                    #(decoder.#at.decode_column(
-                        elements,
-                        size,
-                        ::std::iter::Iterator::map(into.iter_mut(), |value| &mut value.#members),
-                        heap,
-                    )?;)*
-                }
-                ::std::result::Result::Ok(())
-            }
-
-            fn encoder(
-                file: &::h5live::Datatype,
-            ) -> ::std::result::Result<Self::Encoder, ::h5live::ConvertError> {
-                let members = (
-                    #(::h5live::derived::MemberCodec::encoder::<#types>(file, #names, #memory)?,)*
-                );
-                let covered = 0usize #(+ members.#at.overwritten_bytes::<#types>())*;
-                ::std::result::Result::Ok((covered != file.size() as usize, members))
-            }
-
-            #[inline]
-            fn encode(
-                &self,
-                encoder: &Self::Encoder,
-                element: &mut [u8],
-                heap: ::h5live::Heap<'_>,
-            ) -> ::std::result::Result<(), ::h5live::ConvertError> {
-                #(encoder.1.#at.encode(&self.#members, element, heap)?;)*
-                ::std::result::Result::Ok(())
-            }
-
-            fn is_partial(encoder: &Self::Encoder) -> bool {
-                encoder.0
-            }
+            #encoding
         }
     })
+}
+
+fn indexes(members: &[Member]) -> Vec<Index> {
+    (0..members.len()).map(Index::from).collect()
+}
+
+/// The functions that make a struct of an element.
+fn compound_decoding(members: &[Member], types: &[&Type], names: &[String], memory: &LitStr) -> Tokens {
+    let at = indexes(members);
+    quote! {
+        fn decoder(
+            file: &::h5live::Datatype,
+        ) -> ::std::result::Result<Self::Decoder, ::h5live::ConvertError> {
+            ::std::result::Result::Ok((
+                #(::h5live::derived::MemberCodec::decoder::<#types>(file, #names, #memory)?,)*
+            ))
+        }
+
+        #[inline]
+        fn decode(
+            decoder: &Self::Decoder,
+            element: &[u8],
+            into: &mut Self,
+            heap: ::h5live::Heap<'_>,
+        ) -> ::std::result::Result<(), ::h5live::ConvertError> {
+            #(decoder.#at.decode(element, &mut into.#members, heap)?;)*
+            ::std::result::Result::Ok(())
+        }
+
+        fn decode_slice(
+            decoder: &Self::Decoder,
+            elements: &[u8],
+            size: usize,
+            into: &mut [Self],
+            heap: ::h5live::Heap<'_>,
+        ) -> ::std::result::Result<(), ::h5live::ConvertError> {
+            let size = ::std::cmp::Ord::max(size, 1);
+            let blocks = elements.chunks(size.saturating_mul(::h5live::derived::BLOCK_ELEMENTS));
+            for (elements, into) in ::std::iter::Iterator::zip(blocks, into.chunks_mut(::h5live::derived::BLOCK_ELEMENTS)) {
+                #(decoder.#at.decode_column(
+                    elements,
+                    size,
+                    ::std::iter::Iterator::map(into.iter_mut(), |value| &mut value.#members),
+                    heap,
+                )?;)*
+            }
+            ::std::result::Result::Ok(())
+        }
+    }
+}
+
+/// The functions that make an element of a struct.
+fn compound_encoding(members: &[Member], types: &[&Type], names: &[String], memory: &LitStr) -> Tokens {
+    let at = indexes(members);
+    quote! {
+        fn encoder(
+            file: &::h5live::Datatype,
+        ) -> ::std::result::Result<Self::Encoder, ::h5live::ConvertError> {
+            let members = (
+                #(::h5live::derived::MemberCodec::encoder::<#types>(file, #names, #memory)?,)*
+            );
+            let covered = 0usize #(+ members.#at.overwritten_bytes::<#types>())*;
+            ::std::result::Result::Ok((covered != file.size() as usize, members))
+        }
+
+        #[inline]
+        fn encode(
+            &self,
+            encoder: &Self::Encoder,
+            element: &mut [u8],
+            heap: ::h5live::Heap<'_>,
+        ) -> ::std::result::Result<(), ::h5live::ConvertError> {
+            #(encoder.1.#at.encode(&self.#members, element, heap)?;)*
+            ::std::result::Result::Ok(())
+        }
+
+        fn is_partial(encoder: &Self::Encoder) -> bool {
+            encoder.0
+        }
+    }
 }
 
 /// Bytes and sign of the integer that an enum is represented by.
@@ -188,10 +209,10 @@ fn enumeration(input: &DeriveInput, data: &DataEnum) -> Result<Tokens> {
         data.variants.iter().map(|variant| name(&variant.attrs, variant.ident.to_string())).collect::<Result<_>>()?;
     unique(&names, ident)?;
     let (size, signed) = repr(&input.attrs)?;
-    let at = 0..variants.len();
     let first = variants[0];
     let memory = LitStr::new(&ident.to_string(), Span::call_site());
     let table = format_ident!("VARIANTS");
+    let codec = enumeration_codec(ident, &variants, &names, (&table, &memory));
 
     Ok(quote! {
         #[automatically_derived]
@@ -210,42 +231,55 @@ fn enumeration(input: &DeriveInput, data: &DataEnum) -> Result<Tokens> {
                     #ident::#first
                 }
 
-                fn decoder(
-                    file: &::h5live::Datatype,
-                ) -> ::std::result::Result<Self::Decoder, ::h5live::ConvertError> {
-                    ::h5live::derived::EnumCodec::decoder(file, #table, #memory)
-                }
-
-                fn decode(
-                    decoder: &Self::Decoder,
-                    element: &[u8],
-                    into: &mut Self,
-                    heap: ::h5live::Heap<'_>,
-                ) -> ::std::result::Result<(), ::h5live::ConvertError> {
-                    const ALL: &[#ident] = &[#(#ident::#variants),*];
-                    let variant = decoder.variant(element, heap)?;
-                    *into = ::std::clone::Clone::clone(&ALL[variant]);
-                    ::std::result::Result::Ok(())
-                }
-
-                fn encoder(
-                    file: &::h5live::Datatype,
-                ) -> ::std::result::Result<Self::Encoder, ::h5live::ConvertError> {
-                    ::h5live::derived::EnumCodec::encoder(file, #table, #memory)
-                }
-
-                fn encode(
-                    &self,
-                    encoder: &Self::Encoder,
-                    element: &mut [u8],
-                    heap: ::h5live::Heap<'_>,
-                ) -> ::std::result::Result<(), ::h5live::ConvertError> {
-                    let (variant, name) = match self {
-                        #(#ident::#variants => (#at, #names),)*
-                    };
-                    encoder.encode_variant(variant, name, element, heap)
-                }
+                #codec
             }
         };
     })
+}
+
+/// The functions that make a value of an enum of an element, and the other way round.
+fn enumeration_codec(
+    ident: &Ident,
+    variants: &[&Ident],
+    names: &[String],
+    (table, memory): (&Ident, &LitStr),
+) -> Tokens {
+    let at = 0..variants.len();
+    quote! {
+        fn decoder(
+            file: &::h5live::Datatype,
+        ) -> ::std::result::Result<Self::Decoder, ::h5live::ConvertError> {
+            ::h5live::derived::EnumCodec::decoder(file, #table, #memory)
+        }
+
+        fn decode(
+            decoder: &Self::Decoder,
+            element: &[u8],
+            into: &mut Self,
+            heap: ::h5live::Heap<'_>,
+        ) -> ::std::result::Result<(), ::h5live::ConvertError> {
+            const ALL: &[#ident] = &[#(#ident::#variants),*];
+            let variant = decoder.variant(element, heap)?;
+            *into = ::std::clone::Clone::clone(&ALL[variant]);
+            ::std::result::Result::Ok(())
+        }
+
+        fn encoder(
+            file: &::h5live::Datatype,
+        ) -> ::std::result::Result<Self::Encoder, ::h5live::ConvertError> {
+            ::h5live::derived::EnumCodec::encoder(file, #table, #memory)
+        }
+
+        fn encode(
+            &self,
+            encoder: &Self::Encoder,
+            element: &mut [u8],
+            heap: ::h5live::Heap<'_>,
+        ) -> ::std::result::Result<(), ::h5live::ConvertError> {
+            let (variant, name) = match self {
+                #(#ident::#variants => (#at, #names),)*
+            };
+            encoder.encode_variant(variant, name, element, heap)
+        }
+    }
 }

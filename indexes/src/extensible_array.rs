@@ -2,13 +2,14 @@
 
 mod delete;
 mod element_block;
+mod for_writing;
 mod geometry;
 mod last_block;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_cache::{ChunkProxy, EdgeKind, Handle};
+use h5live_cache::{ChunkProxy, Handle};
 use h5live_format::{
     Addr, AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable, ExtensibleArrayDataBlock,
     ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayPage, ExtensibleArrayParameters,
@@ -17,17 +18,10 @@ use h5live_format::{
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
-use self::element_block::ElementBlock;
+use self::element_block::{DataBlockRef, ElementBlock, ExtensibleHeader, IndexBlock, SuperBlock};
 use self::geometry::{ArrayGeometry, DataBlockPath, ElementLocation};
 use self::last_block::LastElementBlock;
 use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
-
-/// The way to a data block: the structure that leads there, and the format of its elements.
-#[derive(Debug, Clone, Copy)]
-struct DataBlockRef {
-    super_block: u32,
-    addr: Addr,
-}
 
 /// The extensible array of one dataset (format specification 4.0, III.H).
 #[derive(Debug)]
@@ -51,10 +45,6 @@ enum ElementLookup {
     /// So many elements from here on were never set.
     Unset(u64),
 }
-
-type ExtensibleHeader = Handle<ExtensibleArrayHeader>;
-type IndexBlock = Handle<ExtensibleArrayIndexBlock>;
-type SuperBlock = Handle<ExtensibleArraySuperBlock>;
 
 /// Signature, version, client.
 const BLOCK_PREFIX_BYTES: u64 = 6;
@@ -346,205 +336,6 @@ impl ExtensibleArray {
             }
         }
         Ok(())
-    }
-
-    fn header_for_writing(&self) -> Result<ExtensibleHeader> {
-        let _creation = self.creation.lock();
-        let header = match self.header()? {
-            Some(header) => header,
-            None => {
-                let (format, parameters) = (self.format, self.parameters);
-                let header = ExtensibleArrayHeader { format, parameters, ..Default::default() };
-                let header = self.metadata.create(self.header_len(), header)?;
-                self.root.set_addr(header.addr())?;
-                header
-            }
-        };
-        self.root.depend_on(&header)?;
-        Ok(header)
-    }
-
-    fn index_block_for_writing(&self, header: &ExtensibleHeader) -> Result<IndexBlock> {
-        let addr = header.read().index_block;
-        let block = if addr.is_defined() {
-            self.index_block(addr)?
-        } else {
-            let block =
-                self.metadata.create_shaped(self.index_block_len(), || self.empty_index_block(header.addr()))?;
-            header.update(|header| {
-                header.index_block = block.addr();
-                header.realized_elements += self.geometry.index_elements() as u64;
-            });
-            block
-        };
-        self.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayIndexBlock)?;
-        self.root.depend_on(&block)?;
-        Ok(block)
-    }
-
-    fn super_block_for_writing(
-        &self,
-        header: &ExtensibleHeader,
-        index_block: &IndexBlock,
-        number: u32,
-        slot: usize,
-    ) -> Result<SuperBlock> {
-        let addr = index_block.read().super_blocks.get(slot).unwrap_or_default();
-        let block = if addr.is_defined() {
-            self.super_block(number, addr)?
-        } else {
-            let len = self.super_block_len(number);
-            let block = self.metadata.create_shaped(len, || self.empty_super_block(number, header.addr()))?;
-            index_block.update(|index_block| index_block.super_blocks.set(slot, block.addr()));
-            header.update(|header| {
-                header.super_blocks += 1;
-                header.super_block_bytes += len;
-            });
-            block
-        };
-        self.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArraySuperBlock)?;
-        self.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArraySuperBlock)?;
-        self.root.depend_on(&block)?;
-        Ok(block)
-    }
-
-    fn create_data_block(
-        &self,
-        header: &ExtensibleHeader,
-        number: u32,
-        in_line: u64,
-    ) -> Result<Handle<ExtensibleArrayDataBlock>> {
-        let elements = self.geometry.data_block_elements(number);
-        let offset = self.geometry.start(number) + in_line * elements;
-        let space = self.data_block_space(number);
-        self.metadata.cache().check_allocation(header.addr(), self.data_block_len(number))?;
-        let block = self.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
-        header.update(|header| {
-            header.data_blocks += 1;
-            header.data_block_bytes += space;
-            header.realized_elements += elements;
-        });
-        Ok(block)
-    }
-
-    /// The table in which to set the element at `slot` of a data block.
-    fn table_below(
-        &self,
-        header: &ExtensibleHeader,
-        index_block: &IndexBlock,
-        number: u32,
-        branch: DataBlockPath,
-        slot: u64,
-    ) -> Result<(ElementBlock, usize)> {
-        match branch {
-            DataBlockPath::Direct(at) => {
-                let addr = index_block.read().data_blocks.get(at).unwrap_or_default();
-                let block = if addr.is_defined() {
-                    self.data_block(DataBlockRef { super_block: number, addr })?
-                } else {
-                    let block = self.create_data_block(header, number, at as u64)?;
-                    index_block.update(|index_block| index_block.data_blocks.set(at, block.addr()));
-                    block
-                };
-                self.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-                self.data_block_for_writing(header, block, slot)
-            }
-            DataBlockPath::SuperBlock { slot: at, within } => {
-                let super_block = self.super_block_for_writing(header, index_block, number, at)?;
-                let addr = super_block.read().data_blocks.get(within).unwrap_or_default();
-                let block = if addr.is_defined() {
-                    self.data_block(DataBlockRef { super_block: number, addr })?
-                } else {
-                    let block = self.create_data_block(header, number, within as u64)?;
-                    super_block.update(|super_block| super_block.data_blocks.set(within, block.addr()));
-                    block
-                };
-                self.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-                if self.geometry.pages(number) == 0 {
-                    return self.data_block_for_writing(header, block, slot);
-                }
-                let page = slot / self.geometry.page_elements();
-                let addr = self.page_addr(DataBlockRef { super_block: number, addr: block.addr() }, page)?;
-                let bit = self.page_bit(number, within, page);
-                let in_use = super_block.read().pages.get(bit);
-                let page = if in_use {
-                    self.page(addr)?
-                } else {
-                    self.metadata.cache().check_allocation(addr, self.page_len())?;
-                    let empty =
-                        ExtensibleArrayPage { elements: self.undefined_elements(self.geometry.page_elements()) };
-                    let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty);
-                    super_block.update(|super_block| super_block.pages.set(bit));
-                    page
-                };
-                self.metadata.add_dependency(&super_block, &page, EdgeKind::ExtensibleArrayPage)?;
-                self.metadata.add_dependency(header, &page, EdgeKind::ExtensibleArrayPage)?;
-                self.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-                self.root.depend_on(&page)?;
-                Ok((ElementBlock::Page(page), (slot % self.geometry.page_elements()) as usize))
-            }
-        }
-    }
-
-    fn data_block_for_writing(
-        &self,
-        header: &ExtensibleHeader,
-        block: Handle<ExtensibleArrayDataBlock>,
-        slot: u64,
-    ) -> Result<(ElementBlock, usize)> {
-        self.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-        self.root.depend_on(&block)?;
-        Ok((ElementBlock::DataBlock(block), slot as usize))
-    }
-
-    fn set_in_last_block(
-        &self,
-        recent: &LastElementBlock,
-        slot: usize,
-        element: ChunkElement,
-        proxy: Option<&ChunkProxy>,
-    ) -> Result<()> {
-        if let Some(proxy) = proxy {
-            self.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
-        }
-        let done = recent.set(slot, element);
-        debug_assert!(done, "every place of the geometry is in its block");
-        Ok(())
-    }
-
-    /// Sets the elements of chunks that follow `coord` along a dimension, as many as are in the table that was used
-    /// last. Returns their number.
-    fn set_neighbors(
-        &self,
-        coord: &ChunkCoord,
-        axis: usize,
-        places: &[Addr],
-        proxy: Option<&ChunkProxy>,
-    ) -> Result<usize> {
-        let next = coord.scaled().get(axis).and_then(|at| at.checked_add(1)).map(|at| coord.with_index(axis, at));
-        let indexes = self.line.index(coord).zip(next.and_then(|next| self.line.index(&next)));
-        // Along other dimensions they do not follow each other in the array.
-        let Some((_, index)) = indexes.filter(|(index, next)| index.checked_add(1) == Some(*next)) else {
-            return Ok(0);
-        };
-        let recent = self.last_block.lock();
-        let Some(recent) = &*recent else { return Ok(0) };
-        let Some(slot) = recent.slot_for_writing(index, || self.root.parents()) else { return Ok(0) };
-        if let Some(proxy) = proxy {
-            self.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
-        }
-        Ok(recent.set_all(slot, places))
-    }
-
-    /// The table in which to set the element at `place`.
-    fn table_for_writing(&self, header: &ExtensibleHeader, place: ElementLocation) -> Result<(ElementBlock, usize)> {
-        let index_block = self.index_block_for_writing(header)?;
-        match place {
-            ElementLocation::IndexBlock(slot) => Ok((ElementBlock::IndexBlock(index_block), slot)),
-            ElementLocation::DataBlock { super_block, branch, slot } => {
-                self.table_below(header, &index_block, super_block, branch, slot)
-            }
-        }
     }
 }
 

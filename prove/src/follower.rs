@@ -239,6 +239,20 @@ fn read_chunk(
             bytes.fill(0);
         }
     }
+    let may_be_torn = began_torn || eyes.0.tears() > tears;
+    check_rows(known, series, (first, least), &bytes, may_be_torn)
+}
+
+/// Checks the rows of a chunk from `first` on, which are of version `least` at least. If they `may_be_torn`, those beyond
+/// the extent may be anything.
+fn check_rows(
+    known: &mut FollowerState,
+    series: &Series,
+    (first, least): (u64, u64),
+    bytes: &[u8],
+    may_be_torn: bool,
+) -> Result<(), RunEnd> {
+    let (name, extent) = (series.name, known.extent);
     let mut whole = None;
     for (row, value) in (first..).zip(bytes.chunks_exact(8)) {
         let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -248,7 +262,7 @@ fn read_chunk(
         let Some(version) = series.version(row, value).filter(|_| series.is_written(row)) else {
             // Rows of a chunk that is stored may still be to come, and hold nothing until then; the first one only if
             // chunks are there before what is written to them.
-            let is_under_way = row >= extent && (began_torn || eyes.0.tears() > tears);
+            let is_under_way = row >= extent && may_be_torn;
             let must_be = row < extent || row == first && !(series.early || series.ahead);
             if value != 0 && !is_under_way || series.is_written(row) && must_be {
                 return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());

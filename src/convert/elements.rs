@@ -43,6 +43,56 @@ struct MemberConversion {
     plan: ElementPlan,
 }
 
+fn unlike(from: &Datatype, to: &Datatype) -> ConvertError {
+    ConvertError::Class { file: class(from), memory: class(to) }
+}
+
+fn number(from: &Datatype, to: &Datatype) -> Result<ConversionStep, ConvertError> {
+    let plan = NumberPlan::new(from, to).ok_or_else(|| unlike(from, to))??;
+    let is_copy = plan.is_copy() && plan.input_size() == plan.output_size();
+    Ok(if is_copy { ConversionStep::Copy } else { ConversionStep::Number(plan) })
+}
+
+/// One of the types is complex: it is like an array of two, a compound of two members, or a number without an imaginary
+/// part.
+fn complex(from: &Datatype, to: &Datatype) -> Result<ConversionStep, ConvertError> {
+    let none = || unlike(from, to);
+    let array = |from: &Datatype, to: &Datatype| -> Result<_, ConvertError> {
+        Ok(ConversionStep::Array(Box::new(ElementPlan::new(from, to)?)))
+    };
+    let member = |at: (usize, usize), from: &Datatype, to: &Datatype| -> Result<_, ConvertError> {
+        Ok(MemberConversion { from: at.0, to: at.1, plan: ElementPlan::new(from, to)? })
+    };
+    match (from, to) {
+        (Datatype::Complex(from), Datatype::Complex(to)) => array(&from.base, &to.base),
+        (Datatype::Complex(from), Datatype::Array(to)) if to.dims == [2] => array(&from.base, &to.base),
+        (Datatype::Array(from), Datatype::Complex(to)) if from.dims == [2] => array(&from.base, &to.base),
+        (Datatype::Complex(from), Datatype::Compound(to)) => {
+            let [real, imaginary] = to.members.as_slice() else { return Err(none()) };
+            let size = from.base.size() as usize;
+            Ok(ConversionStep::Members(vec![
+                member((0, real.offset as usize), &from.base, &real.datatype)?,
+                member((size, imaginary.offset as usize), &from.base, &imaginary.datatype)?,
+            ]))
+        }
+        (Datatype::Compound(from), Datatype::Complex(to)) => {
+            let [real, imaginary] = from.members.as_slice() else { return Err(none()) };
+            let size = to.base.size() as usize;
+            Ok(ConversionStep::Members(vec![
+                member((real.offset as usize, 0), &real.datatype, &to.base)?,
+                member((imaginary.offset as usize, size), &imaginary.datatype, &to.base)?,
+            ]))
+        }
+        (Datatype::Complex(from), Datatype::Integer(_) | Datatype::Float(_)) => {
+            Ok(ConversionStep::RealPart(Box::new(ElementPlan::new(&from.base, to)?)))
+        }
+        (Datatype::Integer(_) | Datatype::Float(_), Datatype::Complex(to)) => {
+            Ok(ConversionStep::Members(vec![member((0, 0), from, &to.base)?]))
+        }
+        _ => number(from, to),
+    }
+}
+
 impl ElementPlan {
     /// The way from one datatype to another: numbers, enums by the names of their values, strings, compounds by the
     /// names of their members (those that the other one lacks become zero), arrays, complex numbers.
@@ -52,18 +102,18 @@ impl ElementPlan {
     /// # Errors
     /// [`ConvertError`] if there is none.
     pub(crate) fn new(from: &Datatype, to: &Datatype) -> Result<Self, ConvertError> {
-        let none = || ConvertError::Class { file: class(from), memory: class(to) };
         let step = match (from, to) {
             _ if from == to => ConversionStep::Copy,
+            (Datatype::Complex(_), _) | (_, Datatype::Complex(_)) => complex(from, to)?,
             (Datatype::Enum(from), Datatype::Enum(to)) => ConversionStep::Enum(enum_mappings(from, to)?),
             (Datatype::Bitfield(from), Datatype::Bitfield(to)) => bits(from, to)?,
             (Datatype::String(from), Datatype::String(to)) => ConversionStep::Text(Some(from.padding), to.padding),
             (Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }), Datatype::String(to)) => {
                 ConversionStep::Text(None, to.padding)
             }
-            (Datatype::VarLen(from), Datatype::VarLen(to)) => match (from.kind, to.kind) {
-                (VarLenKind::String { .. }, VarLenKind::String { .. }) if from.size == to.size => ConversionStep::Copy,
-                _ => return Err(none()),
+            (Datatype::VarLen(of), Datatype::VarLen(other)) => match (of.kind, other.kind) {
+                (VarLenKind::String { .. }, VarLenKind::String { .. }) if of.size == other.size => ConversionStep::Copy,
+                _ => return Err(unlike(from, to)),
             },
             (Datatype::Opaque(from), Datatype::Opaque(to)) if from.size == to.size => ConversionStep::Copy,
             (Datatype::Reference(from), Datatype::Reference(to)) if from.kind == to.kind && from.size == to.size => {
@@ -77,51 +127,7 @@ impl ElementPlan {
                 let memory = to.dims.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize));
                 return Err(ConvertError::ArrayLength { file: from.dims.clone(), memory });
             }
-            (Datatype::Complex(from), Datatype::Complex(to)) => {
-                ConversionStep::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
-            }
-            (Datatype::Complex(from), Datatype::Array(to)) if to.dims == [2] => {
-                ConversionStep::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
-            }
-            (Datatype::Array(from), Datatype::Complex(to)) if from.dims == [2] => {
-                ConversionStep::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
-            }
-            (Datatype::Complex(from), Datatype::Compound(to)) => {
-                let [real, imaginary] = to.members.as_slice() else { return Err(none()) };
-                let size = from.base.size() as usize;
-                let part = |at, part: &h5live_model::CompoundMember| -> Result<_, ConvertError> {
-                    let plan = ElementPlan::new(&from.base, &part.datatype)?;
-                    Ok(MemberConversion { from: at, to: part.offset as usize, plan })
-                };
-                ConversionStep::Members(vec![part(0, real)?, part(size, imaginary)?])
-            }
-            (Datatype::Compound(from), Datatype::Complex(to)) => {
-                let [real, imaginary] = from.members.as_slice() else { return Err(none()) };
-                let size = to.base.size() as usize;
-                let part = |at, part: &h5live_model::CompoundMember| -> Result<_, ConvertError> {
-                    let plan = ElementPlan::new(&part.datatype, &to.base)?;
-                    Ok(MemberConversion { from: part.offset as usize, to: at, plan })
-                };
-                ConversionStep::Members(vec![part(0, real)?, part(size, imaginary)?])
-            }
-            (Datatype::Complex(from), Datatype::Integer(_) | Datatype::Float(_)) => {
-                ConversionStep::RealPart(Box::new(ElementPlan::new(&from.base, to)?))
-            }
-            (Datatype::Integer(_) | Datatype::Float(_), Datatype::Complex(to)) => {
-                ConversionStep::Members(vec![MemberConversion {
-                    from: 0,
-                    to: 0,
-                    plan: ElementPlan::new(from, &to.base)?,
-                }])
-            }
-            _ => {
-                let plan = NumberPlan::new(from, to).ok_or_else(none)??;
-                if plan.is_copy() && plan.input_size() == plan.output_size() {
-                    ConversionStep::Copy
-                } else {
-                    ConversionStep::Number(plan)
-                }
-            }
+            _ => number(from, to)?,
         };
         Ok(ElementPlan { from: from.size().max(1) as usize, to: to.size().max(1) as usize, step })
     }

@@ -361,21 +361,8 @@ impl Dataset {
             if here.elements() == 0 {
                 continue;
             }
-            let bytes = there_elements.elements().saturating_mul(there.size as u64);
-            let mut elements = self.core.max_allocation.zeroed(bytes)?;
-            let raw = super::transfer::RawSink { bytes: &mut elements, size: there.size };
-            source.read_to(&there, &there_elements, raw).map_err(|failure| {
-                ErrorKind::OtherFile(Box::new(failure.with_file(&source.file, Some(&source.path))))
-            })?;
+            let elements = self.read_converted(&source, &there, &there_elements, (&plan, view.size))?;
             let heap = source.file.heap();
-            let elements = if plan.is_copy() {
-                elements
-            } else {
-                let n = elements.len() / plan.input_size();
-                let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(view.size as u64))?;
-                plan.run(&elements, &mut converted, heap)?;
-                converted
-            };
             let mut result = Ok(());
             selected.for_each_shared(&here, |place, at, len| {
                 if result.is_ok() {
@@ -389,6 +376,29 @@ impl Dataset {
             }
         }
         Ok(())
+    }
+
+    /// Elements of a source, as `plan` makes elements of `size` bytes of them.
+    fn read_converted(
+        &self,
+        source: &Dataset,
+        view: &SpecSnapshot,
+        selected: &BoundSelection,
+        (plan, size): (&ElementPlan, usize),
+    ) -> Result<Vec<u8>, DatasetError> {
+        let bytes = selected.elements().saturating_mul(view.size as u64);
+        let mut elements = self.core.max_allocation.zeroed(bytes)?;
+        let raw = super::transfer::RawSink { bytes: &mut elements, size: view.size };
+        source
+            .read_to(view, selected, raw)
+            .map_err(|failure| ErrorKind::OtherFile(Box::new(failure.with_file(&source.file, Some(&source.path)))))?;
+        if plan.is_copy() {
+            return Ok(elements);
+        }
+        let n = elements.len() / plan.input_size();
+        let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(size as u64))?;
+        plan.run(&elements, &mut converted, source.file.heap())?;
+        Ok(converted)
     }
 }
 

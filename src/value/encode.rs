@@ -34,6 +34,32 @@ struct MemberEncoder {
     plan: EncodePlan,
 }
 
+/// The name of a member of an enum that a value stands for.
+fn enum_name(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::EnumName(name) => Some(name.as_bytes()),
+        Value::Text(text) => Some(text.as_bytes()),
+        Value::Bool(truth) => Some(if *truth { b"TRUE" } else { b"FALSE" }),
+        _ => None,
+    }
+}
+
+/// Replaces a compound by the values that `value_of` gives for its members. What lies between them becomes zero.
+fn encode_members<'v>(
+    members: &[MemberEncoder],
+    element: &mut [u8],
+    heap: Heap<'_>,
+    value_of: impl Fn(usize, &MemberEncoder) -> Result<&'v Value, ConvertError>,
+) -> Result<(), ConvertError> {
+    element.fill(0);
+    for (at, member) in members.iter().enumerate() {
+        let value = value_of(at, member)?;
+        let place = part_mut(element, member.at, member.plan.size)?;
+        member.plan.encode(value, place, heap).map_err(|error| in_member(&member.name, error))?;
+    }
+    Ok(())
+}
+
 impl EncodePlan {
     pub(crate) fn new(datatype: &Datatype) -> Result<Self, ConvertError> {
         let boxed = |base: &Datatype| EncodePlan::new(base).map(Box::new);
@@ -82,7 +108,45 @@ impl EncodePlan {
     /// [`ConvertError::Value`] if elements of this type have no such value, [`ConvertError::Heap`].
     pub(crate) fn encode(&self, value: &Value, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let element = part_mut(element, 0, self.size)?;
-        let refused = || ConvertError::Value { value: value.to_string(), class: self.class };
+        match (&self.step, value) {
+            (EncodeStep::Complex(plan), value) => {
+                let (real, imaginary) = match value {
+                    Value::Complex(parts) => (&parts[0], &parts[1]),
+                    Value::List(parts) if parts.len() == 2 => (&parts[0], &parts[1]),
+                    Value::Integer(_) | Value::Float32(_) | Value::Float64(_) => (value, &Value::Integer(0)),
+                    _ => return Err(self.refused(value)),
+                };
+                plan.encode(real, element, heap)?;
+                plan.encode(imaginary, part_mut(element, plan.size, plan.size)?, heap)
+            }
+            (EncodeStep::Array(plan), Value::List(values)) if values.len().saturating_mul(plan.size) == self.size => {
+                plan.encode_slice(values, element, heap)
+            }
+            (EncodeStep::Sequence(plan), Value::List(values)) => {
+                let mut bytes = blank_elements(values.len(), plan.size)?;
+                plan.encode_slice(values, &mut bytes, heap)?;
+                heap.write(&bytes, values.len(), element)
+            }
+            (EncodeStep::Compound(members), Value::Compound(values)) if values.len() == members.len() => {
+                encode_members(members, element, heap, |_, member| {
+                    let found = values.iter().find(|(name, _)| *name == member.name);
+                    found.map(|(_, value)| value).ok_or_else(|| ConvertError::NoMember(member.name.clone()))
+                })
+            }
+            (EncodeStep::Compound(members), Value::List(values)) if values.len() == members.len() => {
+                encode_members(members, element, heap, |at, _| Ok(&values[at]))
+            }
+            _ => self.encode_scalar(value, element, heap),
+        }
+    }
+
+    fn refused(&self, value: &Value) -> ConvertError {
+        ConvertError::Value { value: value.to_string(), class: self.class }
+    }
+
+    /// As [`EncodePlan::encode`], of elements that have no others in them.
+    fn encode_scalar(&self, value: &Value, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let refused = || self.refused(value);
         match (&self.step, value) {
             (EncodeStep::Integer(plan), value) => {
                 let value = value.exact_integer().ok_or_else(refused)?;
@@ -124,57 +188,15 @@ impl EncodePlan {
                 }
                 Ok(())
             }
-            (EncodeStep::Enum(members, base), value) => {
-                let name: Option<&[u8]> = match value {
-                    Value::EnumName(name) => Some(name.as_bytes()),
-                    Value::Text(text) => Some(text.as_bytes()),
-                    Value::Bool(truth) => Some(if *truth { b"TRUE" } else { b"FALSE" }),
-                    _ => None,
-                };
-                match (name, value) {
-                    (Some(name), _) => {
-                        let found = members.iter().find(|(of, _)| of.as_bytes() == name).ok_or_else(refused)?;
-                        part_mut(element, 0, found.1.len())?.copy_from_slice(&found.1);
-                        Ok(())
-                    }
-                    (None, Value::Integer(value)) => base.store(*value, element).then_some(()).ok_or_else(refused),
-                    _ => Err(refused()),
+            (EncodeStep::Enum(members, base), value) => match (enum_name(value), value) {
+                (Some(name), _) => {
+                    let found = members.iter().find(|(of, _)| of.as_bytes() == name).ok_or_else(refused)?;
+                    part_mut(element, 0, found.1.len())?.copy_from_slice(&found.1);
+                    Ok(())
                 }
-            }
-            (EncodeStep::Complex(plan), value) => {
-                let (real, imaginary) = match value {
-                    Value::Complex(parts) => (&parts[0], &parts[1]),
-                    Value::List(parts) if parts.len() == 2 => (&parts[0], &parts[1]),
-                    Value::Integer(_) | Value::Float32(_) | Value::Float64(_) => (value, &Value::Integer(0)),
-                    _ => return Err(refused()),
-                };
-                plan.encode(real, element, heap)?;
-                plan.encode(imaginary, part_mut(element, plan.size, plan.size)?, heap)
-            }
-            (EncodeStep::Array(plan), Value::List(values)) if values.len().saturating_mul(plan.size) == self.size => {
-                plan.encode_slice(values, element, heap)
-            }
-            (EncodeStep::Sequence(plan), Value::List(values)) => {
-                let mut bytes = blank_elements(values.len(), plan.size)?;
-                plan.encode_slice(values, &mut bytes, heap)?;
-                heap.write(&bytes, values.len(), element)
-            }
-            (EncodeStep::Compound(members), value) => {
-                element.fill(0);
-                for (i, member) in members.iter().enumerate() {
-                    let value = match value {
-                        Value::Compound(values) if values.len() == members.len() => {
-                            let found = values.iter().find(|(name, _)| *name == member.name);
-                            found.map(|(_, value)| value).ok_or_else(|| ConvertError::NoMember(member.name.clone()))?
-                        }
-                        Value::List(values) if values.len() == members.len() => &values[i],
-                        _ => return Err(refused()),
-                    };
-                    let place = part_mut(element, member.at, member.plan.size)?;
-                    member.plan.encode(value, place, heap).map_err(|error| in_member(&member.name, error))?;
-                }
-                Ok(())
-            }
+                (None, Value::Integer(value)) => base.store(*value, element).then_some(()).ok_or_else(refused),
+                _ => Err(refused()),
+            },
             _ => Err(refused()),
         }
     }

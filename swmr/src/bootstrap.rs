@@ -82,6 +82,32 @@ pub(crate) fn has_write_flags(superblock: &Superblock) -> bool {
     status.contains(StatusFlags::SWMR) || !old && status.contains(StatusFlags::WRITE)
 }
 
+/// Whether the file, which is opened to be read, is one that a SWMR writer left behind when it died. `live` says whether it
+/// is opened to be followed.
+///
+/// # Errors
+/// [`Error::InUse`] if a writer has the file, and readers of this kind are not for its files.
+fn may_be_taken_over(superblock: &Superblock, lock: &LockHandle, live: bool) -> Result<bool> {
+    let flags = superblock.status;
+    let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
+    let in_use = |reason, holders| Err(Error::InUse { reason, holders });
+    if superblock.version < 3 {
+        return match (swmr && !live).then(|| lock.writer()) {
+            Some(WriterPresence::Alive(holders)) => in_use(OpenConflict::SwmrWriter, holders),
+            _ => Ok(false),
+        };
+    }
+    if (!write && !swmr || live) && write == swmr {
+        return Ok(false);
+    }
+    match lock.writer() {
+        WriterPresence::None => Ok(write && swmr),
+        WriterPresence::Alive(holders) if swmr => in_use(OpenConflict::SwmrWriter, holders),
+        WriterPresence::Alive(holders) => in_use(OpenConflict::Writer, holders),
+        WriterPresence::Unknown => in_use(OpenConflict::UnknownWriter, Vec::new()),
+    }
+}
+
 impl OpenOptions {
     pub(crate) fn cache_options(&self, superblock: &Superblock) -> CacheOptions {
         let mut settings = CacheOptions::default();
@@ -106,24 +132,11 @@ impl OpenOptions {
         let (at, superblock) = patience.retry(|| locate_superblock(&storage))?;
         let flags = superblock.status;
         let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
-        if superblock.version >= 3 && ((write || swmr) && !live || write != swmr) {
-            let reason = if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
-            match lock.writer() {
-                // Another SWMR writer may take it over at any time.
-                WriterPresence::None if write && swmr && !path.as_os_str().is_empty() => {
-                    live = true;
-                    patience = live_patience();
-                }
-                WriterPresence::None => {}
-                WriterPresence::Alive(holders) => return Err(Error::InUse { reason, holders }),
-                WriterPresence::Unknown => {
-                    return Err(Error::InUse { reason: OpenConflict::UnknownWriter, holders: Vec::new() });
-                }
-            }
-        }
         let old = superblock.version < 3;
-        if let (true, false, WriterPresence::Alive(holders)) = (old && swmr, live, lock.writer()) {
-            return Err(Error::InUse { reason: OpenConflict::SwmrWriter, holders });
+        // Another SWMR writer may take a file over at any time from one that died.
+        if may_be_taken_over(&superblock, &lock, live)? && !path.as_os_str().is_empty() {
+            live = true;
+            patience = live_patience();
         }
         let storage = patience.retry(|| {
             member_files::join_members(&path, storage.clone(), at, &superblock, self.cache_options(&superblock))

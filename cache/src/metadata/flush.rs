@@ -354,43 +354,16 @@ impl FlushPlan<'_> {
     }
 
     fn encode_picked(&mut self, picked: Vec<FlushItem>) -> Result<()> {
-        let cache = self.cache;
-        let raw = picked.iter().filter_map(|pick| match &pick.what {
-            FlushItemKind::Raw { chunk } if !pick.waits => cache.chunks.begin_write(*chunk),
-            _ => None,
-        });
-        let CacheOptions { disable_redo: without_intents, disabled_edges, .. } = cache.settings;
-        let guarded = !without_intents && !disabled_edges.contains(EdgeKind::RawInPlace);
-        let (seen, raw): (Vec<RawWrite>, Vec<_>) = raw.partition(|flight| guarded && flight.is_visible());
-        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|flight| self.as_one && flight.is_overwrite());
-        let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > MAX_REDO_RAW_BYTES;
-        let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
-        // Raw data may be written over it. The space that it is in is among what is announced below.
-        self.steps
-            .extend(cache.write_buffer.begin_write().map(|pieces| FlushStep::BufferedRaw(BufferedWrites(pieces))));
-        self.steps.extend((!raw.is_empty()).then_some(FlushStep::Raw(raw)));
-        let by_itself = self.has_single_redo();
-        // One redo record of the flush has all of them, or each has its own.
-        let in_place = if by_itself { FlushStep::Raw } else { FlushStep::RawInPlace };
         let mut changes = Vec::with_capacity(picked.len() + 2);
-        changes.extend((!over.is_empty()).then_some(FlushStep::Raw(over)));
-        changes.extend((!seen.is_empty()).then(|| in_place(seen)));
-        let mut new = Vec::new();
-        let mut failure = None;
+        self.begin_raw_writes(&picked, &mut changes);
+        let (cache, mut new, mut failure) = (self.cache, Vec::new(), None);
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
         for FlushItem { id, what, waits } in picked {
             match what {
                 FlushItemKind::Raw { .. } if !waits => {}
                 FlushItemKind::Raw { chunk } => {
-                    let Some(flight) = cache.chunks.begin_write(chunk) else { continue };
-                    let seen = guarded && flight.is_visible();
-                    let unreachable = self.as_one && !flight.is_overwrite() && !seen;
-                    let list = if unreachable { &mut new } else { &mut changes };
-                    match list.last_mut() {
-                        Some(FlushStep::Raw(flights)) if !seen || by_itself => flights.push(flight),
-                        Some(FlushStep::RawInPlace(flights)) if seen => flights.push(flight),
-                        _ if seen => list.push(in_place(vec![flight])),
-                        _ => list.push(FlushStep::Raw(vec![flight])),
+                    if let Some(flight) = cache.chunks.begin_write(chunk) {
+                        self.add_waiting_raw_write(flight, &mut new, &mut changes);
                     }
                 }
                 FlushItemKind::Entry(slot) => {
@@ -405,12 +378,67 @@ impl FlushPlan<'_> {
                     let in_place = slot.head().is_stored();
                     let step = FlushStep::Entry { id, at, name: slot.type_name(), image, in_place, waits };
                     // Nothing in the file leads to what is new, so it may come before all that does.
-                    let first = by_itself && !in_place;
+                    let first = self.has_single_redo() && !in_place;
                     if first { new.push(step) } else { changes.push(step) }
                 }
             }
         }
         let joints = failure.map_or_else(|| self.protocol_steps(&changes), Err);
+        self.arrange(new, changes, joints)
+    }
+
+    /// Whether readers are kept from raw data while it is changed in place.
+    fn guards_raw_in_place(&self) -> bool {
+        let CacheOptions { disable_redo, disabled_edges, .. } = &self.cache.settings;
+        !disable_redo && !disabled_edges.contains(EdgeKind::RawInPlace)
+    }
+
+    /// The step that changes raw data in place: one redo record of the flush says of it what is to be, or each its own.
+    fn raw_in_place(&self, flights: Vec<RawWrite>) -> FlushStep {
+        if self.has_single_redo() { FlushStep::Raw(flights) } else { FlushStep::RawInPlace(flights) }
+    }
+
+    /// Takes the raw data that waits for nothing: it comes first, or is among `changes` if something in the file leads to
+    /// what it replaces.
+    fn begin_raw_writes(&mut self, picked: &[FlushItem], changes: &mut Vec<FlushStep>) {
+        let (cache, guarded) = (self.cache, self.guards_raw_in_place());
+        let raw = picked.iter().filter_map(|pick| match &pick.what {
+            FlushItemKind::Raw { chunk } if !pick.waits => cache.chunks.begin_write(*chunk),
+            _ => None,
+        });
+        let (seen, raw): (Vec<RawWrite>, Vec<_>) = raw.partition(|flight| guarded && flight.is_visible());
+        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|flight| self.as_one && flight.is_overwrite());
+        let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > MAX_REDO_RAW_BYTES;
+        let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
+        // Raw data may be written over it. The space that it is in is among what is announced later.
+        self.steps
+            .extend(cache.write_buffer.begin_write().map(|pieces| FlushStep::BufferedRaw(BufferedWrites(pieces))));
+        self.steps.extend((!raw.is_empty()).then_some(FlushStep::Raw(raw)));
+        changes.extend((!over.is_empty()).then_some(FlushStep::Raw(over)));
+        changes.extend((!seen.is_empty()).then(|| self.raw_in_place(seen)));
+    }
+
+    /// Adds raw data that waits for other entries: to the step before it if that is of its kind.
+    fn add_waiting_raw_write(&self, flight: RawWrite, new: &mut Vec<FlushStep>, changes: &mut Vec<FlushStep>) {
+        let seen = self.guards_raw_in_place() && flight.is_visible();
+        let unreachable = self.as_one && !flight.is_overwrite() && !seen;
+        let list = if unreachable { new } else { changes };
+        match list.last_mut() {
+            Some(FlushStep::Raw(flights)) if !seen || self.has_single_redo() => flights.push(flight),
+            Some(FlushStep::RawInPlace(flights)) if seen => flights.push(flight),
+            _ if seen => list.push(self.raw_in_place(vec![flight])),
+            _ => list.push(FlushStep::Raw(vec![flight])),
+        }
+    }
+
+    /// Puts the steps in their order: what is `new`, then the `changes`, each among what the protocol asks for. All of
+    /// them are steps also if that failed.
+    fn arrange(
+        &mut self,
+        mut new: Vec<FlushStep>,
+        changes: Vec<FlushStep>,
+        joints: Result<ProtocolSteps>,
+    ) -> Result<()> {
         let (ProtocolSteps { before, between, intents, after }, done) = match joints {
             Ok(joints) => (joints, Ok(())),
             Err(error) => (ProtocolSteps::default(), Err(error)),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use h5live::{Dataset, File, UNLIMITED};
 use serde_json::json;
 
-use crate::args::whole_text;
+use crate::error::whole_text;
 use crate::error::{Outcome, Result};
 use crate::output::Output;
 use crate::stress::rule::mix;
@@ -142,64 +142,78 @@ impl Case {
 
     fn run(&self, path: &Path, counts: &mut Counts) -> h5live::Result<()> {
         let file = self.make(path, self.random)?;
-        let io = |error: std::io::Error| eprintln!("{}: {error}", path.display());
         match self.who {
             Who::Reader => {
                 file.close()?;
-                let reader = File::options().use_mmap(!self.random.is_multiple_of(5)).open(path)?;
-                let data = reader.dataset("data")?;
-                self.read(&data, self.random % 100, counts);
-                if self.random.is_multiple_of(2) {
-                    self.change(path).unwrap_or_else(io);
-                    self.read(&data, READS, counts);
-                } else {
-                    thread::scope(|scope| {
-                        scope.spawn(|| {
-                            thread::sleep(Duration::from_micros(self.random >> 20 & 0xfff));
-                            self.change(path).unwrap_or_else(io);
-                        });
-                        self.read(&data, 3 * READS, counts);
-                    });
-                }
+                self.run_reader(path, counts)
             }
-            Who::Follower => {
-                file.start_swmr()?;
-                let reader = File::options().swmr_read().open(path)?;
-                let data = reader.dataset("data")?;
-                self.read(&data, self.random % 100, counts);
-                let followed: Dataset = data.clone();
-                let noticed = thread::scope(|scope| {
-                    let followed = scope.spawn(|| self.follow(&followed));
-                    thread::sleep(Duration::from_millis(self.random >> 20 & 0x3f));
-                    self.change(path).unwrap_or_else(io);
-                    self.read(&data, READS, counts);
-                    followed.join()
+            Who::Follower => self.run_follower(path, file, counts),
+            Who::Writer => self.run_writer(path, &file, counts),
+        }
+    }
+
+    /// Changes the file, or says why it could not be changed.
+    fn try_change(&self, path: &Path) {
+        self.change(path).unwrap_or_else(|error| eprintln!("{}: {error}", path.display()));
+    }
+
+    fn run_reader(&self, path: &Path, counts: &mut Counts) -> h5live::Result<()> {
+        let reader = File::options().use_mmap(!self.random.is_multiple_of(5)).open(path)?;
+        let data = reader.dataset("data")?;
+        self.read(&data, self.random % 100, counts);
+        if self.random.is_multiple_of(2) {
+            self.try_change(path);
+            self.read(&data, READS, counts);
+        } else {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    thread::sleep(Duration::from_micros(self.random >> 20 & 0xfff));
+                    self.try_change(path);
                 });
-                match noticed {
-                    Ok(None) => counts.right += 1,
-                    Ok(Some(fault)) => counts.wrong.push(fault),
-                    Err(_) => counts.wrong.push("the follower has panicked".to_owned()),
-                }
-                // The writer is not asked here: its file may be gone.
-                let _ = file.close();
-            }
-            Who::Writer => {
-                if self.random.is_multiple_of(2) {
-                    file.start_swmr()?;
-                }
-                file.flush()?;
-                self.change(path).unwrap_or_else(io);
-                let data = file.dataset("data")?;
-                // How often a writer looks is bounded by time: 2 ms.
-                let flushed = (0..3).find_map(|_| {
-                    thread::sleep(Duration::from_millis(3));
-                    data.append(&[1_u64]).and_then(|()| file.flush()).err()
-                });
-                match flushed.or_else(|| file.close().err()) {
-                    Some(_) => counts.errors += 1,
-                    None => counts.wrong.push("flush and close of the writer are Ok".to_owned()),
-                }
-            }
+                self.read(&data, 3 * READS, counts);
+            });
+        }
+        Ok(())
+    }
+
+    fn run_follower(&self, path: &Path, file: File, counts: &mut Counts) -> h5live::Result<()> {
+        file.start_swmr()?;
+        let reader = File::options().swmr_read().open(path)?;
+        let data = reader.dataset("data")?;
+        self.read(&data, self.random % 100, counts);
+        let followed: Dataset = data.clone();
+        let noticed = thread::scope(|scope| {
+            let followed = scope.spawn(|| self.follow(&followed));
+            thread::sleep(Duration::from_millis(self.random >> 20 & 0x3f));
+            self.try_change(path);
+            self.read(&data, READS, counts);
+            followed.join()
+        });
+        match noticed {
+            Ok(None) => counts.right += 1,
+            Ok(Some(fault)) => counts.wrong.push(fault),
+            Err(_) => counts.wrong.push("the follower has panicked".to_owned()),
+        }
+        // The writer is not asked here: its file may be gone.
+        let _ = file.close();
+        Ok(())
+    }
+
+    fn run_writer(&self, path: &Path, file: &File, counts: &mut Counts) -> h5live::Result<()> {
+        if self.random.is_multiple_of(2) {
+            file.start_swmr()?;
+        }
+        file.flush()?;
+        self.try_change(path);
+        let data = file.dataset("data")?;
+        // How often a writer looks is bounded by time: 2 ms.
+        let flushed = (0..3).find_map(|_| {
+            thread::sleep(Duration::from_millis(3));
+            data.append(&[1_u64]).and_then(|()| file.flush()).err()
+        });
+        match flushed.or_else(|| file.close().err()) {
+            Some(_) => counts.errors += 1,
+            None => counts.wrong.push("flush and close of the writer are Ok".to_owned()),
         }
         Ok(())
     }

@@ -123,16 +123,8 @@ fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, least: u8, depth: u32, lowest:
     }
     let mut inner = NestedTypes { version, least, depth: depth.saturating_add(1), lowest };
     match t {
-        Datatype::Integer(t) => {
-            w.u16("bit offset", &mut t.offset)?;
-            w.u16("bit precision", &mut t.precision)?;
-            checks::bit_range(w, t.size, t.offset, t.precision)?;
-        }
-        Datatype::Bitfield(t) => {
-            w.u16("bit offset", &mut t.offset)?;
-            w.u16("bit precision", &mut t.precision)?;
-            checks::bit_range(w, t.size, t.offset, t.precision)?;
-        }
+        Datatype::Integer(t) => bit_range(w, t.size, &mut t.offset, &mut t.precision)?,
+        Datatype::Bitfield(t) => bit_range(w, t.size, &mut t.offset, &mut t.precision)?,
         Datatype::Float(t) => {
             w.u16("bit offset", &mut t.offset)?;
             w.u16("bit precision", &mut t.precision)?;
@@ -156,6 +148,13 @@ fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, least: u8, depth: u32, lowest:
         }
     }
     Ok(version)
+}
+
+/// Which bits of an integer or a bitfield of `size` bytes are its value.
+fn bit_range(w: &mut impl Wire, size: u32, offset: &mut u16, precision: &mut u16) -> Result<()> {
+    w.u16("bit offset", offset)?;
+    w.u16("bit precision", precision)?;
+    checks::bit_range(w, size, *offset, *precision)
 }
 
 /// The tag of an opaque type, in `len` bytes.

@@ -2,7 +2,8 @@
 
 use h5live_format::{Addr, ExtensibleArrayHeader};
 
-use super::{DataBlockRef, ExtensibleArray};
+use super::ExtensibleArray;
+use super::element_block::DataBlockRef;
 use crate::Result;
 
 /// The blocks of an array.

@@ -1,9 +1,21 @@
 //! The blocks of an extensible array that hold elements.
 
 use h5live_cache::{DependencyNode, Handle};
-use h5live_format::{Addr, ChunkElement, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayPage};
+use h5live_format::{
+    Addr, ChunkElement, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
+    ExtensibleArrayPage, ExtensibleArraySuperBlock,
+};
 
-use super::IndexBlock;
+pub(super) type ExtensibleHeader = Handle<ExtensibleArrayHeader>;
+pub(super) type IndexBlock = Handle<ExtensibleArrayIndexBlock>;
+pub(super) type SuperBlock = Handle<ExtensibleArraySuperBlock>;
+
+/// The way to a data block: the structure that leads there, and the format of its elements.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DataBlockRef {
+    pub super_block: u32,
+    pub addr: Addr,
+}
 
 /// A block that holds elements.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use std::ops::Range;
 use h5live_cache::{DependencyNode, EntryId};
 use h5live_format::{Addr, ChunkElement};
 
-use super::ExtensibleHeader;
-use super::element_block::ElementBlock;
+use super::element_block::{ElementBlock, ExtensibleHeader};
 
 /// A table, and the structures that lead to it. Everything that waits for the table has its flush dependency, and keeps
 /// it while the table is held here.

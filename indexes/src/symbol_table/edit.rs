@@ -91,25 +91,8 @@ impl SymbolTable {
         before: &[Prerequisite<'_>],
     ) -> Result<()> {
         let mut names = self.name_heap()?;
-        let strings = match target {
-            SymbolTarget::Object(_) => vec![name],
-            SymbolTarget::Path(path) => vec![name, path],
-        };
-        let offsets = names.insert(&self.space, &strings, || self.string_offsets())?;
-        let offset = |index: usize| offsets.get(index).copied().unwrap_or(0);
-        let name_offset = offset(0);
-        let (header, cache) = match target {
-            SymbolTarget::Object(header) => {
-                let cache = group.map_or(SymbolCache::None, |(btree, heap)| SymbolCache::Group { btree, heap });
-                (*header, cache)
-            }
-            SymbolTarget::Path(_) => {
-                let value = u32::try_from(offset(1));
-                let value_offset = value.map_err(|_| Error::HeapFull { at: self.heap })?;
-                (Addr::UNDEFINED, SymbolCache::SoftLink { value_offset })
-            }
-        };
-        let entry = SymbolTableEntry { name_offset, header, cache };
+        let entry = self.new_entry(&mut names, name, target, group)?;
+        let name_offset = entry.name_offset;
         let NamePosition { path, mut leaf, index } = self.seek(&names, name)?;
         let Some(&child) = leaf.children.get(index) else {
             let node = self.new_symbols(&names, vec![entry])?;
@@ -141,15 +124,56 @@ impl SymbolTable {
             self.metadata.add_prerequisites(&moved, before);
             return Ok(());
         }
+        let position = NamePosition { path, leaf, index };
+        self.split_node(&names, position, &node, (entries, at), before)
+    }
+
+    /// An entry for a new name, whose strings go to the heap.
+    fn new_entry(
+        &self,
+        names: &mut LocalStrings,
+        name: &Name,
+        target: &SymbolTarget,
+        group: Option<(Addr, Addr)>,
+    ) -> Result<SymbolTableEntry> {
+        let strings = match target {
+            SymbolTarget::Object(_) => vec![name],
+            SymbolTarget::Path(path) => vec![name, path],
+        };
+        let offsets = names.insert(&self.space, &strings, || self.string_offsets())?;
+        let offset = |index: usize| offsets.get(index).copied().unwrap_or(0);
+        let (header, cache) = match target {
+            SymbolTarget::Object(header) => {
+                let cache = group.map_or(SymbolCache::None, |(btree, heap)| SymbolCache::Group { btree, heap });
+                (*header, cache)
+            }
+            SymbolTarget::Path(_) => {
+                let value = u32::try_from(offset(1));
+                let value_offset = value.map_err(|_| Error::HeapFull { at: self.heap })?;
+                (Addr::UNDEFINED, SymbolCache::SoftLink { value_offset })
+            }
+        };
+        Ok(SymbolTableEntry { name_offset: offset(0), header, cache })
+    }
+
+    /// Puts two nodes in the place of a full one, with its entries, of which that at `at` is new.
+    fn split_node(
+        &self,
+        names: &LocalStrings,
+        NamePosition { path, mut leaf, index }: NamePosition,
+        node: &Handle<SymbolTableNode>,
+        (mut entries, at): (Vec<SymbolTableEntry>, usize),
+        before: &[Prerequisite<'_>],
+    ) -> Result<()> {
         // The next name often comes right after this one: names that come in their order leave full nodes behind.
-        let half = entries.len() / 2;
+        let (half, is_last) = (entries.len() / 2, at + 1 == entries.len());
         let kept = if at < half { half } else { (at + 1).min(entries.len() - 1) };
         let right = entries.split_off(kept);
         let is_left = at < kept;
         let last = |entries: &[SymbolTableEntry]| entries.last().map(|entry| entry.name_offset);
         let (left_bound, right_bound) = (last(&entries).unwrap_or(0), last(&right));
-        let left = self.move_node(&names, &node, entries)?;
-        let right = self.new_symbols(&names, right)?;
+        let left = self.move_node(names, node, entries)?;
+        let right = self.new_symbols(names, right)?;
         // What the left half waits for may now be told of by the right one.
         let kept = self.metadata.cache().add_dependency_once(&right, &left, EdgeKind::BTree1Symbols);
         kept.map_err(|circle| Error::Cache(circle.into()))?;
@@ -157,6 +181,7 @@ impl SymbolTable {
         leaf.children.insert((index + 1).min(leaf.children.len()), right.addr());
         leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
         set_child(&mut leaf, index + 1, &right, right_bound.filter(|_| is_last));
+        let symbols = SymbolNodes { table: self, names };
         self.tree.replace(&path, leaf, &[left.addr(), right.addr()], &symbols)?;
         self.metadata.add_prerequisites(if is_left { &left } else { &right }, before);
         Ok(())

@@ -257,6 +257,27 @@ pub fn explore_all(seconds: u64, story: bool, name: &str) -> bool {
         "moves",
         "per s"
     );
+    let jobs = Mutex::new(jobs(&libraries, seconds, story, name));
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let sound = Mutex::new(true);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(job) = jobs.lock().ok().and_then(|mut jobs| jobs.pop()) else { return };
+                    let well = run_in_process(&job);
+                    if let Ok(mut sound) = sound.lock() {
+                        *sound &= well;
+                    }
+                }
+            });
+        }
+    });
+    sound.into_inner().unwrap_or(false)
+}
+
+/// The jobs of [`explore_all`], of which the last one comes first.
+fn jobs(libraries: &[PathBuf], seconds: u64, story: bool, name: &str) -> Vec<Job> {
     let limit = Duration::from_secs(seconds);
     let cases = CASES.iter().enumerate().filter(|(_, case)| case.name.contains(name));
     let mut jobs: Vec<Job> = Vec::new();
@@ -290,23 +311,7 @@ pub fn explore_all(seconds: u64, story: bool, name: &str) -> bool {
         }
     }
     jobs.reverse();
-    let jobs = Mutex::new(jobs);
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let sound = Mutex::new(true);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let Some(job) = jobs.lock().ok().and_then(|mut jobs| jobs.pop()) else { return };
-                    let well = run_in_process(&job);
-                    if let Ok(mut sound) = sound.lock() {
-                        *sound &= well;
-                    }
-                }
-            });
-        }
-    });
-    sound.into_inner().unwrap_or(false)
+    jobs
 }
 
 /// Runs a job in a separate process.

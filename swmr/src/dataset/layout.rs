@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_cache::{ChunkProxy, DependencyNode, EdgeKind, EntryId};
-use h5live_format::messages::{ChunkIndexType as IndexKind, FilteredChunk, LayoutClass, LayoutMessage, MessageType};
+use h5live_format::messages::{
+    ChunkIndexType as IndexKind, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage, MessageType,
+};
 use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_indexes::{
     Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, ImplicitIndex, IndexRoot,
@@ -155,10 +157,26 @@ impl NativeLayout {
             LayoutClass::Virtual { .. } => return Ok(NativeLayout::Virtual),
             LayoutClass::Chunked(chunks) => chunks,
         };
+        let filtered = match chunks.index {
+            IndexKind::Single { filtered } => filtered.unwrap_or_default(),
+            _ => FilteredChunk::default(),
+        };
+        NativeLayout::chunked(session, header, spec, layout.version, chunks, root(chunks.addr, filtered))
+    }
+
+    /// The layout of chunks, whose index begins at `root`.
+    fn chunked(
+        session: &Arc<NativeSession>,
+        header: &CachedHeader,
+        spec: &DatasetSpec,
+        version: u8,
+        chunks: &ChunkedStorage,
+        root: Arc<LayoutRoot>,
+    ) -> Result<Self> {
         let bytes = chunks.chunk_bytes().ok_or_else(|| header.damaged_error("a chunk has less than 2^64 bytes"))?;
         let format = match spec.filters.is_empty() {
             true => ElementFormat::Unfiltered,
-            false => ElementFormat::filtered(bytes, layout.version, header.widths().length),
+            false => ElementFormat::filtered(bytes, version, header.widths().length),
         };
         let grid = ChunkGrid::new(&chunks.dims).ok_or_else(|| header.damaged_error("chunks have no dimension of 0"))?;
         let line = || {
@@ -166,11 +184,6 @@ impl NativeLayout {
                 .ok_or_else(|| header.damaged_error("chunks are of the dataset's rank"))
         };
         let metadata = header.metadata().clone();
-        let filtered = match chunks.index {
-            IndexKind::Single { filtered } => filtered.unwrap_or_default(),
-            _ => FilteredChunk::default(),
-        };
-        let root = root(chunks.addr, filtered);
         let index: Arc<dyn ChunkIndex> = match chunks.index {
             IndexKind::Single { .. } => return Ok(NativeLayout::Single(root, format)),
             IndexKind::FixedArray { page_bits } => {
