@@ -2,8 +2,10 @@
 """The rules of the house that no lint of rustc knows: file and function length, where unsafe code may stand,
 import cycles between the files of a crate, and type names that stand for two things.
 
-What breaks a rule today is listed in house-exceptions.txt. A new breach fails, and so does an exception that is no
-longer needed: the list can only shrink. `house.py --write` takes today's breaches for the list.
+What breaks a rule today is listed in house-exceptions.txt, below comments that give the reason. A new breach fails, and
+so do an exception without a reason and one that is no longer needed: the list can only shrink. An import cycle is known
+if its files are among those of a listed one. `house.py --write` takes today's breaches for the list, and keeps the
+reasons.
 """
 
 import re
@@ -245,8 +247,11 @@ def import_edges(files):
         edges = defaultdict(lambda: defaultdict(set))
         for module, file in modules.items():
             code = file.code
-            paths = [path for match in USE.finditer(code) for path in use_paths(match.group(1))]
-            paths += [match.group().split("::") for match in re.finditer(r"\b(?:crate|super|self)(?:::\w+)+", USE.sub("", code))]
+            rest = USE.sub("", code)
+            # What a file only hands on, it does not take.
+            paths = [path for match in USE.finditer(code) for path in use_paths(match.group(1))
+                     if not match.group().startswith("pub") or path[-1] == "*" or re.search(rf"\b{path[-1]}\b", rest)]
+            paths += [match.group().split("::") for match in re.finditer(r"\b(?:crate|super|self)(?:::\w+)+", rest)]
             for path in paths:
                 full = absolute(file, path)
                 if full is None:
@@ -321,17 +326,57 @@ def main() -> int:
         print(f"house: {len(files)} files, {len(breaches)} breaches")
         return 0
     if "--write" in sys.argv:
-        EXCEPTIONS.write_text("".join(f"{breach}\n" for breach in sorted(breaches)))
+        write_exceptions(breaches)
         return 0
-    known = set(EXCEPTIONS.read_text().splitlines()) if EXCEPTIONS.exists() else set()
-    new = sorted(set(breaches) - known)
-    gone = sorted(known - set(breaches))
+    known = exceptions()
+    new = sorted(breach for breach in breaches if excused_by(breach, known) is None)
+    needed = {excused_by(breach, known) for breach in breaches}
+    gone = sorted(set(known) - needed)
+    unexplained = sorted(breach for breach, reason in known.items() if not reason)
     for breach in new:
         print(f"{breach}\n    {breaches[breach]}")
     for breach in gone:
         print(f"no longer needed in house-exceptions.txt: {breach}")
+    for breach in unexplained:
+        print(f"without a reason in house-exceptions.txt: {breach}")
     print(f"house: {len(files)} files, {len(new)} new breaches, {len(known) - len(gone)} known ones left")
-    return 1 if new or gone else 0
+    return 1 if new or gone or unexplained else 0
+
+
+def exceptions() -> dict[str, str]:
+    """The known breaches, each with its reason: the comment above it."""
+    known, reason, is_comment = {}, [], False
+    for line in EXCEPTIONS.read_text().splitlines() if EXCEPTIONS.exists() else []:
+        if line.startswith("#"):
+            reason = (reason if is_comment else []) + [line.lstrip("# ")]
+        elif line.strip():
+            known[line] = "\n".join(reason)
+        is_comment = line.startswith("#")
+    return known
+
+
+def excused_by(breach: str, known: dict[str, str]):
+    """The exception that a breach falls under, if there is one."""
+    if breach in known:
+        return breach
+    cycle = "import cycle: "
+    if not breach.startswith(cycle):
+        return None
+    members = set(breach.removeprefix(cycle).split())
+    return next((other for other in known if other.startswith(cycle)
+                 and members <= set(other.removeprefix(cycle).split())), None)
+
+
+def write_exceptions(breaches) -> None:
+    known = exceptions()
+    by_reason = defaultdict(list)
+    for breach in sorted(breaches):
+        by_reason[known.get(excused_by(breach, known), "")].append(breach)
+    parts = []
+    for reason, listed in sorted(by_reason.items()):
+        comment = "".join(f"# {line}\n" for line in reason.splitlines()) or "#\n"
+        parts.append(comment + "".join(f"{breach}\n" for breach in listed))
+    EXCEPTIONS.write_text("\n".join(parts))
 
 
 if __name__ == "__main__":

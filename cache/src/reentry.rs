@@ -1,10 +1,5 @@
 //! Checks for calls that a thread must not nest. They would deadlock once in a while; debug builds always panic.
 
-#[cfg(all(debug_assertions, not(loom)))]
-pub(crate) use debug::{ReentryGuard, enter, refuse};
-#[cfg(any(not(debug_assertions), loom))]
-pub(crate) use release::{ReentryGuard, enter, refuse};
-
 /// The scope in which a thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReentryScope {
@@ -16,19 +11,29 @@ pub(crate) enum ReentryScope {
     Load,
 }
 
-#[cfg(any(not(debug_assertions), loom))]
-mod release {
-    use super::ReentryScope;
-
-    #[derive(Debug)]
-    pub(crate) struct ReentryGuard;
-
-    pub(crate) fn enter<T>(_: &T, _: ReentryScope, _: &[ReentryScope]) -> ReentryGuard {
-        ReentryGuard
-    }
-
-    pub(crate) fn refuse<T>(_: &T, _: ReentryScope, _: &[ReentryScope]) {}
+/// The thread is inside until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ReentryGuard {
+    #[cfg(all(debug_assertions, not(loom)))]
+    _inside: debug::EnteredScope,
 }
+
+/// Enters the scope `inside`. Panics in debug builds if the thread is in a `forbidden` one.
+pub(crate) fn enter<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) -> ReentryGuard {
+    refuse(cache, inside, forbidden);
+    #[cfg(any(not(debug_assertions), loom))]
+    let _ = inside;
+    ReentryGuard {
+        #[cfg(all(debug_assertions, not(loom)))]
+        _inside: debug::EnteredScope::new(cache, inside),
+    }
+}
+
+#[cfg(any(not(debug_assertions), loom))]
+pub(crate) fn refuse<T>(_: &T, _: ReentryScope, _: &[ReentryScope]) {}
+
+#[cfg(all(debug_assertions, not(loom)))]
+pub(crate) use debug::refuse;
 
 #[cfg(all(debug_assertions, not(loom)))]
 mod debug {
@@ -40,19 +45,18 @@ mod debug {
         static INSIDE: RefCell<Vec<(usize, ReentryScope)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// The thread is inside until this is dropped.
     #[derive(Debug)]
-    pub(crate) struct ReentryGuard {
+    pub(crate) struct EnteredScope {
         what: (usize, ReentryScope),
         _same_thread: PhantomData<*const ()>,
     }
 
-    /// Enters the scope `inside`. Panics in debug builds if the thread is in a `forbidden` one.
-    pub(crate) fn enter<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) -> ReentryGuard {
-        refuse(cache, inside, forbidden);
-        let what = (from_ref(cache).addr(), inside);
-        INSIDE.with_borrow_mut(|all| all.push(what));
-        ReentryGuard { what, _same_thread: PhantomData }
+    impl EnteredScope {
+        pub fn new<T>(cache: &T, inside: ReentryScope) -> Self {
+            let what = (from_ref(cache).addr(), inside);
+            INSIDE.with_borrow_mut(|all| all.push(what));
+            EnteredScope { what, _same_thread: PhantomData }
+        }
     }
 
     pub(crate) fn refuse<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) {
@@ -64,7 +68,7 @@ mod debug {
         }
     }
 
-    impl Drop for ReentryGuard {
+    impl Drop for EnteredScope {
         fn drop(&mut self) {
             INSIDE.with_borrow_mut(|all| {
                 if let Some(at) = all.iter().rposition(|one| *one == self.what) {

@@ -13,6 +13,7 @@ mod answers;
 mod counterexample_file;
 mod explore;
 mod position;
+mod query;
 mod story;
 mod svg;
 mod timeline;
@@ -20,9 +21,10 @@ mod view;
 
 pub use explore::{Counterexample, ExploreBounds, ExploreReport, Verdict, explore, find_shortest, replay};
 pub use position::{OS_PAGE_BYTES, Position, Tear, Tearing};
+pub use query::Query;
 pub use story::{Story, StoryLine};
 pub(crate) use timeline::visible;
-pub use view::{History, Observation, Query, ReaderView};
+pub use view::{History, Observation, ReaderView};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,10 @@
 //! The command line.
 
-use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::error::{Outcome, Result};
+use crate::error::{Outcome, Result, whole_text};
 use crate::{
     check, copy, demo, diff, dump, guard, latency, ls, manifest, mv, new, open, record, repair, rm, scenario, set,
     stress, watch,
@@ -102,20 +101,6 @@ pub fn run_words(words: &[&str]) -> std::result::Result<Outcome, String> {
     let words = std::iter::once("h5live").chain(words.iter().copied());
     let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
     args.command.run().map_err(|error| whole_text(&error))
-}
-
-/// An error with its causes, on one line. A cause that the error has shown already is not shown again.
-pub fn whole_text(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let detail = error.to_string();
-        if !text.ends_with(&detail) {
-            text = format!("{text}: {detail}");
-        }
-        cause = error.source();
-    }
-    text.replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]

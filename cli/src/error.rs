@@ -3,10 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::from_json::JsonValueError;
 use crate::new::DescriptionFault;
 use crate::record::input::InputError;
 use crate::record::row::RowError;
-use crate::set::SetRefusal;
 
 /// A result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -193,4 +193,32 @@ impl From<DescriptionFault> for Error {
     fn from(fault: DescriptionFault) -> Self {
         Error::InvalidDescription { file: None, fault }
     }
+}
+
+/// Why something in a file does not take a value.
+#[derive(Debug, thiserror::Error)]
+pub enum SetRefusal {
+    /// The value does not fit.
+    #[error("{0}")]
+    Value(#[from] JsonValueError),
+    /// It is neither a dataset nor an attribute.
+    #[error("this is neither a dataset nor an attribute")]
+    NoValues,
+    /// It is the root group.
+    #[error("the root group stays where it is")]
+    Root,
+}
+
+/// An error with its causes, on one line. A cause that the error has shown already is not shown again.
+pub fn whole_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let detail = error.to_string();
+        if !text.ends_with(&detail) {
+            text = format!("{text}: {detail}");
+        }
+        cause = error.source();
+    }
+    text.replace(['\n', '\r'], " ")
 }

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use h5live::{File, Object};
 
-use crate::error::{Error, Outcome, Result};
+use crate::error::{Error, Outcome, Result, SetRefusal};
 use crate::path_target::{self, PathTarget};
-use crate::set::SetRefusal;
 use crate::temp_output;
 
 /// Remove links and attributes

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use h5live::{Dataset, File, H5Type, Object};
 use serde_json::Value as Json;
 
-use crate::error::{Error, Outcome, Result};
-use crate::from_json::{self, JsonValueError};
+use crate::error::{Error, Outcome, Result, SetRefusal};
+use crate::from_json;
 use crate::model::{Dataspace, Datatype, Selection, Shape};
 use crate::path_target::{self, PathTarget};
 use crate::temp_output;
@@ -100,20 +100,6 @@ impl Set {
     fn refused(&self, why: SetRefusal) -> Error {
         Error::Refused { file: self.file.clone(), path: self.path.clone(), why }
     }
-}
-
-/// Why something in a file does not take a value.
-#[derive(Debug, thiserror::Error)]
-pub enum SetRefusal {
-    /// The value does not fit.
-    #[error("{0}")]
-    Value(#[from] JsonValueError),
-    /// It is neither a dataset nor an attribute.
-    #[error("this is neither a dataset nor an attribute")]
-    NoValues,
-    /// It is the root group.
-    #[error("the root group stays where it is")]
-    Root,
 }
 
 /// The type of a new attribute.

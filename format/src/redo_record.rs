@@ -40,9 +40,7 @@ pub struct RedoRecord {
 
 impl RedoRecord {
     /// The first bytes of a redo record.
-    pub const SIGNATURE: [u8; 4] = *b"H5WI";
-
-    pub(crate) const VERSION: u8 = 0;
+    pub const SIGNATURE: [u8; 4] = SeqlockCounter::REDO_TAG;
 
     /// Bytes of the head of a redo record, which states its size.
     pub const HEAD_BYTES: usize = 16;
@@ -66,7 +64,7 @@ impl Record for RedoRecord {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("H5WI")?;
-        w.version(Self::VERSION..=Self::VERSION, &mut { Self::VERSION })?;
+        w.version(SeqlockCounter::VERSION..=SeqlockCounter::VERSION, &mut { SeqlockCounter::VERSION })?;
         let mut turn = self.seqlock.number().into();
         w.uint("turn", Width::THREE, &mut turn)?;
         self.seqlock = SeqlockCounter::new(u32::try_from(turn).unwrap_or(0));

@@ -1,7 +1,7 @@
 //! The seqlock counter: a number that shows changes of raw data in place. It is h5live's own addition: the first word
 //! of a [`RedoRecord`](crate::RedoRecord), or of the rest of one.
 
-use crate::{Addr, RedoRecord};
+use crate::Addr;
 
 /// A word of eight aligned bytes, which are written and read at once, at the address of the redo records of a file. The
 /// number is odd while raw data of a redo record may not be in place, and even otherwise. A reader that finds the same
@@ -15,6 +15,12 @@ impl SeqlockCounter {
 
     /// The first bytes of the word if no redo record is valid.
     const IDLE_TAG: [u8; 4] = *b"H5WN";
+
+    /// The first bytes of the word if it begins a redo record.
+    pub(crate) const REDO_TAG: [u8; 4] = *b"H5WI";
+
+    /// The version of the word, and of the redo record that begins with it.
+    pub(crate) const VERSION: u8 = 0;
 
     /// Bits of the number.
     const COUNTER_BITS: u32 = 24;
@@ -39,7 +45,7 @@ impl SeqlockCounter {
         let [a, b, c, d, version, number @ ..] = *bytes.first_chunk::<8>()?;
         let mark = [a, b, c, d];
         let [low, middle, high] = number;
-        let is_word = version == RedoRecord::VERSION && (mark == RedoRecord::SIGNATURE || mark == Self::IDLE_TAG);
+        let is_word = version == Self::VERSION && (mark == Self::REDO_TAG || mark == Self::IDLE_TAG);
         is_word.then_some(SeqlockCounter(u32::from_le_bytes([low, middle, high, 0])))
     }
 
@@ -47,7 +53,7 @@ impl SeqlockCounter {
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
         let [a, b, c, d] = Self::IDLE_TAG;
         let [low, middle, high, _] = self.0.to_le_bytes();
-        [a, b, c, d, RedoRecord::VERSION, low, middle, high]
+        [a, b, c, d, Self::VERSION, low, middle, high]
     }
 
     /// Whether raw data is on its way to its place.
@@ -71,6 +77,7 @@ impl SeqlockCounter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RedoRecord;
     use crate::{Widths, encode};
 
     #[test]

@@ -10,6 +10,7 @@ mod edit;
 mod header;
 mod insert;
 mod leaf_insert;
+mod load;
 mod node;
 mod pack;
 mod remove;
@@ -24,7 +25,6 @@ use std::sync::{Arc, OnceLock};
 use h5live_cache::{DependencyNode as Dependent, EdgeKind, Handle};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, Btree2Records, decode, encode};
 
-use self::edit::Btree2Edit;
 use self::header::CachedBtree2Header;
 use self::node::{CachedBtree2Node, NodePtr};
 use crate::{Error, ObjectMetadata, Result};
@@ -291,26 +291,6 @@ impl<R: Btree2Record> Btree2<R> {
         let (header, geometry) = self.shape(&root)?;
         let Some(way) = self.root(&header) else { return Ok(()) };
         Btree2Walk { tree: self, geometry, seen: HashSet::new(), before, each, begun: false }.visit(way).map(|_| ())
-    }
-
-    /// Changes the tree. If `change` fails, the tree stays unchanged.
-    fn edit<T, E: From<Error>>(&self, change: impl FnOnce(&mut Btree2Edit<'_, R>) -> Result<T, E>) -> Result<T, E> {
-        let root = self.header()?;
-        let lock: Arc<_> = root.read().lock();
-        let _alone = lock.write();
-        self.edit_locked(root, change)
-    }
-
-    /// As [`Btree2::edit`], where the caller keeps others from the tree.
-    fn edit_locked<T, E: From<Error>>(
-        &self,
-        root: Handle<CachedBtree2Header>,
-        change: impl FnOnce(&mut Btree2Edit<'_, R>) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut edit = Btree2Edit::new(self, root)?;
-        let done = change(&mut edit)?;
-        edit.commit()?;
-        Ok(done)
     }
 
     /// Gives back the space of all nodes and of the header. The tree is no more.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::position::{Position, Tear, Tearing};
+use super::query::Query;
 use super::timeline::Timeline;
-use super::view::Query;
 use crate::trace::StorageOp;
 
 /// All answers to one query, with the positions that give them.

@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 
 use super::explore::Counterexample;
 use super::position::{Position, Tear};
-use super::view::{Observation, Query};
+use super::query::Query;
+use super::view::Observation;
 use crate::trace::{Trace, TraceError, TraceRecord, read_record, write_record};
 
 const KIND_FAULT: u8 = 16;

@@ -7,8 +7,8 @@ use h5live_format::{Superblock, Widths};
 
 use super::explore::Counterexample;
 use super::position::{Position, Tear};
+use super::query::Query;
 use super::timeline::Timeline;
-use super::view::Query;
 use crate::trace::{StorageOp, Trace};
 
 /// One line of a story.

@@ -11,31 +11,9 @@ use parking_lot::Mutex;
 
 use super::answers::QueryAnswers;
 use super::position::{Position, Tearing};
+use super::query::Query;
 use super::timeline::Timeline;
 use crate::trace::Trace;
-
-/// A query of a reader to the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Query {
-    /// How long it is.
-    Length,
-    /// Bytes of it.
-    Bytes {
-        /// From where, in bytes from its start.
-        at: u64,
-        /// How many.
-        len: usize,
-    },
-}
-
-impl Query {
-    pub(super) fn span(self) -> (u64, u64) {
-        match self {
-            Query::Length => (0, u64::MAX),
-            Query::Bytes { at, len } => (at, at.saturating_add(len as u64)),
-        }
-    }
-}
 
 /// One query of a run, and where it was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use h5live::model::LinkTarget;
 use h5live::{Dataset, File, Group, LibVer, Object, Selection, UNLIMITED};
 use h5live_checker::file::check_path;
 
-use crate::args::whole_text;
+use crate::error::whole_text;
 use crate::error::{Error, Outcome, Result};
 use crate::output::Output;
 use crate::stress::rule::mix;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use h5live::{Copier, Dataset, Datatype, File, Mode, Object, Selection, Value, WalkItem};
 
-use crate::args::whole_text;
+use crate::error::whole_text;
 
 /// Bytes of a dataset, an attribute or a chunk that the caller has room for.
 const MAX_CALLER_BYTES: u64 = 1 << 20;

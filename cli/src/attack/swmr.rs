@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use h5live::{Dataset, File, Object, Selection, WalkItem};
 
-use crate::args::whole_text;
+use crate::error::whole_text;
 use crate::error::{Outcome, Result};
 use crate::output::Output;
 use crate::stress::rule::mix;

@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 use h5live::{Attribute, Dataset, File, Group, NamedType, Object, Reference};
 use serde_json::{Map, Value as Json, json};
 
-use crate::args::whole_text;
+use crate::error::whole_text;
 use crate::error::{Error, FileProblem, Result};
 use crate::manifest::{escape, type_text};
 use crate::model::{

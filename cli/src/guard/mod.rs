@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
-use crate::args::whole_text;
+use crate::error::whole_text;
 use crate::error::{Error, Outcome, Result};
 use crate::temp_output::heeded;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::args::whole_text;
+use crate::error::whole_text;
 use crate::error::{Error, Outcome, Result};
 use crate::live::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
 use crate::live::process_group::{ProcessGroup, rows};

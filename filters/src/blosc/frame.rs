@@ -4,14 +4,13 @@
 use super::chunk::{BlockBuffers, BloscChunk, not_a_number};
 use super::encode::BloscEncoder;
 use super::grid::Grid;
+use super::msgpack::{INT32, INT64, int32, int64, number};
 use crate::FilterFault;
 use crate::byte_reader::ByteReader;
 use crate::params::{count, param_or};
 
 const MAGIC: &[u8] = b"\x9e\xa8b2frame\0";
 /// Types of MessagePack that are used.
-const INT64: u8 = 0xd3;
-const INT32: u8 = 0xd2;
 const BIN32: u8 = 0xc6;
 /// Bytes of a header without metadata.
 const HEADER_BYTES: usize = 97;
@@ -31,26 +30,6 @@ struct FrameHeader<'a> {
     grid: Option<Grid>,
     /// The bytes after the header.
     rest: &'a [u8],
-}
-
-fn number(value: u64) -> Result<usize, FilterFault> {
-    usize::try_from(value).map_err(|_| FilterFault::Corrupt("frame header"))
-}
-
-/// A MessagePack integer of 4 bytes that is a size.
-pub(super) fn int32(reader: &mut ByteReader<'_>) -> Result<usize, FilterFault> {
-    match reader.byte()? {
-        INT32 => reader.be32().map(count),
-        _ => Err(FilterFault::Corrupt("frame header")),
-    }
-}
-
-/// A MessagePack integer of 8 bytes that is a size.
-pub(super) fn int64(reader: &mut ByteReader<'_>) -> Result<usize, FilterFault> {
-    match reader.byte()? {
-        INT64 => number(reader.be64()?),
-        _ => Err(FilterFault::Corrupt("frame header")),
-    }
 }
 
 impl<'a> FrameHeader<'a> {

@@ -1,7 +1,7 @@
 //! Multidimensional chunks: blocks of a shape of their own, in row-major order, those at the edges padded.
 
 use super::chunk::{BlockBuffers, BloscChunk};
-use super::frame::{int32, int64};
+use super::msgpack::{int32, int64};
 use crate::FilterFault;
 use crate::byte_reader::ByteReader;
 use crate::scratch::zeroed;

@@ -7,6 +7,7 @@ mod codec;
 mod encode;
 mod frame;
 mod grid;
+mod msgpack;
 
 pub(crate) use blosc1::Blosc;
 pub(crate) use blosc2::Blosc2;

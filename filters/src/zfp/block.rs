@@ -2,11 +2,15 @@
 
 use std::marker::PhantomData;
 
-use super::BlockSource;
 use super::header::ZfpHeader;
 use super::order::order;
 use crate::FilterFault;
 use crate::bits::ones;
+
+/// A source of blocks: the bits of their values, four along each dimension, the fastest-varying one first.
+pub(super) trait BlockSource {
+    fn next(&mut self) -> Result<&[u64], FilterFault>;
+}
 
 /// Integers of the width of a value, in which blocks are transformed. Sums wrap, as in the reference.
 pub(super) trait ZfpInteger: Copy + Default {

@@ -8,7 +8,7 @@ mod block;
 mod header;
 mod order;
 
-use self::block::{FloatBlocks, IntegerBlocks, ZfpDecoder};
+use self::block::{BlockSource, FloatBlocks, IntegerBlocks, ZfpDecoder};
 use self::header::{ZfpHeader, ZfpType};
 use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
@@ -48,11 +48,6 @@ impl Filter for Zfp {
     fn complete_params(&self, _: &[u32], _: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         Err(FilterFault::Unsupported("encoding"))
     }
-}
-
-/// A source of blocks: the bits of their values, four along each dimension, the fastest-varying one first.
-trait BlockSource {
-    fn next(&mut self) -> Result<&[u64], FilterFault>;
 }
 
 /// Puts blocks into their places; those at the edges reach beyond the array.

@@ -2,7 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Btree2Header, Btree2Internal, Btree2Leaf};
+use super::{Btree2Internal, Btree2Leaf};
 use crate::{Fault, Width, Widths};
 
 /// Bytes of a node that hold neither records nor pointers: signature, version, type, checksum.
@@ -35,29 +35,36 @@ pub struct Btree2Geometry {
 }
 
 impl Btree2Geometry {
-    /// The geometry of the tree with this header.
+    /// The geometry of a tree with `depth` levels above the leaves. Nodes of `node_size` bytes are split at `split`
+    /// percent, and merged at `merge` percent.
     ///
     /// # Errors
     /// [`Fault::Value`] if a node cannot hold a record, [`Fault::TooDeep`] for more than 64 levels.
-    pub fn of(header: &Btree2Header, widths: Widths) -> Result<Self, Fault> {
-        let space = u64::from(header.node_size).saturating_sub(NODE_OVERHEAD_BYTES);
-        let too_small = Fault::Value { found: header.node_size.into(), rule: "a node holds at least one record" };
+    pub(super) fn new(
+        kind: u8,
+        (node_size, record_size): (u32, u16),
+        (split, merge): (u8, u8),
+        depth: u16,
+        widths: Widths,
+    ) -> Result<Self, Fault> {
+        let space = u64::from(node_size).saturating_sub(NODE_OVERHEAD_BYTES);
+        let too_small = Fault::Value { found: node_size.into(), rule: "a node holds at least one record" };
         let narrow = |records: u64| u16::try_from(records).unwrap_or(u16::MAX);
-        let leaf = space.checked_div(header.record_size.into()).filter(|n| *n > 0).ok_or(too_small.clone())?;
+        let leaf = space.checked_div(record_size.into()).filter(|n| *n > 0).ok_or(too_small.clone())?;
         let mut geometry = Btree2Geometry {
-            kind: header.kind,
-            node_size: header.node_size,
-            record_size: header.record_size,
-            split: header.split,
-            merge: header.merge,
+            kind,
+            node_size,
+            record_size,
+            split,
+            merge,
             offset: widths.offset,
             count: Width::for_value(leaf),
             levels: smallvec![LevelCapacity { records: narrow(leaf), below: leaf }],
         };
-        if header.depth > MAX_DEPTH {
+        if depth > MAX_DEPTH {
             return Err(Fault::TooDeep(MAX_DEPTH.into()));
         }
-        for depth in 1..=header.depth {
+        for depth in 1..=depth {
             let level = geometry.next_level(depth, space).ok_or(too_small.clone())?;
             geometry.levels.push(level);
         }

@@ -1,7 +1,7 @@
 //! Version 2 B-tree header.
 
 use super::Btree2Geometry;
-use crate::{Addr, Record, Result, Widths, Wire};
+use crate::{Addr, Fault, Record, Result, Widths, Wire};
 
 /// The header: shape, and the way to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,5 +72,16 @@ impl Record for Btree2Header {
         let most = geometry.max_records(self.depth);
         let fits = self.root_records <= most;
         w.require("records of the root", fits, self.root_records.into(), "at most what a node of this depth holds")
+    }
+}
+
+impl Btree2Geometry {
+    /// The geometry of the tree with this header.
+    ///
+    /// # Errors
+    /// [`Fault::Value`] if a node cannot hold a record, [`Fault::TooDeep`] for more than 64 levels.
+    pub fn of(header: &Btree2Header, widths: Widths) -> std::result::Result<Self, Fault> {
+        let Btree2Header { kind, node_size, record_size, split, merge, depth, .. } = *header;
+        Btree2Geometry::new(kind, (node_size, record_size), (split, merge), depth, widths)
     }
 }

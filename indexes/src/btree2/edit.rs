@@ -41,6 +41,31 @@ pub(super) struct Btree2Edit<'a, R> {
     gone: Vec<Addr>,
 }
 
+impl<R: Btree2Record> Btree2<R> {
+    /// Changes the tree. If `change` fails, the tree stays unchanged.
+    pub(super) fn edit<T, E: From<Error>>(
+        &self,
+        change: impl FnOnce(&mut Btree2Edit<'_, R>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let root = self.header()?;
+        let lock: Arc<_> = root.read().lock();
+        let _alone = lock.write();
+        self.edit_locked(root, change)
+    }
+
+    /// As [`Btree2::edit`], where the caller keeps others from the tree.
+    pub(super) fn edit_locked<T, E: From<Error>>(
+        &self,
+        root: Handle<CachedBtree2Header>,
+        change: impl FnOnce(&mut Btree2Edit<'_, R>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut edit = Btree2Edit::new(self, root)?;
+        let done = change(&mut edit)?;
+        edit.commit()?;
+        Ok(done)
+    }
+}
+
 impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     pub fn new(tree: &'a Btree2<R>, root: Handle<CachedBtree2Header>) -> Result<Self> {
         let (header, geometry) = tree.shape(&root)?;

@@ -3,11 +3,7 @@
 use std::ops::Range;
 
 use h5live_cache::Handle;
-use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record, Btree2Records};
-
-use super::Btree2;
-use super::header::CachedBtree2Header;
-use crate::Result;
+use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Records};
 
 /// The way to a node.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +44,7 @@ impl CachedBtree2Node {
     }
 
     /// A copy with room for `room` records.
-    fn content(&self, room: usize) -> NodeRecords {
+    pub fn content(&self, room: usize) -> NodeRecords {
         match self {
             CachedBtree2Node::Leaf(node) => {
                 NodeRecords { records: node.read().records.with_room(room), children: Vec::new() }
@@ -140,65 +136,4 @@ pub(super) struct OpenNode {
     pub addr: Addr,
     pub depth: u16,
     pub content: NodeRecords,
-}
-
-impl<R: Btree2Record> Btree2<R> {
-    /// Refuses a way to a node that cannot be.
-    pub(super) fn check_ptr(&self, way: NodePtr, geometry: &Btree2Geometry) -> Result<()> {
-        if way.records <= geometry.max_records(way.depth) {
-            return Ok(());
-        }
-        let rule = "a node has no more records than its size allows";
-        Err(self.contradiction(way.addr, "version 2 B-tree node", "version 2 B-tree header", rule))
-    }
-
-    pub(super) fn node(&self, way: NodePtr, geometry: &Btree2Geometry) -> Result<CachedBtree2Node> {
-        self.check_ptr(way, geometry)?;
-        let len = geometry.node_size().into();
-        let (leaf, internal) = (|| geometry.leaf(way.records), || geometry.internal(way.depth, way.records));
-        let node = match way.depth {
-            0 => CachedBtree2Node::Leaf(self.metadata.load(way.addr, len, leaf)?),
-            _ => CachedBtree2Node::Internal(self.metadata.load(way.addr, len, internal)?),
-        };
-        self.check_len(&node, way)?;
-        Ok(node)
-    }
-
-    /// As [`Btree2::node`], for a change of the tree. Also returns whether the node may be changed in place, and is in
-    /// memory.
-    pub(super) fn node_with_freshness(
-        &self,
-        root: &Handle<CachedBtree2Header>,
-        way: NodePtr,
-        geometry: &Btree2Geometry,
-    ) -> Result<(CachedBtree2Node, NodeFreshness)> {
-        let fresh = root.read().fresh(way.addr);
-        match fresh {
-            Some(Some(node)) => {
-                self.check_len(&node, way)?;
-                Ok((node, NodeFreshness::FreshOrdered))
-            }
-            Some(None) => Ok((self.node(way, geometry)?, NodeFreshness::Fresh)),
-            None => Ok((self.node(way, geometry)?, NodeFreshness::Stored)),
-        }
-    }
-
-    fn check_len(&self, node: &CachedBtree2Node, way: NodePtr) -> Result<()> {
-        // A cached node may have been read on the way from a parent that was older.
-        if node.with_records(Btree2Records::len) != usize::from(way.records) {
-            let rule = "it has the number of records that its parent states";
-            return Err(self.contradiction(way.addr, "version 2 B-tree node", "its parent", rule));
-        }
-        Ok(())
-    }
-
-    pub(super) fn open_node(
-        &self,
-        root: &Handle<CachedBtree2Header>,
-        way: NodePtr,
-        geometry: &Btree2Geometry,
-    ) -> Result<OpenNode> {
-        let content = self.node_with_freshness(root, way, geometry)?.0.content(geometry.room(way.depth));
-        Ok(OpenNode { addr: way.addr, depth: way.depth, content })
-    }
 }

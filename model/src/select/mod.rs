@@ -3,6 +3,7 @@
 mod combine;
 #[cfg(test)]
 mod combine_tests;
+mod pattern;
 mod points;
 mod regular;
 mod spans;

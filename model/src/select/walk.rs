@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::regular::Pattern;
+use super::pattern::Pattern;
 use super::{ElementRun, StridedRun};
 
 /// The selected indices of a chunk along one dimension.

@@ -287,7 +287,7 @@ fn is_under_way(path: &Path, announced: u64) -> std::io::Result<bool> {
 
 fn repair_copy(from: &Path, to: &Path) -> Result<(), String> {
     std::fs::copy(from, to).map_err(|error| error.to_string())?;
-    h5live::repair(to).map(drop).map_err(|error| crate::args::whole_text(&error))
+    h5live::repair(to).map(drop).map_err(|error| crate::error::whole_text(&error))
 }
 
 fn apply(plan: &CellPlan, model: &mut FileModel, step: u64) {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use h5live::File;
 
-use crate::args::whole_text;
+use crate::error::whole_text;
 use crate::error::{Error, Result};
 use crate::live::message::{Extents, StressInvariant, WorkerMessage};
 use crate::live::process_group::ProcessGroup;

@@ -70,7 +70,7 @@ impl<'a> MatrixReader<'a> {
                 Ok(last) => ended = last,
                 Err(MatrixReadError::Output(error)) => return Err(error),
                 Err(MatrixReadError::File(error)) => {
-                    self.violation(StressInvariant::NoDanglingAddress, crate::args::whole_text(&error))?;
+                    self.violation(StressInvariant::NoDanglingAddress, crate::error::whole_text(&error))?;
                     ended = stop.load(Ordering::Acquire);
                     thread::sleep(Duration::from_millis(10));
                 }

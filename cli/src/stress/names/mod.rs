@@ -13,8 +13,8 @@ use h5live::{File, LibVer};
 use h5live_checker::file::{CheckOptions, check_path_with};
 use serde_json::json;
 
-use crate::args::whole_text;
 use crate::check::KnownFilters;
+use crate::error::whole_text;
 use crate::error::{Error, Result};
 use crate::live::message::{Extents, StressInvariant, WorkerMessage};
 use crate::live::process_group::ProcessGroup;

@@ -7,8 +7,8 @@ use h5live::model::{CreationOrder, EntryStorage, LinkTarget};
 use h5live::{File, Group, LibVer};
 use serde_json::{Value, json};
 
-use crate::args::whole_text;
 use crate::error::Result;
+use crate::error::whole_text;
 use crate::open;
 use crate::stress::rule::mix;
 
