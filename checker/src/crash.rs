@@ -32,15 +32,15 @@ pub enum CrashKind {
 /// How the states after a power failure are chosen, where there are too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PowerFailure {
-    /// Most operations without a barrier of which every subset is tried. Of more, those that lack at most two or have
-    /// at most two, and some at random.
+    /// If there are no more than this many operations without a barrier, every subset is tried. If there are more:
+    /// subsets that lack at most two, subsets with at most two, and some at random.
     pub pending: u32,
     /// How many random subsets.
     pub random: u32,
     /// The seed of the random subsets.
     pub seed: u64,
-    /// Most operations without a barrier of which every subset is tried with a part of one write missing. Of more,
-    /// those that lack at most two or have at most two.
+    /// If there are no more than this many operations without a barrier, every subset is tried with part of one write
+    /// missing. If there are more: subsets that lack at most two, and subsets with at most two.
     pub torn: u32,
 }
 

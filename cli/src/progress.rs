@@ -16,7 +16,7 @@ pub fn bytes(total: u64) -> ProgressBar {
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// A count of things of a kind, of which nobody knows how many will come.
+/// A counter of things whose total number is not known.
 pub fn counter(things: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {human_pos} {msg}, {per_sec}");
     ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())).with_message(things)

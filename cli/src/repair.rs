@@ -1,4 +1,4 @@
-//! `h5live repair`: brings files into order whose writer died.
+//! `h5live repair`: repairs files whose writer has died.
 
 use std::path::PathBuf;
 

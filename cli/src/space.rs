@@ -1,11 +1,11 @@
-//! How a new file hands out its space: on the command line, and in descriptions.
+//! How a new file allocates its space: options of the command line, and fields of descriptions.
 
 use clap::Args;
 use serde_json::{Value as Json, json};
 
 use crate::model::{FileSpace, SpaceStrategy};
 
-/// Bytes of the addresses in a file of which nothing else is said.
+/// The default size of an address in a file (bytes).
 pub const DEFAULT_OFFSET_BYTES: u32 = 8;
 
 /// Options of a command about the space of the file that it makes.

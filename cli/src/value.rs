@@ -16,7 +16,7 @@ pub fn json(value: &Value) -> serde_json::Value {
     json_with(value, &serde_json::Value::from)
 }
 
-/// A value as JSON from which it can be told again: not-a-number and infinities are `"nan"`, `"inf"` and `"-inf"`.
+/// A value as JSON, without loss: not-a-number and infinities are `"nan"`, `"inf"` and `"-inf"`.
 pub fn exact_json(value: &Value) -> serde_json::Value {
     let float = |float: f64| match float.is_finite() {
         true => float.into(),

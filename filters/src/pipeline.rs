@@ -198,7 +198,7 @@ impl fmt::Debug for Pipeline {
     }
 }
 
-/// Where the result of the decoding steps so far is.
+/// The place of the result of the decoding steps so far.
 enum DecodeLocation {
     Stored(Range<usize>),
     Decoded(Range<usize>),
@@ -225,7 +225,7 @@ impl DecodeLocation {
     }
 }
 
-/// Where the result of the encoding steps so far is.
+/// The place of the result of the encoding steps so far.
 enum EncodeLocation {
     Chunk,
     Scratch,

@@ -1,4 +1,4 @@
-//! The filters that are at hand.
+//! The registered filters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -87,7 +87,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// The error for a filter that is not at hand.
+/// The error for a filter that is not registered.
 pub(crate) fn unavailable_error(spec: &FilterSpec) -> Error {
     let name = spec.name.as_ref().filter(|name| !name.is_empty()).map(Name::to_string);
     let name = name.or_else(|| registered_name(spec.id).map(str::to_owned));

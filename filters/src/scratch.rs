@@ -57,7 +57,7 @@ pub(crate) fn resize_buffer(buffer: &mut Vec<u8>, bytes: usize) -> Result<&mut [
     buffer.get_mut(..bytes).ok_or(FilterFault::OutOfMemory(bytes))
 }
 
-/// So many zeros, or `None` if there is no memory for them.
+/// `bytes` zeros, or `None` if there is not enough memory.
 pub(crate) fn zeroed(bytes: usize) -> Option<Vec<u8>> {
     // `vec!` gets pages that are zero already, which costs nothing until they are written, but ends the
     // process when there are none. Asking first turns that into an error.

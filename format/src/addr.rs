@@ -124,9 +124,9 @@ impl Width {
 /// The widths that a file's superblock states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Widths {
-    /// Of addresses ("size of offsets").
+    /// The width of addresses ("size of offsets").
     pub offset: Width,
-    /// Of lengths ("size of lengths").
+    /// The width of lengths ("size of lengths").
     pub length: Width,
 }
 

@@ -67,7 +67,7 @@ pub struct ChunkKey {
     pub filter_mask: u32,
     /// The first element of the chunk (`[rank]`, elements).
     pub start: SmallVec<[u64; 4]>,
-    /// The offset inside an element (bytes): 0, but for the last key of a node.
+    /// The offset inside an element (bytes): 0, except for the last key of a node.
     pub element_offset: u64,
 }
 
@@ -115,7 +115,7 @@ impl Btree1Key for ChunkKey {
 /// A node: `n` children between `n + 1` keys, kept as the bytes of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Btree1Node<K: Btree1Key> {
-    /// 0 for leaves, whose children are symbol table nodes or chunks.
+    /// 0 for leaves. Their children are symbol table nodes or chunks.
     pub level: u8,
     /// The node to the left on the same level.
     pub left: Addr,
@@ -128,7 +128,7 @@ pub struct Btree1Node<K: Btree1Key> {
 }
 
 impl<K: Btree1Key> Btree1Node<K> {
-    /// A leaf without children, of a tree whose nodes have at most `2 * k` children. Context for decoding.
+    /// An empty leaf of a tree whose nodes have at most `2 * k` children. Context for decoding.
     pub fn empty(k: u16, shape: K::Shape, widths: Widths) -> Self {
         let (left, right) = (Addr::UNDEFINED, Addr::UNDEFINED);
         Btree1Node { level: 0, left, right, shape, widths, capacity: k.saturating_mul(2), entries: Vec::new() }
@@ -167,7 +167,7 @@ impl<K: Btree1Key> Btree1Node<K> {
         entry.get(K::size(self.shape, self.widths)..).map(read_addr)
     }
 
-    /// Key `index`, of which there is one more than children; `None` past the end.
+    /// Key `index`. There is one more key than children. `None` past the end.
     pub fn key(&self, index: usize) -> Option<K> {
         let start = index.checked_mul(self.stride())?;
         let end = start.checked_add(K::size(self.shape, self.widths))?;

@@ -42,14 +42,14 @@ pub(crate) struct Lookup3State {
 }
 
 impl Lookup3State {
-    /// Of `len` bytes in all, none of which has gone into it.
+    /// The checksum of `len` bytes in all, before the first one.
     pub fn new(len: usize, seed: u32) -> Self {
         #[allow(clippy::cast_possible_truncation, reason = "the algorithm takes the length modulo 2^32")]
         let start = 0xdead_beef_u32.wrapping_add(len as u32).wrapping_add(seed);
         Lookup3State { a: start, b: start, c: start }
     }
 
-    /// Takes in whole blocks from the start of `bytes`, of which at least one byte is left; returns those that are.
+    /// Adds whole blocks from the start of `bytes`, and leaves at least one byte. Returns the rest.
     pub fn update<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let Lookup3State { mut a, mut b, mut c } = *self;
         let mut rest = bytes;

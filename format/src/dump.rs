@@ -1,4 +1,4 @@
-//! Structures by their signatures: the fields of whatever is at some place of a file.
+//! Describes structures by their signatures: the fields of the structure at some place of a file.
 
 use crate::messages::*;
 use crate::*;
@@ -110,7 +110,7 @@ pub fn message(kind: MessageType, shared: bool, body: &[u8], widths: Widths) -> 
     }
 }
 
-/// Bytes of which nothing is known.
+/// Bytes of an unknown kind.
 struct UnknownBytes {
     name: &'static str,
 }
@@ -265,14 +265,14 @@ fn geometry(context: &DumpContext<'_>) -> Option<(Btree2Header, Btree2Geometry)>
     Some((tree, geometry))
 }
 
-/// A leaf, whose number of records is the one with which its checksum is right.
+/// A leaf. Its number of records is the one for which the checksum is right.
 fn leaf(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let (tree, geometry) = geometry(context)?;
     let records = checksummed_len(bytes)?.checked_sub(10)?.checked_div(tree.record_size.into())?;
     Some(dump(geometry.leaf(saturate_u16(records)), bytes, context.widths))
 }
 
-/// An internal node, whose depth and number of records are those with which its checksum is right.
+/// An internal node. Its depth and number of records are those for which the checksum is right.
 fn internal(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let (tree, geometry) = geometry(context)?;
     let used = checksummed_len(bytes)?;
@@ -326,13 +326,13 @@ fn sections(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     Some(dump(manager.section_list(), bytes, context.widths))
 }
 
-/// A table, whose number of indexes is the one with which its checksum is right.
+/// A table. Its number of indexes is the one for which the checksum is right.
 fn shared_message_table(bytes: &[u8], widths: Widths) -> Dump {
     let fits = |count: &u8| decode_prefix_with(SharedMessageTable::blank(*count), bytes, widths).is_ok();
     dump(SharedMessageTable::blank((1..=8).find(fits).unwrap_or(1)), bytes, widths)
 }
 
-/// A list, whose number of messages is the one with which its checksum is right.
+/// A list. Its number of messages is the one for which the checksum is right.
 fn shared_message_list(bytes: &[u8], widths: Widths) -> Dump {
     let used = checksummed_len(bytes).unwrap_or(8).saturating_sub(8);
     let count = saturate_u16(used.checked_div(SharedMessageRecord::size(widths)).unwrap_or(0));

@@ -94,8 +94,8 @@ pub fn damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
     }
 }
 
-/// Runs a target on a seed of which a few bytes are changed at random, `rounds` times, and calls `each` before and
-/// after each run. `random` begins the random numbers.
+/// Changes a few bytes of a seed at random and runs a target on it, `rounds` times. Calls `each` before and after each
+/// run. `random` is the seed of the random numbers.
 ///
 /// # Panics
 /// If the target does.

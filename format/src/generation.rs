@@ -1,4 +1,4 @@
-//! Which state of itself a live file shows whose structures have no checksums: h5live's own addition, behind the end of
+//! Generations: the state that a live file without checksums shows. They are h5live's own addition, behind the end of
 //! file that the superblock announces, where other programs do not look.
 
 use crate::Addr;

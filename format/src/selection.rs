@@ -148,7 +148,7 @@ impl StoredSelection {
         }
     }
 
-    /// The length of versions 1 and 2, whose width is fixed.
+    /// The length field of versions 1 and 2, which have a fixed width.
     fn fixed_width(&self, w: &mut impl Wire) -> Result<Width> {
         let width = if self.version == 1 { Width::FOUR } else { Width::EIGHT };
         let bytes = width.bytes() as u64;

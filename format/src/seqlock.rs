@@ -30,7 +30,7 @@ impl SeqlockCounter {
         end.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
     }
 
-    /// The turn with this number, of which the lowest 24 bits count.
+    /// The counter with this number. Its lowest 24 bits count.
     pub fn new(number: u32) -> Self {
         SeqlockCounter(number & ((1 << Self::COUNTER_BITS) - 1))
     }

@@ -18,7 +18,7 @@ impl StatusFlags {
     pub const WRITE: StatusFlags = StatusFlags(0x01);
     /// The file was checked. No program sets it.
     pub const OK: StatusFlags = StatusFlags(0x02);
-    /// The writer lets readers follow.
+    /// The file is open for SWMR: the writer lets readers follow.
     pub const SWMR: StatusFlags = StatusFlags(0x04);
 
     const ALL: u8 = 0x07;

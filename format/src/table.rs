@@ -1,5 +1,5 @@
-//! Tables of addresses and of chunk elements, kept as the bytes of the file: blocks of the arrays hold up to thousands
-//! of entries, of which one operation touches a few.
+//! Tables of addresses and of chunk elements, kept as the bytes of the file. Blocks of the arrays hold up to thousands
+//! of entries, and one operation touches a few.
 
 use crate::{Addr, Record, Result, Width, Wire};
 

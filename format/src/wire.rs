@@ -31,7 +31,7 @@ pub trait Record {
     /// A [`DecodeError`] when the bytes are not such a structure. Encoders fail only at the end, in [`encode`].
     fn wire(&mut self, w: &mut impl Wire) -> Result<()>;
 
-    /// Bytes that the encoded structure takes, as far as that is told easily; an estimate.
+    /// An estimate of the encoded size (bytes).
     fn size_hint(&self) -> usize {
         INITIAL_ENCODE_BYTES
     }
@@ -64,7 +64,7 @@ pub trait Wire {
     /// Whether the bytes to decode go on with `bytes`; `false` on encoding.
     fn starts_with(&self, bytes: &[u8]) -> bool;
 
-    /// An error about `field` at this place, of the structure at hand.
+    /// An error about `field` at this place, of the present structure.
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError;
 
     /// Exactly `bytes.len()` bytes.
@@ -85,14 +85,14 @@ pub trait Wire {
     /// The lookup3 checksum over everything since the start of the structure.
     fn checksum(&mut self) -> Result<()>;
 
-    /// The lookup3 checksum over the `len` bytes since the start of the structure, of which its own four count as
-    /// zeros: for structures that hold it before their end.
+    /// The lookup3 checksum over the `len` bytes since the start of the structure, for structures that hold it before
+    /// their end. Its own four bytes count as zeros.
     fn checksum_of(&mut self, len: usize) -> Result<()>;
 
     /// `len` bytes that mean nothing: written as zeros, skipped on decoding.
     fn reserved(&mut self, len: usize) -> Result<()>;
 
-    /// Opens a nested structure, whose name errors will bear until [`Wire::leave`].
+    /// Opens a nested structure. Errors have its name until [`Wire::leave`].
     fn enter(&mut self, record: &'static str) -> &'static str;
 
     /// Closes a nested structure; `outer` is what [`Wire::enter`] returned.

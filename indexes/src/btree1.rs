@@ -187,7 +187,7 @@ impl<K: Btree1Key, E: From<Error>> Btree1Walk<'_, K, E> {
         Ok(true)
     }
 
-    /// The bounds of an entry that is told by its key, if that is in those of its node.
+    /// The bounds of an entry with its own key, if the key is within the bounds of its node.
     fn entry_bounds(&self, bounds: &KeyBounds<K>, key: &K, next: K) -> Result<Option<KeyBounds<K>>> {
         let is_early = self.is_before(Some(key), bounds.begin.as_ref())?;
         let is_in = !is_early && (bounds.end.is_none() || self.is_before(Some(key), bounds.end.as_ref())?);

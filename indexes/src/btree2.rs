@@ -129,7 +129,7 @@ impl<R: Btree2Record> Btree2<R> {
         self.header()
     }
 
-    /// Has every change that has been made so far written only after `child`: what a record leads to.
+    /// Makes all changes so far wait for `child`, to which a record leads.
     ///
     /// # Errors
     /// If the header cannot be read, or the dependency would close a circle.
@@ -137,7 +137,7 @@ impl<R: Btree2Record> Btree2<R> {
         self.metadata.add_dependency(&self.header()?, child, kind)
     }
 
-    /// Has `parent`, which leads to the tree, written only after every change that has been made so far.
+    /// Makes `parent`, which leads to the tree, wait for all changes so far.
     ///
     /// # Errors
     /// As [`Btree2::depend_on`].
@@ -276,7 +276,8 @@ impl<R: Btree2Record> Btree2<R> {
         self.for_each_from(&mut |_| Ok(false), each)
     }
 
-    /// As [`Btree2::for_each`], from the first record on of which `before` does not hold, as it must of all later ones.
+    /// As [`Btree2::for_each`], from the first record on for which `before` is false. It must be false for all later
+    /// records, too.
     ///
     /// # Errors
     /// As [`Btree2::for_each`]; the first error of `before`.

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::btree1::{Btree1, Btree1PathStep, KeyBounds, KeyRange, LeafCallbacks, NodeEntries};
 use crate::{ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
 
-/// So many chunks are looked up at a time in going through all of a tree that may be changed meanwhile.
+/// Chunks that are looked up at a time in a walk over a whole tree, which may be changed meanwhile.
 const CHUNKS_PER_BATCH: usize = 1024;
 
 /// The version 1 B-tree of one dataset's chunks (format specification 4.0, III.A.1).

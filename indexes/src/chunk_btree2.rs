@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::{Btree2, Btree2Shape, ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
 
-/// So many chunks are looked up at a time in going through all of a tree that may be changed meanwhile.
+/// Chunks that are looked up at a time in a walk over a whole tree, which may be changed meanwhile.
 const CHUNKS_PER_BATCH: usize = 1024;
 
 /// The version 2 B-tree of one dataset's chunks (format specification 4.0, III.A.2).

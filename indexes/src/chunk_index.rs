@@ -63,8 +63,8 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
             .try_for_each(|(at, place)| self.set(&first.with_index(axis, at), ChunkElement::unfiltered(*place), proxy))
     }
 
-    /// Forgets where a chunk is stored, and returns where that was. The space there is the caller's to give back.
-    /// `None` if nobody wrote the chunk, or if this index has no way to be without one.
+    /// Removes a chunk, and returns its place. The caller frees the space there. `None` if the chunk was never written,
+    /// or if this index cannot remove chunks.
     ///
     /// # Errors
     /// As [`ChunkIndex::set`].
@@ -123,8 +123,8 @@ pub trait IndexRoot: Send + Sync + fmt::Debug {
     /// The parts of the object header that [`IndexRoot::depend_on`] would have wait now.
     fn parents(&self) -> [Option<EntryId>; 2];
 
-    /// Has the object header written only after `child`, a structure of the index or a chunk: the extent in the
-    /// header must never be ahead of what the index answers, also when structures between the two are unchanged.
+    /// Makes the object header wait for `child`, a structure of the index or a chunk. The extent in the header must
+    /// never be ahead of the index, also if structures between the two are unchanged.
     ///
     /// # Errors
     /// If the dependency would close a circle.

@@ -12,8 +12,8 @@ pub struct ChunkLine {
 }
 
 impl ChunkLine {
-    /// The line for chunks of `grid` in a dataset of maximum dimensions `max` (`[rank]`, elements), of which at most
-    /// one is unlimited; `None` otherwise, or if the ranks differ.
+    /// The line for chunks of `grid` in a dataset with maximum dimensions `max` (`[rank]`, elements). At most one
+    /// dimension may be unlimited. `None` otherwise, or if the ranks differ.
     pub fn new(grid: &ChunkGrid, max: &[u64]) -> Option<Self> {
         let mut open = max.iter().enumerate().filter(|(_, dim)| **dim == UNLIMITED).map(|(dim, _)| dim);
         let unlimited = open.next();

@@ -42,7 +42,7 @@ pub struct ExtensibleArray {
 enum ElementLookup {
     /// The element is in this slot of a block.
     Block(ElementBlock, usize),
-    /// So many elements from here on were never set.
+    /// This many elements from here on were never set.
     Unset(u64),
 }
 
@@ -293,7 +293,7 @@ impl ExtensibleArray {
         Ok(Some((self.index_block(index_block)?, end)))
     }
 
-    /// The index block, whatever the header counts.
+    /// The index block. Ignores the counts of the header.
     fn index_block_uncounted(&self) -> Result<Option<IndexBlock>> {
         let Some(header) = self.header()? else { return Ok(None) };
         let addr = header.read().index_block;

@@ -78,7 +78,7 @@ impl FractalHeap {
         FractalHeap { metadata, addr, unfilter, space, header: OnceLock::new() }
     }
 
-    /// Makes an empty heap, whose blocks and huge objects go through `filters`, if there are any.
+    /// Creates an empty heap. Its blocks and huge objects go through `filters`, if there are any.
     ///
     /// # Errors
     /// If there is no room.
@@ -126,7 +126,7 @@ impl FractalHeap {
         Ok(header)
     }
 
-    /// The header, for those whose entries must be written after the heap: it is written after all its blocks.
+    /// The header, for entries that must wait for the heap. It is written after all blocks of the heap.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -239,8 +239,8 @@ impl FractalHeap {
         }
     }
 
-    /// Replaces an object by another one, and returns the ID that it has from now on: the same if its length does
-    /// not change and it lies in a block of the heap.
+    /// Replaces an object, and returns its new ID. The ID stays the same if the length does not change and the object
+    /// lies in a block of the heap.
     ///
     /// # Errors
     /// As [`FractalHeap::insert`] and [`FractalHeap::remove`].

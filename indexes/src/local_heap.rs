@@ -134,7 +134,7 @@ impl LocalStrings {
         self.free_blocks().iter().map(|block| block.size).sum()
     }
 
-    /// Has `parent` written after all strings that were added before.
+    /// Makes `parent` wait for all strings that were added before.
     ///
     /// # Errors
     /// If the dependency would close a circle.
@@ -245,7 +245,7 @@ impl LocalStrings {
         Ok(())
     }
 
-    /// The free blocks of which the file tells; none if the list of them is damaged.
+    /// The free blocks that the file lists; none if the list is damaged.
     fn free_blocks(&self) -> Vec<FreeBlock> {
         let (head, width) = (self.prefix.read().free, self.metadata.widths().length);
         self.with(|data| data.free_blocks(head, width)).unwrap_or_default()

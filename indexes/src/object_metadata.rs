@@ -178,5 +178,6 @@ impl ObjectMetadata {
     }
 }
 
-/// Something that must be written before what tells of it, and why: what a [link](EdgeKind::Link) leads to is new.
+/// A structure that must be written before the one that leads to it, and the kind of dependency. The child of a
+/// [link](EdgeKind::Link) is new.
 pub type Prerequisite<'a> = (&'a dyn DependencyNode, EdgeKind);

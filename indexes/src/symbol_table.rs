@@ -27,8 +27,8 @@ pub enum SymbolTarget {
     Path(Name),
 }
 
-/// The symbol table of one group: a version 1 B-tree whose leaves lead to nodes of entries, and a local heap of names
-/// (format specification 4.0, III.A.1, III.B to III.D).
+/// The symbol table of one group: a version 1 B-tree with symbol table nodes below its leaves, and a local heap of
+/// names (format specification 4.0, III.A.1, III.B to III.D).
 #[derive(Debug, Clone)]
 pub struct SymbolTable {
     metadata: ObjectMetadata,

@@ -17,8 +17,8 @@ fn counters(trace: &Trace, what: &str) -> (MarkCounter, MarkCounter) {
     (MarkCounter::new(trace, &format!("{what}.issued")), MarkCounter::new(trace, &format!("{what}.flushed")))
 }
 
-/// A reader of the attributes `a0`, `a1`, ... of the dataset `d`, which the trace counts as `a`, and of which each
-/// holds its number, or its text.
+/// A reader of the attributes `a0`, `a1`, ... of the dataset `d`, which the trace counts as `a`. Each holds its number,
+/// or its text.
 pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
     let ((issued, flushed), generations) = (counters(trace, "a"), TraceGenerations::from_trace(trace));
     move |view| {
@@ -90,7 +90,7 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Ver
     }
 }
 
-/// A reader of `e` and `d`, of which `d` never has fewer rows than `e` had.
+/// A reader of `e` and `d`. `d` never has fewer rows than `e` had.
 pub fn ordered(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
     move |view| {
         let follow = || {

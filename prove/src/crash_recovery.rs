@@ -94,7 +94,8 @@ impl CrashRecovery {
         Ok(())
     }
 
-    /// Has a file that was recovered and closed checked, by code that shares nothing with that of readers and writers.
+    /// Checks a file that was recovered and closed with `checker::file`. That shares only the decoders of `format` with
+    /// readers and writers.
     fn check(&self, disk: &Arc<CrashedDisk>) -> Verdict {
         let report = check_with(&**disk, file::CheckOptions::default());
         let status = report.notes.iter().filter(|note| matches!(note.cause, Cause::Status(_)));
@@ -196,8 +197,8 @@ impl CrashRecovery {
         Ok(())
     }
 
-    /// Opens the file to write, appends a row to each series, writes another one far beyond it, or all chunks that are
-    /// still to be written, and closes the file. Returns how many rows there were.
+    /// Opens the file for writing, and appends a row to each series. Writes another row far beyond it, or all chunks
+    /// that are still to come. Closes the file. Returns how many rows there were.
     fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Result<Vec<u64>, String> {
         let file = self.open(disk, self.mode)?;
         let told = |error: h5live::Error| explain(&error);
@@ -319,11 +320,11 @@ impl SeriesExpectation {
 /// Which rows hold what.
 #[derive(Debug, Clone, Copy)]
 struct ExpectedRows {
-    /// So many are there.
+    /// The number of rows.
     rows: u64,
     /// Some before this may be there.
     left: u64,
-    /// So is this one.
+    /// A further row, far beyond.
     far: Option<u64>,
 }
 

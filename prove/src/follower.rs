@@ -129,8 +129,8 @@ impl RowFollower {
         Ok(())
     }
 
-    /// Reads dataset `n`, of which `floor` had been flushed when its description was looked up. The reader also goes on
-    /// with `others`.
+    /// Reads dataset `n`. `floor` rows had been flushed when its description was looked up. The rest of the run also
+    /// depends on `others`.
     fn pass(
         &self,
         eyes: &ConcurrentObserver<'_>,

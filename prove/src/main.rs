@@ -46,7 +46,7 @@ struct ProverRun {
     limit: Duration,
     name: String,
     keep: Option<PathBuf>,
-    /// Whether counterexamples are told.
+    /// Whether counterexamples are printed.
     tell: bool,
     sound: bool,
 }

@@ -20,10 +20,10 @@ pub const WAITED_IN_VAIN: &str = ", and it was waited for";
 /// to write, and the last one.
 const ATTEMPTS: u32 = 4;
 
-/// Attempts of a reader that goes by generations, of which one that does not count leaves nothing.
+/// Attempts of a reader that goes by generations. One that does not count leaves nothing in memory.
 const MAX_READ_ATTEMPTS: u32 = 3;
 
-/// An error with what led to it.
+/// An error with its causes.
 pub(crate) fn explain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -188,8 +188,8 @@ impl<'a> ConcurrentObserver<'a> {
         if self.1.goes_by_generations() { History::NONE } else { self.0.set_history(history) }
     }
 
-    /// Says what the reader goes on with that depends on where the writer was just now, and that no checkpoint has
-    /// told.
+    /// Notes something on which the reader depends, that depends on the present position of the writer, and that no
+    /// checkpoint has stated.
     pub fn remember(&self, known: impl Hash) {
         if self.1.goes_by_generations() {
             self.0.set_history(self.0.history().with_state(known));

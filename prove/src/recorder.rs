@@ -26,7 +26,7 @@ pub struct Workload {
     pub names: Option<Names>,
     /// As [`WriterSetup::without_recount`].
     pub without_recount: bool,
-    /// Whether nobody can read while it is written.
+    /// Whether nobody can read the file while it is written.
     pub alone: bool,
     /// Whether its superblock does not say that it is open for writing, so that nobody knows when its writer has died.
     pub unmarked: bool,
@@ -49,7 +49,7 @@ pub struct WriterSetup {
     pub without_recount: bool,
     /// Which structures it writes.
     pub profile: LibVer,
-    /// Whether it lets nobody read meanwhile.
+    /// Whether the writer lets nobody read meanwhile.
     pub alone: bool,
     /// How many bytes its file announces beyond its end.
     pub headroom: u64,

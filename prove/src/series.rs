@@ -50,8 +50,8 @@ pub enum SeriesKind {
         /// Whether there can never be more rows.
         fixed: bool,
     },
-    /// All rows once, before anybody reads, and then the first and the last one of each chunk again and again, where
-    /// they are, for there is nothing to tell of another place: counts in the trace are versions.
+    /// All rows once, before anybody reads. Then the first and the last row of each chunk again and again, in place,
+    /// because no index leads to another place. Counts in the trace are versions.
     InPlace {
         /// The number of rows.
         rows: u64,

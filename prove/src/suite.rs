@@ -45,15 +45,15 @@ impl Case {
 /// A reader by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReaderKind {
-    /// Of rows.
+    /// Reads rows.
     Rows(ReadStrategy),
-    /// Of attributes.
+    /// Reads attributes.
     Attributes,
     /// Reads links and their targets.
     Links,
-    /// Of rows of variable length.
+    /// Reads rows of variable length.
     Strings,
-    /// Of datasets that come and go.
+    /// Reads datasets that come and go.
     Transient,
     /// Reads the extents of two datasets, one of which is published before the other.
     Ordered,

@@ -21,7 +21,7 @@ pub(super) struct Btree1Check<'t, K: Btree1Key> {
 }
 
 impl<'t, K: Btree1Key> Btree1Check<'t, K> {
-    /// A tree whose nodes have at most `2 * k` children, and whose keys are `sorted`, one before another.
+    /// A tree with at most `2 * k` children in each node, and with `sorted` keys.
     pub fn new(k: u16, shape: K::Shape, sorted: &'t dyn Fn(&K, &K) -> bool) -> Self {
         Btree1Check { k, shape, sorted, last: Vec::new(), children: 0 }
     }

@@ -9,8 +9,8 @@ use super::Cause;
 use super::walk::FileWalk;
 
 impl FileWalk<'_> {
-    /// Holds the index at `at`, each record of which states a heap ID and an order (`place`), against the `orders` of
-    /// the objects that the index by name leads to: the `whole` of it, or some.
+    /// Compares the index at `at` with the `orders` of the objects to which the index by name leads. Each record of it
+    /// states a heap ID and an order (`place`). `whole` says whether `orders` has all objects.
     pub fn creation_orders<R: Btree2Record, I: Eq + Hash>(
         &mut self,
         at: Addr,

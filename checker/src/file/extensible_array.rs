@@ -63,7 +63,7 @@ impl ArrayCheck<'_> {
         if elements > self.per_page() { elements / self.per_page() } else { 0 }
     }
 
-    /// Super blocks whose data blocks hang on the index block.
+    /// Super blocks whose data blocks are listed in the index block itself.
     fn direct_super_blocks(&self) -> u32 {
         2 * self.parameters.min_pointers.max(1).ilog2()
     }
@@ -226,7 +226,7 @@ impl FileWalk<'_> {
         }
     }
 
-    /// A data block, whose first element has the index `first` behind the index block.
+    /// A data block. Its first element has the index `first`, counted after the index block.
     fn data_block(
         &mut self,
         array: &mut ArrayCheck<'_>,

@@ -39,7 +39,7 @@ struct HugeObjectRef {
     filtered: FilterInfo,
 }
 
-/// A fractal heap whose blocks were visited.
+/// A fractal heap with visited blocks.
 #[derive(Debug)]
 pub(super) struct CheckedHeap {
     pub addr: Addr,

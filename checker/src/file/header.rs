@@ -40,7 +40,7 @@ impl CheckedHeader {
     }
 }
 
-/// Message types of which an object has at most one.
+/// Message types that an object has at most once.
 const SINGLETON_MESSAGES: [MessageType; 16] = [
     MessageType::DATASPACE,
     MessageType::LINK_INFO,

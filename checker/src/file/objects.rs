@@ -152,7 +152,7 @@ impl ObjectTable {
         self.visited
     }
 
-    /// The objects whose statement differs from the links that were found: object, statement, links.
+    /// The objects that state another number of links than was found: object, stated number, found number.
     fn wrong_link_counts(&self) -> Vec<(ObjectIndex, u32, u32)> {
         let differs = |(at, object): (usize, &FoundObject)| {
             let stated = object.stated?;

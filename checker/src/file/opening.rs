@@ -32,7 +32,7 @@ impl FileWalk<'_> {
         }
     }
 
-    /// A number of which few bits are used is taken for damage where no checksum says otherwise.
+    /// A number with few used bits counts as damaged if there is no checksum.
     pub fn unused_bits(&mut self, header: &CheckedHeader, message: &DatatypeMessage) {
         if header.prefix.version == 1 && message.datatype.has_unusual_unused_bits() {
             let rule = "numbers use half of their bits or more, in a header without a checksum";

@@ -30,7 +30,7 @@ impl SpaceUse {
     }
 }
 
-/// More pieces of raw data are not told apart, so that a hostile file cannot use up the memory.
+/// More ranges of raw data are not kept apart, so that a hostile file cannot use up the memory.
 const MAX_RAW_RANGES: usize = 1 << 24;
 
 /// The map of the file. Neighbours of one kind and owner count as one.

@@ -30,10 +30,10 @@ pub(super) struct FileWalk<'a> {
     pub space: SpaceMap,
     pub report: Report,
     pub objects: ObjectTable,
-    /// The object at hand.
+    /// The present object.
     pub owner: ObjectIndex,
     pub shared: Vec<SharedIndex>,
-    /// Attributes that are shared messages, whose own shared parts are still to be counted.
+    /// Attributes that are shared messages. Their own shared parts must still be counted.
     pub shared_attributes: Vec<Vec<u8>>,
     pub collections: Collections,
     pub committed: HashMap<u64, Option<Rc<Datatype>>>,
@@ -183,7 +183,7 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    /// Takes bytes for raw data of the object at hand.
+    /// Claims bytes for raw data of the present object.
     pub fn claim_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
         if let Some(start) = self.check_range(what, addr, len).filter(|_| len > 0) {
             self.space.raw(start, len, self.owner, what);

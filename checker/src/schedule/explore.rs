@@ -199,7 +199,7 @@ fn judge(view: &Arc<ReaderView>, reader: &impl Fn(&Arc<ReaderView>) -> Verdict) 
 }
 
 struct JobQueue {
-    /// Paths below which nobody has been.
+    /// Paths whose branches are not explored yet.
     jobs: Vec<Vec<BranchPoint>>,
     idle: usize,
 }
@@ -328,7 +328,7 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> Worker<'a, R> {
         }
     }
 
-    /// Goes to the next branch, in a tree whose first `floor` branches are given.
+    /// Goes to the next branch. The first `floor` branches are fixed.
     fn advance(&self, floor: usize) -> bool {
         self.view.with(|run| {
             while run.forks.len() > floor

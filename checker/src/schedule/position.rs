@@ -14,7 +14,7 @@ pub enum Tear {
     None,
     /// The first bytes: this number of them.
     Cut(u32),
-    /// The pages of which the bit is set, the first one that it touches being bit 0.
+    /// The pages whose bit is set. Bit 0 is the first page that the write touches.
     Pages(u64),
 }
 
@@ -74,7 +74,7 @@ impl Tearing {
         Tearing { cut: NonZeroU32::new(unit), pages: false, observations: 2, lasting: false }
     }
 
-    /// Writes whose pages appear in any order, seen at most twice on a path.
+    /// Writes whose pages appear in any order, at most twice on a path.
     pub fn by_pages() -> Self {
         Tearing { cut: None, pages: true, observations: 2, lasting: false }
     }

@@ -41,7 +41,7 @@ pub struct Story {
     pub fault: String,
 }
 
-/// Most changes of one write that are told.
+/// Most changes of one write that are listed.
 const MAX_LISTED_CHANGES: usize = 6;
 
 /// Bytes that are read to recognise a structure.

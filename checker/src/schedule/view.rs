@@ -47,12 +47,12 @@ impl History {
     /// The history of a reader that has seen nothing.
     pub const NONE: History = History(0);
 
-    /// The history of a reader of which only this is known.
+    /// The history of a reader that knows only this.
     pub fn of(known: impl Hash) -> Self {
         History::NONE.with_state(known)
     }
 
-    /// This history, and then something that the reader goes by and that is no part of the file.
+    /// This history, and then some state that is no part of the file, but on which the reader depends.
     #[must_use]
     pub fn with_state(mut self, known: impl Hash) -> Self {
         self.add(known);
@@ -274,7 +274,7 @@ impl ReaderView {
         run.should_continue(hash(state), within)
     }
 
-    /// Whether the run should end, as another one is or has been where it is.
+    /// Whether the run should end, because another run is or was at the same point.
     pub fn is_merged(&self) -> bool {
         self.0.lock().merged
     }

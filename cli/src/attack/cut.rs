@@ -30,7 +30,7 @@ pub struct Cut {
     /// The first case
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// So many cases
+    /// The number of cases
     #[arg(long, default_value_t = 1)]
     count: u64,
 }

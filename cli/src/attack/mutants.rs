@@ -27,7 +27,7 @@ pub struct Mutants {
     /// The first mutant
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// So many mutants
+    /// The number of mutants
     #[arg(long, default_value_t = 1)]
     count: u64,
     /// Use the file itself instead of its mutants
@@ -36,7 +36,7 @@ pub struct Mutants {
     /// Only these operations
     #[arg(long)]
     only: Vec<String>,
-    /// Seconds after which an operation is told as slow
+    /// Seconds after which an operation is reported as slow
     #[arg(long, default_value_t = 5.0)]
     limit: f64,
     /// A folder for the mutant and the files made from it

@@ -1,4 +1,4 @@
-//! Files with a few bytes changed, whose checksums are right again.
+//! Mutants: files with a few changed bytes and right checksums.
 
 use h5live_cache::MemoryStorage;
 use h5live_checker::file::{CheckOptions, check_with};

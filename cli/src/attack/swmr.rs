@@ -45,7 +45,7 @@ pub struct Swmr {
     /// The file has planes, not records
     #[arg(long)]
     planes: bool,
-    /// So many records, or planes, are appended or removed
+    /// The number of records, or planes, that are appended or removed
     #[arg(long, default_value_t = 1000)]
     count: u64,
     /// The seed of the choice of datasets

@@ -22,7 +22,7 @@ const NAMED: [(&str, u16, bool); 13] = [
     ("zstd", 32_015, true),
 ];
 
-/// The highest level of filters whose one parameter is a level.
+/// The highest level of each filter whose only parameter is a level.
 const LEVELS: [(u16, u32); 3] = [(1, 9), (307, 9), (32_015, 22)];
 
 /// A filter, or `none`.

@@ -7,7 +7,7 @@ use super::machine::{METRICS, MachineSample};
 /// Bytes of a row: index, time, the metrics, check.
 pub const ROW_BYTES: usize = 8 * (METRICS.len() + 3);
 
-/// The type of a row: unsigned integers of 8 bytes, but for the time (ns since 1970), which is signed.
+/// The type of a row: unsigned integers of 8 bytes, except for the time (ns since 1970), which is signed.
 pub fn datatype() -> Datatype {
     let names = ["index", "time"].into_iter().chain(METRICS.iter().map(|(name, _)| *name)).chain(["check"]);
     let member = |(i, name): (usize, &str)| {

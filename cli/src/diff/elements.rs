@@ -150,7 +150,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Whether it is known what elements of a block hold that nobody wrote; they are compared then.
+    /// Whether the fill values of both sides are known for a block that neither has written. They are compared then.
     fn is_unwritten(&mut self, block: &Block) -> bool {
         let Some((a, b)) = &self.fill else { return false };
         let place = (self.index(block), block.elements());

@@ -60,7 +60,7 @@ enum FileDifference {
     Property(&'static str, String, String),
     /// The value at an index; in each file.
     Value(Vec<u64>, Value, Value),
-    /// So many values are others, of which not all were shown.
+    /// The number of different values. Not all of them were shown.
     Values(u64),
     /// The values cannot be read in one of the files.
     Unreadable(String),
@@ -234,7 +234,7 @@ fn shape(space: &Dataspace) -> Option<&[u64]> {
     (*space != Dataspace::Null).then(|| space.dims())
 }
 
-/// The values that differ, of which some are shown.
+/// The values that differ. Some of them are shown.
 struct ValueDifferences {
     limit: usize,
     shown: Vec<FileDifference>,

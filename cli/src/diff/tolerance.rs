@@ -43,7 +43,7 @@ impl Tolerance {
     }
 }
 
-/// Whether a value is an integer, of which not all are numbers of 64-bit floats.
+/// Whether a value is an integer that may not fit a 64-bit float.
 fn is_exact_integer(value: &Value) -> bool {
     matches!(value, Value::Integer(_))
 }

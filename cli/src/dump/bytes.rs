@@ -15,7 +15,7 @@ const READ_BYTES: usize = 4 << 20;
 /// Bytes that are enough for the header of any tree, heap or array.
 const MAX_HEADER_BYTES: usize = 1 << 10;
 
-/// A file whose bytes are looked at.
+/// A file whose bytes are described.
 #[derive(Debug)]
 pub struct RawFile {
     file: File,

@@ -85,14 +85,14 @@ struct JsonDescriber<'a> {
     file: &'a File,
     /// The first path of each object, from the group on that is described, with escapes in the names.
     paths: HashMap<ObjectId, String>,
-    /// Errors that are described so far.
+    /// The number of errors so far.
     errors: Cell<u64>,
 }
 
 type JsonFields = Map<String, Json>;
 
 impl JsonDescriber<'_> {
-    /// Takes up the paths of everything below a group.
+    /// Collects the paths of everything below a group.
     fn collect(&mut self, group: &Group, path: &str, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             return Err(Error::InvalidFile {
@@ -220,7 +220,7 @@ impl JsonDescriber<'_> {
         }
     }
 
-    /// The attributes of an object of which not all can be read.
+    /// The attributes of an object, read one by one because not all can be read.
     fn attributes_one_by_one(&self, fields: &mut JsonFields, object: &impl Attributed) -> JsonFields {
         let names = self.noted(fields, object.names()).unwrap_or_default();
         let each = names.into_iter().map(|name| {

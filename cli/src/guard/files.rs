@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Processes of which the open files are looked at.
+/// Most processes whose open files are listed.
 const MAX_PROCESSES: usize = 256;
 
 /// Files that a program writes, and that programs write which it has started.

@@ -76,7 +76,7 @@ impl Latency {
         (self.rate * self.seconds).ceil() as u64
     }
 
-    /// Appends, flushes, and waits for the next turn, from when somebody says so.
+    /// Waits for the start, and then appends, flushes, and waits for the next turn.
     fn write(&self, path: &Path) -> Result<()> {
         let file = File::options().swmr_write().open(path)?;
         let dataset = file.dataset(DATASET)?;

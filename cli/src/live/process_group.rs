@@ -190,7 +190,7 @@ impl ProcessGroup {
         }
     }
 
-    /// Whether the writer's output has ended without its having been told to end.
+    /// Whether the writer has ended without being told to.
     pub fn writer_is_gone(&self) -> bool {
         !self.open.contains(&Participant::Writer)
     }
@@ -227,10 +227,10 @@ impl ProcessGroup {
         self.end_readers(&written)
     }
 
-    /// Has the readers come to their end, by which they must have seen `written`, and forgets them.
+    /// Ends the readers, which must have seen `written` then, and drops them.
     ///
     /// # Errors
-    /// An I/O error if a process is not there.
+    /// An I/O error if a process is gone.
     pub fn stop_readers(&mut self, written: &[u64]) -> io::Result<()> {
         self.end_readers(written)?;
         self.reader_logs.clear();

@@ -102,7 +102,7 @@ impl Process {
         self.child.wait().map(drop)
     }
 
-    /// Waits for the end of the process, at most so long; whether it ended, and well.
+    /// Waits for the end of the process, at most for `limit`. Returns whether it ended, and with success.
     ///
     /// # Errors
     /// An I/O error if there is no such process.

@@ -52,10 +52,10 @@ impl<'a> LiveReader<'a> {
         }
     }
 
-    /// Follows the file until `stop` is set, and once more after that.
+    /// Follows the file until `stop` is set, and looks at it once more after that.
     ///
     /// # Errors
-    /// [`crate::error::Error::Output`]; whatever the file does is reported as a violation instead.
+    /// [`crate::error::Error::Output`]; faults of the file are reported as violations instead.
     pub fn run(mut self, stop: &AtomicBool) -> Result<()> {
         let mut ended = false;
         while !ended && self.violations < MAX_VIOLATIONS {

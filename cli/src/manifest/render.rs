@@ -36,7 +36,7 @@ pub struct Renderer<'a> {
 }
 
 impl<'a> Renderer<'a> {
-    /// A renderer of a listing of `store`, whose datasets `read` reads.
+    /// A renderer of a listing of `store`. It reads datasets with `read`.
     pub fn new(store: &'a dyn Objects, listing: &'a Listing, read: ReadValues<'a>) -> Self {
         Renderer { store, listing, read, left: Cell::new(0) }
     }

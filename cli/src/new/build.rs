@@ -60,7 +60,7 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
     }
 }
 
-/// How the file hands out its space.
+/// How the file allocates its space.
 ///
 /// # Errors
 /// [`Error::InvalidDescription`].

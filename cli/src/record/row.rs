@@ -11,7 +11,7 @@ pub enum InputCell {
     Empty,
     /// A text that may be a number or a truth value.
     Plain(String),
-    /// A text whatever it looks like.
+    /// A text, even if it looks like a number.
     Text(String),
 }
 

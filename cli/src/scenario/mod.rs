@@ -57,13 +57,13 @@ enum ScenarioName {
     Sparse,
     /// Extents that go up and down (add and remove)
     AddRemove,
-    /// A file that exists is opened to write, and only then let others follow (start write)
+    /// An existing file is opened for writing, and only then others may follow (start write)
     StartWrite,
     /// A whole plane of chunks at a time (append chunk)
     AppendChunk,
     /// Several datasets flushed together (append to several datasets)
     AppendMulti,
-    /// A virtual dataset whose sources are written live, in files of their own
+    /// A virtual dataset whose sources are written live, in separate files
     Virtual,
     /// Attributes of groups, datasets and named types (flush and refresh)
     Refresh,

@@ -192,7 +192,7 @@ impl ScenarioScript for SeveralDatasets {
     }
 }
 
-/// A virtual dataset whose sources are in other files, which are written live.
+/// A virtual dataset with sources in other files, which are written live.
 pub struct VirtualDataset;
 
 const SOURCES: u64 = 3;
@@ -284,7 +284,7 @@ fn attributes(object: &Object) -> Result<Vec<Attribute>> {
     })
 }
 
-/// The number of steps that an object tells of.
+/// The number of steps that an object states.
 fn steps_of(attributes: &[Attribute]) -> Result<u64> {
     let steps = attributes.iter().find(|attribute| *attribute.name() == "steps");
     Ok(steps.map_or(Ok(0), Attribute::read_scalar)?)

@@ -175,7 +175,7 @@ impl Stress {
         Ok(if clean { Outcome::Clean } else { Outcome::Findings })
     }
 
-    /// Has writers of attributes and links killed.
+    /// Kills writers of attributes and links.
     fn kill_writers_of_names(&self, path: &Path) -> Result<Outcome> {
         let mut peer = self.matrix.start_peer()?;
         let found = names::kill(path, self.seed, self.matrix.kills(), peer.as_mut(), &interrupt_flag())?;
@@ -187,7 +187,7 @@ impl Stress {
         Ok(if found.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 
-    /// Has writers end badly, all over the matrix.
+    /// Kills writers, or lets their storage fail, in all cells of the matrix.
     fn end_badly(&self, path: &Path) -> Result<Outcome> {
         let mut out = Output::stdout();
         if !self.json {

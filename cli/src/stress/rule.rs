@@ -67,7 +67,7 @@ impl StressSeries {
         }
     }
 
-    /// The first row from `first` on whose bytes in `stored` are not those of the rule.
+    /// The first row from `first` on whose bytes in `stored` differ from the rule.
     pub fn first_difference(&self, seed: u64, first: u64, stored: &[u8]) -> Option<RowMismatch> {
         let mut expected = Vec::with_capacity(self.row_bytes());
         for (row, found) in (first..).zip(stored.chunks(self.row_bytes())) {
@@ -89,7 +89,7 @@ pub struct RowMismatch {
     pub row: u64,
     /// Bytes from the start of the row.
     pub at: usize,
-    /// Whether there are zero bytes, of which the rule has none: a fill value, or nothing at all.
+    /// Whether there are zero bytes, which the rule never has: a fill value, or nothing at all.
     pub fill: bool,
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use h5live_swmr::Replacement;
 
-/// Files of processes of which this one cannot know whether they live are left alone for so long.
+/// Files of processes that may be alive are left alone for this long.
 const OF_OTHERS: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A process, as the names of its files say it. The number of a process is used again; the time of its start tells them
@@ -35,8 +35,8 @@ impl Maker {
         Some(Maker { world: world(), pid, start: start_of(pid)? })
     }
 
-    /// Whether the process that makes the file at `path` is dead. Of processes that cannot be seen from here only the
-    /// age of the file tells, and whether anybody writes it.
+    /// Whether the process that makes the file at `path` is dead. If the process cannot be seen from here, the age of
+    /// the file decides, and whether a process writes it.
     pub fn is_gone(&self, path: &Path) -> bool {
         if self.start != 0 && self.world == world() {
             return start_of(self.pid) != Some(self.start);

@@ -15,7 +15,7 @@ fn left() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a file or folder removed when a signal ends this process.
+/// Removes a file or folder when a signal ends this process.
 pub fn remove_at_end(path: &Path) {
     static WATCH: Once = Once::new();
     left().push(path.to_owned());

@@ -160,7 +160,7 @@ impl WatchCommand {
     }
 }
 
-/// Whether this look at the file is the last: the writer has closed it, the time is over, or somebody wants to end.
+/// Whether this look at the file is the last: the writer has closed it, the time is over, or the user has interrupted.
 fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<bool> {
     let over = interrupted.load(Ordering::Acquire) || until.is_some_and(|until| Instant::now() >= until);
     Ok(over || !dataset.is_live()?)

@@ -41,7 +41,7 @@ const UNSUPPORTED: u8 = 0x89;
 pub(super) const MAX_STREAMS: usize = 16;
 pub(super) const MIN_STREAM: usize = 128;
 
-/// A chunk whose header has been read.
+/// A chunk with a decoded header.
 pub(super) struct BloscChunk<'a> {
     /// Bytes of the data.
     pub bytes: usize,

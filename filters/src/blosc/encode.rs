@@ -56,7 +56,7 @@ impl BloscEncoder {
         if self.second { LONG_HEADER } else { SHORT_HEADER }
     }
 
-    /// Bytes of a block for so much data.
+    /// Bytes of a block for this many bytes of data.
     fn block(&self, bytes: usize) -> usize {
         // Eight elements make a group for shuffling bits.
         let group = self.size * 8;

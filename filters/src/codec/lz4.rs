@@ -63,7 +63,7 @@ fn short_steps(rest: &mut &[u8], output: &mut [u8], mut at: usize) -> usize {
     at
 }
 
-/// A length whose first four bits are known.
+/// A length. Its first four bits are known.
 #[inline]
 fn length(first: usize, rest: &mut &[u8]) -> Result<usize, FilterFault> {
     let mut length = first;
@@ -81,7 +81,7 @@ fn length(first: usize, rest: &mut &[u8]) -> Result<usize, FilterFault> {
 }
 
 thread_local! {
-    /// For data whose positions fit 16 bits, and for any. Each is made when it is first needed.
+    /// One for data whose positions fit 16 bits, and one for any data. Each is made when it is first needed.
     static TABLES: RefCell<[Option<CompressTable>; 2]> = const { RefCell::new([None, None]) };
 }
 

@@ -32,7 +32,7 @@ pub(super) struct NbitLayout {
 pub(super) enum NbitType {
     /// A number.
     Atom(NbitNumber),
-    /// So many bytes that are kept whole.
+    /// This many bytes, stored completely.
     Bytes(usize),
     /// As many values of `size` bytes as there is room for.
     Array { size: usize, base: Box<NbitType> },
@@ -48,7 +48,7 @@ pub(super) struct NbitMember {
     pub node: NbitType,
 }
 
-/// A number of `precision` significant bits, the lowest of which is bit `offset`.
+/// A number of `precision` significant bits. The lowest one is bit `offset`.
 #[derive(Debug, PartialEq)]
 pub(super) struct NbitNumber {
     size: usize,
@@ -153,7 +153,7 @@ impl NbitParser<'_> {
         self.node_within(class, usize::MAX, depth)
     }
 
-    /// A type of at most `most` bytes whose class has been read.
+    /// A type of at most `most` bytes. Its class was read already.
     fn node_within(&mut self, class: u32, most: usize, depth: u32) -> Result<(usize, NbitType), FilterFault> {
         if !(ATOM..=BYTES).contains(&class) {
             return Err(self.fault(class));

@@ -134,7 +134,7 @@ fn reduce_of<R: FloatType>(
     }
 }
 
-/// Undoes [`reduce`], but for what rounding took away.
+/// Undoes [`reduce`], except for the rounding.
 pub(super) fn restore(
     params: &ScaleOffsetParams,
     packing: &ScaleOffsetPacking,

@@ -37,7 +37,7 @@ pub(super) struct ScaleOffsetParams {
 pub(super) enum ScaleOffsetClass {
     /// Integers of 1, 2, 4 or 8 bytes, packed into `bits` bits, or as few as possible if that is zero.
     Integer { signed: bool, bits: u32 },
-    /// Floats of 4 or 8 bytes, of which `digits` decimal places are kept.
+    /// Floats of 4 or 8 bytes, stored with `digits` decimal places.
     Float { digits: i32 },
 }
 

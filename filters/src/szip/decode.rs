@@ -33,7 +33,7 @@ struct SzipDecoder<'a> {
 }
 
 impl SzipDecoder<'_> {
-    /// Reads the blocks of a scanline of which `wanted` samples count.
+    /// Reads the blocks of a scanline with `wanted` samples.
     fn line(&mut self, wanted: usize) -> Result<(), FilterFault> {
         let SzipCoding { bits, block, .. } = *self.coding;
         let id_bits = self.coding.id_bits();
@@ -65,7 +65,7 @@ impl SzipDecoder<'_> {
         Ok(())
     }
 
-    /// Samples of which the low `k` bits stand apart from the others.
+    /// Samples whose low `k` bits are stored apart from the others.
     fn split(&mut self, k: u32, count: usize) -> Result<(), FilterFault> {
         let start = self.line.len();
         for _ in 0..count {

@@ -118,7 +118,7 @@ impl ZfpBitReader<'_> {
 
 /// Blocks of integers.
 pub(super) struct IntegerBlocks;
-/// Blocks of floats, most of which are integers with a common exponent.
+/// Blocks of floats. Most of them are integers with a common exponent.
 pub(super) struct FloatBlocks;
 
 /// Decodes block after block.
@@ -155,7 +155,7 @@ impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
         Ok(())
     }
 
-    /// Reads a block of integers of which no bit is missing.
+    /// Reads a block of integers without loss.
     fn lossless(&mut self, used: u32) -> Result<(), FilterFault> {
         let precision = self.bits.take(I::PLANES_BITS)? as u32 + 1;
         let used = used + I::PLANES_BITS;

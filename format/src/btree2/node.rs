@@ -141,7 +141,7 @@ impl Btree2Records {
     }
 }
 
-/// The prefix of a node, whose type must be that of the tree.
+/// The prefix of a node. Its type must be that of the tree.
 fn prefix(w: &mut impl Wire, signature: &'static str, kind: u8) -> Result<()> {
     w.magic(signature)?;
     w.version(0..=0, &mut 0)?;

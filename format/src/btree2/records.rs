@@ -296,7 +296,7 @@ pub struct FilteredChunkRecord {
 }
 
 impl FilteredChunkRecord {
-    /// A record of a dataset of this rank, whose chunks' stored sizes have this width: context for decoding.
+    /// An empty record of a dataset of this rank. Stored sizes of its chunks have this width. Context for decoding.
     pub fn blank(rank: usize, size_width: Width) -> Self {
         let coord = ChunkCoord::origin(rank);
         FilteredChunkRecord { size_width, addr: Addr::UNDEFINED, size: 0, filter_mask: 0, coord }

@@ -34,7 +34,7 @@ impl FractalHeapDirectBlock {
         self.size
     }
 
-    /// The bytes of an object, of which the offset counts from the start of heap space; `None` if they are not all
+    /// The bytes of an object. `offset` counts from the start of heap space. `None` if the object is not completely
     /// inside the block's data.
     pub fn object(&self, offset: u64, len: u64) -> Option<&[u8]> {
         let before = self.size.checked_sub(self.data.len() as u64)?;
@@ -117,7 +117,7 @@ impl FractalHeapIndirectBlock {
         self
     }
 
-    /// The number of entries, of which the first are for direct blocks.
+    /// The number of entries. The first ones are for direct blocks.
     pub fn len(&self) -> usize {
         self.direct.len().saturating_add(self.indirect.len())
     }

@@ -19,7 +19,7 @@ impl HeapSlot {
     }
 }
 
-/// The shape of a fractal heap's space. All numbers are powers of two, but for the rows.
+/// The shape of a fractal heap's space. All numbers except the rows are powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DoublingTable {
     /// Blocks of a row.
@@ -191,8 +191,8 @@ impl DoublingTable {
         None
     }
 
-    /// The fewest blocks, direct and indirect, that heap space from `from` to `to` consists of, in a heap whose root
-    /// has `rows` rows. Both are borders of blocks.
+    /// The fewest direct and indirect blocks that cover heap space from `from` to `to`, in a heap whose root has `rows`
+    /// rows. Both are borders of blocks.
     pub fn slots_between(&self, rows: u16, from: u64, to: u64) -> Vec<HeapSlot> {
         let mut found = Vec::new();
         self.split_into(rows, 0, (from, to), &mut found);

@@ -133,7 +133,7 @@ impl FractalHeapHeader {
         fixed.saturating_add(checksum).saturating_add(5)
     }
 
-    /// Has the heap lead to a direct block alone, of which the size and the mask count if there are filters.
+    /// Makes a direct block the root of the heap. Its size and mask count if there are filters.
     pub fn set_root_block(&mut self, block: ChunkElement) {
         (self.root, self.root_rows) = (block.addr, 0);
         if let Some(filtered) = &mut self.filtered {
@@ -141,7 +141,7 @@ impl FractalHeapHeader {
         }
     }
 
-    /// Has the heap lead to an indirect block, or to none.
+    /// Makes an indirect block, or none, the root of the heap.
     pub fn set_root(&mut self, root: Addr, rows: u16) {
         self.set_root_block(ChunkElement { addr: root, ..ChunkElement::default() });
         self.root_rows = rows;

@@ -17,7 +17,7 @@ pub struct FractalHeapIdShape {
     pub widths: Widths,
 }
 
-/// Longest tiny object whose length fits the first byte of an ID.
+/// The longest tiny object whose length fits into the first byte of an ID.
 const MAX_SHORT_TINY_BYTES: usize = 16;
 
 impl FractalHeapIdShape {

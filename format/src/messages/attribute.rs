@@ -18,8 +18,8 @@ pub struct AttributeMessage {
     pub datatype: Shareable<DatatypeMessage>,
     /// The shape.
     pub dataspace: Shareable<DataspaceMessage>,
-    /// The elements, row-major. If type or shape are stored elsewhere, all bytes that follow in the message: padding
-    /// is then not told from data.
+    /// The elements, row-major. If the type or the shape is stored elsewhere: all bytes that follow in the message,
+    /// with padding.
     pub data: Vec<u8>,
 }
 
@@ -41,8 +41,8 @@ impl AttributeMessage {
         AttributeMessage { version, name, character_set, datatype, dataspace, data }
     }
 
-    /// The version in which a file of this profile holds an attribute whose name has this encoding, and whose type
-    /// or shape is stored elsewhere or not.
+    /// The version of an attribute message in a file with these version bounds, for a name with this encoding.
+    /// `shared`: the type or shape is stored elsewhere.
     pub fn version_for(profile: LibVer, name: CharacterSet, shared: bool) -> u8 {
         match (profile, name, shared) {
             (LibVer::Earliest, CharacterSet::Ascii, false) => 1,

@@ -6,11 +6,11 @@ use crate::{Record, Result, Wire};
 /// The B-tree "K" values message, in the superblock extension. A node has at most 2K children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BtreeK {
-    /// Of B-trees of chunks.
+    /// K of B-trees of chunks.
     pub chunk: u16,
-    /// Of B-trees of groups.
+    /// K of B-trees of groups.
     pub group_internal: u16,
-    /// Of symbol table nodes, which hold at most 2K entries.
+    /// K of symbol table nodes. They hold at most 2K entries.
     pub group_leaf: u16,
 }
 

@@ -80,8 +80,8 @@ fn version_of(datatype: &Datatype, least: u8) -> u8 {
     }
 }
 
-/// The number of members of a compound type that are raised to its version. libhdf5 raises the version of a compound
-/// type, and of all members so far, when a member of a later version is added; members after that keep theirs.
+/// The number of members of a compound type that are raised to its version. When a member of a later version is added,
+/// libhdf5 raises the version of the compound type and of all members so far. Later members keep theirs.
 fn promoted_members(t: &Compound, least: u8) -> usize {
     let mut version = least;
     let mut raised = 0;

@@ -260,7 +260,7 @@ impl ChunkedStorage {
         Ok(rank)
     }
 
-    /// `rank` dimensions, of which the last is the size of an element.
+    /// `rank` dimensions. The last one is the size of an element.
     fn dims(&mut self, w: &mut impl Wire, rank: u8, width: Width) -> Result<()> {
         w.require("dimensionality", rank > 1, rank.into(), "at least 2")?;
         self.dims.resize(usize::from(rank).saturating_sub(1), 0);

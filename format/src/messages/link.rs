@@ -70,8 +70,8 @@ const EXTERNAL: u8 = 64;
 const MAX_VALUE: usize = 0xffff;
 
 impl LinkMessage {
-    /// The name in the bytes of a link, and where it leads, if it is a hard one of which no more is said, as most are,
-    /// with an address of 8 bytes: as decoding has it, but for bytes behind the message.
+    /// The name and the target of a plain hard link with an address of 8 bytes, as most are, without decoding the
+    /// message. Agrees with decoding, except for bytes behind the message.
     pub fn peek_hard_link(bytes: &[u8], widths: Widths) -> Option<(&[u8], Addr)> {
         let (len, rest) = match bytes {
             [1, 0, len @ 1..=u8::MAX, rest @ ..] | [1, CHARACTER_SET, 0..=1, len @ 1..=u8::MAX, rest @ ..] => {

@@ -106,7 +106,7 @@ impl<M> Shareable<M> {
 }
 
 impl<M: Message + Default> Shareable<M> {
-    /// Decodes the body of a message whose flags say whether it is shared. Bytes after it are padding.
+    /// Decodes the body of a message. `shared` is its flag. Bytes after the body are padding.
     ///
     /// # Errors
     /// A [`crate::DecodeError`] if the body is not such a message, or not a reference to one.

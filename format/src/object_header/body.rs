@@ -26,7 +26,7 @@ enum BodyBytes {
 }
 
 impl MessageBody {
-    /// So many zeros.
+    /// A body of `len` zeros.
     pub fn zeros(len: usize) -> Self {
         match u16::try_from(len) {
             Ok(short) if len <= MAX_ZERO_BODY_BYTES => MessageBody(BodyBytes::Zeros { len: short }),

@@ -102,8 +102,7 @@ impl RawMessage {
         decode_prefix(&self.body, widths).map(|(message, _)| message)
     }
 
-    /// The error of a message whose type is unknown, and which a program that opens the object (for writing or
-    /// not) must know.
+    /// Refuses a message of an unknown type that a program must know to open the object (for writing or not).
     ///
     /// # Errors
     /// [`Fault::UnknownMessage`].

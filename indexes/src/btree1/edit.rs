@@ -21,7 +21,7 @@ pub(crate) trait LeafCallbacks<K: Btree1Key> {
     fn changed(&self, node: &dyn DependencyNode) -> Result<()>;
 }
 
-/// The entries of a node, of which there may be more than fit: one more key than children, or nothing.
+/// The entries of a node, maybe more than fit: one more key than children, or nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeEntries<K> {
     pub keys: Vec<K>,
@@ -65,7 +65,7 @@ pub(super) struct Btree1Edit<'a, K: Btree1Key> {
     work: Vec<EditedNode<K>>,
     /// Pairs of nodes. The first loses entries to another node, to which the second or a node below it will lead.
     lost: Vec<(usize, usize)>,
-    /// Of two nodes, the first comes to have the second, a new one, to its left.
+    /// Pairs of nodes. The second, a new one, becomes the left neighbour of the first.
     new_left_siblings: Vec<(usize, usize)>,
 }
 

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Most records of a tree whose leaves are cached when they are read.
 const MAX_CACHED_TREE_RECORDS: u64 = 1 << 14;
 
-/// Records of which a piece does not have many more.
+/// A batch has not many more records than this.
 const RECORDS_PER_BATCH: usize = 1 << 20;
 
 /// Most leaves that are read at once.

@@ -31,7 +31,7 @@ pub(super) struct Btree2Edit<'a, R> {
     pub geometry: Arc<Btree2Geometry>,
     root: Handle<CachedBtree2Header>,
     header: Btree2Header,
-    /// The nodes that were looked at, of which each has one parent.
+    /// The nodes that were visited. Each has one parent.
     opened: Vec<Addr>,
     /// Space that was allocated for the nodes.
     allocated: Vec<Addr>,
@@ -359,7 +359,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         Ok(())
     }
 
-    /// Has the cache keep a node, for which the header waits.
+    /// Puts a node into the cache. The header waits for it.
     fn cache_node<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<Handle<N>> {
         let metadata = &self.tree.metadata;
         let handle = match metadata.cache().peek::<N>(addr)? {

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::node::CachedBtree2Node;
 
-/// Bytes of new nodes that a tree keeps at hand.
+/// Most bytes of new nodes that a tree keeps in memory.
 const MAX_FRESH_NODE_BYTES: usize = 1 << 20;
 
 /// The header, and what is known about the nodes to which it leads.
@@ -18,8 +18,8 @@ pub(super) struct CachedBtree2Header {
     pub header: Btree2Header,
     /// The shape of nodes that follows from it, if they hold records at all.
     pub geometry: Option<Arc<Btree2Geometry>>,
-    /// The nodes that came to be since the header was last taken to be written: nothing in the file leads to them, so
-    /// they may be changed where they are. Those that are at hand stay in the cache, and the header waits for them.
+    /// The fresh nodes: created since the header was last taken to be written. Nothing in the file leads to them, so
+    /// they may be changed in place. Those that are kept in memory stay in the cache, and the header waits for them.
     fresh: Mutex<FxHashMap<Addr, Option<CachedBtree2Node>>>,
     /// Held shared to read nodes, and alone to change them.
     lock: Arc<RwLock<()>>,
@@ -47,7 +47,7 @@ impl CachedBtree2Header {
         self.fresh.lock().contains_key(&node)
     }
 
-    /// Whether a node is fresh, and it itself, if it is at hand.
+    /// Whether a node is fresh, and the node itself if it is in memory.
     pub fn fresh(&self, node: Addr) -> Option<Option<CachedBtree2Node>> {
         let fresh = self.fresh.lock().get(&node)?.clone();
         Some(fresh.filter(|node| !node.is_invalidated()))

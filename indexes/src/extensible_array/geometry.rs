@@ -7,7 +7,7 @@ use h5live_format::ExtensibleArrayParameters;
 pub(crate) struct ArrayGeometry {
     index_elements: u64,
     min_elements: u64,
-    /// Super blocks whose data blocks the index block points to itself.
+    /// Super blocks whose data blocks are listed in the index block itself.
     direct_super_blocks: u32,
     super_blocks: u32,
     page_elements: u64,
@@ -67,7 +67,7 @@ impl ArrayGeometry {
         self.index_elements as usize
     }
 
-    /// Super blocks whose data blocks the index block points to itself.
+    /// Super blocks whose data blocks are listed in the index block itself.
     pub fn direct_super_blocks(&self) -> u32 {
         self.direct_super_blocks
     }
@@ -134,8 +134,8 @@ impl ArrayGeometry {
         Some(ElementLocation::DataBlock { super_block, branch, slot })
     }
 
-    /// The index of the last element in the table (index block, data block or page) of the element at `index`, whose
-    /// place is `place`.
+    /// The index of the last element in the table (index block, data block or page) of the element at `index`, which is
+    /// at `place`.
     pub fn last_in_block(&self, index: u64, place: ElementLocation) -> u64 {
         let (slot, len) = match place {
             ElementLocation::IndexBlock(slot) => (slot as u64, self.index_elements),

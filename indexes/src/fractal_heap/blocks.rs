@@ -58,7 +58,7 @@ impl FractalHeap {
         self.metadata.add_dependency(parent, child, EdgeKind::FractalHeapBlock)
     }
 
-    /// Has everything on the way to a block written after it.
+    /// Makes everything on the way to a block wait for it.
     pub(super) fn order_path_after(&self, header: &HeapHeader, place: &BlockPath, block: &DirectBlock) -> Result<()> {
         if block.is_new() {
             // All of it has waited since the block was made, for no flush has taken the block.
@@ -71,7 +71,7 @@ impl FractalHeap {
         }
     }
 
-    /// Has each block on the way to a direct one written after the next.
+    /// Makes each block on the way to a direct one wait for the next.
     pub(super) fn order_path(&self, header: &HeapHeader, place: &BlockPath) -> Result<()> {
         let Some(((root, _), below)) = place.above.split_first() else { return Ok(()) };
         self.add_dependency(header, root)?;
@@ -234,7 +234,7 @@ impl FractalHeap {
         Ok(())
     }
 
-    /// Has `parent` written after a block, if the block is in the cache and so may not be in the file.
+    /// Makes `parent` wait for a block, if the block is in the cache and so may not be in the file.
     fn depend_if_cached(&self, parent: &IndirectBlock, child: Addr) -> Result<()> {
         let cache = self.metadata.cache();
         if let Ok(Some(child)) = cache.peek::<FractalHeapDirectBlock>(child) {

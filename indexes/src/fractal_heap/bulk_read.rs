@@ -68,7 +68,7 @@ impl HeapBulkReader<'_> {
         Ok(true)
     }
 
-    /// `None` if the object does not lie in the block at hand.
+    /// `None` if the object is not in the present block.
     fn with_object<T>(&self, offset: u64, length: u64, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.block.as_ref()?.with(|block| block.object(offset, length).map(look))
     }

@@ -163,7 +163,7 @@ impl FractalHeap {
         Ok(())
     }
 
-    /// Gives up a huge object of which nothing in the file tells any more.
+    /// Frees a huge object to which nothing in the file leads any more.
     pub(super) fn remove_huge(&self, header: &HeapHeader, place: &HeapObjectLocation) -> Result<()> {
         let shape = header.read().clone();
         let removed = match (place.clone(), shape.filtered.is_some()) {

@@ -94,8 +94,8 @@ impl FractalHeap {
         Ok(())
     }
 
-    /// Makes what removed objects took free, as far as nothing in the file tells of them; gives up blocks in which
-    /// nothing is left.
+    /// Frees the space of removed objects to which nothing in the file leads any more. Frees blocks that are empty
+    /// then.
     pub(super) fn reclaim_removed(&self, header: &HeapHeader, sections: &mut HeapSections) -> Result<()> {
         for place in sections.take_reclaimable_huge(self.metadata.cache().space()) {
             self.remove_huge(header, &place)?;

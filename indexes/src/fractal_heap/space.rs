@@ -119,7 +119,7 @@ impl HeapSections {
         self.removed_huge.push((space.free_epoch(), place));
     }
 
-    /// Removed huge objects of which nothing in the file tells any more.
+    /// Removed huge objects to which nothing in the file leads any more.
     pub fn take_reclaimable_huge(&mut self, space: &Space) -> Vec<HeapObjectLocation> {
         if self.removed_huge.first().is_none_or(|(moment, _)| !space.is_reclaimable(*moment)) {
             return Vec::new();
@@ -134,7 +134,7 @@ impl HeapSections {
         !self.removed.is_empty() || !self.removed_huge.is_empty()
     }
 
-    /// Removed objects of which nothing in the file tells any more.
+    /// Removed objects to which nothing in the file leads any more.
     pub fn take_reclaimable(&mut self, space: &Space) -> Vec<(u64, u64)> {
         // The first has waited longest.
         if self.removed.first().is_none_or(|(moment, ..)| !space.is_reclaimable(*moment)) {

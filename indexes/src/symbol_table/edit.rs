@@ -21,7 +21,7 @@ struct NamePosition {
     path: Vec<Btree1PathStep>,
     /// The entries of the leaf at the end of the path.
     leaf: NodeEntries<GroupKey>,
-    /// The child of the leaf whose names come before and after the one that is sought.
+    /// The child of the leaf between whose names the wanted name lies.
     index: usize,
 }
 
@@ -36,7 +36,7 @@ impl SymbolTable {
         Ok(SymbolTable { metadata, tree, heap, k, space })
     }
 
-    /// Has `parent`, which leads to the table, written after its first structures.
+    /// Makes `parent`, which leads to the table, wait for the first structures of the table.
     ///
     /// # Errors
     /// If a structure cannot be read; if the dependency would close a circle.
@@ -355,7 +355,7 @@ impl SymbolTable {
     }
 }
 
-/// Replaces a child, and the last name below it if that is another one. Returns whether anything has changed.
+/// Replaces a child, and the last name below it if that is different. Returns whether anything has changed.
 fn set_child(
     leaf: &mut NodeEntries<GroupKey>,
     index: usize,

@@ -71,7 +71,7 @@ impl SymbolTable {
 }
 
 impl PackedSymbols {
-    /// Has the table lead to the copies, which a flush has written, and gives back the space of the originals.
+    /// Makes the table lead to the copies, which a flush has written, and frees the space of the originals.
     ///
     /// # Errors
     /// If a node cannot be read any more.

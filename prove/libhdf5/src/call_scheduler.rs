@@ -31,7 +31,7 @@ pub const ENDED: &str = "ends";
 /// Notes that are no calls.
 pub const NOTES: [&str; 4] = [BEGAN, OPENED, CLOSING, ENDED];
 
-/// So long nobody waits for anything but another's turn.
+/// The longest time for which a thread waits for its turn.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 static INODE: AtomicU64 = AtomicU64::new(0);
@@ -55,7 +55,7 @@ pub struct CallStep {
 pub struct CallLog(Arc<Mutex<Vec<CallStep>>>);
 
 impl CallLog {
-    /// So far.
+    /// The steps so far.
     pub fn steps(&self) -> Vec<CallStep> {
         lock_ignoring_poison(&self.0).clone()
     }
@@ -80,7 +80,7 @@ struct ThreadTurn {
 #[derive(Debug, Clone, Copy, Default)]
 struct CallBudget {
     made: u64,
-    /// So many may be made.
+    /// The number of calls that may be made.
     allowed: u64,
     waits: bool,
     ended: bool,

@@ -277,7 +277,7 @@ impl<'l> OpenHandle<'l> {
         Ok(extent)
     }
 
-    /// `count` rows from `first` on of a dataset of numbers, of which each row has one.
+    /// `count` rows from `first` on of a dataset with one number in each row.
     pub fn rows(&self, first: u64, count: u64) -> Result<Vec<u64>, Libhdf5Error> {
         let (library, functions) = (self.library, &self.library.functions);
         let rank = self.extent()?.len();

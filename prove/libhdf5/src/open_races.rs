@@ -135,7 +135,7 @@ fn act_libhdf5(path: &Path, library: &Library, access: Access) -> Result<Process
     Ok(end)
 }
 
-/// A file that was closed, as bytes; or one whose writer has died.
+/// The bytes of a file that was closed, or of one whose writer has died.
 fn base(folder: &Path, is_left: bool) -> h5live::Result<Vec<u8>> {
     let path = folder.join("base.h5");
     let file = File::create(&path)?;
@@ -336,7 +336,7 @@ impl RaceFixture<'_> {
         found
     }
 
-    /// Explores two processes of which either goes first; returns whether nothing is wrong.
+    /// Explores two processes, with either one first. Returns whether there is no fault.
     fn are_right(&self, roles: [ProcessRole<'_>; 2], is_left: bool) -> bool {
         let found = self.explore(roles, is_left);
         if let Some((fault, log)) = &found.first {
@@ -352,7 +352,7 @@ impl RaceFixture<'_> {
 /// The environment variable that disables locks, in both libraries.
 const LOCKING: &str = "HDF5_USE_FILE_LOCKING";
 
-/// Explores all pairs of which one has NAME in its name; returns whether nothing is wrong.
+/// Explores all pairs in which one has NAME in its name. Returns whether there is no fault.
 pub fn explore_all(quick: bool, name: &str) -> bool {
     if std::env::var_os(LOCKING).is_some() {
         println!("\nskipped: who gets in; {LOCKING} is set");

@@ -215,7 +215,7 @@ fn check(what: &str, count: u64, least: u64, most: u64) -> Result<(), FollowEnd>
     }
 }
 
-/// Reads one dataset, of which `floor` had been flushed when it was refreshed.
+/// Reads one dataset. `floor` rows had been flushed when it was refreshed.
 fn read_dataset(
     view: &ReaderView,
     known: &mut Libhdf5DatasetState<'_>,

@@ -35,7 +35,7 @@ const INDEXES: [&str; 5] =
 /// Seconds for each workload when only little is looked at.
 const QUICK_SECONDS: u64 = 1;
 
-/// So many schedules there are only with more passes over the whole, and if there are not, with as many more again.
+/// If there are too few schedules, this many passes are added, again and again.
 const EXTRA_PASSES: usize = 2;
 
 /// Most passes over the whole, where there are not as many schedules with fewer.

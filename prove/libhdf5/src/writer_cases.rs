@@ -19,7 +19,7 @@ struct WriterCase {
     name: &'static str,
     /// The arguments of `write.py`.
     arguments: &'static [&'static str],
-    /// The same with fewer writes, of which readers see parts.
+    /// The same with fewer writes, which readers see in part.
     torn: &'static [&'static str],
     series: fn() -> Vec<Series>,
     readers: &'static [ReaderKind],
@@ -322,8 +322,8 @@ impl FlushIntervals {
     }
 }
 
-/// Explores all workloads with `name` in their names, each reader of each for so long; returns whether nothing is
-/// wrong.
+/// Explores all workloads with `name` in their names, each reader of each for `limit`. Returns whether there is no
+/// fault.
 pub fn explore_all(limit: Duration, story: bool, name: &str) -> bool {
     let Some(lab) = H5pyRecorder::new() else { return true };
     println!(

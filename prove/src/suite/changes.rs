@@ -2,7 +2,7 @@
 
 use crate::names::Change::{self, Flush, Put, Remove};
 
-/// Of many entries some come and some go, alone and together.
+/// Many entries: some come and some go, alone and together.
 pub const MANY: &[Change] =
     &[Put(20, 1), Flush, Remove(3), Flush, Put(21, 3), Remove(20), Flush, Remove(21), Put(22, 2), Put(3, 1), Flush];
 

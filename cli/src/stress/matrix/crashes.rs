@@ -25,7 +25,7 @@ use super::plan::{CellPlan, FileModel};
 use super::value::RuleValue;
 use super::{MatrixTerms, arguments, read_model, writer};
 
-/// After this a writer hangs that has not flushed, or whose storage fails and that does not say so.
+/// A writer counts as hanging if it has not flushed for this long, or if it does not report that its storage fails.
 const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 /// Steps in a second.
 const STEPS_PER_SECOND: f64 = 2000.0;
@@ -37,7 +37,7 @@ pub struct CrashRow {
     pub cell: MatrixCell,
     /// Writers that ended badly.
     pub lives: u64,
-    /// Of them, those that ended before they had flushed anything.
+    /// The number of those that ended before they had flushed anything.
     pub early: u64,
     /// The number of files in which only some pages of a structure, or of raw data in place, were written. Readers of
     /// h5live read such a file at once; libhdf5 reads it after the next writer or a repair.
@@ -76,7 +76,7 @@ pub fn head() -> String {
     format!("{:<48} {:>5} {:>5} {:>5} {:>8} {:>10}", "cell", "lives", "early", "cut", "flushes", "violations")
 }
 
-/// Has one writer after the other end badly.
+/// Kills writers, or lets their storage fail, one after the other.
 pub struct CrashRunner<'a> {
     /// The file.
     pub path: &'a Path,
@@ -89,7 +89,7 @@ pub struct CrashRunner<'a> {
 }
 
 impl CrashRunner<'_> {
-    /// Has `lives` writers of a cell end badly, and one well.
+    /// Kills `lives` writers of a cell, or lets their storage fail. Lets one more writer end well.
     ///
     /// # Errors
     /// If processes cannot be started.

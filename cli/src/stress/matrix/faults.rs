@@ -41,7 +41,7 @@ impl StorageFault {
         }
     }
 
-    /// Whether the writer is told of it.
+    /// Whether the writer gets an error.
     pub fn is_error(self) -> bool {
         self != StorageFault::Slow
     }
@@ -99,7 +99,7 @@ pub fn open(path: &Path, fault: StorageFault) -> Result<File> {
     Ok(File::with_store(Arc::new(store), &path.display().to_string(), Options::default())?)
 }
 
-/// A storage some of whose writes take a while.
+/// A storage with some slow writes.
 #[derive(Debug)]
 struct SlowStorage<S> {
     inner: S,

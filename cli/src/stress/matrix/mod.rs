@@ -55,7 +55,7 @@ pub struct MatrixArgs {
     /// Another program that reads each cell too (tests/python/matrix.py does it with h5py)
     #[arg(long, num_args = 2, value_names = ["PYTHON", "SCRIPT"])]
     peer: Vec<PathBuf>,
-    /// So many cells at a time, each with its own writer, readers and file
+    /// The number of cells at a time, each with its own writer, readers and file
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     parallel: NonZero<usize>,
     /// With --kill or --io-faults: this many writers, spread over the cells
@@ -189,8 +189,8 @@ impl MatrixArgs {
         out.flush()
     }
 
-    /// Has writers of all cells end badly, and calls `each` with what came of those of a cell and the file that they
-    /// have left.
+    /// Kills writers of all cells, or lets their storage fail. Calls `each` with the result of a cell, and with the
+    /// file that its writers have left.
     ///
     /// # Errors
     /// If processes cannot be started, or as `each` has it.

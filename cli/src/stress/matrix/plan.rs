@@ -360,7 +360,7 @@ impl FileModel {
         }
     }
 
-    /// A number that stands for all of it, and that of another state is another one.
+    /// A number that stands for the whole state. Another state has another number.
     pub fn digest(&self) -> u64 {
         let versions = self.versions.iter().flatten().map(|version| u64::from(*version));
         self.extents.iter().flatten().copied().chain(versions).fold(1, |state, n| mix(state ^ n))

@@ -25,11 +25,11 @@ pub struct ElementId {
 /// The value that was found in the place of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObservedValue {
-    /// A fill value: nobody has written it.
+    /// A fill value: the element was never written.
     Fill,
     /// The value that it had as of this version, from 1 on.
     Version(u32),
-    /// A value that nobody wrote.
+    /// A value that was never written.
     Nothing,
 }
 

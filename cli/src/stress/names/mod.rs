@@ -37,7 +37,7 @@ const KILLS_OF_A_FILE: u64 = 50;
 pub struct Names {
     /// Writers that were killed.
     pub kills: u64,
-    /// Of them, those that had not flushed yet.
+    /// The number of those that had not flushed yet.
     pub early: u64,
     /// Files with structures that did not agree before they were brought into order.
     pub unsettled: u64,
@@ -81,10 +81,10 @@ pub fn write(path: &Path, seed: u64, mut step: u64, stop: &AtomicBool) -> Result
     Ok(file.close()?)
 }
 
-/// Has `kills` writers killed, one after the other, and looks at what each has left.
+/// Kills `kills` writers, one after the other, and checks the file that each has left.
 ///
 /// # Errors
-/// If processes cannot be started, or files not be made.
+/// If processes cannot be started, or files cannot be made.
 pub fn kill(path: &Path, seed: u64, kills: u64, peer: Option<&mut Peer>, interrupted: &AtomicBool) -> Result<Names> {
     let mut lives = Lives { path: path.to_owned(), seed, peer, done: Names::default() };
     while lives.done.kills < kills && lives.done.violations.len() < 20 && !interrupted.load(Ordering::Acquire) {
@@ -224,7 +224,7 @@ fn unsound(path: &Path, live: bool) -> std::io::Result<Said> {
     Ok(Said { finding, unsettled })
 }
 
-/// Has a copy of a file brought into order, by `repair` or by a writer.
+/// Repairs a copy of a file, by `repair` or by a writer.
 fn bring_into_order(from: &Path, to: &Path, repairs: bool) -> Result<()> {
     let copied = std::fs::copy(from, to);
     copied.map_err(|source| Error::Path { path: to.to_owned(), source })?;

@@ -55,7 +55,7 @@ type Entries = BTreeMap<u64, u16>;
 /// The entries of each place.
 pub type Found = Vec<Entries>;
 
-/// A change: of which place, of which entry, and the words that it has afterwards, if it is there.
+/// A change: the place, the entry, and the words of its contents afterwards (`None`: it is removed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change(usize, u64, Option<u16>);
 

@@ -29,7 +29,7 @@ impl<'a> DeflateBitWriter<'a> {
         }
     }
 
-    /// Zeros up to the next whole byte; returns the bytes, of which all bits are there now.
+    /// Appends zeros up to the next whole byte. Returns the complete bytes.
     fn align(&mut self) -> &mut Vec<u8> {
         while self.count > 0 {
             self.out.push(self.held as u8);
@@ -57,7 +57,8 @@ impl<'a> DeflateBitWriter<'a> {
         }
     }
 
-    /// The bytes so far, to which whole ones may be appended; behind an empty block where they would not end with one.
+    /// The bytes so far, to which whole bytes may be appended. Appends an empty block if they would not end with a
+    /// whole byte.
     pub(super) fn align_to_byte(&mut self) -> &mut Vec<u8> {
         if self.count > 0 {
             self.stored(&[], false);

@@ -12,7 +12,7 @@ const SYMBOLS: usize = 286;
 const DISTANCES: usize = 30;
 const END_OF_BLOCK: usize = 256;
 
-/// The bits of the last block, the first of which says that it is the last. `None` if this is no stream, or its end is
+/// The bits of the last block. Its first bit says that it is the last. `None` if this is no stream, or its end is
 /// missing.
 pub(super) fn last_block(stream: &[u8]) -> Option<Range<usize>> {
     let mut bits = DeflateBits { stream, at: 0 };
@@ -142,7 +142,7 @@ impl HuffmanCode {
         self
     }
 
-    /// The entry whose code these bits begin with.
+    /// The entry of the code with which these bits begin.
     #[inline]
     fn entry(&self, word: u64) -> Option<CodeEntry> {
         let entry = self.table.get(word as usize & ((1 << TABLE_BITS) - 1)).copied()?;

@@ -49,7 +49,7 @@ pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result
     })
 }
 
-/// Appends what `compress` writes into the room, of which it says how much it took.
+/// Appends the bytes that `compress` writes into the room. It returns their number.
 fn append(output: &mut Vec<u8>, room: usize, compress: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<()> {
     let start = output.len();
     output.resize(start + room, 0);

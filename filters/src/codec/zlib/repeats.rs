@@ -8,7 +8,7 @@ use super::segment::{MIN_PIECES_APART, PIECE_BYTES, STEP_BYTES, SegmentKind, WIN
 
 const HASH_BITS: u32 = 13;
 
-/// Of equally frequent bytes, those that end in these four bits are looked at: a sixteenth of all.
+/// Positions are sampled if their bytes end in these four bits: a sixteenth of equally frequent bytes.
 const SAMPLED_SUFFIX: u8 = 0x0b;
 
 thread_local! {

@@ -14,7 +14,7 @@ pub(super) const PIECE_BYTES: usize = 1 << 12;
 /// its other bytes worse.
 pub(super) const STEP_BYTES: usize = 1 << 8;
 
-/// So many pieces between two pieces are too many for a match of the later with the earlier.
+/// If this many pieces lie between two pieces, the later one cannot have a match with the earlier one.
 pub(super) const MIN_PIECES_APART: usize = WINDOW_BYTES / PIECE_BYTES;
 
 /// The kind of a segment of the data.
