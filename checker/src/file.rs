@@ -1,8 +1,8 @@
 //! The file checker: walks over everything in an HDF5 file, and reports contradictions.
 //!
-//! It uses the decoders of `format`, and nothing else of the code that reads and writes files. docs/design/checker.md
-//! lists what it shares, and which tests would find a common mistake. Each structure claims its bytes in a map of the
-//! file before it is followed. So a structure is visited once, whatever the file says.
+//! It uses the decoders of `format`, and reads the file by `cache::FileStorage`. It shares nothing else with the code
+//! that reads and writes files. Each structure claims its bytes in a map of the file before it is followed. So a
+//! structure is visited once, whatever the file says.
 
 mod attributes;
 mod btree1;
