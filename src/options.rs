@@ -42,11 +42,11 @@ pub struct Options {
     pub(crate) links: Links,
     pub(crate) max_linked_files: usize,
     pub(crate) connectors: Arc<ConnectorRegistry>,
-    /// Of each connector at most one.
+    /// At most one for each connector.
     typed: Vec<Arc<dyn ConnectorOptions>>,
-    /// For the location that is opened.
+    /// Options of the location that is opened.
     settings: Settings,
-    /// The options of native files that were asked for by methods.
+    /// The options of native files that were set by methods.
     native_names: Vec<&'static str>,
 }
 
@@ -85,12 +85,12 @@ impl Options {
         self.mode(Mode::Write)
     }
 
-    /// Makes a new file in place of what is there: [`Mode::Create`].
+    /// Creates a new file, and replaces an existing one: [`Mode::Create`].
     pub fn create(self) -> Self {
         self.mode(Mode::Create)
     }
 
-    /// Makes a new file: [`Mode::CreateNew`].
+    /// Creates a new file: [`Mode::CreateNew`].
     pub fn create_new(self) -> Self {
         self.mode(Mode::CreateNew)
     }
@@ -105,14 +105,14 @@ impl Options {
         self.mode(Mode::SwmrWrite)
     }
 
-    /// What the session may do; the default is to read.
+    /// Sets the access mode (default: read).
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// What the root group of a new file is like: whether the order of its links and attributes is kept, and so on. That
-    /// of a dataset or a type does not count.
+    /// Sets the description of the root group of a new file: whether the creation order of its links and attributes is
+    /// stored, and so on. Descriptions of datasets and types are ignored.
     pub fn root(mut self, root: ObjectSpec) -> Self {
         if let ObjectBody::Group(_) = root.body {
             self.root = root;
@@ -120,30 +120,30 @@ impl Options {
         self
     }
 
-    /// Bytes of decoded chunks that are kept for further reads of their other parts (default: 32 MiB).
+    /// Sets the bytes of decoded chunks that are kept for later reads of their other parts (default: 32 MiB).
     pub fn chunk_cache_bytes(mut self, bytes: usize) -> Self {
         self.chunk_cache = bytes;
         self
     }
 
-    /// Bytes of a dataset that are kept until the next flush or until their chunk is full (default: 64 MiB).
+    /// Sets the bytes of a dataset that are kept until the next flush, or until their chunk is full (default: 64 MiB).
     pub fn append_buffer_bytes(mut self, bytes: usize) -> Self {
         self.staging = bytes;
         self
     }
 
-    /// Bytes that one read or write may take beside the caller's buffer and the caches, while several threads decode or
-    /// encode chunks (default: 64 MiB). Fewer chunks are worked on at a time if they are large; one chunk always is.
+    /// Sets the bytes that one read or write may use beside the caller's buffer and the caches, while several threads
+    /// decode or encode chunks (default: 64 MiB). Large chunks are worked on fewer at a time, but always at least one.
     pub fn transfer_memory_bytes(mut self, bytes: usize) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Most bytes that are allocated at once for a length that a file or a description states (default: 256 MiB): for a
-    /// structure of the file, an element, or a chunk that has to be in memory as a whole because of its filters. The buffers
-    /// of the caller are not counted. Larger data is read and written in pieces. What cannot be is
-    /// [`ErrorKind::Allocation`](crate::ErrorKind::Allocation), or has it as its cause, so that no file can make a program
-    /// run out of memory.
+    /// Sets the most bytes that are allocated at once for a length that a file or a description states (default: 256
+    /// MiB). This limits structures of the file, elements, and chunks that must be in memory as a whole because of
+    /// their filters. The buffers of the caller do not count. Larger data is read and written in pieces. Where that is
+    /// impossible, the error is [`ErrorKind::Allocation`](crate::ErrorKind::Allocation), or has it as its cause. So no
+    /// file can make a program run out of memory.
     ///
     /// ```
     /// use h5live::{ErrorKind, File, Options};
@@ -159,8 +159,8 @@ impl Options {
         self
     }
 
-    /// The filters at hand; the default is every built-in one. A dataset whose filters are not at hand is opened and
-    /// listed all the same; to read it is [`ErrorKind::Filter`](crate::ErrorKind::Filter).
+    /// Sets the registered filters (default: all built-in ones). A dataset with an unknown filter is opened and listed
+    /// all the same. Reading it is [`ErrorKind::Filter`](crate::ErrorKind::Filter).
     ///
     /// ```
     /// use h5live::File;
@@ -210,18 +210,19 @@ impl Options {
         self
     }
 
-    /// Counts publications in the attribute `publication_counter` (a 64-bit number) of the group at `path`, which is made if it is
-    /// not there. It is written after everything that it counts: one small write more for each flush. Readers that are
-    /// given the same path, or none if it is `/`, wait for it with [`File::wait_for_publication`](crate::File::wait_for_publication).
+    /// Counts publications in the attribute `publications` (a 64-bit number) of the group at `path`. The group is
+    /// created if it does not exist. The counter is written after everything that it counts, by one more small write
+    /// for each flush. Readers with the same path (or none, if it is `/`) wait for it with
+    /// [`File::wait_for_publication`](crate::File::wait_for_publication).
     pub fn publication_counter(mut self, path: &str) -> Self {
         self.publications = Some(path.into());
         self
     }
 
-    /// Publishes without being asked for it, beside each flush that is asked for: after so many rows
-    /// ([`PublishInterval::Rows`]), or each time that a time is over ([`PublishInterval::Time`]). Both may be set.
+    /// Publishes automatically, in addition to the flushes of the program: after a number of rows
+    /// ([`PublishInterval::Rows`]), or at regular times ([`PublishInterval::Time`]). Both may be set.
     ///
-    /// An error that this meets in the background is that of the next append or flush.
+    /// An error in the background is returned by the next append or flush.
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -237,14 +238,13 @@ impl Options {
         self
     }
 
-    /// Brings the file into order, as [`repair`](crate::repair) does, if its writer has died: before the file is opened for
-    /// reading, and when a session that follows a writer finds that it is dead. Other programs, which do not follow, then
-    /// open the file at once. Sessions that write do that in any case.
+    /// Repairs the file, as [`repair`](crate::repair) does, if its writer has died: before the file is opened for
+    /// reading, and when a follower finds that the writer is dead. Other programs, which do not follow, then open the
+    /// file at once. Sessions that write do this in any case.
     ///
-    /// If the writer lives, and others may follow it, a file that is opened for reading is followed
-    /// ([`Mode::SwmrRead`]). If the file cannot be brought into order, because this process may not write it or others
-    /// read it, it is opened as it is. To bring a file into order takes a little more than a second if readers may have
-    /// followed the writer that died.
+    /// A file that is opened for reading while its writer lives is followed, if it can be followed
+    /// ([`Mode::SwmrRead`]). If the file cannot be repaired, because this process may not write it or others read it,
+    /// it is opened as it is. A repair takes a little more than a second if readers may have followed the dead writer.
     ///
     /// ```no_run
     /// let file = h5live::File::options().swmr_read().recover(true).open("run.h5")?;
@@ -265,8 +265,8 @@ impl Options {
         self.max_allocation.bytes()
     }
 
-    /// Options of one kind of store, typed: for the location that is opened, if it is such a store, and for such stores to
-    /// which links lead. They are an error if no connector of that kind is at hand.
+    /// Sets the options of one kind of store, typed. They apply to the location that is opened, if it is such a store,
+    /// and to such stores at the targets of links. If no connector of that kind is registered, opening is an error.
     ///
     /// ```
     /// use h5live::{File, LibVer, Native};
@@ -283,8 +283,8 @@ impl Options {
         self
     }
 
-    /// An option of the store that is opened, by name and as a text: what the URL `native:run.h5?name=value` says. A store
-    /// that has no such option refuses to open. Links do not pass it on.
+    /// Sets an option of the store that is opened, by name and as a text, like the URL `native:run.h5?name=value`. A
+    /// store without such an option refuses to open. Links do not pass the option on.
     ///
     /// ```
     /// use h5live::File;
@@ -297,27 +297,26 @@ impl Options {
         self
     }
 
-    /// The connectors at hand: which stores there are. The default is [`Options::built_in_connectors`].
+    /// Sets the registered connectors: the stores that can be opened. The default is [`Options::built_in_connectors`].
     pub fn connectors(mut self, connectors: ConnectorRegistry) -> Self {
         self.connectors = connectors.into();
         self
     }
 
-    /// The connectors with which this library was built: native files, and files in memory (`mem:`). Another one can be
-    /// added to them.
+    /// The connectors that are built in: native files, and files in memory (`mem:`). Others can be added to them.
     pub fn built_in_connectors() -> ConnectorRegistry {
         ConnectorRegistry::clone(&open::built_in())
     }
 
-    /// Where external links, sources of virtual datasets and references to other files may lead (default:
+    /// Sets the allowed targets of external links, sources of virtual datasets and references to other files (default:
     /// [`Links::SameOrigin`]).
     pub fn links(mut self, links: Links) -> Self {
         self.links = links;
         self
     }
 
-    /// Most other files that are kept open because links, virtual datasets or references led to them (default: 256). Beyond
-    /// that, the one that was opened first is closed, and opened again when it is needed.
+    /// Sets the most other files that are kept open for links, virtual datasets or references (default: 256). Beyond
+    /// that, the file that was opened first is closed, and opened again when it is needed.
     pub fn max_linked_files(mut self, files: usize) -> Self {
         self.max_linked_files = files;
         self
@@ -336,7 +335,7 @@ impl Options {
         self.open_linked(at, Arc::default())
     }
 
-    /// Opens a file whose bytes are in memory. What is written to it stays there.
+    /// Opens a file whose bytes are in memory. Changes stay in memory.
     ///
     /// # Errors
     /// As [`Options::open`].

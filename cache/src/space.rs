@@ -393,7 +393,7 @@ impl Space {
         (state.end > state.superblock_eof).then(|| state.end.saturating_add(eof_slack(state.end)).min(state.limit - 1))
     }
 
-    /// Whether [`Space::to_announce`] has an end to announce.
+    /// Whether [`Space::next_superblock_eof`] has an end to announce.
     pub(crate) fn needs_superblock_eof(&self) -> bool {
         self.next_superblock_eof().is_some()
     }

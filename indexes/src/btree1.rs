@@ -130,7 +130,7 @@ pub(crate) struct Btree1Blocks {
 }
 
 /// The keys around an entry. Whether a key belongs to the entry before or after it depends on the keys (see
-/// [`Btree1Key::BEHIND`]).
+/// [`Btree1Key::KEY_FOLLOWS_CHILD`]).
 #[derive(Debug, Clone)]
 pub(crate) struct KeyBounds<K> {
     pub begin: Option<K>,

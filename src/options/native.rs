@@ -9,62 +9,64 @@ use super::Options;
 use crate::open::{Locking, Native};
 
 impl Options {
-    /// Whether the file is locked.
+    /// Sets the use of file locks.
     pub fn locking(self, locking: Locking) -> Self {
         self.set_native("locking", |native| native.locking = locking)
     }
 
-    /// The oldest release of the HDF5 library that shall be able to read what is written (default: [`LibVer::V110`]).
+    /// Sets the oldest release of the HDF5 library that can read the written file (default: [`LibVer::V110`]).
     pub fn libver(self, profile: LibVer) -> Self {
         self.set_native("libver", |native| native.libver = profile)
     }
 
-    /// A new file begins with these bytes, which are not HDF5's (a header of another format, say), padded with zeros to 512
-    /// or the next power of two.
+    /// Sets the user block: bytes at the start of a new file that do not belong to HDF5 (a header of another format,
+    /// for example). They are padded with zeros to 512 bytes or the next power of two.
     pub fn user_block(self, bytes: &[u8]) -> Self {
         self.set_native("user_block", |native| native.user_block = bytes.to_vec())
     }
 
-    /// How long space of a live file to which nothing leads any more stays as it is (default: 5 s; at least 1 s).
+    /// Sets the grace: the time for which freed space of a live file is not used again (default: 5 s; at least 1 s).
     ///
-    /// Nodes of B-trees that were copied, filtered chunks that were replaced, chunks outside of a smaller extent and
-    /// deleted objects give their space back; so long after the flush that no longer leads there it is used for something
-    /// else. Readers of h5live know by themselves when what they have read may be too old, and read it again. **Readers
-    /// of libhdf5 (h5py) do not**: they must refresh every dataset and group that they have open at least once in this
-    /// time, or take something else for what was there. For readers that do not, [`Duration::MAX`] never uses space
-    /// again; the file then grows with every flush of a dataset with more than one unlimited dimension. Datasets that
-    /// are only appended to and have at most one unlimited dimension give nothing back.
+    /// Copied nodes of B-trees, replaced filtered chunks, chunks outside of a smaller extent and deleted objects free
+    /// their space. It is used again this long after the flush that made it unreachable. Readers of h5live know when
+    /// their pointers may be too old, and read again. **Readers of libhdf5 (h5py) do not.** They must refresh every
+    /// dataset and group that they have open at least once in this time; otherwise they may read something else there.
+    /// For readers that do not refresh, [`Duration::MAX`] never uses space again. Then the file grows with every flush
+    /// of a dataset with more than one unlimited dimension. Datasets that are only appended to, and have at most one
+    /// unlimited dimension, free nothing.
     ///
-    /// While nobody has the file open there is nobody to wait for, see [`Options::reuse_when_exclusive`].
+    /// While nobody has the file open, no grace is needed: see [`Options::reuse_when_exclusive`].
     pub fn reuse_grace(self, grace: Duration) -> Self {
         self.set_native("reuse_grace", |native| native.grace = grace)
     }
 
-    /// Whether such space is used again at once while the system says that nobody else has the file open (default: yes).
+    /// Sets whether freed space is used again at once while the system says that nobody else has the file open
+    /// (default: yes).
     ///
-    /// Linux tells that of files on its own file systems (ext4, XFS, Btrfs, tmpfs) to their owner; elsewhere the grace
-    /// always holds. Switch it off where something reads the file for others but opens it anew for every look, so that it
-    /// goes unseen in between: a web server that answers range requests, or an NFS server of version 3.
+    /// Linux says this to the owner of a file on its own file systems (ext4, XFS, Btrfs, tmpfs). Elsewhere the grace
+    /// always holds. Switch this off if a program reads the file for others and opens it anew for each look, because
+    /// the writer does not notice it in between: a web server that answers range requests, or an NFS server of version
+    /// 3.
     pub fn reuse_when_exclusive(self, reuse: bool) -> Self {
         self.set_native("reuse_when_exclusive", |native| native.reuse_unread = reuse)
     }
 
-    /// Bytes beyond its end that a live file announces (default: none), for readers of libhdf5.
+    /// Sets the headroom: bytes beyond its end that a live file announces (default: none), for readers of libhdf5.
     ///
-    /// Such a reader takes the end of the file from when it opened it, and refuses what lies beyond: it follows elements
-    /// of fixed size in chunked datasets that were there, and attributes, but neither opens new objects nor reads new
-    /// strings. With headroom, it can follow everything that comes to lie within; h5py must reopen a group to see what is
-    /// new in it. Readers of h5live need none.
+    /// Such a reader notes the end of the file when it opens it, and refuses everything beyond. It can follow
+    /// attributes, and elements of fixed size in existing chunked datasets. It cannot open new objects or read new
+    /// strings. With headroom, it can follow everything inside the headroom; h5py must reopen a group to see new links
+    /// in it. Readers of h5live need no headroom.
     ///
-    /// From [`File::start_swmr`] until it is closed the file is longer by as much, though nothing is stored there. If
-    /// its writer dies, it stays so until h5live next writes it, or until [`repair`](crate::repair); programs that copy
-    /// files without holes then copy zeros.
+    /// From [`File::start_swmr`] until the file is closed, the file is longer by this much, although nothing is stored
+    /// there. If its writer dies, it stays so until h5live next writes it, or until [`repair`](crate::repair). Programs
+    /// that copy files without holes then copy zeros.
     pub fn eof_headroom(self, bytes: u64) -> Self {
         self.set_native("eof_headroom", |native| native.headroom = bytes)
     }
 
-    /// How a new file hands out its space, and whether it keeps what is free while nobody has it open. Other programs know
-    /// what is not by default from HDF5 1.10 on.
+    /// Sets how a new file allocates its space, and whether it stores its list of free space when it is closed. Other
+    /// programs need HDF5 1.10 for settings other than the default.
     ///
     /// ```
     /// use h5live::File;
@@ -81,17 +83,18 @@ impl Options {
         self.set_native("file_space", |native| native.set_file_space(space))
     }
 
-    /// Whether the file may be mapped into memory, so that small pieces are read, and rows that follow each other closely are
-    /// written, without a call to the system for each (default: yes). This is done on Linux, on file systems of this machine.
-    /// About 64 MiB of the file are mapped at a time; they count as memory of the process, but are the system's. If somebody
-    /// cuts the file, calls are made from then on; for that, the first mapping sets a handler of SIGBUS, which leaves to the
-    /// one before it what does not concern the mappings of this library.
+    /// Sets whether the file may be mapped into memory (default: yes). Then small pieces are read, and rows that
+    /// closely follow each other are written, without a system call for each. This is done on Linux, on file systems of
+    /// this machine. About 64 MiB of the file are mapped at a time. They count as memory of the process, but belong to
+    /// the system. If another program truncates the file, system calls are used from then on. For this, the first
+    /// mapping installs a handler of SIGBUS. The handler passes faults outside of the mappings of this library on to
+    /// the handler before it.
     pub fn use_mmap(self, yes: bool) -> Self {
         self.set_native("use_mmap", |native| native.mapped = yes)
     }
 
-    /// Bytes of the addresses in a new file: 2, 4 or 8 (the default). With fewer, structures and references are smaller, and
-    /// the file cannot grow beyond 64 KiB or 4 GiB. Other sizes are refused when the file is opened.
+    /// Sets the bytes of an address in a new file: 2, 4 or 8 (default: 8). With fewer bytes, structures and references
+    /// are smaller, and the file cannot grow beyond 64 KiB or 4 GiB. Other sizes are refused when the file is opened.
     pub fn offset_size(self, bytes: u32) -> Self {
         self.set_native("offset_size", |native| native.offset_size = bytes)
     }
@@ -106,7 +109,7 @@ impl Options {
         options.cloned().unwrap_or_default()
     }
 
-    /// Changes an option of native files, which other stores refuse by this name.
+    /// Changes an option of native files. Other stores refuse the option by this name.
     fn set_native(mut self, name: &'static str, change: impl FnOnce(&mut Native)) -> Self {
         let mut native = self.native();
         change(&mut native);
@@ -115,7 +118,7 @@ impl Options {
         self
     }
 
-    /// Refuses what was asked for by a method of this file, if the connector is not the native one.
+    /// Refuses options that were set by methods of this file, if the connector is not the native one.
     pub(super) fn check_native_names(&self, connector: &dyn Connector) -> Result<(), SettingError> {
         let Some(name) = self.native_names.first() else { return Ok(()) };
         if connector.name() == Native::default().connector() {
