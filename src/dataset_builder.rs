@@ -129,12 +129,12 @@ impl DatasetBuilder {
         self
     }
 
-    /// Elements are stored in chunks of these dimensions (`[rank]`, elements).
+    /// Stores elements in chunks of these dimensions (`[rank]`, elements).
     ///
-    /// Chunks of 4 GiB and more need [`LibVer::V200`](crate::LibVer::V200). The first element that is written into a chunk
-    /// without filters takes the space of all of it: a hole of the file where the fill value is zero, or else so many bytes
-    /// of fill values, which are written in pieces. A chunk with filters is in memory as a whole while it is read or
-    /// written, so that [`Options::max_allocation`](crate::Options::max_allocation) bounds its size.
+    /// Chunks of 4 GiB and more need [`LibVer::V200`](crate::LibVer::V200). The first element in a chunk without
+    /// filters takes the space of the whole chunk. If the fill value is zero, this is a hole of the file; otherwise
+    /// fill values are written, in pieces. A chunk with filters is in memory as a whole while it is read or written, so
+    /// [`Options::max_allocation`](crate::Options::max_allocation) bounds its size.
     pub fn chunk_shape(mut self, dims: &[u64]) -> Self {
         self.layout = LayoutChoice::Chunked(dims.into());
         self

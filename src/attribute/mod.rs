@@ -45,7 +45,7 @@ macro_rules! attributes {
                 Ok(attributes)
             }
 
-            /// What is known of the object beside links, attributes and values: hard links to it, times, comment.
+            /// Information about the object beside links, attributes and values: number of hard links, times, comment.
             ///
             /// # Errors
             /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be read.

@@ -1,8 +1,8 @@
-//! Appended rows that the store does not have yet.
+//! The append buffer: appended rows that the store does not have yet.
 //!
-//! In a dataset without filters whose chunks are as wide as it is, rows follow each other in a chunk and across chunks. So all
-//! that was appended is one piece of memory, and is given to the store as one batch: the rest of a chunk, whole chunks, and
-//! the begin of another one.
+//! In a dataset without filters whose chunks are as wide as it is, rows follow each other in a chunk and across chunks.
+//! So all appended rows are one piece of memory, and go to the store as one batch: the rest of a chunk, whole chunks,
+//! and the beginning of the next one.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::staged_chunks::{StagedBytes, StagedData};
 
 /// Appends up to this length are buffered (bytes). Longer ones are stored at once.
 pub(super) const MAX_BUFFERED_APPEND_BYTES: usize = 64 << 10;
-/// What is buffered is stored when it would be longer than this (bytes): it is still in a near cache then...
+/// The buffer is stored when it would be longer than this (bytes). It is still in a near cache of the processor then...
 const MAX_BUFFERED_BYTES: usize = 256 << 10;
 /// ...unless a chunk is longer, and no longer than this (bytes). A part of a new chunk is stored with fill values behind it,
 /// over which the next part is written.
@@ -81,7 +81,7 @@ impl AppendBuffer {
         self.extent == other.extent && shape(self) == shape(other)
     }
 
-    /// How many rows these bytes are, if they come after an extent and the dataset may have so many.
+    /// The number of rows in these bytes, if they directly follow an extent and the dataset may have so many.
     fn count(&self, extent: &[u64], bytes: usize) -> Option<u64> {
         let is_next = bytes > 0 && bytes.is_multiple_of(self.row_bytes) && *extent == *self.extent;
         let count = (bytes / self.row_bytes) as u64;
@@ -112,7 +112,7 @@ impl AppendBuffer {
         self.first = self.extent[0];
     }
 
-    /// Forgets the first rows, of so many bytes: the store has them.
+    /// Drops the first `bytes` bytes of rows, which the store has now.
     fn remove(&mut self, bytes: usize) {
         self.first += (bytes / self.row_bytes) as u64;
         match Arc::get_mut(&mut self.bytes) {
@@ -135,7 +135,7 @@ impl AppendBuffer {
         Some(StagedBytes::new(bytes(rows.start, start), self.bytes.clone(), range))
     }
 
-    /// The pieces of the first rows, of so many bytes.
+    /// The pieces of the first rows, which are `bytes`.
     fn pieces<'a>(&self, bytes: &'a [u8]) -> SmallVec<[RowPiece<'a>; 3]> {
         let (mut chunk, mut rest) = (self.first / self.chunk_rows, bytes);
         let mut at = (self.first % self.chunk_rows) as usize * self.row_bytes;

@@ -38,7 +38,7 @@ pub(crate) struct DatasetCore {
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
     pub(super) stage: Mutex<StagedData>,
-    /// The path by which the dataset was opened that was written first: what is written later, in a flush, names it.
+    /// The path under which the dataset was opened that was written first. Errors of a later flush name it.
     path: OnceLock<Box<str>>,
     /// The list of datasets with staged elements, and whether this one is in it.
     staged: StagedDatasets,

@@ -51,7 +51,7 @@ enum ChunkContent {
     /// Nobody wrote them.
     Fill,
     Decoded(Arc<Vec<u8>>),
-    /// As they are in the store, or fill values, and over them what is staged.
+    /// Bytes of the store, or fill values, with the staged bytes over them.
     Unfiltered(Option<StoredChunk>, Option<StagedBytes>),
 }
 

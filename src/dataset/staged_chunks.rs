@@ -34,7 +34,7 @@ impl StagedData {
         self.rows.as_ref().is_some_and(|rows| !rows.is_empty())
     }
 
-    /// What is staged of a chunk.
+    /// The staged bytes of a chunk.
     pub(super) fn get(&self, coord: &ChunkCoord) -> Option<StagedBytes> {
         let of_rows = self.rows.as_ref().and_then(|rows| rows.get(coord));
         of_rows.or_else(|| self.chunks.get(coord).map(StagedBytes::from))
@@ -65,7 +65,7 @@ pub(super) struct StagedChunk {
     pub(super) dirty: bool,
 }
 
-/// What readers see of a chunk that is staged in part.
+/// The staged bytes of a chunk, maybe only a part of it.
 #[derive(Debug)]
 pub(super) struct StagedBytes {
     /// Bytes from the start of the decoded chunk.
@@ -80,7 +80,7 @@ impl StagedBytes {
         StagedBytes { at, shared, range }
     }
 
-    /// All bytes, if they are a whole chunk of so many.
+    /// All bytes, if they are a whole chunk of `chunk_bytes` bytes.
     pub(super) fn whole(&self, chunk_bytes: usize) -> Option<Arc<Vec<u8>>> {
         let is_all = self.range == (0..self.shared.len());
         (self.range.len() == chunk_bytes)

@@ -21,8 +21,8 @@ impl DatasetCore {
         writer.write_out()
     }
 
-    /// Publishes by one batch what is staged, and says whether it could: it must be appended rows, and nothing of another
-    /// dataset may come before them.
+    /// Publishes the staged rows by one batch. Returns whether it could: only appended rows are staged, and no other
+    /// dataset must be published before them.
     pub(super) fn publish_rows(&self) -> Result<bool, DatasetError> {
         // Nothing is appended meanwhile.
         let _alone = self.writer.lock();

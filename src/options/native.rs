@@ -58,9 +58,9 @@ impl Options {
     /// strings. With headroom, it can follow everything inside the headroom; h5py must reopen a group to see new links
     /// in it. Readers of h5live need no headroom.
     ///
-    /// From [`File::start_swmr`] until the file is closed, the file is longer by this much, although nothing is stored
-    /// there. If its writer dies, it stays so until h5live next writes it, or until [`repair`](crate::repair). Programs
-    /// that copy files without holes then copy zeros.
+    /// From [`File::start_swmr`](crate::File::start_swmr) until the file is closed, the file is longer by this much,
+    /// although nothing is stored there. If its writer dies, it stays so until h5live next writes it, or until
+    /// [`repair`](crate::repair). Programs that copy files without holes then copy zeros.
     pub fn eof_headroom(self, bytes: u64) -> Self {
         self.set_native("eof_headroom", |native| native.headroom = bytes)
     }

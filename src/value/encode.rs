@@ -44,7 +44,7 @@ fn enum_name(value: &Value) -> Option<&[u8]> {
     }
 }
 
-/// Replaces a compound by the values that `value_of` gives for its members. What lies between them becomes zero.
+/// Replaces a compound by the values that `value_of` returns for its members. Bytes between them become zero.
 fn encode_members<'v>(
     members: &[MemberEncoder],
     element: &mut [u8],

@@ -393,13 +393,13 @@ impl FlushPlan<'_> {
         !disable_redo && !disabled_edges.contains(EdgeKind::RawInPlace)
     }
 
-    /// The step that changes raw data in place: one redo record of the flush says of it what is to be, or each its own.
+    /// The step that changes raw data in place: part of the flush's redo record, or each part after its own record.
     fn raw_in_place(&self, flights: Vec<RawWrite>) -> FlushStep {
         if self.has_single_redo() { FlushStep::Raw(flights) } else { FlushStep::RawInPlace(flights) }
     }
 
-    /// Takes the raw data that waits for nothing: it comes first, or is among `changes` if something in the file leads to
-    /// what it replaces.
+    /// Takes the raw data that waits for nothing. It comes first, or goes to `changes` if it replaces bytes to which
+    /// the file leads.
     fn begin_raw_writes(&mut self, picked: &[FlushItem], changes: &mut Vec<FlushStep>) {
         let (cache, guarded) = (self.cache, self.guards_raw_in_place());
         let raw = picked.iter().filter_map(|pick| match &pick.what {
@@ -431,8 +431,8 @@ impl FlushPlan<'_> {
         }
     }
 
-    /// Puts the steps in their order: what is `new`, then the `changes`, each among what the protocol asks for. All of
-    /// them are steps also if that failed.
+    /// Puts the steps in order: the `new` ones, then the `changes`, with the steps of the protocol around them. If that
+    /// fails, the others are still steps.
     fn arrange(
         &mut self,
         mut new: Vec<FlushStep>,
