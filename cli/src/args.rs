@@ -7,17 +7,15 @@ use clap::{Parser, Subcommand};
 use crate::error::{Outcome, Result, whole_text};
 use crate::{
     check, copy, demo, diff, dump, guard, latency, ls, manifest, mv, new, open, record, repair, rm, scenario, set,
-    stress, watch,
+    stores, stress, watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]
 #[command(name = "h5live", version, about, max_term_width = 100)]
 struct Args {
-    /// Most bytes that are allocated at once for what a file says, 256 MiB by default; larger elements and chunks with
-    /// filters are errors
-    #[arg(long, global = true, value_name = "BYTES")]
-    max_allocation: Option<u64>,
+    #[command(flatten)]
+    open: open::OpenArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -39,6 +37,7 @@ enum Command {
     Rm(rm::Rm),
     Scenario(scenario::Scenario),
     Set(set::Set),
+    Stores(stores::Stores),
     Watch(watch::WatchCommand),
     Stress(stress::Stress),
     Demo(demo::Demo),
@@ -65,6 +64,7 @@ impl Command {
             Command::Rm(command) => command.run(),
             Command::Scenario(command) => command.run(),
             Command::Set(command) => command.run(),
+            Command::Stores(command) => command.run(),
             Command::Watch(command) => command.run(),
             Command::Stress(command) => command.run(),
             Command::Demo(command) => command.run(),
@@ -77,9 +77,7 @@ impl Command {
 /// Runs what the command line says. Exit code 0: all is well; 1: violations or differences; 2: an error.
 pub fn run() -> ExitCode {
     let args = Args::parse();
-    if let Some(bytes) = args.max_allocation {
-        open::set_max_allocation(bytes);
-    }
+    open::set_args(args.open);
     match args.command.run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(1),

@@ -2,16 +2,17 @@
 
 mod replay;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use h5live::FileCondition;
 use h5live::filters::{Pipeline, Registry};
+use h5live::{FileCondition, Location};
 use h5live_checker::file::{CheckOptions, Finding, Report, UnknownFilter, UsedRange, check_path_with};
 use serde_json::{Value, json};
 
 use crate::diagnosis_text;
 use crate::error::{Error, FileProblem, Outcome, Result};
 use crate::model::{FilterSpec, Unfilter};
+use crate::open;
 use crate::output::Output;
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
@@ -25,7 +26,7 @@ pub struct CheckCommand {
     part: Option<CheckSubcommand>,
     /// The files
     #[arg(required = true)]
-    files: Vec<PathBuf>,
+    files: Vec<Location>,
     /// List the bytes that nothing uses, too, and heap objects to which nothing leads
     #[arg(long)]
     leaks: bool,
@@ -88,7 +89,8 @@ impl CheckCommand {
         }
         let mut out = Output::stdout();
         let mut outcome = Outcome::Clean;
-        for path in &self.files {
+        for location in &self.files {
+            let path = &*open::require_file(location)?;
             let report = self.check(path)?;
             // What cannot be said to be in any state has findings.
             let found = h5live::diagnose(path).ok();
@@ -100,7 +102,7 @@ impl CheckCommand {
                     }
                     out.line(line)?
                 } else if found.condition != FileCondition::Closed {
-                    out.line(format_args!("{}: {}", path.display(), diagnosis_text::text(path, found)))?
+                    out.line(format_args!("{}: {}", path.display(), diagnosis_text::text(location, found)))?
                 }
             }
             if self.json {

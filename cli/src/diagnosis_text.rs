@@ -1,13 +1,10 @@
 //! The state of a file, in words.
 
-use std::path::Path;
-
-use h5live::{Diagnosis, FileCondition};
+use h5live::{Diagnosis, FileCondition, Location};
 use serde_json::{Value, json};
 
 /// A line for people: what state the file is in, and what to do about it.
-pub fn text(path: &Path, found: &Diagnosis) -> String {
-    let file = path.display();
+pub fn text(file: &Location, found: &Diagnosis) -> String {
     let ahead = found.announced.saturating_sub(found.length);
     let announced =
         if ahead > 0 { format!("; its superblock announces {ahead} bytes more than are there") } else { String::new() };

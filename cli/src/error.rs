@@ -36,6 +36,20 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// No store can open a location.
+    #[error("{location}: {source}")]
+    Location {
+        /// The location.
+        location: String,
+        /// The reason.
+        source: Box<h5live::OpenError>,
+    },
+    /// A command that needs a native file was given the location of another store.
+    #[error("{location}: this command needs a native HDF5 file")]
+    NoFile {
+        /// The location.
+        location: String,
+    },
     /// A file is not of the expected kind.
     #[error("{}: {problem}", path.display())]
     InvalidFile {

@@ -1,8 +1,6 @@
 //! `h5live ls`: the contents of a file.
 
-use std::path::PathBuf;
-
-use h5live::{File, Object, Reference, SourceState};
+use h5live::{File, Location, Object, Reference, SourceState};
 use serde_json::json;
 
 use crate::error::{Outcome, Result};
@@ -22,7 +20,7 @@ const PATH_WIDTH: usize = 40;
 #[derive(Debug, clap::Args)]
 pub struct Ls {
     /// The file
-    file: PathBuf,
+    file: Location,
     /// The group or object to start from
     #[arg(default_value = "/")]
     path: String,
@@ -46,7 +44,7 @@ impl Ls {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let file = open::for_reading(&self.file)?;
+        let file = open::for_reading(self.file)?;
         let start = file.object(&self.path)?;
         if let Object::Group(group) = &start {
             group.links()?;

@@ -1,6 +1,6 @@
 //! `h5live mv`: links get other names.
 
-use std::path::PathBuf;
+use h5live::Location;
 
 use crate::error::{Outcome, Result};
 use crate::temp_output;
@@ -11,7 +11,7 @@ use crate::temp_output;
 #[derive(Debug, clap::Args)]
 pub struct Mv {
     /// The file
-    file: PathBuf,
+    file: Location,
     /// The path that there is
     from: String,
     /// The new path
@@ -24,7 +24,7 @@ impl Mv {
     /// # Errors
     /// If the one path is not there, or the other one is.
     pub fn run(self) -> Result<Outcome> {
-        temp_output::sweep_beside(&self.file);
+        temp_output::sweep_beside(&self.file)?;
         let file = crate::open::options().write().open(&self.file)?;
         let name = self.from.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let to = if self.to.ends_with('/') { format!("{}{name}", self.to) } else { self.to.clone() };

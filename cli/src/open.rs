@@ -1,28 +1,91 @@
 //! Opening files.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use h5live::{Dataset, File, Options};
+use h5live::{Dataset, File, Links, Location, Mode, Options};
+use h5live_swmr::NativeConnector;
 
 use crate::error::{Error, Result};
-use crate::model::AllocationLimit;
+use crate::model::{AllocationLimit, Connector, ResolvedLocation};
 use crate::value::Value;
 
-/// The limit of the command line.
-static MAX_ALLOCATION: OnceLock<u64> = OnceLock::new();
+/// What the command line says of every file that is opened.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct OpenArgs {
+    /// Most bytes that are allocated at once for what a file says, 256 MiB by default; larger elements and chunks with
+    /// filters are errors
+    #[arg(long, global = true, value_name = "BYTES")]
+    max_allocation: Option<u64>,
+    /// An option of every store that is opened, as in the URL STORE:FILE?NAME=VALUE; `h5live stores` lists them. May be
+    /// given several times
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = setting)]
+    with: Vec<(String, String)>,
+    /// Where links in files may lead: never (to no other file), same-origin (the default: to files of the same kind, and
+    /// of the same server), any
+    #[arg(long, global = true, value_name = "WHERE", value_parser = links)]
+    links: Option<Links>,
+}
 
-/// Sets the most bytes that are allocated at once for a length that a file states.
-pub fn set_max_allocation(bytes: u64) {
-    let _ = MAX_ALLOCATION.set(bytes);
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("an option is NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn links(text: &str) -> Result<Links, String> {
+    match text {
+        "never" => Ok(Links::Never),
+        "same-origin" => Ok(Links::SameOrigin),
+        "any" => Ok(Links::Any),
+        _ => Err("never, same-origin or any".to_owned()),
+    }
+}
+
+/// The options of the command line.
+static ARGS: OnceLock<OpenArgs> = OnceLock::new();
+
+/// Sets how files are opened from now on.
+pub fn set_args(args: OpenArgs) {
+    let _ = ARGS.set(args);
 }
 
 /// Options with what the command line says of all files.
 pub fn options() -> Options {
-    match MAX_ALLOCATION.get() {
-        Some(bytes) => Options::default().max_allocation(*bytes),
-        None => Options::default(),
+    let Some(args) = ARGS.get() else { return Options::default() };
+    let mut options = Options::default().links(args.links.unwrap_or_default());
+    if let Some(bytes) = args.max_allocation {
+        options = options.max_allocation(bytes);
     }
+    args.with.iter().fold(options, |options, (name, value)| options.setting(name, value))
+}
+
+fn resolve(location: &Location) -> Result<ResolvedLocation> {
+    let found = Options::built_in_connectors().resolve(location, Mode::Read);
+    found.map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+}
+
+fn native_path(at: &ResolvedLocation) -> Result<Option<PathBuf>> {
+    if at.connector().name() != NativeConnector.name() {
+        return Ok(None);
+    }
+    let path = NativeConnector::path(at.location());
+    path.map(Some).map_err(|source| Error::Location { location: at.location().to_string(), source: Box::new(source) })
+}
+
+/// The path of the native file at a location; `None` if it is a location of another store.
+///
+/// # Errors
+/// [`Error::Location`] if no store can open it.
+pub fn file_path(location: &Location) -> Result<Option<PathBuf>> {
+    native_path(&resolve(location)?)
+}
+
+/// The path of the native file at a location.
+///
+/// # Errors
+/// As [`file_path`]; [`Error::NoFile`] if it is a location of another store.
+pub fn require_file(location: &Location) -> Result<PathBuf> {
+    file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
 }
 
 /// Refuses to read this many elements of a dataset if their values need more memory than may be allocated at once.
@@ -50,9 +113,10 @@ pub fn check_bytes(dataset: &Dataset, bytes: u64) -> Result<()> {
 ///
 /// # Errors
 /// [`crate::error::Error::File`] that names the file and the reason.
-pub fn for_reading(path: &Path) -> Result<File> {
-    match options().read().open(path) {
-        Err(error) if error.is_in_use() => for_following(path),
+pub fn for_reading(location: impl Into<Location>) -> Result<File> {
+    let location = location.into();
+    match options().read().open(&location) {
+        Err(error) if error.is_in_use() => for_following(location),
         opened => Ok(opened?),
     }
 }
@@ -61,6 +125,6 @@ pub fn for_reading(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// [`crate::error::Error::File`] that names the file and the reason.
-pub fn for_following(path: &Path) -> Result<File> {
-    Ok(options().swmr_read().open(path)?)
+pub fn for_following(location: impl Into<Location>) -> Result<File> {
+    Ok(options().swmr_read().open(location)?)
 }

@@ -1,14 +1,12 @@
 //! `h5live repair`: repairs files whose writer has died.
 
-use std::path::PathBuf;
-
-use h5live::{Diagnosis, FileCondition, diagnose, repair};
+use h5live::{Diagnosis, FileCondition, Location};
 use serde_json::json;
 
 use crate::diagnosis_text;
 use crate::error::{Outcome, Result};
 use crate::output::Output;
-use crate::temp_output;
+use crate::{open, temp_output};
 
 /// Repairs files whose writer has died, so that every program opens them
 ///
@@ -21,7 +19,7 @@ use crate::temp_output;
 pub struct RepairCommand {
     /// The files
     #[arg(required = true)]
-    files: Vec<PathBuf>,
+    files: Vec<Location>,
     /// Change nothing, and say what state the files are in
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -38,12 +36,12 @@ impl RepairCommand {
     pub fn run(self) -> Result<Outcome> {
         let mut out = Output::stdout();
         let mut outcome = Outcome::Clean;
-        for path in &self.files {
+        for location in &self.files {
             let (before, after) = match self.dry_run {
-                true => (diagnose(path)?, None),
+                true => (open::options().diagnose(location)?, None),
                 false => {
-                    temp_output::sweep_beside(path);
-                    let done = repair(path)?;
+                    temp_output::sweep_beside(location)?;
+                    let done = open::options().repair(location)?;
                     (done.before, Some(done.after))
                 }
             };
@@ -52,12 +50,14 @@ impl RepairCommand {
             }
             if self.json {
                 let after = after.as_ref().map(diagnosis_text::json);
-                out.line(json!({ "file": path, "before": diagnosis_text::json(&before), "after": after }))?;
+                out.line(
+                    json!({ "file": location.to_string(), "before": diagnosis_text::json(&before), "after": after }),
+                )?;
             } else {
                 let said = after
                     .as_ref()
-                    .map_or_else(|| diagnosis_text::text(path, &before), |after| report_text(&before, after));
-                out.line(format_args!("{}: {said}", path.display()))?;
+                    .map_or_else(|| diagnosis_text::text(location, &before), |after| report_text(&before, after));
+                out.line(format_args!("{}: {said}", location))?;
             }
             // What comes next may be an error.
             out.flush()?;

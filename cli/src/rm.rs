@@ -1,8 +1,6 @@
 //! `h5live rm`: links and attributes go.
 
-use std::path::PathBuf;
-
-use h5live::{File, Object};
+use h5live::{File, Location, Object};
 
 use crate::error::{Error, Outcome, Result, SetRefusal};
 use crate::path_target::{self, PathTarget};
@@ -14,7 +12,7 @@ use crate::temp_output;
 #[derive(Debug, clap::Args)]
 pub struct Rm {
     /// The file
-    file: PathBuf,
+    file: Location,
     /// Objects, links, or attributes as OBJECT@NAME
     #[arg(required = true)]
     paths: Vec<String>,
@@ -26,7 +24,7 @@ impl Rm {
     /// # Errors
     /// If something is not there; then nothing is removed.
     pub fn run(self) -> Result<Outcome> {
-        temp_output::sweep_beside(&self.file);
+        temp_output::sweep_beside(&self.file)?;
         let file = crate::open::options().write().open(&self.file)?;
         for path in &self.paths {
             self.check(&file, path)?;
@@ -41,7 +39,11 @@ impl Rm {
     /// Whether there is something to remove.
     fn check(&self, file: &File, path: &str) -> Result<()> {
         if path.split('/').all(|name| matches!(name, "" | ".")) {
-            return Err(Error::Refused { file: self.file.clone(), path: path.to_owned(), why: SetRefusal::Root });
+            return Err(Error::Refused {
+                file: self.file.to_string().into(),
+                path: path.to_owned(),
+                why: SetRefusal::Root,
+            });
         }
         // A link that leads nowhere is a link all the same.
         let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
@@ -52,7 +54,7 @@ impl Rm {
         match path_target::find(file, path)? {
             PathTarget::Attribute(object, name) if path_target::attribute(&object, &name)?.is_none() => {
                 let source = h5live::model::Error::NotFound(name.into());
-                Err(Error::Store { file: self.file.clone(), path: path.to_owned(), source })
+                Err(Error::Store { file: self.file.to_string().into(), path: path.to_owned(), source })
             }
             _ => Ok(()),
         }

@@ -1,8 +1,6 @@
 //! `h5live set`: values of attributes and datasets.
 
-use std::path::PathBuf;
-
-use h5live::{Dataset, File, H5Type, Object};
+use h5live::{Dataset, File, H5Type, Location, Object};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Outcome, Result, SetRefusal};
@@ -19,7 +17,7 @@ use crate::type_parse::TypeText;
 #[derive(Debug, clap::Args)]
 pub struct Set {
     /// The file
-    file: PathBuf,
+    file: Location,
     /// An attribute as OBJECT@NAME, or a dataset
     path: String,
     /// The value
@@ -37,7 +35,7 @@ impl Set {
     /// If there is no such object, or the value does not fit. The file is then unchanged.
     pub fn run(self) -> Result<Outcome> {
         let json = serde_json::from_str(&self.value).unwrap_or_else(|_| Json::String(self.value.clone()));
-        temp_output::sweep_beside(&self.file);
+        temp_output::sweep_beside(&self.file)?;
         let file = crate::open::options().write().open(&self.file)?;
         match path_target::find(&file, &self.path)? {
             PathTarget::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
@@ -98,7 +96,7 @@ impl Set {
     }
 
     fn refused(&self, why: SetRefusal) -> Error {
-        Error::Refused { file: self.file.clone(), path: self.path.clone(), why }
+        Error::Refused { file: self.file.to_string().into(), path: self.path.clone(), why }
     }
 }
 

@@ -30,6 +30,11 @@ fn strategy(name: &str) -> Result<SpaceStrategy, String> {
 }
 
 impl SpaceArgs {
+    /// Whether anything is said here.
+    pub fn is_given(&self) -> bool {
+        self.strategy.is_some() || self.page_size.is_some() || self.persist || self.threshold.is_some()
+    }
+
     /// The given options, and those of `base` for the rest.
     pub fn or(&self, base: FileSpace) -> FileSpace {
         FileSpace {

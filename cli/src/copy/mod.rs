@@ -4,18 +4,19 @@ mod filter;
 
 use std::fs;
 use std::io::{self, IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
-use h5live::{Attribute, Copier, CopyReport, Group, LibVer, UnfitFillValue, WalkItem};
+use h5live::{Attribute, Copier, CopyReport, File, Group, LibVer, Location, Options, UnfitFillValue, WalkItem};
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
 use crate::error::{Error, Outcome, Result};
+use crate::new_output::NewOutput;
 use crate::output::Output;
 use crate::space::SpaceArgs;
-use crate::temp_output::{Force, TempOutput};
+use crate::temp_output::Force;
 use crate::{open, progress};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
@@ -31,13 +32,13 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 pub struct CopyCommand {
     /// The file to copy
     #[arg(value_name = "SRC")]
-    from: PathBuf,
+    from: Location,
     /// The new file
     #[arg(value_name = "DST")]
-    to: PathBuf,
-    /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest
-    #[arg(long, default_value_t)]
-    profile: LibVer,
+    to: Location,
+    /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest; v110 by default
+    #[arg(long)]
+    profile: Option<LibVer>,
     /// Dimensions of chunks, for the datasets that have as many dimensions
     #[arg(long, value_delimiter = ',', value_name = "N,..", value_parser = clap::value_parser!(u64).range(1..))]
     chunks: Vec<u64>,
@@ -67,13 +68,11 @@ impl CopyCommand {
     /// If the file cannot be read, or the new one not be written; then there is no new file.
     pub fn run(&self) -> Result<Outcome> {
         let from = open::for_reading(&self.from)?;
-        let unfinished = TempOutput::create_for(&self.to, self.force)?;
+        let output = NewOutput::create_for(&self.to, self.force)?;
         let root = from.root();
-        // Before 1.10 nobody knew of anything but the default.
-        let space = if self.profile >= LibVer::V110 { from.file_space() } else { FileSpace::default() };
-        let options = open::options().create().libver(self.profile).root(described(&root)?);
-        let options = options.file_space(self.space.or(space)).offset_size(from.offset_size());
-        let to = options.user_block(&user_block(&self.from)?).open(unfinished.path())?;
+        let options = open::options().root(described(&root)?);
+        let options = if output.is_native() { self.native_options(options, &from)? } else { self.asked_for(options) };
+        let to = output.open(options)?;
         let bar = if self.quiet || !io::stderr().is_terminal() {
             indicatif::ProgressBar::hidden()
         } else {
@@ -95,7 +94,7 @@ impl CopyCommand {
         let report = copy.finish()?;
         to.close()?;
         bar.finish_and_clear();
-        unfinished.persist()?;
+        output.persist()?;
         if !self.quiet {
             self.sizes()?;
             complain(&report);
@@ -103,12 +102,35 @@ impl CopyCommand {
         Ok(if report.is_clean() { Outcome::Clean } else { Outcome::Findings })
     }
 
+    /// The options of a new native file that is like `from` where nothing else is asked for.
+    fn native_options(&self, options: Options, from: &File) -> Result<Options> {
+        let profile = self.profile.unwrap_or_default();
+        // Before 1.10 nobody knew of anything but the default.
+        let space = if profile >= LibVer::V110 { from.file_space() } else { FileSpace::default() };
+        let options = options.libver(profile).file_space(self.space.or(space)).offset_size(from.offset_size());
+        Ok(match open::file_path(&self.from)? {
+            Some(path) => options.user_block(&user_block(&path)?),
+            None => options,
+        })
+    }
+
+    /// What is asked for that only native files have: another store refuses it.
+    fn asked_for(&self, options: Options) -> Options {
+        let options = match self.profile {
+            Some(profile) => options.libver(profile),
+            None => options,
+        };
+        if self.space.is_given() { options.file_space(self.space.or(FileSpace::default())) } else { options }
+    }
+
+    /// Says how many bytes the files have, if both are files.
     fn sizes(&self) -> Result<()> {
+        let (Some(from), Some(to)) = (open::file_path(&self.from)?, open::file_path(&self.to)?) else { return Ok(()) };
         let size = |path: &Path| {
             let found = fs::metadata(path).map_err(|source| Error::Path { path: path.to_owned(), source });
             Ok::<_, Error>(found?.len())
         };
-        let (before, after) = (size(&self.from)?, size(&self.to)?);
+        let (before, after) = (size(&from)?, size(&to)?);
         let percent = after as f64 / before.max(1) as f64 * 100.0;
         let mut out = Output::stdout();
         out.line(format_args!("{before} bytes became {after} ({percent:.1} %)"))?;

@@ -4,9 +4,8 @@ mod elements;
 mod tolerance;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use h5live::{Dataset, File, Object};
+use h5live::{Dataset, File, Location, Object};
 
 use crate::error::{Outcome, Result};
 use crate::manifest::listing::{Listing, ListingEntry};
@@ -26,9 +25,9 @@ use tolerance::Tolerance;
 #[derive(Debug, clap::Args)]
 pub struct Diff {
     /// One file
-    a: PathBuf,
+    a: Location,
     /// The other
-    b: PathBuf,
+    b: Location,
     /// Compare only the objects below this path
     #[arg(long, default_value = "/")]
     path: String,
@@ -67,7 +66,7 @@ enum FileDifference {
 }
 
 impl DiffSide {
-    fn open(path: &std::path::Path, start: &str) -> Result<Self> {
+    fn open(path: &Location, start: &str) -> Result<Self> {
         let file = open::for_reading(path)?;
         let id = file.object(start)?.id();
         let listing = Listing::from_file(&file, id, start.as_bytes());

@@ -4,8 +4,7 @@ mod bytes;
 mod describe;
 mod values;
 
-use std::path::PathBuf;
-
+use h5live::Location;
 use h5live_format::dump::Dump as Structure;
 
 use crate::error::{Outcome, Result};
@@ -20,7 +19,7 @@ use values::{RowRange, ValueStyle};
 #[command(group = clap::ArgGroup::new("what").args(["path", "bytes"]))]
 pub struct DumpCommand {
     /// The file
-    file: PathBuf,
+    file: Location,
     /// A dataset, or an attribute as OBJECT@NAME; with --json also a group, or nothing for the whole file
     #[arg(required_unless_present_any = ["bytes", "json"])]
     path: Option<String>,
@@ -62,7 +61,7 @@ impl DumpCommand {
     }
 
     fn structure(&self, offset: u64, out: &mut Output) -> Result<Outcome> {
-        let structure = RawFile::open(&self.file)?.structure_at(offset)?;
+        let structure = RawFile::open(&open::require_file(&self.file)?)?.structure_at(offset)?;
         if self.json {
             out.line(json(&structure, offset))?;
         } else {
@@ -88,7 +87,7 @@ impl DumpCommand {
             }
             out.flush()?;
             let what = if errors == 1 { "1 error, which is" } else { &format!("{errors} errors, which are") };
-            eprintln!("h5live: {}: {what} described in place of what cannot be read", self.file.display());
+            eprintln!("h5live: {}: {what} described in place of what cannot be read", self.file);
             return Ok(Outcome::Findings);
         }
         // A dataset may well have an @ in its name; only where there is none, an attribute is meant.

@@ -7,9 +7,7 @@ pub mod listing;
 mod render;
 mod type_text;
 
-use std::path::PathBuf;
-
-use h5live::Object;
+use h5live::{Location, Object};
 
 use crate::error::{Outcome, Result};
 use crate::model::{ObjectId, Selection};
@@ -27,7 +25,7 @@ use render::Renderer;
 #[derive(Debug, clap::Args)]
 pub struct Manifest {
     /// The file
-    file: PathBuf,
+    file: Location,
 }
 
 impl Manifest {

@@ -5,11 +5,13 @@ mod fields;
 
 use std::path::PathBuf;
 
-use h5live::LibVer;
+use h5live::{LibVer, Location};
 
 use crate::error::{Error, Outcome, Result};
-use crate::space::SpaceArgs;
-use crate::temp_output::{Force, TempOutput};
+use crate::model::FileSpace;
+use crate::new_output::NewOutput;
+use crate::space::{DEFAULT_OFFSET_BYTES, SpaceArgs};
+use crate::temp_output::Force;
 
 pub use fields::DescriptionFault;
 
@@ -19,12 +21,12 @@ pub use fields::DescriptionFault;
 #[derive(Debug, clap::Args)]
 pub struct New {
     /// The new file
-    file: PathBuf,
+    file: Location,
     /// The file with the description; standard input if there is none, or -
     description: Option<PathBuf>,
-    /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest
-    #[arg(long, default_value_t)]
-    profile: LibVer,
+    /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest; v110 by default
+    #[arg(long)]
+    profile: Option<LibVer>,
     #[command(flatten)]
     space: SpaceArgs,
     #[command(flatten)]
@@ -51,14 +53,23 @@ impl New {
     }
 
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
-        let unfinished = TempOutput::create_for(&self.file, self.force)?;
-        let options = crate::open::options().create_new().libver(self.profile).root(build::root(json)?);
-        let options =
-            options.file_space(self.space.or(build::file_space(json)?)).offset_size(build::offset_size(json)?);
-        let file = options.open(unfinished.path())?;
+        let output = NewOutput::create_for(&self.file, self.force)?;
+        let mut options = crate::open::options().root(build::root(json)?);
+        let (space, offset_size) = (build::file_space(json)?, build::offset_size(json)?);
+        // What is as by default is no option, so that stores without such options take the file.
+        if let Some(profile) = self.profile {
+            options = options.libver(profile);
+        }
+        if self.space.is_given() || space != FileSpace::default() {
+            options = options.file_space(self.space.or(space));
+        }
+        if offset_size != DEFAULT_OFFSET_BYTES {
+            options = options.offset_size(offset_size);
+        }
+        let file = output.open(options)?;
         build::fill(&file, json)?;
         file.close()?;
-        unfinished.persist()?;
+        output.persist()?;
         Ok(Outcome::Clean)
     }
 }

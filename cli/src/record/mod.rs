@@ -6,7 +6,6 @@ mod reader;
 pub mod row;
 mod sink;
 
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -33,7 +32,7 @@ const IDLE_FLUSH_DELAY: Duration = Duration::from_millis(50);
 #[derive(Debug, clap::Args)]
 pub struct RecordCommand {
     /// The file; made if it is not there
-    file: PathBuf,
+    file: h5live::Location,
     /// The dataset; made if it is not there
     path: String,
     /// The format of the input; by default raw with `--dtype`, and otherwise guessed from the first character
@@ -129,7 +128,7 @@ impl RecordCommand {
         let rows = closed?;
         if self.json {
             let mut out = crate::output::Output::stdout();
-            out.line(serde_json::json!({ "file": self.file, "path": self.path, "rows": rows }))?;
+            out.line(serde_json::json!({ "file": self.file.to_string(), "path": self.path, "rows": rows }))?;
             out.flush()?;
         }
         Ok(Outcome::Clean)

@@ -1,8 +1,6 @@
 //! The dataset that rows or frames are appended to, in a file that other processes may follow.
 
-use std::path::Path;
-
-use h5live::{Dataset, File};
+use h5live::{Dataset, File, Location, StoreErrorKind};
 
 use crate::error::{Error, FileProblem, Result};
 use crate::manifest::type_text;
@@ -45,23 +43,26 @@ impl RecordSink {
     /// # Errors
     /// [`Error::File`]; [`Error::InvalidFile`] if the dataset has rows of another type or shape.
     pub fn open(
-        path: &Path,
+        location: &Location,
         dataset: &str,
         datatype: &Datatype,
         row: &[u64],
         storage: RecordLayout,
         every: u64,
     ) -> Result<Self> {
-        temp_output::sweep_beside(path);
-        let (file, dataset) = if path.exists() {
-            let file = crate::open::options().swmr_write().open(path)?;
+        temp_output::sweep_beside(location)?;
+        let existing = match crate::open::options().swmr_write().open(location) {
+            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => None,
+            opened => Some(opened?),
+        };
+        let (file, dataset) = if let Some(file) = existing {
             let found = match file.dataset(dataset) {
                 Err(error) if error.is_not_found() => create(&file, dataset, datatype, row, storage)?,
-                found => check(path, found?, datatype, row)?,
+                found => check(location, found?, datatype, row)?,
             };
             (file, found)
         } else {
-            let file = crate::open::options().create_new().open(path)?;
+            let file = crate::open::options().create_new().open(location)?;
             let created = create(&file, dataset, datatype, row, storage)?;
             file.start_swmr()?;
             (file, created)
@@ -137,7 +138,7 @@ fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: Re
     Ok(builder.create(path)?)
 }
 
-fn check(path: &Path, dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> {
+fn check(location: &Location, dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> {
     let spec = dataset.spec()?;
     let text = |datatype: &Datatype, row: &[u64]| format!("rows {row:?} of {}", type_text(datatype));
     let found = spec.dataspace.dims().get(1..).unwrap_or_default();
@@ -147,5 +148,5 @@ fn check(path: &Path, dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Res
         return Ok(dataset);
     }
     let problem = FileProblem::OtherType { path: dataset.path().to_owned(), found, given };
-    Err(Error::InvalidFile { path: path.to_owned(), problem })
+    Err(Error::InvalidFile { path: location.to_string().into(), problem })
 }

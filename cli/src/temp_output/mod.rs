@@ -10,9 +10,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use h5live::Location;
 use h5live_swmr::Replacement;
 
 use crate::error::{Error, Result};
+use crate::open;
 use maker::Maker;
 pub use signals::heeded;
 
@@ -170,8 +172,14 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// As [`sweep`], of the folder of a file that is going to be written.
-pub fn sweep_beside(path: &Path) {
-    sweep(folder_of(path));
+///
+/// # Errors
+/// [`Error::Location`] if no store can open the location.
+pub fn sweep_beside(location: &Location) -> Result<()> {
+    if let Some(path) = open::file_path(location)? {
+        sweep(folder_of(&path));
+    }
+    Ok(())
 }
 
 /// Removes what processes that are dead have left unfinished in a folder.

@@ -6,7 +6,6 @@ pub mod screen;
 mod spark;
 mod stats;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,7 +31,7 @@ const BLOCK_ROWS: u64 = 1024;
 #[derive(Debug, clap::Args)]
 pub struct WatchCommand {
     /// The file
-    file: PathBuf,
+    file: h5live::Location,
     /// The dataset
     path: String,
     /// Seconds between two pictures or lines
@@ -67,7 +66,7 @@ impl WatchCommand {
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
-        let file = h5live::File::options().swmr_read().recover(self.recover).open(&self.file)?;
+        let file = crate::open::options().swmr_read().recover(self.recover).open(&self.file)?;
         let dataset = file.dataset(&self.path)?;
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {
@@ -85,7 +84,7 @@ impl WatchCommand {
         let mut out = Output::stdout();
         let mut next = 0;
         let watch = dataset.file().store().watch(&[dataset.id()]);
-        let store_error = |source| Error::Store { file: self.file.clone(), path: self.path.clone(), source };
+        let store_error = |source| Error::Store { file: self.file.to_string().into(), path: self.path.clone(), source };
         let mut watch = watch.map_err(store_error)?;
         loop {
             let last = is_last(dataset, until, interrupted);
@@ -148,7 +147,7 @@ impl WatchCommand {
             Err(_) => "deleted, replaced or cut",
         };
         let rate = rate.map_or(String::new(), |rate| format!(", {rate:.0} rows/s"));
-        let mut lines = vec![format!("{}:{}  {live}  {rows} rows{rate}", self.file.display(), self.path)];
+        let mut lines = vec![format!("{}:{}  {live}  {rows} rows{rate}", self.file, self.path)];
         lines.extend(picture.draw(&spec.datatype, row_elements(&spec), &bytes, width));
         if picture == Chart::Lines {
             let (first, bytes) = newest(dataset, &spec, rows.saturating_sub(self.rows), rows)?;

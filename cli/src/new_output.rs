@@ -1,0 +1,68 @@
+//! New files and other new stores that a command makes.
+
+use h5live::{File, Location, Options};
+
+use crate::error::{Error, Result};
+use crate::open;
+use crate::temp_output::{Force, TempOutput};
+
+/// A new store. A native file appears under its name when it is complete; another store is there from the start.
+#[derive(Debug)]
+pub struct NewOutput {
+    location: Location,
+    /// The options of the location, which the unfinished file needs too.
+    settings: Vec<(String, String)>,
+    unfinished: Option<TempOutput>,
+    force: Force,
+}
+
+impl NewOutput {
+    /// A new store at a location.
+    ///
+    /// # Errors
+    /// [`Error::Location`] if no store can open the location; as [`TempOutput::create_for`].
+    pub fn create_for(location: &Location, force: Force) -> Result<Self> {
+        let unfinished = open::file_path(location)?.map(|path| TempOutput::create_for(&path, force)).transpose()?;
+        let settings = match (location, &unfinished) {
+            (Location::Url(url), Some(_)) if !is_path(location) => {
+                let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
+                let settings = url.settings().map_err(wrong)?;
+                settings.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+            }
+            _ => Vec::new(),
+        };
+        Ok(NewOutput { location: location.clone(), settings, unfinished, force })
+    }
+
+    /// Whether it is a native file.
+    pub fn is_native(&self) -> bool {
+        self.unfinished.is_some()
+    }
+
+    /// Makes the store.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn open(&self, options: Options) -> Result<File> {
+        let Some(unfinished) = &self.unfinished else {
+            let options = if self.force.force { options.create() } else { options.create_new() };
+            return Ok(options.open(&self.location)?);
+        };
+        let set = |options: Options, (name, value): &(String, String)| options.setting(name, value);
+        Ok(self.settings.iter().fold(options, set).create().open(unfinished.path())?)
+    }
+
+    /// Puts the store in its place.
+    ///
+    /// # Errors
+    /// As [`TempOutput::persist`].
+    pub fn persist(self) -> Result<()> {
+        self.unfinished.map_or(Ok(()), TempOutput::persist)
+    }
+}
+
+/// Whether a location is a path although it looks like a URL, as `run:1.h5` does.
+fn is_path(location: &Location) -> bool {
+    let found = Options::built_in_connectors().resolve(location, h5live::Mode::CreateNew);
+    found.is_ok_and(|found| found.location().as_path().is_some())
+}

@@ -1,0 +1,130 @@
+//! `h5live stores`: the stores, their schemes, options and capabilities.
+
+use std::fmt::Write;
+
+use h5live::Options;
+use serde_json::{Value as Json, json};
+
+use crate::error::{Outcome, Result};
+use crate::model::{Capabilities, Connector, Durability, Encoding, Parts, Reads, Staging, Unit};
+use crate::output::Output;
+
+/// Lists the stores: their schemes, options and capabilities
+///
+/// A location is a path, or STORE:REST?OPTION=VALUE&... Wherever a command takes a file, it takes a location. A text
+/// whose scheme is not listed here is a path, so run:1.h5 is a file. A file whose name begins with a scheme is ./mem:x.
+/// In a URL, a percent sign, a question mark and the like are written as %25, %3F.
+#[derive(Debug, clap::Args)]
+pub struct Stores {
+    /// For programs: a JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Stores {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn run(self) -> Result<Outcome> {
+        let registry = Options::built_in_connectors();
+        let mut out = Output::stdout();
+        for (i, connector) in registry.connectors().enumerate() {
+            if self.json {
+                out.line(as_json(connector, i == 0))?;
+            } else {
+                out.line(as_text(connector, i == 0))?;
+            }
+        }
+        for (scheme, feature) in registry.missing() {
+            if self.json {
+                out.line(json!({ "scheme": scheme, "feature": feature }))?;
+            } else {
+                out.line(format_args!("{scheme}: needs the feature {feature}"))?;
+            }
+        }
+        out.flush()?;
+        Ok(Outcome::Clean)
+    }
+}
+
+/// What a store can do, by name.
+fn capabilities(of: &Capabilities) -> Vec<(&'static str, String)> {
+    let unit = |unit: Unit| match unit {
+        Unit::Chunk => "a chunk",
+        Unit::Object => "an object",
+        Unit::Store => "everything",
+    };
+    let features: Vec<_> = of.features.names().collect();
+    let parts = match of.parts {
+        Parts::Bytes { multiple_of: 1 } => "bytes".to_owned(),
+        Parts::Bytes { multiple_of } => format!("runs of {multiple_of} bytes"),
+        Parts::Blocks => "blocks".to_owned(),
+        Parts::Whole => "whole chunks".to_owned(),
+    };
+    let reads = match of.reads {
+        Reads::Direct { .. } => "one by one".to_owned(),
+        Reads::Batched { in_flight, .. } => format!("{in_flight} at a time"),
+    };
+    let durability = match of.durability {
+        Durability::OnRequest => "on request",
+        Durability::Always => "always",
+        Durability::Never => "never",
+    };
+    let by = |caller: bool| if caller { "h5live" } else { "the store" };
+    vec![
+        ("features", features.join(", ")),
+        ("followed while written", if of.live { "yes" } else { "no" }.to_owned()),
+        ("shown at once", unit(of.commit).to_owned()),
+        ("read as of one moment", unit(of.view).to_owned()),
+        ("outlasts a power failure", durability.to_owned()),
+        ("parts of chunks written", parts),
+        ("chunks read", reads),
+        ("small writes gathered by", by(of.staging == Staging::Caller).to_owned()),
+        ("chunks encoded by", by(of.encoding == Encoding::Pipeline).to_owned()),
+    ]
+}
+
+fn as_text(connector: &dyn Connector, opens_paths: bool) -> String {
+    let mut text = format!("{}\n  locations: ", connector.name());
+    let schemes: Vec<_> = connector.schemes().iter().map(|scheme| format!("{scheme}:")).collect();
+    text.push_str(&schemes.join(" "));
+    if opens_paths {
+        text.push_str(", and paths");
+    }
+    // Writing to a string does not fail.
+    for (name, value) in capabilities(&connector.capabilities()) {
+        let _ = write!(text, "\n  {name}: {value}");
+    }
+    let options = connector.options();
+    let _ = write!(text, "\n  options:{}", if options.settings().is_empty() { " none" } else { "" });
+    for setting in options.settings() {
+        let default = options.get(setting.name).unwrap_or_default();
+        let _ = write!(text, "\n    {}={}  (default: {default})", setting.name, setting.form);
+        let _ = write!(text, "\n        {}", setting.help);
+    }
+    text
+}
+
+fn as_json(connector: &dyn Connector, opens_paths: bool) -> Json {
+    let options = connector.options();
+    let of_setting = |setting: &crate::model::Setting| {
+        json!({
+            "name": setting.name,
+            "form": setting.form,
+            "default": options.get(setting.name),
+            "help": setting.help,
+        })
+    };
+    let can: serde_json::Map<_, _> = capabilities(&connector.capabilities())
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    json!({
+        "store": connector.name(),
+        "schemes": connector.schemes(),
+        "paths": opens_paths,
+        "options": options.settings().iter().map(of_setting).collect::<Vec<_>>(),
+        "capabilities": can,
+    })
+}
