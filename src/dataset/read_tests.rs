@@ -94,7 +94,8 @@ fn moving_of(
     let (reads, threads) = (Mutex::default(), Mutex::default());
     let moving = Moving { chunks, times, reads, refreshed: AtomicUsize::new(0), threads };
     let moving = Arc::new(moving);
-    let core = DatasetCore::open(moving.clone(), Reads::Direct { atomic: 0 }, options, Arc::default()).unwrap();
+    let atomic = if options.mode == crate::Mode::SwmrRead { LEN * 2 } else { 0 };
+    let core = DatasetCore::open(moving.clone(), Reads::Direct { atomic }, options, Arc::default()).unwrap();
     (file, moving, core)
 }
 
