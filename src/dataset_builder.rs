@@ -387,7 +387,7 @@ impl DatasetBuilder {
 fn compact_elements<T: H5Type>(file: &File, spec: &ObjectSpec, values: &[T]) -> Result<Option<Vec<u8>>, ErrorKind> {
     let ObjectBody::Dataset(spec) = &spec.body else { return Ok(None) };
     let is_all = !values.is_empty() && spec.dataspace.elements() == Some(values.len() as u64);
-    // What goes into a heap first is written when there is an object that leads there.
+    // Heap data is written when there is an object that leads to it.
     if spec.layout != Layout::Compact || !is_all || spec.datatype.is_indirect() {
         return Ok(None);
     }

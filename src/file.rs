@@ -190,10 +190,10 @@ impl File {
             if !core.is_deleted() {
                 return Ok(core);
             }
-            // What was staged of it is gone too; another dataset may have taken its place.
+            // Its staged elements are gone, too; another dataset may have its identity now.
             let _gone = self.shared.dataset_cache.lock().remove(id);
         }
-        // Not under the lock, for it reads; who comes second takes what the first one made.
+        // Not under the lock, because it reads. A second thread takes the state that the first one made.
         let core = Arc::new(DatasetCore::open(
             self.shared.store.dataset(id)?,
             self.session().capabilities.reads,

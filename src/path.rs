@@ -209,7 +209,7 @@ impl NewLinkPath {
         {
             return Err(model::Error::Invalid("a group does not go below itself".into()).into());
         }
-        // The object is never below what only memory leads to.
+        // The object is never below a group to which nothing in the file leads.
         let group = self.add_with(|group, _| Ok(group))?;
         let made = self.missing.first();
         let renamed = store.rename_link(from, (group, &self.name));

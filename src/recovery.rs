@@ -74,11 +74,11 @@ pub(crate) fn recover(at: &ResolvedLocation, options: &Options) -> WriterState {
     match diagnose_at(at).map(|found| found.condition) {
         Ok(FileCondition::OpenForWriting { live: true, .. }) => WriterState::Live,
         Ok(FileCondition::Abandoned { .. }) => {
-            // Who reads it does without; it may be somebody else who just does the same.
+            // A reader does not need the repair. Another process may just be doing it.
             let _ = options.repair_at(at);
             WriterState::Other
         }
-        // Whoever opens it meets the same error; a store without upkeep needs none.
+        // Opening the file returns the same error. A store without upkeep needs no repair.
         _ => WriterState::Other,
     }
 }

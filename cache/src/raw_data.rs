@@ -254,7 +254,7 @@ impl Cache {
     /// ([`Cache::require_atomic_flush`]), the write is part of it, unless the bytes are too many.
     pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, bytes: (u64, Vec<u8>), beneath: Visibility) -> ChunkProxy {
         self.chunks.with_chunk(chunk, |state| {
-            // What still waits has not been led to.
+            // Nothing leads to bytes that still wait.
             state.overwrites |= state.waiting.is_none();
             self.chunks.enqueue(state, || self.new_proxy(owner, chunk), bytes, beneath)
         })
@@ -306,7 +306,7 @@ impl Cache {
             })
         };
         if is_much {
-            // It takes that lock itself: who took it twice would wait for a flush that waits in between.
+            // It takes that lock itself. A thread that takes it twice would wait for a flush that waits in between.
             drop(no_intents);
             self.drain_write_buffer()?;
             return Ok(None);

@@ -138,7 +138,7 @@ impl SpaceState {
 
     fn release(&mut self, sections: Vec<FreedSection>) {
         for (at, len, kind) in sections {
-            // What a damaged file says is given back may be nowhere.
+            // Space that a damaged file frees may be outside of the file.
             if self.has(at, len) {
                 self.free.insert(at, len, kind);
             }

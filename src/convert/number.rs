@@ -417,7 +417,7 @@ impl IntegerPlan {
 }
 
 fn cast_slice<S: Number + Cast<D>, D: Number>(from: &[u8], to: &mut [u8]) {
-    // What is aligned, as it nearly always is, is converted several at a time.
+    // Aligned elements, nearly all, are converted several at a time.
     if let (Ok(from), Ok(to)) = (bytemuck::try_cast_slice::<u8, S>(from), bytemuck::try_cast_slice_mut::<u8, D>(to)) {
         return from.iter().zip(to).for_each(|(from, to)| *to = from.cast());
     }

@@ -50,7 +50,7 @@ impl Copier<'_> {
         if all == Some(chunks.len() as u64) {
             return self.copy_slabs(&from, &to, &new, &plan);
         }
-        // What nobody wrote is not written. Parts of one new chunk come one after the other.
+        // Elements that were never written are not written. Parts of one new chunk come one after the other.
         chunks.sort_by_cached_key(|chunk| new_grid.chunk_of(&grid.start_of(&chunk.coord)));
         for chunk in chunks {
             let start = grid.start_of(&chunk.coord);

@@ -110,7 +110,7 @@ impl ElementCopy {
                 ElementCopyStep::Bytes => {}
                 ElementCopyStep::Heap(base) => {
                     let bytes = Heap(way.from.store()).read(element)?;
-                    // An element that nobody wrote stays one.
+                    // An element that was never written stays so.
                     if !bytes.is_empty() {
                         let count = bytes.len() / base.from;
                         Heap(way.to.store()).write(&base.run(&bytes, way)?, count, into)?;
@@ -125,7 +125,7 @@ impl ElementCopy {
                 }
                 ElementCopyStep::Array(base) => base.run_into(element, into, way)?,
                 ElementCopyStep::Members(members) => {
-                    // What lies between the members comes along where it is the same place.
+                    // Bytes between the members are copied where both types have the same gap.
                     if self.from == self.to {
                         into.copy_from_slice(element);
                     }

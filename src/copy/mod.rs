@@ -185,7 +185,7 @@ impl<'a> Copier<'a> {
             match add() {
                 Ok(place) => done.push(place),
                 Err(kind) => {
-                    // The first error is what is told.
+                    // The first error is returned.
                     done.iter().rev().for_each(|place| drop(place.unlink()));
                     return Err(group.file().error(Some(&shown), kind));
                 }
@@ -386,7 +386,7 @@ impl<'a> Copier<'a> {
         let mut found: HashSet<ObjectId> = self.roots.iter().copied().collect();
         let mut groups = self.roots.clone();
         while let Some(group) = groups.pop() {
-            // What is no group has no links, and what cannot be read is an error when it is copied.
+            // Other objects have no links. An object that cannot be read is an error when it is copied.
             let _ = self.files.from.store().for_each_link(group, &mut |link| {
                 if let LinkTarget::Hard(id) = link.target
                     && found.insert(id)

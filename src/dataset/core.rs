@@ -109,7 +109,7 @@ impl SpecSnapshot {
     pub(super) fn fill(&self, filled: &mut Vec<u8>, bytes: usize) {
         let Some(element) = self.spec.fill_pattern() else {
             if filled.capacity() < bytes {
-                // Memory that comes as zeros costs less than what has to be made so.
+                // Zeroed memory from the system costs less than filling memory with zeros.
                 *filled = vec![0; bytes];
                 return;
             }
@@ -206,7 +206,7 @@ impl DatasetCore {
 
     /// Adds this dataset to the list that the next flush of the file visits. The caller holds the writer's lock.
     pub(super) fn list_staged(&self) {
-        // Who takes it from the list unlists it before looking at what is staged.
+        // A flush that takes it from the list unlists it before it looks at the staged elements.
         let is_listed = self.is_listed.load(Ordering::Acquire);
         if !is_listed && self.has_staged() && !self.is_listed.swap(true, Ordering::AcqRel) {
             self.staged.lock().push(self.chunks.id());

@@ -328,7 +328,7 @@ impl Dataset {
         (lo, hi): (&[u64], &[u64]),
         sink: &mut S,
     ) -> Result<(), DatasetError> {
-        // What the extent has cut off is not there.
+        // Elements outside of the extent do not exist.
         let Ok(target) = clip(&piece.target, &view.extent).bind(&view.extent) else { return Ok(()) };
         let Some((from, to)) = target.bounds() else { return Ok(()) };
         if from.iter().zip(hi).any(|(from, hi)| from >= hi) || to.iter().zip(lo).any(|(to, lo)| to <= lo) {

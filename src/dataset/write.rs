@@ -168,8 +168,8 @@ impl<'a> DatasetWriter<'a> {
         self.store_staged(&grid, bytes, |coord| full.contains(&coord.scaled()[axis]))
     }
 
-    /// Has the buffer take new rows of a dataset without filters. Returns `false` if they are long and have to be converted, or
-    /// do not follow each other in the chunks.
+    /// Has the buffer take new rows of a dataset without filters. Returns `false` if they are long and have to be
+    /// converted, or do not follow each other in the chunks.
     fn buffer_rows(&self, axis: usize, values: usize, source: &impl ElementSource) -> Result<bool, DatasetError> {
         let len = values.saturating_mul(self.view.size);
         if axis != 0 || !self.core.filters.is_empty() {
@@ -263,7 +263,8 @@ impl<'a> DatasetWriter<'a> {
         }
         let kept: Vec<u64> = self.view.extent.iter().zip(dims).map(|(old, new)| *old.min(new)).collect();
         if kept != dims {
-            // A smaller extent is published at once, a larger one by the next flush, with what is written until then.
+            // A smaller extent is published at once, a larger one by the next flush, with the elements written until
+            // then.
             self.resize(&kept)?;
             return self.resize(dims);
         }
@@ -280,7 +281,7 @@ impl<'a> DatasetWriter<'a> {
         if !changed.is_empty() {
             self.core.check_allocation(bytes)?;
         }
-        // The extent comes first: what is cleared and dropped is then no longer there to see.
+        // The extent comes first. Then nobody can see the cleared and dropped elements any more.
         self.core.chunks.set_extent(dims)?;
         let smaller = SpecSnapshot { extent: dims.into(), ..self.view.clone() };
         for coord in changed {
@@ -336,7 +337,7 @@ impl<'a> DatasetWriter<'a> {
         }
         if let Some((grid, bytes)) = self.view.grid()? {
             self.store_staged(&grid, bytes, |_| true)?;
-            // What will be appended to is kept, so that it need not be decoded again.
+            // The chunk of the next rows is kept, so that it need not be decoded again.
             let mut stage = self.core.stage.lock();
             stage.chunks.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
             if stage.chunks.bytes() > self.core.staging / 2 {

@@ -118,7 +118,7 @@ impl File {
             let left = until.map_or(MAX_WAIT, |until| until.saturating_duration_since(Instant::now()));
             let woken = watch.wait(left.min(MAX_WAIT)).map_err(|error| self.error(None, error))?;
             let over = until.is_some_and(|until| Instant::now() >= until);
-            // What is published before the end is still seen.
+            // Publications before the end are still seen.
             last = over || woken != WatchEvent::Changed && !self.is_live()?;
         }
     }

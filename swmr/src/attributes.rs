@@ -113,7 +113,7 @@ impl NativeSession {
         let datatype = self.resolve(message.datatype)?.datatype;
         let dataspace = self.resolve(message.dataspace)?.dataspace;
         let mut value = message.data;
-        // What follows the value in a header of version 1 is padding.
+        // In a header of version 1, bytes after the value are padding.
         let bytes = dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
         if let Some(bytes) = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes < value.len()) {
             value.truncate(bytes);

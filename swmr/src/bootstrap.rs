@@ -415,7 +415,7 @@ pub(crate) fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superbloc
             Err(Error::NotHdf5) => {}
             found => {
                 let mut superblock = found?;
-                // Who moved the superblock, by adding or removing a user block, moved everything.
+                // A program that adds or removes a user block moves everything, not only the superblock.
                 let stated = superblock.base.get().unwrap_or(at);
                 let end = superblock.end_of_file.get().unwrap_or(0);
                 superblock.end_of_file = Addr::new(end.saturating_sub(stated).saturating_add(at));

@@ -381,7 +381,7 @@ impl Chunks for NativeDataset {
             state.check_length()?;
             return Ok(self.for_each_stored(&state, each)?);
         }
-        // Who follows a writer may have to begin anew, and so gathers all of it first.
+        // A follower may have to start again, so it first gathers everything.
         let list = |state: &DatasetState| {
             state.check_length()?;
             let mut chunks = Vec::new();
@@ -427,7 +427,7 @@ impl Chunks for NativeDataset {
             let rest = rest.chunks_mut(MAX_FOLLOWER_READ_BYTES).zip((behind..).step_by(MAX_FOLLOWER_READ_BYTES));
             for (part, at) in std::iter::once((first, at)).chain(rest).filter(|(part, _)| !part.is_empty()) {
                 self.with_layout(|state| match (self.session.retry.redo_reader(), state.layout.format()) {
-                    // What filters made of a chunk is never changed in its place.
+                    // Filtered chunks are never changed in place.
                     (Some(mender), Some(ElementFormat::Unfiltered)) => {
                         let begin = Addr::new(offset.saturating_add(at));
                         mender.read_consistent(begin, part, |part| self.read_located(state, chunk, at, part))

@@ -25,7 +25,7 @@ pub(crate) fn describe(session: &NativeSession) -> Session {
 
 fn capabilities(session: &NativeSession) -> Capabilities {
     let reads = session.is_follower().then_some((MAX_ATOMIC_READ_BYTES as u64, Unit::Object));
-    // Who reads a file at rest sees all of it as it is.
+    // A reader of a file at rest sees all of it.
     let (atomic, view) = reads.unwrap_or((0, Unit::Store));
     let limits = if session.profile < LibVer::V200 { Limits::NONE.with_chunk(u32::MAX.into()) } else { Limits::NONE };
     Capabilities {

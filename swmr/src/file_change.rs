@@ -52,7 +52,7 @@ impl OpenedFile {
             Ok(there) if is_same(&here, &there) => {}
             Ok(_) => return Err(Error::Replaced),
             Err(error) if error.kind() == io::ErrorKind::NotFound && has_no_name(&here) => return Err(Error::Deleted),
-            // What cannot be found out is no reason to stop.
+            // If the system does not tell, this is no reason to stop.
             Err(_) => {}
         }
         Ok(Some(here))

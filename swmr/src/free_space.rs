@@ -45,7 +45,7 @@ impl NativeSession {
             let kind = if matches!(number % 6, 2 | 3) { SpaceKind::Raw } else { SpaceKind::Metadata };
             let addr = std::mem::replace(manager, Addr::UNDEFINED);
             if addr.is_defined() {
-                // What a large block leaves of its last page is of no use before the block is free too.
+                // The rest of a large block's last page cannot be used before the block is free, too.
                 let least = page.filter(|_| number >= MANAGER_LARGE).unwrap_or(0);
                 self.read_manager(addr, (kind, least), &mut sections)?;
             }

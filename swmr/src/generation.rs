@@ -158,7 +158,8 @@ impl GenerationReader {
     /// [`Error::ChangedDuringRead`] if the read must be repeated; errors of the storage.
     pub fn begin_read(&self, now: bool) -> Result<GenerationRead<'_>> {
         let mut held = if self.lock.is_generation_locked() { None } else { Some(self.lock_writers_out()?) };
-        // Taken before the file is looked at: no look settles on what was shown before another one did.
+        // Taken before the file is read, so that no thread adopts an older state after another thread adopted a newer
+        // one.
         let mut known = self.known.lock();
         let shown = self.read_shown()?;
         self.adopt(&mut known, &shown, now || held.is_some())?;

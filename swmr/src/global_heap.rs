@@ -104,7 +104,7 @@ impl GlobalHeapReader {
         };
         let collection = Arc::new(read()?);
         let mut kept = self.0.lock();
-        // What was read in between by another thread may lead to more than this.
+        // Pointers that another thread has read in between may lead to newer objects.
         if kept.moment == moment {
             if kept.collections.len() == MAX_CACHED_COLLECTIONS {
                 kept.collections.remove(0);

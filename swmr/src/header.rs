@@ -418,7 +418,7 @@ fn read_first(metadata: &ObjectMetadata, at: Addr) -> h5live_cache::Result<Objec
     let widths = metadata.widths();
     let wrong = |source| h5live_cache::Error::Decode { at, source };
     let mut bytes = cache.read_prefix(at, FIRST_READ_BYTES)?;
-    // Nearly all are there whole. What is wrong otherwise is found below.
+    // Nearly all are complete. Other faults are found below.
     if let Ok((header, _)) = decode_prefix(&bytes, widths) {
         return Ok(header);
     }

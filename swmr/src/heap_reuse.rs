@@ -149,7 +149,7 @@ impl NativeSession {
         let operation = self.cache.begin_operation();
         let mut packed = false;
         for owner in std::mem::take(&mut *self.heap_reuse.owners.lock()) {
-            // What cannot be read stays where it is: to leave a hole is no error.
+            // A structure that cannot be read stays where it is. A hole is no error.
             packed |= self.header(owner).and_then(|header| self.pack_dense(&header, limit)).unwrap_or(false);
         }
         let tables: Vec<_> = self.heap_reuse.tables.lock().values().cloned().collect();

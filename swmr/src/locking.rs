@@ -195,7 +195,7 @@ impl LockHandle {
         let written = self.written.lock().take();
         #[cfg(target_os = "linux")]
         if let (Some(file), false) = (&written, self.locking == LockPolicy::Off) {
-            // What cannot be let go of goes with the last handle.
+            // A lock that cannot be released ends with the last handle.
             let _ = beacon::release_liveness(file);
         }
         drop(written);
@@ -326,7 +326,7 @@ impl Drop for LockHandle {
     /// until they become other programs they have all handles of this one.
     fn drop(&mut self) {
         self.close();
-        // What cannot be let go of goes with the handles.
+        // Locks that cannot be released end with the handles.
         let _ = self.release();
     }
 }

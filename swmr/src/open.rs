@@ -297,7 +297,7 @@ impl OpenOptions {
             options.read(true).write(true).truncate(false).create_new(lock.is_none());
             let file = match options.open(path) {
                 Ok(file) => file,
-                // Somebody has made it or removed it since. What is never there is in no folder.
+                // Another process has created or removed it since. If it is never there, its folder does not exist.
                 Err(error) if is_race(&error, lock.is_some()) => continue,
                 Err(source) => return Err(Error::Io { action: "create the file", source }),
             };
@@ -346,7 +346,7 @@ fn is_race(error: &io::Error, was_there: bool) -> bool {
 pub(crate) fn refuse_writers(path: &Path, lock: &LockHandle) -> Result<()> {
     let marked = || -> Result<bool> {
         let file = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-        // What has no superblock has no mark.
+        // A file without a superblock has no flags.
         Ok(locate_superblock(&file).is_ok_and(|(_, superblock)| has_write_flags(&superblock)))
     };
     match lock.writer() {

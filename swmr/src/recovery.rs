@@ -57,7 +57,7 @@ pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
     }
     let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_repair(path)?;
     if before.condition == (FileCondition::Abandoned { live: true }) {
-        // Those who followed the writer may have been led a moment ago to what is cut off now.
+        // Followers of the writer may have read pointers a moment ago to space that is cut off now.
         std::thread::sleep(ReusePolicy::MIN_GRACE + ReusePolicy::MIN_GRACE / 8);
     }
     session.close()?;

@@ -206,7 +206,7 @@ impl RedoReader {
             }
             Ok(())
         };
-        // Whatever is in the way: the structure is torn then, and that is what is said of it.
+        // If this fails, the structure stays torn, and that is the error.
         let _: Result<()> = mend();
     }
 

@@ -243,7 +243,7 @@ impl RetryPolicy {
     /// As [`RetryPolicy::retry`].
     pub fn retry_since<T>(&self, mut operation: impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
         if self.generations.as_deref().is_some_and(GenerationReader::is_reading) {
-            // Whoever took the look takes it again.
+            // The caller that began the read repeats it.
             return self.attempt_within_grace(&mut operation);
         }
         let _begun = self.redo_reader.as_deref().map(RedoReader::begin_operation);
@@ -288,15 +288,15 @@ impl RetryPolicy {
     /// vain.
     fn wait_after(&self, attempt: u32, error: &Error, course: &mut Course) -> Option<Duration> {
         if let Some(before) = &mut course.abandoned_at {
-            // What was torn there may be mended now; a second time it is not.
+            // The structure may be complete now. The second time, it stays torn.
             let at = error.addr();
             return (std::mem::replace(before, at) != at).then_some(Duration::ZERO);
         }
-        // What changes while it is read is being written.
+        // A structure that changes during the read is being written.
         let may_be_left = !matches!(error, Error::ChangedDuringRead | Error::ReadTooOld { .. });
         let is_left = || self.lock.as_ref().is_some_and(|lock| !lock.may_be_written());
         if attempt >= FIRST_WAIT && may_be_left && is_left() {
-            // Who was at work a moment ago may have finished since.
+            // A writer that was at work a moment ago may have finished since.
             course.abandoned_at = Some(error.addr());
             return Some(Duration::ZERO);
         }

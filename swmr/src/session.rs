@@ -356,7 +356,7 @@ impl NativeSession {
         }
         let flushed = write();
         let end = self.clock.now();
-        // What was written is written: the next flush is refused.
+        // The write has been made. If the file is no longer ours, the next flush is refused.
         let _refused = self.check_ownership(end, OWNERSHIP_CHECK_INTERVAL);
         let took = nanos(end.saturating_sub(begin));
         self.flush_nanos.fetch_add(took, Ordering::Relaxed);
@@ -401,13 +401,13 @@ impl NativeSession {
     /// # Errors
     /// If the flush fails; the operation is done then, and is flushed later.
     pub fn reclaim_space(&self) -> Result<()> {
-        // While others follow, whoever flushes decides what they see.
+        // While others follow, only the flushes of the program decide what they see.
         if self.has_followers() {
             return Ok(());
         }
         self.cache.flush_excess()?;
         let operations = self.operations_since_reclaim.fetch_add(1, Ordering::Relaxed);
-        // In a small file, what waits is much beside the rest.
+        // In a small file, the waiting space is much of the file.
         let many = (self.cache.space().end() / FILE_BYTES_PER_OPERATION)
             .clamp(MIN_OPERATIONS_BETWEEN_RECLAIMS, MAX_OPERATIONS_BETWEEN_RECLAIMS);
         if u64::from(operations) < many {
@@ -592,7 +592,7 @@ impl NativeSession {
 
 impl Drop for NativeSession {
     fn drop(&mut self) {
-        // Who wants to know whether the last flush succeeded closes the file.
+        // Call `close` to know whether the last flush succeeded.
         let _ = self.close();
     }
 }

@@ -56,7 +56,7 @@ impl NativeWatch {
     /// # Errors
     /// If an object cannot be read.
     pub fn new(session: &Arc<NativeSession>, objects: &[ObjectId]) -> Result<Self> {
-        // In this order: what comes after it is heard.
+        // In this order: later writes are reported.
         let attention = Poller::new(InotifySource::new(&session.lock));
         let status = status(session)?;
         let places = WatchedRanges::find(session, objects)?;

@@ -62,7 +62,7 @@ impl DirtyEntries {
             list.retain(|id| is_dirty(*id));
             few || !list.is_empty()
         });
-        // What goes through them later is not to pay for the many there were.
+        // Later walks over the lists must not pay for the many that there were.
         if self.lists.capacity() > SHRINK_CAPACITY && self.lists.len() < self.lists.capacity() / 8 {
             self.lists.shrink_to(SHRINK_CAPACITY / 8);
         }

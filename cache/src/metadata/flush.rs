@@ -377,7 +377,7 @@ impl FlushPlan<'_> {
                     };
                     let in_place = slot.head().is_stored();
                     let step = FlushStep::Entry { id, at, name: slot.type_name(), image, in_place, waits };
-                    // Nothing in the file leads to what is new, so it may come before all that does.
+                    // Nothing in the file leads to a new entry, so it may come before everything that will lead to it.
                     let first = self.has_single_redo() && !in_place;
                     if first { new.push(step) } else { changes.push(step) }
                 }
@@ -410,7 +410,7 @@ impl FlushPlan<'_> {
         let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|flight| self.as_one && flight.is_overwrite());
         let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > MAX_REDO_RAW_BYTES;
         let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
-        // Raw data may be written over it. The space that it is in is among what is announced later.
+        // Raw data may be written over it. Its space is part of the end that is announced later.
         self.steps
             .extend(cache.write_buffer.begin_write().map(|pieces| FlushStep::BufferedRaw(BufferedWrites(pieces))));
         self.steps.extend((!raw.is_empty()).then_some(FlushStep::Raw(raw)));
@@ -529,7 +529,7 @@ impl Drop for FlushPlan<'_> {
     fn drop(&mut self) {
         let Cache { ledger, chunks, write_buffer: early, space, .. } = self.cache;
         if !self.succeeded {
-            // What the generation says is under way is finished by itself.
+            // The changes of a generation are completed in another way.
             if !self.cache.has_generations() {
                 self.cache.note_unfinished(&self.steps, self.done, self.has_single_redo());
             }

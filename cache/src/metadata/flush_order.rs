@@ -87,7 +87,7 @@ impl DependencyGraph {
     /// Takes entries below which there is nothing at all, until those left weigh no more than `leave`: they need no
     /// order. `None`, and nothing is taken, if there are not enough of them.
     fn take_independent(&mut self, leave: usize) -> Option<Vec<FlushItem>> {
-        // What is broken is to be written in the wrong order.
+        // A mutant needs the wrong order.
         if !self.skipped_edges.is_empty() {
             return None;
         }

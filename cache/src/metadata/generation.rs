@@ -81,7 +81,7 @@ impl Cache {
     /// Before the file is cut at `end`, and that is announced: the word there is none at which a reader could rest.
     pub(crate) fn clear_generation_at(&self, end: u64) -> Result<()> {
         let Some(last) = self.generation() else { return Ok(()) };
-        // What may still be in force is kept: it is the last.
+        // A redo record that may still be in force is kept: it is the last one.
         let last = if last.is_changing() { last } else { last.next() };
         self.init_generation_at(end, last)?;
         *self.generations.0.lock() = PublishedGeneration::default();

@@ -193,7 +193,7 @@ impl DependencyGraph {
             return Ok(());
         }
         let above = ParentEdge { parent: up, kind, until };
-        // Above others is only what waits for something.
+        // Only a node that waits for something is above others.
         let child_waits = self.nodes.get(&down).is_some_and(|node| node.children > 0);
         if up == down || child_waits && self.is_ancestor(down, up) {
             return Err(DependencyCycle);
@@ -353,7 +353,7 @@ impl DependencyGraph {
             NodeContent::Proxy { .. } => return self.remove_node(id),
             NodeContent::Entry(held) => held.iter().for_each(|slot| slot.head().set_stored()),
         }
-        // What has changed meanwhile, and whoever waits for that, waits for the next flush.
+        // An entry that has changed meanwhile, and everything that waits for it, waits for the next flush.
         let last = if node.dirty { EdgeLifetime::Stored } else { EdgeLifetime::Written };
         let mut over: SmallVec<[EntryId; 2]> = SmallVec::new();
         node.parents.retain(|above| {

@@ -80,7 +80,7 @@ impl Cache {
         self.write_raw_part(at, part)?;
         let told = {
             let _gate = self.gate.write();
-            // Somebody else may have begun to change it meanwhile; what was written is written again then.
+            // Another thread may have begun to change it meanwhile. Then it is written again.
             if !self.is_clean(entry.owner()) || !entry.matches_file() {
                 return Ok(false);
             }

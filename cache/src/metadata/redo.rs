@@ -67,7 +67,8 @@ pub(super) fn redo_groups(
         let alone = changes.len() == 1 && !is_cut(&changes[0], OS_PAGE_BYTES);
         return (!alone && changes.iter().any(in_place)).then_some(0..changes.len()).into_iter().collect();
     }
-    // Each one just before it is written, when what it leads to is in the file: it may be written again at any time.
+    // Each one just before it is written, when everything to which it leads is in the file. So it can be replayed at
+    // any time.
     let cut = |n: &usize| matches!(changes[*n], FlushStep::Entry { .. }) && is_cut(&changes[*n], OS_PAGE_BYTES);
     (0..changes.len()).filter(cut).map(|n| n..n + 1).collect()
 }

@@ -159,7 +159,8 @@ impl EntryShard {
                 free.insert(EntryMapSlot::Loading(Arc::clone(&flight)));
                 loading.push((addr, owner));
                 self.is_empty.store(false, Relaxed);
-                // Who finds the shard empty, after a fence, has seen before nothing newer than this thread will read.
+                // A thread that finds the shard empty, after a fence, has seen nothing newer before than this thread
+                // will read.
                 fence(SeqCst);
                 return EntryLookup::Missing(LoadTicket { shard: self, addr, flight, is_delivered: false });
             }

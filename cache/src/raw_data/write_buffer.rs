@@ -100,7 +100,7 @@ impl WriteBuffer {
         let before = newer.weight() + pieces.weight();
         let mut all = Arc::unwrap_or_clone(pieces);
         newer.into_iter().for_each(|(at, bytes)| all.put(at, bytes));
-        // Space that was given back meanwhile may have been filled anew.
+        // Space that was freed meanwhile may have new contents.
         self.present.fetch_sub(before - all.weight(), SeqCst);
         state.waiting = all;
     }

@@ -154,7 +154,7 @@ impl FreeSpace {
     /// Takes `len` free bytes that end before `limit`, but no whole page.
     pub fn take_before(&mut self, len: u64, kind: SpaceKind, limit: u64) -> Option<u64> {
         let before = |at: u64| Some(at).filter(|at| at.checked_add(len).is_some_and(|end| end <= limit));
-        // Who asks for that is about to make the file shorter.
+        // The caller is about to make the file shorter.
         self.dissolve_blocks();
         match (self.page, kind) {
             (None, _) => self.metadata.take(len, |at| before(place_unpaged(kind, len, at)?)),
@@ -175,7 +175,7 @@ impl FreeSpace {
             return;
         };
         if len >= page {
-            // What is left of the last page was for nothing else.
+            // The rest of the last page was not used for anything else.
             let end = at.saturating_add(len).checked_next_multiple_of(page).unwrap_or(u64::MAX);
             return self.pages.insert(at, end - at);
         }

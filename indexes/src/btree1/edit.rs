@@ -244,7 +244,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         entries.children.insert((index + 1).min(entries.children.len()), there);
         entries.keys.splice((index + 1).min(entries.keys.len())..(index + 1).min(entries.keys.len()), between);
         *changed = true;
-        // All on the way: what leads to the new node may move up and away from the parent before it is written.
+        // All nodes on the way: the pointer to the new node may move up and away from the parent before it is written.
         for step in above {
             let up = self.open(step.addr)?;
             self.lost.push((at, up));
@@ -347,7 +347,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         changed.filter(|((work, _), _)| !work.is_removed).for_each(|((_, handle), _)| handle.touch());
         let wait = |later: usize, earlier: usize, beside: bool| {
             let (Some(later), Some(earlier)) = (handles.get(later), handles.get(earlier)) else { return Ok(()) };
-            // Nothing in the file leads to what is new.
+            // Nothing in the file leads to a new node.
             if later.is_new() || earlier.is_new() && !beside {
                 return Ok(());
             }

@@ -193,7 +193,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         };
         let before = room(index.checked_sub(1));
         let after = room(index.checked_add(1));
-        // Sharing what little room there is would have to be done again soon.
+        // If there is too little room, sharing would soon be necessary again.
         let worthwhile = most / 8 + 1;
         if before.max(after) >= worthwhile {
             let first = if before >= after { index.saturating_sub(1) } else { index };

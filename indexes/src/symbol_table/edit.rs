@@ -303,7 +303,7 @@ impl SymbolTable {
             }
             Some(bound) => {
                 let bound = (at == entries.len()).then_some(bound);
-                // What is below a name in the tree goes before the name does.
+                // Everything below a name in the tree is removed before the name.
                 let is_in_place = bound.is_none() || node.is_new() || self.order_before(&node, &path)?;
                 let moved = if is_in_place {
                     self.replace_node(&names, &node, entries)

@@ -70,7 +70,7 @@ impl NativeSession {
     /// If there is no room, or it cannot be written.
     pub(super) fn filled_space(&self, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
         let (addr, zeros) = self.raw_space(bytes)?;
-        // What has to wait for a flush, waits in memory.
+        // Bytes that must wait for a flush are in memory.
         self.fill(spec, addr, (bytes, zeros), || Ok(self.cache.check_allocation(addr, bytes)?))?;
         Ok(addr)
     }

@@ -41,7 +41,7 @@ impl NativeDataset {
         if !self.session.is_follower() {
             return Ok(false);
         }
-        // Who finds another one waiting waits with it.
+        // A thread that finds another one waiting waits with it.
         let mut missed = self.missed.lock();
         let dims = |state: &DatasetState| state.spec.dataspace.dims().to_vec();
         let before = self.state();

@@ -83,7 +83,7 @@ impl DatasetState {
         let (first, spot) = self.layout.header()?.find_in_first_chunk(MessageType::DATASPACE)?;
         let extent = {
             let header = first.read();
-            // What has no checksum may be torn.
+            // A header without a checksum may be torn.
             let message =
                 header.messages.get(spot).filter(|message| header.prefix.version > 1 && !message.flags.is_shared())?;
             let start = header.body_at(spot)?;

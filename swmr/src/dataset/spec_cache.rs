@@ -53,7 +53,7 @@ fn has_same_spec(header: &CachedHeader, known: &[RawMessage]) -> bool {
 pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Result<(Arc<DatasetSpec>, LayoutMessage)> {
     let message = header.require::<LayoutMessage>("a dataset has a layout")?;
     let layout = layout(session, header, &message.storage)?;
-    // What is written may change before all of it is decoded.
+    // A header that is being written may change before all of it is decoded.
     if session.mode.writes() {
         return Ok((decode(session, header, layout)?.into(), message));
     }
@@ -66,7 +66,7 @@ pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Res
     let spec = Arc::new(decode(session, header, layout)?);
     let mut describing = Vec::new();
     for_each_spec_message(header, |message| describing.push(message.clone()));
-    // What is stored elsewhere is not known by where it is.
+    // The address of a message that is stored elsewhere does not identify its contents.
     if !describing.iter().any(|message| message.flags.is_shared()) {
         *session.spec_cache.0.lock() = Some((describing, spec.clone()));
     }

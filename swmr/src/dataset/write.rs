@@ -76,7 +76,7 @@ impl NativeDataset {
         }
         let filtered = matches!(state.layout.format(), Some(ElementFormat::Filtered(_)));
         let beneath = self.visibility_of(&state, coord, 0..bytes.len() as u64);
-        // Who follows is to see the old chunk or the new one, and not some of both.
+        // A follower must see the old chunk or the new one, not a mixture.
         let moves = filtered || (beneath == Visibility::Visible && state.layout.can_move());
         let stays = if moves { None } else { state.layout.get(coord)? };
         if let Some(old) = stays {

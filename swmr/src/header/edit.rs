@@ -168,7 +168,7 @@ impl CachedHeader {
     fn has_old_wait_for_new(&self, old: &RawMessage, new: &RawMessage) -> Result<bool> {
         let place =
             |message| self.find(|held| held == message).map(|(place, _)| place).ok_or_else(|| self.lost_message());
-        // What was added may have moved the old message.
+        // The added message may have moved the old one.
         let (goes, comes) = (place(old)?, place(new)?);
         if goes.chunk == comes.chunk {
             return Ok(true);

@@ -63,7 +63,7 @@ impl NativeSession {
         let before: SmallVec<[Prerequisite<'_>; 1]> = nodes.map(|node| (node, EdgeKind::Link)).collect();
         let table = header.get::<SymbolTableMessage>()?;
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
-        // Who adds to dense links finds those of the same name.
+        // Adding a dense link finds links of the same name.
         let seeks = table.is_some() || !info.is_dense();
         if seeks && LinkStorage::load(self, header)?.find(header, name)?.is_some() {
             return Err(exists());

@@ -96,7 +96,7 @@ impl LinkCache {
             known.groups.insert(addr, CachedGroup::Uncacheable);
             MAX_CACHE_BYTES.saturating_sub(known.weight)
         };
-        // What cannot be read is an error for who needs it.
+        // A link that cannot be read is an error for the caller that needs it.
         let table = LinkTable::load(links, header, room).ok().flatten();
         let mut known = self.0.write();
         // Other groups may have taken some of the room.

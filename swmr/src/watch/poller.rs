@@ -98,7 +98,7 @@ impl<S: WakeSource> Poller<S> {
         let deadline = self.source.now().saturating_add(timeout);
         let mut heard = None;
         if std::mem::take(&mut self.is_behind) {
-            // What was heard before a look is seen by it.
+            // A look sees all writes that were reported before it.
             heard = Some(self.source.wait_event(Duration::ZERO)).filter(|heard| *heard == FileEvent::Close);
         }
         let mut lingers_until = Duration::ZERO;
