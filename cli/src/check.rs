@@ -92,7 +92,7 @@ impl CheckCommand {
         for location in &self.files {
             let path = &*open::require_file(location)?;
             let report = self.check(path)?;
-            // What cannot be said to be in any state has findings.
+            // A file whose state cannot be determined has findings.
             let found = h5live::diagnose(path).ok();
             if let Some(found) = &found {
                 if self.json {

@@ -25,7 +25,7 @@ pub(crate) fn attributes(
         return Err(format!("there are the attributes {names:?}, of {least} that were there and {most} written").into());
     }
     for number in 0..count {
-        // Each look at an object reads its header anew.
+        // Each look at an object reads its header again.
         see.reset((&known, count, number))?;
         let name = format!("a{number}");
         let found = see.observe("read an attribute", || file.attribute(id, &name.as_str().into()))?;

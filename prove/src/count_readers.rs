@@ -30,7 +30,7 @@ pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> 
             let opened = eyes.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {
-                // Each look at an object reads its header anew.
+                // Each look at an object reads its header again.
                 eyes.reset((pass, before, opened))?;
                 let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
                 eyes.remember(least);

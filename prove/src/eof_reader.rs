@@ -40,7 +40,7 @@ fn check_objects(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), Run
     let file = eyes.open()?;
     let opened = eyes.set_history(History::NONE);
     for pass in 0..passes {
-        // Objects are opened and closed again, and each look at one reads its header anew.
+        // Objects are opened and closed again, and each look at one reads its header again.
         eyes.reset((pass, opened))?;
         let before = end(eyes)?;
         let length = eyes.observe("ask for the length", || eyes.0.len())?;

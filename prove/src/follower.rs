@@ -112,7 +112,7 @@ impl RowFollower {
         }
         for pass in 0..self.passes {
             for (n, series) in self.series.iter().enumerate() {
-                // What is known of this dataset is in the history that goes on.
+                // The known state of this dataset is in the history.
                 eyes.set_history(std::mem::take(&mut all[n].history));
                 if pass > 0 {
                     floors[n] = series.flushed.at(view.prefix()).unwrap_or(0);
@@ -215,7 +215,7 @@ fn read_chunk(
     let mut bytes = vec![0; series.chunk as usize * 8];
     let mut chunk = Some(chunk);
     let (began_torn, tears) = (eyes.0.position().is_torn(), eyes.0.tears());
-    // A chunk that was stored anew since it was looked up is looked up again.
+    // A chunk that was stored at a new place since its lookup is looked up again.
     while let Some(found) = chunk {
         let (queries, before) = (eyes.0.queries(), eyes.set_history(History::NONE));
         let read =
@@ -224,8 +224,8 @@ fn read_chunk(
                 other => other.map(|()| true),
             });
         let read = read?;
-        // If it took one look, that was at the chunk itself, of which no more is kept than the versions of its rows;
-        // what may change in its place is read between two glances at the end of the file, and at what is shown there.
+        // A read by one look has read the chunk itself, and keeps only the versions of its rows. Raw data that may
+        // change in place is read between two reads of the announced end and of the word there.
         let since = eyes.set_history(before);
         let looks = if matches!(series.kind, SeriesKind::Filtered { .. }) { 1 } else { 5 };
         if !read || eyes.0.queries() - queries > looks {
@@ -260,8 +260,8 @@ fn check_rows(
             continue;
         }
         let Some(version) = series.version(row, value).filter(|_| series.is_written(row)) else {
-            // Rows of a chunk that is stored may still be to come, and hold nothing until then; the first one only if
-            // chunks are there before what is written to them.
+            // Rows of a stored chunk may still come, and hold nothing until then; the first row only if chunks are
+            // stored before their rows.
             let is_under_way = row >= extent && may_be_torn;
             let must_be = row < extent || row == first && !(series.early || series.ahead);
             if value != 0 && !is_under_way || series.is_written(row) && must_be {

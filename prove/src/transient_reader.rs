@@ -19,7 +19,7 @@ fn follow(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
     let file = eyes.open()?;
     let opened = eyes.set_history(History::NONE);
     for pass in 0..passes {
-        // Objects are opened and closed again, and each look at one reads its header anew.
+        // Objects are opened and closed again, and each look at one reads its header again.
         eyes.reset((pass, opened))?;
         let mut objects = Vec::new();
         eyes.observe("list the links", || {

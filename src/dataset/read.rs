@@ -203,7 +203,7 @@ impl ChunkReader<'_> {
     /// Splits a run of a chunk into pieces for several threads. Empty if one thread should read it.
     fn split_run<'b>(&self, coord: &'b ChunkCoord, run: ElementRun, sink: &mut impl ElementSink) -> Vec<ReadPiece<'b>> {
         let size = self.reader.view.size;
-        // A chunk with filters is decoded once, and who follows reads as much as is seen as one.
+        // A chunk with filters is decoded once, and a follower reads as many bytes at once as are seen as one.
         let is_plain =
             self.reader.core.filters.is_empty() && self.reader.core.max_read_bytes < MIN_CONVERTED_SHARE_BYTES;
         let least = if sink.direct(0..1).is_some() { MIN_COPIED_SHARE_BYTES } else { MIN_CONVERTED_SHARE_BYTES };

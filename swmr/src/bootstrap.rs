@@ -201,8 +201,8 @@ impl OpenOptions {
         let (at, superblock) = locate_superblock(storage)?;
         let marked = has_write_flags(&superblock);
         let swmr = superblock.status.contains(StatusFlags::SWMR);
-        // Whoever holds a lock on a file with the SWMR flag can only be a SWMR reader, for whom a SWMR writer is no
-        // harm.
+        // A process that holds a lock on a file with the SWMR flag can only be a SWMR reader. A SWMR writer does not
+        // harm it.
         let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite && superblock.version >= 3;
         if !locked && !among_swmr_readers {
             return Err(match lock.writer() {

@@ -442,7 +442,7 @@ impl Chunks for NativeDataset {
         }
         let is_filtered = matches!(self.state().layout.format(), Some(ElementFormat::Filtered(_)));
         let (cache, chunk) = (&self.session.cache, Addr::new(offset));
-        // What filters make of a chunk is written as a whole; of others, a writer has parts that are not in the file
+        // Filtered chunks are written as a whole. Of other chunks, a writer may have parts that are not in the file
         // yet.
         let read = match self.session.mode.writes() && !is_filtered {
             true => cache.read_raw_padded(chunk, at, into),

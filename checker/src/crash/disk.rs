@@ -78,7 +78,7 @@ impl CrashedDisk {
                 (number, page).hash(&mut hasher);
             }
         }
-        // What was cut and is zeros now differs from the base without a page.
+        // Bytes that were cut off and are zeros now differ from the base although they have no page.
         state.cut.min(state.len).hash(&mut hasher);
         hasher.finish()
     }

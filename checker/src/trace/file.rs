@@ -146,7 +146,7 @@ pub(crate) fn read_record(from: &mut impl Read, record: u64) -> Result<TraceReco
     let [kind, rest @ ..] = head;
     let number = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let len = rest.last_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    // Grows with what is there, not with what is claimed.
+    // Grows with the bytes that are there, not with the stated length.
     let mut bytes = Vec::new();
     from.by_ref().take(len.into()).read_to_end(&mut bytes)?;
     let computed = crc32c::crc32c_append(crc32c::crc32c(&head), &bytes);

@@ -100,7 +100,7 @@ impl JsonDescriber<'_> {
                 problem: FileProblem::TooDeep(path.to_owned()),
             });
         }
-        // What cannot be read is described as such later.
+        // Objects that cannot be read are described by their errors later.
         for link in group.links().unwrap_or_default() {
             let LinkTarget::Hard(id) = link.target else { continue };
             let path = child_path(path, &link.name);

@@ -132,7 +132,7 @@ fn code(status: ExitStatus) -> u8 {
 /// # Errors
 /// The reason why a file cannot be brought into order, with its name.
 fn recover(file: &Path) -> Result<bool, String> {
-    // What is no HDF5 file is none of ours.
+    // Other files than HDF5 are ignored.
     let Ok(found) = diagnose(file) else { return Ok(false) };
     match found.condition {
         FileCondition::Abandoned { .. } => repair(file).map(|_| true).map_err(|error| whole_text(&error)),

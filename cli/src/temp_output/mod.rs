@@ -189,7 +189,7 @@ fn sweep(folder: &Path) {
         let Some(maker) = name.to_str().and_then(maker_of) else { continue };
         let path = entry.path();
         if !path.join(KEPT).exists() && maker.is_gone(&path) {
-            // What cannot be removed is somebody else's.
+            // If it cannot be removed, it belongs to another process.
             let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     }

@@ -342,7 +342,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
                 }
             }
         }
-        // Whoever waits for a node from here on waits for what becomes of it below, whatever flush is under way.
+        // An entry that waits for a node from here on also waits for the changes below, whatever flush is under way.
         let changed = self.work.iter().zip(&handles).zip(&made).filter(|((work, _), made)| work.changed && !**made);
         changed.filter(|((work, _), _)| !work.is_removed).for_each(|((_, handle), _)| handle.touch());
         let wait = |later: usize, earlier: usize, beside: bool| {

@@ -60,7 +60,7 @@ impl FractalHeap {
             let mut block = self.stored_block(&shape, filtered, &place)?.read().block.clone();
             let room = block.object_mut(offset, object.len() as u64);
             room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced_error())?;
-            // The block is stored anew with each change; the header waits for what all of them tell of.
+            // Each change stores the block at a new place. The header waits for everything to which these blocks lead.
             self.metadata.add_prerequisites(header, before);
             return self.replace_block(header, &filtered.filters.filters, &place, block);
         }

@@ -108,8 +108,8 @@ impl SymbolTable {
         entries.insert(at, entry);
         let symbols = SymbolNodes { table: self, names: &names };
         if entries.len() <= usize::from(node.read().capacity) {
-            // What comes first may have belonged to the node before until now: first the tree has to say so. A node
-            // that waits for what it tells of stays as it is, as it may have to move yet.
+            // The first name may have belonged to the node before until now, so the tree must be written first. A node
+            // that waits for the structures to which it leads stays unchanged, because it may still have to move.
             let is_in_place =
                 node.is_new() || !is_last && before.is_empty() && (at > 0 || self.order_after(&node, &path)?);
             let moved = if is_in_place {
@@ -174,7 +174,7 @@ impl SymbolTable {
         let (left_bound, right_bound) = (last(&entries).unwrap_or(0), last(&right));
         let left = self.move_node(names, node, entries)?;
         let right = self.new_symbols(names, right)?;
-        // What the left half waits for may now be told of by the right one.
+        // The right half may now lead to structures for which the left half waits.
         let kept = self.metadata.cache().add_dependency_once(&right, &left, EdgeKind::BTree1Symbols);
         kept.map_err(|circle| Error::Cache(circle.into()))?;
         set_child(&mut leaf, index, &left, None);
@@ -296,7 +296,7 @@ impl SymbolTable {
                 self.tree.replace(&path, leaf, &[], &symbols)?;
                 let len = node.read().size(self.metadata.widths()) as u64;
                 match node.is_new() {
-                    // Another node may wait by way of it for what its own entries lead to.
+                    // Through it, another node may wait for the structures to which its own entries lead.
                     true => self.metadata.cache().space().free(child, len),
                     false => self.metadata.free(child, len),
                 }

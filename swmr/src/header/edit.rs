@@ -68,7 +68,8 @@ impl CachedHeader {
         };
         let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
         let mut unused = unused.max(sizes.continuation);
-        // What follows is aligned: what would be lost in between is room here. A wider size may have to be made up for.
+        // The next structure is aligned, so the bytes before it can be used here. A wider size field may need more
+        // room.
         for _ in 0..3 {
             let area = used + sizes.frame + unused;
             prefix.size = area as u64;
