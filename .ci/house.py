@@ -56,7 +56,7 @@ def blocks(code: str, opening: int) -> int:
 
 def without_tests(code: str) -> str:
     """The code with modules and functions for tests blanked out."""
-    for match in list(re.finditer(r"#\[cfg\((?:test|all\(test[^)]*\))\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{", code)):
+    for match in list(re.finditer(r"#\[cfg\((?:test|all\(test[^\n]*\))\)\]\s*(?:#\[[^\]\n]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{", code)):
         end = blocks(code, match.end() - 1)
         code = code[: match.start()] + re.sub(r"[^\n]", " ", code[match.start() : end]) + code[end:]
     return code

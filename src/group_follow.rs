@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use h5live_model::{self as model, Link, LinkTarget, Name, ObjectId, Watch, WatchEvent};
 
 use crate::error::ErrorKind;
+use crate::liveness::{LivenessCheck, MAX_WAIT};
 use crate::path::{ResolvedObject, join};
 use crate::{Error, File, Group, Object, Result, WalkItem};
 
-/// The longest wait at a time before it is looked whether the writer still lives.
-const MAX_WAIT: Duration = Duration::from_secs(1);
 /// Most groups that are followed by default.
 const MAX_GROUPS: usize = 1024;
 
@@ -40,10 +39,7 @@ pub struct GroupFollower {
     max_groups: usize,
     /// The error of the last look, which follows the links that it had found before.
     failure: Option<Error>,
-    /// The next time at which to check that the file is still the one that is being written.
-    check_at: Option<Instant>,
-    /// The error that follows the last links, if the file was deleted, replaced or truncated.
-    ending: Option<Error>,
+    liveness: LivenessCheck,
     is_finished: bool,
 }
 
@@ -98,8 +94,7 @@ impl GroupFollower {
             max_depth,
             max_groups: MAX_GROUPS,
             failure: None,
-            check_at: None,
-            ending: None,
+            liveness: LivenessCheck::default(),
             is_finished: false,
         }
     }
@@ -189,14 +184,14 @@ impl GroupFollower {
     /// Waits for something new; `None` at the end.
     fn wait(&mut self) -> Result<Option<WalkItem>> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
-        let mut last = self.is_due() && !self.is_live()?;
+        let mut last = self.liveness.is_due() && !self.is_live()?;
         loop {
             let looked = self.poll();
             if let Some(visit) = self.pending.pop_front() {
                 self.failure = looked.err();
                 return Ok(Some(visit));
             }
-            if let Some(ending) = self.ending.take_if(|_| last) {
+            if let Some(ending) = self.liveness.ending.take_if(|_| last) {
                 return Err(ending);
             }
             looked?;
@@ -235,22 +230,7 @@ impl GroupFollower {
 
     /// Whether a writer may still be at work on the file, which is what its path leads to.
     fn is_live(&mut self) -> Result<bool> {
-        let (live, ending) = match self.file.is_live() {
-            Err(error) if error.file_change().is_some() => (Ok(false), Some(error)),
-            live => (live, None),
-        };
-        self.ending = ending;
-        live
-    }
-
-    /// Whether it is time for that check. A follower that always finds new links does it, too.
-    fn is_due(&mut self) -> bool {
-        let now = Instant::now();
-        let is_due = self.ending.is_some() || self.check_at.is_some_and(|at| now >= at);
-        if is_due || self.check_at.is_none() {
-            self.check_at = Some(now + MAX_WAIT);
-        }
-        is_due
+        self.liveness.note(self.file.is_live())
     }
 }
 

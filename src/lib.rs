@@ -34,6 +34,7 @@ mod group;
 mod group_builder;
 mod group_follow;
 mod linked_files;
+mod liveness;
 #[cfg(feature = "ndarray")]
 mod ndarray_support;
 mod open;

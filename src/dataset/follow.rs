@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use h5live_model::{DatasetSpec, Layout, Selection, Watch, WatchEvent};
 
 use super::Dataset;
-use crate::{Error, H5Type, Result};
+use crate::liveness::{LivenessCheck, MAX_WAIT};
+use crate::{H5Type, Result};
 
 /// Elements of one batch (bytes in memory), unless a row is larger.
 const MAX_BATCH_BYTES: usize = 8 << 20;
-/// The longest wait at a time before it is looked whether the writer still lives.
-const MAX_WAIT: Duration = Duration::from_secs(1);
-/// The same for a virtual dataset, which shows the rows of other files.
+/// The longest wait at a time for a virtual dataset, which shows the rows of other files, before it is looked whether the
+/// writer still lives.
 const MAX_VIRTUAL_WAIT: Duration = Duration::from_millis(20);
 /// The same for a follower that never sleeps.
 const BUSY_POLL_WAIT: Duration = Duration::from_millis(5);
@@ -42,10 +42,7 @@ pub struct DatasetFollower<T> {
     batch_rows: Option<u64>,
     sleeps: bool,
     watch: Option<Box<dyn Watch>>,
-    /// The next time at which to check that the file is still the one that is being written.
-    check_at: Option<Instant>,
-    /// The error that follows the last rows, if the file was deleted, replaced or truncated.
-    ending: Option<Error>,
+    liveness: LivenessCheck,
     failed: bool,
     values: PhantomData<fn() -> T>,
 }
@@ -78,8 +75,7 @@ impl Dataset {
             batch_rows: None,
             sleeps: true,
             watch: None,
-            check_at: None,
-            ending: None,
+            liveness: LivenessCheck::default(),
             failed: false,
             values: PhantomData,
         }
@@ -157,12 +153,12 @@ impl<T: H5Type> DatasetFollower<T> {
             Layout::Virtual(_) => MAX_VIRTUAL_WAIT,
             _ => MAX_WAIT,
         };
-        let mut last = self.is_due() && !self.is_live()?;
+        let mut last = self.liveness.is_due() && !self.is_live()?;
         loop {
             let looked = self.dataset.refresh().and_then(|_| self.rows());
-            match (looked, self.ending.take_if(|_| last)) {
+            match (looked, self.liveness.ending.take_if(|_| last)) {
                 (Ok(rows), ending) if rows > self.next => {
-                    self.ending = ending.or(self.ending.take());
+                    self.liveness.ending = ending.or(self.liveness.ending.take());
                     return Ok(Some(rows));
                 }
                 (_, Some(ending)) => return Err(ending),
@@ -214,22 +210,7 @@ impl<T: H5Type> DatasetFollower<T> {
 
     /// Whether a writer may still be at work on the file, or a source, which is what its path leads to.
     fn is_live(&mut self) -> Result<bool> {
-        let (live, ending) = match self.dataset.is_live() {
-            Err(error) if error.file_change().is_some() => (Ok(false), Some(error)),
-            live => (live, None),
-        };
-        self.ending = ending;
-        live
-    }
-
-    /// Whether it is time for that check. A follower that always finds new rows does it, too.
-    fn is_due(&mut self) -> bool {
-        let now = Instant::now();
-        let is_due = self.ending.is_some() || self.check_at.is_some_and(|at| now >= at);
-        if is_due || self.check_at.is_none() {
-            self.check_at = Some(now + MAX_WAIT);
-        }
-        is_due
+        self.liveness.note(self.dataset.is_live())
     }
 
     /// Reads the last row once more, so that the code and data of a read stay in the processor's caches until the next

@@ -112,14 +112,10 @@ impl NativeSession {
                 wrong |= DenseAttributes::for_recount(self, header, &info, mend).agree(mend)?;
             }
             let next = newest.attribute.and_then(|newest| newest.checked_add(1));
-            if let (Some(max), Some(next)) = (info.max_creation_order, next)
-                && max < next
-            {
-                wrong = true;
-                info.max_creation_order = Some(next);
-                if mend {
-                    header.put(&info)?;
-                }
+            let is_low = raise(&mut info.max_creation_order, next);
+            wrong |= is_low;
+            if is_low && mend {
+                header.put(&info)?;
             }
         }
         if let Some(mut info) = header.get::<LinkInfo>()? {
@@ -127,16 +123,21 @@ impl NativeSession {
                 wrong |= DenseLinks::for_recount(self, header, &info, mend).agree(header, mend)?;
             }
             let next = newest.link.and_then(|newest| newest.checked_add(1));
-            if let (Some(max), Some(next)) = (info.max_creation_order, next)
-                && max < next
-            {
-                wrong = true;
-                info.max_creation_order = Some(next);
-                if mend {
-                    header.put(&info)?;
-                }
+            let is_low = raise(&mut info.max_creation_order, next);
+            wrong |= is_low;
+            if is_low && mend {
+                header.put(&info)?;
             }
         }
         Ok(wrong)
     }
+}
+
+/// Raises the highest position in the order of creation, if it is tracked and lower than `next`; whether it was.
+fn raise<T: Ord + Copy>(max: &mut Option<T>, next: Option<T>) -> bool {
+    let is_low = max.is_some() && next.is_some() && *max < next;
+    if is_low {
+        *max = next;
+    }
+    is_low
 }

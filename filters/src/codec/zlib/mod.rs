@@ -10,6 +10,8 @@ mod bits;
 mod block_scan;
 #[cfg(feature = "native")]
 mod native;
+#[cfg(feature = "native")]
+mod piece;
 #[cfg(not(feature = "native"))]
 mod pure;
 #[cfg(feature = "native")]

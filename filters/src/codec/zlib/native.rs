@@ -6,7 +6,8 @@ use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor, 
 
 use super::bits::DeflateBitWriter;
 use super::block_scan;
-use super::segment::{DataSegment, SegmentKind, segments};
+use super::piece::SegmentKind;
+use super::segment::{DataSegment, segments};
 use crate::FilterFault;
 
 thread_local! {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use wide::u8x16;
 
-use super::segment::{MIN_PIECES_APART, PIECE_BYTES, STEP_BYTES, SegmentKind, WINDOW_BYTES, pieces};
+use super::piece::{MIN_PIECES_APART, PIECE_BYTES, STEP_BYTES, SegmentKind, WINDOW_BYTES, pieces};
 
 const HASH_BITS: u32 = 13;
 

@@ -156,7 +156,8 @@ mod native {
     use libdeflater::{CompressionLvl, Compressor};
 
     use super::super::block_scan::last_block;
-    use super::super::segment::{SegmentKind, segments};
+    use super::super::piece::SegmentKind;
+    use super::super::segment::segments;
     use super::*;
     use crate::transpose::shuffle;
 
