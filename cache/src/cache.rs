@@ -20,7 +20,7 @@ use crate::{
     raw_data::{DirtyRawData, WriteBuffer},
     reentry::{ReentryGuard, ReentryScope, enter},
     space::Space,
-    stats::{CacheCounters, count},
+    stats::{CacheCounters, CacheStats, count},
     storage::Storage,
 };
 
@@ -382,6 +382,27 @@ impl Cache {
         match superblock.encode_with_eof(end) {
             Ok((at, bytes)) => Ok(Some((at, bytes, end))),
             Err(source) => Err(Error::Encode { at: Addr::UNDEFINED, source }),
+        }
+    }
+
+    /// Notes that a torn block was read again.
+    pub fn count_torn_retry(&self) {
+        count(&self.stats.torn_retries, 1);
+    }
+
+    /// Statistics of the cache so far.
+    pub fn stats(&self) -> CacheStats {
+        let (hits, misses) = self.shards.iter().map(EntryShard::counts).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let CacheCounters { evictions, bytes_read, bytes_written, writes, flushes, torn_retries } = &self.stats;
+        CacheStats {
+            hits,
+            misses,
+            evictions: evictions.load(Ordering::Relaxed),
+            bytes_read: bytes_read.load(Ordering::Relaxed),
+            bytes_written: bytes_written.load(Ordering::Relaxed),
+            writes: writes.load(Ordering::Relaxed),
+            flushes: flushes.load(Ordering::Relaxed),
+            torn_retries: torn_retries.load(Ordering::Relaxed),
         }
     }
 }

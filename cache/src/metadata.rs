@@ -4,12 +4,15 @@ mod chain_flush;
 mod dirty;
 mod flush;
 mod flush_order;
+mod flush_step;
 mod generation;
+mod generation_state;
 mod graph;
 mod id_hasher;
 mod in_place_publish;
 mod owner_deps;
 mod redo;
+mod redo_state;
 mod revalidate;
 mod shard;
 
@@ -23,14 +26,15 @@ use h5live_format::Addr;
 use self::graph::EdgeLifetime;
 use self::shard::EntryLookup;
 pub use self::{
-    flush::{FlushPlan, FlushStep},
+    flush::FlushPlan,
     flush_order::FlushScope,
+    flush_step::FlushStep,
     in_place_publish::{EntryPatch, UnpublishedPart},
 };
 pub(crate) use self::{
-    generation::GenerationPublisher,
+    generation_state::GenerationPublisher,
     graph::SharedGraph,
-    redo::RedoState,
+    redo_state::RedoState,
     revalidate::ReadOrigin,
     shard::{EntryShard, shard_for},
 };

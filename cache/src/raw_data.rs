@@ -4,18 +4,18 @@
 //! A chunk here is any block of raw data that is allocated as one: a chunk of a dataset as the filters left it, or
 //! the whole block of a contiguous dataset.
 
+mod dirty;
 mod merged_writes;
 mod write_buffer;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize as Counter, Ordering::Relaxed},
-};
+use std::sync::atomic::Ordering::Relaxed;
 
 use h5live_format::{Addr, RedoWrite};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+pub(crate) use self::dirty::DirtyRawData;
+pub use self::dirty::RawWrite;
+use self::dirty::WriteThroughGuard;
 pub(crate) use self::merged_writes::MergedWrites;
 pub use self::merged_writes::Visibility;
 pub(crate) use self::write_buffer::WriteBuffer;
@@ -24,11 +24,7 @@ use crate::{
     cache::Cache,
     entry::{ChunkProxy, Owner},
     error::{Error, Result, StorageAction},
-    metadata::SharedGraph,
-    primitive::{
-        Condvar, Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
+    primitive::atomic::Ordering::SeqCst,
 };
 
 /// While raw data is changed in place, a reader sees this many bytes either old or new, if it reads them at once and
@@ -43,192 +39,6 @@ const MAX_MERGED_PIECE_BYTES: usize = 256 << 10;
 
 /// If a flush writes so few bytes of new raw data, more such flushes are likely to follow.
 const MAX_SMALL_FLUSH_BYTES: usize = 16 << 10;
-
-/// The raw data of a file that is not yet written.
-#[derive(Debug)]
-pub(crate) struct DirtyRawData {
-    shards: Box<[RawShard]>,
-    /// Chunks in the shards. While it is zero, reads go straight to the storage.
-    present: AtomicUsize,
-    /// Bytes that wait, those in flight not counted.
-    waiting: Counter,
-}
-
-#[derive(Debug)]
-struct RawShard {
-    chunks: Mutex<FxHashMap<Addr, DirtyChunk>>,
-    /// A chunk's write-through has ended.
-    write_through_done: Condvar,
-}
-
-/// The unwritten bytes of a chunk. A read takes waiting bytes first, then bytes in flight, then the storage.
-#[derive(Debug, Default)]
-struct DirtyChunk {
-    waiting: Option<(MergedWrites, ChunkProxy)>,
-    /// The waiting bytes replace elements to which the file leads.
-    overwrites: bool,
-    in_flight: Option<(Arc<MergedWrites>, ChunkProxy)>,
-    /// Bytes of this chunk are being written by the thread that brought them.
-    write_through: bool,
-}
-
-impl DirtyChunk {
-    fn is_overwrite(&self) -> bool {
-        self.waiting.is_none() && self.in_flight.is_none() && !self.write_through
-    }
-}
-
-/// Raw data of a chunk that a flush has taken.
-#[derive(Debug)]
-pub struct RawWrite {
-    proxy: ChunkProxy,
-    pieces: Arc<MergedWrites>,
-    over: bool,
-}
-
-impl RawWrite {
-    /// Whether it is written over elements to which the file leads.
-    pub(crate) fn is_overwrite(&self) -> bool {
-        self.over
-    }
-
-    /// Bytes in memory.
-    pub(crate) fn weight(&self) -> usize {
-        self.pieces.weight()
-    }
-
-    /// The address of the chunk.
-    pub fn chunk(&self) -> Addr {
-        self.proxy.chunk
-    }
-
-    /// Whether readers may be reading the bytes that are replaced.
-    pub(crate) fn is_visible(&self) -> bool {
-        self.pieces.visibility == Visibility::Visible
-    }
-
-    /// The pieces and their addresses.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = (Addr, &[u8])> {
-        let chunk = self.proxy.chunk;
-        self.pieces.iter().map(move |(offset, bytes)| (chunk.checked_add(offset).unwrap_or_default(), bytes))
-    }
-}
-
-impl DirtyRawData {
-    pub(crate) fn new(shards: usize) -> Self {
-        let shard = || RawShard { chunks: Mutex::new(FxHashMap::default()), write_through_done: Condvar::new() };
-        DirtyRawData {
-            shards: (0..shards).map(|_| shard()).collect(),
-            present: AtomicUsize::new(0),
-            waiting: Counter::new(0),
-        }
-    }
-
-    /// Bytes that wait to be written.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Relaxed)
-    }
-
-    fn shard(&self, chunk: Addr) -> &RawShard {
-        crate::metadata::shard_for(&self.shards, chunk)
-    }
-
-    /// Changes a chunk's state, which comes into being with it and is dropped when nothing is left of it.
-    fn with_chunk<R>(&self, addr: Addr, change: impl FnOnce(&mut DirtyChunk) -> R) -> R {
-        let mut chunks = self.shard(addr).chunks.lock();
-        let mut came = false;
-        let chunk = chunks.entry(addr).or_insert_with(|| {
-            came = true;
-            DirtyChunk::default()
-        });
-        if came {
-            self.present.fetch_add(1, SeqCst);
-        }
-        let result = change(chunk);
-        if chunk.is_overwrite() {
-            chunks.remove(&addr);
-            self.present.fetch_sub(1, SeqCst);
-        }
-        result
-    }
-
-    fn enqueue(
-        &self,
-        chunk: &mut DirtyChunk,
-        proxy: impl FnOnce() -> ChunkProxy,
-        (offset, bytes): (u64, Vec<u8>),
-        beneath: Visibility,
-    ) -> ChunkProxy {
-        let (pieces, proxy) = chunk.waiting.get_or_insert_with(|| (MergedWrites::default(), proxy()));
-        let before = pieces.weight();
-        pieces.visibility = pieces.visibility.combine(beneath);
-        pieces.put(offset, bytes);
-        self.waiting.fetch_add(pieces.weight() - before, Relaxed);
-        *proxy
-    }
-
-    /// Takes the waiting bytes of a chunk into flight. A chunk has at most one flight.
-    pub(crate) fn begin_write(&self, addr: Addr) -> Option<RawWrite> {
-        self.with_chunk(addr, |chunk| {
-            let (pieces, proxy) = chunk.waiting.take()?;
-            self.waiting.fetch_sub(pieces.weight(), Relaxed);
-            let pieces = Arc::new(pieces);
-            chunk.in_flight = Some((Arc::clone(&pieces), proxy));
-            Some(RawWrite { proxy, pieces, over: std::mem::take(&mut chunk.overwrites) })
-        })
-    }
-
-    /// Ends a flight. If its bytes were not `written`, they wait again, below the bytes that have come meanwhile.
-    pub(crate) fn end_write(&self, flight: RawWrite, written: bool, ledger: &SharedGraph) {
-        let RawWrite { proxy, pieces, over } = flight;
-        self.with_chunk(proxy.chunk, |chunk| {
-            chunk.in_flight = None;
-            if written {
-                ledger.graph.lock().remove_node(proxy.id);
-                return;
-            }
-            let mut merged = Arc::unwrap_or_clone(pieces);
-            let mut before = 0;
-            let mut latest = proxy;
-            match chunk.waiting.take() {
-                None => ledger.graph.lock().fail_write(proxy.id),
-                Some((newer, newer_proxy)) => {
-                    before = newer.weight();
-                    merged.visibility = merged.visibility.combine(newer.visibility);
-                    newer.into_iter().for_each(|(offset, bytes)| merged.put(offset, bytes));
-                    latest = newer_proxy;
-                    ledger.graph.lock().merge_proxy(proxy.id, newer_proxy.id);
-                }
-            }
-            self.waiting.fetch_add(merged.weight() - before, Relaxed);
-            chunk.waiting = Some((merged, latest));
-            chunk.overwrites |= over;
-        });
-    }
-
-    /// Whether nothing of a chunk waits, or is being written.
-    pub(crate) fn is_idle(&self, addr: Addr) -> bool {
-        self.present.load(SeqCst) == 0 || !self.shard(addr).chunks.lock().contains_key(&addr)
-    }
-
-    fn wait_for_write_through(&self, addr: Addr) {
-        let shard = self.shard(addr);
-        let mut chunks = shard.chunks.lock();
-        while chunks.get(&addr).is_some_and(|chunk| chunk.write_through) {
-            shard.write_through_done.wait(&mut chunks);
-        }
-    }
-}
-
-/// Ends a write-through, also when it fails.
-struct WriteThroughGuard<'a>(&'a DirtyRawData, Addr);
-
-impl Drop for WriteThroughGuard<'_> {
-    fn drop(&mut self) {
-        self.0.with_chunk(self.1, |chunk| chunk.write_through = false);
-        self.0.shard(self.1).write_through_done.notify_all();
-    }
-}
 
 impl Cache {
     /// Takes `bytes` for the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, for a later flush.

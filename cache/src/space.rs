@@ -2,6 +2,7 @@
 
 mod free_list;
 mod free_space;
+mod kind;
 mod metadata_blocks;
 mod quarantine;
 
@@ -11,6 +12,8 @@ use h5live_format::{Addr, Width};
 
 pub use self::free_list::FreeList;
 use self::free_space::FreeSpace;
+pub use self::kind::SpaceKind;
+use self::kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES};
 pub(crate) use self::quarantine::FlushMark;
 use self::quarantine::{FreedSection, Quarantine};
 use crate::{
@@ -22,30 +25,14 @@ use crate::{
     storage::Storage,
 };
 
-/// The unit in which the operating system writes: a block within one page is not torn by the death of a process.
-const OS_PAGE_BYTES: u64 = 4096;
-
 /// Addresses that are left behind the largest end of a file: what a writer writes down there needs some, too.
 const RESERVED_TAIL_BYTES: u64 = 15;
-
-/// Structures begin at multiples of this, so that their fields of up to eight bytes are written at once.
-const METADATA_ALIGNMENT: u64 = 8;
 
 /// Least resting bytes for which it is worth asking whether anybody has the file open.
 const MIN_RECLAIM_QUERY_BYTES: u64 = 64 << 10;
 
 /// Reclaim queries that are skipped after the answer "somebody has the file open", which is likely to stay the same.
 const SKIPPED_RECLAIM_QUERIES: u32 = 31;
-
-/// The purpose of space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpaceKind {
-    /// A structure. One that is smaller than a page does not cross the border of one.
-    Metadata,
-    /// Raw data. Aligned to pages if its size is a multiple of them; else, if it is longer than one, to eight bytes if
-    /// its size is a multiple of those.
-    Raw,
-}
 
 /// When freed space is used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::{cache::Cache, metadata::EntryShard};
-
 /// Statistics of a cache. Each shard counts its hits and misses.
 #[derive(Debug, Default)]
 pub(crate) struct CacheCounters {
@@ -17,29 +15,6 @@ pub(crate) struct CacheCounters {
 
 pub(crate) fn count(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Relaxed);
-}
-
-impl Cache {
-    /// Notes that a torn block was read again.
-    pub fn count_torn_retry(&self) {
-        count(&self.stats.torn_retries, 1);
-    }
-
-    /// Statistics of the cache so far.
-    pub fn stats(&self) -> CacheStats {
-        let (hits, misses) = self.shards.iter().map(EntryShard::counts).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        let CacheCounters { evictions, bytes_read, bytes_written, writes, flushes, torn_retries } = &self.stats;
-        CacheStats {
-            hits,
-            misses,
-            evictions: evictions.load(Relaxed),
-            bytes_read: bytes_read.load(Relaxed),
-            bytes_written: bytes_written.load(Relaxed),
-            writes: writes.load(Relaxed),
-            flushes: flushes.load(Relaxed),
-            torn_retries: torn_retries.load(Relaxed),
-        }
-    }
 }
 
 /// Statistics of a cache at one moment.

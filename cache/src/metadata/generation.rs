@@ -5,27 +5,15 @@
 //! and ends in the same generation has seen that generation and no other.
 
 use h5live_format::{Addr, Generation, RedoRecord};
-use parking_lot::Mutex;
 
-use super::flush::FlushStep;
+use super::flush_step::FlushStep;
+use super::generation_state::PublishedGeneration;
 use super::redo::redo_record;
 use crate::{
     cache::{Cache, CacheOptions},
     edge_kind::EdgeKind,
     error::{Error, Result, StorageAction},
 };
-
-/// The state of the generations of a file. Only flushes change it, so loom does not explore it.
-#[derive(Debug, Default)]
-pub(crate) struct GenerationPublisher(Mutex<PublishedGeneration>);
-
-#[derive(Debug, Default)]
-struct PublishedGeneration {
-    /// The word in the file; `None` if nobody follows by it.
-    current: Option<Generation>,
-    /// The redo record to which the word leads.
-    intent: RedoRecord,
-}
 
 /// The steps of a flush around its changes.
 pub(super) struct GenerationSteps {

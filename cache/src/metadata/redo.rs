@@ -8,11 +8,10 @@ use std::ops::Range;
 
 use h5live_format::{Addr, RedoRecord, RedoWrite, SeqlockCounter, encode};
 
-use super::flush::FlushStep;
+use super::flush_step::FlushStep;
 use crate::{
     cache::{Cache, CacheOptions},
     error::{Error, Result, StorageAction},
-    primitive::{Mutex, RwLock},
     raw_data::RawWrite,
 };
 
@@ -21,21 +20,6 @@ const OS_PAGE_BYTES: u64 = 4096;
 
 /// Bytes that a disk writes completely or not at all when the power fails.
 const SECTOR_BYTES: u64 = 512;
-
-/// The state of the redo records of a cache.
-#[derive(Debug, Default)]
-pub(crate) struct RedoState {
-    /// Where the last one was written that has not been made invalid.
-    last: Mutex<Option<Addr>>,
-    /// The last record, if a flush failed between writing it and making all its changes. Structures that it names may
-    /// be torn, and only the record has their bytes.
-    unfinished: Mutex<Option<RedoRecord>>,
-    /// The turn that is shown where the last one was, and where that is.
-    seqlock: Mutex<Option<(Addr, SeqlockCounter)>>,
-    /// Held alone by a flush with redo records, because space that is allocated meanwhile may lie where they do. Shared
-    /// by writers behind the announced end.
-    pub(crate) past_eof: RwLock<()>,
-}
 
 /// Groups the changes in place that share a redo record. `as_one`: all share one. `joined`: with barriers, even a
 /// single change needs a record, because an earlier record may name the same place, or a new end will be announced.

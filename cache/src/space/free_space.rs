@@ -2,7 +2,11 @@
 
 use std::ops::Range;
 
-use super::{METADATA_ALIGNMENT, OS_PAGE_BYTES, SpaceKind, free_list::FreeList, metadata_blocks::MetadataBlocks};
+use super::{
+    free_list::FreeList,
+    kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES, SpaceKind},
+    metadata_blocks::MetadataBlocks,
+};
 
 /// The free space, by purpose.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use super::{OS_PAGE_BYTES, free_list::FreeList};
+use super::{free_list::FreeList, kind::OS_PAGE_BYTES};
 
 /// A block takes so small a part of the file...
 const BLOCK_FILE_FRACTION: u64 = 64;

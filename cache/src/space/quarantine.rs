@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::SpaceKind;
+use super::kind::SpaceKind;
 use crate::entry::Owner;
 use crate::metadata::FlushScope;
 

@@ -1,0 +1,116 @@
+//! The steps of a flush.
+
+use std::{fmt, sync::Arc};
+
+use h5live_format::{Addr, Generation, RedoRecord};
+
+use crate::{
+    entry::EntryId,
+    raw_data::{MergedWrites, RawWrite},
+};
+
+/// One step of a flush.
+#[non_exhaustive]
+pub enum FlushStep {
+    /// The file is made at least this long, in bytes from the base address.
+    Extend(u64),
+    /// Everything before becomes durable.
+    Barrier,
+    /// Write a redo record of the following changes in place, behind the announced end of file.
+    WriteRedo {
+        /// The record, with its address.
+        intent: RedoRecord,
+        /// Whether raw data that readers may be reading is part of it.
+        is_visible: bool,
+    },
+    /// Invalidate the redo record of an earlier flush: its bytes are in place.
+    InvalidateRedo(Addr),
+    /// As [`FlushStep::InvalidateRedo`], for a redo record of this flush.
+    RetireRedo(Addr),
+    /// Before `end` is announced: the generation is shown there.
+    InitGeneration {
+        /// In bytes from the base address.
+        end: u64,
+        /// The generation, which stays the same.
+        generation: Generation,
+    },
+    /// Another generation is shown.
+    SetGeneration {
+        /// Where.
+        at: Addr,
+        /// The generation.
+        generation: Generation,
+    },
+    /// Small pieces of new raw data, to which nothing leads yet, are written.
+    BufferedRaw(BufferedWrites),
+    /// Raw data is written, in any order.
+    Raw(Vec<RawWrite>),
+    /// Write raw data over bytes that readers may be reading, each part after its own redo record.
+    RawInPlace(Vec<RawWrite>),
+    /// The superblock is written.
+    Superblock {
+        /// Its address.
+        at: Addr,
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// The end of file that it announces, in bytes from the base address.
+        end: u64,
+    },
+    /// An entry is written.
+    Entry {
+        /// Its identity.
+        id: EntryId,
+        /// Its address.
+        at: Addr,
+        /// The name of its type.
+        name: &'static str,
+        /// Its bytes.
+        image: Vec<u8>,
+        /// Whether the file leads to it already: it is changed in place.
+        in_place: bool,
+        /// Whether something must be written before it in the same flush.
+        waits: bool,
+    },
+}
+
+impl FlushStep {
+    /// The address of an entry, in bytes from the base address.
+    pub(super) fn offset(&self) -> Option<u64> {
+        match self {
+            FlushStep::Entry { at, .. } => at.get(),
+            _ => None,
+        }
+    }
+
+    /// Where the entry is, if it is one that the file did not have.
+    pub(super) fn new_entry(&self) -> Option<Addr> {
+        match self {
+            FlushStep::Entry { at, in_place: false, .. } => Some(*at),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for FlushStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FlushStep::Extend(len) => write!(f, "extend to {len:#x}"),
+            FlushStep::Barrier => f.write_str("barrier"),
+            FlushStep::WriteRedo { intent, .. } => {
+                write!(f, "intent at {}, {} writes", intent.addr, intent.writes.len())
+            }
+            FlushStep::InvalidateRedo(at) | FlushStep::RetireRedo(at) => write!(f, "forget the intent at {at}"),
+            FlushStep::InitGeneration { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
+            FlushStep::SetGeneration { generation, .. } => write!(f, "{generation:?}"),
+            FlushStep::BufferedRaw(pieces) => write!(f, "{} bytes of new raw data", pieces.0.weight()),
+            FlushStep::Raw(flights) | FlushStep::RawInPlace(flights) => {
+                f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish()
+            }
+            FlushStep::Superblock { end, .. } => write!(f, "announce {end:#x}"),
+            FlushStep::Entry { id, at, name, image, .. } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),
+        }
+    }
+}
+
+/// The pieces that [`Cache::write_raw_through`](crate::Cache::write_raw_through) has put into the write buffer.
+pub struct BufferedWrites(pub(super) Arc<MergedWrites>);

@@ -1,0 +1,205 @@
+//! The raw data of a file that is not yet written, by chunk.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize as Counter, Ordering::Relaxed},
+};
+
+use h5live_format::Addr;
+use rustc_hash::FxHashMap;
+
+use super::merged_writes::{MergedWrites, Visibility};
+use crate::{
+    entry::ChunkProxy,
+    metadata::SharedGraph,
+    primitive::{
+        Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+/// The raw data of a file that is not yet written.
+#[derive(Debug)]
+pub(crate) struct DirtyRawData {
+    pub(super) shards: Box<[RawShard]>,
+    /// Chunks in the shards. While it is zero, reads go straight to the storage.
+    pub(super) present: AtomicUsize,
+    /// Bytes that wait, those in flight not counted.
+    pub(super) waiting: Counter,
+}
+
+#[derive(Debug)]
+pub(super) struct RawShard {
+    pub(super) chunks: Mutex<FxHashMap<Addr, DirtyChunk>>,
+    /// A chunk's write-through has ended.
+    pub(super) write_through_done: Condvar,
+}
+
+/// The unwritten bytes of a chunk. A read takes waiting bytes first, then bytes in flight, then the storage.
+#[derive(Debug, Default)]
+pub(super) struct DirtyChunk {
+    pub(super) waiting: Option<(MergedWrites, ChunkProxy)>,
+    /// The waiting bytes replace elements to which the file leads.
+    pub(super) overwrites: bool,
+    pub(super) in_flight: Option<(Arc<MergedWrites>, ChunkProxy)>,
+    /// Bytes of this chunk are being written by the thread that brought them.
+    pub(super) write_through: bool,
+}
+
+impl DirtyChunk {
+    pub(super) fn is_overwrite(&self) -> bool {
+        self.waiting.is_none() && self.in_flight.is_none() && !self.write_through
+    }
+}
+
+/// Raw data of a chunk that a flush has taken.
+#[derive(Debug)]
+pub struct RawWrite {
+    pub(super) proxy: ChunkProxy,
+    pub(super) pieces: Arc<MergedWrites>,
+    pub(super) over: bool,
+}
+
+impl RawWrite {
+    /// Whether it is written over elements to which the file leads.
+    pub(crate) fn is_overwrite(&self) -> bool {
+        self.over
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn weight(&self) -> usize {
+        self.pieces.weight()
+    }
+
+    /// The address of the chunk.
+    pub fn chunk(&self) -> Addr {
+        self.proxy.chunk
+    }
+
+    /// Whether readers may be reading the bytes that are replaced.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.pieces.visibility == Visibility::Visible
+    }
+
+    /// The pieces and their addresses.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (Addr, &[u8])> {
+        let chunk = self.proxy.chunk;
+        self.pieces.iter().map(move |(offset, bytes)| (chunk.checked_add(offset).unwrap_or_default(), bytes))
+    }
+}
+
+impl DirtyRawData {
+    pub(crate) fn new(shards: usize) -> Self {
+        let shard = || RawShard { chunks: Mutex::new(FxHashMap::default()), write_through_done: Condvar::new() };
+        DirtyRawData {
+            shards: (0..shards).map(|_| shard()).collect(),
+            present: AtomicUsize::new(0),
+            waiting: Counter::new(0),
+        }
+    }
+
+    /// Bytes that wait to be written.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    pub(super) fn shard(&self, chunk: Addr) -> &RawShard {
+        crate::metadata::shard_for(&self.shards, chunk)
+    }
+
+    /// Changes a chunk's state, which comes into being with it and is dropped when nothing is left of it.
+    pub(super) fn with_chunk<R>(&self, addr: Addr, change: impl FnOnce(&mut DirtyChunk) -> R) -> R {
+        let mut chunks = self.shard(addr).chunks.lock();
+        let mut came = false;
+        let chunk = chunks.entry(addr).or_insert_with(|| {
+            came = true;
+            DirtyChunk::default()
+        });
+        if came {
+            self.present.fetch_add(1, SeqCst);
+        }
+        let result = change(chunk);
+        if chunk.is_overwrite() {
+            chunks.remove(&addr);
+            self.present.fetch_sub(1, SeqCst);
+        }
+        result
+    }
+
+    pub(super) fn enqueue(
+        &self,
+        chunk: &mut DirtyChunk,
+        proxy: impl FnOnce() -> ChunkProxy,
+        (offset, bytes): (u64, Vec<u8>),
+        beneath: Visibility,
+    ) -> ChunkProxy {
+        let (pieces, proxy) = chunk.waiting.get_or_insert_with(|| (MergedWrites::default(), proxy()));
+        let before = pieces.weight();
+        pieces.visibility = pieces.visibility.combine(beneath);
+        pieces.put(offset, bytes);
+        self.waiting.fetch_add(pieces.weight() - before, Relaxed);
+        *proxy
+    }
+
+    /// Takes the waiting bytes of a chunk into flight. A chunk has at most one flight.
+    pub(crate) fn begin_write(&self, addr: Addr) -> Option<RawWrite> {
+        self.with_chunk(addr, |chunk| {
+            let (pieces, proxy) = chunk.waiting.take()?;
+            self.waiting.fetch_sub(pieces.weight(), Relaxed);
+            let pieces = Arc::new(pieces);
+            chunk.in_flight = Some((Arc::clone(&pieces), proxy));
+            Some(RawWrite { proxy, pieces, over: std::mem::take(&mut chunk.overwrites) })
+        })
+    }
+
+    /// Ends a flight. If its bytes were not `written`, they wait again, below the bytes that have come meanwhile.
+    pub(crate) fn end_write(&self, flight: RawWrite, written: bool, ledger: &SharedGraph) {
+        let RawWrite { proxy, pieces, over } = flight;
+        self.with_chunk(proxy.chunk, |chunk| {
+            chunk.in_flight = None;
+            if written {
+                ledger.graph.lock().remove_node(proxy.id);
+                return;
+            }
+            let mut merged = Arc::unwrap_or_clone(pieces);
+            let mut before = 0;
+            let mut latest = proxy;
+            match chunk.waiting.take() {
+                None => ledger.graph.lock().fail_write(proxy.id),
+                Some((newer, newer_proxy)) => {
+                    before = newer.weight();
+                    merged.visibility = merged.visibility.combine(newer.visibility);
+                    newer.into_iter().for_each(|(offset, bytes)| merged.put(offset, bytes));
+                    latest = newer_proxy;
+                    ledger.graph.lock().merge_proxy(proxy.id, newer_proxy.id);
+                }
+            }
+            self.waiting.fetch_add(merged.weight() - before, Relaxed);
+            chunk.waiting = Some((merged, latest));
+            chunk.overwrites |= over;
+        });
+    }
+
+    /// Whether nothing of a chunk waits, or is being written.
+    pub(crate) fn is_idle(&self, addr: Addr) -> bool {
+        self.present.load(SeqCst) == 0 || !self.shard(addr).chunks.lock().contains_key(&addr)
+    }
+
+    pub(super) fn wait_for_write_through(&self, addr: Addr) {
+        let shard = self.shard(addr);
+        let mut chunks = shard.chunks.lock();
+        while chunks.get(&addr).is_some_and(|chunk| chunk.write_through) {
+            shard.write_through_done.wait(&mut chunks);
+        }
+    }
+}
+
+/// Ends a write-through, also when it fails.
+pub(super) struct WriteThroughGuard<'a>(pub &'a DirtyRawData, pub Addr);
+
+impl Drop for WriteThroughGuard<'_> {
+    fn drop(&mut self) {
+        self.0.with_chunk(self.1, |chunk| chunk.write_through = false);
+        self.0.shard(self.1).write_through_done.notify_all();
+    }
+}
