@@ -3,7 +3,7 @@
 use h5live_filters::FilterTarget;
 use h5live_model::{
     AllocationTime, DatasetSpec, Dataspace, Datatype, EntryStorage, ExternalPiece, Fill, FillTime, FillValue,
-    FilterSpec, Layout, LinkTarget, ObjectBody, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
+    FilterSpec, Layout, LinkTarget, NewObject, ObjectBody, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
 };
 
 use crate::error::ErrorKind;
@@ -280,8 +280,8 @@ impl DatasetBuilder {
     pub fn create_unlinked(mut self) -> Result<Dataset> {
         let file = self.group.file().clone();
         let mut make = || -> Result<_, ErrorKind> {
-            file.store().check_writable()?;
-            Ok(file.store().create_unlinked(&self.object_spec()?)?)
+            let writer = file.writer()?;
+            Ok(writer.create(&NewObject::unlinked(&self.object_spec()?))?)
         };
         let id = make().map_err(|kind| file.error(None, kind))?;
         Dataset::open(file, id, id.to_string())
@@ -313,7 +313,7 @@ impl DatasetBuilder {
             let spec = self.object_spec()?;
             Ok(match compact_elements(&file, &spec, values)? {
                 Some(elements) => (place.create_compact(&spec, &elements)?, true),
-                None => (file.store().create_unlinked(&spec)?, false),
+                None => (file.writer()?.create(&NewObject::unlinked(&spec))?, false),
             })
         };
         let (id, is_whole) = make().map_err(|kind| file.error(Some(&shown), kind))?;
@@ -326,7 +326,7 @@ impl DatasetBuilder {
             dataset.write_out()?;
             place.link(&LinkTarget::Hard(id)).map_err(failed)
         };
-        fill().inspect_err(|_| drop(place.file.store().discard(id)))?;
+        fill().inspect_err(|_| drop(place.file.writer().and_then(|writer| writer.discard(id))))?;
         Ok(dataset)
     }
 

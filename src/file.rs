@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::memory::MemoryStore;
-use h5live_model::{Datatype, ElementForms, FileSpace, Location, ObjectId, Objects, ResolvedLocation, Session, Stats};
+use h5live_model::{
+    Datatype, ElementForms, FileSpace, Liveness, Location, ObjectId, ResolvedLocation, Session, Stats, Store,
+    StoreWriter,
+};
 use parking_lot::Mutex;
 
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
@@ -37,7 +40,7 @@ pub struct File {
 }
 
 pub(crate) struct FileShared {
-    pub(crate) store: Arc<dyn Objects>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) name: String,
     pub(crate) options: Options,
     pub(crate) cache: ChunkCache,
@@ -108,7 +111,7 @@ impl File {
     ///
     /// # Errors
     /// [`ErrorKind::UnusedOption`] that names the option, and if the publication counter cannot be made.
-    pub fn with_store(store: Arc<dyn Objects>, name: &str, options: Options) -> Result<File> {
+    pub fn with_store(store: Arc<dyn Store>, name: &str, options: Options) -> Result<File> {
         if let Some(option) = options.unused_by(store.session()) {
             return Err(Error::new(name, None, ErrorKind::UnusedOption(option)));
         }
@@ -117,7 +120,7 @@ impl File {
         Ok(file)
     }
 
-    pub(crate) fn new(store: Arc<dyn Objects>, name: String, options: Options) -> File {
+    pub(crate) fn new(store: Arc<dyn Store>, name: String, options: Options) -> File {
         let session = store.session();
         let connector = options.connectors.connector(session.connector).cloned();
         let location = connector.zip(session.location.clone());
@@ -127,7 +130,7 @@ impl File {
 
     /// A file in a store. Its mode is that of the store's session; the mode in the options does not count.
     pub(crate) fn from_parts(
-        store: Arc<dyn Objects>,
+        store: Arc<dyn Store>,
         name: String,
         options: Options,
         location: Option<ResolvedLocation>,
@@ -166,8 +169,16 @@ impl File {
     }
 
     /// The store under the file, for what the other methods do not say: names that are no text, objects by identity.
-    pub fn store(&self) -> &dyn Objects {
+    pub fn store(&self) -> &dyn Store {
         &*self.shared.store
+    }
+
+    /// What changes the store under the file, for what the other methods do not say.
+    ///
+    /// # Errors
+    /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly), [`model::Error::Closed`](h5live_model::Error::Closed).
+    pub fn writer(&self) -> h5live_model::Result<&dyn StoreWriter> {
+        self.store().writer()
     }
 
     pub(crate) fn heap(&self) -> Heap<'_> {
@@ -288,17 +299,17 @@ impl File {
         self.shared.publisher.take_deferred()?;
         let _only = self.shared.publisher.lock();
         self.shared.write_out()?;
-        self.store().start_swmr().map_err(|error| self.error(None, error))
+        self.store().writer().and_then(|writer| writer.start_swmr()).map_err(|error| self.error(None, error))
     }
 
-    /// Whether another process may be changing the file. If its writer has died, and [`Options::recover`] says so, the
+    /// Whether another process may be changing the file, as far as anybody can tell. If its writer has died, and [`Options::recover`] says so, the
     /// file is brought into order.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if that cannot be found out; if the file was deleted, replaced or cut while it was being
     /// written, [`Error::file_change`] says so.
     pub fn is_live(&self) -> Result<bool> {
-        let live = self.store().is_live().map_err(|error| self.error(None, error))?;
+        let live = self.store().liveness().map_err(|error| self.error(None, error))? != Liveness::AtRest;
         let FileShared { options, location, is_recovered, .. } = &*self.shared;
         if !live
             && options.recover

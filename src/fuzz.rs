@@ -57,7 +57,7 @@ fn look_at(file: &File, id: ObjectId, waiting: &mut Vec<ObjectId>) -> bool {
             names.iter().for_each(|name| drop(store.link(id, name)));
         }
         ObjectKind::Dataset => drop(dataset(file, id)),
-        _ => drop(store.datatype(id)),
+        _ => drop(store.spec(id)),
     }
     true
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use h5live_model::{self as model, Datatype, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind};
+use h5live_model::{
+    self as model, Datatype, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Scope,
+};
 
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath, ResolvedObject};
@@ -45,7 +47,7 @@ impl Object {
             ObjectKind::Group => Object::Group(Group::new(file, id, path)),
             ObjectKind::Dataset => Object::Dataset(Dataset::open(file, id, path)?),
             ObjectKind::Datatype => {
-                let datatype = file.store().datatype(id).map_err(error)?;
+                let datatype = file.store().spec(id).and_then(ObjectSpec::into_datatype).map_err(error)?;
                 Object::Datatype(NamedType { file, id, path, datatype })
             }
             ObjectKind::Map => return Err(file.error(Some(&path), model::Error::Unsupported("a map"))),
@@ -162,7 +164,7 @@ impl Group {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read.
     pub fn spec(&self) -> Result<GroupSpec> {
-        self.file.store().group(self.id).map_err(|error| self.error(error))
+        self.file.store().spec(self.id).and_then(ObjectSpec::into_group).map_err(|error| self.error(error))
     }
 
     /// Whether there is a link of this name.
@@ -272,7 +274,10 @@ impl Group {
     }
 
     fn add_link(&self, name: &str, target: &LinkTarget) -> Result<()> {
-        self.file.store().add_link(self.id, &name.into(), target).map_err(|error| self.error(error))
+        self.file
+            .writer()
+            .and_then(|writer| writer.add_link(self.id, &name.into(), target))
+            .map_err(|error| self.error(error))
     }
 
     /// Removes the link at a path; an object to which none leads any more is deleted.
@@ -282,7 +287,7 @@ impl Group {
     pub fn unlink(&self, path: &str) -> Result<()> {
         let remove = || -> Result<(), ErrorKind> {
             let (file, parent, name) = path::split_last(&self.file, self.id, path)?;
-            Ok(file.store().remove_link(parent, &name)?)
+            Ok(file.writer()?.remove_link(parent, &name)?)
         };
         remove().map_err(|kind| self.file.error(Some(&path::join(&self.path, path)), kind))
     }
@@ -311,7 +316,7 @@ impl Group {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read any more.
     pub fn refresh(&self) -> Result<()> {
-        self.file.store().refresh(self.id).map_err(|error| self.error(error))
+        self.file.store().refresh(Scope::Objects(&[self.id])).map_err(|error| self.error(error))
     }
 
     fn error(&self, error: model::Error) -> crate::Error {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use h5live_model::memory::MemoryConnector;
-use h5live_model::{ConnectorRegistry, Location, Objects, OpenError, ResolvedLocation};
+use h5live_model::{ConnectorRegistry, Location, OpenError, ResolvedLocation, Store};
 use h5live_swmr::NativeConnector;
 pub use h5live_swmr::{Locking, Native};
 
@@ -17,7 +17,7 @@ pub(crate) fn built_in() -> Arc<ConnectorRegistry> {
 }
 
 /// Opens a native file whose bytes are in memory.
-pub(crate) fn image(bytes: Vec<u8>, options: &Options) -> Result<Arc<dyn Objects>, OpenError> {
+pub(crate) fn image(bytes: Vec<u8>, options: &Options) -> Result<Arc<dyn Store>, OpenError> {
     let at = ResolvedLocation::new(Arc::new(NativeConnector), Location::Path("memory".into()));
     options.with_request(&at, |how| NativeConnector::open_image(bytes, how))
 }

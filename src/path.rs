@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use h5live_model::{self as model, Link, LinkTarget, LinkUse, Name, ObjectId, ObjectKind};
+use h5live_model::{self as model, Link, LinkTarget, LinkUse, Name, NewObject, ObjectId, ObjectKind};
 use smallvec::SmallVec;
 
 use crate::error::ErrorKind;
@@ -112,7 +112,7 @@ impl NewLinkPath {
 
     /// As [`NewLinkPath::resolve`], of these names.
     pub(crate) fn resolve_names(file: &File, group: ObjectId, mut names: PathNames) -> Result<Self, ErrorKind> {
-        file.store().check_writable()?;
+        file.writer()?;
         let name = names.pop().ok_or_else(|| model::Error::Invalid("the path names nothing new".into()))?;
         let (mut file, mut id) = (file.clone(), group);
         let mut names = names.into_iter();
@@ -145,31 +145,33 @@ impl NewLinkPath {
     /// Calls `put` to add the last name to its group. Missing groups on the way are created. They appear by one link,
     /// together with their contents, or not at all.
     pub(crate) fn add_with<T>(&self, put: impl FnOnce(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
-        let store = self.file.store();
         let Some((first, others)) = self.missing.split_first() else { return Ok(put(self.group, &self.name)?) };
-        let top = store.create_unlinked(&model::ObjectSpec::group())?;
+        let (writer, spec) = (self.file.writer()?, model::ObjectSpec::group());
+        let top = writer.create(&NewObject::unlinked(&spec))?;
         let fill = || -> Result<T, ErrorKind> {
-            let make = |id, name| store.create(id, name, &model::ObjectSpec::group());
+            let make = |id, name| writer.create(&NewObject::linked(id, name, &spec));
             let done = put(others.iter().try_fold(top, make)?, &self.name)?;
-            store.add_link(self.group, first, &LinkTarget::Hard(top))?;
+            writer.add_link(self.group, first, &LinkTarget::Hard(top))?;
             Ok(done)
         };
-        fill().inspect_err(|_| drop(store.discard(top)))
+        fill().inspect_err(|_| drop(writer.discard(top)))
     }
 
     /// Makes an object there.
     pub(crate) fn create(&self, spec: &model::ObjectSpec) -> Result<ObjectId, ErrorKind> {
-        self.add_with(|group, name| self.file.store().create(group, name, spec))
+        self.add_with(|group, name| self.file.writer()?.create(&NewObject::linked(group, name, spec)))
     }
 
     /// Creates a compact dataset there, with its encoded elements.
     pub(crate) fn create_compact(&self, spec: &model::ObjectSpec, elements: &[u8]) -> Result<ObjectId, ErrorKind> {
-        self.add_with(|group, name| self.file.store().create_compact(group, name, spec, elements))
+        self.add_with(|group, name| {
+            self.file.writer()?.create(&NewObject::linked(group, name, spec).with_elements(elements))
+        })
     }
 
     /// Adds a link there.
     pub(crate) fn link(&self, target: &LinkTarget) -> Result<(), ErrorKind> {
-        self.add_with(|group, name| self.file.store().add_link(group, name, target))
+        self.add_with(|group, name| self.file.writer()?.add_link(group, name, target))
     }
 
     /// Whether the last group that is there is `top`, or below it.
@@ -196,7 +198,7 @@ impl NewLinkPath {
 
     /// Removes the link of [`NewLinkPath::link`], with the groups that were made for it.
     pub(crate) fn unlink(&self) -> Result<(), ErrorKind> {
-        Ok(self.file.store().remove_link(self.group, self.missing.first().unwrap_or(&self.name))?)
+        Ok(self.file.writer()?.remove_link(self.group, self.missing.first().unwrap_or(&self.name))?)
     }
 
     /// Moves a link of the same file there, which leads to `target`.
@@ -212,15 +214,16 @@ impl NewLinkPath {
         // The object is never below a group to which nothing in the file leads.
         let group = self.add_with(|group, _| Ok(group))?;
         let made = self.missing.first();
-        let renamed = store.rename_link(from, (group, &self.name));
-        renamed.inspect_err(|_| made.into_iter().for_each(|name| drop(store.remove_link(self.group, name))))?;
+        let writer = self.file.writer()?;
+        let renamed = writer.rename_link(from, (group, &self.name));
+        renamed.inspect_err(|_| made.into_iter().for_each(|name| drop(writer.remove_link(self.group, name))))?;
         Ok(())
     }
 }
 
 /// The group of the last link of a path, and the name of that link. The link will be changed.
 pub(crate) fn split_last(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
-    file.store().check_writable()?;
+    file.writer()?;
     let mut above: Vec<_> = names(path.as_bytes()).collect();
     let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
     let start = if path.starts_with('/') { file.session().root } else { group };

@@ -99,7 +99,9 @@ impl File {
         if reference.is_null() {
             return Ok(None);
         }
-        let id = self.store().dereference(reference.kind, &reference.bytes).map_err(|error| self.error(None, error))?;
+        let found = self.store().referent(reference.kind, &reference.bytes).map_err(|error| self.error(None, error))?;
+        let here = found.filter(|referent| referent.file.is_none()).map(|referent| referent.object);
+        let id = here.filter(|id| self.store().kind(*id).is_ok());
         id.map(|id| self.root().object_by_id(id, &id.to_string())).transpose()
     }
 }
@@ -165,7 +167,8 @@ impl Reference {
 
 fn new_reference(file: &File, path: &str, kind: ReferenceKind, to: model::Referent) -> Result<Reference> {
     let form = model::ReferenceType { kind, size: file.session().forms.reference(kind) };
-    let bytes = file.store().reference(&form, &to).map_err(|error| file.error(Some(path), error))?;
+    let bytes =
+        file.writer().and_then(|writer| writer.reference(&form, &to)).map_err(|error| file.error(Some(path), error))?;
     Ok(Reference::new(kind, &bytes))
 }
 

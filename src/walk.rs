@@ -172,7 +172,11 @@ mod tests {
         let file = File::in_memory();
         let mut group = file.root();
         for _ in 0..20_000 {
-            let id = file.store().create(group.id(), &"g".into(), &h5live_model::ObjectSpec::group()).unwrap();
+            let id = file
+                .writer()
+                .unwrap()
+                .create(&h5live_model::NewObject::linked(group.id(), &"g".into(), &h5live_model::ObjectSpec::group()))
+                .unwrap();
             group = Group::new(file.clone(), id, "deep".into());
         }
         assert_eq!(file.walk().map(|visit| visit.is_ok()).filter(|ok| *ok).count(), 20_001);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use h5live::model::{
-    AttributeData, ChunkCoord, Dataspace, Datatype, FillValue, FilterSpec, Integer, ObjectTimes, Objects,
+    AttributeData, ChunkCoord, Dataspace, Datatype, FillValue, FilterSpec, InfoChange, Integer, NewObject, ObjectTimes,
+    StoreWriter,
 };
 use h5live::{Copier, File, Options};
 use h5live_swmr::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
@@ -29,7 +30,7 @@ fn copies_keep_times() {
     let timed = group.new_dataset::<i32>().track_times().create_with_data("timed", &[1, 2, 3]).unwrap();
     let plain = group.new_dataset::<i32>().create_with_data("plain", &[4]).unwrap();
     for id in [group.id(), timed.id()] {
-        store.set_times(id, times).unwrap();
+        store.set_info(id, &InfoChange::Times(times)).unwrap();
     }
     assert_eq!(plain.info().unwrap().times, None);
     file.copy_object("group", "again").unwrap();
@@ -79,7 +80,10 @@ fn numbers_that_use_few_bits_are_copied_into_headers_with_checksums() {
     let (from, _) = new(&MemoryStorage::new());
     let narrow = Datatype::Integer(Integer { size: 4, precision: 3, ..Integer::default() });
     from.root().new_dataset_with_type(narrow.clone()).shape(&[2]).create("dataset").unwrap();
-    from.store().create(from.root().id(), &"type".into(), &narrow.clone().into()).unwrap();
+    from.writer()
+        .unwrap()
+        .create(&NewObject::linked(from.root().id(), &"type".into(), &narrow.clone().into()))
+        .unwrap();
     let group = from.root().new_group().create("group").unwrap();
     let attribute = AttributeData {
         name: "bits".into(),
@@ -89,7 +93,7 @@ fn numbers_that_use_few_bits_are_copied_into_headers_with_checksums() {
         value: vec![5, 0, 0, 0],
         creation_order: None,
     };
-    from.store().set_attribute(group.id(), &attribute).unwrap();
+    from.writer().unwrap().set_attribute(group.id(), &attribute).unwrap();
     let storage = MemoryStorage::new();
     let to = with_mode(&storage, Mode::Create);
     let mut copier = Copier::new(&from, &to);

@@ -4,10 +4,10 @@ pub use h5live::Value;
 
 use h5live::Reference;
 
-use crate::model::{Datatype, Name, Objects};
+use crate::model::{Datatype, Name, Store};
 
 /// The value of an element; unreadable, if its datatype makes no sense.
-pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Objects>) -> Value {
+pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Value {
     Value::decode(datatype, bytes, heap).unwrap_or_default()
 }
 

@@ -14,14 +14,14 @@ pub use data::*;
 pub use objects::*;
 
 use crate::{
-    AttributeData, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Error, Layout, LinkTarget, Name,
-    ObjectId, ObjectSpec, Objects, Publish, Shape, Sign, UNLIMITED, WatchEvent,
+    AttributeData, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Error, Layout, LinkTarget,
+    Liveness, Name, NewObject, ObjectId, ObjectSpec, Publish, Shape, Sign, Store, UNLIMITED, WatchEvent,
 };
 
 /// Makes the stores that the suite tries.
 pub trait Lab {
     /// The store.
-    type Store: Objects;
+    type Store: Store;
 
     /// A new, empty file, open for writing.
     fn create(&self) -> Self::Store;
@@ -30,7 +30,7 @@ pub trait Lab {
     fn reopen(&self, closed: Self::Store) -> Self::Store;
 
     /// A reading session beside the writing one, as another process would have it, after
-    /// [`Objects::start_swmr`]. `None` if the store cannot be read while it is written.
+    /// [`Store::start_swmr`]. `None` if the store cannot be read while it is written.
     fn reader(&self, writer: &Self::Store) -> Option<Self::Store>;
 }
 
@@ -91,12 +91,20 @@ fn number(name: Name, value: u16) -> AttributeData {
     }
 }
 
-fn make(store: &impl Objects, at: &str, spec: DatasetSpec) -> Arc<dyn Chunks> {
-    let id = store.create(store.session().root, &name(at), &spec.into()).unwrap();
+fn make(store: &impl Store, at: &str, spec: DatasetSpec) -> Arc<dyn ChunkStore> {
+    let id = store.writer().unwrap().create(&NewObject::linked(store.session().root, &name(at), &spec.into())).unwrap();
     store.dataset(id).unwrap()
 }
 
-fn link_names(store: &impl Objects, group: ObjectId) -> BTreeSet<Name> {
+/// The bytes of a variable-length element.
+fn blob(store: &impl Store, element: &[u8]) -> Vec<u8> {
+    let mut blobs = Vec::new();
+    store.blobs(&[element], &mut |number, bytes| blobs.push((number, bytes.to_vec()))).unwrap();
+    assert_eq!(blobs.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0], "each element comes once");
+    blobs.remove(0).1
+}
+
+fn link_names(store: &impl Store, group: ObjectId) -> BTreeSet<Name> {
     let mut names = BTreeSet::new();
     store
         .for_each_link(group, &mut |link| {
@@ -107,8 +115,8 @@ fn link_names(store: &impl Objects, group: ObjectId) -> BTreeSet<Name> {
     names
 }
 
-fn read_stored(chunks: &dyn Chunks, at: &[u64]) -> Vec<u8> {
-    let chunk = chunks.chunk(&ChunkCoord::new(at)).unwrap().expect("the chunk is stored");
+fn read_stored(chunks: &dyn ChunkStore, at: &[u64]) -> Vec<u8> {
+    let chunk = chunks.locate(&ChunkCoord::new(at)).unwrap().expect("the chunk is stored");
     let mut bytes = vec![0xEE; chunk.size as usize];
     chunks.read(&chunk, 0, &mut bytes).unwrap();
     bytes
@@ -117,9 +125,13 @@ fn read_stored(chunks: &dyn Chunks, at: &[u64]) -> Vec<u8> {
 /// Everything is there after the file was closed and opened again; a closed session does nothing.
 pub fn persistence(lab: &impl Lab) {
     let store = lab.create();
-    let group = store.create(store.session().root, &name("g"), &ObjectSpec::group()).unwrap();
-    store.create(group, &name("below"), &ObjectSpec::group()).unwrap();
-    store.add_link(group, &name("soft"), &LinkTarget::Soft(name("/g"))).unwrap();
+    let group = store
+        .writer()
+        .unwrap()
+        .create(&NewObject::linked(store.session().root, &name("g"), &ObjectSpec::group()))
+        .unwrap();
+    store.writer().unwrap().create(&NewObject::linked(group, &name("below"), &ObjectSpec::group())).unwrap();
+    store.writer().unwrap().add_link(group, &name("soft"), &LinkTarget::Soft(name("/g"))).unwrap();
     let attribute = AttributeData {
         name: name("a"),
         datatype: u16le(),
@@ -128,13 +140,13 @@ pub fn persistence(lab: &impl Lab) {
         value: vec![1, 2],
         creation_order: None,
     };
-    store.set_attribute(group, &attribute).unwrap();
+    store.writer().unwrap().set_attribute(group, &attribute).unwrap();
     let spec = unlimited_spec(&[3, 2], &[2, 2]);
     let data = make(&store, "data", spec.clone());
     data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
     store.close().unwrap();
     store.close().unwrap();
-    assert!(store.create(store.session().root, &name("late"), &ObjectSpec::group()).is_err());
+    assert!(matches!(store.writer().map(drop), Err(Error::Closed)));
     assert!(data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[0; 8]).is_err());
     drop(data);
 
@@ -151,7 +163,7 @@ pub fn persistence(lab: &impl Lab) {
     let data = store.dataset(id(root, "data")).unwrap();
     assert_eq!(*data.spec().unwrap(), spec);
     assert_eq!(read_stored(&*data, &[1, 0]), [1, 2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
+    assert_eq!(data.locate(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.set_extent(&[4, 2]).unwrap();
     data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[9; 8]).unwrap();
     data.publish(Publish::Visible).unwrap();
@@ -162,10 +174,10 @@ pub fn persistence(lab: &impl Lab) {
 pub fn live(lab: &impl Lab) {
     let writer = lab.create();
     let data = make(&writer, "data", unlimited_spec(&[0], &[2]));
-    writer.start_swmr().unwrap();
+    writer.writer().unwrap().start_swmr().unwrap();
     let Some(reader) = lab.reader(&writer) else { return };
-    assert!(reader.is_live().unwrap());
-    assert!(!writer.is_live().unwrap(), "nobody else changes the file of a writer");
+    assert_ne!(reader.liveness().unwrap(), Liveness::AtRest);
+    assert_eq!(writer.liveness().unwrap(), Liveness::AtRest, "nobody else changes the file of a writer");
     let LinkTarget::Hard(id) = reader.link(reader.session().root, &name("data")).unwrap().unwrap().target else {
         panic!("a hard link");
     };
@@ -189,7 +201,7 @@ pub fn live(lab: &impl Lab) {
     assert!(!seen.refresh().unwrap(), "nothing has changed");
     assert!(matches!(seen.write_whole(&ChunkCoord::new(&[0]), 0, &[0; 4]), Err(Error::ReadOnly)));
     assert!(matches!(seen.set_extent(&[0]), Err(Error::ReadOnly)));
-    assert!(matches!(reader.create(reader.session().root, &name("x"), &ObjectSpec::group()), Err(Error::ReadOnly)));
+    assert!(matches!(reader.writer().map(drop), Err(Error::ReadOnly)));
     writer.close().unwrap();
-    assert!(!reader.is_live().unwrap());
+    assert_eq!(reader.liveness().unwrap(), Liveness::AtRest);
 }

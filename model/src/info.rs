@@ -13,8 +13,6 @@ pub struct ObjectInfo {
     pub comment: Option<Name>,
     /// How its attributes are kept.
     pub attributes: EntryStorage,
-    /// The version of its header, in stores that have some.
-    pub header_version: Option<u8>,
 }
 
 /// The times of an object (seconds since 1970-01-01 UTC; 0 for a time that is not stored).

@@ -62,8 +62,9 @@ pub use spec::{
 };
 pub use stats::Stats;
 pub use store::{
-    Capabilities, ChunkBatch, ChunkWrite, Chunks, Durability, ElementForms, Encoding, Features, Limits, ObjectId,
-    Objects, Parts, Publish, Reads, Session, Settings, Staging, Unit,
+    Capabilities, ChunkBatch, ChunkStore, ChunkWrite, Durability, ElementForms, Encoding, Features, InfoChange, Limits,
+    Liveness, NewObject, ObjectId, Parts, Publish, Reads, Scope, Session, Settings, Staging, Store, StoreWriter, Unit,
+    read_blob,
 };
 pub use store::{DatasetView, MappedMemory, SharedBytes};
 pub use unfilter::{FilterResult, NoFilters, Unfilter};

@@ -1,7 +1,7 @@
 //! Descriptions of objects. A store creates an object from a description, and returns the description of an existing
 //! one.
 
-use crate::{ChunkGrid, Dataspace, Datatype, Name, ObjectId, Selection};
+use crate::{ChunkGrid, Dataspace, Datatype, Error, Name, ObjectId, Result, Selection};
 
 /// Little memory (bytes).
 const SMALL_FILL_BYTES: usize = 1 << 10;
@@ -304,6 +304,28 @@ impl ObjectSpec {
     /// A group with nothing out of the ordinary.
     pub fn group() -> Self {
         GroupSpec::default().into()
+    }
+
+    /// The description of a group.
+    ///
+    /// # Errors
+    /// [`Error::WrongKind`] if it is not one.
+    pub fn into_group(self) -> Result<GroupSpec> {
+        match self.body {
+            ObjectBody::Group(group) => Ok(group),
+            _ => Err(Error::WrongKind { expected: "group" }),
+        }
+    }
+
+    /// The type that a committed datatype holds.
+    ///
+    /// # Errors
+    /// [`Error::WrongKind`] if it is not one.
+    pub fn into_datatype(self) -> Result<Datatype> {
+        match self.body {
+            ObjectBody::Datatype(datatype) => Ok(datatype),
+            _ => Err(Error::WrongKind { expected: "committed datatype" }),
+        }
     }
 }
 

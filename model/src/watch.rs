@@ -10,13 +10,13 @@ use crate::Result;
 pub enum WatchEvent {
     /// Something that is watched may have changed.
     Changed,
-    /// The writer may have ended: [`Objects::is_live`](crate::Objects::is_live) says whether it has.
+    /// The writer may have ended: [`Store::liveness`](crate::Store::liveness) says whether it has.
     Ended,
     /// The time is over.
     Timeout,
 }
 
-/// Waits for changes of some objects. [`Objects::watch`](crate::Objects::watch) makes it.
+/// Waits for changes of some objects. [`Store::watch`](crate::Store::watch) makes it.
 ///
 /// Make the watch first, and then look at the objects; then no change is missed. A change since the watch was made, or
 /// since the last wait ended, ends the next wait at once. A wait may also end without a change.

@@ -1,7 +1,7 @@
 //! Attributes and links, which readers and recoveries check beside rows of numbers.
 
 use h5live::File;
-use h5live_model::{ChunkCoord, LinkTarget, ObjectId, Objects};
+use h5live_model::{ChunkCoord, LinkTarget, ObjectId, Store, read_blob};
 use h5live_swmr::NativeFile;
 
 use std::hash::Hash;
@@ -33,7 +33,7 @@ pub(crate) fn attributes(
         see.checkpoint_state((&known, count, number, &value))?;
         let holds = match value.len() {
             8 => value == number.to_le_bytes(),
-            _ => see.observe("read from a heap", || file.read_heap(&value))? == text(number).as_bytes(),
+            _ => see.observe("read from a heap", || read_blob(file, &value))? == text(number).as_bytes(),
         };
         if !holds {
             return Err(format!("the attribute {name} is {value:?}").into());
@@ -80,7 +80,7 @@ pub(crate) fn links(
         if rows != 2 {
             return Err(format!("the new dataset {name} has {rows} rows").into());
         }
-        let chunk = see.observe("look up a chunk", || dataset.chunk(&ChunkCoord::new(&[0])))?;
+        let chunk = see.observe("look up a chunk", || dataset.locate(&ChunkCoord::new(&[0])))?;
         let chunk = chunk.ok_or_else(|| format!("the new dataset {name} has no chunk"))?;
         see.checkpoint_state((&known, &objects, number, chunk.offset, chunk.size))?;
         let mut bytes = [0; 16];

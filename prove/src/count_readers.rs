@@ -6,7 +6,7 @@ use h5live::{File, Options};
 use h5live_checker::schedule::{History, ReaderView, Verdict};
 use h5live_checker::trace::{MarkCounter, Trace};
 
-use h5live_model::Objects;
+use h5live_model::Store;
 
 use crate::follower::refresh;
 use crate::generation_observer::TraceGenerations;

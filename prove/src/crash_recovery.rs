@@ -7,7 +7,7 @@ use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
 use h5live_checker::file::{self, Cause, check_with};
 use h5live_checker::schedule::Verdict;
 use h5live_checker::trace::MarkCounter;
-use h5live_model::Objects;
+use h5live_model::Store;
 use h5live_swmr::{Mode, MutantOptions, NativeFile, OpenOptions};
 
 use crate::names::Names;
@@ -166,7 +166,7 @@ impl CrashRecovery {
         for at in series.first / series.chunk..extent.div_ceil(series.chunk) {
             let first = at * series.chunk;
             let least = series.least_version(at, plan.kept);
-            let Some(chunk) = dataset.chunk(&series.coord(at)).map_err(told)? else {
+            let Some(chunk) = dataset.locate(&series.coord(at)).map_err(told)? else {
                 if least > 0 && grown.must_hold(first) {
                     return Err(format!("there is no chunk for row {first}, the extent is {extent}"));
                 }

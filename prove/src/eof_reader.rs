@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5live_cache::Storage;
 use h5live_checker::schedule::{History, ReaderView, Verdict};
 use h5live_format::Superblock;
-use h5live_model::{LinkTarget, ObjectKind, Objects};
+use h5live_model::{LinkTarget, ObjectKind, Store};
 
 use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
 

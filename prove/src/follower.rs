@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live_checker::schedule::{History, ReaderView, Verdict};
 use h5live_checker::trace::MarkCounter;
-use h5live_model::{Chunks, Objects, StoredChunk};
+use h5live_model::{ChunkStore, Store, StoredChunk};
 
 use crate::generation_observer::TraceGenerations;
 use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
@@ -42,7 +42,7 @@ struct FollowedSeries {
 
 /// The state of one dataset in one reader.
 struct FollowerState {
-    dataset: Arc<dyn Chunks>,
+    dataset: Arc<dyn ChunkStore>,
     extent: u64,
     /// The versions of rows that have several, and of the first rows of the others' chunks.
     versions: BTreeMap<u64, u64>,
@@ -180,7 +180,7 @@ impl RowFollower {
         let last = if self.look == ReadStrategy::BeyondExtent { extent + 2 * series.chunk } else { extent };
         for at in series.first / series.chunk..last.div_ceil(series.chunk) {
             let coord = series.coord(at);
-            let chunk = eyes.observe("look up a chunk", || all[n].dataset.chunk(&coord))?;
+            let chunk = eyes.observe("look up a chunk", || all[n].dataset.locate(&coord))?;
             all[n].note_wait(eyes, series)?;
             eyes.checkpoint_state((others, "found", n, floor, at, chunk.as_ref().map(chunk_facts), &*all))?;
             read_chunk(eyes, &mut all[n], series, floor, at, chunk)?;
@@ -233,7 +233,7 @@ fn read_chunk(
         }
         chunk = match read {
             true => None,
-            false => eyes.observe("look up a chunk again", || known.dataset.chunk(&found.coord))?,
+            false => eyes.observe("look up a chunk again", || known.dataset.locate(&found.coord))?,
         };
         if chunk.is_some() {
             bytes.fill(0);
@@ -283,7 +283,7 @@ fn check_rows(
 }
 
 /// Refreshes a dataset, and returns whether it has changed. The history is that of its known state, before and after.
-pub(crate) fn refresh(eyes: &ConcurrentObserver<'_>, dataset: &dyn Chunks) -> Result<(), RunEnd> {
+pub(crate) fn refresh(eyes: &ConcurrentObserver<'_>, dataset: &dyn ChunkStore) -> Result<(), RunEnd> {
     let view = eyes.0;
     let (queries, before) = (view.queries(), eyes.set_history(History::NONE));
     eyes.observe("refresh", || dataset.refresh())?;

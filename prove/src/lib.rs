@@ -16,7 +16,7 @@ pub mod suite;
 mod transient_reader;
 pub mod workloads;
 
-use h5live_model::{LinkTarget, ObjectId, Objects};
+use h5live_model::{LinkTarget, ObjectId, Store};
 use h5live_swmr::NativeFile;
 
 pub use count_readers::{attributes, links, ordered, strings};

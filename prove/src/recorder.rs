@@ -7,7 +7,7 @@ use std::time::Duration;
 use h5live::{Dataset, File, Options};
 use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
-use h5live_model::{AllocationTime, Chunks, FileSpace, Objects};
+use h5live_model::{AllocationTime, ChunkStore, FileSpace, Store};
 use h5live_swmr::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions};
 
 use crate::names::Names;
@@ -204,7 +204,7 @@ impl WriterRecorder {
     }
 
     /// The stored chunks of the dataset of that name.
-    pub fn chunks(&self, name: &str) -> Arc<dyn Chunks> {
+    pub fn chunks(&self, name: &str) -> Arc<dyn ChunkStore> {
         let native = self.native.as_ref().expect("the file is open");
         let id = crate::find(native, name).expect("the root group can be read").expect("the dataset is there");
         native.dataset(id).expect("the dataset opens")

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_checker::schedule::{History, ReaderView, Verdict};
-use h5live_model::{ChunkCoord, Error, LinkTarget, ObjectId, Objects};
+use h5live_model::{ChunkCoord, Error, LinkTarget, ObjectId, Store};
 use h5live_swmr::NativeFile;
 
 use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
@@ -53,7 +53,7 @@ fn read_dataset(eyes: &ConcurrentObserver<'_>, file: &NativeFile, name: &str, id
         return Err(format!("{name} has {found} rows").into());
     }
     for at in 0..rows / series.chunk {
-        let Some(chunk) = if_present(eyes, "look up a chunk", || dataset.chunk(&ChunkCoord::new(&[at])))? else {
+        let Some(chunk) = if_present(eyes, "look up a chunk", || dataset.locate(&ChunkCoord::new(&[at])))? else {
             return Ok(false);
         };
         let chunk = chunk.ok_or_else(|| format!("{name} has no chunk {at}"))?;

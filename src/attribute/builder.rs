@@ -124,7 +124,7 @@ impl AttributeBuilder {
     ) -> Result<()> {
         let AttributeBuilder { file, id, object, name, datatype, committed, dataspace } = self;
         let set = || -> Result<(), ErrorKind> {
-            file.store().check_writable()?;
+            file.writer()?;
             let (expected, found) = (dataspace.elements().unwrap_or(u64::MAX), found as u64);
             if expected != found {
                 return Err(ErrorKind::Length { expected, found });
@@ -133,7 +133,7 @@ impl AttributeBuilder {
             let value = encode(&datatype, &file)?;
             let name = name.as_str().into();
             let attribute = model::AttributeData { name, datatype, committed, dataspace, value, creation_order: None };
-            Ok(file.store().set_attribute(id, &attribute)?)
+            Ok(file.writer()?.set_attribute(id, &attribute)?)
         };
         set().map_err(|kind| file.error(Some(&display_path(&object, &name)), kind))
     }

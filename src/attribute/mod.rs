@@ -98,7 +98,8 @@ macro_rules! attributes {
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
             pub fn set_comment(&self, comment: Option<&str>) -> $crate::Result<()> {
                 let comment = comment.map(h5live_model::Name::from);
-                let set = self.file.store().set_comment(self.id, comment.as_ref());
+                let change = h5live_model::InfoChange::Comment(comment.as_ref());
+                let set = self.file.writer().and_then(|writer| writer.set_info(self.id, &change));
                 set.map_err(|error| self.file.error(Some(&self.path), error))
             }
 
@@ -108,7 +109,7 @@ macro_rules! attributes {
             /// [`model::Error::NotFound`](h5live_model::Error::NotFound),
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
             pub fn remove_attribute(&self, name: &str) -> $crate::Result<()> {
-                let removed = self.file.store().remove_attribute(self.id, &name.into());
+                let removed = self.file.writer().and_then(|writer| writer.remove_attribute(self.id, &name.into()));
                 removed.map_err(|error| self.file.error(Some(&self.path), error))
             }
         }

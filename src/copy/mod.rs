@@ -9,8 +9,8 @@ mod tests;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use h5live_model::{
-    self as model, AttributeData, DatasetSpec, FillValue, FilterSpec, Layout, Link, LinkTarget, Name, ObjectBody,
-    ObjectId, ObjectKind, ObjectSpec,
+    self as model, AttributeData, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link, LinkTarget, Name,
+    NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
 };
 
 use self::element::{ElementCopy, FilePair};
@@ -199,7 +199,8 @@ impl<'a> Copier<'a> {
         let info = self.files.from.store().info(made.from).map_err(|error| self.read_error(&made.path, error))?;
         match info.times {
             Some(times) => {
-                let set = self.files.to.store().set_times(made.to, times);
+                let change = InfoChange::Times(times);
+                let set = self.files.to.writer().and_then(|writer| writer.set_info(made.to, &change));
                 set.map_err(|error| self.write_error(&made.path, error))
             }
             None => Ok(()),
@@ -229,11 +230,13 @@ impl<'a> Copier<'a> {
         let kind = store.kind(id).map_err(|error| self.read_error(path, error))?;
         let body = match kind {
             ObjectKind::Group => {
-                let spec = store.group(id).map_err(|error| self.read_error(path, error))?;
+                let spec =
+                    store.spec(id).and_then(ObjectSpec::into_group).map_err(|error| self.read_error(path, error))?;
                 ObjectBody::Group(spec)
             }
             ObjectKind::Datatype => {
-                let datatype = store.datatype(id).map_err(|error| self.read_error(path, error))?;
+                let datatype =
+                    store.spec(id).and_then(ObjectSpec::into_datatype).map_err(|error| self.read_error(path, error))?;
                 ObjectBody::Datatype(self.datatype(&datatype))
             }
             ObjectKind::Dataset => {
@@ -249,10 +252,10 @@ impl<'a> Copier<'a> {
         let large_attributes = self.needs_newer_header(id, path)?;
         let (attributes, times) = (info.attributes, info.times.is_some());
         let spec = ObjectSpec { body, attributes, times, large_attributes };
-        let to = self.files.to.store();
-        let copy = to.create_unlinked(&spec).map_err(|error| self.write_error(path, error))?;
+        let to = self.files.to.writer().map_err(|error| self.write_error(path, error))?;
+        let copy = to.create(&NewObject::unlinked(&spec)).map_err(|error| self.write_error(path, error))?;
         if let Some(comment) = &info.comment {
-            to.set_comment(copy, Some(comment)).map_err(|error| self.write_error(path, error))?;
+            to.set_info(copy, &InfoChange::Comment(Some(comment))).map_err(|error| self.write_error(path, error))?;
         }
         self.files.objects.insert(id, copy);
         let made = || CopiedObject { from: id, to: copy, kind, path: path.to_owned() };
@@ -308,7 +311,7 @@ impl<'a> Copier<'a> {
                     LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
                     target => target,
                 };
-                let added = self.files.to.store().add_link(group.to, &link.name, &target);
+                let added = self.files.to.writer().and_then(|writer| writer.add_link(group.to, &link.name, &target));
                 added.map_err(|error| self.write_error(&shown, error))?;
             }
         }
@@ -331,7 +334,7 @@ impl<'a> Copier<'a> {
             let plan = ElementCopy::new(&attribute.datatype, &datatype);
             let value = plan.run(&attribute.value, &self.files).map_err(|kind| self.read_error(&shown, kind))?;
             let copy = AttributeData { datatype, committed, value, ..attribute };
-            let set = self.files.to.store().set_attribute(made.to, &copy);
+            let set = self.files.to.writer().and_then(|writer| writer.set_attribute(made.to, &copy));
             set.map_err(|error| self.write_error(&shown, error))?;
         }
         Ok(())
@@ -456,7 +459,7 @@ impl Drop for Copier<'_> {
     /// Removes the objects of a copy that was not finished.
     fn drop(&mut self) {
         for made in self.incomplete.iter().rev() {
-            let _ = self.files.to.store().discard(made.to);
+            let _ = self.files.to.writer().and_then(|writer| writer.discard(made.to));
         }
     }
 }

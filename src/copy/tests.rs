@@ -1,6 +1,6 @@
 use h5live_model::{
     AttributeData, ByteOrder, ChunkCoord, CreationOrder, Dataspace, Datatype, EntryStorage, FilterSpec, GroupSpec,
-    Layout, LinkTarget, Name, ObjectSpec, Shape,
+    Layout, LinkTarget, Name, NewObject, ObjectSpec, Shape,
 };
 
 use super::Copier;
@@ -20,7 +20,7 @@ fn the_graph_below_an_object_comes_along_as_it_is() {
     run.link_soft("soft", "/nowhere").unwrap();
     run.link_external("external", "other.h5", "/x").unwrap();
     data.set_attribute("unit", &"mm".to_owned()).unwrap();
-    from.store().set_comment(data.id(), Some(&"remark".into())).unwrap();
+    data.set_comment(Some("remark")).unwrap();
     let to = File::in_memory();
     from.object("run").unwrap().copy_to(&to.root(), "a/b").unwrap();
     assert_eq!(names(&to, "a/b"), ["data", "external", "inner", "ring", "soft"]);
@@ -67,11 +67,12 @@ fn committed_types_and_creation_orders_come_along() {
     let from = File::in_memory();
     let order = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
     let spec = ObjectSpec { attributes: order, ..GroupSpec { links: order }.into() };
-    let group = from.store().create(from.root().id(), &"g".into(), &spec).unwrap();
+    let group = from.writer().unwrap().create(&NewObject::linked(from.root().id(), &"g".into(), &spec)).unwrap();
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
-    let committed = from.store().create(from.root().id(), &"type".into(), &datatype.clone().into()).unwrap();
+    let spec = datatype.clone().into();
+    let committed = from.writer().unwrap().create(&NewObject::linked(from.root().id(), &"type".into(), &spec)).unwrap();
     for name in ["z", "a", "m"] {
-        from.store().add_link(group, &name.into(), &LinkTarget::Soft(name.into())).unwrap();
+        from.writer().unwrap().add_link(group, &name.into(), &LinkTarget::Soft(name.into())).unwrap();
         let attribute = AttributeData {
             name: name.into(),
             datatype: datatype.clone(),
@@ -80,19 +81,19 @@ fn committed_types_and_creation_orders_come_along() {
             value: vec![0; 8],
             creation_order: None,
         };
-        from.store().set_attribute(group, &attribute).unwrap();
+        from.writer().unwrap().set_attribute(group, &attribute).unwrap();
     }
     let to = File::in_memory();
     from.object("g").unwrap().copy_to(&to.root(), "g").unwrap();
     let copy = to.group("g").unwrap();
-    assert_eq!(to.store().group(copy.id()).unwrap(), GroupSpec { links: order });
+    assert_eq!(to.store().spec(copy.id()).unwrap().into_group().unwrap(), GroupSpec { links: order });
     let mut links = copy.links().unwrap();
     links.sort_by_key(|link| link.creation_order);
     assert_eq!(links.iter().map(|link| link.name.to_string()).collect::<Vec<_>>(), ["z", "a", "m"]);
     let attribute = to.store().attribute(copy.id(), &"m".into()).unwrap().unwrap();
     assert_eq!(attribute.creation_order, Some(2));
     let committed = attribute.committed.expect("its type is a committed one");
-    assert_eq!(to.store().datatype(committed).unwrap(), datatype);
+    assert_eq!(to.store().spec(committed).unwrap().into_datatype().unwrap(), datatype);
     assert_eq!(to.store().info(committed).unwrap().links, 3);
 }
 

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use h5live_filters::Pipeline;
-use h5live_model::{AllocationLimit, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, Reads};
+use h5live_model::{
+    AllocationLimit, ChunkCoord, ChunkGrid, ChunkStore, DatasetSpec, Dataspace, Layout, ObjectId, Reads,
+};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -26,7 +28,7 @@ pub(crate) type StagedDatasets = Arc<Mutex<Vec<ObjectId>>>;
 /// A dataset of a file, shared by every handle.
 #[derive(Debug)]
 pub(crate) struct DatasetCore {
-    pub(super) chunks: Arc<dyn Chunks>,
+    pub(super) chunks: Arc<dyn ChunkStore>,
     pub(super) filters: Pipeline,
     /// Bytes that may be staged.
     pub(super) staging: usize,
@@ -127,7 +129,7 @@ impl SpecSnapshot {
 
 impl DatasetCore {
     pub(crate) fn open(
-        chunks: Arc<dyn Chunks>,
+        chunks: Arc<dyn ChunkStore>,
         reads: Reads,
         options: &Options,
         staged: StagedDatasets,

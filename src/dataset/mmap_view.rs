@@ -49,7 +49,7 @@ impl Dataset {
             if !self.core.filters.is_empty() {
                 return Err(ErrorKind::NotViewable("it has filters").into());
             }
-            let stored = self.core.chunks.chunk(&first)?.filter(|stored| stored.size >= len as u64);
+            let stored = self.core.chunks.locate(&first)?.filter(|stored| stored.size >= len as u64);
             let stored = stored.ok_or(ErrorKind::NotViewable("nobody wrote its elements"))?;
             let bytes = self.core.chunks.map(&stored, len as u64)?;
             let bytes =

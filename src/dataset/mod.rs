@@ -104,7 +104,7 @@ impl Dataset {
 
     /// A writer of elements and of the extent, if the file can be written.
     fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
-        self.file.store().check_writable()?;
+        self.file.writer()?;
         self.core.note_path(&self.path);
         self.core.writer(self.file.store(), &self.file.shared().cache)
     }
@@ -471,7 +471,7 @@ impl Dataset {
     /// Converts values to elements in the file's type.
     pub(crate) fn encode_rows<T: H5Type>(&self, values: &[T]) -> Result<Vec<u8>> {
         self.with_error_path(|| {
-            self.file.store().check_writable()?;
+            self.file.writer()?;
             let view = self.core.view()?;
             let encoder = T::encoder(&view.spec.datatype)?;
             self.core.check_allocation(view.size)?;

@@ -70,7 +70,7 @@ impl Dataset {
     pub fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         self.with_error_path(|| {
             self.core.write_out(self.file.shared())?;
-            self.core.chunks.chunk(coord).map_err(|error| DatasetError::in_chunk(coord, error))
+            self.core.chunks.locate(coord).map_err(|error| DatasetError::in_chunk(coord, error))
         })
     }
 

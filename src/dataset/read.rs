@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Objects, StoredChunk, StridedRun};
+use h5live_model::{
+    BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Liveness, Store, StoredChunk, StridedRun,
+};
 use rayon::prelude::*;
 
 use super::chunk_cache::ChunkCache;
@@ -42,7 +44,7 @@ const STORED_CHUNK_SLACK_BYTES: usize = 64 << 10;
 pub(crate) struct DatasetReader<'a> {
     pub(crate) core: &'a DatasetCore,
     pub(crate) view: &'a SpecSnapshot,
-    pub(crate) store: &'a dyn Objects,
+    pub(crate) store: &'a dyn Store,
     pub(crate) cache: &'a ChunkCache,
 }
 
@@ -340,7 +342,7 @@ impl ChunkReader<'_> {
         }
         let mut attempt = 0;
         loop {
-            let Some(stored) = core.chunks.chunk(coord)? else {
+            let Some(stored) = core.chunks.locate(coord)? else {
                 let content =
                     if staged.is_some() { ChunkContent::Unfiltered(None, staged) } else { ChunkContent::Fill };
                 return Ok(Some(content));
@@ -377,7 +379,7 @@ impl ChunkReader<'_> {
                     cache.note_waits(attempt, false);
                     return Err(if failure.is_moved() { failure } else { failure.into_unfinished() });
                 }
-                Err(failure) if !(failure.is_moved() || store.is_live()?) => return Err(failure),
+                Err(failure) if !(failure.is_moved() || store.liveness()? != Liveness::AtRest) => return Err(failure),
                 Err(_) => {
                     std::thread::sleep(Duration::from_micros(200 << attempt));
                     attempt += 1;

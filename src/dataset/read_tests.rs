@@ -5,8 +5,8 @@ use std::thread::{self, ThreadId};
 
 use h5live_model::memory::MemoryStore;
 use h5live_model::{
-    ChunkBatch, ChunkCoord, Chunks, DatasetSpec, Error as ModelError, ObjectId, Objects, Reads, Result as ModelResult,
-    Selection, StoredChunk,
+    ChunkBatch, ChunkCoord, ChunkStore, DatasetSpec, Error as ModelError, ObjectId, Reads, Result as ModelResult,
+    Selection, SharedBytes, Store, StoredChunk,
 };
 use parking_lot::Mutex;
 
@@ -20,7 +20,7 @@ use crate::{Dataset, File, H5Type, Options};
 /// Chunks that have moved, as often as is said, when some places in them are read.
 #[derive(Debug)]
 struct Moving {
-    chunks: Arc<dyn Chunks>,
+    chunks: Arc<dyn ChunkStore>,
     times: u32,
     /// How often each place was read.
     reads: Mutex<HashMap<u64, u32>>,
@@ -29,7 +29,7 @@ struct Moving {
     threads: Mutex<HashSet<ThreadId>>,
 }
 
-impl Chunks for Moving {
+impl ChunkStore for Moving {
     fn id(&self) -> ObjectId {
         self.chunks.id()
     }
@@ -38,8 +38,8 @@ impl Chunks for Moving {
         self.chunks.spec()
     }
 
-    fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
-        self.chunks.chunk(coord)
+    fn locate(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
+        self.chunks.locate(coord)
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> ModelResult<()> {
@@ -57,6 +57,14 @@ impl Chunks for Moving {
             }
         }
         self.chunks.read(chunk, at, into)
+    }
+
+    fn next_data(&self, chunk: &StoredChunk, at: u64) -> ModelResult<Option<u64>> {
+        self.chunks.next_data(chunk, at)
+    }
+
+    fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
+        self.chunks.map(chunk, len)
     }
 
     fn write(&self, batch: &ChunkBatch<'_>) -> ModelResult<()> {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Layout, Objects, Selection};
+use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Layout, Selection, Store};
 use parking_lot::MutexGuard;
 
 use super::append_buffer::{AppendBuffer, MAX_BUFFERED_APPEND_BYTES, StoredRows};
@@ -33,7 +33,7 @@ pub(crate) struct RowAppend {
 /// The one that changes elements or the extent of a dataset.
 pub(crate) struct DatasetWriter<'a> {
     core: &'a DatasetCore,
-    store: &'a dyn Objects,
+    store: &'a dyn Store,
     cache: &'a ChunkCache,
     view: SpecSnapshot,
     _alone: MutexGuard<'a, ()>,
@@ -48,7 +48,7 @@ impl Drop for DatasetWriter<'_> {
 impl DatasetCore {
     pub(crate) fn writer<'a>(
         &'a self,
-        store: &'a dyn Objects,
+        store: &'a dyn Store,
         cache: &'a ChunkCache,
     ) -> Result<DatasetWriter<'a>, DatasetError> {
         let alone = self.writer.lock();

@@ -1,7 +1,8 @@
 //! The publication counter: an attribute that is written after everything that it counts.
 
 use h5live_model::{
-    AttributeData, ByteOrder, Dataspace, Datatype, Error as ModelError, Name, ObjectId, Objects, Sign, WatchEvent,
+    AttributeData, ByteOrder, Dataspace, Datatype, Error as ModelError, Name, ObjectId, Publish, Scope, Sign, Store,
+    WatchEvent,
 };
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ pub(crate) struct PublicationCounter {
     count: Mutex<u64>,
 }
 
-fn read(store: &dyn Objects, group: ObjectId) -> Result<Option<u64>, ModelError> {
+fn read(store: &dyn Store, group: ObjectId) -> Result<Option<u64>, ModelError> {
     let found = store.attribute(group, &NAME.into())?;
     let bytes = found.and_then(|attribute| attribute.value.try_into().ok());
     Ok(bytes.map(u64::from_le_bytes))
@@ -28,7 +29,7 @@ fn read(store: &dyn Objects, group: ObjectId) -> Result<Option<u64>, ModelError>
 
 impl PublicationCounter {
     /// Goes on counting where an earlier session ended.
-    pub(crate) fn begin(store: &dyn Objects, group: ObjectId) -> Result<Self, ModelError> {
+    pub(crate) fn begin(store: &dyn Store, group: ObjectId) -> Result<Self, ModelError> {
         let found = read(store, group)?;
         let counter = PublicationCounter { group, count: Mutex::new(found.unwrap_or(0)) };
         if found.is_none() {
@@ -37,7 +38,7 @@ impl PublicationCounter {
         Ok(counter)
     }
 
-    fn put(&self, store: &dyn Objects, count: u64) -> Result<(), ModelError> {
+    fn put(&self, store: &dyn Store, count: u64) -> Result<(), ModelError> {
         let attribute = AttributeData {
             name: Name::from(NAME),
             datatype: Datatype::integer(8, ByteOrder::Little, Sign::Unsigned),
@@ -46,15 +47,15 @@ impl PublicationCounter {
             value: count.to_le_bytes().to_vec(),
             creation_order: None,
         };
-        store.set_attribute(self.group, &attribute)
+        store.writer()?.set_attribute(self.group, &attribute)
     }
 
     /// Counts one more publication, and publishes the counter. What it counts is published already.
-    pub(crate) fn count(&self, store: &dyn Objects) -> Result<(), ModelError> {
+    pub(crate) fn count(&self, store: &dyn Store) -> Result<(), ModelError> {
         let mut count = self.count.lock();
         self.put(store, *count + 1)?;
         *count += 1;
-        store.flush_object(self.group)
+        store.writer()?.commit(Scope::Objects(&[self.group]), Publish::Visible)
     }
 }
 

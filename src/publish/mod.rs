@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use h5live_model::{Error as ModelError, Publish, Scope};
 use parking_lot::{Mutex, MutexGuard};
 
 use self::counter::PublicationCounter;
@@ -78,14 +79,28 @@ impl FileShared {
         })
     }
 
-    fn error(&self, error: h5live_model::Error) -> Error {
+    fn error(&self, error: ModelError) -> Error {
         Error::new(&self.name, None, error)
+    }
+
+    /// Commits what was changed. A session that only reads has nothing to commit.
+    pub(crate) fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {
+        let committed = match self.store.writer() {
+            Err(ModelError::ReadOnly) => Ok(()),
+            writer => writer.and_then(|writer| writer.commit(scope, publish)),
+        };
+        committed.map_err(|error| self.error(error))
+    }
+
+    /// Whether something was changed that is not committed, staged or not.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.has_staged() || self.store.writer().is_ok_and(|writer| writer.is_dirty())
     }
 
     /// Publishes everything. The caller holds [`Publisher::lock`].
     pub(crate) fn publish(self: &Arc<Self>) -> Result<()> {
         self.write_out()?;
-        self.store.flush().map_err(|error| self.error(error))?;
+        self.commit(Scope::All, Publish::Visible)?;
         self.count_publication()
     }
 
@@ -123,7 +138,7 @@ impl FileShared {
             return Ok(());
         }
         let _only = self.publisher.lock();
-        if self.has_staged() || self.store.is_dirty() { self.publish() } else { Ok(()) }
+        if self.is_dirty() { self.publish() } else { Ok(()) }
     }
 
     /// Starts what the options ask for in the background.
@@ -172,7 +187,7 @@ impl File {
                 shared.publish()?;
             }
             // Others publish while this waits for the disk.
-            shared.store.flush_durable(None).map_err(|error| shared.error(error))
+            shared.commit(Scope::All, Publish::Durable)
         })
     }
 }
@@ -201,7 +216,7 @@ impl Dataset {
     pub fn flush_durable(&self) -> Result<()> {
         self.flush()?;
         let shared = self.file().shared();
-        let sync = || shared.store.flush_durable(Some(self.id())).map_err(|error| shared.error(error));
+        let sync = || shared.commit(Scope::Objects(&[self.id()]), Publish::Durable);
         shared.publisher.syncs.run(sync)
     }
 

@@ -57,7 +57,7 @@ impl Drop for PublishTimer {
 fn tick(file: &Weak<FileShared>) -> bool {
     let Some(shared) = file.upgrade() else { return false };
     let _only = shared.publisher.lock();
-    if (shared.has_staged() || shared.store.is_dirty())
+    if shared.is_dirty()
         && let Err(error) = shared.publish()
         && !matches!(error.kind(), ErrorKind::Store(model::Error::Closed))
     {

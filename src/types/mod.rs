@@ -11,7 +11,7 @@ mod varlen;
 
 use std::sync::Arc;
 
-use h5live_model::{Datatype, Objects};
+use h5live_model::{Datatype, Error as ModelError, Store};
 
 pub use column::MemberColumn;
 pub use strings::FixedStr;
@@ -143,7 +143,7 @@ pub trait H5Type: Clone + Send + Sync + 'static {
 
 /// The place of variable-length data.
 #[derive(Debug, Clone, Copy)]
-pub struct Heap<'a>(pub(crate) &'a dyn Objects);
+pub struct Heap<'a>(pub(crate) &'a dyn Store);
 
 impl Heap<'_> {
     /// The bytes of a variable-length element.
@@ -151,7 +151,18 @@ impl Heap<'_> {
     /// # Errors
     /// [`ConvertError::Heap`].
     pub fn read(&self, element: &[u8]) -> Result<Vec<u8>, ConvertError> {
-        self.0.read_heap(element).map_err(|error| ConvertError::Heap(Arc::new(error)))
+        self.with(element, <[u8]>::to_vec)
+    }
+
+    /// What `look` makes of the bytes of a variable-length element. It must not use the file.
+    ///
+    /// # Errors
+    /// [`ConvertError::Heap`].
+    pub(crate) fn with<T>(&self, element: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<T, ConvertError> {
+        let (mut look, mut found) = (Some(look), None);
+        let read = self.0.blobs(&[element], &mut |_, bytes| found = look.take().map(|look| look(bytes)));
+        let missing = || ModelError::Invalid("the store has no bytes for the element".into());
+        read.and_then(|()| found.ok_or_else(missing)).map_err(|error| ConvertError::Heap(Arc::new(error)))
     }
 
     /// Stores `bytes`, which are `count` elements of the base type, and writes their place into `element`.
@@ -160,7 +171,11 @@ impl Heap<'_> {
     /// [`ConvertError::Heap`].
     pub fn write(&self, bytes: &[u8], count: usize, element: &mut [u8]) -> Result<(), ConvertError> {
         let count = u32::try_from(count).map_err(|_| ConvertError::StringTooLong { length: count, space: 1 << 32 })?;
-        let place = self.0.write_heap(bytes, count).map_err(|error| ConvertError::Heap(Arc::new(error)))?;
+        let place = self
+            .0
+            .writer()
+            .and_then(|writer| writer.put_blob(bytes, count))
+            .map_err(|error| ConvertError::Heap(Arc::new(error)))?;
         if place.len() != element.len() {
             return Err(ConvertError::Truncated { expected: place.len(), found: element.len() });
         }

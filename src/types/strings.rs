@@ -57,7 +57,7 @@ fn decode(
 ) -> Result<(), ConvertError> {
     match code {
         StringCodec::Fixed(padding) => text(trim(element, *padding)),
-        StringCodec::Heap => text(trim(&heap.read(element)?, StringPadding::NullTerminated)),
+        StringCodec::Heap => heap.with(element, |bytes| text(trim(bytes, StringPadding::NullTerminated)))?,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 
-use h5live_model::{Datatype, Name, Objects, ReferenceKind, StringPadding, VarLenKind};
+use h5live_model::{Datatype, Name, ReferenceKind, Store, StringPadding, VarLenKind};
 
 use super::Value;
 use crate::Reference;
 use crate::convert::{ConvertError, IntegerPlan, NativeNumber, NumberPlan};
+use crate::types::Heap;
 use crate::types::trim;
 
 /// Memory for the variable-length data and the lists of one element, at all depths (bytes): sequences of sequences may
@@ -99,13 +100,13 @@ impl DecodePlan {
     }
 
     /// The value of an element.
-    pub(crate) fn value(&self, element: &[u8], heap: Option<&dyn Objects>) -> Value {
+    pub(crate) fn value(&self, element: &[u8], heap: Option<&dyn Store>) -> Value {
         self.value_with_budget(element, heap, ELEMENT_BYTES)
     }
 
     /// The value of an element, if its variable-length data needs no more than this many bytes. One sequence may need
     /// more.
-    pub(super) fn value_with_budget(&self, element: &[u8], heap: Option<&dyn Objects>, bytes: usize) -> Value {
+    pub(super) fn value_with_budget(&self, element: &[u8], heap: Option<&dyn Store>, bytes: usize) -> Value {
         self.resolve(element, &HeapBudget { heap, left: Cell::new(bytes) })
     }
 
@@ -164,7 +165,7 @@ impl DecodePlan {
 
 /// The heap, for one element.
 struct HeapBudget<'a> {
-    heap: Option<&'a dyn Objects>,
+    heap: Option<&'a dyn Store>,
     /// Bytes that may still be read.
     left: Cell<usize>,
 }
@@ -178,7 +179,7 @@ impl HeapBudget<'_> {
 
     fn read(&self, element: &[u8]) -> Option<Vec<u8>> {
         let left = Some(self.left.get()).filter(|left| *left > 0)?;
-        let bytes = self.heap?.read_heap(element).ok()?;
+        let bytes = Heap(self.heap?).read(element).ok()?;
         self.left.set(left.saturating_sub(bytes.len().max(1)));
         Some(bytes)
     }

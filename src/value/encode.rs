@@ -229,7 +229,7 @@ impl Value {
     pub fn encode_all(
         values: &[Value],
         datatype: &Datatype,
-        heap: &dyn h5live_model::Objects,
+        heap: &dyn h5live_model::Store,
     ) -> Result<Vec<u8>, ConvertError> {
         let plan = EncodePlan::new(datatype)?;
         let mut bytes = blank_elements(values.len(), plan.size)?;

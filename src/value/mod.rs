@@ -7,7 +7,7 @@ mod tests;
 
 use std::fmt;
 
-use h5live_model::{Datatype, Name, Objects};
+use h5live_model::{Datatype, Name, Store};
 
 pub(crate) use decode::DecodePlan;
 pub(crate) use encode::EncodePlan;
@@ -66,7 +66,7 @@ impl Value {
     ///
     /// # Errors
     /// [`ConvertError`] if `bytes` are too short, or the datatype makes no sense.
-    pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Objects>) -> Result<Value, ConvertError> {
+    pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Result<Value, ConvertError> {
         Ok(DecodePlan::new(datatype)?.value(bytes, heap))
     }
 
@@ -74,11 +74,7 @@ impl Value {
     ///
     /// # Errors
     /// [`ConvertError`] if the datatype makes no sense.
-    pub fn decode_all(
-        datatype: &Datatype,
-        bytes: &[u8],
-        heap: Option<&dyn Objects>,
-    ) -> Result<Vec<Value>, ConvertError> {
+    pub fn decode_all(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Result<Vec<Value>, ConvertError> {
         let plan = DecodePlan::new(datatype)?;
         Ok(bytes.chunks_exact(plan.size()).map(|element| plan.value(element, heap)).collect())
     }

@@ -133,12 +133,13 @@ fn sequences_inside_themselves_end() {
         deep = Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(deep) });
     }
     // The second object of the heap holds places of itself.
-    let first = store.write_heap(&[], 0).unwrap();
+    let writer = file.writer().unwrap();
+    let first = writer.put_blob(&[], 0).unwrap();
     let mut itself = 4096u32.to_le_bytes().to_vec();
     itself.extend(2u64.to_le_bytes());
     itself.extend([0; 4]);
     assert_eq!(first.len(), itself.len());
-    let place = store.write_heap(&itself.repeat(4096), 4096).unwrap();
+    let place = writer.put_blob(&itself.repeat(4096), 4096).unwrap();
     assert_eq!(place, itself);
     let value = DecodePlan::new(&deep).unwrap().value_with_budget(&place, Some(store), 1 << 20);
     assert!(matches!(value, Value::List(_)));

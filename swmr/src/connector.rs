@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, Mode, Name, Objects, OpenError,
-    OpenRequest, Origin, PathProbe, Repair, Upkeep,
+    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, Mode, Name, OpenError,
+    OpenRequest, Origin, PathProbe, Repair, Store, Upkeep,
 };
 
 pub use options::{Locking, Native};
@@ -54,7 +54,7 @@ impl NativeConnector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub fn open_image(bytes: Vec<u8>, how: &OpenRequest<'_>) -> Result<Arc<dyn Objects>, OpenError> {
+    pub fn open_image(bytes: Vec<u8>, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         let storage = Arc::new(MemoryStorage::from(bytes));
         Ok(Arc::new(NativeFile::open_storage(storage, &open_options(how)?).map_err(store_error)?))
     }
@@ -110,7 +110,7 @@ impl Connector for NativeConnector {
         probe.head().starts_with(&h5live_format::Superblock::SIGNATURE)
     }
 
-    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Objects>, OpenError> {
+    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         let file = NativeFile::open(&NativeConnector::path(at)?, &open_options(how)?).map_err(store_error)?;
         Ok(Arc::new(file))
     }

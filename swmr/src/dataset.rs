@@ -26,7 +26,7 @@ use h5live_cache::{MAX_ATOMIC_READ_BYTES, Owner};
 use h5live_format::messages::{LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES};
 use h5live_format::{Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode};
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Name, ObjectId, ObjectKind,
+    ChunkBatch, ChunkCoord, ChunkGrid, ChunkStore, DatasetSpec, Error as ModelError, Name, ObjectId, ObjectKind,
     Result as ModelResult, SharedBytes, StoredChunk, VirtualSource,
 };
 use parking_lot::{Mutex, RwLock};
@@ -347,7 +347,7 @@ impl DatasetState {
     }
 }
 
-impl Chunks for NativeDataset {
+impl ChunkStore for NativeDataset {
     fn id(&self) -> ObjectId {
         ObjectId(self.addr.get().unwrap_or(u64::MAX).into())
     }
@@ -357,7 +357,7 @@ impl Chunks for NativeDataset {
         Ok(self.state().spec.clone())
     }
 
-    fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
+    fn locate(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
         let look = |state: &DatasetState| {
             state.check_length()?;
             if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {

@@ -196,7 +196,7 @@ impl NativeSession {
 #[cfg(test)]
 mod tests {
     use h5live_cache::MemoryStorage;
-    use h5live_model::{DatasetSpec, Name, ObjectSpec, Objects};
+    use h5live_model::{DatasetSpec, Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreWriter};
 
     use super::*;
     use crate::{LibVer, Mode, NativeFile, OpenOptions};
@@ -208,13 +208,13 @@ mod tests {
             let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
             let name = Name::from("object");
             for spec in [ObjectSpec::group(), DatasetSpec::default().into()] {
-                file.flush().unwrap();
+                file.commit(Scope::All, Publish::Visible).unwrap();
                 let space = file.native_session().cache.space();
                 let before = (space.end(), space.free_bytes());
-                file.create(file.session().root, &name, &spec).unwrap();
-                file.flush().unwrap();
+                file.create(&NewObject::linked(file.session().root, &name, &spec)).unwrap();
+                file.commit(Scope::All, Publish::Visible).unwrap();
                 file.remove_link(file.session().root, &name).unwrap();
-                file.flush().unwrap();
+                file.commit(Scope::All, Publish::Visible).unwrap();
                 assert_eq!(space.free_bytes() - before.1, space.end() - before.0, "{profile:?} {spec:?}");
             }
         }

@@ -158,22 +158,39 @@ impl NativeSession {
     /// # Errors
     /// If the collection cannot be read, or has no such object.
     pub fn read_global_heap(&self, place: GlobalHeapId) -> Result<Vec<u8>> {
+        let mut found = Vec::new();
+        self.with_global_heap(place, &mut |bytes| found = bytes.to_vec())?;
+        Ok(found)
+    }
+
+    /// Calls `each` once with the bytes of an object of a global heap. A collection may be locked meanwhile: `each` must not
+    /// use the file.
+    ///
+    /// # Errors
+    /// If the collection cannot be read, or has no such object.
+    pub fn with_global_heap(&self, place: GlobalHeapId, each: &mut dyn FnMut(&[u8])) -> Result<()> {
         let at = place.collection;
-        self.retry.retry(|| {
-            let found = if self.is_follower() {
+        let gone = || Error::Object { header: at, rule: "a collection of a global heap has what is referred to" };
+        if self.is_follower() {
+            let collection = self.retry.retry(|| {
                 let collection = self.heap_reader.get(at, || self.read_collection(at))?;
-                let found = collection.get(place.index).map(<[u8]>::to_vec);
-                if found.is_none() {
+                if collection.get(place.index).is_none() {
                     self.heap_reader.evict(at);
+                    return Err(gone());
                 }
-                found
-            } else {
+                Ok(collection)
+            })?;
+            // Once, however often it was read.
+            collection.get(place.index).map(each).ok_or_else(gone)
+        } else {
+            let collection = self.retry.retry(|| {
                 let collection = self.cache.load(at, Owner::new(at), || self.read_collection(at))?;
-                let collection = collection.read();
-                collection.get(place.index).map(<[u8]>::to_vec)
-            };
-            found.ok_or(Error::Object { header: at, rule: "a collection of a global heap has what is referred to" })
-        })
+                let is_there = collection.read().get(place.index).is_some();
+                if is_there { Ok(collection) } else { Err(gone()) }
+            })?;
+            let collection = collection.read();
+            collection.get(place.index).map(each).ok_or_else(gone)
+        }
     }
 
     fn read_collection(&self, at: Addr) -> h5live_cache::Result<GlobalHeapCollection> {

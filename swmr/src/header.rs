@@ -372,7 +372,7 @@ impl CachedHeader {
         };
         let comment = self.get::<Comment>()?.map(|comment| comment.text);
         let attributes = attribute_storage(&self.prefix);
-        Ok(ObjectInfo { links, times, comment, attributes, header_version: Some(self.prefix.version) })
+        Ok(ObjectInfo { links, times, comment, attributes })
     }
 
     /// Says when the object was touched, as far as the header keeps that.

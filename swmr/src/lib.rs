@@ -38,6 +38,7 @@ mod shared_messages;
 mod superblock_extension;
 mod superblock_status;
 mod watch;
+mod writer;
 
 pub use connector::{Locking, Native, NativeConnector};
 pub use dataset::NativeDataset;

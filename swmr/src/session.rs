@@ -8,7 +8,7 @@ use std::time::Duration;
 use h5live_cache::{Cache, Clock, EdgeKind, EntryPatch, FlushScope, Handle, Owner, ReusePolicy, UnpublishedPart};
 use h5live_format::{Addr, EncodeError, LibVer, ObjectHeader, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
-use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
+use h5live_model::{self as model, Liveness, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -507,22 +507,44 @@ impl NativeSession {
     }
 
     /// Whether a writer may still be at work. Once it is gone, plain writers are kept out again.
-    pub fn is_live(&self) -> Result<bool> {
+    pub fn liveness(&self) -> Result<Liveness> {
         self.check_open()?;
         if !self.is_follower() {
-            return Ok(false);
+            return Ok(Liveness::AtRest);
         }
         let superblock = self.retry.retry(|| read_superblock(&**self.cache.storage(), 0))?;
         if superblock.status.contains(StatusFlags::SWMR) {
             self.opened.check_as_reader()?;
-            return Ok(self.lock.writer() != WriterPresence::None);
+            return Ok(match self.lock.writer() {
+                WriterPresence::None => Liveness::AtRest,
+                WriterPresence::Alive(_) => Liveness::Live,
+                WriterPresence::Unknown => Liveness::Unknown,
+            });
         }
         self.opened.check_length_as_reader()?;
         self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
-        Ok(false)
+        Ok(Liveness::AtRest)
     }
 
-    /// As [`NativeSession::is_live`], without other checks. For a storage that is no file, the superblock decides.
+    /// The dataset at `addr`, if somebody has it open.
+    pub fn open_dataset(&self, addr: Addr) -> Option<Arc<NativeDataset>> {
+        self.datasets.lock().get(&addr).and_then(Weak::upgrade)
+    }
+
+    /// Takes up what the writer has published since of all datasets that are open.
+    ///
+    /// # Errors
+    /// If one of them cannot be read any more, and was not deleted.
+    pub fn refresh_datasets(&self) -> Result<()> {
+        self.check_open()?;
+        let open: Vec<_> = self.datasets.lock().values().filter_map(Weak::upgrade).collect();
+        open.iter().filter(|_| self.is_follower()).try_for_each(|dataset| match dataset.refresh_published() {
+            Err(Error::Model(model::Error::NoObject(_))) => Ok(()),
+            refreshed => refreshed.map(drop),
+        })
+    }
+
+    /// As [`NativeSession::liveness`], without other checks. For a storage that is no file, the superblock decides.
     pub fn may_be_written(&self) -> Result<bool> {
         let superblock = self.retry.retry(|| read_superblock(&**self.cache.storage(), 0))?;
         Ok(superblock.status.contains(StatusFlags::SWMR) && self.lock.may_be_written())

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use h5live_checker::file::check_path;
-use h5live_model::{AttributeData, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, Objects, Shape, Sign};
+use h5live_model::{
+    AttributeData, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, Publish, Scope, Shape, Sign, Store,
+    StoreWriter,
+};
 use h5live_swmr::{Mode, NativeFile, OpenOptions};
 
 /// A file that two programs change.
@@ -127,7 +130,7 @@ fn change_in_turns(libver: &str, tracked: &str) {
                 set(file, group, number, vec![7; 4]);
                 set(file, group, number, vec![7; if number % 27 == 0 { 8000 } else { 400 }]);
             }
-            file.flush().unwrap();
+            file.commit(Scope::All, Publish::Visible).unwrap();
             numbers().for_each(|number| set(file, group, number, value(number)));
         },
         numbers(),
@@ -136,9 +139,9 @@ fn change_in_turns(libver: &str, tracked: &str) {
     lab.change(
         |file, group| {
             add(file, group, 1500..2000);
-            file.flush().unwrap();
+            file.commit(Scope::All, Publish::Visible).unwrap();
             remove(file, group, 300..1400);
-            file.flush().unwrap();
+            file.commit(Scope::All, Publish::Visible).unwrap();
             add(file, group, 2000..2300);
         },
         (0..100).chain(1400..2300),

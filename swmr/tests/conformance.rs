@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_checker::file::{CheckOptions, check_path_with};
-use h5live_model::Objects;
+use h5live_model::Store;
 use h5live_model::conformance::{self, Lab};
 use h5live_swmr::{LibVer, Mode, NativeFile, OpenOptions};
 

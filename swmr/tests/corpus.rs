@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 
 use h5live_checker::file::check_path;
 use h5live_model::{
-    AttributeData, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, ObjectKind, Objects, Result, Shape, Sign,
+    AttributeData, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, ObjectKind, Result, Shape, Sign, Store,
+    StoreWriter,
 };
 use h5live_swmr::{Mode, NativeFile, OpenOptions};
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use h5live_cache::{FaultyStorage, MemoryStorage, WriteFailure};
 use h5live_model::{
-    AttributeData, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name,
-    ObjectSpec, Objects, Shape, Sign, UNLIMITED,
+    AttributeData, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Liveness,
+    Name, NewObject, ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
 };
 use h5live_swmr::{
     Error, FileCondition, LibVer, Mode, NativeFile, OpenConflict, OpenOptions, RetryPolicy, diagnose, repair,
@@ -33,24 +33,24 @@ fn spec() -> DatasetSpec {
     }
 }
 
-fn dataset(file: &NativeFile, name: &str) -> Arc<dyn Chunks> {
+fn dataset(file: &NativeFile, name: &str) -> Arc<dyn ChunkStore> {
     match file.link(file.session().root, &Name::from(name)).unwrap().unwrap().target {
         LinkTarget::Hard(id) => file.dataset(id).unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
-fn append(data: &Arc<dyn Chunks>, row: u64) {
+fn append(data: &Arc<dyn ChunkStore>, row: u64) {
     data.write_whole(&ChunkCoord::new(&[row, 0]), 0, &[row as u8 + 1; 8]).unwrap();
     data.set_extent(&[row + 1, 8]).unwrap();
 }
 
 /// How many rows there are, all of which have their values.
-fn rows(data: &Arc<dyn Chunks>) -> u64 {
+fn rows(data: &Arc<dyn ChunkStore>) -> u64 {
     data.refresh().unwrap();
     let rows = data.spec().unwrap().dataspace.dims()[0];
     for row in 0..rows {
-        let chunk = data.chunk(&ChunkCoord::new(&[row, 0])).unwrap().unwrap_or_else(|| panic!("row {row} of {rows}"));
+        let chunk = data.locate(&ChunkCoord::new(&[row, 0])).unwrap().unwrap_or_else(|| panic!("row {row} of {rows}"));
         let mut found = [0; 8];
         data.read(&chunk, 0, &mut found).unwrap();
         assert_eq!(found, [row as u8 + 1; 8], "row {row} of {rows}");
@@ -72,7 +72,7 @@ fn attribute(name: &str, value: u8) -> AttributeData {
 /// A new file that others may follow.
 fn live(path: &Path, profile: LibVer) -> NativeFile {
     let file = NativeFile::open(path, &options(Mode::Create, profile)).unwrap();
-    file.create(file.session().root, &"data".into(), &spec().into()).unwrap();
+    file.create(&NewObject::linked(file.session().root, &"data".into(), &spec().into())).unwrap();
     file.start_swmr().unwrap();
     file
 }
@@ -83,7 +83,7 @@ fn die(path: &Path, profile: LibVer, rows_left: u64) {
     let file = live(path, profile);
     let data = dataset(&file, "data");
     (0..rows_left).for_each(|row| append(&data, row));
-    file.flush().unwrap();
+    file.commit(Scope::All, Publish::Visible).unwrap();
     std::fs::copy(path, &copy).unwrap();
     drop((data, file));
     std::fs::rename(copy, path).unwrap();
@@ -99,22 +99,22 @@ fn everything_that_is_flushed_is_followed() {
         let (data, seen) = (dataset(&writer, "data"), dataset(&reader, "data"));
         for row in 0..150 {
             append(&data, row);
-            writer.flush().unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
             assert_eq!(rows(&seen), row + 1);
         }
-        assert!(reader.is_live().unwrap());
+        assert!(reader.liveness().unwrap() != Liveness::AtRest);
         for number in 0..40 {
             let name = Name::from(format!("new {number}").as_str());
-            let group = writer.create(writer.session().root, &name, &ObjectSpec::group()).unwrap();
+            let group = writer.create(&NewObject::linked(writer.session().root, &name, &ObjectSpec::group())).unwrap();
             writer.set_attribute(group, &attribute("number", number)).unwrap();
-            writer.flush().unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
             let LinkTarget::Hard(found) = reader.link(reader.session().root, &name).unwrap().unwrap().target else {
                 panic!()
             };
             assert_eq!(reader.attribute(found, &"number".into()).unwrap().unwrap().value, [number]);
             if number % 3 == 0 {
                 writer.remove_link(writer.session().root, &name).unwrap();
-                writer.flush().unwrap();
+                writer.commit(Scope::All, Publish::Visible).unwrap();
                 assert!(reader.link(reader.session().root, &name).unwrap().is_none());
                 assert!(reader.attribute(found, &"number".into()).is_err());
             }
@@ -122,7 +122,7 @@ fn everything_that_is_flushed_is_followed() {
         drop(data);
         writer.close().unwrap();
         assert_eq!(rows(&seen), 150);
-        assert!(!reader.is_live().unwrap());
+        assert!(reader.liveness().unwrap() == Liveness::AtRest);
         assert_eq!(diagnose(&path).unwrap().condition, FileCondition::Closed);
         // It takes the file for one that nobody changes, and sees to it.
         assert!(matches!(open(&path, Mode::SwmrWrite), Err(Error::InUse { .. })));
@@ -164,7 +164,7 @@ fn a_dead_writer_is_replaced_under_its_readers() {
         let data = dataset(&writer, "data");
         for row in 5..10 {
             append(&data, row);
-            writer.flush().unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
             assert_eq!(rows(&seen), row + 1);
         }
     }
@@ -182,7 +182,7 @@ fn another_program_that_writes_after_a_death_is_waited_for() {
     assert_eq!(rows(&seen), 5);
     let other = File::open(&path).unwrap();
     other.try_lock().unwrap();
-    assert!(seen.chunk(&ChunkCoord::new(&[0, 0])).is_err());
+    assert!(seen.locate(&ChunkCoord::new(&[0, 0])).is_err());
     other.unlock().unwrap();
     assert_eq!(rows(&seen), 5);
 }
@@ -208,7 +208,7 @@ fn a_flush_that_failed_is_finished_by_the_next() {
             let storage = MemoryStorage::new();
             let faulty = Arc::new(FaultyStorage::new(storage.clone()));
             let writer = NativeFile::open_storage(faulty.clone(), &options(Mode::Create, profile)).unwrap();
-            writer.create(writer.session().root, &"data".into(), &spec().into()).unwrap();
+            writer.create(&NewObject::linked(writer.session().root, &"data".into(), &spec().into())).unwrap();
             let data = dataset(&writer, "data");
             append(&data, 0);
             writer.start_swmr().unwrap();
@@ -224,13 +224,15 @@ fn a_flush_that_failed_is_finished_by_the_next() {
                 }
                 data.set_extent(&[row + 1, 8]).unwrap();
                 let name = format!("group {row}");
-                writer.create(writer.session().root, &name.as_str().into(), &ObjectSpec::group()).unwrap();
+                writer
+                    .create(&NewObject::linked(writer.session().root, &name.as_str().into(), &ObjectSpec::group()))
+                    .unwrap();
                 let before = rows(&seen);
-                if writer.flush().is_err() {
+                if writer.commit(Scope::All, Publish::Visible).is_err() {
                     failed = true;
                     let between = rows(&seen);
                     assert!(between == before || between == row + 1, "write {at}: {between} rows");
-                    writer.flush().unwrap();
+                    writer.commit(Scope::All, Publish::Visible).unwrap();
                 }
                 assert_eq!(rows(&seen), row + 1, "write {at}");
                 assert!(reader.link(reader.session().root, &name.as_str().into()).unwrap().is_some(), "write {at}");

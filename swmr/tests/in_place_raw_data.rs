@@ -6,8 +6,8 @@ use std::thread;
 
 use h5live_cache::{FaultyStorage, MemoryStorage, RecordingStorage, Storage, StorageOp, WriteFailure, replay};
 use h5live_model::{
-    AllocationTime, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, Objects,
-    Shape, Sign, UNLIMITED,
+    AllocationTime, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name,
+    NewObject, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
 };
 use h5live_swmr::{LibVer, Mode, NativeFile, OpenOptions, RetryPolicy};
 
@@ -34,20 +34,20 @@ fn layouts() -> [Layout; 2] {
     [Layout::Contiguous, Layout::Chunked(vec![BYTES as u64])]
 }
 
-fn dataset(file: &NativeFile) -> Arc<dyn Chunks> {
+fn dataset(file: &NativeFile) -> Arc<dyn ChunkStore> {
     match file.link(file.session().root, &Name::from("data")).unwrap().unwrap().target {
         LinkTarget::Hard(id) => file.dataset(id).unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
-fn fill(data: &Arc<dyn Chunks>, value: u8) {
+fn fill(data: &Arc<dyn ChunkStore>, value: u8) {
     data.write_whole(&ChunkCoord::new(&[0]), 0, &[value; BYTES]).unwrap();
 }
 
 /// The value that all bytes have.
-fn value(data: &Arc<dyn Chunks>) -> u8 {
-    let chunk = data.chunk(&ChunkCoord::new(&[0])).unwrap().unwrap();
+fn value(data: &Arc<dyn ChunkStore>) -> u8 {
+    let chunk = data.locate(&ChunkCoord::new(&[0])).unwrap().unwrap();
     let mut found = vec![0; BYTES];
     data.read(&chunk, 0, &mut found).unwrap();
     assert!(found.iter().all(|byte| *byte == found[0]), "{} and others", found[0]);
@@ -57,7 +57,7 @@ fn value(data: &Arc<dyn Chunks>) -> u8 {
 fn followed(storage: &Arc<dyn Storage>, spec: DatasetSpec, profile: LibVer, durable: bool) -> NativeFile {
     let file =
         NativeFile::open_storage(storage.clone(), &OpenOptions { profile, durable, ..options(Mode::Create) }).unwrap();
-    file.create(file.session().root, &"data".into(), &spec.into()).unwrap();
+    file.create(&NewObject::linked(file.session().root, &"data".into(), &spec.into())).unwrap();
     fill(&dataset(&file), 1);
     file.start_swmr().unwrap();
     file
@@ -76,7 +76,7 @@ fn what_a_killed_writer_was_rewriting_is_found_old_or_new() {
         drop(recording.take_log());
         for new in 2..5 {
             fill(&data, new);
-            writer.flush().unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
             let log = recording.take_log();
             let mut seen = new - 1;
             for operation in &log {
@@ -125,7 +125,7 @@ fn readers_find_the_old_or_the_new_while_it_is_rewritten() {
         let open = |mode| NativeFile::open(&path, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
         let create = OpenOptions { mode: Mode::Create, profile, ..OpenOptions::default() };
         let writer = NativeFile::open(&path, &create).unwrap();
-        writer.create(writer.session().root, &"data".into(), &spec(layout).into()).unwrap();
+        writer.create(&NewObject::linked(writer.session().root, &"data".into(), &spec(layout).into())).unwrap();
         let data = dataset(&writer);
         fill(&data, 1);
         writer.start_swmr().unwrap();
@@ -143,7 +143,7 @@ fn readers_find_the_old_or_the_new_while_it_is_rewritten() {
             });
             for new in 2..=250 {
                 fill(&data, new);
-                writer.flush().unwrap();
+                writer.commit(Scope::All, Publish::Visible).unwrap();
             }
             ended.store(true, Ordering::Release);
         });
@@ -164,12 +164,15 @@ fn a_rewrite_that_fails_is_finished_by_the_next_flush() {
             let seen = dataset(&reader);
             fill(&data, 2);
             faulty.fail_after(fails, WriteFailure::Short(4096), false);
-            let flushed = writer.flush().is_ok();
+            let flushed = writer.commit(Scope::All, Publish::Visible).is_ok();
             let left = value(&seen);
             assert!(left == 2 || !flushed && left == 1, "{fails}: {left}");
             fill(&data, 3);
             // The fault comes once, now or before.
-            writer.flush().or_else(|_| writer.flush()).unwrap();
+            writer
+                .commit(Scope::All, Publish::Visible)
+                .or_else(|_| writer.commit(Scope::All, Publish::Visible))
+                .unwrap();
             assert_eq!(value(&seen), 3, "{fails}");
         }
     }
@@ -185,7 +188,7 @@ fn only_what_may_be_read_is_written_twice() {
         ..spec(Layout::Chunked(vec![BYTES as u64]))
     };
     let writer = NativeFile::open_storage(storage, &options(Mode::Create)).unwrap();
-    writer.create(writer.session().root, &"data".into(), &growing.into()).unwrap();
+    writer.create(&NewObject::linked(writer.session().root, &"data".into(), &growing.into())).unwrap();
     writer.start_swmr().unwrap();
     let (data, coord) = (dataset(&writer), ChunkCoord::new(&[0]));
     let writes = |from: u64, to: u64| {
@@ -194,7 +197,7 @@ fn only_what_may_be_read_is_written_twice() {
             data.set_extent(&[to]).unwrap();
         }
         drop(recording.take_log());
-        writer.flush().unwrap();
+        writer.commit(Scope::All, Publish::Visible).unwrap();
         let is_long = |operation: &StorageOp| matches!(operation, StorageOp::Write { bytes, .. } if bytes.len() >= 500);
         recording.take_log().iter().filter(|operation| is_long(operation)).count()
     };

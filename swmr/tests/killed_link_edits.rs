@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay};
 use h5live_model::{
     AttributeData, ByteOrder, CreationOrder, Dataspace, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Name,
-    ObjectId, ObjectSpec, Objects, Shape, Sign,
+    NewObject, ObjectId, ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreWriter,
 };
 use h5live_swmr::{LibVer, Mode, NativeFile, OpenOptions};
 
@@ -76,7 +76,7 @@ fn change(file: &NativeFile, group: ObjectId, random: &mut Random, state: &mut S
         } else {
             match number % 3 {
                 0 => file.add_link(group, &link_name(number), &LinkTarget::Soft("/".into())).unwrap(),
-                _ => drop(file.create(group, &link_name(number), &ObjectSpec::group()).unwrap()),
+                _ => drop(file.create(&NewObject::linked(group, &link_name(number), &ObjectSpec::group())).unwrap()),
             }
             state.links.insert(number);
             epoch.links.insert(number);
@@ -167,8 +167,8 @@ fn kill_everywhere(profile: LibVer, seed: u64, most: u64, flushes: u32, changes:
         if seed % 2 == 1 && profile > LibVer::Earliest { CreationOrder::Indexed } else { CreationOrder::Untracked };
     let entries = EntryStorage { order, ..Default::default() };
     let spec = ObjectSpec { attributes: entries, ..GroupSpec { links: entries }.into() };
-    let group = file.create(file.session().root, &"g".into(), &spec).unwrap();
-    file.flush().unwrap();
+    let group = file.create(&NewObject::linked(file.session().root, &"g".into(), &spec)).unwrap();
+    file.commit(Scope::All, Publish::Visible).unwrap();
     let mut random = Random(seed);
     let mut state = State::default();
     let mut image = Vec::new();
@@ -179,7 +179,7 @@ fn kill_everywhere(profile: LibVer, seed: u64, most: u64, flushes: u32, changes:
         for _ in 0..1 + random.below(changes) {
             change(&file, group, &mut random, &mut state, &mut epoch, most);
         }
-        file.flush().unwrap();
+        file.commit(Scope::All, Publish::Visible).unwrap();
         epoch.after = state.clone();
         let log: Vec<StorageOp> = storage.take_log();
         for (at, operation) in log.iter().enumerate() {

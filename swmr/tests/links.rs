@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use h5live_checker::file::check_path;
-use h5live_model::{LinkTarget, Name, ObjectId, ObjectSpec, Objects};
+use h5live_model::{LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Publish, Scope, Store, StoreWriter};
 use h5live_swmr::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions};
 
 /// A file that two programs change.
@@ -63,7 +63,12 @@ fn hard(file: &NativeFile, group: ObjectId, name: &str) -> ObjectId {
 /// As the script adds them.
 fn add(file: &NativeFile, group: ObjectId, number: u32, is_old: bool) {
     let target = match number % 4 {
-        0 => return file.create(group, &name_in(number, is_old), &ObjectSpec::group()).map(drop).unwrap(),
+        0 => {
+            return file
+                .create(&NewObject::linked(group, &name_in(number, is_old), &ObjectSpec::group()))
+                .map(drop)
+                .unwrap();
+        }
         1 => LinkTarget::Soft(format!("/target/{number}").into()),
         2 if is_old => LinkTarget::Soft(format!("/o{number}").into()),
         2 => LinkTarget::External { file: "other.h5".into(), path: format!("/o{number}").into() },
@@ -128,9 +133,9 @@ fn change_in_turns(libver: &str, tracked: &str) {
     ours(
         &mut |file, group| {
             (2500..2600).for_each(|n| add(file, group, n));
-            file.flush().unwrap();
+            file.commit(Scope::All, Publish::Visible).unwrap();
             (1400..2400).for_each(|n| file.remove_link(group, &name(n)).unwrap());
-            file.flush().unwrap();
+            file.commit(Scope::All, Publish::Visible).unwrap();
             (2600..2900).for_each(|n| add(file, group, n));
         },
         &mut (0..100).chain(300..400).chain(2400..2900),
@@ -180,8 +185,8 @@ fn libhdf5_reads_files_of_the_earliest_profile() {
     let Some(lab) = Lab::new() else { return };
     let options = OpenOptions { mode: Mode::Create, profile: LibVer::Earliest, ..Default::default() };
     let file = NativeFile::open(&lab.path(), &options).unwrap();
-    let group = file.create(file.session().root, &"g".into(), &ObjectSpec::group()).unwrap();
-    file.create(file.session().root, &"shared".into(), &ObjectSpec::group()).unwrap();
+    let group = file.create(&NewObject::linked(file.session().root, &"g".into(), &ObjectSpec::group())).unwrap();
+    file.create(&NewObject::linked(file.session().root, &"shared".into(), &ObjectSpec::group())).unwrap();
     (0..300).for_each(|number| add(&file, group, number, true));
     file.close().unwrap();
     lab.python(&["check", "0:300"]);
@@ -236,7 +241,7 @@ fn a_link_is_found_by_one_thread_while_another_changes_the_group() {
         scope.spawn(|| {
             for _ in 0..20 {
                 (1..200).for_each(add);
-                file.flush().unwrap();
+                file.commit(Scope::All, Publish::Visible).unwrap();
                 (1..200).for_each(|n| file.remove_link(root, &name(n)).unwrap());
             }
             done.store(true, Ordering::Release);
@@ -286,15 +291,15 @@ fn who_follows_a_writer_finds_every_link_that_was_flushed() {
         scope.spawn(|| {
             for number in 0..ALL {
                 match number % 2 {
-                    0 => drop(writer.create(root, &name(number), &ObjectSpec::group()).unwrap()),
+                    0 => drop(writer.create(&NewObject::linked(root, &name(number), &ObjectSpec::group())).unwrap()),
                     _ => writer.add_link(root, &name(number), &LinkTarget::Soft("/".into())).unwrap(),
                 }
                 if number % 3 == 0 {
-                    writer.flush().unwrap();
+                    writer.commit(Scope::All, Publish::Visible).unwrap();
                     flushed.store(number + 1, Ordering::Release);
                 }
             }
-            writer.flush().unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
             flushed.store(ALL, Ordering::Release);
         });
         let reader = open(Mode::SwmrRead);

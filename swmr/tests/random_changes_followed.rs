@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use h5live_cache::MemoryStorage;
 use h5live_model::{
-    AllocationTime, AttributeData, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, FilterSpec, Layout,
-    Link, LinkTarget, Name, ObjectBody, ObjectId, ObjectKind, ObjectSpec, Objects, Shape, Sign, UNLIMITED, VarLen,
-    VarLenKind,
+    AllocationTime, AttributeData, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, FilterSpec,
+    Layout, Link, LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, Publish, Scope, Shape,
+    Sign, Store, StoreWriter, UNLIMITED, VarLen, VarLenKind, read_blob,
 };
 use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions};
 
@@ -84,14 +84,14 @@ fn links(file: &NativeFile, group: ObjectId) -> BTreeMap<Name, LinkTarget> {
 fn values(file: &NativeFile, datatype: &Datatype, bytes: &[u8]) -> String {
     match datatype {
         Datatype::VarLen(_) => {
-            bytes.chunks(16).map(|element| format!("{:?} ", file.read_heap(element).unwrap())).collect()
+            bytes.chunks(16).map(|element| format!("{:?} ", read_blob(file, element).unwrap())).collect()
         }
         _ => format!("{bytes:?}"),
     }
 }
 
 /// All that is in a file, by path.
-fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn Chunks>>) -> BTreeMap<String, String> {
+fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn ChunkStore>>) -> BTreeMap<String, String> {
     let mut told = BTreeMap::new();
     let mut waiting = vec![(String::new(), file.session().root)];
     while let Some((path, id)) = waiting.pop() {
@@ -123,11 +123,13 @@ fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn Chunks>>) -> BT
                 for chunk in chunks {
                     let mut bytes = vec![0; chunk.size as usize];
                     data.read(&chunk, 0, &mut bytes).unwrap();
-                    assert_eq!(data.chunk(&chunk.coord).unwrap().as_ref(), Some(&chunk));
+                    assert_eq!(data.locate(&chunk.coord).unwrap().as_ref(), Some(&chunk));
                     told.insert(format!("{path} {:?}", chunk.coord), values(file, &spec.datatype, &bytes));
                 }
             }
-            _ => drop(told.insert(format!("{path} type"), format!("{:?}", file.datatype(id).unwrap()))),
+            _ => drop(
+                told.insert(format!("{path} type"), format!("{:?}", file.spec(id).unwrap().into_datatype().unwrap())),
+            ),
         }
     }
     told
@@ -166,7 +168,7 @@ fn write(file: &NativeFile, id: ObjectId, random: &mut Random) {
             (0..2)
                 .flat_map(|_| {
                     let text = vec![random.below(256) as u8; random.below(300) as usize];
-                    file.write_heap(&text, text.len() as u32).unwrap()
+                    file.put_blob(&text, text.len() as u32).unwrap()
                 })
                 .collect()
         } else {
@@ -187,14 +189,14 @@ fn change(file: &NativeFile, random: &mut Random, serial: u64) {
     let some = links(file, group);
     let pick = |random: &mut Random| some.iter().nth(random.below(some.len().max(1) as u64) as usize);
     match random.below(14) {
-        0 => drop(file.create(group, &name("group", serial), &ObjectSpec::group()).unwrap()),
+        0 => drop(file.create(&NewObject::linked(group, &name("group", serial), &ObjectSpec::group())).unwrap()),
         1 => {
             let spec = ObjectSpec { body: ObjectBody::Datatype(texts()), ..ObjectSpec::group() };
-            file.create(group, &name("type", serial), &spec).unwrap();
+            file.create(&NewObject::linked(group, &name("type", serial), &spec)).unwrap();
         }
         2 | 3 => {
             let spec = dataset(random.below(KINDS));
-            file.create(group, &name("data", serial), &spec.into()).unwrap();
+            file.create(&NewObject::linked(group, &name("data", serial), &spec.into())).unwrap();
         }
         4 => file.add_link(group, &name("soft", serial), &LinkTarget::Soft("/nowhere".into())).unwrap(),
         5 => {
@@ -263,7 +265,7 @@ fn follow(seed: u64, changes: u64) {
     for n in 0..changes {
         change(&writer, &mut random, n);
         if random.below(3) == 0 {
-            writer.flush().unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
             let (told, seen) = (tell(&writer, &mut BTreeMap::new()), tell(&reader, &mut held));
             if told != seen {
                 let only = |a: &BTreeMap<String, String>, b: &BTreeMap<String, String>| {

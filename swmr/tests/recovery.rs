@@ -9,8 +9,8 @@ use std::time::Duration;
 use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOp, replay};
 use h5live_format::RedoRecord;
 use h5live_model::{
-    ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, Objects, Shape, Sign,
-    UNLIMITED, VarLen, VarLenKind,
+    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, NewObject, Publish,
+    Scope, Shape, Sign, Store, StoreWriter, UNLIMITED, VarLen, VarLenKind, read_blob,
 };
 use h5live_swmr::{
     Clock, Error, FileCondition, LibVer, Mode, MutantOptions, NativeFile, OpenOptions, RetryPolicy, diagnose, repair,
@@ -30,14 +30,14 @@ fn bytes(unlimited: usize) -> DatasetSpec {
     }
 }
 
-fn dataset(file: &NativeFile, name: &str) -> Arc<dyn Chunks> {
+fn dataset(file: &NativeFile, name: &str) -> Arc<dyn ChunkStore> {
     match file.link(file.session().root, &Name::from(name)).unwrap().unwrap().target {
         LinkTarget::Hard(id) => file.dataset(id).unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
-fn append(data: &Arc<dyn Chunks>, rows: std::ops::Range<u64>) {
+fn append(data: &Arc<dyn ChunkStore>, rows: std::ops::Range<u64>) {
     for n in rows {
         data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
         data.set_extent(&[n + 1, 64]).unwrap();
@@ -48,7 +48,7 @@ fn check(file: &NativeFile, name: &str, rows: u64) {
     let data = dataset(file, name);
     assert_eq!(data.spec().unwrap().dataspace.dims()[0], rows);
     for n in 0..rows {
-        let chunk = data.chunk(&ChunkCoord::new(&[n, 0])).unwrap().unwrap();
+        let chunk = data.locate(&ChunkCoord::new(&[n, 0])).unwrap().unwrap();
         let mut found = [0; 64];
         data.read(&chunk, 0, &mut found).unwrap();
         assert_eq!(found, [n as u8; 64], "row {n}");
@@ -60,13 +60,13 @@ fn die(path: &Path, options: &OpenOptions) -> u64 {
     let living = path.with_extension("living");
     let file = NativeFile::open(&living, options).unwrap();
     for (name, unlimited) in [("one", 1), ("two", 2)] {
-        file.create(file.session().root, &Name::from(name), &bytes(unlimited).into()).unwrap();
+        file.create(&NewObject::linked(file.session().root, &Name::from(name), &bytes(unlimited).into())).unwrap();
     }
     file.start_swmr().unwrap();
     for name in ["one", "two"] {
         append(&dataset(&file, name), 0..200);
     }
-    file.flush().unwrap();
+    file.commit(Scope::All, Publish::Visible).unwrap();
     fs::copy(&living, path).unwrap();
     file.close().unwrap();
     let clean = fs::metadata(&living).unwrap().len();
@@ -89,7 +89,7 @@ fn a_plain_reader_of_a_dead_writers_file_follows_the_writer_that_takes_it_over()
     for name in ["one", "two"] {
         append(&dataset(&writer, name), 200..300);
     }
-    writer.flush().unwrap();
+    writer.commit(Scope::All, Publish::Visible).unwrap();
     check(&reader, "one", 300);
     held.refresh().unwrap();
     check(&reader, "two", 300);
@@ -174,30 +174,30 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
         layout: Layout::Chunked(vec![1]),
         ..DatasetSpec::default()
     };
-    file.create(file.session().root, &Name::from("texts"), &spec.into()).unwrap();
+    file.create(&NewObject::linked(file.session().root, &Name::from("texts"), &spec.into())).unwrap();
     file.start_swmr().unwrap();
     let data = dataset(&file, "texts");
     let text = |n: u64| vec![b'a' + n as u8; 3000];
     for n in 0..20 {
-        let element = file.write_heap(&text(n), 3000).unwrap();
+        let element = file.put_blob(&text(n), 3000).unwrap();
         data.write_whole(&ChunkCoord::new(&[n]), 0, &element).unwrap();
         data.set_extent(&[n + 1]).unwrap();
-        file.flush().unwrap();
+        file.commit(Scope::All, Publish::Visible).unwrap();
     }
     let dead = MemoryStorage::from(storage.to_vec());
     let next = NativeFile::open_storage(Arc::new(dead.clone()), &options(Mode::Write)).unwrap();
     for n in 0..20 {
-        next.create(next.session().root, &Name::from(&*format!("{n}")), &bytes(2).into()).unwrap();
+        next.create(&NewObject::linked(next.session().root, &Name::from(&*format!("{n}")), &bytes(2).into())).unwrap();
         append(&dataset(&next, &format!("{n}")), 0..20);
     }
     next.close().unwrap();
     let file = NativeFile::open_storage(Arc::new(dead), &options(Mode::Read)).unwrap();
     let data = dataset(&file, "texts");
     for n in 0..20 {
-        let chunk = data.chunk(&ChunkCoord::new(&[n])).unwrap().unwrap();
+        let chunk = data.locate(&ChunkCoord::new(&[n])).unwrap().unwrap();
         let mut element = vec![0; 16];
         data.read(&chunk, 0, &mut element).unwrap();
-        assert_eq!(file.read_heap(&element).unwrap(), text(n));
+        assert_eq!(read_blob(&file, &element).unwrap(), text(n));
     }
     assert!(storage.len().unwrap() > 0);
 }
@@ -215,11 +215,14 @@ fn a_writer_whose_file_was_replaced_stops() {
         let file = NativeFile::open(&path, &OpenOptions { clock, ..options(Mode::Create) }).unwrap();
         file.start_swmr().unwrap();
         fs::rename(&path, folder.path().join("moved.h5")).unwrap();
-        file.flush().unwrap();
+        file.commit(Scope::All, Publish::Visible).unwrap();
         fs::write(&path, b"another").unwrap();
         time.fetch_add(later, Ordering::Relaxed);
-        assert_eq!(file.flush().is_err(), is_seen_before, "{later} ms later");
-        assert!(matches!(file.flush(), Err(h5live_model::Error::Store(_))), "{later} ms later");
+        assert_eq!(file.commit(Scope::All, Publish::Visible).is_err(), is_seen_before, "{later} ms later");
+        assert!(
+            matches!(file.commit(Scope::All, Publish::Visible), Err(h5live_model::Error::Store(_))),
+            "{later} ms later"
+        );
         assert_eq!(fs::read(&path).unwrap(), b"another");
     }
 }
@@ -250,14 +253,14 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
             layout: Layout::Chunked(vec![64]),
             ..DatasetSpec::default()
         };
-        file.create(file.session().root, &Name::from(name), &spec.into()).unwrap();
+        file.create(&NewObject::linked(file.session().root, &Name::from(name), &spec.into())).unwrap();
     }
     file.start_swmr().unwrap();
     let mut image = Vec::new();
     replay(&mut image, &storage.take_log()).unwrap();
     for n in 0..4 {
         dataset(&file, "large").write_whole(&ChunkCoord::new(&[n * 250]), 0, &[0xaa; 64]).unwrap();
-        file.flush().unwrap();
+        file.commit(Scope::All, Publish::Visible).unwrap();
     }
     let mut intents = 0;
     for operation in storage.take_log() {
@@ -270,9 +273,9 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
         for n in 0..400 {
             let coord = ChunkCoord::new(&[n]);
             data.write_part(&coord, 7, &[0xbb]).unwrap();
-            file.flush().unwrap();
+            file.commit(Scope::All, Publish::Visible).unwrap();
             let mut found = [0; 64];
-            data.read(&data.chunk(&coord).unwrap().unwrap(), 0, &mut found).unwrap();
+            data.read(&data.locate(&coord).unwrap().unwrap(), 0, &mut found).unwrap();
             assert!(found.iter().enumerate().all(|(at, byte)| *byte == if at == 7 { 0xbb } else { 0 }), "chunk {n}");
         }
     }
@@ -290,11 +293,11 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
         layout: Layout::Chunked(vec![64]),
         ..DatasetSpec::default()
     };
-    file.create(file.session().root, &Name::from("large"), &spec.into()).unwrap();
+    file.create(&NewObject::linked(file.session().root, &Name::from("large"), &spec.into())).unwrap();
     file.start_swmr().unwrap();
     let write = |n: u64| {
         dataset(&file, "large").write_whole(&ChunkCoord::new(&[n]), 0, &[0xaa; 64]).unwrap();
-        file.flush().unwrap();
+        file.commit(Scope::All, Publish::Visible).unwrap();
     };
     write(0);
     let mut image = Vec::new();
@@ -319,7 +322,7 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
             let data = dataset(&reader, "large");
             for n in 0..100 {
                 data.refresh().unwrap();
-                assert_eq!(data.chunk(&ChunkCoord::new(&[n])).unwrap().is_some(), n < 2);
+                assert_eq!(data.locate(&ChunkCoord::new(&[n])).unwrap().is_some(), n < 2);
             }
             torn += u64::from(waits.load(Ordering::Relaxed) > 0);
             assert!(waits.load(Ordering::Relaxed) < 12, "{waits:?}");
@@ -346,11 +349,11 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
         let storage = RecordingStorage::new(MemoryStorage::default());
         let create = OpenOptions { profile, ..options(Mode::Create) };
         let file = NativeFile::open_storage(Arc::new(storage.clone()), &create).unwrap();
-        file.create(file.session().root, &"data".into(), &spec.clone().into()).unwrap();
+        file.create(&NewObject::linked(file.session().root, &"data".into(), &spec.clone().into())).unwrap();
         file.start_swmr().unwrap();
         let data = dataset(&file, "data");
         append(&data, 0..2);
-        file.flush().unwrap();
+        file.commit(Scope::All, Publish::Visible).unwrap();
         let mut image = Vec::new();
         replay(&mut image, &storage.take_log()).unwrap();
         // One row is published, many are written.
@@ -358,7 +361,7 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
             data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
         }
         data.set_extent(&[3, 64]).unwrap();
-        file.flush().unwrap();
+        file.commit(Scope::All, Publish::Visible).unwrap();
         for operation in storage.take_log() {
             replay(&mut image, [&operation]).unwrap();
             let left = Arc::new(MemoryStorage::from(image.clone()));
@@ -368,10 +371,10 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
             let published = data.spec().unwrap().dataspace.dims()[0];
             data.write_whole(&ChunkCoord::new(&[50, 0]), 0, &[50; 64]).unwrap();
             data.set_extent(&[60, 64]).unwrap();
-            writer.flush().unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
             for n in 0..60 {
                 let mut found = [0; 64];
-                if let Some(chunk) = data.chunk(&ChunkCoord::new(&[n, 0])).unwrap() {
+                if let Some(chunk) = data.locate(&ChunkCoord::new(&[n, 0])).unwrap() {
                     data.read(&chunk, 0, &mut found).unwrap();
                 }
                 let expected = if n < published || n == 50 { n as u8 } else { 0 };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use h5live_cache::MemoryStorage;
 use h5live_model::{
-    ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout, LinkTarget, Name,
-    ObjectId, Objects, Publish, Shape, Sign, UNLIMITED,
+    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout, LinkTarget, Name,
+    NewObject, ObjectId, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
 };
 use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions};
 
@@ -39,7 +39,7 @@ impl Live {
         let options = OpenOptions { mode: Mode::Create, clock: time.clock(), ..OpenOptions::default() };
         let writer = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
         for (name, spec) in specs {
-            writer.create(writer.session().root, &Name::from(*name), &spec.clone().into()).unwrap();
+            writer.create(&NewObject::linked(writer.session().root, &Name::from(*name), &spec.clone().into())).unwrap();
         }
         writer.start_swmr().unwrap();
         Live { storage, writer, time }
@@ -62,7 +62,7 @@ fn object(file: &NativeFile, name: &str) -> ObjectId {
     }
 }
 
-fn dataset(file: &NativeFile, name: &str) -> Arc<dyn Chunks> {
+fn dataset(file: &NativeFile, name: &str) -> Arc<dyn ChunkStore> {
     file.dataset(object(file, name)).unwrap()
 }
 
@@ -78,8 +78,8 @@ fn bytes(chunk: &[u64], unlimited: usize, filters: &[u16]) -> DatasetSpec {
     }
 }
 
-fn read(data: &Arc<dyn Chunks>, coord: &ChunkCoord) -> Result<Option<Vec<u8>>, Error> {
-    let Some(chunk) = data.chunk(coord)? else { return Ok(None) };
+fn read(data: &Arc<dyn ChunkStore>, coord: &ChunkCoord) -> Result<Option<Vec<u8>>, Error> {
+    let Some(chunk) = data.locate(coord)? else { return Ok(None) };
     let mut bytes = vec![0; chunk.size as usize];
     data.read(&chunk, 0, &mut bytes)?;
     Ok(Some(bytes))
@@ -109,16 +109,16 @@ fn a_chunk_that_was_replaced_is_looked_up_again() {
     let at = ChunkCoord::new(&[0]);
     data.write_whole(&at, 0, &[1; 1000]).unwrap();
     data.set_extent(&[4096]).unwrap();
-    live.writer.flush().unwrap();
+    live.writer.commit(Scope::All, Publish::Visible).unwrap();
     let reader = live.reader();
     let seen = dataset(&reader, "data");
-    let old = seen.chunk(&at).unwrap().unwrap();
+    let old = seen.locate(&at).unwrap().unwrap();
     data.write_whole(&at, 0, &[2; 1200]).unwrap();
     data.publish(Publish::Visible).unwrap();
     live.time.pass(6000);
     other.write_whole(&at, 0, &[3; 1000]).unwrap();
     other.publish(Publish::Visible).unwrap();
-    let used_again = other.chunk(&at).unwrap().unwrap();
+    let used_again = other.locate(&at).unwrap().unwrap();
     assert_eq!(used_again.offset, old.offset, "the test is about space that is used again");
     let moved = seen.read(&old, 0, &mut [0; 1000]);
     assert!(matches!(moved, Err(Error::Moved)), "{moved:?}");
@@ -163,7 +163,7 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
     let at = ChunkCoord::new(&[0]);
     data.write_whole(&at, 0, &[1; 16]).unwrap();
     data.set_extent(&[16]).unwrap();
-    live.writer.flush().unwrap();
+    live.writer.commit(Scope::All, Publish::Visible).unwrap();
     let reader = live.reader();
     let seen = dataset(&reader, "data");
     assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16]);
@@ -172,18 +172,18 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
     assert!(matches!(data.publish(Publish::Visible), Ok(()) | Err(Error::NoObject(_))));
     assert!(matches!(live.writer.kind(id), Err(Error::NoObject(_))));
     assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16], "not published yet");
-    live.writer.flush().unwrap();
+    live.writer.commit(Scope::All, Publish::Visible).unwrap();
     let end = live.len();
     live.time.pass(10_000);
     for n in 0..50 {
         let name = format!("new {n}");
         let spec = bytes(&[16], 1, &[]);
-        live.writer.create(live.writer.session().root, &Name::from(&*name), &spec.into()).unwrap();
+        live.writer.create(&NewObject::linked(live.writer.session().root, &Name::from(&*name), &spec.into())).unwrap();
         let new = dataset(&live.writer, &name);
         assert_ne!(new.id(), id, "no other object comes to be where readers look for the old one");
         new.write_whole(&at, 0, &[9; 16]).unwrap();
         new.set_extent(&[16]).unwrap();
-        live.writer.flush().unwrap();
+        live.writer.commit(Scope::All, Publish::Visible).unwrap();
         live.time.pass(2000);
     }
     assert!(live.len() >= end);
@@ -203,14 +203,14 @@ fn space_within_dense_groups_is_used_again() {
             if n >= 40 {
                 live.writer.remove_link(root, &name(n - 40)).unwrap();
             }
-            live.writer.flush().unwrap();
+            live.writer.commit(Scope::All, Publish::Visible).unwrap();
             live.time.pass(100);
         }
         for n in rounds.saturating_sub(40)..rounds {
             let name = Name::from(&*format!("a link with a name of some length {n}"));
             live.writer.remove_link(root, &name).unwrap();
         }
-        live.writer.flush().unwrap();
+        live.writer.commit(Scope::All, Publish::Visible).unwrap();
         live.time.pass(10_000);
     };
     churn(300);
@@ -221,7 +221,7 @@ fn space_within_dense_groups_is_used_again() {
 
 /// Appends `appends` chunks of 4 KiB, from the row `from` on, with a flush each.
 #[cfg(target_os = "linux")]
-fn append(data: &Arc<dyn Chunks>, from: u64, appends: u64) {
+fn append(data: &Arc<dyn ChunkStore>, from: u64, appends: u64) {
     let chunk = vec![7; 4096];
     for n in from..from + appends {
         data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
@@ -244,7 +244,9 @@ fn growth(path: &std::path::Path, mut appending: impl FnMut(u64)) -> f64 {
 fn live_file(directory: &std::path::Path, options: &OpenOptions) -> Option<(NativeFile, std::path::PathBuf)> {
     let path = directory.join("unread.h5");
     let writer = NativeFile::open(&path, &OpenOptions { mode: Mode::CreateNew, ..options.clone() }).unwrap();
-    writer.create(writer.session().root, &Name::from("data"), &bytes(&[1, 4096], 2, &[]).into()).unwrap();
+    writer
+        .create(&NewObject::linked(writer.session().root, &Name::from("data"), &bytes(&[1, 4096], 2, &[]).into()))
+        .unwrap();
     writer.start_swmr().unwrap();
     use nix::sys::statfs;
     let known = [statfs::EXT4_SUPER_MAGIC, statfs::XFS_SUPER_MAGIC, statfs::BTRFS_SUPER_MAGIC, statfs::TMPFS_MAGIC];
@@ -272,7 +274,7 @@ fn what_nobody_has_open_hardly_grows_by_its_index() {
     assert!(read > 1.5, "somebody may read what is freed: {read}");
     let seen = dataset(&reader, "data");
     seen.refresh().unwrap();
-    assert_eq!(seen.chunk(&ChunkCoord::new(&[7999, 0])).unwrap().unwrap().size, 4096);
+    assert_eq!(seen.locate(&ChunkCoord::new(&[7999, 0])).unwrap().unwrap().size, 4096);
     drop((seen, reader));
 
     let again = growth(&path, |appends| append(&data, 8000, appends));

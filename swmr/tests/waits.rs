@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use h5live_model::{LinkTarget, Name, ObjectSpec, Objects};
+use h5live_model::{LinkTarget, Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreWriter};
 use h5live_swmr::{Clock, Error, Mode, NativeFile, OpenOptions, RetryPolicy};
 
 const GROUPS: usize = 200;
@@ -19,9 +19,14 @@ fn damaged(folder: &Path, is_left: bool) -> PathBuf {
     NativeFile::open(&path, &OpenOptions { mode: Mode::Create, ..OpenOptions::default() }).unwrap();
     let file = NativeFile::open(&path, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
     for n in 0..GROUPS {
-        file.create(file.session().root, &Name::from(format!("{n}").as_str()), &ObjectSpec::group()).unwrap();
+        file.create(&NewObject::linked(
+            file.session().root,
+            &Name::from(format!("{n}").as_str()),
+            &ObjectSpec::group(),
+        ))
+        .unwrap();
     }
-    file.flush().unwrap();
+    file.commit(Scope::All, Publish::Visible).unwrap();
     let left = fs::read(&path).unwrap();
     let root = usize::try_from(file.session().root.0).unwrap();
     file.close().unwrap();

@@ -68,7 +68,7 @@ pub fn take(file: &File, step: &Step) -> Done {
         let ((from_group, from), (to_group, to)) =
             (parent(file, from).map_err(failed)?, parent(file, to).map_err(failed)?);
         let (from, to) = (Name::from(from), Name::from(to));
-        return file.store().rename_link((from_group.id(), &from), (to_group.id(), &to)).map_err(failed);
+        return file.writer().unwrap().rename_link((from_group.id(), &from), (to_group.id(), &to)).map_err(failed);
     }
     take_step(file, step).map_err(failed)
 }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use h5live::{File, Object};
 
-use crate::model::{AttributeData, DatasetSpec, Layout, Link, LinkTarget, Name, ObjectId, ObjectKind, Objects};
+use crate::model::{
+    AttributeData, DatasetSpec, Layout, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Store,
+};
 
 use super::escape::escape;
 use super::type_text::type_text;
@@ -56,7 +58,7 @@ impl Listing {
     }
 
     /// Lists everything that can be reached from an object, which is called `path`.
-    pub fn from_store(store: &dyn Objects, start: ObjectId, path: &[u8]) -> Self {
+    pub fn from_store(store: &dyn Store, start: ObjectId, path: &[u8]) -> Self {
         let mut listing = Listing::default();
         // An explicit stack: a chain of a million groups must not exhaust the thread's.
         let mut stack = Vec::new();
@@ -83,7 +85,7 @@ impl Listing {
     }
 
     /// Lists the object behind a hard link with its attributes; the links that follow, if it is a group.
-    fn object(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) -> Option<ListingLevel> {
+    fn object(&mut self, store: &dyn Store, id: ObjectId, path: &[u8]) -> Option<ListingLevel> {
         let Ok(kind) = store.kind(id) else {
             return self.error(path);
         };
@@ -106,7 +108,7 @@ impl Listing {
                 self.push(path, ListingEntry::Dataset(id, Box::new((*spec).clone())));
             }
             ObjectKind::Datatype => {
-                let Ok(datatype) = store.datatype(id) else {
+                let Ok(datatype) = store.spec(id).and_then(ObjectSpec::into_datatype) else {
                     return self.error(path);
                 };
                 self.paths.insert(id, path.to_vec());
@@ -121,7 +123,7 @@ impl Listing {
         None
     }
 
-    fn attributes(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) {
+    fn attributes(&mut self, store: &dyn Store, id: ObjectId, path: &[u8]) {
         let Ok(mut names) = store.attribute_names(id) else {
             self.error(&[path, b"@"].concat());
             return;
@@ -138,7 +140,7 @@ impl Listing {
         }
     }
 
-    fn links(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) -> Option<ListingLevel> {
+    fn links(&mut self, store: &dyn Store, id: ObjectId, path: &[u8]) -> Option<ListingLevel> {
         let mut links = Vec::new();
         let listed = store.for_each_link(id, &mut |link| {
             links.push(link);

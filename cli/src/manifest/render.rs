@@ -4,7 +4,9 @@ use std::cell::Cell;
 
 use sha2::{Digest, Sha256};
 
-use crate::model::{DatasetSpec, Dataspace, Datatype, FillValue, Layout, ObjectId, Objects, ReferenceKind, Selection};
+use crate::model::{
+    DatasetSpec, Dataspace, Datatype, FillValue, Layout, ObjectId, ReferenceKind, Selection, Store, read_blob,
+};
 use crate::value::hex;
 
 use super::canonical::{CanonicalError, CanonicalPlan, HeapResolver};
@@ -28,7 +30,7 @@ pub type ReadValues<'a> = &'a dyn Fn(ObjectId, &Selection) -> Option<Vec<u8>>;
 
 /// Turns a listing into lines.
 pub struct Renderer<'a> {
-    store: &'a dyn Objects,
+    store: &'a dyn Store,
     listing: &'a Listing,
     read: ReadValues<'a>,
     /// Bytes of variable-length data that may still be read.
@@ -37,7 +39,7 @@ pub struct Renderer<'a> {
 
 impl<'a> Renderer<'a> {
     /// A renderer of a listing of `store`. It reads datasets with `read`.
-    pub fn new(store: &'a dyn Objects, listing: &'a Listing, read: ReadValues<'a>) -> Self {
+    pub fn new(store: &'a dyn Store, listing: &'a Listing, read: ReadValues<'a>) -> Self {
         Renderer { store, listing, read, left: Cell::new(0) }
     }
 
@@ -103,15 +105,16 @@ impl<'a> Renderer<'a> {
 
 impl HeapResolver for Renderer<'_> {
     fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
-        let bytes = self.store.read_heap(element).map_err(|error| CanonicalError::Heap(Box::new(error)))?;
+        let bytes = read_blob(self.store, element).map_err(|error| CanonicalError::Heap(Box::new(error)))?;
         let left = self.left.get().checked_sub(bytes.len() as u64).ok_or(CanonicalError::TooMuchData)?;
         self.left.set(left);
         Ok(bytes)
     }
 
     fn path(&self, reference: &[u8]) -> Vec<u8> {
-        let object = self.store.dereference(ReferenceKind::Object1, reference).ok().flatten();
-        object.and_then(|id| self.listing.paths.get(&id)).cloned().unwrap_or_default()
+        let referent = self.store.referent(ReferenceKind::Object1, reference).ok().flatten();
+        let object = referent.filter(|to| to.file.is_none() && self.store.kind(to.object).is_ok());
+        object.map(|to| to.object).and_then(|id| self.listing.paths.get(&id)).cloned().unwrap_or_default()
     }
 }
 

@@ -1,8 +1,8 @@
 use super::*;
 use crate::model::memory::MemoryStore;
 use crate::model::{
-    AttributeData, ByteOrder, Fill, Layout, LinkTarget, Name, ObjectKind, ObjectSpec, ReferenceType, Referent,
-    ReferentPart, Shape, Sign, VarLen,
+    AttributeData, ByteOrder, Fill, Layout, LinkTarget, Name, NewObject, ObjectKind, ObjectSpec, ReferenceType,
+    Referent, ReferentPart, Shape, Sign, StoreWriter, VarLen,
 };
 
 fn u16be() -> Datatype {
@@ -14,7 +14,7 @@ fn dataset(datatype: Datatype, dims: &[u64]) -> DatasetSpec {
 }
 
 fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, bytes: &[u8]) -> ObjectId {
-    let id = store.create(parent, &name.into(), &spec.into()).unwrap();
+    let id = store.create(&NewObject::linked(parent, &name.into(), &spec.into())).unwrap();
     let chunks = store.dataset(id).unwrap();
     let origin = crate::model::ChunkCoord::origin(chunks.spec().unwrap().dataspace.rank());
     chunks.write_whole(&origin, 0, bytes).unwrap();
@@ -28,7 +28,7 @@ fn manifest(store: &MemoryStore) -> Vec<String> {
         assert_eq!(*selection, Selection::All);
         let chunks = store.dataset(id).ok()?;
         let rank = chunks.spec().ok()?.dataspace.rank();
-        let chunk = chunks.chunk(&crate::model::ChunkCoord::origin(rank)).ok()??;
+        let chunk = chunks.locate(&crate::model::ChunkCoord::origin(rank)).ok()??;
         let mut bytes = vec![0; chunk.size as usize];
         chunks.read(&chunk, 0, &mut bytes).ok()?;
         Some(bytes)
@@ -48,7 +48,8 @@ fn an_empty_file_is_its_root() {
 #[test]
 fn lines_come_depth_first_and_sorted_bytewise() {
     let store = MemoryStore::new();
-    let group = |parent, name: &str| store.create(parent, &name.into(), &ObjectSpec::group()).unwrap();
+    let group =
+        |parent, name: &str| store.create(&NewObject::linked(parent, &name.into(), &ObjectSpec::group())).unwrap();
     let b = group(store.session().root, "b");
     group(b, "z");
     group(store.session().root, "a\n");
@@ -59,7 +60,7 @@ fn lines_come_depth_first_and_sorted_bytewise() {
     store.add_link(b, &"e".into(), &external).unwrap();
     store.add_link(b, &"u".into(), &LinkTarget::UserDefined { class: 187, data: vec![] }).unwrap();
     let invalid = Name::from(&b"\xFF"[..]);
-    store.create(store.session().root, &invalid, &u16be().into()).unwrap();
+    store.create(&NewObject::linked(store.session().root, &invalid, &u16be().into())).unwrap();
     let lines = manifest(&store);
     let short: Vec<_> = lines.iter().map(|line| line.strip_suffix("\t-\t-\t-").unwrap()).collect();
     assert_eq!(
@@ -92,7 +93,7 @@ fn datasets_show_type_space_storage_and_hash() {
 #[test]
 fn attributes_follow_their_object_before_its_links() {
     let store = MemoryStore::new();
-    let group = store.create(store.session().root, &"g".into(), &ObjectSpec::group()).unwrap();
+    let group = store.create(&NewObject::linked(store.session().root, &"g".into(), &ObjectSpec::group())).unwrap();
     for (object, name) in [(store.session().root, "b"), (store.session().root, "a"), (group, "c")] {
         let value = AttributeData {
             name: name.into(),
@@ -113,7 +114,8 @@ fn attributes_follow_their_object_before_its_links() {
 #[test]
 fn references_show_the_path_under_which_their_object_was_listed() {
     let store = MemoryStore::new();
-    let target = store.create(store.session().root, &"target".into(), &ObjectSpec::group()).unwrap();
+    let target =
+        store.create(&NewObject::linked(store.session().root, &"target".into(), &ObjectSpec::group())).unwrap();
     let form = ReferenceType { kind: ReferenceKind::Object1, size: 8 };
     let to = Referent { file: None, object: target, part: ReferentPart::Whole };
     let stored = store.reference(&form, &to).unwrap();

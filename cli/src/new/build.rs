@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::from_json;
 use crate::manifest::escape;
 use crate::model::{
-    Datatype, ElementForms, FileSpace, GroupSpec, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Objects,
-    Selection,
+    Datatype, ElementForms, FileSpace, GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectBody, ObjectId,
+    ObjectSpec, Selection, Store,
 };
 use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::type_parse::unescape;
@@ -98,7 +98,7 @@ pub fn fill(file: &File, json: &Json) -> Result<()> {
 
 struct FileBuilder<'a> {
     file: &'a File,
-    store: &'a dyn Objects,
+    store: &'a dyn Store,
     json: &'a Json,
     /// The objects that are made, by their path in the description.
     made: HashMap<String, ObjectId>,
@@ -152,7 +152,10 @@ impl<'a> FileBuilder<'a> {
                 "hard" => LinkTarget::Hard(self.create_object(text("target", &["kind", "target"])?, &path)?),
                 _ => LinkTarget::Hard(self.create_object(&path, &path)?),
             };
-            self.store.add_link(group.id(), &name, &target).map_err(|error| self.error(&path, error))?;
+            self.file
+                .writer()
+                .and_then(|writer| writer.add_link(group.id(), &name, &target))
+                .map_err(|error| self.error(&path, error))?;
             if let ("group", LinkTarget::Hard(id)) = (kind, &target)
                 && let Object::Group(inner) = self.object(*id, &path)?
             {
@@ -197,7 +200,10 @@ impl<'a> FileBuilder<'a> {
     }
 
     fn unlinked(&self, path: &str, spec: &ObjectSpec) -> Result<ObjectId> {
-        self.store.create_unlinked(spec).map_err(|error| self.error(path, error))
+        self.file
+            .writer()
+            .and_then(|writer| writer.create(&NewObject::unlinked(spec)))
+            .map_err(|error| self.error(path, error))
     }
 
     /// The committed type that fields name.
@@ -284,7 +290,9 @@ impl<'a> FileBuilder<'a> {
             self.attribute(&object, path, &name, json)?;
         }
         if let Some(comment) = fields.optional("comment", "a text", Json::as_str)? {
-            let set = self.store.set_comment(id, Some(&comment.into()));
+            let comment = comment.into();
+            let change = InfoChange::Comment(Some(&comment));
+            let set = self.file.writer().and_then(|writer| writer.set_info(id, &change));
             set.map_err(|error| self.error(path, error))?;
         }
         if let Object::Dataset(dataset) = &object {

@@ -14,7 +14,7 @@ use h5live::Dataset;
 
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
-use crate::model::{DatasetSpec, Objects, Selection};
+use crate::model::{DatasetSpec, Selection, Store};
 use crate::output::Output;
 use crate::value::{self, Value};
 
@@ -218,7 +218,7 @@ pub fn newest(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Re
 }
 
 /// A row as a value.
-fn row_value(spec: &DatasetSpec, row: &[u8], heap: &dyn Objects) -> Value {
+fn row_value(spec: &DatasetSpec, row: &[u8], heap: &dyn Store) -> Value {
     let element = |bytes| value::decode(&spec.datatype, bytes, Some(heap));
     if row_elements(spec) == 1 && spec.dataspace.rank() <= 1 {
         return element(row);

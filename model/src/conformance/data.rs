@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, link_names, make, name, read_stored, u16le, unlimited_spec};
+use super::{Lab, blob, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
     ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Error, Fill, FillValue, FilterSpec, Layout, LinkTarget, Name,
-    ObjectId, ObjectSpec, Objects, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart, Selection, Shape,
+    NewObject, ObjectId, ObjectSpec, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart, Selection, Shape,
+    Store,
 };
 
 /// A dataset that is not chunked is one chunk at the origin, and a part of it can be written.
@@ -47,7 +48,10 @@ pub fn compact(lab: &impl Lab) {
         DatasetSpec { datatype: u16le(), dataspace, layout, ..Default::default() }.into()
     };
     let make = |at: &str, spec: &ObjectSpec, elements: &[u8]| {
-        store.create_compact(store.session().root, &name(at), spec, elements)
+        store
+            .writer()
+            .unwrap()
+            .create(&NewObject::linked(store.session().root, &name(at), spec).with_elements(elements))
     };
     let pair = spec(&[2], Layout::Compact);
     for (at, elements) in [("first", [1, 2, 3, 4]), ("second", [5, 6, 7, 8])] {
@@ -71,18 +75,18 @@ pub fn compact(lab: &impl Lab) {
     assert_eq!(read_stored(&*first, &[0]), [4, 3, 2, 1]);
 }
 
-/// Chunks are stored where they belong, and parts of them overwritten.
+/// ChunkStore are stored where they belong, and parts of them overwritten.
 pub fn chunks(lab: &impl Lab) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[5, 3], &[2, 2]));
-    assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
+    assert_eq!(data.locate(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1; 8]).unwrap();
     data.write_whole(&ChunkCoord::new(&[0, 1]), 0, &[2; 8]).unwrap();
     data.write_part(&ChunkCoord::new(&[2, 1]), 4, &[3, 3]).unwrap();
     assert_eq!(read_stored(&*data, &[1, 0]), [1; 8]);
     assert_eq!(read_stored(&*data, &[0, 1]), [2; 8]);
     assert_eq!(read_stored(&*data, &[2, 1]), [0, 0, 0, 0, 3, 3, 0, 0]);
-    assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
+    assert_eq!(data.locate(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.write_part(&ChunkCoord::new(&[1, 0]), 6, &[4, 4]).unwrap();
     assert_eq!(read_stored(&*data, &[1, 0]), [1, 1, 1, 1, 1, 1, 4, 4]);
     let mut seen = BTreeSet::new();
@@ -93,7 +97,7 @@ pub fn chunks(lab: &impl Lab) {
     })
     .unwrap();
     assert_eq!(seen, [[0, 1], [1, 0], [2, 1]].iter().map(|at| ChunkCoord::new(at)).collect());
-    let chunk = data.chunk(&ChunkCoord::new(&[1, 0])).unwrap().unwrap();
+    let chunk = data.locate(&ChunkCoord::new(&[1, 0])).unwrap().unwrap();
     let mut part = [0; 3];
     data.read(&chunk, 5, &mut part).unwrap();
     assert_eq!(part, [1, 4, 4]);
@@ -101,7 +105,11 @@ pub fn chunks(lab: &impl Lab) {
     assert!(data.write_whole(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
     assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
     assert!(matches!(
-        store.create(store.session().root, &name("bad"), &unlimited_spec(&[1, 1], &[1]).into()),
+        store.writer().unwrap().create(&NewObject::linked(
+            store.session().root,
+            &name("bad"),
+            &unlimited_spec(&[1, 1], &[1]).into()
+        )),
         Err(Error::Invalid(_))
     ));
     assert_eq!(link_names(&store, store.session().root), [name("data")].into(), "what was refused is not there");
@@ -119,7 +127,7 @@ pub fn filtered_chunks(lab: &impl Lab) {
     data.write_whole(&ChunkCoord::new(&[3]), 0, &[33; 19]).unwrap();
     data.write_whole(&ChunkCoord::new(&[8]), 1, &[88]).unwrap();
     for i in 0..10u8 {
-        let chunk = data.chunk(&ChunkCoord::new(&[i.into()])).unwrap().unwrap();
+        let chunk = data.locate(&ChunkCoord::new(&[i.into()])).unwrap().unwrap();
         let (mask, want) = match i {
             3 => (0, vec![33; 19]),
             8 => (1, vec![88]),
@@ -152,7 +160,7 @@ pub fn extents(lab: &impl Lab) {
     assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2]);
 }
 
-/// Chunks outside a smaller extent are gone.
+/// ChunkStore outside a smaller extent are gone.
 pub fn shrinking(lab: &impl Lab) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[10], &[2]));
@@ -161,9 +169,9 @@ pub fn shrinking(lab: &impl Lab) {
     }
     data.set_extent(&[3]).unwrap();
     assert_eq!(read_stored(&*data, &[1]), [2; 4]);
-    assert_eq!(data.chunk(&ChunkCoord::new(&[2])).unwrap(), None);
+    assert_eq!(data.locate(&ChunkCoord::new(&[2])).unwrap(), None);
     data.set_extent(&[10]).unwrap();
-    assert_eq!(data.chunk(&ChunkCoord::new(&[4])).unwrap(), None);
+    assert_eq!(data.locate(&ChunkCoord::new(&[4])).unwrap(), None);
 }
 
 /// Variable-length elements come back from the heap.
@@ -172,29 +180,33 @@ pub fn heap(lab: &impl Lab) {
     let elements: Vec<_> = (0..50u8)
         .map(|i| {
             let bytes = vec![i; usize::from(i) * 100];
-            (store.write_heap(&bytes, bytes.len() as u32).unwrap(), bytes)
+            (store.writer().unwrap().put_blob(&bytes, bytes.len() as u32).unwrap(), bytes)
         })
         .collect();
     for (element, bytes) in &elements {
-        assert_eq!(&store.read_heap(element).unwrap(), bytes);
+        assert_eq!(&blob(&store, element), bytes);
     }
-    assert_eq!(store.read_heap(&[0; 16]).unwrap(), []);
+    assert_eq!(blob(&store, &[0; 16]), []);
 }
 
 /// References to objects lead back to them, and null to nothing.
 pub fn references(lab: &impl Lab) {
     let store = lab.create();
-    let a = store.create(store.session().root, &name("a"), &ObjectSpec::group()).unwrap();
+    let a = store
+        .writer()
+        .unwrap()
+        .create(&NewObject::linked(store.session().root, &name("a"), &ObjectSpec::group()))
+        .unwrap();
     let form = ReferenceType { kind: ReferenceKind::Object1, size: 8 };
     let to = |object| Referent { file: None, object, part: ReferentPart::Whole };
-    let reference = store.reference(&form, &to(a)).unwrap();
+    let reference = store.writer().unwrap().reference(&form, &to(a)).unwrap();
     assert_eq!(reference.len(), 8);
-    assert_eq!(store.dereference(ReferenceKind::Object1, &reference).unwrap(), Some(a));
     assert_eq!(store.referent(ReferenceKind::Object1, &reference).unwrap(), Some(to(a)));
-    assert_eq!(store.dereference(ReferenceKind::Object1, &[0; 8]).unwrap(), None);
-    assert!(store.reference(&form, &to(ObjectId(u128::MAX))).is_err());
+    assert_eq!(store.referent(ReferenceKind::Object1, &reference).unwrap(), Some(to(a)));
+    assert_eq!(store.referent(ReferenceKind::Object1, &[0; 8]).unwrap(), None);
+    assert!(store.writer().unwrap().reference(&form, &to(ObjectId(u128::MAX))).is_err());
     let region = Referent { part: ReferentPart::Region(Selection::All), ..to(a) };
-    assert!(matches!(store.reference(&form, &region), Err(Error::Invalid(_))));
+    assert!(matches!(store.writer().unwrap().reference(&form, &region), Err(Error::Invalid(_))));
 }
 
 /// The blocks of a region of a dataset of 10 by 4 elements, and the name of an attribute.
@@ -227,7 +239,7 @@ pub fn region_references(lab: &impl Lab) {
     ];
     for (kind, size, part) in cases {
         let to = Referent { file: None, object: data, part };
-        let element = store.reference(&ReferenceType { kind, size }, &to).unwrap();
+        let element = store.writer().unwrap().reference(&ReferenceType { kind, size }, &to).unwrap();
         assert_eq!(element.len(), size as usize);
         let found = store.referent(kind, &element).unwrap().expect("the reference is not null");
         assert_eq!((&found.file, found.object), (&to.file, to.object), "{kind:?}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Lab, link_names, make, name, number, read_stored, u16le, unlimited_spec};
 use crate::{
     AttributeData, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error,
-    GroupSpec, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Objects, Shape,
+    GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectId, ObjectKind, ObjectSpec, Shape, Store,
 };
 
 /// Groups are made, found and listed; a name is taken once.
@@ -14,13 +14,22 @@ pub fn groups(lab: &impl Lab) {
     let root = store.session().root;
     assert_eq!(store.kind(root).unwrap(), ObjectKind::Group);
     assert_eq!(link_names(&store, root), BTreeSet::new());
-    let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
-    let b = store.create(a, &name("b"), &ObjectSpec::group()).unwrap();
+    let a = store.writer().unwrap().create(&NewObject::linked(root, &name("a"), &ObjectSpec::group())).unwrap();
+    let b = store.writer().unwrap().create(&NewObject::linked(a, &name("b"), &ObjectSpec::group())).unwrap();
     assert_ne!(a, b);
     assert_eq!(store.kind(b).unwrap(), ObjectKind::Group);
-    assert!(matches!(store.create(root, &name("a"), &ObjectSpec::group()), Err(Error::Exists(_))));
+    assert!(matches!(
+        store.writer().unwrap().create(&NewObject::linked(root, &name("a"), &ObjectSpec::group())),
+        Err(Error::Exists(_))
+    ));
     for bad in ["", ".", "x/y"] {
-        assert!(matches!(store.create(root, &name(bad), &ObjectSpec::group()), Err(Error::Invalid(_))), "{bad:?}");
+        assert!(
+            matches!(
+                store.writer().unwrap().create(&NewObject::linked(root, &name(bad), &ObjectSpec::group())),
+                Err(Error::Invalid(_))
+            ),
+            "{bad:?}"
+        );
     }
     assert_eq!(link_names(&store, root), [name("a")].into());
     assert_eq!(link_names(&store, a), [name("b")].into());
@@ -28,7 +37,11 @@ pub fn groups(lab: &impl Lab) {
     assert_eq!(link.target, LinkTarget::Hard(a));
     assert_eq!(store.link(root, &name("b")).unwrap(), None);
     for i in 0..100 {
-        store.create(b, &Name::from(format!("member {i}")), &ObjectSpec::group()).unwrap();
+        store
+            .writer()
+            .unwrap()
+            .create(&NewObject::linked(b, &Name::from(format!("member {i}")), &ObjectSpec::group()))
+            .unwrap();
     }
     assert_eq!(link_names(&store, b).len(), 100);
     let mut seen = 0;
@@ -49,76 +62,76 @@ pub fn groups(lab: &impl Lab) {
 pub fn links(lab: &impl Lab) {
     let store = lab.create();
     let root = store.session().root;
-    let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
+    let a = store.writer().unwrap().create(&NewObject::linked(root, &name("a"), &ObjectSpec::group())).unwrap();
     let targets = [
         ("hard", LinkTarget::Hard(a)),
         ("soft", LinkTarget::Soft(name("/a/nowhere"))),
         ("external", LinkTarget::External { file: name("other.h5"), path: name("/x") }),
     ];
     for (at, target) in &targets {
-        store.add_link(a, &name(at), target).unwrap();
-        assert!(matches!(store.add_link(a, &name(at), target), Err(Error::Exists(_))));
+        store.writer().unwrap().add_link(a, &name(at), target).unwrap();
+        assert!(matches!(store.writer().unwrap().add_link(a, &name(at), target), Err(Error::Exists(_))));
     }
     for (at, target) in &targets {
         assert_eq!(store.link(a, &name(at)).unwrap().map(|link| link.target).as_ref(), Some(target));
     }
-    assert!(store.add_link(a, &name("dangling"), &LinkTarget::Hard(ObjectId(u128::MAX))).is_err());
+    assert!(store.writer().unwrap().add_link(a, &name("dangling"), &LinkTarget::Hard(ObjectId(u128::MAX))).is_err());
 }
 
 /// An object lives as long as a hard link leads to it.
 pub fn link_removal(lab: &impl Lab) {
     let store = lab.create();
     let root = store.session().root;
-    let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
-    store.create(a, &name("below"), &ObjectSpec::group()).unwrap();
-    store.add_link(root, &name("again"), &LinkTarget::Hard(a)).unwrap();
-    store.remove_link(root, &name("a")).unwrap();
+    let a = store.writer().unwrap().create(&NewObject::linked(root, &name("a"), &ObjectSpec::group())).unwrap();
+    store.writer().unwrap().create(&NewObject::linked(a, &name("below"), &ObjectSpec::group())).unwrap();
+    store.writer().unwrap().add_link(root, &name("again"), &LinkTarget::Hard(a)).unwrap();
+    store.writer().unwrap().remove_link(root, &name("a")).unwrap();
     assert_eq!(link_names(&store, root), [name("again")].into());
     assert_eq!(link_names(&store, a), [name("below")].into());
-    store.remove_link(root, &name("again")).unwrap();
+    store.writer().unwrap().remove_link(root, &name("again")).unwrap();
     assert_eq!(link_names(&store, root), BTreeSet::new());
-    assert!(matches!(store.remove_link(root, &name("a")), Err(Error::NotFound(_))));
+    assert!(matches!(store.writer().unwrap().remove_link(root, &name("a")), Err(Error::NotFound(_))));
 }
 
 /// A link moves from one name to another, and its target stays the same.
 pub fn renaming(lab: &impl Lab) {
     let store = lab.create();
     let root = store.session().root;
-    let group = store.create(root, &name("group"), &ObjectSpec::group()).unwrap();
+    let group = store.writer().unwrap().create(&NewObject::linked(root, &name("group"), &ObjectSpec::group())).unwrap();
     let data = make(&store, "data", unlimited_spec(&[3], &[2]));
-    store.add_link(root, &name("soft"), &LinkTarget::Soft(name("/data"))).unwrap();
-    store.rename_link((root, &name("data")), (group, &name("moved"))).unwrap();
-    store.rename_link((root, &name("soft")), (root, &name("other"))).unwrap();
+    store.writer().unwrap().add_link(root, &name("soft"), &LinkTarget::Soft(name("/data"))).unwrap();
+    store.writer().unwrap().rename_link((root, &name("data")), (group, &name("moved"))).unwrap();
+    store.writer().unwrap().rename_link((root, &name("soft")), (root, &name("other"))).unwrap();
     assert_eq!(link_names(&store, root), [name("group"), name("other")].into());
     assert_eq!(store.link(group, &name("moved")).unwrap().unwrap().target, LinkTarget::Hard(data.id()));
     assert_eq!(store.link(root, &name("other")).unwrap().unwrap().target, LinkTarget::Soft(name("/data")));
-    let nothing = store.rename_link((root, &name("data")), (root, &name("new")));
+    let nothing = store.writer().unwrap().rename_link((root, &name("data")), (root, &name("new")));
     assert!(matches!(nothing, Err(Error::NotFound(_))));
-    let taken = store.rename_link((root, &name("other")), (root, &name("group")));
+    let taken = store.writer().unwrap().rename_link((root, &name("other")), (root, &name("group")));
     assert!(matches!(taken, Err(Error::Exists(_))));
-    let bad = store.rename_link((root, &name("other")), (root, &name("a/b")));
+    let bad = store.writer().unwrap().rename_link((root, &name("other")), (root, &name("a/b")));
     assert!(matches!(bad, Err(Error::Invalid(_))));
-    let elsewhere = store.rename_link((root, &name("other")), (data.id(), &name("new")));
+    let elsewhere = store.writer().unwrap().rename_link((root, &name("other")), (data.id(), &name("new")));
     assert!(matches!(elsewhere, Err(Error::WrongKind { .. })));
-    store.rename_link((root, &name("other")), (root, &name("other"))).unwrap();
+    store.writer().unwrap().rename_link((root, &name("other")), (root, &name("other"))).unwrap();
     assert_eq!(link_names(&store, root), [name("group"), name("other")].into(), "what was refused changed nothing");
-    store.remove_link(group, &name("moved")).unwrap();
+    store.writer().unwrap().remove_link(group, &name("moved")).unwrap();
     assert_eq!(link_names(&store, group), BTreeSet::new());
 }
 
 /// An object that is made without links has as many as are added.
 pub fn unlinked(lab: &impl Lab) {
     let store = lab.create();
-    let group = store.create_unlinked(&ObjectSpec::group()).unwrap();
-    let data = store.create_unlinked(&unlimited_spec(&[2], &[2]).into()).unwrap();
+    let group = store.writer().unwrap().create(&NewObject::unlinked(&ObjectSpec::group())).unwrap();
+    let data = store.writer().unwrap().create(&NewObject::unlinked(&unlimited_spec(&[2], &[2]).into())).unwrap();
     store.dataset(data).unwrap().write_whole(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
-    store.add_link(group, &name("data"), &LinkTarget::Hard(data)).unwrap();
+    store.writer().unwrap().add_link(group, &name("data"), &LinkTarget::Hard(data)).unwrap();
     assert_eq!(link_names(&store, store.session().root), BTreeSet::new());
-    store.add_link(store.session().root, &name("group"), &LinkTarget::Hard(group)).unwrap();
-    store.add_link(store.session().root, &name("again"), &LinkTarget::Hard(data)).unwrap();
+    store.writer().unwrap().add_link(store.session().root, &name("group"), &LinkTarget::Hard(group)).unwrap();
+    store.writer().unwrap().add_link(store.session().root, &name("again"), &LinkTarget::Hard(data)).unwrap();
     assert_eq!((store.info(group).unwrap().links, store.info(data).unwrap().links), (1, 2));
     // A committed type may have users, and no link.
-    let id = store.create_unlinked(&u16le().into()).unwrap();
+    let id = store.writer().unwrap().create(&NewObject::unlinked(&u16le().into())).unwrap();
     make(&store, "typed", DatasetSpec { committed: Some(id), ..unlimited_spec(&[1], &[1]) });
     assert_eq!(store.info(id).unwrap().links, 1);
     store.close().unwrap();
@@ -139,19 +152,23 @@ pub fn creation_order(lab: &impl Lab) {
     for order in [CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed] {
         let kept = EntryStorage { order, ..EntryStorage::default() };
         let spec = ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() };
-        let group = store.create(store.session().root, &Name::from(format!("{order:?}")), &spec).unwrap();
-        assert_eq!(store.group(group).unwrap(), GroupSpec { links: kept });
+        let group = store
+            .writer()
+            .unwrap()
+            .create(&NewObject::linked(store.session().root, &Name::from(format!("{order:?}")), &spec))
+            .unwrap();
+        assert_eq!(store.spec(group).unwrap().into_group().unwrap(), GroupSpec { links: kept });
         assert_eq!(store.info(group).unwrap().attributes, kept);
         for i in 0..20u16 {
             let name = Name::from(format!("{:02}", 19 - i));
-            store.add_link(group, &name, &LinkTarget::Soft(name.clone())).unwrap();
-            store.set_attribute(group, &number(name, i)).unwrap();
+            store.writer().unwrap().add_link(group, &name, &LinkTarget::Soft(name.clone())).unwrap();
+            store.writer().unwrap().set_attribute(group, &number(name, i)).unwrap();
         }
-        store.set_attribute(group, &number(name("19"), 99)).unwrap();
-        store.remove_link(group, &name("18")).unwrap();
-        store.remove_attribute(group, &name("18")).unwrap();
-        store.add_link(group, &name("18"), &LinkTarget::Soft(name("x"))).unwrap();
-        store.set_attribute(group, &number(name("18"), 1)).unwrap();
+        store.writer().unwrap().set_attribute(group, &number(name("19"), 99)).unwrap();
+        store.writer().unwrap().remove_link(group, &name("18")).unwrap();
+        store.writer().unwrap().remove_attribute(group, &name("18")).unwrap();
+        store.writer().unwrap().add_link(group, &name("18"), &LinkTarget::Soft(name("x"))).unwrap();
+        store.writer().unwrap().set_attribute(group, &number(name("18"), 1)).unwrap();
         let tracked = order != CreationOrder::Untracked;
         for (at, position) in [("19", 0), ("17", 2), ("00", 19), ("18", 20)] {
             let link = store.link(group, &name(at)).unwrap().unwrap();
@@ -166,32 +183,40 @@ pub fn creation_order(lab: &impl Lab) {
 pub fn committed_types(lab: &impl Lab) {
     let store = lab.create();
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
-    let id = store.create(store.session().root, &name("t"), &datatype.clone().into()).unwrap();
+    let id = store
+        .writer()
+        .unwrap()
+        .create(&NewObject::linked(store.session().root, &name("t"), &datatype.clone().into()))
+        .unwrap();
     assert_eq!(store.kind(id).unwrap(), ObjectKind::Datatype);
-    assert_eq!(store.datatype(id).unwrap(), datatype);
-    assert!(matches!(store.datatype(store.session().root), Err(Error::WrongKind { .. })));
+    assert_eq!(store.spec(id).unwrap().into_datatype().unwrap(), datatype);
+    assert!(matches!(store.spec(store.session().root).unwrap().into_datatype(), Err(Error::WrongKind { .. })));
 }
 
 /// Datasets and attributes whose type is a committed one say so, and keep it alive.
 pub fn uses_of_committed_types(lab: &impl Lab) {
     let store = lab.create();
     let root = store.session().root;
-    let id = store.create(root, &name("t"), &u16le().into()).unwrap();
+    let id = store.writer().unwrap().create(&NewObject::linked(root, &name("t"), &u16le().into())).unwrap();
     let data = make(&store, "data", DatasetSpec { committed: Some(id), ..unlimited_spec(&[1], &[1]) });
     assert_eq!(data.spec().unwrap().committed, Some(id));
-    store.set_attribute(root, &AttributeData { committed: Some(id), ..number(name("a"), 7) }).unwrap();
+    store
+        .writer()
+        .unwrap()
+        .set_attribute(root, &AttributeData { committed: Some(id), ..number(name("a"), 7) })
+        .unwrap();
     assert_eq!(store.attribute(root, &name("a")).unwrap().unwrap().committed, Some(id));
     assert_eq!(store.info(id).unwrap().links, 3);
-    store.remove_link(root, &name("t")).unwrap();
-    store.remove_attribute(root, &name("a")).unwrap();
-    assert_eq!(store.datatype(id).unwrap(), u16le());
+    store.writer().unwrap().remove_link(root, &name("t")).unwrap();
+    store.writer().unwrap().remove_attribute(root, &name("a")).unwrap();
+    assert_eq!(store.spec(id).unwrap().into_datatype().unwrap(), u16le());
     assert_eq!(store.info(id).unwrap().links, 1);
-    store.add_link(root, &name("again"), &LinkTarget::Hard(id)).unwrap();
-    store.remove_link(root, &name("data")).unwrap();
+    store.writer().unwrap().add_link(root, &name("again"), &LinkTarget::Hard(id)).unwrap();
+    store.writer().unwrap().remove_link(root, &name("data")).unwrap();
     assert_eq!(store.info(id).unwrap().links, 1);
-    let group = store.create(root, &name("group"), &ObjectSpec::group()).unwrap();
+    let group = store.writer().unwrap().create(&NewObject::linked(root, &name("group"), &ObjectSpec::group())).unwrap();
     let wrong = DatasetSpec { committed: Some(group), ..unlimited_spec(&[1], &[1]) };
-    assert!(store.create(root, &name("wrong"), &wrong.into()).is_err());
+    assert!(store.writer().unwrap().create(&NewObject::linked(root, &name("wrong"), &wrong.into())).is_err());
 }
 
 /// A comment is set, replaced and taken away.
@@ -200,7 +225,11 @@ pub fn comments(lab: &impl Lab) {
     let comment = || store.info(store.session().root).unwrap().comment;
     assert_eq!(comment(), None);
     for text in [Some("short"), Some("somewhat longer than it was before"), Some(""), None] {
-        store.set_comment(store.session().root, text.map(Name::from).as_ref()).unwrap();
+        store
+            .writer()
+            .unwrap()
+            .set_info(store.session().root, &InfoChange::Comment(text.map(Name::from).as_ref()))
+            .unwrap();
         assert_eq!(comment().filter(|text| !text.is_empty()), text.filter(|text| !text.is_empty()).map(Name::from));
     }
 }
@@ -223,28 +252,28 @@ pub fn attributes(lab: &impl Lab) {
     };
     assert_eq!(store.attribute(root, &name("x")).unwrap(), None);
     let first = make("x", &[1, 0, 2, 0]);
-    store.set_attribute(root, &first).unwrap();
+    store.writer().unwrap().set_attribute(root, &first).unwrap();
     check(&first);
     let second = make("x", &[9, 9, 9, 9, 9, 9]);
-    store.set_attribute(root, &second).unwrap();
+    store.writer().unwrap().set_attribute(root, &second).unwrap();
     check(&second);
     let scalar = AttributeData { dataspace: Dataspace::Scalar, value: vec![7, 7], ..make("s", &[]) };
-    store.set_attribute(root, &scalar).unwrap();
+    store.writer().unwrap().set_attribute(root, &scalar).unwrap();
     check(&scalar);
     let null = AttributeData { dataspace: Dataspace::Null, ..make("null", &[]) };
-    store.set_attribute(root, &null).unwrap();
+    store.writer().unwrap().set_attribute(root, &null).unwrap();
     check(&null);
     let wrong = AttributeData { value: vec![1, 2, 3], ..make("wrong", &[]) };
-    assert!(matches!(store.set_attribute(root, &wrong), Err(Error::Invalid(_))));
+    assert!(matches!(store.writer().unwrap().set_attribute(root, &wrong), Err(Error::Invalid(_))));
     for i in 0..40u8 {
-        store.set_attribute(root, &make(&format!("many {i}"), &[i, 0])).unwrap();
+        store.writer().unwrap().set_attribute(root, &make(&format!("many {i}"), &[i, 0])).unwrap();
     }
     let names: BTreeSet<_> = store.attribute_names(root).unwrap().into_iter().collect();
     assert_eq!(names.len(), 43);
     for i in 0..40u8 {
         check(&make(&format!("many {i}"), &[i, 0]));
     }
-    store.remove_attribute(root, &name("x")).unwrap();
+    store.writer().unwrap().remove_attribute(root, &name("x")).unwrap();
     assert_eq!(store.attribute(root, &name("x")).unwrap(), None);
-    assert!(matches!(store.remove_attribute(root, &name("x")), Err(Error::NotFound(_))));
+    assert!(matches!(store.writer().unwrap().remove_attribute(root, &name("x")), Err(Error::NotFound(_))));
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::{ConnectorRegistry, Location, OpenError};
 use crate::{
-    AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Objects, Repair, Setting, SettingError, Unfilter,
+    AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Repair, Setting, SettingError, Store, Unfilter,
 };
 
 /// Opens the stores of one kind, and knows what their locations mean.
@@ -35,7 +35,7 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
     ///
     /// # Errors
     /// [`OpenError::Url`] if the location names nothing that can be opened, [`OpenError::Store`].
-    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Objects>, OpenError>;
+    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError>;
 
     /// Where a file may be that a store calls `name` in a link, the likeliest location first. The store is at `base`;
     /// `None`: it has no location. The name is taken as it is stored, without any decoding.

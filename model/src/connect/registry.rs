@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Connector, ConnectorOptions, Identity, Location, OpenError, OpenRequest, Origin, PathProbe, Url};
-use crate::{Mode, Objects, Settings};
+use crate::{Mode, Settings, Store};
 
 /// The connectors at hand. The first one opens the paths that no other one claims.
 #[derive(Debug, Clone)]
@@ -172,7 +172,7 @@ impl ResolvedLocation {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub fn open(&self, how: &OpenRequest<'_>) -> Result<Arc<dyn Objects>, OpenError> {
+    pub fn open(&self, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         self.connector.open(&self.location, how)
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::*;
 use crate::memory::{MemoryConnector, MemoryStore};
 use crate::{
-    AllocationLimit, Capabilities, Mode, Name, NoFilters, ObjectSpec, Objects, Settings, StoreErrorKind, settings,
+    AllocationLimit, Capabilities, Mode, Name, NewObject, NoFilters, ObjectSpec, Settings, Store, StoreErrorKind,
+    settings,
 };
 
 settings! {
@@ -48,7 +49,7 @@ impl Connector for Dir {
         probe.is_dir() || probe.head().starts_with(self.0.as_bytes())
     }
 
-    fn open(&self, _: &Location, _: &OpenRequest<'_>) -> Result<Arc<dyn Objects>, OpenError> {
+    fn open(&self, _: &Location, _: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         Ok(Arc::new(MemoryStore::new()))
     }
 
@@ -173,7 +174,7 @@ fn the_url_goes_before_settings_and_settings_before_typed_options() {
     assert_eq!(error, r#"there are options for the store "dir", which is not registered; the stores are mem"#);
 }
 
-fn open(registry: &ConnectorRegistry, text: &str, mode: Mode) -> Result<Arc<dyn Objects>, OpenError> {
+fn open(registry: &ConnectorRegistry, text: &str, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
     let at = registry.resolve(&text.into(), mode)?;
     let options = registry.options(&at, &[], &Settings::default())?;
     let max_allocation = AllocationLimit::default();
@@ -181,7 +182,7 @@ fn open(registry: &ConnectorRegistry, text: &str, mode: Mode) -> Result<Arc<dyn 
     at.open(&OpenRequest { mode, root, options: &*options, max_allocation, unfilter, registry })
 }
 
-fn kind(result: Result<Arc<dyn Objects>, OpenError>) -> StoreErrorKind {
+fn kind(result: Result<Arc<dyn Store>, OpenError>) -> StoreErrorKind {
     match result {
         Err(OpenError::Store(error)) => error.store_kind().unwrap().clone(),
         other => panic!("{other:?}"),
@@ -194,11 +195,15 @@ fn files_in_memory_are_found_by_their_name() {
     let registry = ConnectorRegistry::new(connector.clone());
     assert_eq!(kind(open(&registry, "mem:a", Mode::Read)), StoreErrorKind::NotThere);
     let writer = open(&registry, "mem:a", Mode::CreateNew).unwrap();
-    writer.create(writer.session().root, &"group".into(), &ObjectSpec::group()).unwrap();
+    writer
+        .writer()
+        .unwrap()
+        .create(&NewObject::linked(writer.session().root, &"group".into(), &ObjectSpec::group()))
+        .unwrap();
     writer.close().unwrap();
     let reader = open(&registry, "mem://a", Mode::Read).unwrap();
     assert!(reader.link(reader.session().root, &"group".into()).unwrap().is_some());
-    assert!(reader.create(reader.session().root, &"no".into(), &ObjectSpec::group()).is_err());
+    assert!(reader.writer().is_err());
     assert_eq!(kind(open(&registry, "mem:a", Mode::CreateNew)), StoreErrorKind::Occupied);
     assert_eq!(connector.names(), [Name::from("a")]);
     assert!(connector.remove("a") && !connector.remove("a"));
@@ -210,7 +215,10 @@ fn a_file_in_memory_without_a_name_is_its_makers_alone() {
     let connector = MemoryConnector::new();
     let registry = ConnectorRegistry::new(connector.clone());
     let one = open(&registry, "mem:", Mode::Create).unwrap();
-    one.create(one.session().root, &"group".into(), &ObjectSpec::group()).unwrap();
+    one.writer()
+        .unwrap()
+        .create(&NewObject::linked(one.session().root, &"group".into(), &ObjectSpec::group()))
+        .unwrap();
     let other = open(&registry, "mem:", Mode::CreateNew).unwrap();
     assert!(other.link(other.session().root, &"group".into()).unwrap().is_none());
     assert_eq!(kind(open(&registry, "mem:", Mode::Read)), StoreErrorKind::NotThere);

@@ -7,7 +7,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::state::{MemoryDims, MemoryState};
 use super::{MemoryFile, MemorySession};
-use crate::{ChunkBatch, ChunkCoord, Chunks, DatasetSpec, Dataspace, Error, ObjectId, Result, StoredChunk};
+use crate::{
+    ChunkBatch, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Error, ObjectId, Publish, Result, SharedBytes,
+    StoredChunk,
+};
 
 #[derive(Debug)]
 pub(super) struct MemoryChunks {
@@ -37,6 +40,14 @@ impl MemoryChunks {
         }
     }
 
+    /// As [`ChunkStore::refresh`], unless the dataset was deleted.
+    pub(super) fn refresh_if_there(&self) -> Result<()> {
+        match self.refresh() {
+            Err(Error::NoObject(_)) => Ok(()),
+            refreshed => refreshed.map(drop),
+        }
+    }
+
     fn write_state(&self) -> Result<MutexGuard<'_, MemoryState>> {
         let state = self.read_state()?;
         if self.writable { Ok(state) } else { Err(Error::ReadOnly) }
@@ -47,7 +58,7 @@ fn describe(coord: &ChunkCoord, (filter_mask, bytes): &(u32, Vec<u8>)) -> Stored
     StoredChunk { coord: coord.clone(), offset: None, size: bytes.len() as u64, filter_mask: *filter_mask }
 }
 
-impl Chunks for MemoryChunks {
+impl ChunkStore for MemoryChunks {
     fn id(&self) -> ObjectId {
         self.id
     }
@@ -65,7 +76,7 @@ impl Chunks for MemoryChunks {
         Ok(spec.into())
     }
 
-    fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
+    fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         let state = self.read_state()?;
         Ok(state.stored(self.id)?.chunks.get_key_value(coord).map(|(coord, stored)| describe(coord, stored)))
     }
@@ -87,22 +98,35 @@ impl Chunks for MemoryChunks {
         Ok(())
     }
 
+    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
+        drop(self.read_state()?);
+        Ok(Some(at).filter(|at| *at < chunk.size))
+    }
+
+    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<SharedBytes>> {
+        self.read_state().map(|_| None)
+    }
+
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
         if !batch.changes() && !self.writable {
             return self.read_state().map(drop);
         }
         let mut state = self.write_state()?;
+        if batch.publish == Some(Publish::Durable) {
+            return Err(Error::Unsupported("outlasting a power failure in memory"));
+        }
         let stored = state.stored_mut(self.id)?;
         batch.writes.iter().try_for_each(|write| stored.write(write, self.file.max_allocation))?;
         if let Some(dims) = batch.extent {
             stored.resize(dims)?;
         }
-        // What was changed of the others so far is published before anything that comes later.
-        for earlier in batch.after {
-            state.stored_mut(*earlier)?.publish();
+        if !batch.writes.is_empty() || batch.extent.is_some() {
+            state.changed.insert(self.id);
         }
+        // What was changed of the others so far is published before anything that comes later.
+        batch.after.iter().try_for_each(|earlier| state.publish(*earlier))?;
         if batch.publish.is_some() {
-            state.stored_mut(self.id)?.publish();
+            state.publish(self.id)?;
         }
         if batch.publish.is_some() || !batch.after.is_empty() {
             state.generation += 1;

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use super::{MemoryFile, MemorySession, MemoryState, MemoryStore};
 use crate::{
-    Capabilities, Connector, ConnectorOptions, Error, Holder, Identity, LinkUse, Location, Mode, Name, Objects,
-    OpenError, OpenRequest, Origin, PathProbe, StoreErrorKind, Upkeep, Url,
+    Capabilities, Connector, ConnectorOptions, Error, Holder, Identity, LinkUse, Location, Mode, Name, OpenError,
+    OpenRequest, Origin, PathProbe, Store, StoreErrorKind, Upkeep, Url,
 };
 
 /// Opens files in memory: `mem:` makes one that nobody else can open, `mem:name` one that links and further sessions of
@@ -142,7 +142,7 @@ impl Connector for MemoryConnector {
         false
     }
 
-    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Objects>, OpenError> {
+    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         let name = file_name(at)?;
         let mut files = self.files.lock();
         let known = files.get_mut(&name);

@@ -8,6 +8,7 @@ mod chunks;
 mod connector;
 mod dataset;
 mod state;
+mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,9 +21,10 @@ use self::chunks::MemoryChunks;
 pub use self::connector::MemoryConnector;
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
-    AllocationLimit, AttributeData, Capabilities, Chunks, Datatype, Durability, Encoding, Error, Features, GroupSpec,
-    Limits, Link, LinkTarget, Location, Mode, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Objects, Parts,
-    Publish, Reads, ReferenceKind, ReferenceType, Referent, Result, Session, Staging, Unit, Watch, WatchEvent,
+    AllocationLimit, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Encoding, Error, Features,
+    Limits, Link, Liveness, Location, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Parts,
+    Publish, Reads, ReferenceKind, Referent, Result, Scope, Session, Staging, Stats, Store, StoreWriter, Unit, Watch,
+    WatchEvent,
 };
 
 /// Bytes that a reader need not read more than at once, though each read is atomic.
@@ -135,13 +137,9 @@ impl MemoryStore {
     }
 }
 
-impl Objects for MemoryStore {
+impl Store for MemoryStore {
     fn session(&self) -> &Session {
         &self.session.described
-    }
-
-    fn check_writable(&self) -> Result<()> {
-        self.write().map(drop)
     }
 
     fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
@@ -152,21 +150,19 @@ impl Objects for MemoryStore {
         })
     }
 
-    fn create(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> Result<ObjectId> {
-        let mut state = self.write()?;
-        state.check_new_link(parent, name)?;
-        let id = state.create(spec)?;
-        state.insert_link(parent, name, LinkTarget::Hard(id))?;
-        state.add_hard_link(Some(id))?;
-        Ok(id)
-    }
-
-    fn create_unlinked(&self, spec: &ObjectSpec) -> Result<ObjectId> {
-        self.write()?.create(spec)
-    }
-
-    fn group(&self, id: ObjectId) -> Result<GroupSpec> {
-        Ok(self.read()?.links(id)?.spec)
+    fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
+        let state = self.read()?;
+        let object = state.object(id)?;
+        let body = match &object.body {
+            MemoryBody::Group(links) => ObjectBody::Group(links.spec),
+            MemoryBody::Datatype(datatype) => ObjectBody::Datatype(datatype.clone()),
+            MemoryBody::Dataset(_) => {
+                drop(state);
+                let spec = DatasetSpec::clone(&*self.dataset(id)?.spec()?);
+                return Ok(ObjectSpec { attributes: self.info(id)?.attributes, ..spec.into() });
+            }
+        };
+        Ok(ObjectSpec { attributes: object.attribute_storage, ..body.into() })
     }
 
     fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
@@ -174,11 +170,6 @@ impl Objects for MemoryStore {
         let object = state.object(id)?;
         let (comment, attributes) = (object.comment.clone(), object.attribute_storage);
         Ok(ObjectInfo { links: object.hard_links, comment, attributes, ..ObjectInfo::default() })
-    }
-
-    fn set_comment(&self, id: ObjectId, comment: Option<&Name>) -> Result<()> {
-        self.write()?.object_mut(id)?.comment = comment.cloned();
-        Ok(())
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
@@ -191,30 +182,6 @@ impl Objects for MemoryStore {
         Ok(())
     }
 
-    fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
-        let mut state = self.write()?;
-        let object = match target {
-            LinkTarget::Hard(id) => Some(*id),
-            _ => None,
-        };
-        object.map(|id| state.object(id).map(drop)).transpose()?;
-        state.insert_link(group, name, target.clone())?;
-        state.add_hard_link(object)
-    }
-
-    fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
-        let mut state = self.write()?;
-        let link = state.links_mut(group)?.by_name.remove(name).ok_or_else(|| Error::NotFound(name.clone()))?;
-        if let LinkTarget::Hard(id) = link.target {
-            state.remove_hard_links(vec![id]);
-        }
-        Ok(())
-    }
-
-    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
-        self.write()?.rename_link(from, to)
-    }
-
     fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
         Ok(self.read()?.object(id)?.attributes.get(name).cloned())
     }
@@ -223,105 +190,70 @@ impl Objects for MemoryStore {
         Ok(self.read()?.object(id)?.attributes.keys().cloned().collect())
     }
 
-    fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
-        self.write()?.set_attribute(id, attribute)
+    fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
+        let attributes: Vec<_> = self.read()?.object(id)?.attributes.values().cloned().collect();
+        attributes.into_iter().all(each);
+        Ok(())
     }
 
-    fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
-        self.write()?.remove_attribute(id, name)
-    }
-
-    fn dataset(&self, id: ObjectId) -> Result<Arc<dyn Chunks>> {
+    fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
         let seen = self.read()?.stored(id)?.published.clone();
         let mut datasets = self.session.datasets.lock();
         let chunks = datasets.entry(id).or_insert_with(|| Arc::new(MemoryChunks::new(&self.session, id, seen)));
         Ok(chunks.clone())
     }
 
-    fn datatype(&self, id: ObjectId) -> Result<Datatype> {
-        match &self.read()?.object(id)?.body {
-            MemoryBody::Datatype(datatype) => Ok(datatype.clone()),
-            _ => Err(Error::WrongKind { expected: "committed datatype" }),
+    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        let read = |element: &[u8]| self.read()?.blob(element);
+        for (number, element) in elements.iter().enumerate() {
+            // Not under the lock.
+            let bytes = read(element)?;
+            each(number, &bytes);
+        }
+        Ok(())
+    }
+
+    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+        drop(self.read()?);
+        let open = self.session.datasets.lock().clone();
+        match scope {
+            Scope::All => open.values().try_for_each(|dataset| dataset.refresh_if_there()),
+            Scope::Objects(objects) => objects.iter().try_for_each(|id| match open.get(id) {
+                Some(dataset) => dataset.refresh().map(drop),
+                None => self.kind(*id).map(drop),
+            }),
         }
     }
 
-    fn refresh(&self, id: ObjectId) -> Result<()> {
-        self.read()?.object(id).map(drop)
+    fn liveness(&self) -> Result<Liveness> {
+        let is_live = self.read()?.writer && !self.session.writable;
+        Ok(if is_live { Liveness::Live } else { Liveness::AtRest })
     }
 
-    fn read_heap(&self, element: &[u8]) -> Result<Vec<u8>> {
-        let state = self.read()?;
-        let place: [u8; 8] = element
-            .get(4..12)
-            .and_then(|bytes| bytes.try_into().ok())
-            .ok_or_else(|| Error::Invalid("a variable-length element has 16 bytes".into()))?;
-        match u64::from_le_bytes(place) {
-            0 => Ok(Vec::new()),
-            place => {
-                let bytes = usize::try_from(place - 1).ok().and_then(|place| state.heap.get(place));
-                bytes.cloned().ok_or_else(|| Error::Invalid("the heap has nothing in this place".into()))
-            }
-        }
+    fn stats(&self) -> Stats {
+        Stats::default()
     }
 
-    fn write_heap(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
-        let mut state = self.write()?;
-        state.heap.push(bytes.into());
-        let mut element = count.to_le_bytes().to_vec();
-        element.extend((state.heap.len() as u64).to_le_bytes());
-        element.extend([0; 4]);
-        Ok(element)
+    fn writer(&self) -> Result<&dyn StoreWriter> {
+        drop(self.write()?);
+        Ok(self)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.read()?.referent(kind, element)
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.write()?.reference(form, to)
-    }
-
-    fn flush(&self) -> Result<()> {
-        let mut state = self.read()?;
-        if self.session.writable {
-            for object in state.objects.values_mut() {
-                if let MemoryBody::Dataset(stored) = &mut object.body {
-                    stored.publish();
-                }
-            }
-            state.generation += 1;
-            self.session.file.flushed.notify_all();
-        }
-        Ok(())
-    }
-
-    fn flush_object(&self, id: ObjectId) -> Result<()> {
-        match self.kind(id)? {
-            ObjectKind::Dataset => self.dataset(id)?.publish(Publish::Visible),
-            _ => self.flush(),
-        }
-    }
-
     fn close(&self) -> Result<()> {
         if self.session.closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.flush()?;
         if self.session.writable {
+            self.commit(Scope::All, Publish::Visible)?;
             self.session.file.state.lock().writer = false;
             self.session.file.flushed.notify_all();
         }
         self.session.closed.store(true, Ordering::Release);
         Ok(())
-    }
-
-    fn start_swmr(&self) -> Result<()> {
-        drop(self.write()?);
-        self.flush()
-    }
-
-    fn is_live(&self) -> Result<bool> {
-        Ok(self.read()?.writer && !self.session.writable)
     }
 
     fn watch(&self, _: &[ObjectId]) -> Result<Box<dyn Watch>> {

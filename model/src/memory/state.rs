@@ -1,6 +1,7 @@
 //! The contents of a file in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -19,13 +20,15 @@ pub(super) const ROOT: ObjectId = ObjectId(1);
 #[derive(Debug)]
 pub(super) struct MemoryState {
     pub(super) objects: BTreeMap<ObjectId, MemoryObject>,
-    pub(super) heap: Vec<Vec<u8>>,
+    pub(super) heap: Vec<Arc<[u8]>>,
     /// Targets of references that are no plain addresses. An element holds the number of its target, counted from 1.
     referents: Vec<Referent>,
     next: u128,
     /// Number of flushes so far: what a waiting reader looks at.
     pub(super) generation: u64,
     pub(super) writer: bool,
+    /// Objects that were changed since they were last committed.
+    pub(super) changed: BTreeSet<ObjectId>,
 }
 
 impl Default for MemoryState {
@@ -92,7 +95,15 @@ impl MemoryState {
         let spec = if let ObjectBody::Group(spec) = root.body { spec } else { GroupSpec::default() };
         let body = MemoryBody::Group(MemoryLinks { spec, ..MemoryLinks::default() });
         let objects = [(ROOT, MemoryObject { hard_links: 1, ..MemoryObject::new(root, body) })].into();
-        MemoryState { objects, heap: Vec::new(), referents: Vec::new(), next: 2, generation: 0, writer: true }
+        MemoryState {
+            objects,
+            heap: Vec::new(),
+            referents: Vec::new(),
+            next: 2,
+            generation: 0,
+            writer: true,
+            changed: BTreeSet::new(),
+        }
     }
 
     pub(super) fn object(&self, id: ObjectId) -> Result<&MemoryObject> {
@@ -170,6 +181,7 @@ impl MemoryState {
         let creation_order = tracked.then_some(links.next);
         links.next += 1;
         links.by_name.insert(name.clone(), Link { name: name.clone(), target, creation_order });
+        self.changed.insert(group);
         Ok(())
     }
 
@@ -179,6 +191,7 @@ impl MemoryState {
             let target = link.target.clone();
             self.insert_link(to.0, to.1, target)?;
             self.links_mut(from.0)?.by_name.remove(from.1);
+            self.changed.insert(from.0);
         }
         Ok(())
     }
@@ -202,6 +215,7 @@ impl MemoryState {
         };
         let new = AttributeData { creation_order, ..attribute.clone() };
         let old = object.attributes.insert(attribute.name.clone(), new);
+        self.changed.insert(id);
         self.add_hard_link(attribute.committed)?;
         self.remove_hard_links(old.and_then(|old| old.committed).into_iter().collect());
         Ok(())
@@ -210,6 +224,7 @@ impl MemoryState {
     pub(super) fn remove_attribute(&mut self, id: ObjectId, name: &Name) -> Result<()> {
         let removed = self.object_mut(id)?.attributes.remove(name).ok_or_else(|| Error::NotFound(name.clone()))?;
         self.remove_hard_links(removed.committed.into_iter().collect());
+        self.changed.insert(id);
         Ok(())
     }
 
@@ -236,9 +251,45 @@ impl MemoryState {
             let Some(object) = self.objects.get_mut(&id) else { continue };
             object.hard_links = object.hard_links.saturating_sub(1);
             if object.hard_links == 0 {
+                self.changed.remove(&id);
                 ids.extend(self.objects.remove(&id).map(MemoryObject::owned_objects).unwrap_or_default());
             }
         }
+    }
+
+    /// Deletes an object, with all to which only it leads.
+    pub(super) fn discard(&mut self, id: ObjectId) {
+        self.changed.remove(&id);
+        let owned = self.objects.remove(&id).map(MemoryObject::owned_objects).unwrap_or_default();
+        self.remove_hard_links(owned);
+    }
+
+    /// Shows readers what a dataset holds.
+    pub(super) fn publish(&mut self, id: ObjectId) -> Result<()> {
+        self.stored_mut(id)?.publish();
+        self.changed.remove(&id);
+        Ok(())
+    }
+
+    /// Shows readers what all datasets hold.
+    pub(super) fn publish_all(&mut self) {
+        for object in self.objects.values_mut() {
+            if let MemoryBody::Dataset(stored) = &mut object.body {
+                stored.publish();
+            }
+        }
+        self.changed.clear();
+    }
+
+    /// The bytes of a variable-length element.
+    pub(super) fn blob(&self, element: &[u8]) -> Result<Arc<[u8]>> {
+        let place: [u8; 8] = element
+            .get(4..12)
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or_else(|| Error::Invalid("a variable-length element has 16 bytes".into()))?;
+        let Some(place) = u64::from_le_bytes(place).checked_sub(1) else { return Ok(Arc::default()) };
+        let bytes = usize::try_from(place).ok().and_then(|place| self.heap.get(place));
+        bytes.cloned().ok_or_else(|| Error::Invalid("the heap has nothing in this place".into()))
     }
 
     pub(super) fn reference(&mut self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {

@@ -7,7 +7,7 @@ use super::SharedBytes;
 use crate::{ChunkBatch, ChunkCoord, DatasetSpec, ObjectId, Result, StoredChunk};
 
 /// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
-pub trait Chunks: Send + Sync + fmt::Debug {
+pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// The identity of the dataset.
     fn id(&self) -> ObjectId;
 
@@ -21,9 +21,9 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the index cannot be read.
-    fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>>;
+    fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>>;
 
-    /// Calls `for_each_message` with every stored chunk, in the order of the index, until it returns `false`.
+    /// Calls `each` with every stored chunk, in the order of the index, until it returns `false`.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the index cannot be read.
@@ -36,23 +36,18 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
 
     /// Where stored bytes of a chunk begin, from `at` on (bytes), that may be other than zero; `None` if there are none up to
-    /// its end. A store that does not know where its holes are says that it is at once.
+    /// its end. Copies skip the holes between. A store that does not know where its holes are returns `at`.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if that cannot be found out.
-    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
-        Ok(Some(at).filter(|at| *at < chunk.size))
-    }
+    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>>;
 
     /// The first `len` stored bytes of a chunk, where the file has them; `None` if the store cannot share them, as it can
     /// those of a file that is open just to be read.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the system refuses.
-    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
-        let _ = (chunk, len);
-        Ok(None)
-    }
+    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>>;
 
     /// Changes elements and the extent, and publishes that: everything that changes a dataset goes this way.
     ///

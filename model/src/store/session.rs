@@ -2,7 +2,7 @@
 
 use crate::{Capabilities, Location, Mode, ObjectId, ReferenceKind};
 
-/// A session on a store: [`Objects::session`](crate::Objects::session). It stays the same until the session ends.
+/// A session on a store: [`Store::session`](crate::Store::session). It stays the same until the session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// The name of the kind of store, as `native`.

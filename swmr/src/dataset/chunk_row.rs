@@ -70,7 +70,7 @@ impl NativeDataset {
         })
     }
 
-    /// As [`Chunks::write_row`](h5live_model::Chunks::write_row).
+    /// As [`ChunkWrite::Row`](h5live_model::ChunkWrite::Row).
     pub(super) fn write_chunks(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let state = self.state();

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay};
 use h5live_format::messages::MessageType;
 use h5live_model::{
-    ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, ObjectId, Objects, Shape, Sign, UNLIMITED,
+    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, NewObject, ObjectId, Publish, Scope,
+    Shape, Sign, Store, StoreWriter, UNLIMITED,
 };
 
 use crate::{Mode, NativeFile, OpenOptions, RetryPolicy};
@@ -31,11 +32,11 @@ fn spec(rank: usize) -> DatasetSpec {
     }
 }
 
-fn coord(dataset: &dyn Chunks) -> ChunkCoord {
+fn coord(dataset: &dyn ChunkStore) -> ChunkCoord {
     ChunkCoord::origin(dataset.spec().unwrap().dataspace.rank())
 }
 
-fn rows(dataset: &dyn Chunks) -> u64 {
+fn rows(dataset: &dyn ChunkStore) -> u64 {
     dataset.spec().unwrap().dataspace.dims()[0]
 }
 
@@ -44,7 +45,9 @@ fn recorded() -> Recorded {
     let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
     let file = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
     let datasets = [1, 2].map(|rank| {
-        let id = file.create(file.session().root, &format!("{rank}").into(), &spec(rank).into()).unwrap();
+        let id = file
+            .create(&NewObject::linked(file.session().root, &format!("{rank}").into(), &spec(rank).into()))
+            .unwrap();
         let session = file.native_session();
         let mut header = session.header(session.object(id).unwrap()).unwrap();
         header.move_to_new_chunk(MessageType::DATASPACE).unwrap();
@@ -62,7 +65,7 @@ fn recorded() -> Recorded {
         let mut dims = dataset.spec().unwrap().dataspace.dims().to_vec();
         dims[0] = 1;
         dataset.set_extent(&dims).unwrap();
-        file.flush().unwrap();
+        file.commit(Scope::All, Publish::Visible).unwrap();
     }
     std::mem::forget(file);
     Recorded { base, log: storage.take_log(), datasets }
@@ -103,7 +106,7 @@ fn the_extent_comes_after_the_index_when_they_are_in_different_chunks_of_the_hea
         for (id, seen) in recorded.datasets.into_iter().zip(&mut seen) {
             let dataset = file.dataset(id).unwrap();
             if rows(&*dataset) == 1 {
-                let chunk = dataset.chunk(&coord(&*dataset)).unwrap();
+                let chunk = dataset.locate(&coord(&*dataset)).unwrap();
                 let chunk = chunk.unwrap_or_else(|| panic!("after {end} operations, a row is below the extent"));
                 let mut row = [0; 8];
                 dataset.read(&chunk, 0, &mut row).unwrap();
@@ -131,7 +134,7 @@ fn a_reader_waits_for_an_index_that_comes_after_the_extent() {
             });
             let dataset = file.dataset(id).unwrap();
             assert_eq!(rows(&*dataset), 1);
-            let mut chunks = dataset.chunk(&coord(&*dataset)).unwrap().map_or(0, |_| 1);
+            let mut chunks = dataset.locate(&coord(&*dataset)).unwrap().map_or(0, |_| 1);
             if listed {
                 chunks = 0;
                 dataset
@@ -155,8 +158,8 @@ fn a_reader_waits_once_for_each_extent_that_has_no_index() {
         let sleeps = slept.clone();
         let file = reader(&early, move || _ = sleeps.fetch_add(1, Relaxed));
         let dataset = file.dataset(id).unwrap();
-        let look = |dataset: &dyn Chunks| {
-            assert!(dataset.chunk(&coord(dataset)).unwrap().is_none());
+        let look = |dataset: &dyn ChunkStore| {
+            assert!(dataset.locate(&coord(dataset)).unwrap().is_none());
             dataset.for_each_chunk(&mut |_| panic!("there is no index")).unwrap();
             slept.swap(0, Relaxed)
         };
@@ -167,7 +170,7 @@ fn a_reader_waits_once_for_each_extent_that_has_no_index() {
         }
         let mut beyond = coord(&*dataset).scaled().to_vec();
         beyond[0] = 1;
-        assert!(dataset.chunk(&ChunkCoord::new(&beyond)).unwrap().is_none());
+        assert!(dataset.locate(&ChunkCoord::new(&beyond)).unwrap().is_none());
         assert_eq!(slept.load(Relaxed), 0);
     }
 }
@@ -185,6 +188,6 @@ fn nobody_waits_for_an_index_where_nobody_writes() {
         let file = reader(&image.into(), || panic!("there is nothing to wait for"));
         let dataset = file.dataset(id).unwrap();
         assert_eq!(rows(&*dataset), 1);
-        assert!(dataset.chunk(&coord(&*dataset)).unwrap().is_none());
+        assert!(dataset.locate(&coord(&*dataset)).unwrap().is_none());
     }
 }

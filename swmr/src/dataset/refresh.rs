@@ -22,7 +22,7 @@ impl NativeDataset {
     ///
     /// # Errors
     /// If the header cannot be read.
-    pub(super) fn refresh_published(&self) -> Result<bool> {
+    pub(crate) fn refresh_published(&self) -> Result<bool> {
         let _one_after_the_other = self.refresh_lock.lock();
         let before = self.state();
         let since = self.session.retry.now();

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs;
 
-use h5live_model::{Name, ObjectSpec, Objects};
+use h5live_model::{Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreWriter};
 
 use super::*;
 use crate::NativeFile;
@@ -13,7 +13,7 @@ fn options(mode: Mode) -> OpenOptions {
 }
 
 fn add(file: &NativeFile, name: &str) {
-    file.create(file.session().root, &Name::from(name), &ObjectSpec::group()).unwrap();
+    file.create(&NewObject::linked(file.session().root, &Name::from(name), &ObjectSpec::group())).unwrap();
 }
 
 fn names(path: &Path) -> Vec<String> {
@@ -34,7 +34,7 @@ fn a_writer_begins_with_the_superblock_that_is_there_when_nobody_else_can_write(
     let file = NativeFile::open(&other, &options(Mode::Create)).unwrap();
     file.start_swmr().unwrap();
     add(&file, "first");
-    file.flush().unwrap();
+    file.commit(Scope::All, Publish::Visible).unwrap();
     fs::copy(&other, &path).unwrap();
     // As another writer leaves it that takes it over and closes it.
     (0..200).for_each(|n| add(&file, &format!("later {n}")));

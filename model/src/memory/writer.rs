@@ -1,0 +1,126 @@
+//! Changes of a file in memory.
+
+use super::MemoryStore;
+use super::state::MemoryBody;
+use crate::{
+    AttributeData, ChunkCoord, ChunkWrite, Error, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
+    ObjectId, Publish, ReferenceType, Referent, Result, Scope, StoreWriter,
+};
+
+impl StoreWriter for MemoryStore {
+    fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
+        let mut state = self.write()?;
+        if let Some((group, name)) = new.link {
+            state.check_new_link(group, name)?;
+        }
+        let elements = new.elements.map(|elements| match &new.spec.body {
+            ObjectBody::Dataset(spec) if spec.layout == Layout::Compact => Ok((elements, spec.dataspace.rank())),
+            _ => Err(Error::Invalid("only a compact dataset is made with its elements".into())),
+        });
+        let elements = elements.transpose()?;
+        let id = state.create(new.spec)?;
+        if let Some((bytes, rank)) = elements {
+            let write = ChunkWrite::Whole { coord: &ChunkCoord::origin(rank), filter_mask: 0, bytes };
+            let limit = self.session.file.max_allocation;
+            let written = state.stored_mut(id).and_then(|stored| stored.write(&write, limit));
+            written.inspect_err(|_| state.discard(id))?;
+        }
+        state.changed.insert(id);
+        if let Some((group, name)) = new.link {
+            state.insert_link(group, name, LinkTarget::Hard(id))?;
+            state.add_hard_link(Some(id))?;
+        }
+        Ok(id)
+    }
+
+    fn discard(&self, id: ObjectId) -> Result<()> {
+        let mut state = self.write()?;
+        if state.object(id)?.hard_links == 0 {
+            state.discard(id);
+        }
+        Ok(())
+    }
+
+    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+        let mut state = self.write()?;
+        match change {
+            InfoChange::Comment(comment) => state.object_mut(id)?.comment = comment.cloned(),
+            InfoChange::Times(_) => return Err(Error::Unsupported("keeping when an object was touched")),
+        }
+        state.changed.insert(id);
+        Ok(())
+    }
+
+    fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
+        let mut state = self.write()?;
+        let object = match target {
+            LinkTarget::Hard(id) => Some(*id),
+            _ => None,
+        };
+        object.map(|id| state.object(id).map(drop)).transpose()?;
+        state.insert_link(group, name, target.clone())?;
+        state.add_hard_link(object)
+    }
+
+    fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
+        let mut state = self.write()?;
+        let link = state.links_mut(group)?.by_name.remove(name).ok_or_else(|| Error::NotFound(name.clone()))?;
+        state.changed.insert(group);
+        if let LinkTarget::Hard(id) = link.target {
+            state.remove_hard_links(vec![id]);
+        }
+        Ok(())
+    }
+
+    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+        self.write()?.rename_link(from, to)
+    }
+
+    fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
+        self.write()?.set_attribute(id, attribute)
+    }
+
+    fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
+        self.write()?.remove_attribute(id, name)
+    }
+
+    fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+        let mut state = self.write()?;
+        state.heap.push(bytes.into());
+        let mut element = count.to_le_bytes().to_vec();
+        element.extend((state.heap.len() as u64).to_le_bytes());
+        element.extend([0; 4]);
+        Ok(element)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        self.write()?.reference(form, to)
+    }
+
+    fn start_swmr(&self) -> Result<()> {
+        self.commit(Scope::All, Publish::Visible)
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.write().is_ok_and(|state| !state.changed.is_empty())
+    }
+
+    fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {
+        let mut state = self.write()?;
+        if publish == Publish::Durable {
+            return Err(Error::Unsupported("outlasting a power failure in memory"));
+        }
+        let is_dataset =
+            |id: &ObjectId| matches!(state.object(*id).map(|object| &object.body), Ok(MemoryBody::Dataset(_)));
+        match scope {
+            // Whatever a link leads to is seen before the link.
+            Scope::Objects(objects) if objects.iter().all(is_dataset) => {
+                objects.iter().try_for_each(|id| state.publish(*id))?;
+            }
+            Scope::Objects(_) | Scope::All => state.publish_all(),
+        }
+        state.generation += 1;
+        self.session.file.flushed.notify_all();
+        Ok(())
+    }
+}

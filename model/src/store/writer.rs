@@ -1,0 +1,135 @@
+//! What changes objects, and publishes what was changed.
+
+use crate::{
+    AttributeData, LinkTarget, Name, ObjectId, ObjectSpec, ObjectTimes, Publish, ReferenceType, Referent, Result, Scope,
+};
+
+/// An object to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct NewObject<'a> {
+    /// What it is like.
+    pub spec: &'a ObjectSpec,
+    /// The group and the name of its first link. Without one, [`StoreWriter::add_link`] is to add it before the session ends.
+    pub link: Option<(ObjectId, &'a Name)>,
+    /// All elements of a compact dataset, as they are stored. They are there when the link is.
+    pub elements: Option<&'a [u8]>,
+}
+
+impl<'a> NewObject<'a> {
+    /// An object with a link.
+    pub fn linked(group: ObjectId, name: &'a Name, spec: &'a ObjectSpec) -> Self {
+        NewObject { spec, link: Some((group, name)), elements: None }
+    }
+
+    /// An object that no link leads to yet.
+    pub fn unlinked(spec: &'a ObjectSpec) -> Self {
+        NewObject { spec, link: None, elements: None }
+    }
+
+    /// The same with these elements.
+    #[must_use]
+    pub fn with_elements(self, elements: &'a [u8]) -> Self {
+        NewObject { elements: Some(elements), ..self }
+    }
+}
+
+/// A change of what is known of an object beside its links, attributes and values.
+#[derive(Debug, Clone, Copy)]
+pub enum InfoChange<'a> {
+    /// When it was touched, where that is kept.
+    Times(ObjectTimes),
+    /// The comment on it; `None` takes it away.
+    Comment(Option<&'a Name>),
+}
+
+/// The writing half of a session: [`Store::writer`](crate::Store::writer). Elements of datasets are written by
+/// [`ChunkStore::write`](crate::ChunkStore::write).
+///
+/// Changes are seen by other processes once they are committed. Every method returns [`crate::Error::ReadOnly`] and
+/// [`crate::Error::Closed`] where the session cannot write.
+pub trait StoreWriter: Send + Sync {
+    /// Makes an object, and links it if it has a link. The object is complete before the link is there.
+    ///
+    /// # Errors
+    /// [`crate::Error::Exists`] if the name is taken, [`crate::Error::Invalid`] if the description contradicts itself or the
+    /// elements do not fit it, [`crate::Error::Unsupported`] if the store cannot hold it.
+    fn create(&self, new: &NewObject<'_>) -> Result<ObjectId>;
+
+    /// Deletes an object that was made without a link, with everything to which nothing else leads, if still no link leads
+    /// to it.
+    ///
+    /// # Errors
+    /// As removing a link to it.
+    fn discard(&self, id: ObjectId) -> Result<()>;
+
+    /// Adds a link.
+    ///
+    /// # Errors
+    /// [`crate::Error::Exists`], [`crate::Error::WrongKind`].
+    fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()>;
+
+    /// Removes a link; an object to which no hard link leads any more is deleted.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`], [`crate::Error::WrongKind`].
+    fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()>;
+
+    /// Gives a link another name, in the same group or another one, at once: it is never under both names, nor under
+    /// neither, and its object stays what it is.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`], [`crate::Error::Exists`], [`crate::Error::WrongKind`], [`crate::Error::Unsupported`].
+    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()>;
+
+    /// Adds an attribute, or replaces the one of the same name, which keeps its position in the order of creation.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] if the value does not fit type and shape.
+    fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()>;
+
+    /// Removes an attribute.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`].
+    fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()>;
+
+    /// Changes what is known of an object.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoObject`], [`crate::Error::Unsupported`] if the store does not keep that.
+    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()>;
+
+    /// Keeps the `count` base elements of a variable-length element, `bytes` in all, and returns the stored form of the
+    /// element, which [`Store::blobs`](crate::Store::blobs) takes.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsupported`], [`crate::Error::Store`] if there is no room.
+    fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>>;
+
+    /// The stored form of a reference: an element of the type `form`, which [`Store::referent`](crate::Store::referent)
+    /// takes.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoObject`] if the object is not there; [`crate::Error::Invalid`] if such elements do not refer
+    /// to such things, or do not have that size; [`crate::Error::Unsupported`].
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>>;
+
+    /// Lets readers in while this process goes on writing. What was written so far is committed. A store that always lets
+    /// readers in does nothing else.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsupported`] if the store, or something in it, cannot be read while it is written.
+    fn start_swmr(&self) -> Result<()>;
+
+    /// Whether something was changed that is not committed.
+    fn is_dirty(&self) -> bool;
+
+    /// Makes what was changed visible to other processes, with whatever must be seen before it, in an order in which no
+    /// reader meets anything half-done. From the first durable commit on, every commit orders what it writes so that
+    /// nothing durable is lost by a power failure meanwhile.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if a write fails; what was committed before stays readable. [`crate::Error::Unsupported`] for
+    /// [`Publish::Durable`] where [`Durability`](crate::Durability) is `Never`.
+    fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()>;
+}

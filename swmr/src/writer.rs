@@ -1,0 +1,304 @@
+//! What changes an HDF5 file: objects, links, attributes; and commits.
+
+use h5live_cache::{DependencyNode, EdgeKind, FlushScope, Owner};
+use h5live_format::messages::{AttributeMessage, Comment, DataspaceMessage, LinkValue, MessageType, Shareable};
+use h5live_format::{Addr, GlobalHeapId, VarLenElement, encode};
+use h5live_model::{
+    AllocationTime, AttributeData, Error as ModelError, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
+    ObjectId, ObjectSpec, ObjectTimes, Publish, ReferenceType, Referent, Result as ModelResult, Scope, Store,
+    StoreWriter,
+};
+
+use crate::attributes::AttributeStorage;
+use crate::creation::committed;
+use crate::file::NativeFile;
+use crate::header::CachedHeader;
+use crate::links::LinkStorage;
+use crate::{Error, Result};
+
+impl NativeFile {
+    /// A link as a file holds it, and the header to which it leads if it is a hard link.
+    fn link_value(&self, target: &LinkTarget) -> Result<(LinkValue, Option<CachedHeader>)> {
+        Ok(match target {
+            LinkTarget::Hard(id) => {
+                let header = self.0.header(self.0.object(*id)?)?;
+                (LinkValue::Hard(header.addr()), Some(header))
+            }
+            LinkTarget::Soft(path) => (LinkValue::Soft(path.clone()), None),
+            LinkTarget::External { file, path } => {
+                (LinkValue::External { file: file.clone(), path: path.clone() }, None)
+            }
+            LinkTarget::UserDefined { class, data } => {
+                (LinkValue::UserDefined { class: *class, data: data.clone() }, None)
+            }
+        })
+    }
+
+    /// Makes an object with a link to it.
+    fn create_linked(&self, (parent, name): (ObjectId, &Name), new: &NewObject<'_>) -> ModelResult<ObjectId> {
+        let NewObject { spec, elements, .. } = *new;
+        check_name(name)?;
+        if (self.0.has_followers() || !is_cheap_to_create(spec)) && self.link(parent, name)?.is_some() {
+            return Err(ModelError::Exists(name.clone()));
+        }
+        self.0.announce_for(spec)?;
+        let operation = self.0.cache.begin_operation();
+        self.0.require_atomic_flush();
+        let header = self.0.create(spec, elements)?;
+        let linked = self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header));
+        linked.inspect_err(|_| drop(self.0.release_object(header.addr())))?;
+        drop(operation);
+        self.0.reclaim_space()?;
+        Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
+    }
+
+    /// Makes an object that no link leads to.
+    fn create_unlinked(&self, new: &NewObject<'_>) -> ModelResult<ObjectId> {
+        self.0.announce_for(new.spec)?;
+        let _operation = self.0.cache.begin_operation();
+        let header = self.0.create(new.spec, new.elements)?;
+        self.0.unlinked.lock().insert(header.addr());
+        Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
+    }
+
+    /// Adds a link, whose name the caller has checked.
+    fn insert_link(&self, group: ObjectId, name: &Name, value: LinkValue, target: Option<&CachedHeader>) -> Result<()> {
+        let addr = self.0.object(group)?;
+        let _lock = self.0.header_lock(addr);
+        let mut header = self.group(group)?;
+        self.0.insert_link(&mut header, name, value, target)
+    }
+
+    /// Says when an object was touched, where its header keeps that.
+    fn set_times(&self, id: ObjectId, times: ObjectTimes) -> ModelResult<()> {
+        let _operation = self.0.cache.begin_operation();
+        let addr = self.0.object(id)?;
+        let _lock = self.0.header_lock(addr);
+        Ok(self.0.header(addr)?.set_times(times)?)
+    }
+
+    /// Sets the comment on an object, or takes it away.
+    fn set_comment(&self, id: ObjectId, comment: Option<&Name>) -> ModelResult<()> {
+        let _operation = self.0.cache.begin_operation();
+        let addr = self.0.object(id)?;
+        let _lock = self.0.header_lock(addr);
+        let mut header = self.0.header(addr)?;
+        let old = header.find(|message| message.kind == MessageType::COMMENT);
+        match (comment, old) {
+            (Some(text), _) => header.put(&Comment { text: text.clone() })?,
+            (None, Some((spot, _))) => header.remove(spot)?,
+            (None, None) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Whether so little is made of an object that it may be in vain: that its name is taken is found when its link is
+/// added.
+fn is_cheap_to_create(spec: &ObjectSpec) -> bool {
+    match &spec.body {
+        ObjectBody::Dataset(spec) => {
+            let has_header_alone = matches!(spec.layout, Layout::Compact | Layout::Contiguous | Layout::Chunked(_));
+            has_header_alone && spec.fill.allocation != AllocationTime::Early && spec.committed.is_none()
+        }
+        _ => false,
+    }
+}
+
+fn check_name(name: &Name) -> Result<()> {
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes == b"." || bytes.contains(&b'/') || bytes.contains(&0) {
+        let text = format!("{name:?} cannot be the name of a link");
+        return Err(Error::Model(ModelError::Invalid(text)));
+    }
+    Ok(())
+}
+
+impl StoreWriter for NativeFile {
+    fn create(&self, new: &NewObject<'_>) -> ModelResult<ObjectId> {
+        self.0.check_writable()?;
+        match new.link {
+            Some(link) => self.create_linked(link, new),
+            None => self.create_unlinked(new),
+        }
+    }
+
+    fn discard(&self, id: ObjectId) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let addr = self.0.object(id)?;
+        let _operation = self.0.cache.begin_operation();
+        if self.0.unlinked.lock().remove(&addr) {
+            self.0.release_object(addr)?;
+        }
+        Ok(())
+    }
+
+    fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let operation = self.0.cache.begin_operation();
+        self.0.require_atomic_flush();
+        let (value, header) = self.link_value(target)?;
+        check_name(name)?;
+        self.insert_link(group, name, value, header.as_ref())?;
+        if let Some(header) = header {
+            self.0.count_use(header.addr())?;
+        }
+        drop(operation);
+        Ok(self.0.reclaim_space()?)
+    }
+
+    fn remove_link(&self, group: ObjectId, name: &Name) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let operation = self.0.cache.begin_operation();
+        self.0.require_atomic_flush();
+        let addr = self.0.object(group)?;
+        let link = {
+            let header = self.group(group)?;
+            LinkStorage::load(&self.0, &header)?
+                .find(&header, name)?
+                .ok_or_else(|| ModelError::NotFound(name.clone()))?
+        };
+        if let LinkTarget::Hard(target) = link.target {
+            self.0.release_object(self.0.object(target)?)?;
+        }
+        let lock = self.0.header_lock(addr);
+        let mut header = self.group(group)?;
+        self.0.remove_link(&mut header, name)?;
+        drop((lock, operation));
+        Ok(self.0.reclaim_space()?)
+    }
+
+    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let link = {
+            let header = self.group(from.0)?;
+            LinkStorage::load(&self.0, &header)?
+                .find(&header, from.1)?
+                .ok_or_else(|| ModelError::NotFound(from.1.clone()))?
+        };
+        if from == to {
+            return Ok(());
+        }
+        let _operation = self.0.cache.begin_operation();
+        self.0.cache.require_atomic_flush();
+        let (value, target) = self.link_value(&link.target)?;
+        check_name(to.1)?;
+        self.insert_link(to.0, to.1, value, target.as_ref())?;
+        let addr = self.0.object(from.0)?;
+        let _lock = self.0.header_lock(addr);
+        let mut header = self.group(from.0)?;
+        self.0.remove_link(&mut header, from.1)?;
+        if from.0 != to.0 {
+            header.depend_on(&self.group(to.0)?, EdgeKind::Link);
+        }
+        Ok(())
+    }
+
+    fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let bytes = attribute.dataspace.elements().and_then(|n| n.checked_mul(attribute.datatype.size().into()));
+        if attribute.name.is_empty() || bytes != Some(attribute.value.len() as u64) {
+            let text = format!("the value of attribute {:?} does not fit its type and shape", attribute.name);
+            return Err(ModelError::Invalid(text));
+        }
+        let _operation = self.0.cache.begin_operation();
+        self.0.require_atomic_flush();
+        let addr = self.0.object(id)?;
+        let lock = self.0.header_lock(addr);
+        let mut header = self.0.header(addr)?;
+        let message = AttributeMessage::new(
+            self.0.profile,
+            attribute.name.clone(),
+            self.0.datatype_message(&attribute.datatype, attribute.committed)?,
+            Shareable::Inline(DataspaceMessage::new(self.0.profile, attribute.dataspace.clone())),
+            attribute.value.clone(),
+        );
+        let old = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, &attribute.name)?;
+        let old_type = old.and_then(|old| committed(old.message.datatype.shared()));
+        let committed = attribute.committed.map(|id| self.0.header(self.0.object(id)?)).transpose()?;
+        let heaps = if attribute.datatype.is_indirect() { self.0.heap.lock().changed() } else { Vec::new() };
+        let heaps = heaps.iter().map(|heap| (heap as &dyn DependencyNode, EdgeKind::MetadataHeap));
+        let types = committed
+            .iter()
+            .filter(|header| header.is_new())
+            .flat_map(CachedHeader::chunk_nodes)
+            .map(|node| (node, EdgeKind::Link));
+        let before: Vec<_> = heaps.chain(types).collect();
+        self.0.put_attribute(&mut header, &message, &before)?;
+        if attribute.datatype.is_indirect() {
+            header.depend_on_heap(&self.0)?;
+        }
+        drop(lock);
+        self.0.count_user(&header, attribute.committed)?;
+        Ok(self.0.release_type(old_type)?)
+    }
+
+    fn remove_attribute(&self, id: ObjectId, name: &Name) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let _operation = self.0.cache.begin_operation();
+        self.0.require_atomic_flush();
+        let addr = self.0.object(id)?;
+        let lock = self.0.header_lock(addr);
+        let mut header = self.0.header(addr)?;
+        let old = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, name)?;
+        let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+        self.0.remove_attribute(&mut header, name)?;
+        drop(lock);
+        Ok(self.0.release_type(committed(old.message.datatype.shared()))?)
+    }
+
+    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> ModelResult<()> {
+        self.0.check_writable()?;
+        match *change {
+            InfoChange::Times(times) => self.set_times(id, times),
+            InfoChange::Comment(comment) => self.set_comment(id, comment),
+        }
+    }
+
+    fn put_blob(&self, bytes: &[u8], count: u32) -> ModelResult<Vec<u8>> {
+        self.0.check_writable()?;
+        let widths = self.0.cache.widths();
+        let place = match count {
+            0 => GlobalHeapId { collection: Addr::new(0), index: 0 },
+            _ => {
+                let _operation = self.0.cache.begin_operation();
+                self.0.write_global_heap(bytes)?
+            }
+        };
+        Ok(encode(&VarLenElement { length: count, place }, widths).map_err(Error::from)?)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> ModelResult<Vec<u8>> {
+        self.0.check_writable()?;
+        if to.file.is_none() {
+            self.kind(to.object)?;
+        }
+        let _operation = self.0.cache.begin_operation();
+        Ok(self.0.encode_reference(form.kind, form.size, Some(to))?)
+    }
+
+    fn start_swmr(&self) -> ModelResult<()> {
+        Ok(self.0.start_swmr()?)
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.0.mode.writes() && self.0.cache.is_dirty()
+    }
+
+    fn commit(&self, scope: Scope<'_>, publish: Publish) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let flush = |scope| match publish {
+            Publish::Visible => self.0.flush(scope),
+            Publish::Durable => self.0.flush_durable(scope),
+        };
+        match scope {
+            Scope::All => flush(FlushScope::All)?,
+            Scope::Objects(objects) => {
+                for id in objects {
+                    flush(FlushScope::Owner(Owner::new(self.0.object(*id)?)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
