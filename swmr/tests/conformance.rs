@@ -49,62 +49,11 @@ impl Lab for Files {
     }
 }
 
-macro_rules! parts {
-    ($profile:expr, $($part:ident),*) => {
-        $(#[test]
-        fn $part() {
-            conformance::$part(&Files::new($profile));
-        })*
-    };
-}
-
-parts!(
-    LibVer::V110,
-    groups,
-    links,
-    link_removal,
-    attributes,
-    committed_types,
-    contiguous,
-    chunks,
-    filtered_chunks,
-    extents,
-    shrinking,
-    uses_of_committed_types,
-    comments,
-    heap,
-    references,
-    region_references,
-    unlinked,
-    renaming,
-    creation_order,
-    persistence,
-    live
-);
+conformance::suite!(Files::new(LibVer::V110));
 
 /// What files hold that every release of libhdf5 reads.
 mod earliest {
     use super::*;
 
-    parts!(
-        LibVer::Earliest,
-        groups,
-        links,
-        link_removal,
-        attributes,
-        committed_types,
-        contiguous,
-        chunks,
-        filtered_chunks,
-        extents,
-        shrinking,
-        uses_of_committed_types,
-        comments,
-        heap,
-        references,
-        region_references,
-        unlinked,
-        renaming,
-        persistence
-    );
+    conformance::suite!(Files::new(LibVer::Earliest));
 }

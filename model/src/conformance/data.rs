@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, blob, link_names, make, name, read_stored, u16le, unlimited_spec};
+use super::{Lab, blob, claims, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
-    ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Error, Fill, FillValue, FilterSpec, Layout, LinkTarget, Name,
-    NewObject, ObjectId, ObjectSpec, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart, Selection, Shape,
-    Store,
+    ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Error, Features, Fill, FillValue, FilterSpec, Layout, LinkTarget,
+    Name, NewObject, ObjectId, ObjectSpec, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart, Selection,
+    Shape, Store,
 };
 
 /// A dataset that is not chunked is one chunk at the origin, and a part of it can be written.
@@ -163,6 +163,9 @@ pub fn extents(lab: &impl Lab) {
 /// ChunkStore outside a smaller extent are gone.
 pub fn shrinking(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::SHRINK) {
+        return;
+    }
     let data = make(&store, "data", unlimited_spec(&[10], &[2]));
     for i in 0..5 {
         data.write_whole(&ChunkCoord::new(&[i]), 0, &[i as u8 + 1; 4]).unwrap();
@@ -177,6 +180,9 @@ pub fn shrinking(lab: &impl Lab) {
 /// Variable-length elements come back from the heap.
 pub fn heap(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::VARIABLE_LENGTH) {
+        return;
+    }
     let elements: Vec<_> = (0..50u8)
         .map(|i| {
             let bytes = vec![i; usize::from(i) * 100];
@@ -192,6 +198,9 @@ pub fn heap(lab: &impl Lab) {
 /// References to objects lead back to them, and null to nothing.
 pub fn references(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::OBJECT_REFERENCES.with(Features::REGION_REFERENCES)) {
+        return;
+    }
     let a = store
         .writer()
         .unwrap()
@@ -226,6 +235,9 @@ fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
 /// References to regions and attributes, and references of HDF5 1.12, lead to the object from which they were made.
 pub fn region_references(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::REGION_REFERENCES.with(Features::STANDARD_REFERENCES)) {
+        return;
+    }
     let data = make(&store, "data", unlimited_spec(&[10, 4], &[2, 2])).id();
     let slab = Selection::block(&[2, 1], &[3, 2]);
     let points = Selection::Points(vec![[1, 1].as_slice().into(), [9, 0].as_slice().into()]);

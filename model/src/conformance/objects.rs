@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, link_names, make, name, number, read_stored, u16le, unlimited_spec};
+use super::{Lab, claims, link_names, make, name, number, read_stored, u16le, unlimited_spec};
 use crate::{
     AttributeData, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error,
-    GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectId, ObjectKind, ObjectSpec, Shape, Store,
+    Features, GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectId, ObjectKind, ObjectSpec, Shape, Store,
 };
 
 /// Groups are made, found and listed; a name is taken once.
@@ -63,16 +63,18 @@ pub fn links(lab: &impl Lab) {
     let store = lab.create();
     let root = store.session().root;
     let a = store.writer().unwrap().create(&NewObject::linked(root, &name("a"), &ObjectSpec::group())).unwrap();
-    let targets = [
-        ("hard", LinkTarget::Hard(a)),
-        ("soft", LinkTarget::Soft(name("/a/nowhere"))),
-        ("external", LinkTarget::External { file: name("other.h5"), path: name("/x") }),
+    let external = LinkTarget::External { file: name("other.h5"), path: name("/x") };
+    let mut targets = vec![
+        (Features::HARD_LINKS, "hard", LinkTarget::Hard(a)),
+        (Features::SOFT_LINKS, "soft", LinkTarget::Soft(name("/a/nowhere"))),
+        (Features::EXTERNAL_LINKS, "external", external),
     ];
-    for (at, target) in &targets {
+    targets.retain(|(feature, ..)| claims(&store, *feature));
+    for (_, at, target) in &targets {
         store.writer().unwrap().add_link(a, &name(at), target).unwrap();
         assert!(matches!(store.writer().unwrap().add_link(a, &name(at), target), Err(Error::Exists(_))));
     }
-    for (at, target) in &targets {
+    for (_, at, target) in &targets {
         assert_eq!(store.link(a, &name(at)).unwrap().map(|link| link.target).as_ref(), Some(target));
     }
     assert!(store.writer().unwrap().add_link(a, &name("dangling"), &LinkTarget::Hard(ObjectId(u128::MAX))).is_err());
@@ -81,6 +83,9 @@ pub fn links(lab: &impl Lab) {
 /// An object lives as long as a hard link leads to it.
 pub fn link_removal(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::HARD_LINKS) {
+        return;
+    }
     let root = store.session().root;
     let a = store.writer().unwrap().create(&NewObject::linked(root, &name("a"), &ObjectSpec::group())).unwrap();
     store.writer().unwrap().create(&NewObject::linked(a, &name("below"), &ObjectSpec::group())).unwrap();
@@ -96,6 +101,9 @@ pub fn link_removal(lab: &impl Lab) {
 /// A link moves from one name to another, and its target stays the same.
 pub fn renaming(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::RENAME.with(Features::SOFT_LINKS)) {
+        return;
+    }
     let root = store.session().root;
     let group = store.writer().unwrap().create(&NewObject::linked(root, &name("group"), &ObjectSpec::group())).unwrap();
     let data = make(&store, "data", unlimited_spec(&[3], &[2]));
@@ -122,6 +130,9 @@ pub fn renaming(lab: &impl Lab) {
 /// An object that is made without links has as many as are added.
 pub fn unlinked(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::UNLINKED.with(Features::HARD_LINKS).with(Features::COMMITTED_TYPES)) {
+        return;
+    }
     let group = store.writer().unwrap().create(&NewObject::unlinked(&ObjectSpec::group())).unwrap();
     let data = store.writer().unwrap().create(&NewObject::unlinked(&unlimited_spec(&[2], &[2]).into())).unwrap();
     store.dataset(data).unwrap().write_whole(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
@@ -149,6 +160,9 @@ pub fn unlinked(lab: &impl Lab) {
 /// Links and attributes know their order of creation where it is tracked, also after some are gone.
 pub fn creation_order(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::CREATION_ORDER.with(Features::SOFT_LINKS)) {
+        return;
+    }
     for order in [CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed] {
         let kept = EntryStorage { order, ..EntryStorage::default() };
         let spec = ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() };
@@ -182,6 +196,9 @@ pub fn creation_order(lab: &impl Lab) {
 /// A committed type is read back unchanged.
 pub fn committed_types(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::COMMITTED_TYPES) {
+        return;
+    }
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
     let id = store
         .writer()
@@ -196,6 +213,9 @@ pub fn committed_types(lab: &impl Lab) {
 /// Datasets and attributes whose type is a committed one say so, and keep it alive.
 pub fn uses_of_committed_types(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::COMMITTED_TYPES.with(Features::HARD_LINKS)) {
+        return;
+    }
     let root = store.session().root;
     let id = store.writer().unwrap().create(&NewObject::linked(root, &name("t"), &u16le().into())).unwrap();
     let data = make(&store, "data", DatasetSpec { committed: Some(id), ..unlimited_spec(&[1], &[1]) });
@@ -222,6 +242,9 @@ pub fn uses_of_committed_types(lab: &impl Lab) {
 /// A comment is set, replaced and taken away.
 pub fn comments(lab: &impl Lab) {
     let store = lab.create();
+    if !claims(&store, Features::COMMENTS) {
+        return;
+    }
     let comment = || store.info(store.session().root).unwrap().comment;
     assert_eq!(comment(), None);
     for text in [Some("short"), Some("somewhat longer than it was before"), Some(""), None] {

@@ -315,10 +315,7 @@ mod tests {
         }
     }
 
-    #[test]
-    fn conforms() {
-        conformance::run_all(&Memory);
-    }
+    conformance::suite!(Memory);
 
     #[test]
     fn refuses_a_second_writer() {
