@@ -106,8 +106,8 @@ impl File {
         File::new(Arc::new(MemoryStore::new()), "memory".into(), Options::default())
     }
 
-    /// A file in a store that was opened before, called `name` in messages. The mode is that of the store's session. Options
-    /// of how a store is opened are refused.
+    /// A file in a store that was opened before, called `name` in messages. The mode is that of the store's session.
+    /// Options of how a store is opened are refused.
     ///
     /// # Errors
     /// [`ErrorKind::UnusedOption`] that names the option, and if the publication counter cannot be made.
@@ -176,7 +176,8 @@ impl File {
     /// What changes the store under the file, for what the other methods do not say.
     ///
     /// # Errors
-    /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly), [`model::Error::Closed`](h5live_model::Error::Closed).
+    /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly),
+    /// [`model::Error::Closed`](h5live_model::Error::Closed).
     pub fn writer(&self) -> h5live_model::Result<&dyn StoreWriter> {
         self.store().writer()
     }
@@ -302,8 +303,8 @@ impl File {
         self.store().writer().and_then(|writer| writer.start_swmr()).map_err(|error| self.error(None, error))
     }
 
-    /// Whether another process may be changing the file, as far as anybody can tell. If its writer has died, and [`Options::recover`] says so, the
-    /// file is brought into order.
+    /// Whether another process may be changing the file, as far as anybody can tell. If its writer has died, and
+    /// [`Options::recover`] says so, the file is brought into order.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if that cannot be found out; if the file was deleted, replaced or cut while it was being

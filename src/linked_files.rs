@@ -15,8 +15,8 @@ pub(crate) const MAX_LINKED_FILES: usize = 256;
 
 /// Where external links, sources of virtual datasets and references to other files may lead.
 ///
-/// A file may come from anywhere. So what it says must not make this process ask a server of its author's choice, or open
-/// a store of another kind than the file itself.
+/// A file may come from anywhere. So what it says must not make this process ask a server of its author's choice, or
+/// open a store of another kind than the file itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Links {
@@ -93,8 +93,8 @@ fn key_of(at: &ResolvedLocation) -> Option<StoreKey> {
     Some((at.connector().name(), at.identity()?))
 }
 
-/// The modes in which another file is opened, one after the other while somebody has it in use. A source of a virtual dataset
-/// is only read, and may be read while it is written.
+/// The modes in which another file is opened, one after the other while somebody has it in use. A source of a virtual
+/// dataset is only read, and may be read while it is written.
 fn modes(mode: Mode, link: LinkUse) -> &'static [Mode] {
     match (mode, link) {
         (Mode::Read, LinkUse::ExternalLink) => &[Mode::Read],

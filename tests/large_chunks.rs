@@ -1,5 +1,5 @@
-//! Chunks of 4 GiB and more, and datasets that may come to have very many chunks: files stay small, and other programs read
-//! them.
+//! Chunks of 4 GiB and more, and datasets that may come to have very many chunks: files stay small, and other programs
+//! read them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

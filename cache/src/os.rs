@@ -4,8 +4,8 @@
 //! processes may change these bytes at any time, so they are copied in and out, within the bounds of the mapping.
 //!
 //! A file may be cut while it is mapped, and its disk may be full. The system ends a process that touches such a page
-//! (SIGBUS). Here, the handler of the signal puts a page of zeros in its place, and the mapping counts as broken from then
-//! on. All other faults are left to the handler that was there before.
+//! (SIGBUS). Here, the handler of the signal puts a page of zeros in its place, and the mapping counts as broken from
+//! then on. All other faults are left to the handler that was there before.
 #![allow(unsafe_code, reason = "the calls of the system and the instructions here have no safe wrapper")]
 
 use std::{fs::File, io, sync::Arc};
@@ -72,8 +72,8 @@ mod linux {
     }
 
     impl Mapping {
-        /// The first `len` bytes of `file`, which may be shorter; `None` if it cannot be mapped, or the fault of a page that is
-        /// not there cannot be caught.
+        /// The first `len` bytes of `file`, which may be shorter; `None` if it cannot be mapped, or the fault of a page
+        /// that is not there cannot be caught.
         pub fn new(file: &File, len: usize) -> Option<Self> {
             Mapping::guarded(MmapOptions::new().len(len).map_raw_read_only(file).ok()?)
         }
@@ -90,7 +90,8 @@ mod linux {
             self.map.len()
         }
 
-        /// Whether the file did not have a byte that was read or written here: that byte was lost, or was not the file's.
+        /// Whether the file did not have a byte that was read or written here: that byte was lost, or was not the
+        /// file's.
         pub fn is_broken(&self) -> bool {
             // The handler of the fault has run within this thread.
             compiler_fence(SeqCst);
@@ -111,8 +112,9 @@ mod linux {
             true
         }
 
-        /// For each page of memory from `at` on, whether the system has it in memory: the lowest bit of a byte of `pages`.
-        /// Asks about `len` bytes; `false` if that is not known, `at` does not begin a page, or the mapping does not have them.
+        /// For each page of memory from `at` on, whether the system has it in memory: the lowest bit of a byte of
+        /// `pages`. Asks about `len` bytes; `false` if that is not known, `at` does not begin a page, or the mapping
+        /// does not have them.
         pub fn query_residency(&self, at: usize, len: usize, pages: &mut [u8]) -> bool {
             let (Some(place), Some(page)) = (self.place(at, len), page_bytes()) else { return false };
             // SAFETY: the bytes are mapped, and there is a byte for each of their pages.
@@ -232,8 +234,8 @@ mod linux {
         false
     }
 
-    /// Loads the bytes at one place and stores them at another, each by `$moves` and through the register `$register`. No
-    /// function of the standard library promises that it stores by one instruction.
+    /// Loads the bytes at one place and stores them at another, each by `$moves` and through the register `$register`.
+    /// No function of the standard library promises that it stores by one instruction.
     #[cfg(target_arch = "x86_64")]
     macro_rules! move_vector {
         ($moves:literal, $register:literal, $from:expr, $to:expr) => {
@@ -425,9 +427,9 @@ mod linux {
             LeaseKind::Read => libc::F_RDLCK,
             LeaseKind::Write => libc::F_WRLCK,
         };
-        // A process that opens the file during the moment of the lease makes the kernel signal this one, by default with
-        // SIGIO, which kills; SIGURG is ignored by default.
-        // SAFETY: F_SETSIG on an open descriptor takes an integer and touches no memory.
+        // A process that opens the file during the moment of the lease makes the kernel signal this one, by default
+        // with SIGIO, which kills; SIGURG is ignored by default. SAFETY: F_SETSIG on an open descriptor takes an
+        // integer and touches no memory.
         if unsafe { libc::fcntl(fd, F_SETSIG, libc::SIGURG) } != 0 {
             return Err(io::Error::from(io::ErrorKind::Unsupported));
         }

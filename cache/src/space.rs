@@ -166,8 +166,8 @@ impl Space {
         self.alloc_with_zeros(len, kind).map(|(addr, _)| addr)
     }
 
-    /// As [`Space::alloc`], and the byte of the space from which on it is known to hold zeros for good: nothing was ever
-    /// written there, and no redo record will be. It is `len` where nothing is known.
+    /// As [`Space::alloc`], and the byte of the space from which on it is known to hold zeros for good: nothing was
+    /// ever written there, and no redo record will be. It is `len` where nothing is known.
     ///
     /// # Errors
     /// As [`Space::alloc`].

@@ -34,8 +34,8 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Those of the medium.
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
 
-    /// As [`Storage::read_at`], with zeros for what lies beyond the end: for who does not care whether it does, which is more
-    /// than a medium may be able to tell at once.
+    /// As [`Storage::read_at`], with zeros for what lies beyond the end: for who does not care whether it does, which
+    /// is more than a medium may be able to tell at once.
     ///
     /// # Errors
     /// Those of the medium.
@@ -52,17 +52,17 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Those of the medium; any part of `bytes` may have been written then.
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
 
-    /// Writes a short piece over bytes that are there, with less effort than [`Storage::write_at`], if the medium has such a
-    /// way; `false` if it has not done so: any part of `bytes` may have been written then.
+    /// Writes a short piece over bytes that are there, with less effort than [`Storage::write_at`], if the medium has
+    /// such a way; `false` if it has not done so: any part of `bytes` may have been written then.
     fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
         let _ = (bytes, at);
         false
     }
 
     /// Makes the bytes from `at` on, which lie within one page of memory, what `image` says, of which only the part
-    /// `changed` is not there already: as [`Storage::store_mapped`], but who reads or is left when this process ends finds all of
-    /// it that was stored before, and of `changed` all or nothing if nobody reads meanwhile; `false` if it is still to be
-    /// written.
+    /// `changed` is not there already: as [`Storage::store_mapped`], but who reads or is left when this process ends
+    /// finds all of it that was stored before, and of `changed` all or nothing if nobody reads meanwhile; `false` if it
+    /// is still to be written.
     fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         let _ = (image, changed, at);
         false
@@ -115,18 +115,19 @@ pub trait Storage: Send + Sync + fmt::Debug {
         0
     }
 
-    /// Finds a place for the `len` bytes at `at`, which lie within the length and are soon written; what is read there stays
-    /// as it is. For a medium that takes writes sooner where it has a place for them.
+    /// Finds a place for the `len` bytes at `at`, which lie within the length and are soon written; what is read there
+    /// stays as it is. For a medium that takes writes sooner where it has a place for them.
     ///
     /// # Errors
-    /// Those of the medium, about which nothing need be done; [`io::ErrorKind::Unsupported`] if asking again is in vain.
+    /// Those of the medium, about which nothing need be done; [`io::ErrorKind::Unsupported`] if asking again is in
+    /// vain.
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
         let _ = (at, len);
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Where bytes begin, from `at` on, that may be other than zero; `None` if there are none up to the end. A medium that does
-    /// not know where its holes are says that it is at once.
+    /// Where bytes begin, from `at` on, that may be other than zero; `None` if there are none up to the end. A medium
+    /// that does not know where its holes are says that it is at once.
     ///
     /// # Errors
     /// Those of the medium.

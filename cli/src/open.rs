@@ -21,8 +21,8 @@ pub struct OpenArgs {
     /// given several times
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = setting)]
     with: Vec<(String, String)>,
-    /// Where links in files may lead: never (to no other file), same-origin (the default: to files of the same kind, and
-    /// of the same server), any
+    /// Where links in files may lead: never (to no other file), same-origin (the default: to files of the same kind,
+    /// and of the same server), any
     #[arg(long, global = true, value_name = "WHERE", value_parser = links)]
     links: Option<Links>,
 }

@@ -1,8 +1,8 @@
 //! The rules that every store must keep, as one test suite that each store runs.
 //!
-//! A store implements [`Lab`] and calls [`suite!`](suite), which makes a test of each group. A group panics with the sentence
-//! that does not hold. Which groups apply follows from the [`Capabilities`](crate::Capabilities) of the store: what it claims
-//! has to work, and what it does not claim has to be refused.
+//! A store implements [`Lab`] and calls [`suite!`](suite), which makes a test of each group. A group panics with the
+//! sentence that does not hold. Which groups apply follows from the [`Capabilities`](crate::Capabilities) of the store:
+//! what it claims has to work, and what it does not claim has to be refused.
 
 mod batches;
 mod claims;

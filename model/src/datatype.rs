@@ -367,8 +367,8 @@ impl Datatype {
         }
     }
 
-    /// The same type in a store where elements that lead elsewhere have other sizes. The members of compounds that follow
-    /// them have other offsets there.
+    /// The same type in a store where elements that lead elsewhere have other sizes. The members of compounds that
+    /// follow them have other offsets there.
     pub fn with_forms(&self, from: ElementForms, to: ElementForms) -> Datatype {
         let resized = |size: u32, from: u32, to: u32| size.saturating_sub(from).saturating_add(to);
         let base = |base: &Datatype| Box::new(base.with_forms(from, to));

@@ -243,8 +243,8 @@ fn read_chunk(
     check_rows(known, series, (first, least), &bytes, may_be_torn)
 }
 
-/// Checks the rows of a chunk from `first` on, which are of version `least` at least. If they `may_be_torn`, those beyond
-/// the extent may be anything.
+/// Checks the rows of a chunk from `first` on, which are of version `least` at least. If they `may_be_torn`, those
+/// beyond the extent may be anything.
 fn check_rows(
     known: &mut FollowerState,
     series: &Series,

@@ -153,8 +153,8 @@ fn entries_that_come_and_go_agree_after_the_death_of_the_writer() {
     }
 }
 
-/// One attribute goes from the first chunk of a header to the second one, another the other way, in one flush. Neither chunk
-/// can be written first: without the new one, an attribute was in neither between the two writes.
+/// One attribute goes from the first chunk of a header to the second one, another the other way, in one flush. Neither
+/// chunk can be written first: without the new one, an attribute was in neither between the two writes.
 #[test]
 fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_writer() {
     let names_of =

@@ -17,8 +17,8 @@ use super::staged_chunks::{StagedBytes, StagedData};
 pub(super) const MAX_BUFFERED_APPEND_BYTES: usize = 64 << 10;
 /// The buffer is stored when it would be longer than this (bytes). It is still in a near cache of the processor then...
 const MAX_BUFFERED_BYTES: usize = 256 << 10;
-/// ...unless a chunk is longer, and no longer than this (bytes). A part of a new chunk is stored with fill values behind it,
-/// over which the next part is written.
+/// ...unless a chunk is longer, and no longer than this (bytes). A part of a new chunk is stored with fill values
+/// behind it, over which the next part is written.
 const MAX_AWAITED_CHUNK_BYTES: usize = 1 << 20;
 /// Memory up to this size is kept when nothing is buffered (bytes): many datasets may be open.
 const MAX_SPARE_BYTES: usize = 4 << 10;
@@ -176,8 +176,8 @@ pub(super) enum StoredRows {
 }
 
 impl DatasetCore {
-    /// Appends rows, as `stored` gives them, if they come right after rows that were appended before. Returns `false` if not,
-    /// and nothing was done.
+    /// Appends rows, as `stored` gives them, if they come right after rows that were appended before. Returns `false`
+    /// if not, and nothing was done.
     pub(super) fn append_rows<'a>(
         &self,
         stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
@@ -194,8 +194,8 @@ impl DatasetCore {
         done
     }
 
-    /// Buffers rows if they are short, and stores them if not; `told` is the extent that the store knows. Returns `false` if they
-    /// do not come after the buffered ones, and nothing was done. The caller holds the writer's lock.
+    /// Buffers rows if they are short, and stores them if not; `told` is the extent that the store knows. Returns
+    /// `false` if they do not come after the buffered ones, and nothing was done. The caller holds the writer's lock.
     pub(super) fn push_rows<'a>(
         &'a self,
         mut stage: MutexGuard<'a, StagedData>,

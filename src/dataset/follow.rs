@@ -12,8 +12,8 @@ use crate::{H5Type, Result};
 
 /// Elements of one batch (bytes in memory), unless a row is larger.
 const MAX_BATCH_BYTES: usize = 8 << 20;
-/// The longest wait at a time for a virtual dataset, which shows the rows of other files, before it is looked whether the
-/// writer still lives.
+/// The longest wait at a time for a virtual dataset, which shows the rows of other files, before it is looked whether
+/// the writer still lives.
 const MAX_VIRTUAL_WAIT: Duration = Duration::from_millis(20);
 /// The same for a follower that never sleeps.
 const BUSY_POLL_WAIT: Duration = Duration::from_millis(5);

@@ -82,8 +82,8 @@ pub(crate) fn has_write_flags(superblock: &Superblock) -> bool {
     status.contains(StatusFlags::SWMR) || !old && status.contains(StatusFlags::WRITE)
 }
 
-/// Whether the file, which is opened to be read, is one that a SWMR writer left behind when it died. `live` says whether it
-/// is opened to be followed.
+/// Whether the file, which is opened to be read, is one that a SWMR writer left behind when it died. `live` says
+/// whether it is opened to be followed.
 ///
 /// # Errors
 /// [`Error::InUse`] if a writer has the file, and readers of this kind are not for its files.

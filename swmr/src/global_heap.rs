@@ -163,8 +163,8 @@ impl NativeSession {
         Ok(found)
     }
 
-    /// Calls `each` once with the bytes of an object of a global heap. A collection may be locked meanwhile: `each` must not
-    /// use the file.
+    /// Calls `each` once with the bytes of an object of a global heap. A collection may be locked meanwhile: `each`
+    /// must not use the file.
     ///
     /// # Errors
     /// If the collection cannot be read, or has no such object.

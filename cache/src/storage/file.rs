@@ -108,8 +108,8 @@ fn past_end_error() -> io::Error {
 /// Bytes of a page of memory: no page is smaller.
 const PAGE: usize = 4 << 10;
 
-/// Whether some of `bytes`, which were read at `at`, may be what the system has behind the end of a file: zeros, from the end
-/// to that of the page. While a file is cut, a read may take them for bytes of the file.
+/// Whether some of `bytes`, which were read at `at`, may be what the system has behind the end of a file: zeros, from
+/// the end to that of the page. While a file is cut, a read may take them for bytes of the file.
 pub(super) fn may_be_behind_end(bytes: &[u8], at: u64) -> bool {
     let first_end = PAGE - 1 - at as usize % PAGE;
     bytes.last() == Some(&0) || bytes.iter().skip(first_end).step_by(PAGE).any(|last| *last == 0)

@@ -1,8 +1,9 @@
 //! A file that is mapped into memory, in which small pieces are read without a call to the system.
 //!
-//! What is copied from the mapping is what a call would have read, also while others write. What the system would have to
-//! fetch from the disk is left to a call, which fetches all of it at once. A file that is cut meanwhile is read by calls from
-//! then on, as is one on a file system of other machines, or of which the system does not tell what of it is in memory.
+//! What is copied from the mapping is what a call would have read, also while others write. What the system would have
+//! to fetch from the disk is left to a call, which fetches all of it at once. A file that is cut meanwhile is read by
+//! calls from then on, as is one on a file system of other machines, or of which the system does not tell what of it is
+//! in memory.
 
 use std::{
     fs::File,
@@ -71,12 +72,14 @@ impl MmapReader {
         self.read_below((|len| len, false), file, into, at)
     }
 
-    /// As [`MmapReader::read`], with zeros for what lies beyond the end: the system has them there, up to the end of the page.
+    /// As [`MmapReader::read`], with zeros for what lies beyond the end: the system has them there, up to the end of
+    /// the page.
     pub fn read_padded(&self, file: &File, into: &mut [u8], at: u64) -> bool {
         self.read_below((|len: u64| len.next_multiple_of(MIN_PAGE_BYTES), true), file, into, at)
     }
 
-    /// Reads what ends where `limit` says for a file of so many bytes, or before; if it `is_padded`, the file may end before.
+    /// Reads what ends where `limit` says for a file of so many bytes, or before; if it `is_padded`, the file may end
+    /// before.
     fn read_below(
         &self,
         (limit, is_padded): (impl Fn(u64) -> u64, bool),
@@ -160,8 +163,8 @@ impl ReadMapping {
         (!self.map.is_broken()).then_some(true)
     }
 
-    /// Whether the file has the bytes that were just read at `at`. Of a file that was cut, the system has zeros up to the end
-    /// of the page; on the pages behind that, there is a fault.
+    /// Whether the file has the bytes that were just read at `at`. Of a file that was cut, the system has zeros up to
+    /// the end of the page; on the pages behind that, there is a fault.
     fn is_in_file(&self, file: &File, read: &[u8], at: u64) -> bool {
         let end = at + read.len() as u64;
         let may_be_cut_before = |end: u64| {

@@ -1,8 +1,8 @@
 //! Parts of a file that are mapped into memory, through which small pieces are written without a call to the system.
 //!
-//! Whoever reads the file sees them at once, for a mapping and reads share the system's pages. What the system does not do
-//! is tell those who listen for writes; so that they hear of something soon, every so often it is written once more with a
-//! call.
+//! Whoever reads the file sees them at once, for a mapping and reads share the system's pages. What the system does not
+//! do is tell those who listen for writes; so that they hear of something soon, every so often it is written once more
+//! with a call.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,8 @@ use crate::os::{VectorStore, WritableMapping};
 const WINDOW_BYTES: u64 = 1 << 20;
 /// Windows of one file.
 const MAX_WINDOWS: usize = 16;
-/// Where that many are open, so many places are remembered that had none: the second time, another one is closed for it.
+/// Where that many are open, so many places are remembered that had none: the second time, another one is closed for
+/// it.
 const MAX_REMEMBERED_MISSES: usize = 16;
 /// The longest image of which is found out what of it has changed (bytes).
 const MAX_DIFF_BYTES: usize = 256;
@@ -104,8 +105,8 @@ impl MmapWriter {
         self.open.clear();
     }
 
-    /// Calls `action` with the window that has the byte `at` of the file, and where in it that byte is. Says whether `action`
-    /// has done what it was to do.
+    /// Calls `action` with the window that has the byte `at` of the file, and where in it that byte is. Says whether
+    /// `action` has done what it was to do.
     fn with_window(&mut self, file: &File, at: u64, action: impl FnOnce(&WritableMapping, usize) -> bool) -> bool {
         let Some(window) = self.window(file, at - at % WINDOW_BYTES) else { return false };
         if !action(&window.mapping, (at % WINDOW_BYTES) as usize) {

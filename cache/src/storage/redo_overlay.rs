@@ -56,7 +56,8 @@ impl<S: Storage> RedoOverlay<S> {
         Ok(())
     }
 
-    /// Reads each of these places (bytes) as what is given with it, whatever becomes of it, until [`RedoOverlay::clear`].
+    /// Reads each of these places (bytes) as what is given with it, whatever becomes of it, until
+    /// [`RedoOverlay::clear`].
     pub fn set_ranges(&self, places: impl Iterator<Item = (u64, Vec<u8>)>) {
         let mut pieces = self.pieces.write();
         *pieces = places.map(|(at, whole)| OverlayRange { at, torn: None, whole }).collect();

@@ -145,8 +145,9 @@ impl LayoutMessage {
         }
     }
 
-    /// Whether other programs write chunks as large as these, where the message is of this version. Versions before 5 could
-    /// state larger ones, but no program takes them: nodes of version 1 B-trees, and filtered chunks, have 32 bits for it.
+    /// Whether other programs write chunks as large as these, where the message is of this version. Versions before 5
+    /// could state larger ones, but no program takes them: nodes of version 1 B-trees, and filtered chunks, have 32
+    /// bits for it.
     pub fn allows_chunk_size(&self) -> bool {
         let LayoutClass::Chunked(chunks) = &self.storage else { return true };
         let has_room = self.version >= 5 && chunks.index != ChunkIndexType::Btree1;

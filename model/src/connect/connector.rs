@@ -48,7 +48,8 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
     /// nobody else can be led there.
     fn identity(&self, at: &Location) -> Option<Identity>;
 
-    /// What finds out in which state a store is, and brings it into order; `None` if such stores need nothing of the kind.
+    /// What finds out in which state a store is, and brings it into order; `None` if such stores need nothing of the
+    /// kind.
     fn upkeep(&self) -> Option<&dyn Upkeep>;
 }
 
@@ -110,7 +111,8 @@ pub enum LinkUse {
     VirtualSource,
 }
 
-/// Whose word is taken for what is at a location. Links lead to the origin from which they come, unless more is allowed.
+/// Whose word is taken for what is at a location. Links lead to the origin from which they come, unless more is
+/// allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The file systems of this machine.

@@ -125,8 +125,8 @@ impl ConnectorRegistry {
     /// defaults.
     ///
     /// # Errors
-    /// [`OpenError::Setting`] if the store does not have one of them, [`OpenError::UnknownConnector`] if typed options are
-    /// for a connector that is not here; errors of the URL's query.
+    /// [`OpenError::Setting`] if the store does not have one of them, [`OpenError::UnknownConnector`] if typed options
+    /// are for a connector that is not here; errors of the URL's query.
     pub fn options(
         &self,
         at: &ResolvedLocation,

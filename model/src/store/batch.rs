@@ -7,11 +7,11 @@ use crate::{ChunkCoord, ChunkStore, ObjectId, Result};
 pub struct ChunkBatch<'a> {
     /// Elements, in this order.
     pub writes: &'a [ChunkWrite<'a>],
-    /// The new extent (`[rank]`, elements) of a chunked dataset. ChunkStore that lie wholly outside of a smaller extent are
-    /// dropped once readers see it; what other chunks hold outside is the caller's to overwrite with fill values.
+    /// The new extent (`[rank]`, elements) of a chunked dataset. ChunkStore that lie wholly outside of a smaller extent
+    /// are dropped once readers see it; what other chunks hold outside is the caller's to overwrite with fill values.
     pub extent: Option<&'a [u64]>,
-    /// Datasets of the same store. What is changed of this dataset from now on is seen only after what was changed of these
-    /// so far.
+    /// Datasets of the same store. What is changed of this dataset from now on is seen only after what was changed of
+    /// these so far.
     pub after: &'a [ObjectId],
     /// Whether to publish what was changed of the dataset, now and before, with whatever must be seen before it.
     pub publish: Option<Publish>,
@@ -27,8 +27,8 @@ impl ChunkBatch<'_> {
 /// Elements of a dataset, as they are stored.
 #[derive(Debug, Clone, Copy)]
 pub enum ChunkWrite<'a> {
-    /// A whole chunk, as it came out of the filters. It may lie outside of the extent, but not outside of the maximum: data
-    /// is written before the extent that covers it.
+    /// A whole chunk, as it came out of the filters. It may lie outside of the extent, but not outside of the maximum:
+    /// data is written before the extent that covers it.
     Whole {
         /// The chunk.
         coord: &'a ChunkCoord,

@@ -64,9 +64,9 @@ pub enum Encoding {
 pub enum Reads {
     /// One by one: a read costs little more than its bytes.
     Direct {
-        /// Of raw data that is changed in place meanwhile, a read of so many bytes (from a multiple of this many on, counted
-        /// from where the data begins) shows all as it was or all as it is. 0 if nothing is changed in place while this
-        /// session reads.
+        /// Of raw data that is changed in place meanwhile, a read of so many bytes (from a multiple of this many on,
+        /// counted from where the data begins) shows all as it was or all as it is. 0 if nothing is changed in place
+        /// while this session reads.
         atomic: u64,
     },
     /// Many at once: each read waits for a network.

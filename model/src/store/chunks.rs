@@ -35,15 +35,15 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if it cannot be read.
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
 
-    /// Where stored bytes of a chunk begin, from `at` on (bytes), that may be other than zero; `None` if there are none up to
-    /// its end. Copies skip the holes between. A store that does not know where its holes are returns `at`.
+    /// Where stored bytes of a chunk begin, from `at` on (bytes), that may be other than zero; `None` if there are none
+    /// up to its end. Copies skip the holes between. A store that does not know where its holes are returns `at`.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if that cannot be found out.
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>>;
 
-    /// The first `len` stored bytes of a chunk, where the file has them; `None` if the store cannot share them, as it can
-    /// those of a file that is open just to be read.
+    /// The first `len` stored bytes of a chunk, where the file has them; `None` if the store cannot share them, as it
+    /// can those of a file that is open just to be read.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the system refuses.
@@ -55,10 +55,10 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// publication. A reader that sees the extent sees the data below it.
     ///
     /// # Errors
-    /// [`crate::Error::ReadOnly`]. [`crate::Error::Invalid`] for a chunk outside of the maximum, for bytes that do not fit the
-    /// chunk, for a part of a chunk with filters, and for an extent that the dataset cannot have. [`crate::Error::Store`] if
-    /// there is no room. Some of the writes may have been done then; nothing was published, and the same batch may be
-    /// given again.
+    /// [`crate::Error::ReadOnly`]. [`crate::Error::Invalid`] for a chunk outside of the maximum, for bytes that do not
+    /// fit the chunk, for a part of a chunk with filters, and for an extent that the dataset cannot have.
+    /// [`crate::Error::Store`] if there is no room. Some of the writes may have been done then; nothing was published,
+    /// and the same batch may be given again.
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()>;
 
     /// Takes up what the writer has published since, and says whether the extent has changed.

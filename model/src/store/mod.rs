@@ -1,8 +1,8 @@
 //! The seam: the traits that a store implements.
 //!
 //! [`Store`] reads, [`StoreWriter`] changes objects and commits, [`ChunkStore`] reads and changes the elements of one
-//! dataset. None of the methods has a default: a store, or a wrapper of one, that leaves one out does not compile. What a
-//! caller has to plan with is data, [`Capabilities`].
+//! dataset. None of the methods has a default: a store, or a wrapper of one, that leaves one out does not compile. What
+//! a caller has to plan with is data, [`Capabilities`].
 
 mod batch;
 mod capabilities;
@@ -67,8 +67,8 @@ pub fn read_blob(store: &dyn Store, element: &[u8]) -> Result<Vec<u8>> {
 
 /// A session on a store: groups and their links, attributes, descriptions of datasets and committed types.
 ///
-/// Methods take `&self`: a session is shared by threads, and keeps whatever locks it needs to itself. Callbacks of listings
-/// must not call the store, which may hold a lock meanwhile.
+/// Methods take `&self`: a session is shared by threads, and keeps whatever locks it needs to itself. Callbacks of
+/// listings must not call the store, which may hold a lock meanwhile.
 pub trait Store: Send + Sync + fmt::Debug {
     /// What this session is, and what it can do.
     fn session(&self) -> &Session;
@@ -79,8 +79,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`crate::Error::NoObject`] if nothing is there, [`crate::Error::Store`] if it cannot be read.
     fn kind(&self, id: ObjectId) -> Result<ObjectKind>;
 
-    /// What [`StoreWriter::create`] was given to make the object, with the present extent of a dataset. What the store does
-    /// not keep is as by default.
+    /// What [`StoreWriter::create`] was given to make the object, with the present extent of a dataset. What the store
+    /// does not keep is as by default.
     ///
     /// # Errors
     /// As [`Store::kind`].

@@ -36,8 +36,8 @@ impl Session {
     }
 }
 
-/// The sizes of stored elements that lead elsewhere (bytes). [`Datatype::with_forms`](crate::Datatype::with_forms) makes a
-/// type fit a store.
+/// The sizes of stored elements that lead elsewhere (bytes). [`Datatype::with_forms`](crate::Datatype::with_forms)
+/// makes a type fit a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ElementForms {
     /// A variable-length element.
@@ -75,8 +75,8 @@ impl Default for ElementForms {
     }
 }
 
-/// Named values as text, in the order in which they were set. Which names there are, and what they mean, is the affair of
-/// one kind of store.
+/// Named values as text, in the order in which they were set. Which names there are, and what they mean, is the affair
+/// of one kind of store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings(Vec<(String, String)>);
 

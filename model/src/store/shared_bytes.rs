@@ -74,10 +74,11 @@ impl<T: Pod> DatasetView<T> {
     /// The elements.
     ///
     /// # Safety
-    /// As long as the slice is used, nobody may change or shorten the file. Programs that heed file locks do not: h5live
-    /// and libhdf5 hold one for a file that is open to be read.
+    /// As long as the slice is used, nobody may change or shorten the file. Programs that heed file locks do not:
+    /// h5live and libhdf5 hold one for a file that is open to be read.
     pub unsafe fn as_slice(&self) -> &[T] {
-        // SAFETY: the memory has so many bytes, aligned for `T`, of which any are a `T`; the caller promises that they stay.
+        // SAFETY: the memory has so many bytes, aligned for `T`, of which any are a `T`; the caller promises that they
+        // stay.
         unsafe { slice::from_raw_parts(self.bytes.0.as_ptr().cast(), self.len()) }
     }
 }

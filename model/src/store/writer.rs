@@ -9,7 +9,8 @@ use crate::{
 pub struct NewObject<'a> {
     /// What it is like.
     pub spec: &'a ObjectSpec,
-    /// The group and the name of its first link. Without one, [`StoreWriter::add_link`] is to add it before the session ends.
+    /// The group and the name of its first link. Without one, [`StoreWriter::add_link`] is to add it before the session
+    /// ends.
     pub link: Option<(ObjectId, &'a Name)>,
     /// All elements of a compact dataset, as they are stored. They are there when the link is.
     pub elements: Option<&'a [u8]>,
@@ -51,12 +52,12 @@ pub trait StoreWriter: Send + Sync {
     /// Makes an object, and links it if it has a link. The object is complete before the link is there.
     ///
     /// # Errors
-    /// [`crate::Error::Exists`] if the name is taken, [`crate::Error::Invalid`] if the description contradicts itself or the
-    /// elements do not fit it, [`crate::Error::Unsupported`] if the store cannot hold it.
+    /// [`crate::Error::Exists`] if the name is taken, [`crate::Error::Invalid`] if the description contradicts itself
+    /// or the elements do not fit it, [`crate::Error::Unsupported`] if the store cannot hold it.
     fn create(&self, new: &NewObject<'_>) -> Result<ObjectId>;
 
-    /// Deletes an object that was made without a link, with everything to which nothing else leads, if still no link leads
-    /// to it.
+    /// Deletes an object that was made without a link, with everything to which nothing else leads, if still no link
+    /// leads to it.
     ///
     /// # Errors
     /// As removing a link to it.
@@ -78,7 +79,8 @@ pub trait StoreWriter: Send + Sync {
     /// neither, and its object stays what it is.
     ///
     /// # Errors
-    /// [`crate::Error::NotFound`], [`crate::Error::Exists`], [`crate::Error::WrongKind`], [`crate::Error::Unsupported`].
+    /// [`crate::Error::NotFound`], [`crate::Error::Exists`], [`crate::Error::WrongKind`],
+    /// [`crate::Error::Unsupported`].
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()>;
 
     /// Adds an attribute, or replaces the one of the same name, which keeps its position in the order of creation.
@@ -114,8 +116,8 @@ pub trait StoreWriter: Send + Sync {
     /// to such things, or do not have that size; [`crate::Error::Unsupported`].
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>>;
 
-    /// Lets readers in while this process goes on writing. What was written so far is committed. A store that always lets
-    /// readers in does nothing else.
+    /// Lets readers in while this process goes on writing. What was written so far is committed. A store that always
+    /// lets readers in does nothing else.
     ///
     /// # Errors
     /// [`crate::Error::Unsupported`] if the store, or something in it, cannot be read while it is written.
@@ -129,7 +131,7 @@ pub trait StoreWriter: Send + Sync {
     /// nothing durable is lost by a power failure meanwhile.
     ///
     /// # Errors
-    /// [`crate::Error::Store`] if a write fails; what was committed before stays readable. [`crate::Error::Unsupported`] for
-    /// [`Publish::Durable`] where [`Durability`](crate::Durability) is `Never`.
+    /// [`crate::Error::Store`] if a write fails; what was committed before stays readable.
+    /// [`crate::Error::Unsupported`] for [`Publish::Durable`] where [`Durability`](crate::Durability) is `Never`.
     fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()>;
 }

@@ -163,8 +163,8 @@ impl Library {
         &self.version
     }
 
-    /// Keeps the library from printing the errors of this thread: each is returned, and most are expected. (A library for
-    /// many threads has this setting for each of them, and a file is the first that a thread opens.)
+    /// Keeps the library from printing the errors of this thread: each is returned, and most are expected. (A library
+    /// for many threads has this setting for each of them, and a file is the first that a thread opens.)
     fn print_no_errors(&self) {
         // SAFETY: no function and no data is what the library takes for silence.
         unsafe { (self.functions.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null()) };

@@ -76,8 +76,8 @@ pub const MOVED: &[Change] = &[
     Flush,
 ];
 
-/// Entries of a header are replaced by longer ones. Of those that are replaced between two flushes, one goes from the first
-/// chunk of the header to the second one, and another the other way.
+/// Entries of a header are replaced by longer ones. Of those that are replaced between two flushes, one goes from the
+/// first chunk of the header to the second one, and another the other way.
 pub const EXCHANGED: &[Change] = &[
     Put(0, 9),
     Flush,

@@ -152,9 +152,9 @@ impl CachedHeader {
         }
         self.add(new.clone())?;
         if !self.has_old_wait_for_new(&old, &new)? {
-            // The chunk of the new message waits for that of the old one, because another message has gone the other way
-            // since the last flush: whichever is written first, one of the two would be in neither. Nothing waits for a
-            // new chunk.
+            // The chunk of the new message waits for that of the old one, because another message has gone the other
+            // way since the last flush: whichever is written first, one of the two would be in neither. Nothing waits
+            // for a new chunk.
             let (place, _) = self.find(|held| *held == new).ok_or_else(|| self.lost_message())?;
             self.remove(place)?;
             self.add_chunk(new.clone(), sizes)?;
@@ -164,8 +164,8 @@ impl CachedHeader {
         self.remove(spot)
     }
 
-    /// Has the old message go after the new one has come: a writer that dies in between leaves both. `false` if the chunks
-    /// cannot be written in this order.
+    /// Has the old message go after the new one has come: a writer that dies in between leaves both. `false` if the
+    /// chunks cannot be written in this order.
     fn has_old_wait_for_new(&self, old: &RawMessage, new: &RawMessage) -> Result<bool> {
         let place =
             |message| self.find(|held| held == message).map(|(place, _)| place).ok_or_else(|| self.lost_message());

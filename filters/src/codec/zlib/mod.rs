@@ -1,8 +1,9 @@
 //! The zlib codec (RFC 1950), whose state each thread keeps.
 //!
-//! A shuffled chunk is a row of planes of bytes, of very different kinds. The planes with the lowest bytes of measured values are
-//! mostly noise, on which libdeflate spends the most time for nothing. They are found ([`segment`]) and stored. This makes writing
-//! of floats, spectra, timestamps and samples with noise 1.6 to 2.9 times as fast. Where there is no noise, libdeflate gets all.
+//! A shuffled chunk is a row of planes of bytes, of very different kinds. The planes with the lowest bytes of measured
+//! values are mostly noise, on which libdeflate spends the most time for nothing. They are found ([`segment`]) and
+//! stored. This makes writing of floats, spectra, timestamps and samples with noise 1.6 to 2.9 times as fast. Where
+//! there is no noise, libdeflate gets all.
 
 #[cfg(feature = "native")]
 mod bits;

@@ -6,8 +6,8 @@ pub(super) const WINDOW_BYTES: usize = 1 << 15;
 /// Data is judged in pieces of this size (bytes). libdeflate's own blocks have 5,000 bytes and more.
 pub(super) const PIECE_BYTES: usize = 1 << 12;
 
-/// The end of noise is found to this many bytes: a few thousand bytes of noise in one of libdeflate's blocks make the code of
-/// its other bytes worse.
+/// The end of noise is found to this many bytes: a few thousand bytes of noise in one of libdeflate's blocks make the
+/// code of its other bytes worse.
 pub(super) const STEP_BYTES: usize = 1 << 8;
 
 /// If this many pieces lie between two pieces, the later one cannot have a match with the earlier one.
