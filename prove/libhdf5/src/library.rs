@@ -1,6 +1,7 @@
 //! libhdf5, loaded when the program runs: the few functions that a reader needs.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fmt;
 use std::path::Path;
@@ -112,12 +113,14 @@ pub struct OpenHandle<'l> {
     library: &'l Library,
     id: Hid,
     close: unsafe extern "C" fn(Hid) -> c_int,
+    /// A refresh has failed, after which the library may have closed it.
+    is_lost: Cell<bool>,
 }
 
 impl Drop for OpenHandle<'_> {
     fn drop(&mut self) {
         // SAFETY: the identifier is open, and of the kind that this function closes.
-        if unsafe { (self.close)(self.id) } < 0 {
+        if unsafe { (self.close)(self.id) } < 0 && !self.is_lost.get() {
             // Nobody is told of it otherwise.
             eprintln!("{}", self.library.failure("close"));
         }
@@ -187,7 +190,11 @@ impl Library {
         id: Hid,
         close: unsafe extern "C" fn(Hid) -> c_int,
     ) -> Result<OpenHandle<'_>, Libhdf5Error> {
-        if id < 0 { Err(self.failure(call)) } else { Ok(OpenHandle { library: self, id, close }) }
+        if id < 0 {
+            Err(self.failure(call))
+        } else {
+            Ok(OpenHandle { library: self, id, close, is_lost: Cell::new(false) })
+        }
     }
 
     /// Opens a file that may be followed.
@@ -238,7 +245,7 @@ impl<'l> OpenHandle<'l> {
     /// Drops the cached state of a group.
     pub fn refresh_group(&self) -> Result<(), Libhdf5Error> {
         let done = unsafe { (self.library.functions.H5Grefresh)(self.id) };
-        self.library.check_result("H5Grefresh", done).map(|_| ())
+        self.refreshed("H5Grefresh", done)
     }
 
     /// Whether a group has a link.
@@ -257,7 +264,12 @@ impl<'l> OpenHandle<'l> {
     /// Drops the cached state of a dataset, and reads it again.
     pub fn refresh(&self) -> Result<(), Libhdf5Error> {
         let done = unsafe { (self.library.functions.H5Drefresh)(self.id) };
-        self.library.check_result("H5Drefresh", done).map(|_| ())
+        self.refreshed("H5Drefresh", done)
+    }
+
+    fn refreshed(&self, call: &str, done: c_int) -> Result<(), Libhdf5Error> {
+        self.is_lost.set(done < 0);
+        self.library.check_result(call, done).map(|_| ())
     }
 
     fn space(&self) -> Result<OpenHandle<'l>, Libhdf5Error> {
