@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use h5live::model::VirtualSource;
 use h5live::model::memory::MemoryConnector;
-use h5live::{Error, File, Links, Options, Selection, SourceState};
+use h5live::model::{ObjectId, ReferenceKind, ReferenceType, Referent, ReferentPart, VirtualSource};
+use h5live::{Error, File, Links, Object, Options, Reference, ReferenceTarget, Selection, SourceState};
 
 fn text(error: Error) -> String {
     error.to_string()
@@ -210,4 +210,42 @@ fn what_was_written_to_a_linked_file_is_not_lost_when_it_is_closed_for_others() 
         let other = File::open(&*at(&format!("{n}.h5"))).unwrap();
         assert_eq!(other.dataset("log").unwrap().read::<i32>().unwrap(), [n, n + 1]);
     }
+}
+
+/// A reference of `file` to the object `object` of another file that it calls `name`.
+fn reference_to(file: &File, name: &str, object: ObjectId) -> Reference {
+    let to = Referent { file: Some(name.into()), object, part: ReferentPart::Whole };
+    let form =
+        ReferenceType { kind: ReferenceKind::Object2, size: file.session().forms.reference(ReferenceKind::Object2) };
+    Reference::new(ReferenceKind::Object2, &file.store().writer().unwrap().reference(&form, &to).unwrap())
+}
+
+#[test]
+fn references_to_other_files_lead_where_links_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let [native, other] = ["a.h5", "b.h5"].map(|name| folder.path().join(name).display().to_string());
+    let options = options();
+    make(&options, "mem:runs/a", &[1, 2]);
+    make(&options, &native, &[3, 4]);
+    let values = |file: &File, reference: &Reference| match file.referent(reference)? {
+        Some(ReferenceTarget::Object(Object::Dataset(dataset))) => dataset.read::<i32>(),
+        other => panic!("{other:?}"),
+    };
+    let of_memory = options.open("mem:runs/a").unwrap().object("data").unwrap().id();
+    let of_native = options.open(&*native).unwrap().object("data").unwrap().id();
+    let memory = options.clone().create().open("mem:runs/b").unwrap();
+    assert_eq!(values(&memory, &reference_to(&memory, "a", of_memory)).unwrap(), [1, 2]);
+    let file = options.clone().create().open(&*other).unwrap();
+    assert_eq!(values(&file, &reference_to(&file, "a.h5", of_native)).unwrap(), [3, 4]);
+    let missing = text(values(&memory, &reference_to(&memory, "c", of_memory)).unwrap_err());
+    assert_eq!(missing, r#"mem:runs/b: there is no file "c", to which a link leads"#);
+    // It keeps the other one open for writing.
+    drop(memory);
+
+    let foreign = reference_to(&file, "mem:runs/a", of_memory);
+    let refused = text(values(&file, &foreign).unwrap_err());
+    assert!(refused.ends_with("links of this file may not lead there: Links::Any allows it"), "{refused}");
+    file.close().unwrap();
+    let allowed = options.clone().links(Links::Any).open(&*other).unwrap();
+    assert_eq!(values(&allowed, &foreign).unwrap(), [1, 2]);
 }
