@@ -1,6 +1,6 @@
 //! Attributes: small named values on an object.
 
-use crate::{Dataspace, Datatype, Name, ObjectId};
+use crate::{Dataspace, Datatype, Error, Name, ObjectId, Result};
 
 /// A named value on an object. The value is whole, in the file's datatype.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,4 +17,18 @@ pub struct AttributeData {
     pub value: Vec<u8>,
     /// The position in the order of creation, if the object tracks it.
     pub creation_order: Option<u16>,
+}
+
+impl AttributeData {
+    /// Refuses a value that does not fit type and shape. Every store calls it before it sets an attribute.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check(&self) -> Result<()> {
+        let bytes = self.dataspace.elements().and_then(|n| n.checked_mul(self.datatype.size().into()));
+        if bytes == Some(self.value.len() as u64) {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!("the value of attribute {:?} is not of its size", self.name)))
+    }
 }

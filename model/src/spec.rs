@@ -1,7 +1,7 @@
 //! Descriptions of objects. A store creates an object from a description, and returns the description of an existing
 //! one.
 
-use crate::{ChunkGrid, Dataspace, Datatype, Error, Name, ObjectId, Result, Selection};
+use crate::{ChunkCoord, ChunkGrid, Dataspace, Datatype, Error, Name, ObjectId, Result, Selection};
 
 /// Little memory (bytes).
 const SMALL_FILL_BYTES: usize = 1 << 10;
@@ -163,6 +163,63 @@ impl DatasetSpec {
     pub fn chunk_bytes(&self) -> Option<u64> {
         let size = u64::from(self.datatype.size());
         self.chunk_dims()?.iter().try_fold(size, |n, dim| n.checked_mul(*dim))
+    }
+
+    /// Refuses a description that contradicts itself. Every store calls it before it makes a dataset.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check(&self) -> Result<()> {
+        let invalid = |what: &str| Err(Error::Invalid(what.to_owned()));
+        match (&self.layout, &self.dataspace) {
+            (Layout::Chunked(_), Dataspace::Null | Dataspace::Scalar) => {
+                return invalid("only a dataset with dimensions can be chunked");
+            }
+            (Layout::Chunked(_), _) if self.grid().is_none() => {
+                return invalid("chunks must have the rank of the dataset, and no dimension of zero");
+            }
+            (Layout::Chunked(chunk), space) if chunk.iter().zip(space.max()).any(|(chunk, max)| chunk > max) => {
+                return invalid("chunks must not be larger than the dataset can become");
+            }
+            (Layout::Chunked(_), _) => {}
+            _ if !self.filters.is_empty() => return invalid("filters need chunks"),
+            (Layout::Virtual(_) | Layout::External(_), _) => {}
+            (_, Dataspace::Simple(shape)) if shape.max() != shape.dims() => {
+                return invalid("a dataset that can grow must be chunked");
+            }
+            _ => {}
+        }
+        if let Layout::External(files) = &self.layout {
+            let room = files.iter().try_fold(0u64, |n, file| n.checked_add(file.size)).unwrap_or(u64::MAX);
+            let bytes = self.dataspace.elements().and_then(|n| n.checked_mul(self.datatype.size().into()));
+            if bytes.is_none_or(|bytes| bytes > room) {
+                return invalid("the external files have no room for all elements");
+            }
+        }
+        match &self.fill.value {
+            FillValue::Value(bytes) if bytes.len() as u64 != u64::from(self.datatype.size()) => {
+                invalid("the fill value is not of the size of an element")
+            }
+            _ if self.datatype.size() == 0 => invalid("elements have no bytes"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The bytes of the decoded chunk at `coord`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if no chunk can be there: the coordinate is of another rank, or outside of the maximum.
+    pub fn chunk_bytes_at(&self, coord: &ChunkCoord) -> Result<u64> {
+        let outside = || Error::Invalid(format!("no chunk of this dataset is at {:?}", coord.scaled()));
+        let grid = self.grid().ok_or_else(outside)?;
+        let inside = match &self.layout {
+            Layout::Chunked(_) => {
+                let counts = grid.counts(self.dataspace.max());
+                coord.rank() == counts.len() && coord.scaled().iter().zip(&counts).all(|(at, n)| at < n)
+            }
+            _ => *coord == ChunkCoord::origin(self.dataspace.rank()),
+        };
+        self.chunk_bytes().filter(|_| inside).ok_or_else(outside)
     }
 
     /// The bytes of an element that nobody wrote (`[datatype.size()]`).

@@ -37,7 +37,7 @@ impl NativeFile {
     /// Makes an object with a link to it.
     fn create_linked(&self, (parent, name): (ObjectId, &Name), new: &NewObject<'_>) -> ModelResult<ObjectId> {
         let NewObject { spec, elements, .. } = *new;
-        check_name(name)?;
+        name.check_as_link()?;
         if (self.0.has_followers() || !is_cheap_to_create(spec)) && self.link(parent, name)?.is_some() {
             return Err(ModelError::Exists(name.clone()));
         }
@@ -105,15 +105,6 @@ fn is_cheap_to_create(spec: &ObjectSpec) -> bool {
     }
 }
 
-fn check_name(name: &Name) -> Result<()> {
-    let bytes = name.as_bytes();
-    if bytes.is_empty() || bytes == b"." || bytes.contains(&b'/') || bytes.contains(&0) {
-        let text = format!("{name:?} cannot be the name of a link");
-        return Err(Error::Model(ModelError::Invalid(text)));
-    }
-    Ok(())
-}
-
 impl StoreWriter for NativeFile {
     fn create(&self, new: &NewObject<'_>) -> ModelResult<ObjectId> {
         self.0.check_writable()?;
@@ -138,7 +129,7 @@ impl StoreWriter for NativeFile {
         let operation = self.0.cache.begin_operation();
         self.0.require_atomic_flush();
         let (value, header) = self.link_value(target)?;
-        check_name(name)?;
+        name.check_as_link()?;
         self.insert_link(group, name, value, header.as_ref())?;
         if let Some(header) = header {
             self.0.count_use(header.addr())?;
@@ -182,7 +173,7 @@ impl StoreWriter for NativeFile {
         let _operation = self.0.cache.begin_operation();
         self.0.cache.require_atomic_flush();
         let (value, target) = self.link_value(&link.target)?;
-        check_name(to.1)?;
+        to.1.check_as_link()?;
         self.insert_link(to.0, to.1, value, target.as_ref())?;
         let addr = self.0.object(from.0)?;
         let _lock = self.0.header_lock(addr);

@@ -34,7 +34,7 @@ impl MemoryDataset {
     }
 
     fn write_whole(&mut self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        let whole = self.chunk_bytes(coord)?;
+        let whole = self.spec.chunk_bytes_at(coord)?;
         if self.spec.filters.is_empty() && whole != bytes.len() as u64 {
             return Err(Error::Invalid(format!("a chunk of this dataset has {whole} bytes, not {}", bytes.len())));
         }
@@ -43,7 +43,7 @@ impl MemoryDataset {
     }
 
     fn write_part(&mut self, coord: &ChunkCoord, at: u64, bytes: &[u8], limit: AllocationLimit) -> Result<()> {
-        let whole = self.chunk_bytes(coord)?;
+        let whole = self.spec.chunk_bytes_at(coord)?;
         if !self.spec.filters.is_empty() {
             return Err(Error::Invalid("a filtered chunk is written whole".into()));
         }
@@ -75,19 +75,5 @@ impl MemoryDataset {
             self.chunks.retain(|coord, _| coord.scaled().iter().zip(&counts).all(|(at, n)| at < n));
         }
         Ok(())
-    }
-
-    /// The bytes of a decoded chunk, if `coord` is one inside the maximum.
-    pub(super) fn chunk_bytes(&self, coord: &ChunkCoord) -> Result<u64> {
-        let outside = || Error::Invalid(format!("no chunk of this dataset is at {:?}", coord.scaled()));
-        let grid = self.spec.grid().ok_or_else(outside)?;
-        let inside = match &self.spec.layout {
-            Layout::Chunked(_) => {
-                let counts = grid.counts(self.spec.dataspace.max());
-                coord.rank() == counts.len() && coord.scaled().iter().zip(&counts).all(|(at, n)| at < n)
-            }
-            _ => *coord == ChunkCoord::origin(self.spec.dataspace.rank()),
-        };
-        self.spec.chunk_bytes().filter(|_| inside).ok_or_else(outside)
     }
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::{
-    AttributeData, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error, FillValue, GroupSpec, Layout,
-    Link, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart,
-    Result,
+    AttributeData, CreationOrder, Datatype, EntryStorage, Error, GroupSpec, Link, LinkTarget, Name, ObjectBody,
+    ObjectId, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart, Result,
 };
 
 use super::dataset::MemoryDataset;
@@ -148,7 +147,7 @@ impl MemoryState {
             ObjectBody::Group(group) => MemoryBody::Group(MemoryLinks { spec: *group, ..MemoryLinks::default() }),
             ObjectBody::Datatype(datatype) => MemoryBody::Datatype(datatype.clone()),
             ObjectBody::Dataset(spec) => {
-                check_dataset(spec)?;
+                spec.check()?;
                 self.check_committed(spec.committed, &spec.datatype)?;
                 let published = spec.dataspace.dims().into();
                 MemoryBody::Dataset(Box::new(MemoryDataset {
@@ -169,7 +168,7 @@ impl MemoryState {
 
     /// Refuses a link that cannot be added.
     pub(super) fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
-        check_link_name(name)?;
+        name.check_as_link()?;
         let taken = self.links(group)?.by_name.contains_key(name);
         if taken { Err(Error::Exists(name.clone())) } else { Ok(()) }
     }
@@ -198,11 +197,7 @@ impl MemoryState {
 
     /// Sets an attribute, and returns its previous contents.
     pub(super) fn set_attribute(&mut self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
-        let size = u64::from(attribute.datatype.size());
-        let bytes = attribute.dataspace.elements().and_then(|n| n.checked_mul(size));
-        if bytes != Some(attribute.value.len() as u64) {
-            return Err(Error::Invalid(format!("the value of attribute {:?} is not of its size", attribute.name)));
-        }
+        attribute.check()?;
         self.check_committed(attribute.committed, &attribute.datatype)?;
         let object = self.object_mut(id)?;
         let creation_order = match object.attributes.get(&attribute.name) {
@@ -333,51 +328,5 @@ impl MemoryState {
                 found.cloned().map(Some).ok_or_else(|| Error::Invalid("nothing is behind this reference".into()))
             }
         }
-    }
-}
-
-fn check_link_name(name: &Name) -> Result<()> {
-    match name.as_bytes() {
-        b"" | b"." => Err(Error::Invalid(format!("{name:?} is no name for a link"))),
-        bytes if bytes.contains(&b'/') || bytes.contains(&0) => {
-            Err(Error::Invalid(format!("{name:?} has a slash or a NUL in it")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_dataset(spec: &DatasetSpec) -> Result<()> {
-    let invalid = |what: &str| Err(Error::Invalid(what.to_owned()));
-    match (&spec.layout, &spec.dataspace) {
-        (Layout::Chunked(_), Dataspace::Null | Dataspace::Scalar) => {
-            return invalid("only a dataset with dimensions can be chunked");
-        }
-        (Layout::Chunked(_), _) if spec.grid().is_none() => {
-            return invalid("chunks must have the rank of the dataset, and no dimension of zero");
-        }
-        (Layout::Chunked(chunk), space) if chunk.iter().zip(space.max()).any(|(chunk, max)| chunk > max) => {
-            return invalid("chunks must not be larger than the dataset can become");
-        }
-        (Layout::Chunked(_), _) => {}
-        _ if !spec.filters.is_empty() => return invalid("filters need chunks"),
-        (Layout::Virtual(_) | Layout::External(_), _) => {}
-        (_, Dataspace::Simple(shape)) if shape.max() != shape.dims() => {
-            return invalid("a dataset that can grow must be chunked");
-        }
-        _ => {}
-    }
-    if let Layout::External(files) = &spec.layout {
-        let room = files.iter().try_fold(0u64, |n, file| n.checked_add(file.size)).unwrap_or(u64::MAX);
-        let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
-        if bytes.is_none_or(|bytes| bytes > room) {
-            return invalid("the external files have no room for all elements");
-        }
-    }
-    match &spec.fill.value {
-        FillValue::Value(bytes) if bytes.len() as u64 != u64::from(spec.datatype.size()) => {
-            invalid("the fill value is not of the size of an element")
-        }
-        _ if spec.datatype.size() == 0 => invalid("elements have no bytes"),
-        _ => Ok(()),
     }
 }
