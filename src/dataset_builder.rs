@@ -313,7 +313,8 @@ impl DatasetBuilder {
             let spec = self.object_spec()?;
             Ok(match compact_elements(&file, &spec, values)? {
                 Some(elements) => (place.create_compact(&spec, &elements)?, true),
-                None => (file.writer()?.create(&NewObject::unlinked(&spec))?, false),
+                None if place.has_unlinked() => (file.writer()?.create(&NewObject::unlinked(&spec))?, false),
+                None => (place.create(&spec)?, false),
             })
         };
         let (id, is_whole) = make().map_err(|kind| file.error(Some(&shown), kind))?;
@@ -324,7 +325,7 @@ impl DatasetBuilder {
         let fill = || {
             dataset.write(values)?;
             dataset.write_out()?;
-            place.link(&LinkTarget::Hard(id)).map_err(failed)
+            if place.has_unlinked() { place.link(&LinkTarget::Hard(id)).map_err(failed) } else { Ok(()) }
         };
         fill().inspect_err(|_| drop(place.file.writer().and_then(|writer| writer.discard(id))))?;
         Ok(dataset)

@@ -142,14 +142,24 @@ impl NewLinkPath {
         }
     }
 
+    /// Whether objects can be made before a link leads to them.
+    pub(crate) fn has_unlinked(&self) -> bool {
+        self.file.store().session().capabilities.features.has(model::Features::UNLINKED)
+    }
+
     /// Calls `put` to add the last name to its group. Missing groups on the way are created. They appear by one link,
-    /// together with their contents, or not at all.
+    /// together with their contents, or not at all; one by one in a store that has no objects without links.
     pub(crate) fn add_with<T>(&self, put: impl FnOnce(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
         let Some((first, others)) = self.missing.split_first() else { return Ok(put(self.group, &self.name)?) };
         let (writer, spec) = (self.file.writer()?, model::ObjectSpec::group());
+        let make = |id, name| writer.create(&NewObject::linked(id, name, &spec));
+        if !self.has_unlinked() {
+            let top = make(self.group, first)?;
+            let fill = || put(others.iter().try_fold(top, make)?, &self.name);
+            return Ok(fill().inspect_err(|_| drop(writer.remove_link(self.group, first)))?);
+        }
         let top = writer.create(&NewObject::unlinked(&spec))?;
         let fill = || -> Result<T, ErrorKind> {
-            let make = |id, name| writer.create(&NewObject::linked(id, name, &spec));
             let done = put(others.iter().try_fold(top, make)?, &self.name)?;
             writer.add_link(self.group, first, &LinkTarget::Hard(top))?;
             Ok(done)

@@ -1,6 +1,6 @@
 //! Links: the named edges of the object graph.
 
-use crate::{Name, ObjectId};
+use crate::{Error, Name, ObjectId, Result};
 
 /// The target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,4 +34,20 @@ pub struct Link {
     pub target: LinkTarget,
     /// The position in the order of creation, if the group tracks it.
     pub creation_order: Option<i64>,
+}
+
+impl Name {
+    /// Refuses what cannot be the name of a link. Every store calls it before it adds one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check_as_link(&self) -> Result<()> {
+        match self.as_bytes() {
+            b"" | b"." => Err(Error::Invalid(format!("{self:?} is no name for a link"))),
+            bytes if bytes.contains(&b'/') || bytes.contains(&0) => {
+                Err(Error::Invalid(format!("{self:?} has a slash or a NUL in it")))
+            }
+            _ => Ok(()),
+        }
+    }
 }

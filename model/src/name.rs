@@ -4,8 +4,6 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::{Error, Result};
-
 /// A name as the file holds it. HDF5 does not enforce an encoding, so a name is a string of bytes;
 /// it is compared and sorted bytewise, and shown as UTF-8 with invalid bytes replaced.
 #[derive(Clone)]
@@ -48,20 +46,6 @@ impl Name {
     /// Whether the name has no bytes at all.
     pub fn is_empty(&self) -> bool {
         self.as_bytes().is_empty()
-    }
-
-    /// Refuses what cannot be the name of a link. Every store calls it before it adds one.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`].
-    pub fn check_as_link(&self) -> Result<()> {
-        match self.as_bytes() {
-            b"" | b"." => Err(Error::Invalid(format!("{self:?} is no name for a link"))),
-            bytes if bytes.contains(&b'/') || bytes.contains(&0) => {
-                Err(Error::Invalid(format!("{self:?} has a slash or a NUL in it")))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Whether every byte is ASCII.
