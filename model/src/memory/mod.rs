@@ -295,7 +295,7 @@ impl Watch for MemoryWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance;
+    use crate::{LinkTarget, NewObject, conformance};
 
     struct Memory;
 
@@ -320,5 +320,39 @@ mod tests {
     #[test]
     fn refuses_a_second_writer() {
         assert!(matches!(MemoryStore::new().reopen(), Err(Error::Unsupported(_))));
+    }
+
+    #[test]
+    fn refuses_durable_commits_which_it_cannot_keep() {
+        let store = MemoryStore::new();
+        assert_eq!(store.session().capabilities.durability, Durability::Never);
+        let durable = store.writer().unwrap().commit(Scope::All, Publish::Durable);
+        assert!(matches!(durable, Err(Error::Unsupported(_))));
+    }
+
+    #[test]
+    fn is_dirty_from_a_change_to_its_commit() {
+        let store = MemoryStore::new();
+        let (writer, root) = (store.writer().unwrap(), store.session().root);
+        assert!(!writer.is_dirty());
+        let (name, spec) = ("g".into(), ObjectSpec::group());
+        writer.create(&NewObject::linked(root, &name, &spec)).unwrap();
+        assert!(writer.is_dirty());
+        writer.commit(Scope::All, Publish::Visible).unwrap();
+        assert!(!writer.is_dirty());
+        writer.remove_link(root, &name).unwrap();
+        assert!(writer.is_dirty());
+    }
+
+    #[test]
+    fn a_discarded_object_is_gone_unless_a_link_leads_to_it() {
+        let store = MemoryStore::new();
+        let (writer, spec) = (store.writer().unwrap(), ObjectSpec::group());
+        let [one, other] = [(); 2].map(|()| writer.create(&NewObject::unlinked(&spec)).unwrap());
+        writer.add_link(store.session().root, &"kept".into(), &LinkTarget::Hard(other)).unwrap();
+        writer.discard(one).unwrap();
+        writer.discard(other).unwrap();
+        assert!(matches!(store.kind(one), Err(Error::NoObject(_))));
+        assert_eq!(store.kind(other).unwrap(), ObjectKind::Group);
     }
 }
