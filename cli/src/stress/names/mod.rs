@@ -170,20 +170,29 @@ impl Lives<'_> {
         }
         let ordered = self.path.with_extension("ordered.h5");
         self.done.unsettled += u64::from(unsound(&self.path, true).is_ok_and(|said| said.unsettled));
-        match bring_into_order(&self.path, &ordered, random.is_multiple_of(REPAIRED)) {
-            Ok(()) => self.examine_ordered(plan, &ordered, &found),
-            Err(error) => self.wrong(format!("brought into order: {}", whole_text(&error))),
-        }
+        let after = match bring_into_order(&self.path, &ordered, random.is_multiple_of(REPAIRED)) {
+            Ok(()) => self.examine_ordered(plan, &ordered, &found, told),
+            Err(error) => {
+                self.wrong(format!("brought into order: {}", whole_text(&error)));
+                found
+            }
+        };
         // It is not there if it could not be made.
         let _ = std::fs::remove_file(&ordered);
-        Some(found)
+        Some(after)
     }
 
-    fn examine_ordered(&mut self, plan: &Plan, ordered: &Path, found: &Found) {
-        match plan.found(ordered) {
-            Ok(again) if again == *found => {}
-            Ok(_) => self.wrong("brought into order: it holds something else".into()),
-            Err(fault) => self.wrong(format!("brought into order: {fault}")),
+    /// Checks the file after its repair. Returns its contents, which the next writer finds, too.
+    fn examine_ordered(&mut self, plan: &Plan, ordered: &Path, found: &Found, told: u64) -> Found {
+        let after = match plan.found(ordered) {
+            Ok(after) => after,
+            Err(fault) => {
+                self.wrong(format!("brought into order: {fault}"));
+                found.clone()
+            }
+        };
+        if let Some(fault) = plan.recovery_fault(found, &after, told) {
+            self.wrong(format!("brought into order: {fault}"));
         }
         match unsound(ordered, false) {
             Ok(Said { finding: None, .. }) => {}
@@ -192,7 +201,7 @@ impl Lives<'_> {
         }
         if let Some(peer) = &mut self.peer
             && let Err(fault) = peer
-                .ask(&json!({ "path": ordered, "entries": plan.entries(found) }))
+                .ask(&json!({ "path": ordered, "entries": plan.entries(&after) }))
                 .and_then(|said| if said == "ok" { Ok(()) } else { Err(said) })
         {
             self.wrong(format!("the other program: {fault}"));
@@ -206,6 +215,7 @@ impl Lives<'_> {
                 Err(error) => self.wrong(format!("written on by the other program: {error}")),
             }
         }
+        after
     }
 }
 

@@ -207,6 +207,25 @@ impl Plan {
         None
     }
 
+    /// The fault of what a recovery has made of `before`, where a writer was killed after `told` steps. It may finish what
+    /// the writer had begun, because a redo record has it; it undoes nothing.
+    pub fn recovery_fault(&self, before: &Found, after: &Found, told: u64) -> Option<String> {
+        let changes = self.changes(told);
+        for (at, ((before, after), place)) in before.iter().zip(after).zip(self.places).enumerate() {
+            for entry in 0..place.entries {
+                let (was, is) = (before.get(&entry).copied(), after.get(&entry).copied());
+                let of_entry: Vec<_> = changes.iter().filter(|change| (change.0, change.1) == (at, entry)).collect();
+                let made = of_entry.iter().rposition(|change| change.2 == was).map_or(0, |last| last + 1);
+                // A link is replaced in two steps.
+                let is_next = |change: &&Change| change.2 == is || is.is_none() && place.kind == Kind::Links;
+                if was != is && !of_entry.into_iter().skip(made).any(|change| is_next(&change)) {
+                    return Some(format!("{}: n{entry} had {was:?} words, and has {is:?}; {changes:?}", place.group));
+                }
+            }
+        }
+        None
+    }
+
     /// The names in each group, for another program.
     pub fn entries(&self, found: &Found) -> Value {
         let names = |(place, entries): (&Place, &Entries)| {
@@ -291,5 +310,25 @@ mod tests {
             let (gone, _) = lost[0].pop_first().unwrap();
             assert_eq!(plan.fault(&lost, &known, 60).is_none(), plan.changes(60).contains(&Change(0, gone, None)));
         }
+    }
+
+    #[test]
+    fn a_recovery_may_finish_a_step_and_undoes_none() {
+        let plan = Plan::new(LibVer::default(), 7);
+        let mut before = plan.at_first();
+        let mut forwards = 0;
+        for step in 0..200 {
+            let mut after = before.clone();
+            plan.apply(step, &mut after);
+            assert_eq!(plan.recovery_fault(&before, &after, step), None);
+            assert_eq!(plan.recovery_fault(&after, &after, step), None);
+            if before != after {
+                forwards += 1;
+                assert!(plan.recovery_fault(&after, &before, step).is_some(), "{:?}", plan.changes(step));
+                assert!(plan.recovery_fault(&before, &after, step + 1000).is_some());
+            }
+            before = after;
+        }
+        assert!(forwards > 100);
     }
 }
