@@ -132,3 +132,24 @@ fn a_dataset_that_may_have_very_many_chunks_has_an_index_of_those_that_it_has() 
         run_h5py("with h5py.File(path) as f:\n    assert (f['x'][1] == range(5, 10)).all()\n", &path);
     }
 }
+
+#[test]
+fn a_dimension_that_libhdf5_does_not_open_is_a_finding() {
+    let folder = tempfile::tempdir().unwrap();
+    for (rows, is_opened) in [((1 << 63) - 1, true), (1 << 63, false)] {
+        let path = folder.path().join("long.h5");
+        let file = File::options().create().libver(LibVer::Earliest).open(&path).unwrap();
+        let data = file.new_dataset::<i32>().shape(&[0, 3]).max_shape(&[UNLIMITED, 3]).chunk_shape(&[512, 3]);
+        data.create("x").unwrap().resize(&[rows, 3]).unwrap();
+        file.close().unwrap();
+        assert_eq!(check_path(&path).unwrap().findings.is_empty(), is_opened, "{rows}");
+        let opens = if is_opened { "True" } else { "False" };
+        run_h5py(
+            &format!(
+                "with h5py.File(path) as f:\n    try:\n        found = f['x'] is not None\n    \
+                 except KeyError:\n        found = False\n    assert found == {opens}\n"
+            ),
+            &path,
+        );
+    }
+}

@@ -19,6 +19,9 @@ const LAYOUT: &str = LayoutMessage::NAME;
 /// Raw data is read in pieces of this size (bytes).
 const READ_BLOCK_BYTES: u64 = 1 << 20;
 
+/// Most elements along a dimension of a dataset of several dimensions, in chunks, that libhdf5 opens.
+const MAX_CHUNKED_DIM: u64 = i64::MAX as u64;
+
 impl FileWalk<'_> {
     /// A dataset with its raw data.
     pub fn dataset(&mut self, header: &CheckedHeader) {
@@ -174,6 +177,11 @@ impl FileWalk<'_> {
             self.report(LAYOUT, at, Cause::Rule("the bytes of a chunk fit 64 bits"));
             return None;
         };
+        // libhdf5 rounds dimensions up to a power of two, if there is more than one.
+        if let Some(found) = space.dims().iter().copied().find(|dim| space.rank() > 1 && *dim > MAX_CHUNKED_DIM) {
+            let what = "dimension of a dataset in chunks";
+            self.report(LAYOUT, at, Cause::ExceedsLimit { what, found, limit: MAX_CHUNKED_DIM });
+        }
         if !layout.allows_chunk_size() {
             let what = match chunks.index {
                 ChunkIndexType::Btree1 => "bytes of a chunk in a version 1 B-tree",
