@@ -70,7 +70,11 @@ impl SelectDim for RangeFull {
 
 fn slab(dims: &[(u64, u64)], rank: usize) -> Selection {
     let rank = rank.max(dims.len());
-    let all = |n: u64| CoreDims::from_elem(n, rank);
+    // To copy a few words is less work than to fill them in one by one.
+    let all = |n: u64| match [n; 4].get(..rank) {
+        Some(dims) => CoreDims::from_slice(dims),
+        None => CoreDims::from_elem(n, rank),
+    };
     let mut slab = Hyperslab { start: all(0), stride: all(1), count: all(1), block: all(UNLIMITED) };
     for (dim, (first, n)) in dims.iter().enumerate() {
         (slab.start[dim], slab.block[dim]) = (*first, *n);
