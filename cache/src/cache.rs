@@ -296,7 +296,7 @@ impl Cache {
     /// As [`CacheOptions::barriers`], from the next flush on.
     pub fn enable_barriers(&self) {
         self.barriers.store(true, Ordering::Release);
-        self.space.set_durable();
+        self.space.require_durable_flushes();
     }
 
     /// Makes the next flush atomic: it writes everything that is dirty, whatever its scope. If it fails, or if its

@@ -407,8 +407,8 @@ impl Space {
     }
 
     /// From now on freed space waits until the flush that makes it unreachable is durable.
-    pub(crate) fn set_durable(&self) {
-        self.state.lock().quarantine.set_durable();
+    pub(crate) fn require_durable_flushes(&self) {
+        self.state.lock().quarantine.require_durable_flushes();
     }
 
     /// A sync begins: everything that was flushed so far will be durable.

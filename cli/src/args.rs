@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::error::{Outcome, Result, whole_text};
 use crate::{
-    check, copy, demo, diff, dump, guard, latency, ls, manifest, mv, new, open, record, repair, rm, scenario, set,
-    stores, stress, watch,
+    check, copy, demo, diff, dump, guard, latency, list_stores, ls, manifest, mv, new, open, record, repair, rm,
+    scenario, set, stress, watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
@@ -37,7 +37,7 @@ enum Command {
     Rm(rm::Rm),
     Scenario(scenario::Scenario),
     Set(set::Set),
-    Stores(stores::Stores),
+    Stores(list_stores::ListStores),
     Watch(watch::WatchCommand),
     Stress(stress::Stress),
     Demo(demo::Demo),

@@ -150,7 +150,7 @@ impl Cache {
             FlushStep::InvalidateRedo(at) => self.invalidate_redo(*at),
             FlushStep::RetireRedo(at) => self.retire_redo(*at),
             FlushStep::InitGeneration { end, generation } => self.init_generation_at(*end, *generation),
-            FlushStep::SetGeneration { at, generation } => self.write_generation(*at, *generation),
+            FlushStep::SetGeneration { at, generation } => self.write_generation_word(*at, *generation),
             FlushStep::BufferedRaw(pieces) => self.write_buffered(&pieces.0),
             FlushStep::Raw(flights) => self.write_flights(flights),
             FlushStep::RawInPlace(flights) => self.write_in_place(flights),

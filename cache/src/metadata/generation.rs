@@ -78,7 +78,7 @@ impl Cache {
 
     /// Writes the word. A write that fails may have been made all the same. Then readers go by the redo record, which
     /// must be finished.
-    pub(super) fn write_generation(&self, at: Addr, generation: Generation) -> Result<()> {
+    pub(super) fn write_generation_word(&self, at: Addr, generation: Generation) -> Result<()> {
         if generation.is_changing() {
             self.generations.0.lock().current = Some(generation);
         }
@@ -112,11 +112,11 @@ impl Cache {
             }
         };
         let place = Generation::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
-        self.write_generation(place, current)?;
+        self.write_generation_word(place, current)?;
         for write in &intent.writes {
             self.write_at(StorageAction::WriteRedo, write.at, &write.bytes)?;
         }
-        self.write_generation(place, current.settled())
+        self.write_generation_word(place, current.settled())
     }
 
     /// The steps of a flush around its `changes` in place, if readers go by generations.

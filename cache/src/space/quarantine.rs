@@ -64,7 +64,7 @@ impl Quarantine {
     }
 
     /// From now on a flush counts only once it is durable.
-    pub fn set_durable(&mut self) {
+    pub fn require_durable_flushes(&mut self) {
         self.durable = true;
     }
 

@@ -1,8 +1,8 @@
 //! `h5live attack`, with the feature `attack` only: the parts of `make attack` that run in separate processes.
 
 mod allocator;
-mod cut;
 mod edits;
+mod file_changes;
 mod mutants;
 mod mutator;
 mod operations;
@@ -19,7 +19,7 @@ pub struct Attack {
 
 #[derive(Debug, clap::Subcommand)]
 enum Part {
-    Cut(cut::Cut),
+    Cut(file_changes::ChangeFiles),
     Edits(edits::Edits),
     Mutants(mutants::Mutants),
     Swmr(swmr::Swmr),

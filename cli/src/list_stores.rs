@@ -15,13 +15,13 @@ use crate::output::Output;
 /// whose scheme is not listed here is a path, so run:1.h5 is a file. A file whose name begins with a scheme is ./mem:x.
 /// In a URL, a percent sign, a question mark and the like are written as %25, %3F.
 #[derive(Debug, clap::Args)]
-pub struct Stores {
+pub struct ListStores {
     /// For programs: a JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-impl Stores {
+impl ListStores {
     /// Runs the command.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ const READS: u64 = 40;
 
 /// Cuts files under readers and writers, and counts their mistakes
 #[derive(Debug, clap::Args)]
-pub struct Cut {
+pub struct ChangeFiles {
     /// A folder for the files
     folder: PathBuf,
     /// The seed from which everything follows
@@ -233,7 +233,7 @@ impl Case {
     }
 }
 
-impl Cut {
+impl ChangeFiles {
     /// Runs the command.
     ///
     /// # Errors
