@@ -5,7 +5,7 @@ import re
 import subprocess
 import time
 
-from common import HANG_SECONDS, MAX_SECONDS, at_once, folder, frames, limited, run, samples, shown, small_files
+from common import HANG_SECONDS, MAX_SECONDS, at_once, folder, frames, limited, processor_seconds, run, samples, shown, small_files
 
 OPERATIONS = "read ls dump manifest check copy chunks memory diff edit live repair follow".split()
 
@@ -38,9 +38,9 @@ def attack(choice, result):
     for line in slow:
         again = confirm(choice, line)
         if again > MAX_SECONDS:
-            found.append((line["file"], line["mutant"], line["ends"], f"takes {again:.1f} s"))
+            found.append((line["file"], line["mutant"], line["ends"], f"takes {again:.1f} s of processor time"))
         else:
-            result.notes.append(f"{line['ends']} took {line['seconds']:.1f} s, and {again:.1f} s by itself")
+            result.notes.append(f"{line['ends']} took {line['seconds']:.1f} s, and {again:.1f} s of processor time")
     report(choice, result, found)
 
 
@@ -103,11 +103,12 @@ def watched(words, place, log):
 
 
 def confirm(choice, line):
-    """Seconds that a slow operation takes once more, by itself."""
+    """Processor time that a slow operation takes once more (seconds)."""
     with folder() as place:
         words = command(choice, line["file"], line["mutant"], 1, place, f"{place}/report", [line["ends"]])
-        _, _, new, _ = watched(limited(words), place, f"{place}/report")
-        return new[0]["seconds"] if new else float(HANG_SECONDS)
+        before = processor_seconds()
+        code, _, _, _ = watched(limited(words), place, f"{place}/report")
+        return float(HANG_SECONDS) if code is None else processor_seconds() - before
 
 
 def report(choice, result, found):
