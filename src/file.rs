@@ -208,7 +208,7 @@ impl File {
         // Not under the lock, because it reads. A second thread takes the state that the first one made.
         let core = Arc::new(DatasetCore::open(
             self.shared.store.dataset(id)?,
-            self.session().capabilities.reads,
+            &self.session().capabilities,
             &self.shared.options,
             self.shared.staged.clone(),
         )?);

@@ -1,6 +1,6 @@
 //! The elements of a dataset on their way to its copy.
 
-use h5live_model::{ChunkGrid, DatasetSpec, Hyperslab, Layout, Selection, StoredChunk};
+use h5live_model::{ChunkGrid, DatasetSpec, Encoding, Hyperslab, Layout, Selection, StoredChunk};
 
 use rayon::prelude::*;
 
@@ -40,7 +40,10 @@ impl Copier<'_> {
         }
         let plan = ElementCopy::new(&old.datatype, &new.datatype);
         let same_grid = old.grid() == new.grid();
-        if same_grid && plan.is_plain() && same_filters(&old, &new) && old.unfiltered_edges == new.unfiltered_edges {
+        let is_encoded = |data: &Dataset| data.file().session().capabilities.encoding == Encoding::Pipeline;
+        let same_form = old.filters.is_empty() || is_encoded(&from) && is_encoded(&to);
+        let same_edges = old.unfiltered_edges == new.unfiltered_edges;
+        if same_grid && plan.is_plain() && same_filters(&old, &new) && same_edges && same_form {
             return self.stored_chunks(&from, &to, !old.filters.is_empty());
         }
         let mut chunks = from.chunks()?;

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use h5live_filters::Pipeline;
 use h5live_model::{
-    AllocationLimit, ChunkCoord, ChunkGrid, ChunkStore, DatasetSpec, Dataspace, Layout, ObjectId, Reads,
+    AllocationLimit, Capabilities, ChunkCoord, ChunkGrid, ChunkStore, DatasetSpec, Dataspace, Encoding, Layout,
+    ObjectId, Parts, Reads,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -29,7 +30,10 @@ pub(crate) type StagedDatasets = Arc<Mutex<Vec<ObjectId>>>;
 #[derive(Debug)]
 pub(crate) struct DatasetCore {
     pub(super) chunks: Arc<dyn ChunkStore>,
+    /// The filters that chunks go through on this side of the seam.
     pub(super) filters: Pipeline,
+    /// Whether the store overwrites any bytes of a chunk in place. Otherwise chunks are staged and written whole.
+    pub(super) writes_parts: bool,
     /// Bytes that may be staged.
     pub(super) staging: usize,
     /// Bytes that one transfer may take beside the caller's buffer.
@@ -130,21 +134,25 @@ impl SpecSnapshot {
 impl DatasetCore {
     pub(crate) fn open(
         chunks: Arc<dyn ChunkStore>,
-        reads: Reads,
+        capabilities: &Capabilities,
         options: &Options,
         staged: StagedDatasets,
     ) -> Result<Self, ErrorKind> {
         let spec = chunks.spec()?;
         // Only chunks go through filters, whatever a header says of other layouts.
-        let applied = if let Layout::Chunked(_) = spec.layout { &spec.filters[..] } else { &[] };
+        let applied = match (capabilities.encoding, &spec.layout) {
+            (Encoding::Pipeline, Layout::Chunked(_)) => &spec.filters[..],
+            _ => &[],
+        };
         let filters = Pipeline::new(applied, &options.filters)?;
         Ok(DatasetCore {
             chunks,
+            writes_parts: filters.is_empty() && capabilities.parts == Parts::Bytes { multiple_of: 1 },
             filters,
             staging: options.staging,
             memory: options.memory,
             max_allocation: options.max_allocation,
-            max_read_bytes: max_read_bytes(reads),
+            max_read_bytes: max_read_bytes(capabilities.reads),
             writer: Mutex::new(()),
             stage: Mutex::default(),
             staged,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use h5live_model::memory::MemoryStore;
-use h5live_model::{Block, Hyperslab, Selection, UNLIMITED};
+use h5live_model::memory::{MemoryBehavior, MemoryStore};
+use h5live_model::{Block, Encoding, Hyperslab, Parts, Selection, UNLIMITED};
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use crate::{Dataset, File, Options};
 
@@ -185,6 +186,12 @@ fn dataset(file: &File, case: &Case, dims: &[u64], unlimited: usize) -> Dataset 
     builder.create("data").unwrap()
 }
 
+fn behavior() -> impl Strategy<Value = MemoryBehavior> {
+    let parts = select(vec![Parts::Bytes { multiple_of: 1 }, Parts::Bytes { multiple_of: 8 }, Parts::Whole]);
+    (parts, select(vec![Encoding::Pipeline, Encoding::Store]))
+        .prop_map(|(parts, encoding)| MemoryBehavior { parts, encoding })
+}
+
 fn run(case: &Case, mut lab: Lab) {
     let mut file = lab.create();
     let unlimited = lab.unlimited();
@@ -254,6 +261,11 @@ proptest! {
     #[test]
     fn a_dataset_is_a_vector(case in case()) {
         run(&case, Lab::Memory(MemoryStore::new()));
+    }
+
+    #[test]
+    fn a_dataset_is_a_vector_however_the_store_takes_chunks(case in case(), behavior in behavior()) {
+        run(&case, Lab::Memory(MemoryStore::with_behavior(behavior)));
     }
 }
 

@@ -5,8 +5,8 @@ use std::thread::{self, ThreadId};
 
 use h5live_model::memory::MemoryStore;
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkStore, DatasetSpec, Error as ModelError, ObjectId, Reads, Result as ModelResult,
-    Selection, SharedBytes, Store, StoredChunk,
+    Capabilities, ChunkBatch, ChunkCoord, ChunkStore, DatasetSpec, Error as ModelError, ObjectId, Reads,
+    Result as ModelResult, Selection, SharedBytes, Store, StoredChunk,
 };
 use parking_lot::Mutex;
 
@@ -103,7 +103,8 @@ fn moving_of(
     let moving = Moving { chunks, times, reads, refreshed: AtomicUsize::new(0), threads };
     let moving = Arc::new(moving);
     let atomic = if options.mode == crate::Mode::SwmrRead { LEN * 2 } else { 0 };
-    let core = DatasetCore::open(moving.clone(), Reads::Direct { atomic }, options, Arc::default()).unwrap();
+    let capabilities = Capabilities { reads: Reads::Direct { atomic }, ..store.session().capabilities };
+    let core = DatasetCore::open(moving.clone(), &capabilities, options, Arc::default()).unwrap();
     (file, moving, core)
 }
 

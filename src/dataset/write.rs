@@ -84,7 +84,7 @@ impl<'a> DatasetWriter<'a> {
             self.core.stage.lock().chunks.take(&coord);
             return Ok(());
         }
-        if !self.core.filters.is_empty() {
+        if !self.core.writes_parts {
             self.core.check_allocation(bytes)?;
         }
         let chunk = ChunkWriter { writer: self, cut, grid: &grid, bytes, source };
@@ -96,7 +96,7 @@ impl<'a> DatasetWriter<'a> {
                     chunk.store_batch(&batch)?;
                     batch.clear();
                 }
-            } else if self.core.filters.is_empty() {
+            } else if self.core.writes_parts {
                 chunk.stage_parts(&coord).map_err(|failure| failure.with_chunk(&coord))?;
             } else {
                 chunk.stage_whole(&coord).map_err(|failure| failure.with_chunk(&coord))?;
@@ -172,7 +172,7 @@ impl<'a> DatasetWriter<'a> {
     /// converted, or do not follow each other in the chunks.
     fn buffer_rows(&self, axis: usize, values: usize, source: &impl ElementSource) -> Result<bool, DatasetError> {
         let len = values.saturating_mul(self.view.size);
-        if axis != 0 || !self.core.filters.is_empty() {
+        if axis != 0 || !self.core.writes_parts {
             return Ok(false);
         }
         let direct = source.direct(0..values);
@@ -367,7 +367,7 @@ impl<'a> DatasetWriter<'a> {
                     true => self.store_encoded(&coord, 0, &staged.bytes)?,
                     false => self.store_part(&coord, staged.at, &staged.bytes)?,
                 }
-                self.core.stage.lock().mark_stored(&coord, false);
+                self.core.stage.lock().mark_stored(&coord, !self.core.writes_parts);
             }
             return Ok(());
         }
@@ -467,7 +467,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let grows = ends
             .zip(view.extent.iter().zip(view.spec.dataspace.max()))
             .any(|(end, (extent, max))| end > *extent && max > extent);
-        let small = !self.writer.core.filters.is_empty() || self.bytes <= MAX_ASSEMBLED_CHUNK_BYTES;
+        let small = !self.writer.core.writes_parts || self.bytes <= MAX_ASSEMBLED_CHUNK_BYTES;
         selected == inside && small && !grows
     }
 

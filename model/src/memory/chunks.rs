@@ -116,7 +116,7 @@ impl ChunkStore for MemoryChunks {
             return Err(Error::Unsupported("outlasting a power failure in memory"));
         }
         let stored = state.stored_mut(self.id)?;
-        batch.writes.iter().try_for_each(|write| stored.write(write, self.file.max_allocation))?;
+        batch.writes.iter().try_for_each(|write| stored.write(write, self.file.behavior, self.file.max_allocation))?;
         if let Some(dims) = batch.extent {
             stored.resize(dims)?;
         }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::behavior::MemoryBehavior;
 use super::state::MemoryDims;
-use crate::{AllocationLimit, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Error, Layout, Result};
+use crate::{AllocationLimit, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Encoding, Error, Layout, Parts, Result};
 
 #[derive(Debug)]
 pub(super) struct MemoryDataset {
@@ -21,7 +22,34 @@ impl MemoryDataset {
     }
 
     /// Stores elements.
-    pub(super) fn write(&mut self, write: &ChunkWrite<'_>, limit: AllocationLimit) -> Result<()> {
+    pub(super) fn write(
+        &mut self,
+        write: &ChunkWrite<'_>,
+        behavior: MemoryBehavior,
+        limit: AllocationLimit,
+    ) -> Result<()> {
+        let whole = self.spec.chunk_bytes_at(write.coord())?;
+        // Chunks that the store encodes come to it as if there were no filters.
+        let is_decoded = self.spec.filters.is_empty() || behavior.encoding == Encoding::Store;
+        let is_valid = match *write {
+            ChunkWrite::Whole { bytes, filter_mask, .. } => {
+                !is_decoded || bytes.len() as u64 == whole && (filter_mask == 0 || self.spec.filters.is_empty())
+            }
+            ChunkWrite::Row { size, .. } => !is_decoded || size as u64 == whole,
+            ChunkWrite::Part { at, bytes, .. } => {
+                let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole && is_decoded);
+                match (behavior.parts, end) {
+                    (Parts::Bytes { multiple_of }, Some(end)) => {
+                        at.is_multiple_of(multiple_of) && (end.is_multiple_of(multiple_of) || end == whole)
+                    }
+                    (Parts::Bytes { .. }, None) => false,
+                    (Parts::Whole | Parts::Blocks, _) => return Err(Error::Unsupported("a part of a chunk")),
+                }
+            }
+        };
+        if !is_valid {
+            return Err(Error::Invalid(format!("this is no part of a chunk of {whole} bytes that can be written")));
+        }
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_whole(coord, filter_mask, bytes),
             ChunkWrite::Row { first, size, bytes } => {
@@ -34,29 +62,19 @@ impl MemoryDataset {
     }
 
     fn write_whole(&mut self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        let whole = self.spec.chunk_bytes_at(coord)?;
-        if self.spec.filters.is_empty() && whole != bytes.len() as u64 {
-            return Err(Error::Invalid(format!("a chunk of this dataset has {whole} bytes, not {}", bytes.len())));
-        }
+        self.spec.chunk_bytes_at(coord)?;
         self.chunks.insert(coord.clone(), (filter_mask, bytes.into()));
         Ok(())
     }
 
     fn write_part(&mut self, coord: &ChunkCoord, at: u64, bytes: &[u8], limit: AllocationLimit) -> Result<()> {
-        let whole = self.spec.chunk_bytes_at(coord)?;
-        if !self.spec.filters.is_empty() {
-            return Err(Error::Invalid("a filtered chunk is written whole".into()));
-        }
-        let Some(end) = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole) else {
-            return Err(Error::Invalid(format!("a chunk of this dataset has {whole} bytes")));
-        };
         if !self.chunks.contains_key(coord) {
-            let mut chunk = limit.zeroed(whole)?;
+            let mut chunk = limit.zeroed(self.spec.chunk_bytes_at(coord)?)?;
             self.spec.fill_into(0, &mut chunk);
             self.chunks.insert(coord.clone(), (0, chunk));
         }
         if let Some((_, chunk)) = self.chunks.get_mut(coord) {
-            chunk[at as usize..end as usize].copy_from_slice(bytes);
+            chunk[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! [`MemoryStore::reader`] opens further ones, which see extents as of the writer's last flush and their own last
 //! refresh, just as another process sees a live file.
 
+mod behavior;
 mod chunks;
 mod connector;
 mod dataset;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+pub use self::behavior::MemoryBehavior;
 use self::chunks::MemoryChunks;
 pub use self::connector::MemoryConnector;
 use self::state::{MemoryBody, MemoryState, ROOT};
@@ -65,6 +67,7 @@ struct MemorySession {
 struct MemoryFile {
     /// Most bytes of a chunk that is made for a part of it.
     max_allocation: AllocationLimit,
+    behavior: MemoryBehavior,
     state: Mutex<MemoryState>,
     flushed: Condvar,
 }
@@ -93,6 +96,11 @@ impl MemoryStore {
         MemoryStore::open(Arc::new(MemoryFile { max_allocation, ..MemoryFile::default() }), Mode::Create)
     }
 
+    /// A new, empty file, open for writing, that behaves in another way.
+    pub fn with_behavior(behavior: MemoryBehavior) -> Self {
+        MemoryStore::open(Arc::new(MemoryFile { behavior, ..MemoryFile::default() }), Mode::Create)
+    }
+
     /// A further session on the same file, which follows the writer ([`Mode::SwmrRead`]).
     pub fn reader(&self) -> Self {
         MemoryStore::open(self.session.file.clone(), Mode::SwmrRead)
@@ -117,7 +125,9 @@ impl MemoryStore {
     }
 
     fn open_at(location: Option<&Location>, file: Arc<MemoryFile>, mode: Mode) -> Self {
-        let mut described = Session::new(connector::SCHEME, mode, ROOT, capabilities(mode));
+        let MemoryBehavior { parts, encoding } = file.behavior;
+        let capabilities = Capabilities { parts, encoding, ..capabilities(mode) };
+        let mut described = Session::new(connector::SCHEME, mode, ROOT, capabilities);
         described.location = location.cloned();
         let (closed, datasets) = (AtomicBool::new(false), Mutex::default());
         let session = MemorySession { file, described, writable: mode.writes(), closed, datasets };
@@ -316,6 +326,45 @@ mod tests {
     }
 
     conformance::suite!(Memory);
+
+    /// A file in memory that behaves in another way.
+    struct Behaving(MemoryBehavior);
+
+    impl conformance::Lab for Behaving {
+        type Store = MemoryStore;
+
+        fn create(&self) -> MemoryStore {
+            MemoryStore::with_behavior(self.0)
+        }
+
+        fn reopen(&self, closed: MemoryStore) -> MemoryStore {
+            closed.reopen().unwrap()
+        }
+
+        fn reader(&self, writer: &MemoryStore) -> Option<MemoryStore> {
+            Some(writer.reader())
+        }
+    }
+
+    mod of_whole_chunks {
+        use super::*;
+
+        conformance::suite!(Behaving(MemoryBehavior { parts: Parts::Whole, ..MemoryBehavior::default() }));
+    }
+
+    mod of_pieces {
+        use super::*;
+
+        const PARTS: Parts = Parts::Bytes { multiple_of: 64 };
+
+        conformance::suite!(Behaving(MemoryBehavior { parts: PARTS, ..MemoryBehavior::default() }));
+    }
+
+    mod that_encodes {
+        use super::*;
+
+        conformance::suite!(Behaving(MemoryBehavior { encoding: Encoding::Store, ..MemoryBehavior::default() }));
+    }
 
     #[test]
     fn refuses_a_second_writer() {

@@ -22,7 +22,8 @@ impl StoreWriter for MemoryStore {
         if let Some((bytes, rank)) = elements {
             let write = ChunkWrite::Whole { coord: &ChunkCoord::origin(rank), filter_mask: 0, bytes };
             let limit = self.session.file.max_allocation;
-            let written = state.stored_mut(id).and_then(|stored| stored.write(&write, limit));
+            let written =
+                state.stored_mut(id).and_then(|stored| stored.write(&write, self.session.file.behavior, limit));
             written.inspect_err(|_| state.discard(id))?;
         }
         state.changed.insert(id);
