@@ -20,6 +20,9 @@ const MAX_BUFFERED_BYTES: usize = 256 << 10;
 /// ...unless a chunk is longer, and no longer than this (bytes). A part of a new chunk is stored with fill values
 /// behind it, over which the next part is written.
 const MAX_AWAITED_CHUNK_BYTES: usize = 1 << 20;
+/// So many whole chunks are given to the store in one row at most. The nodes of version 1 B-trees are less full the longer
+/// the rows are.
+const MAX_ROW_CHUNKS: usize = 256;
 /// Memory up to this size is kept when nothing is buffered (bytes): many datasets may be open.
 const MAX_SPARE_BYTES: usize = 4 << 10;
 
@@ -141,7 +144,8 @@ impl AppendBuffer {
         let mut at = (self.first % self.chunk_rows) as usize * self.row_bytes;
         let mut pieces = SmallVec::new();
         while !rest.is_empty() {
-            let whole = (rest.len() / self.chunk_bytes).min((MAX_BUFFERED_BYTES / self.chunk_bytes).max(1));
+            let most = (MAX_BUFFERED_BYTES / self.chunk_bytes).clamp(1, MAX_ROW_CHUNKS);
+            let whole = (rest.len() / self.chunk_bytes).min(most);
             let (number, len) = match at {
                 0 if rest.len() >= self.chunk_bytes => (whole, whole * self.chunk_bytes),
                 _ => (1, rest.len().min(self.chunk_bytes - at)),
