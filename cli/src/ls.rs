@@ -75,7 +75,7 @@ fn stored(file: &File, id: ObjectId) -> Option<StoredChunks> {
         return None;
     };
     let chunks = dataset.chunks().ok()?;
-    let bytes = chunks.iter().map(|chunk| chunk.size).sum();
+    let bytes = chunks.iter().fold(0u64, |bytes, chunk| bytes.saturating_add(chunk.size));
     Some(StoredChunks { chunks: chunks.len(), bytes })
 }
 
