@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use h5live::model::ChunkCoord;
-use h5live::{Dataset, File, Mode, Options, UNLIMITED};
+use h5live::{Dataset, File, LibVer, Mode, Options, UNLIMITED};
 use h5live_cache::{FaultyStorage, WriteFailure};
 use h5live_swmr::{MemoryStorage, NativeFile, OpenOptions};
 
@@ -69,6 +69,26 @@ fn another_process_finds_them_however_many_come_at_a_time() {
         \x20   assert data.id.get_num_chunks() == rows, data.id.get_num_chunks()\n";
     let done = Command::new(python).args(["-c", look]).arg(&path).arg(number.to_string()).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A version 1 B-tree finds what its nodes wait for by the address of each chunk.
+#[test]
+fn each_chunk_of_a_row_comes_before_the_node_of_an_old_file_that_leads_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.h5");
+    let file = File::options().mode(Mode::Create).libver(LibVer::Earliest).open(&path).unwrap();
+    let data = of_rows(&file, "data", &MOST[0].1);
+    file.start_swmr().unwrap();
+    let mut number = 0;
+    for several in [2, 1, 100, 257, 3, 600] {
+        append(&data, number..number + several);
+        // The same rows as one long append.
+        data.append(&rows(number + several..number + 2 * several)).unwrap();
+        data.flush().unwrap();
+        number += 2 * several;
+        let seen = File::options().mode(Mode::SwmrRead).open(&path).unwrap();
+        assert!(seen.dataset("data").unwrap().read::<u32>().unwrap() == rows(0..number), "{number} rows");
+    }
 }
 
 #[test]

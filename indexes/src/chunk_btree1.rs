@@ -161,7 +161,7 @@ impl ChunkIndex for ChunkBtree1 {
     }
 
     fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
-        debug_assert!(proxy.is_none_or(|proxy| proxy.chunk() <= element.addr));
+        debug_assert!(proxy.is_none_or(|proxy| proxy.chunk() == element.addr));
         let outside = || Error::ChunkOutOfBounds(coord.clone());
         if coord.rank() != self.grid.dims().len() {
             return Err(outside());
@@ -192,6 +192,10 @@ impl ChunkIndex for ChunkBtree1 {
             entries.children.insert(index, element.addr);
         }
         tree.replace(&path, entries, &[element.addr], self)
+    }
+
+    fn shares_proxies(&self) -> bool {
+        false
     }
 
     fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {

@@ -51,6 +51,12 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         Ok(old)
     }
 
+    /// Whether one proxy may stand for a row of chunks in [`ChunkIndex::set_row`]. It may not where entries move between
+    /// nodes: there each node finds what it waits for by the address of each chunk.
+    fn shares_proxies(&self) -> bool {
+        true
+    }
+
     /// As [`ChunkIndex::set`], for chunks without filters that follow each other along a dimension: the one at `first`
     /// is stored at the first of `places`.
     ///

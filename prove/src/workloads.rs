@@ -2,11 +2,24 @@
 
 use std::cmp::Ordering;
 
+use h5live::Dataset;
+
 use crate::{Series, SeriesKind, Workload, WriterRecorder, WriterSetup};
 
 /// Appends `appends` rows, one at a time with a flush after each, to a dataset of `start` rows.
 fn append(setup: WriterSetup, series: Series, start: u64, appends: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
+    drop(add_with_rows(&mut lab, series, start));
+    lab.start_trace(start);
+    for row in start..start + appends {
+        lab.append("d", row, row + 1);
+        lab.flush(&[("d", row + 1)]);
+    }
+    lab.finish()
+}
+
+/// A dataset with `start` rows, of which readers read the last two.
+fn add_with_rows(lab: &mut WriterRecorder, series: Series, start: u64) -> Dataset {
     let first = start.saturating_sub(2);
     let dataset = lab.add(Series { first, ..series.clone() });
     if start > 0 {
@@ -15,13 +28,7 @@ fn append(setup: WriterSetup, series: Series, start: u64, appends: u64) -> Workl
         dataset.resize(&[from, 1][..if series.wide { 2 } else { 1 }]).expect("a dataset can grow");
         lab.append("d", from, start);
     }
-    drop(dataset);
-    lab.start_trace(start);
-    for row in start..start + appends {
-        lab.append("d", row, row + 1);
-        lab.flush(&[("d", row + 1)]);
-    }
-    lab.finish()
+    dataset
 }
 
 /// Appends rows, each followed by a flush of the dataset: as briefly as that is done, to chunks that are there or are
@@ -54,14 +61,15 @@ pub fn btree2_repeated(setup: WriterSetup, appends: u64, chunk: u64) -> Workload
     repeated_appends(setup, Series { wide: true, ..Series::rows("d", chunk) }, appends)
 }
 
-/// Appends rows of a chunk each, with a flush of the dataset after each `several` of them, which are stored together.
-pub fn chunk_rows(setup: WriterSetup, what: Series, appends: u64, several: u64) -> Workload {
+/// Appends rows of a chunk each to `start` rows, with a flush of the dataset after each `several` of them, which are stored
+/// together.
+pub fn chunk_rows(setup: WriterSetup, what: Series, start: u64, appends: u64, several: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
-    let dataset = lab.add(what);
-    lab.start_trace(0);
-    for row in 0..appends {
+    let dataset = add_with_rows(&mut lab, what, start);
+    lab.start_trace(start);
+    for row in start..start + appends {
         lab.append("d", row, row + 1);
-        if (row + 1) % several == 0 {
+        if (row + 1 - start) % several == 0 {
             dataset.flush().expect("a dataset in memory can be flushed");
             lab.mark_flushed("d", row + 1);
         }
@@ -72,17 +80,22 @@ pub fn chunk_rows(setup: WriterSetup, what: Series, appends: u64, several: u64) 
 
 /// As [`chunk_rows`], with an extensible array.
 pub fn extensible_array_chunk_rows(setup: WriterSetup, appends: u64, several: u64) -> Workload {
-    chunk_rows(setup, Series::rows("d", 1), appends, several)
+    chunk_rows(setup, Series::rows("d", 1), 0, appends, several)
 }
 
 /// As [`chunk_rows`], with a fixed array.
 pub fn fixed_array_chunk_rows(setup: WriterSetup, appends: u64, several: u64) -> Workload {
-    chunk_rows(setup, at_most(40, 1), appends, several)
+    chunk_rows(setup, at_most(40, 1), 0, appends, several)
 }
 
 /// As [`chunk_rows`], with a version 2 B-tree.
 pub fn btree2_chunk_rows(setup: WriterSetup, appends: u64, several: u64) -> Workload {
-    chunk_rows(setup, Series { wide: true, ..Series::rows("d", 1) }, appends, several)
+    chunk_rows(setup, Series { wide: true, ..Series::rows("d", 1) }, 0, appends, several)
+}
+
+/// As [`chunk_rows`], with a version 1 B-tree.
+pub fn btree1_chunk_rows(setup: WriterSetup, start: u64, appends: u64, several: u64) -> Workload {
+    chunk_rows(setup.with_old_format(), Series::rows("d", 1), start, appends, several)
 }
 
 /// Appends rows to a dataset with one unlimited dimension.

@@ -448,6 +448,22 @@ pub const CASES: &[Case] = &[
         cut: Some((|setup| workloads::extensible_array(setup.with_old_format(), 0, 2, 1), 1)),
     },
     Case {
+        name: "old file, chunks stored together",
+        record: |setup| workloads::btree1_chunk_rows(setup, 0, 6, 3),
+        readers: ROWS,
+        passes: 2,
+        torn: Some((|setup| workloads::btree1_chunk_rows(setup, 0, 3, 3), 1)),
+        cut: Some((|setup| workloads::btree1_chunk_rows(setup, 0, 3, 3), 1)),
+    },
+    Case {
+        name: "old file, a leaf splits between chunks stored together",
+        record: |setup| workloads::btree1_chunk_rows(setup, 62, 6, 6),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
+        passes: 1,
+        torn: Some((|setup| workloads::btree1_chunk_rows(setup, 62, 6, 6), 1)),
+        ..PLAIN
+    },
+    Case {
         name: "old file, root splits",
         record: |setup| workloads::extensible_array(setup.with_old_format(), 62, 3, 1),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],

@@ -24,6 +24,7 @@ impl NativeDataset {
     /// is stored.
     pub(super) fn store_row<'a>(
         &self,
+        layout: &NativeLayout,
         number: usize,
         size: u64,
         bytes: impl Fn(Range<usize>) -> Cow<'a, [u8]>,
@@ -35,7 +36,8 @@ impl NativeDataset {
                 row.places.push(cache.space().alloc(size, SpaceKind::Raw)?);
             }
             let mut begin = 0;
-            for run in row.places.chunk_by(|one, next| one.checked_add(size) == Some(*next)) {
+            let is_shared = layout.shares_proxies();
+            for run in row.places.chunk_by(|one, next| is_shared && one.checked_add(size) == Some(*next)) {
                 let range = begin..begin + run.len();
                 begin = range.end;
                 let place = run.first().copied().unwrap_or_default();
@@ -92,7 +94,7 @@ impl NativeDataset {
             return chunks.try_for_each(|(at, chunk)| self.write_chunk(&first.with_index(0, at), 0, chunk));
         }
         let of = |range: Range<usize>| bytes.get(range.start * size..range.end * size).unwrap_or_default();
-        let row = self.store_row(number, size as u64, |range| of(range).into())?;
+        let row = self.store_row(&state.layout, number, size as u64, |range| of(range).into())?;
         self.index_row(&state, (first, 0), &row)?;
         Ok(self.session.cache.flush_excess()?)
     }

@@ -309,6 +309,11 @@ impl NativeLayout {
         Ok(old)
     }
 
+    /// Whether the raw data of neighbouring chunks may wait as one: [`ChunkIndex::shares_proxies`].
+    pub fn shares_proxies(&self) -> bool {
+        matches!(self, NativeLayout::Chunked(index, ..) if index.shares_proxies())
+    }
+
     /// As [`set`](Self::set), for chunks without filters that follow each other along a dimension.
     pub fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&ChunkProxy>) -> Result<()> {
         match self {

@@ -176,7 +176,7 @@ impl NativeDataset {
     fn preallocate_chunks(&self, state: &DatasetState, mut ready: PreallocatedChunks) -> Result<Option<Addr>> {
         let number = usize::try_from(ready.len()).unwrap_or(usize::MAX);
         let fill = |run: Range<usize>| fill_bytes(&state.spec, run.len() * ready.size as usize);
-        let Ok(row) = self.store_row(number, ready.size, fill) else { return Ok(None) };
+        let Ok(row) = self.store_row(&state.layout, number, ready.size, fill) else { return Ok(None) };
         let indexed = self.index_row(state, (&ready.from, ready.axis), &row);
         ready.places = row.places;
         let place = ready.places.first().copied();
