@@ -75,8 +75,12 @@ fn stored(file: &File, id: ObjectId) -> Option<StoredChunks> {
         return None;
     };
     let chunks = dataset.chunks().ok()?;
-    let bytes = chunks.iter().fold(0u64, |bytes, chunk| bytes.saturating_add(chunk.size));
-    Some(StoredChunks { chunks: chunks.len(), bytes })
+    Some(StoredChunks { chunks: chunks.len(), bytes: total_bytes(chunks.iter().map(|chunk| chunk.size)) })
+}
+
+/// The sum of sizes that a file states, which may be damaged.
+fn total_bytes(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
 }
 
 /// The states of sources of virtual datasets, and their names.
@@ -231,6 +235,12 @@ mod tests {
         assert_eq!(sources_text(&[Live]).unwrap(), "1 of 1 sources being written");
         let states = [Closed, Missing, Live, InUse, Missing];
         assert_eq!(sources_text(&states).unwrap(), "1 of 5 sources being written, 1 in use, 2 missing");
+    }
+
+    #[test]
+    fn damaged_sizes_add_up_without_overflow() {
+        assert_eq!(total_bytes([u64::MAX, 1, u64::MAX].into_iter()), u64::MAX);
+        assert_eq!(total_bytes([3, 4].into_iter()), 7);
     }
 
     #[test]

@@ -87,6 +87,24 @@ fn what_nobody_wrote_is_compared_without_reading_it() {
     assert_eq!(String::from_utf8(found.stdout).unwrap(), wanted);
 }
 
+/// Elements of a type that has no value here are compared by the bytes of their fill values.
+#[test]
+fn what_nobody_wrote_is_compared_whatever_its_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = |name: &str, datatype: &str| {
+        let (path, description) = (folder.path().join(name), folder.path().join("new.json"));
+        let spec = format!(r#"{{"type": "{datatype}", "shape": [100000000000], "layout": "contiguous"}}"#);
+        std::fs::write(&description, format!(r#"{{"links": {{"wide": {spec}}}}}"#)).unwrap();
+        let made = run_on("new", &[&path, &description]);
+        assert!(made.status.success(), "{made:?}");
+        path
+    };
+    let wide = "i4128le(prec=32,off=0,pad=zero/zero)";
+    let (a, b) = (make("a.h5", wide), make("b.h5", wide));
+    let same = run_on("diff", &[&a, &b]);
+    assert_eq!(same.status.code(), Some(0), "{same:?}");
+}
+
 #[test]
 fn hostile_files_end_no_command_for_want_of_memory() {
     let Some(shared) = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from) else {

@@ -30,6 +30,8 @@ pub struct Comparison<'a> {
     size: u64,
     /// Whether equal bytes are equal values.
     bytewise: bool,
+    /// Whether elements that were never written have the same bytes on both sides, and are thus equal.
+    has_equal_fill: bool,
     /// The fill value of each side; `None` if it is not known.
     fill: Option<(Value, Value)>,
     /// The blocks that one of the sides has written.
@@ -90,11 +92,13 @@ impl<'a> Comparison<'a> {
     ) -> h5live::Result<Self> {
         let mut stored = blocks_of(sides.0.0, a)?;
         stored.extend(blocks_of(sides.1.0, b)?);
+        let bytewise = a.datatype == b.datatype && !a.datatype.is_indirect() && !has_references(&a.datatype);
         Ok(Comparison {
             tolerance,
             dims: a.dataspace.dims().to_vec(),
             size: u64::from(a.datatype.size().max(b.datatype.size())).max(1),
-            bytewise: a.datatype == b.datatype && !a.datatype.is_indirect() && !has_references(&a.datatype),
+            bytewise,
+            has_equal_fill: bytewise && a.fill_pattern() == b.fill_pattern(),
             fill: fill_of(sides.0.1, a).zip(fill_of(sides.1.1, b)),
             sides,
             stored,
@@ -122,11 +126,12 @@ impl<'a> Comparison<'a> {
                 shared > 0
             });
             let here: Arc<[usize]> = here.collect();
-            if here.is_empty() && self.is_unwritten(&block) {
+            if here.is_empty() && (self.has_equal_fill || self.is_unwritten(&block)) {
                 continue;
             }
             let elements = block.elements();
-            let is_sparse = self.fill.is_some() && written < elements / 2 && elements > FEW_ELEMENTS;
+            let has_fill = self.has_equal_fill || self.fill.is_some();
+            let is_sparse = has_fill && written < elements / 2 && elements > FEW_ELEMENTS;
             let is_large = is_sparse || elements.saturating_mul(self.size) > BLOCK_BYTES;
             let halves = block.halves(&chunk);
             if let Some((first, second)) = halves.clone().filter(|_| is_large) {
