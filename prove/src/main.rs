@@ -16,7 +16,7 @@ use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_cr
 use h5live_checker::schedule::{Counterexample, ExploreBounds, Story, Tearing};
 use h5live_checker::trace::{Trace, TraceError};
 use h5live_prove::mutants::{self, MutantResult, ProtocolMutant};
-use h5live_prove::suite::{CASES, Case, RecordFn, page_tears, small_tears};
+use h5live_prove::suite::{Case, RecordFn, all_cases, page_tears, small_tears};
 use h5live_prove::{CrashRecovery, Workload, WriterSetup};
 
 /// Least time to look for a mutant in one exploration: whether it is found must not depend on the machine.
@@ -107,7 +107,7 @@ fn yes_or_no(whether: bool) -> &'static str {
 impl ProverRun {
     fn cases(&self) -> impl Iterator<Item = &'static Case> + use<> {
         let name = self.name.clone();
-        CASES.iter().filter(move |case| case.name.contains(&name))
+        all_cases().filter(move |case| case.name.contains(&name))
     }
 
     fn keep(&self, name: &str, trace: &Trace, found: &Counterexample) {
@@ -228,7 +228,7 @@ impl ProverRun {
 
     fn mutants(&mut self) {
         println!("\n{:<26} {:<9} {:>5}  by", "without the dependencies", "", "moves");
-        let sound: Vec<Workload> = CASES.iter().map(|case| (case.record)(WriterSetup::default())).collect();
+        let sound: Vec<Workload> = all_cases().map(|case| (case.record)(WriterSetup::default())).collect();
         for kind in EdgeKind::ALL {
             let name = format!("{kind:?}");
             match mutants::judge(kind, &sound, self.threads, self.limit.max(MIN_MUTANT_TIME)) {

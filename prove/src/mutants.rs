@@ -9,7 +9,7 @@ use h5live_checker::schedule::{Counterexample, ExploreBounds, OS_PAGE_BYTES, Rea
 use h5live_checker::trace::{StorageOp, Trace};
 use h5live_format::checksum_override::without_checksums as blind_reader;
 
-use crate::suite::{CASES, Case, ReaderKind, small_tears};
+use crate::suite::{Case, ReaderKind, all_cases, small_tears};
 use crate::{CrashRecovery, Workload, WriterSetup};
 
 /// The result of a mutant.
@@ -66,8 +66,7 @@ struct WorkloadPair {
 
 /// Searches a reader or recovery that finds that dependencies of `kind` are missing.
 pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration) -> MutantResult {
-    let pairs: Vec<WorkloadPair> = CASES
-        .iter()
+    let pairs: Vec<WorkloadPair> = all_cases()
         .zip(sound)
         .map(|(case, with)| (with, WorkloadPair { case, without: (case.record)(WriterSetup::without(kind)) }))
         .filter(|(with, pair)| with.trace != pair.without.trace)
@@ -147,7 +146,7 @@ impl ProtocolMutant {
     /// The case that finds the mutant, and the fault.
     pub fn find_killer(self, threads: usize, limit: Duration) -> Option<(&'static Case, String)> {
         let without_intents = WriterSetup { disable_redo: true, ..WriterSetup::default() };
-        CASES.iter().filter(|case| case.may_crash()).find_map(|case| {
+        all_cases().filter(|case| case.may_crash()).find_map(|case| {
             let fault = match self {
                 ProtocolMutant::Checksums => without_checksums(case, threads, limit),
                 ProtocolMutant::Grace => without_clock(case, threads, limit),

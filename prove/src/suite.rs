@@ -2,6 +2,7 @@
 
 mod cases;
 pub mod changes;
+mod name_cases;
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use h5live_checker::schedule::{
     Counterexample, ExploreBounds, ExploreReport, OS_PAGE_BYTES, ReaderView, Tearing, Verdict, explore, find_shortest,
 };
 
-pub use self::cases::CASES;
+pub use self::cases::all_cases;
 use crate::{
-    ReadStrategy, RowFollower, Workload, WriterSetup, attributes, check_below_eof, links, ordered, strings,
-    transient_datasets,
+    ReadStrategy, RowFollower, Workload, WriterRecorder, WriterSetup, attributes, check_below_eof, links, ordered,
+    strings, transient_datasets,
 };
 
 /// Records a writer that breaks the flush dependencies of some kinds.
@@ -36,6 +37,16 @@ pub struct Case {
 }
 
 impl Case {
+    /// A case without readers, apart from recoveries. With readers, writes are seen whole.
+    const PLAIN: Case = Case {
+        name: "",
+        record: |setup| WriterRecorder::new(setup).finish(),
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
+    };
+
     /// Whether there is something to be looked for after a crash.
     pub fn may_crash(&self) -> bool {
         !matches!(self.readers, [ReaderKind::EndOfFile])

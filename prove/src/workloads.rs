@@ -69,7 +69,7 @@ pub fn chunk_rows(setup: WriterSetup, what: Series, start: u64, appends: u64, se
     lab.start_trace(start);
     for row in start..start + appends {
         lab.append("d", row, row + 1);
-        if (row + 1 - start) % several == 0 {
+        if (row + 1 - start).is_multiple_of(several) {
             dataset.flush().expect("a dataset in memory can be flushed");
             lab.mark_flushed("d", row + 1);
         }

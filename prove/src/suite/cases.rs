@@ -1,12 +1,8 @@
-//! The workloads.
+//! The workloads that change elements, objects and whole files.
 
-use h5live_model::CreationOrder::{Indexed, Untracked};
-
-use super::changes::{EXCHANGED, LINKS_TO_AND_FRO, MANY, MOVED, REPLACED, TO_AND_FRO};
+use super::name_cases::NAME_CASES;
 use super::{Case, ReaderKind};
-use crate::names::Kind::{Attributes, Links};
-use crate::names::{Names, names};
-use crate::{ReadStrategy, SeriesKind, WriterRecorder, workloads};
+use crate::{ReadStrategy, SeriesKind, workloads};
 
 const ROWS: &[ReaderKind] = &[
     ReaderKind::Rows(ReadStrategy::Rows),
@@ -17,27 +13,20 @@ const ROWS: &[ReaderKind] = &[
 /// Six of twenty chunks of three rows, two rows of each.
 const SPARSE: SeriesKind = SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
 
-const NAMES: Names = Names { kind: Attributes, order: Untracked, start: 12, changes: MANY };
-
-/// A case without readers, apart from recoveries. With readers, writes are seen whole.
-const PLAIN: Case = Case {
-    name: "",
-    record: |setup| WriterRecorder::new(setup).finish(),
-    readers: &[],
-    passes: 0,
-    torn: None,
-    cut: None,
-};
-
 /// All workloads.
-pub const CASES: &[Case] = &[
+pub fn all_cases() -> impl Iterator<Item = &'static Case> {
+    CASES.iter().chain(NAME_CASES)
+}
+
+/// These workloads.
+const CASES: &[Case] = &[
     Case {
         name: "extensible array, from nothing",
         record: |setup| workloads::extensible_array(setup, 0, 8, 1),
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::extensible_array(setup, 0, 3, 1), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "extensible array, chunks of 3 rows",
@@ -45,7 +34,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::extensible_array(setup, 1, 3, 3), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "extensible array, rows in a row",
@@ -109,7 +98,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: Some((|setup| workloads::extensible_array(setup, 243, 3, 1), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "extensible array, first paged block",
@@ -124,14 +113,14 @@ pub const CASES: &[Case] = &[
         record: |setup| workloads::batches(setup, 8, 3, 1),
         readers: ROWS,
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "extensible array, large chunks",
         record: |setup| workloads::batches(setup, 5, 2048, 2048),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::EndOfFile],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "fixed array",
@@ -139,7 +128,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::fixed_array(setup, 40, 0, 3, 1), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "fixed array, second page",
@@ -155,14 +144,14 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::implicit(setup, 40, 0, 3, 1), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "implicit index, 3 rows a flush",
         record: |setup| workloads::implicit_batches(setup, 4, 3, 2),
         readers: ROWS,
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "single chunk",
@@ -170,7 +159,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::rewrite(setup, SeriesKind::Versions { rows: 4 }, 4, 3), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "single chunk that moves",
@@ -178,14 +167,14 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::rewrite(setup, SeriesKind::Filtered { rows: 4 }, 4, 3), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "overwritten chunks",
         record: |setup| workloads::rewrite(setup, SeriesKind::Versions { rows: 4 }, 2, 6),
         readers: ROWS,
         passes: 3,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "implicit rewrite",
@@ -209,7 +198,7 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         torn: Some((|setup| workloads::in_place(setup.with_durable_flushes(), true, 3, 2), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, contiguous rewrite",
@@ -217,7 +206,7 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         torn: Some((|setup| workloads::in_place(setup.with_old_format(), true, 3, 2), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "chunks that move",
@@ -225,7 +214,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::rewrite(setup, SeriesKind::Filtered { rows: 4 }, 2, 3), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "extensible array, sparse",
@@ -233,44 +222,50 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: Some((|setup| workloads::rewrite(setup, SPARSE, 3, 3), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "rows in parts of chunks",
         record: |setup| workloads::batches(setup.with_durable_flushes(), 6, 1500, 2048),
         readers: ROWS,
         passes: 1,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "parts of new chunks, fixed array",
         record: |setup| workloads::sparse_rows(setup, true, false),
         readers: ROWS,
         passes: 1,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "parts of new chunks, extensible array",
         record: |setup| workloads::sparse_rows(setup.with_durable_flushes(), false, false),
         readers: ROWS,
         passes: 1,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "parts of new chunks, B-tree",
         record: |setup| workloads::sparse_rows(setup.with_durable_flushes(), false, true),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 1,
-        ..PLAIN
+        ..Case::PLAIN
     },
-    Case { name: "two datasets", record: |setup| workloads::two_datasets(setup, 4), readers: ROWS, passes: 2, ..PLAIN },
+    Case {
+        name: "two datasets",
+        record: |setup| workloads::two_datasets(setup, 4),
+        readers: ROWS,
+        passes: 2,
+        ..Case::PLAIN
+    },
     Case {
         name: "close and open again",
         record: |setup| workloads::reopen(setup, 2),
         readers: ROWS,
         passes: 2,
         torn: Some((|setup| workloads::reopen(setup, 1), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "a dead writer's successor",
@@ -278,7 +273,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: Some((|setup| workloads::takeover(setup, 1), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "attributes, continued header",
@@ -286,7 +281,7 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Attributes],
         passes: 2,
         torn: Some((|setup| workloads::attributes(setup, 0, 4), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "B-tree, from nothing",
@@ -294,7 +289,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::btree2(setup, 0, 3, 1), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "B-tree, root splits",
@@ -302,7 +297,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::btree2(setup, 83, 3, 1), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "B-tree, sparse",
@@ -310,7 +305,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: Some((|setup| workloads::rewrite_wide(setup, SPARSE, 3, 3), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "attributes become many",
@@ -318,7 +313,7 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Attributes],
         passes: 2,
         torn: Some((|setup| workloads::attributes(setup, 7, 3), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "links become many",
@@ -326,28 +321,28 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Links],
         passes: 2,
         torn: Some((|setup| workloads::links(setup, 7, 3), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "200 groups at once",
         record: |setup| workloads::deep_groups(setup, 200),
         readers: &[ReaderKind::EndOfFile],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "new datasets",
         record: |setup| workloads::links(setup, 0, 3),
         readers: &[ReaderKind::Links, ReaderKind::EndOfFile],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "new datasets, with headroom",
         record: |setup| workloads::links(setup.with_headroom(), 0, 3),
         readers: &[ReaderKind::Links, ReaderKind::EndOfFile],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "datasets come and go under readers",
@@ -355,42 +350,42 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Transient, ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         torn: Some((|setup| workloads::delete(setup, 2, 0), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "a dataset after another",
         record: |setup| workloads::ordered(setup, 5),
         readers: &[ReaderKind::Ordered, ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "transactions",
         record: |setup| workloads::transactions(setup, 5),
         readers: &[ReaderKind::Ordered, ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "space used again, single chunk",
         record: |setup| workloads::reuse(setup, 2, 2, 5, 2500),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "space used again, fixed array",
         record: |setup| workloads::reuse(setup, 4, 2, 4, 2500),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "space used again, deleted datasets",
         record: |setup| workloads::delete(setup, 4, 2500),
         readers: &[ReaderKind::Transient],
         passes: 1,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "texts",
@@ -398,38 +393,42 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Strings],
         passes: 2,
         torn: Some((|setup| workloads::strings(setup, 0, 2, 2), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "attributes that are texts",
         record: |setup| workloads::vlen_attributes(setup, 0, 4),
         readers: &[ReaderKind::Attributes],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "extensible array that shrinks",
         record: |setup| workloads::shrink(setup.exclusive(), None, 1, 4),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "fixed array that shrinks",
         record: |setup| workloads::shrink(setup.exclusive(), Some(30), 1, 4),
-        ..PLAIN
+        ..Case::PLAIN
     },
-    Case { name: "datasets that come and go", record: |setup| workloads::delete(setup.exclusive(), 5, 0), ..PLAIN },
-    Case { name: "a dead writer's intents", record: workloads::redo_records, ..PLAIN },
+    Case {
+        name: "datasets that come and go",
+        record: |setup| workloads::delete(setup.exclusive(), 5, 0),
+        ..Case::PLAIN
+    },
+    Case { name: "a dead writer's intents", record: workloads::redo_records, ..Case::PLAIN },
     Case {
         name: "free space that the file keeps",
         record: |setup| workloads::delete_and_close(setup.with_persistent_space(), 4),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, a leaf splits",
         record: |setup| workloads::extensible_array(setup.with_old_format(), 121, 3, 1),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 1,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, from nothing",
@@ -437,7 +436,7 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 3,
         torn: Some((|setup| workloads::extensible_array(setup.with_old_format(), 0, 3, 1), 2)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, a few rows",
@@ -461,7 +460,7 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 1,
         torn: Some((|setup| workloads::btree1_chunk_rows(setup, 62, 6, 6), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, root splits",
@@ -469,14 +468,14 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 2,
         torn: Some((|setup| workloads::extensible_array(setup.with_old_format(), 63, 2, 1), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, sparse",
         record: |setup| workloads::rewrite(setup.with_old_format(), SPARSE, 3, 3),
         readers: ROWS,
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, chunks that move",
@@ -484,28 +483,28 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: Some((|setup| workloads::rewrite(setup.with_old_format(), SeriesKind::Filtered { rows: 4 }, 2, 2), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, two datasets",
         record: |setup| workloads::two_datasets(setup.with_old_format(), 3),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, close and open again",
         record: |setup| workloads::reopen(setup.with_old_format(), 2),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, a dead writer's successor",
         record: |setup| workloads::takeover(setup.with_old_format(), 2),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, attributes",
@@ -513,7 +512,7 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Attributes],
         passes: 2,
         torn: Some((|setup| workloads::attributes(setup.with_old_format(), 0, 2), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, texts",
@@ -521,7 +520,7 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Strings],
         passes: 2,
         torn: Some((|setup| workloads::strings(setup.with_old_format(), 0, 2, 2), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, new datasets",
@@ -529,87 +528,45 @@ pub const CASES: &[Case] = &[
         readers: &[ReaderKind::Links],
         passes: 2,
         torn: Some((|setup| workloads::links(setup.with_old_format(), 0, 2), 1)),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, node of symbols splits",
         record: |setup| workloads::links(setup.with_old_format(), 6, 4),
         readers: &[ReaderKind::Links],
         passes: 1,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "old file, space used again",
         record: |setup| workloads::reuse(setup.with_old_format(), 2, 2, 3, 2500),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 1,
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "B-tree of version 1, alone, from nothing",
         record: |setup| workloads::extensible_array(setup.with_old_format().exclusive(), 0, 8, 1),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "B-tree of version 1, alone, root splits",
         record: |setup| workloads::extensible_array(setup.with_old_format().exclusive(), 60, 8, 1),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "B-tree of version 1, alone, sparse",
         record: |setup| workloads::rewrite(setup.with_old_format().exclusive(), SPARSE, 3, 6),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "B-tree of version 1 that shrinks",
         record: |setup| workloads::shrink(setup.with_old_format().exclusive(), None, 1, 4),
-        ..PLAIN
+        ..Case::PLAIN
     },
     Case {
         name: "symbol table, alone",
         record: |setup| workloads::links(setup.with_old_format().exclusive(), 0, 12),
-        ..PLAIN
-    },
-    Case { name: "dense attributes come and go", record: |setup| names(setup, NAMES), ..PLAIN },
-    Case {
-        name: "dense attributes are replaced",
-        record: |setup| names(setup, Names { changes: REPLACED, ..NAMES }),
-        ..PLAIN
-    },
-    Case {
-        name: "attributes in order come and go",
-        record: |setup| names(setup, Names { order: Indexed, ..NAMES }),
-        ..PLAIN
-    },
-    Case {
-        name: "attributes move to and fro",
-        record: |setup| names(setup, Names { order: Indexed, start: 7, changes: TO_AND_FRO, ..NAMES }),
-        ..PLAIN
-    },
-    Case {
-        name: "attributes in the header are replaced",
-        record: |setup| names(setup, Names { start: 6, changes: MOVED, ..NAMES }),
-        ..PLAIN
-    },
-    Case {
-        name: "attributes exchange chunks of the header",
-        record: |setup| names(setup, Names { start: 6, changes: EXCHANGED, ..NAMES }),
-        ..PLAIN
-    },
-    Case { name: "dense links come and go", record: |setup| names(setup, Names { kind: Links, ..NAMES }), ..PLAIN },
-    Case {
-        name: "links in order come and go",
-        record: |setup| names(setup, Names { kind: Links, order: Indexed, ..NAMES }),
-        ..PLAIN
-    },
-    Case {
-        name: "links move to and fro",
-        record: |setup| names(setup, Names { kind: Links, order: Indexed, start: 7, changes: LINKS_TO_AND_FRO }),
-        ..PLAIN
-    },
-    Case {
-        name: "old file, symbols come and go",
-        record: |setup| names(setup.with_old_format(), Names { kind: Links, ..NAMES }),
-        ..PLAIN
+        ..Case::PLAIN
     },
 ];
