@@ -1,6 +1,6 @@
 //! Datatypes: how the bytes of an element are interpreted.
 
-use crate::{ElementForms, Name};
+use crate::Name;
 
 /// The order of the bytes of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -364,44 +364,6 @@ impl Datatype {
             Datatype::VarLen(t) => t.size,
             Datatype::Array(t) => t.dims.iter().fold(t.base.size(), |n, d| n.saturating_mul(*d)),
             Datatype::Complex(t) => t.base.size().saturating_mul(2),
-        }
-    }
-
-    /// The same type in a store where elements that lead elsewhere have other sizes. The members of compounds that
-    /// follow them have other offsets there.
-    pub fn with_forms(&self, from: ElementForms, to: ElementForms) -> Datatype {
-        let resized = |size: u32, from: u32, to: u32| size.saturating_sub(from).saturating_add(to);
-        let base = |base: &Datatype| Box::new(base.with_forms(from, to));
-        match self {
-            _ if from == to || !self.is_indirect() => self.clone(),
-            Datatype::VarLen(t) => {
-                let size = resized(t.size, from.vlen, to.vlen);
-                Datatype::VarLen(VarLen { size, base: base(&t.base), ..t.clone() })
-            }
-            Datatype::Reference(t) => {
-                let size = resized(t.size, from.reference(t.kind), to.reference(t.kind));
-                Datatype::Reference(ReferenceType { size, ..t.clone() })
-            }
-            Datatype::Array(t) => Datatype::Array(Array { base: base(&t.base), dims: t.dims.clone() }),
-            Datatype::Compound(t) => {
-                let grown = |member: &CompoundMember| {
-                    let new = member.datatype.with_forms(from, to);
-                    let growth = i64::from(new.size()) - i64::from(member.datatype.size());
-                    (member.offset, growth, new)
-                };
-                let grown: Vec<_> = t.members.iter().map(grown).collect();
-                let moved = |offset: u32| {
-                    let before = grown.iter().filter(|(at, ..)| *at < offset).map(|(_, growth, _)| growth);
-                    u32::try_from(i64::from(offset) + before.sum::<i64>()).unwrap_or(offset)
-                };
-                let members = t.members.iter().zip(&grown).map(|(member, (offset, _, datatype))| CompoundMember {
-                    name: member.name.clone(),
-                    offset: moved(*offset),
-                    datatype: datatype.clone(),
-                });
-                Datatype::Compound(Compound { size: moved(t.size), members: members.collect() })
-            }
-            _ => self.clone(),
         }
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::ElementForms;
 
 #[test]
 fn members_move_when_places_in_heaps_change_their_size() {

@@ -13,6 +13,7 @@ pub mod conformance;
 mod connect;
 mod dataspace;
 mod datatype;
+mod element_forms;
 mod error;
 mod file_space;
 mod info;
@@ -22,9 +23,11 @@ mod link;
 pub mod memory;
 mod mode;
 mod name;
+mod object_id;
 mod reference;
 mod select;
 mod selection;
+mod settings;
 mod spec;
 mod stats;
 mod store;
@@ -45,6 +48,7 @@ pub use datatype::{
     FixedString, Float, Integer, Normalization, Opaque, Padding, ReferenceKind, ReferenceType, Sign, StringPadding,
     Time, VarLen, VarLenKind,
 };
+pub use element_forms::ElementForms;
 pub use error::{Error, Result, Retry, StoreError, StoreErrorKind};
 pub use file_space::{FileSpace, SpaceStrategy};
 pub use info::{ObjectInfo, ObjectTimes};
@@ -53,18 +57,19 @@ pub use libver::{LibVer, UnknownLibVer};
 pub use link::{Link, LinkTarget};
 pub use mode::Mode;
 pub use name::Name;
+pub use object_id::ObjectId;
 pub use reference::{Referent, ReferentPart};
 pub use select::{BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRun};
 pub use selection::{Block, Hyperslab, Selection};
+pub use settings::Settings;
 pub use spec::{
     AllocationTime, CreationOrder, DatasetSpec, EntryStorage, ExternalPiece, Fill, FillTime, FillValue, FilterSpec,
     FilterSpecs, GroupSpec, Layout, ObjectBody, ObjectKind, ObjectSpec, VirtualSource,
 };
 pub use stats::Stats;
 pub use store::{
-    Capabilities, ChunkBatch, ChunkStore, ChunkWrite, Durability, ElementForms, Encoding, Features, InfoChange, Limits,
-    Liveness, NewObject, ObjectId, Parts, Publish, Reads, Scope, Session, Settings, Staging, Store, StoreWriter, Unit,
-    read_blob,
+    Capabilities, ChunkBatch, ChunkStore, ChunkWrite, Durability, Encoding, Features, InfoChange, Limits, Liveness,
+    NewObject, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unit, read_blob,
 };
 pub use store::{DatasetView, MappedMemory, SharedBytes};
 pub use unfilter::{FilterResult, NoFilters, Unfilter};

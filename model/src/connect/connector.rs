@@ -1,4 +1,5 @@
-//! Connectors: what opens the stores of one kind.
+//! Connectors: what opens the stores of one kind. A store may open another one beneath it, so a request to open has
+//! the list of all connectors.
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -8,10 +9,9 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{ConnectorRegistry, Location, OpenError};
-use crate::{
-    AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Repair, Setting, SettingError, Store, Unfilter,
-};
+use super::setting::ConnectorOptions;
+use super::{Location, OpenError};
+use crate::{AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Repair, Store, Unfilter};
 
 /// Opens the stores of one kind, and knows what their locations mean.
 pub trait Connector: Send + Sync + fmt::Debug + 'static {
@@ -53,6 +53,13 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
     fn upkeep(&self) -> Option<&dyn Upkeep>;
 }
 
+/// The connectors at hand. The first one opens the paths that no other one claims.
+#[derive(Debug, Clone)]
+pub struct ConnectorRegistry {
+    pub(super) connectors: Vec<Arc<dyn Connector>>,
+    pub(super) missing: Vec<(&'static str, &'static str)>,
+}
+
 /// How a store is to be opened.
 #[derive(Debug)]
 pub struct OpenRequest<'a> {
@@ -79,27 +86,6 @@ impl OpenRequest<'_> {
         let options: &dyn Any = self.options;
         options.downcast_ref().ok_or(OpenError::ForeignOptions(self.options.connector()))
     }
-}
-
-/// The options of one kind of store, typed: implemented by [`settings!`](crate::settings).
-pub trait ConnectorOptions: Any + Send + Sync + fmt::Debug {
-    /// The connector's name.
-    fn connector(&self) -> &'static str;
-
-    /// What options there are.
-    fn settings(&self) -> &'static [Setting];
-
-    /// Sets one of them by its name.
-    ///
-    /// # Errors
-    /// [`SettingError`] that names the option.
-    fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError>;
-
-    /// The value of one of them, as [`ConnectorOptions::set`] takes it.
-    fn get(&self, name: &str) -> Option<String>;
-
-    /// The same options.
-    fn clone_options(&self) -> Box<dyn ConnectorOptions>;
 }
 
 /// What a link is that names another file.

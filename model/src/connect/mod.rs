@@ -6,11 +6,11 @@ mod location;
 mod registry;
 mod setting;
 
-pub use connector::{Connector, ConnectorOptions, Identity, LinkUse, OpenRequest, Origin, PathProbe, Upkeep};
+pub use connector::{Connector, ConnectorRegistry, Identity, LinkUse, OpenRequest, Origin, PathProbe, Upkeep};
 pub use error::OpenError;
 pub use location::{Location, Url};
-pub use registry::{ConnectorRegistry, ResolvedLocation};
-pub use setting::{Setting, SettingError, SettingValue};
+pub use registry::ResolvedLocation;
+pub use setting::{ConnectorOptions, Setting, SettingError, SettingValue};
 
 #[cfg(test)]
 mod tests;

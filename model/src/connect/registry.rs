@@ -1,16 +1,11 @@
-//! The connectors at hand.
+//! How the registry finds the connector of a location, and its options.
 
 use std::sync::Arc;
 
-use super::{Connector, ConnectorOptions, Identity, Location, OpenError, OpenRequest, Origin, PathProbe, Url};
+use super::{
+    Connector, ConnectorOptions, ConnectorRegistry, Identity, Location, OpenError, OpenRequest, Origin, PathProbe, Url,
+};
 use crate::{Mode, Settings, Store};
-
-/// The connectors at hand. The first one opens the paths that no other one claims.
-#[derive(Debug, Clone)]
-pub struct ConnectorRegistry {
-    connectors: Vec<Arc<dyn Connector>>,
-    missing: Vec<(&'static str, &'static str)>,
-}
 
 /// A location, and the connector that it is for.
 #[derive(Debug, Clone)]

@@ -1,5 +1,7 @@
 //! Options of a store as texts: in the query of a URL, on the command line, and in lists.
 
+use std::any::Any;
+use std::fmt;
 use std::time::Duration;
 
 use crate::{LibVer, SpaceStrategy};
@@ -45,6 +47,27 @@ pub enum SettingError {
 
 fn known_text(known: &[&str]) -> String {
     if known.is_empty() { ": it has none".to_owned() } else { format!("; its options are {}", known.join(", ")) }
+}
+
+/// The options of one kind of store, typed: implemented by [`settings!`](crate::settings).
+pub trait ConnectorOptions: Any + Send + Sync + fmt::Debug {
+    /// The connector's name.
+    fn connector(&self) -> &'static str;
+
+    /// What options there are.
+    fn settings(&self) -> &'static [Setting];
+
+    /// Sets one of them by its name.
+    ///
+    /// # Errors
+    /// [`SettingError`] that names the option.
+    fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError>;
+
+    /// The value of one of them, as [`ConnectorOptions::set`] takes it.
+    fn get(&self, name: &str) -> Option<String>;
+
+    /// The same options.
+    fn clone_options(&self) -> Box<dyn ConnectorOptions>;
 }
 
 /// A type of values of options.

@@ -1,12 +1,12 @@
 //! The chunks of one dataset in memory.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::state::{MemoryDims, MemoryState};
-use super::{MemoryFile, MemorySession};
+use super::dataset::MemoryDims;
+use super::file::{MemoryAccess, MemoryFile};
+use super::state::MemoryState;
 use crate::{
     ChunkBatch, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Error, ObjectId, Publish, Result, SharedBytes,
     StoredChunk,
@@ -14,7 +14,8 @@ use crate::{
 
 #[derive(Debug)]
 pub(super) struct MemoryChunks {
-    session: Weak<MemorySession>,
+    /// Gone with the session.
+    access: Weak<MemoryAccess>,
     file: Arc<MemoryFile>,
     writable: bool,
     id: ObjectId,
@@ -23,19 +24,19 @@ pub(super) struct MemoryChunks {
 }
 
 impl MemoryChunks {
-    pub(super) fn new(session: &Arc<MemorySession>, id: ObjectId, seen: MemoryDims) -> Self {
+    pub(super) fn new(access: &Arc<MemoryAccess>, id: ObjectId, seen: MemoryDims) -> Self {
         MemoryChunks {
-            session: Arc::downgrade(session),
-            file: session.file.clone(),
-            writable: session.writable,
+            access: Arc::downgrade(access),
+            file: access.file.clone(),
+            writable: access.writable,
             id,
             extent: Mutex::new(seen),
         }
     }
 
     fn read_state(&self) -> Result<MutexGuard<'_, MemoryState>> {
-        match self.session.upgrade() {
-            Some(session) if !session.closed.load(Ordering::Acquire) => Ok(self.file.state.lock()),
+        match self.access.upgrade() {
+            Some(access) if !access.is_closed() => Ok(self.file.state.lock()),
             _ => Err(Error::Closed),
         }
     }

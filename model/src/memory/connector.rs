@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::{MemoryFile, MemorySession, MemoryState, MemoryStore};
+use super::file::{MemoryAccess, MemoryFile, SCHEME};
+use super::{MemoryState, MemoryStore};
 use crate::{
     Capabilities, Connector, ConnectorOptions, Error, Holder, Identity, LinkUse, Location, Mode, Name, OpenError,
     OpenRequest, Origin, PathProbe, Store, StoreErrorKind, Upkeep, Url,
@@ -25,7 +26,7 @@ pub struct MemoryConnector {
 struct NamedFile {
     file: Arc<MemoryFile>,
     /// The sessions that read it and do not expect it to change.
-    readers: Vec<Weak<MemorySession>>,
+    readers: Vec<Weak<MemoryAccess>>,
 }
 
 /// Why a file in memory could not be opened.
@@ -58,9 +59,6 @@ crate::settings! {
     struct MemoryOptions {}
 }
 
-/// The scheme, and the connector's name.
-pub(super) const SCHEME: &str = "mem";
-
 /// The name of a file.
 fn file_name(at: &Location) -> Result<Vec<u8>, OpenError> {
     let Location::Url(url) = at else {
@@ -91,7 +89,7 @@ impl NamedFile {
             Mode::Read => {
                 self.check_unwritten()?;
                 let store = MemoryStore::open_at(Some(at), self.file.clone(), mode);
-                self.readers.push(Arc::downgrade(&store.session));
+                self.readers.push(Arc::downgrade(&store.session.access));
                 Ok(store)
             }
             Mode::CreateNew => Err(MemoryOpenError::Exists),

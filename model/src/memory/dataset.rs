@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::behavior::MemoryBehavior;
-use super::state::MemoryDims;
 use crate::{AllocationLimit, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Encoding, Error, Layout, Parts, Result};
+
+pub(super) type MemoryDims = SmallVec<[u64; 4]>;
 
 #[derive(Debug)]
 pub(super) struct MemoryDataset {

@@ -8,25 +8,24 @@ mod behavior;
 mod chunks;
 mod connector;
 mod dataset;
+mod file;
 mod state;
 mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 
 pub use self::behavior::MemoryBehavior;
 use self::chunks::MemoryChunks;
 pub use self::connector::MemoryConnector;
+use self::file::{MemoryAccess, MemoryFile, MemoryWatch, SCHEME};
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
     AllocationLimit, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Encoding, Error, Features,
     Limits, Link, Liveness, Location, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Parts,
     Publish, Reads, ReferenceKind, Referent, Result, Scope, Session, Staging, Stats, Store, StoreWriter, Unit, Watch,
-    WatchEvent,
 };
 
 /// Bytes that a reader need not read more than at once, though each read is atomic.
@@ -56,31 +55,14 @@ pub struct MemoryStore {
 
 #[derive(Debug)]
 struct MemorySession {
-    file: Arc<MemoryFile>,
+    access: Arc<MemoryAccess>,
     described: Session,
-    writable: bool,
-    closed: AtomicBool,
     datasets: Mutex<BTreeMap<ObjectId, Arc<MemoryChunks>>>,
-}
-
-#[derive(Debug, Default)]
-struct MemoryFile {
-    /// Most bytes of a chunk that is made for a part of it.
-    max_allocation: AllocationLimit,
-    behavior: MemoryBehavior,
-    state: Mutex<MemoryState>,
-    flushed: Condvar,
 }
 
 impl Default for MemoryStore {
     fn default() -> Self {
         MemoryStore::new()
-    }
-}
-
-impl MemorySession {
-    fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
     }
 }
 
@@ -103,7 +85,7 @@ impl MemoryStore {
 
     /// A further session on the same file, which follows the writer ([`Mode::SwmrRead`]).
     pub fn reader(&self) -> Self {
-        MemoryStore::open(self.session.file.clone(), Mode::SwmrRead)
+        MemoryStore::open(self.session.access.file.clone(), Mode::SwmrRead)
     }
 
     /// A new writing session on the same file, after this one was closed ([`Mode::Write`]).
@@ -111,13 +93,13 @@ impl MemoryStore {
     /// # Errors
     /// [`Error::Unsupported`] while another session writes.
     pub fn reopen(&self) -> Result<Self> {
-        let mut state = self.session.file.state.lock();
+        let mut state = self.session.access.file.state.lock();
         if state.writer {
             return Err(Error::Unsupported("a second writer"));
         }
         state.writer = true;
         drop(state);
-        Ok(MemoryStore::open(self.session.file.clone(), Mode::Write))
+        Ok(MemoryStore::open(self.session.access.file.clone(), Mode::Write))
     }
 
     fn open(file: Arc<MemoryFile>, mode: Mode) -> Self {
@@ -127,23 +109,18 @@ impl MemoryStore {
     fn open_at(location: Option<&Location>, file: Arc<MemoryFile>, mode: Mode) -> Self {
         let MemoryBehavior { parts, encoding } = file.behavior;
         let capabilities = Capabilities { parts, encoding, ..capabilities(mode) };
-        let mut described = Session::new(connector::SCHEME, mode, ROOT, capabilities);
+        let mut described = Session::new(SCHEME, mode, ROOT, capabilities);
         described.location = location.cloned();
-        let (closed, datasets) = (AtomicBool::new(false), Mutex::default());
-        let session = MemorySession { file, described, writable: mode.writes(), closed, datasets };
-        MemoryStore { session: Arc::new(session) }
+        let access = Arc::new(MemoryAccess::new(file, mode.writes()));
+        MemoryStore { session: Arc::new(MemorySession { access, described, datasets: Mutex::default() }) }
     }
 
     fn read(&self) -> Result<MutexGuard<'_, MemoryState>> {
-        match self.session.closed.load(Ordering::Acquire) {
-            true => Err(Error::Closed),
-            false => Ok(self.session.file.state.lock()),
-        }
+        self.session.access.read()
     }
 
     fn write(&self) -> Result<MutexGuard<'_, MemoryState>> {
-        let state = self.read()?;
-        if self.session.writable { Ok(state) } else { Err(Error::ReadOnly) }
+        self.session.access.write()
     }
 }
 
@@ -209,7 +186,7 @@ impl Store for MemoryStore {
     fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
         let seen = self.read()?.stored(id)?.published.clone();
         let mut datasets = self.session.datasets.lock();
-        let chunks = datasets.entry(id).or_insert_with(|| Arc::new(MemoryChunks::new(&self.session, id, seen)));
+        let chunks = datasets.entry(id).or_insert_with(|| Arc::new(MemoryChunks::new(&self.session.access, id, seen)));
         Ok(chunks.clone())
     }
 
@@ -236,7 +213,7 @@ impl Store for MemoryStore {
     }
 
     fn liveness(&self) -> Result<Liveness> {
-        let is_live = self.read()?.writer && !self.session.writable;
+        let is_live = self.read()?.writer && !self.session.access.writable;
         Ok(if is_live { Liveness::Live } else { Liveness::AtRest })
     }
 
@@ -254,51 +231,21 @@ impl Store for MemoryStore {
     }
 
     fn close(&self) -> Result<()> {
-        if self.session.closed.load(Ordering::Acquire) {
+        if self.session.access.is_closed() {
             return Ok(());
         }
-        if self.session.writable {
+        if self.session.access.writable {
             self.commit(Scope::All, Publish::Visible)?;
-            self.session.file.state.lock().writer = false;
-            self.session.file.flushed.notify_all();
+            self.session.access.file.state.lock().writer = false;
+            self.session.access.file.flushed.notify_all();
         }
-        self.session.closed.store(true, Ordering::Release);
+        self.session.access.close();
         Ok(())
     }
 
     fn watch(&self, _: &[ObjectId]) -> Result<Box<dyn Watch>> {
         let generation = self.read()?.generation;
-        Ok(Box::new(MemoryWatch { file: self.session.file.clone(), generation }))
-    }
-}
-
-/// Wakes up at each flush.
-#[derive(Debug)]
-struct MemoryWatch {
-    file: Arc<MemoryFile>,
-    /// Flushes as of the last wake-up.
-    generation: u64,
-}
-
-impl Watch for MemoryWatch {
-    fn wait(&mut self, timeout: Duration) -> Result<WatchEvent> {
-        let until = Instant::now().checked_add(timeout);
-        let mut state = self.file.state.lock();
-        loop {
-            if std::mem::replace(&mut self.generation, state.generation) != state.generation {
-                return Ok(WatchEvent::Changed);
-            }
-            if !state.writer {
-                return Ok(WatchEvent::Ended);
-            }
-            match until {
-                Some(until) if self.file.flushed.wait_until(&mut state, until).timed_out() => {
-                    return Ok(WatchEvent::Timeout);
-                }
-                Some(_) => {}
-                None => self.file.flushed.wait(&mut state),
-            }
-        }
+        Ok(Box::new(MemoryWatch::new(self.session.access.file.clone(), generation)))
     }
 }
 

@@ -3,16 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use crate::{
     AttributeData, CreationOrder, Datatype, EntryStorage, Error, GroupSpec, Link, LinkTarget, Name, ObjectBody,
     ObjectId, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart, Result,
 };
 
 use super::dataset::MemoryDataset;
-
-pub(super) type MemoryDims = SmallVec<[u64; 4]>;
 
 pub(super) const ROOT: ObjectId = ObjectId(1);
 

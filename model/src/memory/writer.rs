@@ -21,9 +21,9 @@ impl StoreWriter for MemoryStore {
         let id = state.create(new.spec)?;
         if let Some((bytes, rank)) = elements {
             let write = ChunkWrite::Whole { coord: &ChunkCoord::origin(rank), filter_mask: 0, bytes };
-            let limit = self.session.file.max_allocation;
+            let limit = self.session.access.file.max_allocation;
             let written =
-                state.stored_mut(id).and_then(|stored| stored.write(&write, self.session.file.behavior, limit));
+                state.stored_mut(id).and_then(|stored| stored.write(&write, self.session.access.file.behavior, limit));
             written.inspect_err(|_| state.discard(id))?;
         }
         state.changed.insert(id);
@@ -121,7 +121,7 @@ impl StoreWriter for MemoryStore {
             Scope::Objects(_) | Scope::All => state.publish_all(),
         }
         state.generation += 1;
-        self.session.file.flushed.notify_all();
+        self.session.access.file.flushed.notify_all();
         Ok(())
     }
 }

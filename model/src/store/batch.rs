@@ -1,13 +1,13 @@
 //! What is changed of one dataset at once.
 
-use crate::{ChunkCoord, ChunkStore, ObjectId, Result};
+use crate::{ChunkCoord, ObjectId};
 
-/// Changes of one dataset, for [`ChunkStore::write`]. An empty batch changes nothing.
+/// Changes of one dataset, for [`ChunkStore::write`](crate::ChunkStore::write). An empty batch changes nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChunkBatch<'a> {
     /// Elements, in this order.
     pub writes: &'a [ChunkWrite<'a>],
-    /// The new extent (`[rank]`, elements) of a chunked dataset. ChunkStore that lie wholly outside of a smaller extent
+    /// The new extent (`[rank]`, elements) of a chunked dataset. Chunks that lie wholly outside of a smaller extent
     /// are dropped once readers see it; what other chunks hold outside is the caller's to overwrite with fill values.
     pub extent: Option<&'a [u64]>,
     /// Datasets of the same store. What is changed of this dataset from now on is seen only after what was changed of
@@ -75,55 +75,4 @@ pub enum Publish {
     Visible,
     /// It also outlasts a power failure.
     Durable,
-}
-
-/// Batches of one change.
-impl dyn ChunkStore + '_ {
-    /// Stores a whole chunk, as it came out of the filters.
-    ///
-    /// # Errors
-    /// As [`ChunkStore::write`].
-    pub fn write_whole(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        self.write(&ChunkBatch { writes: &[ChunkWrite::Whole { coord, filter_mask, bytes }], ..ChunkBatch::default() })
-    }
-
-    /// Stores whole chunks of `size` bytes each that follow each other along the first dimension.
-    ///
-    /// # Errors
-    /// As [`ChunkStore::write`].
-    pub fn write_row(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
-        self.write(&ChunkBatch { writes: &[ChunkWrite::Row { first, size, bytes }], ..ChunkBatch::default() })
-    }
-
-    /// Overwrites part of a chunk, from `at` on (bytes).
-    ///
-    /// # Errors
-    /// As [`ChunkStore::write`].
-    pub fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
-        self.write(&ChunkBatch { writes: &[ChunkWrite::Part { coord, at, bytes }], ..ChunkBatch::default() })
-    }
-
-    /// Changes the extent.
-    ///
-    /// # Errors
-    /// As [`ChunkStore::write`].
-    pub fn set_extent(&self, dims: &[u64]) -> Result<()> {
-        self.write(&ChunkBatch { extent: Some(dims), ..ChunkBatch::default() })
-    }
-
-    /// Has what is changed from now on seen only after what was changed of the datasets in `after` so far.
-    ///
-    /// # Errors
-    /// As [`ChunkStore::write`].
-    pub fn come_after(&self, after: &[ObjectId]) -> Result<()> {
-        self.write(&ChunkBatch { after, ..ChunkBatch::default() })
-    }
-
-    /// Publishes what was changed.
-    ///
-    /// # Errors
-    /// As [`ChunkStore::write`].
-    pub fn publish(&self, publish: Publish) -> Result<()> {
-        self.write(&ChunkBatch { publish: Some(publish), ..ChunkBatch::default() })
-    }
 }

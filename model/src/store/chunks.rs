@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::SharedBytes;
-use crate::{ChunkBatch, ChunkCoord, DatasetSpec, ObjectId, Result, StoredChunk};
+use crate::{ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, ObjectId, Publish, Result, StoredChunk};
 
 /// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
 pub trait ChunkStore: Send + Sync + fmt::Debug {
@@ -66,4 +66,55 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::Store`] if the dataset cannot be read any more.
     fn refresh(&self) -> Result<bool>;
+}
+
+/// Batches of one change.
+impl dyn ChunkStore + '_ {
+    /// Stores a whole chunk, as it came out of the filters.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::write`].
+    pub fn write_whole(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
+        self.write(&ChunkBatch { writes: &[ChunkWrite::Whole { coord, filter_mask, bytes }], ..ChunkBatch::default() })
+    }
+
+    /// Stores whole chunks of `size` bytes each that follow each other along the first dimension.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::write`].
+    pub fn write_row(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
+        self.write(&ChunkBatch { writes: &[ChunkWrite::Row { first, size, bytes }], ..ChunkBatch::default() })
+    }
+
+    /// Overwrites part of a chunk, from `at` on (bytes).
+    ///
+    /// # Errors
+    /// As [`ChunkStore::write`].
+    pub fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
+        self.write(&ChunkBatch { writes: &[ChunkWrite::Part { coord, at, bytes }], ..ChunkBatch::default() })
+    }
+
+    /// Changes the extent.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::write`].
+    pub fn set_extent(&self, dims: &[u64]) -> Result<()> {
+        self.write(&ChunkBatch { extent: Some(dims), ..ChunkBatch::default() })
+    }
+
+    /// Has what is changed from now on seen only after what was changed of the datasets in `after` so far.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::write`].
+    pub fn come_after(&self, after: &[ObjectId]) -> Result<()> {
+        self.write(&ChunkBatch { after, ..ChunkBatch::default() })
+    }
+
+    /// Publishes what was changed.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::write`].
+    pub fn publish(&self, publish: Publish) -> Result<()> {
+        self.write(&ChunkBatch { publish: Some(publish), ..ChunkBatch::default() })
+    }
 }

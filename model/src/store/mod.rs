@@ -17,23 +17,14 @@ use std::sync::Arc;
 pub use batch::{ChunkBatch, ChunkWrite, Publish};
 pub use capabilities::{Capabilities, Durability, Encoding, Features, Limits, Parts, Reads, Staging, Unit};
 pub use chunks::ChunkStore;
-pub use session::{ElementForms, Session, Settings};
+pub use session::Session;
 pub use shared_bytes::{DatasetView, MappedMemory, SharedBytes};
 pub use writer::{InfoChange, NewObject, StoreWriter};
 
 use crate::{
-    AttributeData, Link, Name, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Stats, Watch,
+    AttributeData, Link, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Stats,
+    Watch,
 };
-
-/// The identity of an object inside its store: an address, a key, or a UUID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId(pub u128);
-
-impl fmt::Display for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
-    }
-}
 
 /// Of what something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
