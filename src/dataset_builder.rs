@@ -384,6 +384,25 @@ impl DatasetBuilder {
     }
 }
 
+impl Group {
+    /// A description of a new dataset of elements of type `T`.
+    pub fn new_dataset<T: H5Type>(&self) -> DatasetBuilder {
+        self.new_dataset_with_type(T::datatype())
+    }
+
+    /// A description of a new dataset of elements of this type.
+    pub fn new_dataset_with_type(&self, datatype: Datatype) -> DatasetBuilder {
+        DatasetBuilder::new(self.clone(), datatype)
+    }
+}
+
+impl File {
+    /// A description of a new dataset of elements of type `T`.
+    pub fn new_dataset<T: H5Type>(&self) -> DatasetBuilder {
+        DatasetBuilder::new(self.root(), T::datatype())
+    }
+}
+
 /// The encoded elements of a dataset, if they can be stored in its object header at once.
 fn compact_elements<T: H5Type>(file: &File, spec: &ObjectSpec, values: &[T]) -> Result<Option<Vec<u8>>, ErrorKind> {
     let ObjectBody::Dataset(spec) = &spec.body else { return Ok(None) };

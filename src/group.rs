@@ -2,13 +2,11 @@
 
 use std::fmt;
 
-use h5live_model::{
-    self as model, Datatype, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Scope,
-};
+use h5live_model::{self as model, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Scope};
 
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath, ResolvedObject};
-use crate::{Dataset, DatasetBuilder, File, GroupBuilder, H5Type, Result, Walk, attribute};
+use crate::{Attribute, File, Result, attribute};
 
 /// A group: names that link to objects.
 #[derive(Clone)]
@@ -18,93 +16,12 @@ pub struct Group {
     path: String,
 }
 
-/// A committed datatype: a datatype that is an object with a link.
-#[derive(Debug, Clone)]
-pub struct NamedType {
-    file: File,
-    id: ObjectId,
-    path: String,
-    datatype: Datatype,
-}
-
-/// An object that a path leads to.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Object {
-    /// A group.
-    Group(Group),
-    /// A dataset.
-    Dataset(Dataset),
-    /// A committed datatype.
-    Datatype(NamedType),
-}
-
-impl Object {
-    pub(crate) fn open(found: ResolvedObject) -> Result<Object> {
-        let ResolvedObject { file, id, path } = found;
-        let error = |error| file.error(Some(&path), error);
-        Ok(match file.store().kind(id).map_err(error)? {
-            ObjectKind::Group => Object::Group(Group::new(file, id, path)),
-            ObjectKind::Dataset => Object::Dataset(Dataset::open(file, id, path)?),
-            ObjectKind::Datatype => {
-                let datatype = file.store().spec(id).and_then(ObjectSpec::into_datatype).map_err(error)?;
-                Object::Datatype(NamedType { file, id, path, datatype })
-            }
-            ObjectKind::Map => return Err(file.error(Some(&path), model::Error::Unsupported("a map"))),
-        })
-    }
-
-    /// The identity of the object in its file: the same for every path that leads to it.
-    pub fn id(&self) -> ObjectId {
-        match self {
-            Object::Group(group) => group.id(),
-            Object::Dataset(dataset) => dataset.id(),
-            Object::Datatype(datatype) => datatype.id,
-        }
-    }
-
-    /// The file of the object. It may be another file, after an external link.
-    pub fn file(&self) -> &File {
-        match self {
-            Object::Group(group) => group.file(),
-            Object::Dataset(dataset) => dataset.file(),
-            Object::Datatype(datatype) => &datatype.file,
-        }
-    }
-
-    /// The path by which the object was opened.
-    pub fn path(&self) -> &str {
-        match self {
-            Object::Group(group) => group.path(),
-            Object::Dataset(dataset) => dataset.path(),
-            Object::Datatype(datatype) => &datatype.path,
-        }
-    }
-}
-
-impl NamedType {
-    /// The type.
-    pub fn datatype(&self) -> &Datatype {
-        &self.datatype
-    }
-
-    /// The path by which it was opened.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// The identity of the object in its file.
-    pub fn id(&self) -> ObjectId {
-        self.id
-    }
-}
-
 impl Group {
     pub(crate) fn new(file: File, id: ObjectId, path: String) -> Self {
         Group { file, id, path }
     }
 
-    fn find(&self, path: &str) -> Result<ResolvedObject> {
+    pub(crate) fn find(&self, path: &str) -> Result<ResolvedObject> {
         path::find(&self.file, self.id, &self.path, path)
     }
 
@@ -123,23 +40,6 @@ impl Group {
         &self.path
     }
 
-    /// The object at a path, which starts here, or at the root if it begins with a slash. Soft links are followed.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a name on the path is not there or cannot be read,
-    /// [`ErrorKind::TooManyLinks`](crate::ErrorKind::TooManyLinks) for a loop of soft links.
-    pub fn object(&self, path: &str) -> Result<Object> {
-        Object::open(self.find(path)?)
-    }
-
-    /// The object with an identity, such as the target of a hard link; it is called by the name of the link.
-    ///
-    /// # Errors
-    /// As [`Group::object`].
-    pub fn object_by_id(&self, id: ObjectId, name: &str) -> Result<Object> {
-        Object::open(ResolvedObject { file: self.file.clone(), id, path: path::join(&self.path, name) })
-    }
-
     /// The group at a path.
     ///
     /// # Errors
@@ -148,15 +48,6 @@ impl Group {
         let found = self.find(path)?;
         path::check_kind(&found, ObjectKind::Group, "group")?;
         Ok(Group::new(found.file, found.id, found.path))
-    }
-
-    /// The dataset at a path.
-    ///
-    /// # Errors
-    /// As [`Group::group`].
-    pub fn dataset(&self, path: &str) -> Result<Dataset> {
-        let found = self.find(path)?;
-        Dataset::open(found.file, found.id, found.path)
     }
 
     /// How the group keeps its links.
@@ -204,49 +95,6 @@ impl Group {
     /// As [`Group::links`].
     pub fn names(&self) -> Result<Vec<Name>> {
         Ok(self.links()?.into_iter().map(|link| link.name).collect())
-    }
-
-    /// A walk over this group and everything below it, each object once.
-    pub fn walk(&self) -> Walk {
-        Walk::new(self.clone())
-    }
-
-    /// Makes a group, and the groups above it that are not there.
-    ///
-    /// # Errors
-    /// [`model::Error::Exists`] if the name is taken, [`model::Error::ReadOnly`].
-    pub fn create_group(&self, path: &str) -> Result<Group> {
-        self.new_group().create(path)
-    }
-
-    /// A description of a new group.
-    pub fn new_group(&self) -> GroupBuilder {
-        GroupBuilder::new(self.clone())
-    }
-
-    /// Makes a committed datatype, which datasets and attributes may share as their type.
-    ///
-    /// # Errors
-    /// As [`Group::create_group`].
-    pub fn commit_datatype(&self, path: &str, datatype: &Datatype) -> Result<NamedType> {
-        let shown = path::join(&self.path, path);
-        let make = || -> Result<_, ErrorKind> {
-            let place = NewLinkPath::resolve(&self.file, self.id, path)?;
-            let datatype = place.file.stored_type(datatype);
-            let id = place.create(&datatype.clone().into())?;
-            Ok(NamedType { file: place.file, id, path: shown.clone(), datatype })
-        };
-        make().map_err(|kind| self.file.error(Some(&shown), kind))
-    }
-
-    /// A description of a new dataset of elements of type `T`.
-    pub fn new_dataset<T: H5Type>(&self) -> DatasetBuilder {
-        self.new_dataset_with_type(T::datatype())
-    }
-
-    /// A description of a new dataset of elements of this type.
-    pub fn new_dataset_with_type(&self, datatype: Datatype) -> DatasetBuilder {
-        DatasetBuilder::new(self.clone(), datatype)
     }
 
     /// Adds a soft link: a path that is resolved when it is followed.
@@ -324,8 +172,30 @@ impl Group {
     }
 }
 
+impl File {
+    /// The root group.
+    pub fn root(&self) -> Group {
+        Group::new(self.clone(), self.session().root, "/".into())
+    }
+
+    /// The group at a path.
+    ///
+    /// # Errors
+    /// As [`Group::group`].
+    pub fn group(&self, path: &str) -> Result<Group> {
+        self.root().group(path)
+    }
+
+    /// An attribute of the root group.
+    ///
+    /// # Errors
+    /// As [`Group::attribute`].
+    pub fn attribute(&self, name: &str) -> Result<Attribute> {
+        self.root().attribute(name)
+    }
+}
+
 attribute::attributes!(Group);
-attribute::attributes!(NamedType);
 
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

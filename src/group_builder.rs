@@ -4,7 +4,7 @@ use h5live_model::{CreationOrder, EntryStorage, GroupSpec, ObjectSpec};
 
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath};
-use crate::{Group, Result};
+use crate::{File, Group, Result};
 
 /// A group to be made, by [`Group::new_group`].
 ///
@@ -73,5 +73,30 @@ impl GroupBuilder {
             Ok((file, id)) => Ok(Group::new(file, id, shown)),
             Err(kind) => Err(self.group.file().error(Some(&shown), kind)),
         }
+    }
+}
+
+impl Group {
+    /// Makes a group, and the groups above it that are not there.
+    ///
+    /// # Errors
+    /// [`model::Error::Exists`](h5live_model::Error::Exists) if the name is taken, [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
+    pub fn create_group(&self, path: &str) -> Result<Group> {
+        self.new_group().create(path)
+    }
+
+    /// A description of a new group.
+    pub fn new_group(&self) -> GroupBuilder {
+        GroupBuilder::new(self.clone())
+    }
+}
+
+impl File {
+    /// Makes a group, and the groups above it that are not there.
+    ///
+    /// # Errors
+    /// As [`Group::create_group`].
+    pub fn create_group(&self, path: &str) -> Result<Group> {
+        self.root().create_group(path)
     }
 }

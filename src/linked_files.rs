@@ -1,64 +1,18 @@
 //! Other files that a file names: in external links, in virtual datasets and in references.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use h5live_model::{Identity, LinkUse, Location, Name, OpenError, ResolvedLocation, StoreErrorKind, Url};
-use parking_lot::Mutex;
+use h5live_model::{LinkUse, Location, Name, OpenError, ResolvedLocation, StoreErrorKind, Url};
 
 use crate::error::ErrorKind;
-use crate::file::FileShared;
+use crate::file_shared::{FileShared, LinkedFiles, key_of};
+use crate::link_rules::Links;
 use crate::{File, Mode};
 
-/// Most files that are kept open because links led to them, if the user does not say otherwise.
-pub(crate) const MAX_LINKED_FILES: usize = 256;
-
-/// Where external links, sources of virtual datasets and references to other files may lead.
-///
-/// A file may come from anywhere. So what it says must not make this process ask a server of its author's choice, or
-/// open a store of another kind than the file itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Links {
-    /// To no other file.
-    Never,
-    /// From files of this machine to other files of this machine, from a file in memory to others in memory, and from a
-    /// server to the same server. A URL in a link has a scheme of the store that the link is in.
-    #[default]
-    SameOrigin,
-    /// Anywhere.
-    Any,
-}
-
-/// What identifies a store in this process.
-type StoreKey = (&'static str, Identity);
-
-/// Every file that was opened on the way from one file to others, so that none is opened twice.
-#[derive(Debug, Default)]
-pub(crate) struct LinkedFiles {
-    files: Mutex<HashMap<StoreKey, Weak<FileShared>>>,
-    /// The files that are kept open by those that led to them, which come first in each pair; the oldest pair first.
-    kept: Mutex<VecDeque<(Weak<FileShared>, Weak<FileShared>)>>,
-}
-
 impl LinkedFiles {
-    /// Takes a file in.
-    pub(crate) fn add(&self, at: &ResolvedLocation, shared: &Arc<FileShared>) {
-        let Some(key) = key_of(at) else { return };
-        let mut files = self.files.lock();
-        if files.len() >= shared.options.max_linked_files.saturating_mul(2).max(16) {
-            files.retain(|_, file| file.strong_count() > 0);
-        }
-        files.insert(key, Arc::downgrade(shared));
-    }
-
-    fn find(&self, key: &StoreKey) -> Option<File> {
-        self.files.lock().get(key).and_then(Weak::upgrade).map(File::from_shared)
-    }
-
     /// Keeps `file` open as long as the file that led to it, unless it is among the oldest of too many.
     fn keep(&self, opener: &Arc<FileShared>, file: &File) -> Result<(), ErrorKind> {
-        opener.kept_open.lock().push(file.clone());
+        opener.kept_open.lock().push(file.shared().clone());
         let excess = {
             let mut kept = self.kept.lock();
             kept.retain(|(opener, file)| opener.strong_count() > 0 && file.strong_count() > 0);
@@ -82,15 +36,11 @@ impl LinkedFiles {
 
 impl FileShared {
     /// No longer keeps a file open to which this one led.
-    fn release(&self, file: &Arc<FileShared>) -> Option<File> {
+    fn release(&self, file: &Arc<FileShared>) -> Option<Arc<FileShared>> {
         let mut kept = self.kept_open.lock();
-        let at = kept.iter().position(|kept| Arc::ptr_eq(kept.shared(), file))?;
+        let at = kept.iter().position(|kept| Arc::ptr_eq(kept, file))?;
         Some(kept.remove(at))
     }
-}
-
-fn key_of(at: &ResolvedLocation) -> Option<StoreKey> {
-    Some((at.connector().name(), at.identity()?))
 }
 
 /// The modes in which another file is opened, one after the other while somebody has it in use. A source of a virtual
@@ -164,7 +114,7 @@ fn open_candidate(from: &File, at: ResolvedLocation, link: LinkUse) -> Result<Op
         return Err(refused(at.location()).into());
     }
     if let Some(known) = shared.linked_files.find(&key) {
-        return Ok(Some(known));
+        return Ok(Some(File::from_shared(known)));
     }
     let mut modes = modes(shared.options.mode, link).iter();
     loop {

@@ -3,11 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use h5live_model::memory::MemoryConnector;
-use h5live_model::{ConnectorRegistry, Location, OpenError, ResolvedLocation, Store};
+use h5live_model::{ConnectorRegistry, Location, OpenError, OpenRequest, ResolvedLocation, Store};
 use h5live_swmr::NativeConnector;
 pub use h5live_swmr::{Locking, Native};
-
-use crate::Options;
 
 /// The connectors that are built in. Native files come first: they are what a path is that nothing else claims.
 pub(crate) fn built_in() -> Arc<ConnectorRegistry> {
@@ -16,8 +14,12 @@ pub(crate) fn built_in() -> Arc<ConnectorRegistry> {
     BUILT_IN.get_or_init(registry).clone()
 }
 
+/// Where a native file is whose bytes are in memory.
+pub(crate) fn image_location() -> ResolvedLocation {
+    ResolvedLocation::new(Arc::new(NativeConnector), Location::Path("memory".into()))
+}
+
 /// Opens a native file whose bytes are in memory.
-pub(crate) fn image(bytes: Vec<u8>, options: &Options) -> Result<Arc<dyn Store>, OpenError> {
-    let at = ResolvedLocation::new(Arc::new(NativeConnector), Location::Path("memory".into()));
-    options.with_request(&at, |how| NativeConnector::open_image(bytes, how))
+pub(crate) fn image(bytes: Vec<u8>, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
+    NativeConnector::open_image(bytes, how)
 }

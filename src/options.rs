@@ -13,12 +13,12 @@ use h5live_model::{
     OpenRequest, ResolvedLocation, Session, Settings,
 };
 
-use crate::linked_files::{LinkedFiles, Links, MAX_LINKED_FILES};
-use crate::recovery::{self, WriterState};
+use crate::link_rules::{Links, MAX_LINKED_FILES};
+use crate::publish::PublishInterval;
 use crate::unfilter::RegistryFilters;
-use crate::{File, PublishInterval, Result, open};
+use crate::{Result, open};
 
-/// Options for opening a file. Made by [`File::options`].
+/// Options for opening a file. Made by [`File::options`](crate::File::options).
 ///
 /// ```no_run
 /// use h5live::{File, Locking};
@@ -322,31 +322,6 @@ impl Options {
         self
     }
 
-    /// Opens the file at a location: a path, or a text that is a path or a URL such as `mem:scratch`
-    /// ([`Location::from_text`] has the rule).
-    ///
-    /// # Errors
-    /// [`ErrorKind::Open`](crate::ErrorKind::Open) that names the file and the reason.
-    pub fn open(&self, location: impl Into<Location>) -> Result<File> {
-        let location = location.into();
-        let at = self.resolve(&location)?;
-        let checked = self.check_native_names(&**at.connector());
-        checked.map_err(|error| open_error(at.location(), error.into()))?;
-        self.open_linked(at, Arc::default())
-    }
-
-    /// Opens a file whose bytes are in memory. Changes stay in memory.
-    ///
-    /// # Errors
-    /// As [`Options::open`].
-    pub fn open_image(&self, bytes: Vec<u8>) -> Result<File> {
-        let name = "memory";
-        let store = open::image(bytes, self).map_err(|error| crate::Error::new(name, None, error))?;
-        let file = File::new(store, name.into(), self.clone());
-        file.begin_counting()?;
-        Ok(file)
-    }
-
     /// The first option that says something of how a store is opened that does not hold for one that is open already.
     pub(crate) fn unused_by(&self, session: &Session) -> Option<&'static str> {
         let default = Options::default();
@@ -364,21 +339,6 @@ impl Options {
     /// The connector for a location.
     pub(crate) fn resolve(&self, location: &Location) -> Result<ResolvedLocation> {
         self.connectors.resolve(location, self.mode).map_err(|error| open_error(location, error))
-    }
-
-    pub(crate) fn open_linked(&self, at: ResolvedLocation, family: Arc<LinkedFiles>) -> Result<File> {
-        if self.recover && !self.mode.writes() && recovery::recover(&at, self) == WriterState::Live {
-            return self.clone().swmr_read().open_as_it_is(at, family);
-        }
-        self.open_as_it_is(at, family)
-    }
-
-    fn open_as_it_is(&self, at: ResolvedLocation, family: Arc<LinkedFiles>) -> Result<File> {
-        let store = self.with_request(&at, |how| at.open(how)).map_err(|error| open_error(at.location(), error))?;
-        let name = at.location().to_string();
-        let file = File::from_parts(store, name, self.clone(), Some(at), family);
-        file.begin_counting()?;
-        Ok(file)
     }
 
     /// Calls `open` with how the store at a location is to be opened.
@@ -414,7 +374,7 @@ impl Options {
     }
 }
 
-fn open_error(location: &Location, error: OpenError) -> crate::Error {
+pub(crate) fn open_error(location: &Location, error: OpenError) -> crate::Error {
     crate::Error::new(&location.to_string(), None, error)
 }
 

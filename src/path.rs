@@ -6,11 +6,9 @@ use h5live_model::{self as model, Link, LinkTarget, LinkUse, Name, NewObject, Ob
 use smallvec::SmallVec;
 
 use crate::error::ErrorKind;
+use crate::link_rules::MAX_LINKS;
 use crate::linked_files;
 use crate::{Error, File};
-
-/// Soft and external links that one path may lead through (libhdf5's default).
-pub const MAX_LINKS: usize = 16;
 
 /// The object at the end of a path.
 pub(crate) struct ResolvedObject {
@@ -239,6 +237,24 @@ pub(crate) fn split_last(file: &File, group: ObjectId, path: &str) -> Result<(Fi
     let start = if path.starts_with('/') { file.session().root } else { group };
     let (file, id) = follow_links(file, start, &above.join(&b'/'), &mut { MAX_LINKS })?;
     Ok((file, id, name))
+}
+
+/// The group at a path that starts at the root.
+pub(crate) fn find_group(file: &File, path: &str) -> Result<ResolvedObject, Error> {
+    let found = find(file, file.session().root, "/", path)?;
+    check_kind(&found, ObjectKind::Group, "group")?;
+    Ok(found)
+}
+
+/// The group at a path that starts at the root. It is made if it is not there.
+pub(crate) fn find_or_create_group(file: &File, path: &str) -> Result<ObjectId, Error> {
+    match find_group(file, path) {
+        Err(error) if error.is_not_found() => {
+            let make = || NewLinkPath::resolve(file, file.session().root, path)?.create(&model::ObjectSpec::group());
+            make().map_err(|kind| file.error(Some(&join("/", path)), kind))
+        }
+        found => Ok(found?.id),
+    }
 }
 
 /// Checks what kind of object an identity stands for.

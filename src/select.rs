@@ -2,7 +2,7 @@
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
-use crate::dataset::CoreDims;
+use crate::dims::CoreDims;
 use h5live_model::{Hyperslab, Selection, UNLIMITED};
 
 /// A selection of elements of a dataset: a range of rows, a tuple or an array of ranges and indices (one for each

@@ -136,6 +136,20 @@ impl Iterator for Walk {
     }
 }
 
+impl Group {
+    /// A walk over this group and everything below it, each object once.
+    pub fn walk(&self) -> Walk {
+        Walk::new(self.clone())
+    }
+}
+
+impl File {
+    /// A walk over everything in the file, each object once.
+    pub fn walk(&self) -> Walk {
+        self.root().walk()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

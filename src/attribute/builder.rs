@@ -5,7 +5,7 @@ use h5live_model::{self as model, Dataspace, Datatype, ObjectId, Shape};
 use super::display_path;
 use crate::convert::blank_elements;
 use crate::error::ErrorKind;
-use crate::{Attribute, File, H5Type, NamedType, Result, Value};
+use crate::{Attribute, File, H5Type, Result, Value};
 
 /// An attribute to be set, of any type and shape. Made by `new_attribute` of groups, datasets and committed types.
 ///
@@ -27,8 +27,8 @@ pub struct AttributeBuilder {
     id: ObjectId,
     object: String,
     name: String,
-    datatype: Option<Datatype>,
-    committed: Option<ObjectId>,
+    pub(crate) datatype: Option<Datatype>,
+    pub(crate) committed: Option<ObjectId>,
     dataspace: Dataspace,
 }
 
@@ -49,13 +49,6 @@ impl AttributeBuilder {
     pub fn datatype(mut self, datatype: Datatype) -> Self {
         self.datatype = Some(datatype);
         self.committed = None;
-        self
-    }
-
-    /// The type is a committed one of the same file.
-    pub fn committed(mut self, datatype: &NamedType) -> Self {
-        self.datatype = Some(datatype.datatype().clone());
-        self.committed = Some(datatype.id());
         self
     }
 

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::element::ElementCopy;
 use super::{CopiedObject, Copier};
-use crate::dataset::CoreDims;
+use crate::dims::CoreDims;
 use crate::{Dataset, Result};
 
 /// Bytes that are copied at a time, or one chunk if it is larger.

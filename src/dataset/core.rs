@@ -4,18 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use h5live_filters::Pipeline;
-use h5live_model::{
-    AllocationLimit, Capabilities, ChunkCoord, ChunkGrid, ChunkStore, DatasetSpec, Dataspace, Encoding, Layout,
-    ObjectId, Parts, Reads,
-};
+use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Parts, Reads};
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 
-use super::staged_chunks::StagedData;
+use super::spec_snapshot::SpecSnapshot;
+use super::staged_data::StagedData;
+use crate::Options;
+use crate::dims::CoreDims;
 use crate::error::ErrorKind;
-use crate::{Error, File, Options};
-
-pub(crate) type CoreDims = SmallVec<[u64; 4]>;
 
 /// Most bytes that are read at once to be converted. So many are still in a near cache of the processor.
 const MAX_CONVERSION_BYTES: usize = 48 << 10;
@@ -67,67 +63,6 @@ fn max_read_bytes(reads: Reads) -> usize {
     match reads {
         Reads::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
         Reads::Batched { .. } => MAX_CONVERSION_BYTES,
-    }
-}
-
-/// A dataset as one operation sees it, from its start to its end.
-#[derive(Debug, Clone)]
-pub(crate) struct SpecSnapshot {
-    pub(super) spec: Arc<DatasetSpec>,
-    /// The extent, with rows that the store does not know yet (`[rank]`, elements).
-    pub(super) extent: CoreDims,
-    /// Bytes of an element.
-    pub(super) size: usize,
-}
-
-impl SpecSnapshot {
-    /// The grid of chunks, and the bytes of a decoded chunk; `None` if there are no elements.
-    pub(super) fn grid(&self) -> Result<Option<(ChunkGrid, usize)>, ErrorKind> {
-        let sides = self.chunk_shape_bytes()?;
-        Ok(sides.and_then(|(sides, bytes)| Some((ChunkGrid::new(sides)?, bytes))))
-    }
-
-    /// The sides of a chunk (`[rank]`, elements), and its bytes when it is decoded; `None` if there are no elements.
-    #[inline]
-    pub(super) fn chunk_shape_bytes(&self) -> Result<Option<(&[u64], usize)>, ErrorKind> {
-        let sides: &[u64] = match &self.spec.layout {
-            Layout::Chunked(dims) if dims.len() == self.extent.len() => dims,
-            Layout::Chunked(_) => return Err(ErrorKind::InvalidSpec("the chunks are of another rank than the shape")),
-            Layout::Virtual(_) => return Err(ErrorKind::Unsupported("writing a virtual dataset")),
-            _ if self.spec.dataspace == Dataspace::Null => return Ok(None),
-            _ => &self.extent,
-        };
-        if sides.contains(&0) {
-            return Ok(None);
-        }
-        let bytes = sides.iter().try_fold(self.size as u64, |n, side| n.checked_mul(*side));
-        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        let bytes = bytes.filter(|bytes| *bytes < usize::MAX / 2).ok_or(ErrorKind::TooLarge(u64::MAX))?;
-        Ok(Some((sides, bytes)))
-    }
-
-    /// Whether a chunk is stored without its filters because it reaches over the extent.
-    pub(super) fn is_unfiltered_edge(&self, grid: &ChunkGrid, coord: &ChunkCoord) -> bool {
-        self.spec.unfiltered_edges && grid.is_partial(coord, &self.extent)
-    }
-
-    /// Makes `filled` hold `bytes` bytes of fill values.
-    pub(super) fn fill(&self, filled: &mut Vec<u8>, bytes: usize) {
-        let Some(element) = self.spec.fill_pattern() else {
-            if filled.capacity() < bytes {
-                // Zeroed memory from the system costs less than filling memory with zeros.
-                *filled = vec![0; bytes];
-                return;
-            }
-            filled.clear();
-            return filled.resize(bytes, 0);
-        };
-        filled.clear();
-        filled.reserve(bytes);
-        while filled.len() < bytes {
-            filled.extend_from_slice(element);
-        }
-        filled.truncate(bytes);
     }
 }
 
@@ -264,52 +199,5 @@ impl DatasetCore {
 
     pub(super) fn note_change(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
-    }
-}
-
-/// An error inside a dataset, before it is known by which path the dataset was opened.
-#[derive(Debug)]
-pub(crate) struct DatasetError {
-    chunk: Option<ChunkCoord>,
-    kind: ErrorKind,
-}
-
-impl<E: Into<ErrorKind>> From<E> for DatasetError {
-    fn from(error: E) -> Self {
-        DatasetError { chunk: None, kind: error.into() }
-    }
-}
-
-impl DatasetError {
-    pub(crate) fn in_chunk(coord: &ChunkCoord, error: impl Into<ErrorKind>) -> Self {
-        DatasetError { chunk: Some(coord.clone()), kind: error.into() }
-    }
-
-    /// Adds the chunk to the error, if it has none yet.
-    pub(crate) fn with_chunk(mut self, coord: &ChunkCoord) -> Self {
-        self.chunk.get_or_insert_with(|| coord.clone());
-        self
-    }
-
-    /// Whether a chunk was stored at a new place since it was looked up.
-    pub(crate) fn is_moved(&self) -> bool {
-        matches!(self.kind, ErrorKind::Store(h5live_model::Error::Moved))
-    }
-
-    /// Marks the error: the reader waited for the writer, and what the writer published is still incomplete.
-    pub(crate) fn into_unfinished(self) -> Self {
-        DatasetError { kind: ErrorKind::IncompletePublication(Box::new(self.kind)), ..self }
-    }
-
-    pub(crate) fn with_file(self, file: &File, path: Option<&str>) -> Error {
-        self.with_path(file.name(), path)
-    }
-
-    pub(crate) fn with_path(self, file: &str, path: Option<&str>) -> Error {
-        let error = Error::new(file, path, self.kind);
-        match self.chunk {
-            Some(chunk) => error.in_chunk(&chunk),
-            None => error,
-        }
     }
 }

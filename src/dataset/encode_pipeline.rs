@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use rayon::ScopeFifo;
 
-use super::core::DatasetError;
+use super::error::DatasetError;
 
 /// Bytes that a thread keeps from one call to the next, in each buffer.
 const MAX_KEPT_BUFFER_BYTES: usize = 2 << 20;

@@ -1,11 +1,13 @@
 //! Datasets: arrays of elements.
 
 mod append_buffer;
+mod append_rows;
 #[cfg(test)]
 mod append_tests;
 mod chunk_cache;
 mod core;
 mod encode_pipeline;
+mod error;
 mod follow;
 mod gather;
 mod mmap_view;
@@ -20,7 +22,9 @@ mod read;
 mod read_tests;
 #[cfg(test)]
 mod sources_tests;
+mod spec_snapshot;
 mod staged_chunks;
+mod staged_data;
 #[cfg(test)]
 mod strided_tests;
 #[cfg(test)]
@@ -37,15 +41,16 @@ use std::sync::atomic::Ordering;
 use h5live_model::{BoundSelection, DatasetSpec, Datatype, Layout, ObjectId, Publish};
 
 pub(crate) use self::chunk_cache::ChunkCache;
-pub(crate) use self::core::CoreDims;
-use self::core::SpecSnapshot;
-pub(crate) use self::core::{DatasetCore, DatasetError, StagedDatasets};
+pub(crate) use self::core::{DatasetCore, StagedDatasets};
+pub(crate) use self::error::DatasetError;
 pub use self::follow::DatasetFollower;
 use self::read::{DatasetReader, zeroed_buffer};
+use self::spec_snapshot::SpecSnapshot;
 use self::transfer::{ConvertedSink, ElementSink, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource};
 pub use self::virtual_sources::SourceState;
 use self::write::DatasetWriter;
 use crate::convert::ElementPlan;
+use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::value::{DecodePlan, EncodePlan};
 use crate::{File, H5Type, Result, Select, Value, attribute};
@@ -99,7 +104,7 @@ impl Dataset {
     }
 
     fn with_error_path<T>(&self, action: impl FnOnce() -> Result<T, DatasetError>) -> Result<T> {
-        action().map_err(|failure| failure.with_file(&self.file, Some(&self.path)))
+        action().map_err(|failure| failure.with_path(self.file.name(), Some(&self.path)))
     }
 
     /// A writer of elements and of the extent, if the file can be written.

@@ -5,7 +5,8 @@ use std::ops::Range;
 use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, FillTime, Layout, Selection, StoredChunk};
 
 use super::Dataset;
-use super::core::{CoreDims, DatasetError};
+use super::error::DatasetError;
+use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::{Result, Select};
 

@@ -12,8 +12,10 @@ use h5live_model::{
 use rayon::prelude::*;
 
 use super::chunk_cache::ChunkCache;
-use super::core::{DatasetCore, DatasetError, SpecSnapshot};
+use super::core::DatasetCore;
+use super::error::DatasetError;
 use super::gather::{self, RunGroup};
+use super::spec_snapshot::SpecSnapshot;
 use super::staged_chunks::StagedBytes;
 use super::transfer::ElementSink;
 use crate::error::ErrorKind;

@@ -6,54 +6,10 @@ use std::sync::Arc;
 
 use h5live_model::ChunkCoord;
 
-use super::append_buffer::AppendBuffer;
-use super::core::CoreDims;
-
 /// Runs of unfiltered chunks up to this length are staged (bytes).
 pub(super) const MAX_STAGED_RUN_BYTES: usize = 64 << 10;
 /// A staged run that has grown to this length is stored (bytes).
 pub(super) const MAX_STAGED_PART_BYTES: usize = 1 << 20;
-
-/// The staged elements and extent of a dataset.
-#[derive(Debug, Default)]
-pub(crate) struct StagedData {
-    /// The extent that the store has not been told (`[rank]`, elements).
-    pub(super) extent: Option<CoreDims>,
-    /// Chunks that were written to. There are none while rows are buffered.
-    pub(super) chunks: StagedChunks,
-    /// Rows that were appended. Without any it says where the next ones go.
-    pub(super) rows: Option<AppendBuffer>,
-}
-
-impl StagedData {
-    pub(super) fn is_dirty(&self) -> bool {
-        self.extent.is_some() || self.has_rows() || self.chunks.iter().any(|(_, staged)| staged.dirty)
-    }
-
-    pub(super) fn has_rows(&self) -> bool {
-        self.rows.as_ref().is_some_and(|rows| !rows.is_empty())
-    }
-
-    /// The staged bytes of a chunk.
-    pub(super) fn get(&self, coord: &ChunkCoord) -> Option<StagedBytes> {
-        let of_rows = self.rows.as_ref().and_then(|rows| rows.get(coord));
-        of_rows.or_else(|| self.chunks.get(coord).map(StagedBytes::from))
-    }
-
-    /// The chunks that the store lacks.
-    pub(super) fn dirty_chunks(&self) -> Vec<(ChunkCoord, StagedChunk)> {
-        let dirty = self.chunks.iter().filter(|(_, staged)| staged.dirty);
-        dirty.map(|(coord, staged)| (coord.clone(), staged.clone())).collect()
-    }
-
-    /// Keeps what the store has now of the chunk that was staged so; a part is no longer needed.
-    pub(super) fn mark_stored(&mut self, coord: &ChunkCoord, keep: bool) {
-        match self.chunks.get_mut(coord) {
-            Some(staged) if keep => staged.dirty = false,
-            _ => drop(self.chunks.take(coord)),
-        }
-    }
-}
 
 /// The staged part of a chunk.
 #[derive(Debug, Clone)]

@@ -5,9 +5,11 @@ use std::cell::Cell;
 use h5live_model::{BoundSelection, Hyperslab, Layout, LinkUse, Name, Selection, UNLIMITED, VirtualSource};
 
 use super::Dataset;
-use super::core::{CoreDims, DatasetError, SpecSnapshot};
+use super::error::DatasetError;
+use super::spec_snapshot::SpecSnapshot;
 use super::transfer::ElementSink;
 use crate::convert::ElementPlan;
+use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::linked_files;
 use crate::{File, MAX_LINKS, Result};
@@ -389,9 +391,9 @@ impl Dataset {
         let bytes = selected.elements().saturating_mul(view.size as u64);
         let mut elements = self.core.max_allocation.zeroed(bytes)?;
         let raw = super::transfer::RawSink { bytes: &mut elements, size: view.size };
-        source
-            .read_to(view, selected, raw)
-            .map_err(|failure| ErrorKind::OtherFile(Box::new(failure.with_file(&source.file, Some(&source.path)))))?;
+        source.read_to(view, selected, raw).map_err(|failure| {
+            ErrorKind::OtherFile(Box::new(failure.with_path(source.file.name(), Some(&source.path))))
+        })?;
         if plan.is_copy() {
             return Ok(elements);
         }

@@ -6,13 +6,17 @@ use std::sync::Arc;
 use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Layout, Selection, Store};
 use parking_lot::MutexGuard;
 
-use super::append_buffer::{AppendBuffer, MAX_BUFFERED_APPEND_BYTES, StoredRows};
+use super::append_buffer::AppendBuffer;
+use super::append_rows::{MAX_BUFFERED_APPEND_BYTES, StoredRows};
 use super::chunk_cache::ChunkCache;
-use super::core::{CoreDims, DatasetCore, DatasetError, SpecSnapshot};
+use super::core::DatasetCore;
 use super::encode_pipeline::{self, EncodeBuffers};
+use super::error::DatasetError;
 use super::read::DatasetReader;
+use super::spec_snapshot::SpecSnapshot;
 use super::staged_chunks::{MAX_STAGED_PART_BYTES, StagedChunk};
 use super::transfer::ElementSource;
+use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 
 /// Unfiltered chunks up to this size are put together before they are stored (bytes).

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 
 use h5live_model::Publish;
 
-use super::append_buffer::StoredRows;
-use super::core::{DatasetCore, DatasetError};
-use crate::file::FileShared;
+use super::append_rows::StoredRows;
+use super::core::DatasetCore;
+use super::error::DatasetError;
+use crate::file_shared::FileShared;
 
 impl DatasetCore {
     /// Stores everything staged, and tells the store the extent.

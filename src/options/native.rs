@@ -119,7 +119,7 @@ impl Options {
     }
 
     /// Refuses options that were set by methods of this file, if the connector is not the native one.
-    pub(super) fn check_native_names(&self, connector: &dyn Connector) -> Result<(), SettingError> {
+    pub(crate) fn check_native_names(&self, connector: &dyn Connector) -> Result<(), SettingError> {
         let Some(name) = self.native_names.first() else { return Ok(()) };
         if connector.name() == Native::default().connector() {
             return Ok(());

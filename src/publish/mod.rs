@@ -2,74 +2,24 @@
 
 mod counter;
 mod group_commit;
+mod interval;
+mod publisher;
 mod timer;
 mod transaction;
+mod wait;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use h5live_model::{Error as ModelError, Publish, Scope};
-use parking_lot::{Mutex, MutexGuard};
 
 use self::counter::PublicationCounter;
-use self::group_commit::GroupCommit;
+pub use self::interval::PublishInterval;
+pub(crate) use self::publisher::Publisher;
 use self::timer::PublishTimer;
 pub use self::transaction::Transaction;
-use crate::file::FileShared;
-use crate::{Dataset, Error, ErrorKind, File, Result};
-
-/// When a file publishes by itself, for [`Options::publish_every`](crate::Options::publish_every).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum PublishInterval {
-    /// A dataset is flushed when this many rows were appended since its last flush.
-    Rows(u64),
-    /// The file is flushed when this time is over, if there is anything to publish.
-    Time(Duration),
-}
-
-impl From<Duration> for PublishInterval {
-    fn from(time: Duration) -> Self {
-        PublishInterval::Time(time)
-    }
-}
-
-/// The part of a session that publishes.
-#[derive(Debug, Default)]
-pub(crate) struct Publisher {
-    /// Held by the flush or the transaction that is under way.
-    only: Mutex<()>,
-    /// The counter of publications, if the options ask for one.
-    counter: OnceLock<PublicationCounter>,
-    durable: GroupCommit,
-    syncs: GroupCommit,
-    ticker: Mutex<Option<PublishTimer>>,
-    /// The error of a flush in the background.
-    deferred: Mutex<Option<Error>>,
-    closed: AtomicBool,
-}
-
-impl Publisher {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
-        self.only.lock()
-    }
-
-    /// Ends what goes on in the background; whether the session was still open.
-    pub(crate) fn close(&self) -> bool {
-        *self.ticker.lock() = None;
-        !self.closed.swap(true, Ordering::AcqRel)
-    }
-
-    fn defer(&self, error: Error) {
-        self.deferred.lock().get_or_insert(error);
-    }
-
-    /// The error that something in the background has met since the last call.
-    pub(crate) fn take_deferred(&self) -> Result<()> {
-        self.deferred.lock().take().map_or(Ok(()), Err)
-    }
-}
+use crate::file_shared::FileShared;
+use crate::{Dataset, Error, ErrorKind, File, Result, path};
 
 impl FileShared {
     /// Hands the staged elements and extents of all datasets to the store.
@@ -124,11 +74,8 @@ impl FileShared {
             return Ok(Some(counter));
         }
         let file = File::from_shared(self.clone());
-        let group = match file.group(path) {
-            Err(error) if error.is_not_found() => file.create_group(path)?,
-            found => found?,
-        };
-        let counter = PublicationCounter::begin(&*self.store, group.id()).map_err(|error| self.error(error))?;
+        let group = path::find_or_create_group(&file, path)?;
+        let counter = PublicationCounter::begin(&*self.store, group).map_err(|error| self.error(error))?;
         Ok(Some(self.publisher.counter.get_or_init(|| counter)))
     }
 
@@ -144,12 +91,46 @@ impl FileShared {
     /// Starts what the options ask for in the background.
     pub(crate) fn begin_publishing(self: &Arc<Self>) {
         if let Some(every) = self.options.publish_time.filter(|_| self.options.mode.writes()) {
-            match PublishTimer::start(self, every) {
+            let file = Arc::downgrade(self);
+            match PublishTimer::start(every, move || publish_changes(&file)) {
                 Ok(ticker) => *self.publisher.ticker.lock() = Some(ticker),
                 Err(error) => self.publisher.defer(Error::new(&self.name, None, ErrorKind::PublishThread(error))),
             }
         }
     }
+
+    /// Publishes the rest, and ends the session.
+    fn close(&self) -> Result<()> {
+        let close = || self.store.close().map_err(|error| Error::new(&self.name, None, error));
+        if !self.publisher.close() {
+            return close();
+        }
+        let _only = self.publisher.lock();
+        let written = self.write_out();
+        self.dataset_cache.lock().clear();
+        self.kept_open.lock().clear();
+        self.publisher.take_deferred().and(written).and(close())
+    }
+}
+
+impl Drop for FileShared {
+    /// Closes the file without reporting errors. Call [`File::close`] to get them.
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+/// Publishes new data. Returns whether the file is still open.
+fn publish_changes(file: &Weak<FileShared>) -> bool {
+    let Some(shared) = file.upgrade() else { return false };
+    let _only = shared.publisher.lock();
+    if shared.is_dirty()
+        && let Err(error) = shared.publish()
+        && !matches!(error.kind(), ErrorKind::Store(ModelError::Closed))
+    {
+        shared.publisher.defer(error);
+    }
+    true
 }
 
 impl File {
@@ -189,6 +170,26 @@ impl File {
             // Others publish while this waits for the disk.
             shared.commit(Scope::All, Publish::Durable)
         })
+    }
+
+    /// Lets other processes read the file while this one goes on writing. Flushes everything that was written so far.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the file, or something in it, cannot be read while it is being written.
+    pub fn start_swmr(&self) -> Result<()> {
+        self.shared().publisher.take_deferred()?;
+        let _only = self.shared().publisher.lock();
+        self.shared().write_out()?;
+        self.store().writer().and_then(|writer| writer.start_swmr()).map_err(|error| self.error(None, error))
+    }
+
+    /// Flushes, and ends the session for every clone. A second call does nothing.
+    ///
+    /// # Errors
+    /// As [`File::flush`].
+    pub fn close(&self) -> Result<()> {
+        let counted = self.shared().publish_final();
+        self.shared().close().and(counted)
     }
 }
 

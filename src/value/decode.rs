@@ -14,6 +14,28 @@ use crate::types::trim;
 /// be the same ones over and over.
 const ELEMENT_BYTES: usize = 256 << 20;
 
+impl Value {
+    /// The value of an element that a file stores as `bytes`; variable-length data is read from `heap`, if there is
+    /// one.
+    ///
+    /// To read many elements, [`Value::decode_all`] is faster.
+    ///
+    /// # Errors
+    /// [`ConvertError`] if `bytes` are too short, or the datatype makes no sense.
+    pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Result<Value, ConvertError> {
+        Ok(DecodePlan::new(datatype)?.value(bytes, heap))
+    }
+
+    /// The values of elements stored one after another; a rest that is no whole element is left out.
+    ///
+    /// # Errors
+    /// [`ConvertError`] if the datatype makes no sense.
+    pub fn decode_all(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Result<Vec<Value>, ConvertError> {
+        let plan = DecodePlan::new(datatype)?;
+        Ok(bytes.chunks_exact(plan.size()).map(|element| plan.value(element, heap)).collect())
+    }
+}
+
 /// The way from the elements of a datatype to values.
 pub(crate) struct DecodePlan {
     size: usize,

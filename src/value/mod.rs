@@ -7,13 +7,12 @@ mod tests;
 
 use std::fmt;
 
-use h5live_model::{Datatype, Name, Store};
+use h5live_model::Name;
 
 pub(crate) use decode::DecodePlan;
 pub(crate) use encode::EncodePlan;
 
 use crate::Reference;
-use crate::convert::ConvertError;
 
 /// The value of an element of any datatype.
 ///
@@ -59,26 +58,6 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value of an element that a file stores as `bytes`; variable-length data is read from `heap`, if there is
-    /// one.
-    ///
-    /// To read many elements, [`Value::decode_all`] is faster.
-    ///
-    /// # Errors
-    /// [`ConvertError`] if `bytes` are too short, or the datatype makes no sense.
-    pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Result<Value, ConvertError> {
-        Ok(DecodePlan::new(datatype)?.value(bytes, heap))
-    }
-
-    /// The values of elements stored one after another; a rest that is no whole element is left out.
-    ///
-    /// # Errors
-    /// [`ConvertError`] if the datatype makes no sense.
-    pub fn decode_all(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Result<Vec<Value>, ConvertError> {
-        let plan = DecodePlan::new(datatype)?;
-        Ok(bytes.chunks_exact(plan.size()).map(|element| plan.value(element, heap)).collect())
-    }
-
     /// The value as a number, if it is one; truth values are 0 and 1.
     pub fn number(&self) -> Option<f64> {
         match self {

@@ -1,6 +1,6 @@
 use h5live_model::{
-    Array, Bitfield, ByteOrder, Complex, Compound, CompoundMember, Enum, EnumMember, FixedString, Float, Integer,
-    Opaque, Sign, StringPadding, VarLen, VarLenKind,
+    Array, Bitfield, ByteOrder, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember, FixedString, Float,
+    Integer, Opaque, Sign, StringPadding, VarLen, VarLenKind,
 };
 
 use super::*;

@@ -1,0 +1,92 @@
+//! The state of an open file that all its handles share, and the files to which it led.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Weak};
+
+use h5live_model::{Identity, ObjectId, ResolvedLocation, Store};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::Options;
+use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
+use crate::dataset_cache::DatasetCache;
+use crate::publish::Publisher;
+
+/// An open file, shared by every handle.
+pub(crate) struct FileShared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) name: String,
+    pub(crate) options: Options,
+    pub(crate) cache: ChunkCache,
+    /// Where the file is, if it was opened at a location.
+    pub(crate) location: Option<ResolvedLocation>,
+    pub(crate) linked_files: Arc<LinkedFiles>,
+    /// Files to which this one led. They stay open as long as it does.
+    pub(crate) kept_open: Mutex<Vec<Arc<FileShared>>>,
+    pub(crate) publisher: Publisher,
+    /// Looks at what a writer has published since.
+    pub(crate) refreshes: AtomicU64,
+    /// Whether the file was brought into order when its writer was found to be dead, or need not be.
+    pub(crate) is_recovered: AtomicBool,
+    pub(crate) dataset_cache: Mutex<DatasetCache>,
+    pub(crate) staged: StagedDatasets,
+}
+
+impl FileShared {
+    /// The datasets that were opened.
+    pub(crate) fn dataset_cache(&self) -> MutexGuard<'_, DatasetCache> {
+        self.dataset_cache.lock()
+    }
+
+    /// The dataset of this identity, if it was opened.
+    fn cached_core(&self, id: ObjectId) -> Option<Arc<DatasetCore>> {
+        self.dataset_cache.lock().get(id)
+    }
+
+    /// Calls `each` for the datasets with staged elements, until it fails. The rest stay in the list.
+    pub(crate) fn for_each_staged<E>(&self, mut each: impl FnMut(&DatasetCore) -> Result<(), E>) -> Result<(), E> {
+        let mut listed = std::mem::take(&mut *self.staged.lock()).into_iter();
+        let done = listed.try_for_each(|id| self.cached_core(id).map_or(Ok(()), |core| each(&core)));
+        self.staged.lock().extend(listed);
+        done
+    }
+
+    /// Whether something is staged that the store does not have.
+    pub(crate) fn has_staged(&self) -> bool {
+        let listed = self.staged.lock().clone();
+        listed.into_iter().filter_map(|id| self.cached_core(id)).any(|core| core.has_staged())
+    }
+}
+
+/// What identifies a store in this process.
+pub(crate) type StoreKey = (&'static str, Identity);
+
+/// Every file that was opened on the way from one file to others, so that none is opened twice.
+#[derive(Debug, Default)]
+pub(crate) struct LinkedFiles {
+    files: Mutex<HashMap<StoreKey, Weak<FileShared>>>,
+    /// The files that are kept open by those that led to them, which come first in each pair; the oldest pair first.
+    pub(crate) kept: Mutex<VecDeque<(Weak<FileShared>, Weak<FileShared>)>>,
+}
+
+impl LinkedFiles {
+    /// Takes a file in.
+    pub(crate) fn add(&self, at: &ResolvedLocation, shared: &Arc<FileShared>) {
+        let Some(key) = key_of(at) else { return };
+        let mut files = self.files.lock();
+        if files.len() >= shared.options.max_linked_files.saturating_mul(2).max(16) {
+            files.retain(|_, file| file.strong_count() > 0);
+        }
+        files.insert(key, Arc::downgrade(shared));
+    }
+
+    /// A file that is open.
+    pub(crate) fn find(&self, key: &StoreKey) -> Option<Arc<FileShared>> {
+        self.files.lock().get(key).and_then(Weak::upgrade)
+    }
+}
+
+/// What identifies the store at a location; `None` if nobody else can be led there.
+pub(crate) fn key_of(at: &ResolvedLocation) -> Option<StoreKey> {
+    Some((at.connector().name(), at.identity()?))
+}

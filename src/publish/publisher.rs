@@ -1,0 +1,47 @@
+//! What a session needs to publish: locks, the counter, the timer, and errors of the background.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::counter::PublicationCounter;
+use super::group_commit::GroupCommit;
+use super::timer::PublishTimer;
+use crate::{Error, Result};
+
+/// The part of a session that publishes.
+#[derive(Debug, Default)]
+pub(crate) struct Publisher {
+    /// Held by the flush or the transaction that is under way.
+    only: Mutex<()>,
+    /// The counter of publications, if the options ask for one.
+    pub(super) counter: OnceLock<PublicationCounter>,
+    pub(super) durable: GroupCommit,
+    pub(super) syncs: GroupCommit,
+    pub(super) ticker: Mutex<Option<PublishTimer>>,
+    /// The error of a flush in the background.
+    deferred: Mutex<Option<Error>>,
+    pub(super) closed: AtomicBool,
+}
+
+impl Publisher {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.only.lock()
+    }
+
+    /// Ends what goes on in the background; whether the session was still open.
+    pub(crate) fn close(&self) -> bool {
+        *self.ticker.lock() = None;
+        !self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn defer(&self, error: Error) {
+        self.deferred.lock().get_or_insert(error);
+    }
+
+    /// The error that something in the background has met since the last call.
+    pub(crate) fn take_deferred(&self) -> Result<()> {
+        self.deferred.lock().take().map_or(Ok(()), Err)
+    }
+}
