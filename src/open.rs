@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use h5live_model::memory::MemoryConnector;
 use h5live_model::{ConnectorRegistry, Location, OpenError, OpenRequest, ResolvedLocation, Store};
-use h5live_swmr::NativeConnector;
-pub use h5live_swmr::{Locking, Native};
+use h5live_native::NativeConnector;
+pub use h5live_native::{Locking, Native};
 
 /// The connectors that are built in. Native files come first: they are what a path is that nothing else claims.
 pub(crate) fn built_in() -> Arc<ConnectorRegistry> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5live::model::ChunkCoord;
 use h5live::{Dataset, File, LibVer, Mode, Options, UNLIMITED};
 use h5live_cache::{FaultyStorage, WriteFailure};
-use h5live_swmr::{MemoryStorage, NativeFile, OpenOptions};
+use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 
 const ROW: usize = 64;
 /// Those of an extensible array, a fixed array and a version 2 B-tree.
@@ -133,7 +133,7 @@ fn a_write_that_fails_loses_none_of_them() {
     for (name, max) in MOST {
         for failing in 0.. {
             let storage = Arc::new(FaultyStorage::new(MemoryStorage::new()));
-            let options = OpenOptions { mode: h5live_swmr::Mode::Create, ..OpenOptions::default() };
+            let options = OpenOptions { mode: h5live_native::Mode::Create, ..OpenOptions::default() };
             let store = Arc::new(NativeFile::open_storage(storage.clone(), &options).unwrap());
             let file = File::with_store(store, "file", Options::default()).unwrap();
             let data = of_rows(&file, name, &max);
@@ -154,7 +154,7 @@ fn a_write_that_fails_loses_none_of_them() {
             storage.clear_fault();
             drop(data);
             file.close().unwrap();
-            let options = OpenOptions { mode: h5live_swmr::Mode::Read, ..OpenOptions::default() };
+            let options = OpenOptions { mode: h5live_native::Mode::Read, ..OpenOptions::default() };
             let store = Arc::new(NativeFile::open_storage(Arc::new(storage.inner().clone()), &options).unwrap());
             let file = File::with_store(store, "file", Options::default()).unwrap();
             let data = file.dataset(name).unwrap();

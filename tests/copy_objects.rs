@@ -7,7 +7,7 @@ use h5live::model::{
     StoreWriter,
 };
 use h5live::{Copier, File, Options};
-use h5live_swmr::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
+use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
 
 fn new(storage: &MemoryStorage) -> (File, Arc<NativeFile>) {
     let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };

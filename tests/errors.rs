@@ -45,7 +45,7 @@ fn a_damaged_structure_is_damage_and_the_error_of_the_store_is_its_source() {
     let error = File::open(&path).and_then(|file| file.dataset("data")?.read::<u8>()).unwrap_err();
     assert_eq!(*kind_of(&error), StoreErrorKind::Damaged, "{error}");
     let source = error.source().unwrap();
-    assert!(source.downcast_ref::<h5live_swmr::Error>().is_some(), "{source:?}");
+    assert!(source.downcast_ref::<h5live_native::Error>().is_some(), "{source:?}");
 }
 
 #[test]

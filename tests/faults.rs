@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5live::model::{CreationOrder, EntryStorage, FileSpace, LinkTarget, SpaceStrategy};
 use h5live::{Attribute, Dataset, Datatype, File, Group, H5Type, NamedType, Object, Options};
 use h5live_cache::{FaultyStorage, WriteFailure};
-use h5live_swmr::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
+use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
 
 type Faulty = FaultyStorage<MemoryStorage>;
 

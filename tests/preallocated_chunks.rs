@@ -10,7 +10,7 @@ use std::sync::Arc;
 use h5live::model::ChunkCoord;
 use h5live::{Dataset, File, Mode, Options, UNLIMITED};
 use h5live_cache::{FaultyStorage, WriteFailure};
-use h5live_swmr::{MemoryStorage, NativeFile, OpenOptions};
+use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 
 const ROW: usize = 64;
 
@@ -164,7 +164,7 @@ fn rows_that_come_by_other_ways_find_fill_values() {
 fn a_write_that_fails_loses_nothing_and_leaves_none() {
     for failing in 0.. {
         let storage = Arc::new(FaultyStorage::new(MemoryStorage::new()));
-        let options = OpenOptions { mode: h5live_swmr::Mode::Create, ..OpenOptions::default() };
+        let options = OpenOptions { mode: h5live_native::Mode::Create, ..OpenOptions::default() };
         let store = Arc::new(NativeFile::open_storage(storage.clone(), &options).unwrap());
         let file = File::with_store(store, "file", Options::default()).unwrap();
         let data = of_rows(&file, "data", &[UNLIMITED, ROW as u64]);
@@ -180,7 +180,7 @@ fn a_write_that_fails_loses_nothing_and_leaves_none() {
         storage.clear_fault();
         drop(data);
         file.close().unwrap();
-        let options = OpenOptions { mode: h5live_swmr::Mode::Read, ..OpenOptions::default() };
+        let options = OpenOptions { mode: h5live_native::Mode::Read, ..OpenOptions::default() };
         let store = Arc::new(NativeFile::open_storage(Arc::new(storage.inner().clone()), &options).unwrap());
         let file = File::with_store(store, "file", Options::default()).unwrap();
         let data = file.dataset("data").unwrap();

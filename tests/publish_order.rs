@@ -8,7 +8,7 @@ use h5live::{Dataset, ErrorKind, File, Invariant, Options, PublishInterval};
 use h5live_cache::{
     EdgeKind, EdgeKinds, FaultyStorage, MemoryStorage, RecordingStorage, StorageOp, WriteFailure, replay,
 };
-use h5live_swmr::{Mode, NativeFile, OpenOptions};
+use h5live_native::{Mode, NativeFile, OpenOptions};
 
 type Recording = RecordingStorage<MemoryStorage>;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use h5live::{Dataset, File, Links, Location, Mode, Options};
-use h5live_swmr::NativeConnector;
+use h5live_native::NativeConnector;
 
 use crate::error::{Error, Result};
 use crate::model::{AllocationLimit, Connector, ResolvedLocation};

@@ -2,7 +2,7 @@
 
 use h5live::File;
 use h5live_model::{ChunkCoord, LinkTarget, ObjectId, Store, read_blob};
-use h5live_swmr::NativeFile;
+use h5live_native::NativeFile;
 
 use std::hash::Hash;
 

@@ -8,7 +8,7 @@ use h5live_checker::file::{self, Cause, check_with};
 use h5live_checker::schedule::Verdict;
 use h5live_checker::trace::MarkCounter;
 use h5live_model::Store;
-use h5live_swmr::{Mode, MutantOptions, NativeFile, OpenOptions};
+use h5live_native::{Mode, MutantOptions, NativeFile, OpenOptions};
 
 use crate::names::Names;
 use crate::observer::{SoleObserver, explain, verdict};

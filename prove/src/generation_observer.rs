@@ -10,7 +10,8 @@ use h5live_cache::{Storage, replay};
 use h5live_checker::schedule::{History, ReaderView};
 use h5live_checker::trace::Trace;
 use h5live_format::{Addr, Generation, StatusFlags, Superblock};
-use h5live_swmr::{NativeFile, RetryEvent};
+use h5live_native::NativeFile;
+use h5live_swmr::RetryEvent;
 use parking_lot::Mutex;
 
 /// The generations that a writer shows.

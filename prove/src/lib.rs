@@ -17,7 +17,7 @@ mod transient_reader;
 pub mod workloads;
 
 use h5live_model::{LinkTarget, ObjectId, Store};
-use h5live_swmr::NativeFile;
+use h5live_native::NativeFile;
 
 pub use count_readers::{attributes, links, ordered, strings};
 pub use crash_recovery::CrashRecovery;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use h5live_checker::schedule::{History, ReaderView};
-use h5live_swmr::{Clock, Mode, MutantOptions, NativeFile, OpenOptions, RetryEvent, RetryPolicy};
+use h5live_native::{Clock, Mode, MutantOptions, NativeFile, OpenOptions, RetryPolicy};
+use h5live_swmr::RetryEvent;
 
 use crate::generation_observer::{ObservedStorage, ObserverCache, TraceGenerations};
 

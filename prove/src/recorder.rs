@@ -8,7 +8,7 @@ use h5live::{Dataset, File, Options};
 use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
 use h5live_model::{AllocationTime, ChunkStore, FileSpace, Store};
-use h5live_swmr::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions};
+use h5live_native::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions};
 
 use crate::names::Names;
 use crate::{Series, SeriesKind};

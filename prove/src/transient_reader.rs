@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_checker::schedule::{History, ReaderView, Verdict};
 use h5live_model::{ChunkCoord, Error, LinkTarget, ObjectId, Store};
-use h5live_swmr::NativeFile;
+use h5live_native::NativeFile;
 
 use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
 use crate::{find, workloads};

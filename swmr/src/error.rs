@@ -1,15 +1,15 @@
-//! Errors of the native store.
+//! Errors of the protocol between one writer and many readers.
 
 use std::io;
 use std::path::PathBuf;
 
-use h5live_format::{Addr, DecodeError, EncodeError, Fault};
-use h5live_model::{self as model, FileChange, Holder, Invariant, Retry, StoreError, StoreErrorKind};
+use h5live_format::{Addr, DecodeError};
+use h5live_model::{FileChange, Holder, Invariant, StoreErrorKind};
 
 /// A result of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The reason why the native store could not do what was asked.
+/// The reason why a file could not be opened, locked or followed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -64,7 +64,7 @@ pub enum Error {
     /// The file cannot be read while it is written.
     #[error("the file cannot be read while it is written: {0}")]
     NotLive(NotLiveReason),
-    /// The superblock is being written, and did not settle.
+    /// The superblock is being written, and did not become whole.
     #[error(
         "a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it{}",
         broken_invariant_text(source)
@@ -84,53 +84,6 @@ pub enum Error {
     /// The file changed while it was being read.
     #[error("the file changed while it was being read")]
     ChangedDuringRead,
-    /// A structure could not be read, written or ordered.
-    #[error(transparent)]
-    Cache(#[from] h5live_cache::Error),
-    /// The chunk index failed.
-    #[error(transparent)]
-    Index(#[from] h5live_indexes::Error),
-    /// A message of an object header is damaged.
-    #[error("the object header at {header} is damaged")]
-    Message {
-        /// The object header.
-        header: Addr,
-        /// The fault of the message.
-        source: DecodeError,
-    },
-    /// One of the files into which a file was cut could not be opened.
-    #[error("cannot open the member {}", .file.display())]
-    Member {
-        /// The member.
-        file: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A raw file that holds elements could not be read.
-    #[error("cannot read the raw file {}", .file.display())]
-    External {
-        /// The file, as the dataset names it.
-        file: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A structure cannot be written.
-    #[error("a value does not fit the format")]
-    Encode(#[from] EncodeError),
-    /// Structures of an object contradict each other, or lead nowhere.
-    #[error("the object at {header} is damaged: {rule}")]
-    Object {
-        /// The object header.
-        header: Addr,
-        /// The rule that does not hold.
-        rule: &'static str,
-    },
-    /// The request contradicts the data model, or needs something that this store cannot do.
-    #[error(transparent)]
-    Model(#[from] model::Error),
-    /// An earlier write failed, and with it the order in which readers may see things: nothing more is written.
-    #[error("the file was closed")]
-    Closed,
 }
 
 fn broken_invariant_text(error: &Error) -> String {
@@ -194,55 +147,26 @@ fn in_use(holders: &[Holder], reason: &OpenConflict) -> String {
 }
 
 impl Error {
-    /// Whether a writer that is at work in the same place could be the cause: reading again may help.
-    pub fn may_be_torn(&self) -> bool {
-        match self {
-            Error::Cache(h5live_cache::Error::Decode { .. } | h5live_cache::Error::PastEnd { .. })
-            | Error::Index(
-                h5live_indexes::Error::Cache(h5live_cache::Error::Decode { .. } | h5live_cache::Error::PastEnd { .. })
-                | h5live_indexes::Error::Contradiction { .. },
-            )
-            | Error::Superblock(_)
-            | Error::ReadTooOld { .. }
-            | Error::ChangedDuringRead
-            | Error::Message { .. }
-            | Error::Object { .. } => true,
-            Error::Cache(error) => error.may_be_torn(),
-            Error::Index(error) => error.may_be_torn(),
-            _ => false,
-        }
+    /// The error of the system while it was to `action`.
+    pub fn io(action: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { action, source }
     }
 
     /// The change of the file by another program that caused this error, if there was one.
     pub fn file_change(&self) -> Option<FileChange> {
-        use h5live_cache::Error as CacheError;
         match self {
             Error::Replaced => Some(FileChange::Replaced),
             Error::Deleted => Some(FileChange::Deleted),
-            Error::Truncated { .. }
-            | Error::Cache(CacheError::Cut { .. })
-            | Error::Index(h5live_indexes::Error::Cache(CacheError::Cut { .. })) => Some(FileChange::Truncated),
+            Error::Truncated { .. } => Some(FileChange::Truncated),
             _ => None,
         }
     }
 
     /// Which promise a writer has not kept, if this is met while it is followed, and that is known.
     pub fn invariant(&self) -> Option<Invariant> {
-        use h5live_cache::Error as CacheError;
-        let cache = match self {
-            Error::Torn { source, .. } => return source.invariant(),
-            Error::Superblock(_) => return Some(Invariant::TornWritesAreSeen),
-            Error::Cache(error) | Error::Index(h5live_indexes::Error::Cache(error)) => error,
-            _ => return None,
-        };
-        match cache {
-            CacheError::PastEnd { .. } | CacheError::Undefined => Some(Invariant::NoDanglingAddress),
-            CacheError::Decode { source, .. } => match source.fault {
-                Fault::Checksum { .. } => Some(Invariant::TornWritesAreSeen),
-                // There is another structure, or none.
-                Fault::Signature { .. } | Fault::Version { .. } => Some(Invariant::NoDanglingAddress),
-                _ => None,
-            },
+        match self {
+            Error::Torn { source, .. } => source.invariant(),
+            Error::Superblock(_) => Some(Invariant::TornWritesAreSeen),
             _ => None,
         }
     }
@@ -253,63 +177,55 @@ impl Error {
             return StoreErrorKind::Changed(change);
         }
         match self {
-            Error::Io { source, .. } | Error::Member { source, .. } | Error::External { source, .. } => source.into(),
+            Error::Io { source, .. } => source.into(),
             Error::LockLost => StoreErrorKind::Fenced,
             Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
             Error::NotHdf5 | Error::Directory => StoreErrorKind::NotThisFormat,
             Error::Exists(_) => StoreErrorKind::Occupied,
             Error::Torn { .. } | Error::ReadTooOld { .. } | Error::ChangedDuringRead => StoreErrorKind::Unfinished,
-            Error::Cache(error) | Error::Index(h5live_indexes::Error::Cache(error)) => cache_kind(error),
-            Error::Superblock(_) | Error::Index(_) | Error::Message { .. } | Error::Object { .. } => {
-                StoreErrorKind::Damaged
-            }
+            Error::Superblock(_) => StoreErrorKind::Damaged,
             _ => StoreErrorKind::Io,
         }
     }
-
-    /// Where the structure is that could not be read.
-    pub(crate) fn addr(&self) -> Option<Addr> {
-        use h5live_cache::Error as CacheError;
-        match self {
-            Error::Cache(CacheError::Decode { at, .. } | CacheError::PastEnd { at, .. })
-            | Error::Index(h5live_indexes::Error::Cache(
-                CacheError::Decode { at, .. } | CacheError::PastEnd { at, .. },
-            ))
-            | Error::Index(h5live_indexes::Error::Contradiction { at, .. })
-            | Error::Message { header: at, .. }
-            | Error::Object { header: at, .. } => Some(*at),
-            Error::Torn { source, .. } => source.addr(),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Error {
-        move |source| Error::Io { action, source }
-    }
 }
 
-fn cache_kind(error: &h5live_cache::Error) -> StoreErrorKind {
-    use h5live_cache::Error as CacheError;
-    match error {
-        CacheError::Io { source, .. } => source.into(),
-        CacheError::Full { .. } => StoreErrorKind::Full,
-        CacheError::PastEnd { .. }
-        | CacheError::Decode { .. }
-        | CacheError::WrongType { .. }
-        | CacheError::Undefined => StoreErrorKind::Damaged,
-        _ => StoreErrorKind::Io,
-    }
+/// An error of an operation that a [`RetryPolicy`](crate::RetryPolicy) may repeat.
+pub trait RetryError: From<Error> {
+    /// Whether a writer that is at work in the same place could be the cause: reading again may help.
+    fn may_be_torn(&self) -> bool;
+
+    /// Whether a writer has certainly changed the file meanwhile, or may have used its space again.
+    fn is_overtaken(&self) -> bool;
+
+    /// The address of the structure that could not be read, if it is known.
+    fn addr(&self) -> Option<Addr>;
+
+    /// Whether the cause could be that another program has truncated the file.
+    fn may_be_truncated(&self) -> bool;
+
+    /// Makes an error that says that the structure stayed torn for so many attempts, the last of which ended in this
+    /// one.
+    fn after_attempts(self, attempts: u32) -> Self;
 }
 
-impl From<Error> for model::Error {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Model(error) => error,
-            other => {
-                let retry = if matches!(other, Error::Torn { .. }) { Retry::Exhausted } else { Retry::Never };
-                let (kind, broken) = (other.kind(), other.invariant());
-                StoreError::new(kind, other).retry(retry).broken(broken).into()
-            }
-        }
+impl RetryError for Error {
+    fn may_be_torn(&self) -> bool {
+        matches!(self, Error::Superblock(_)) || self.is_overtaken()
+    }
+
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Error::ReadTooOld { .. } | Error::ChangedDuringRead)
+    }
+
+    fn addr(&self) -> Option<Addr> {
+        None
+    }
+
+    fn may_be_truncated(&self) -> bool {
+        true
+    }
+
+    fn after_attempts(self, attempts: u32) -> Self {
+        Error::Torn { attempts, source: Box::new(self) }
     }
 }

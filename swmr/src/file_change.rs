@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_cache::Storage;
 
-use crate::bootstrap::read_superblock;
+use crate::error::RetryError;
 use crate::locking::LockHandle;
+use crate::superblock::read_superblock;
 use crate::{Error, Result};
 
 /// The file that was opened, for comparison with the file that is there now.
 #[derive(Debug)]
-pub(crate) struct OpenedFile {
+pub struct OpenedFile {
     lock: Arc<LockHandle>,
     /// Its path, with all links resolved.
     path: PathBuf,
@@ -38,7 +39,7 @@ impl OpenedFile {
     /// that has moved to where nothing was is the same file.
     ///
     /// # Errors
-    /// [`Error::Replace`], [`Error::Deleted`], [`Error::Truncated`].
+    /// [`Error::Replaced`], [`Error::Deleted`], [`Error::Truncated`].
     pub fn check(&self, least: u64) -> Result<()> {
         let Some(here) = self.check_name()? else { return Ok(()) };
         let stated = self.base.saturating_add(least);
@@ -92,17 +93,17 @@ impl OpenedFile {
         Err(Error::Truncated { len: bytes(len), stated: bytes(longest) })
     }
 
-    /// Why reading failed: if the file was cut, that is why.
-    pub fn cause(&self, error: Error) -> Error {
-        match error {
-            Error::Model(_) => error,
-            _ => self.check_length_as_reader().err().unwrap_or(error),
+    /// Returns why reading failed: `error`, unless the file was truncated.
+    pub fn cause<E: RetryError>(&self, error: E) -> E {
+        match error.may_be_truncated() {
+            false => error,
+            true => self.check_length_as_reader().err().map_or(error, E::from),
         }
     }
 }
 
 /// Whether another file is at `path` than the one of the handle.
-pub fn is_different_file(lock: &LockHandle, path: &Path) -> bool {
+pub(crate) fn is_different_file(lock: &LockHandle, path: &Path) -> bool {
     let here = lock.file().and_then(|file| file.metadata().ok());
     here.zip(fs::metadata(path).ok()).is_some_and(|(here, there)| !is_same(&here, &there))
 }

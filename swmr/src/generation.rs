@@ -6,6 +6,7 @@
 //! record lock is gone, a read takes the shared lock, which keeps every other writer out.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -13,10 +14,9 @@ use h5live_cache::{Cache, RedoOverlay, Storage};
 use h5live_format::{Addr, Generation, StatusFlags, Superblock};
 use parking_lot::Mutex;
 
-use crate::bootstrap::read_superblock;
-use crate::global_heap::GlobalHeapReader;
 use crate::locking::{LockAttempt, LockHandle, LockKind};
 use crate::redo;
+use crate::superblock::read_superblock;
 use crate::{Error, Result};
 
 /// The state that the file shows.
@@ -46,6 +46,15 @@ struct AdoptedState {
     has_overlay: bool,
 }
 
+/// What a reader remembers of a file beside the metadata cache.
+pub trait ReaderMemory: fmt::Debug + Send + Sync {
+    /// Forgets all of it, because the file shows another state.
+    fn forget(&self);
+
+    /// Hashes it. For the model checker.
+    fn hash_state(&self, state: &mut dyn Hasher);
+}
+
 /// The reads that hold the lock that keeps writers out.
 #[derive(Debug, Default)]
 struct WriterLockUse {
@@ -55,13 +64,13 @@ struct WriterLockUse {
 
 /// The reader's half of the protocol.
 #[derive(Debug)]
-pub(crate) struct GenerationReader {
+pub struct GenerationReader {
     storage: Arc<RedoOverlay<Arc<dyn Storage>>>,
     cache: Arc<Cache>,
     lock: Arc<LockHandle>,
     holders: Mutex<WriterLockUse>,
     known: Mutex<AdoptedState>,
-    pub heap: Arc<GlobalHeapReader>,
+    memory: Arc<dyn ReaderMemory>,
 }
 
 /// A look that is being taken.
@@ -112,7 +121,7 @@ impl Drop for GenerationRead<'_> {
 ///
 /// # Errors
 /// Those of the storage.
-pub(crate) fn read_generation(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<(Generation, Addr)>> {
+pub fn read_generation(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<(Generation, Addr)>> {
     let end = superblock.end_of_file.get().zip(superblock.base.get()).and_then(|(end, base)| end.checked_sub(base));
     let Some((place, end)) = end.map(Addr::new).and_then(|end| Generation::word_addr(end).zip(Some(end))) else {
         return Ok(None);
@@ -124,9 +133,15 @@ pub(crate) fn read_generation(storage: &dyn Storage, superblock: &Superblock) ->
 }
 
 impl GenerationReader {
-    pub fn new(storage: Arc<RedoOverlay<Arc<dyn Storage>>>, cache: Arc<Cache>, lock: Arc<LockHandle>) -> Self {
+    /// A reader of the file behind `storage` and `lock`. `cache` and `memory` hold what was read of it.
+    pub fn new(
+        storage: Arc<RedoOverlay<Arc<dyn Storage>>>,
+        cache: Arc<Cache>,
+        lock: Arc<LockHandle>,
+        memory: Arc<dyn ReaderMemory>,
+    ) -> Self {
         let (holders, known) = Default::default();
-        GenerationReader { storage, cache, lock, holders, known, heap: Arc::default() }
+        GenerationReader { storage, cache, lock, holders, known, memory }
     }
 
     /// The state that the file shows now.
@@ -156,7 +171,7 @@ impl GenerationReader {
     ///
     /// # Errors
     /// [`Error::ChangedDuringRead`] if the read must be repeated; errors of the storage.
-    pub fn begin_read(&self, now: bool) -> Result<GenerationRead<'_>> {
+    pub(crate) fn begin_read(&self, now: bool) -> Result<GenerationRead<'_>> {
         let mut held = if self.lock.is_generation_locked() { None } else { Some(self.lock_writers_out()?) };
         // Taken before the file is read, so that no thread adopts an older state after another thread adopted a newer
         // one.
@@ -172,7 +187,7 @@ impl GenerationReader {
     }
 
     /// Whether this thread is in the middle of a read of the file. Then everything that it reads is part of that.
-    pub fn is_reading(&self) -> bool {
+    pub(crate) fn is_reading(&self) -> bool {
         ACTIVE_READS.with_borrow(|files| files.iter().any(|file| std::ptr::eq(*file, self)))
     }
 
@@ -203,15 +218,15 @@ impl GenerationReader {
                     return Err(Error::ChangedDuringRead);
                 }
                 let storage = &**self.storage.inner();
-                let intent =
+                let record =
                     Generation::redo_addr(*end).map(|at| redo::find_record_at(storage, at, *end, self.cache.widths()));
-                let intent = intent.transpose()?.flatten().ok_or(Error::ChangedDuringRead)?;
+                let record = record.transpose()?.flatten().ok_or(Error::ChangedDuringRead)?;
                 // The redo record of the next generation replaces this one only once this one is at rest.
                 if !matches!(self.read_shown()?, ShownState::Live(again, _) if again == *generation) {
                     return Err(Error::ChangedDuringRead);
                 }
                 self.storage
-                    .set_ranges(intent.writes.into_iter().map(|write| (write.at.get().unwrap_or(0), write.bytes)));
+                    .set_ranges(record.writes.into_iter().map(|write| (write.at.get().unwrap_or(0), write.bytes)));
                 known.has_overlay = true;
             }
             _ if known.has_overlay => {
@@ -229,19 +244,19 @@ impl GenerationReader {
 
     fn drop_caches(&self) {
         self.cache.evict_all();
-        self.heap.forget();
+        self.memory.forget();
     }
 
     /// Hashes everything on which the next read depends. For the model checker.
-    pub fn hash_state(&self, state: &mut impl Hasher) {
+    pub fn hash_state(&self, mut state: &mut dyn Hasher) {
         let known = self.known.lock();
         match &known.shown {
-            Some(ShownState::Live(generation, _)) => (generation.number(), known.has_overlay).hash(state),
-            other => format!("{other:?} {}", known.has_overlay).hash(state),
+            Some(ShownState::Live(generation, _)) => (generation.number(), known.has_overlay).hash(&mut state),
+            other => format!("{other:?} {}", known.has_overlay).hash(&mut state),
         }
-        self.storage.hash_state(state);
-        self.cache.hash_state(state);
-        self.heap.hash_state(state);
+        self.storage.hash_state(&mut state);
+        self.cache.hash_state(&mut state);
+        self.memory.hash_state(state);
     }
 }
 

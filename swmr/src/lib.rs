@@ -1,55 +1,47 @@
-//! The native HDF5 store: open modes and locks, the writer's publish protocol, the reader's retry protocol, recovery.
+//! The protocol by which one process writes an HDF5 file while others read it (SWMR: single writer, multiple readers).
 //!
-//! [`NativeFile`] implements the two traits of the data model's seam on an HDF5 file. A writer changes structures in
-//! the cache and states in which order they must reach the file (data, index, extent); a flush writes them in that
-//! order. A reader takes what it finds, and reads again what it finds half-written, from the object header on, a
-//! bounded number of times ([`RetryPolicy`]).
+//! The file is all that the processes share. This crate has both sides of what they agree on:
+//!
+//! - who may open a file, and in which [`Mode`]: [`Access`], locks ([`LockHandle`]), the kernel's leases, the status
+//!   flags of the superblock;
+//! - how a reader deals with what it finds half-written: it reads again from the object header on, a bounded number of
+//!   times ([`RetryPolicy`]), reads from the redo records of a writer that died ([`RedoReader`]), or goes by the
+//!   generations of files without checksums ([`GenerationReader`]);
+//! - how a follower waits for a change ([`Poller`]), and notices that the file was replaced, deleted or truncated
+//!   ([`OpenedFile`]);
+//! - what a dead writer has left ([`diagnose`]).
+//!
+//! The order in which a writer's changes reach the file is kept by the metadata cache (`h5live_cache`). What the
+//! structures mean is the business of the native store (`h5live_native`).
 
-mod attributes;
-mod bootstrap;
-mod connector;
-mod creation;
-mod dataset;
-mod deletion;
-mod described_session;
+mod access;
+mod diagnosis;
 mod error;
-mod file;
 mod file_change;
-mod free_space;
 mod generation;
-mod global_heap;
-mod header;
-mod heap_reuse;
+mod inotify;
 mod lease;
-mod links;
 mod locking;
-mod member_files;
-mod open;
-mod recount;
-mod recovery;
-mod recovery_scan;
+mod poller;
 mod redo;
-mod references;
 mod replace;
 mod retry;
-mod seen_names;
-mod session;
-mod shared_messages;
-mod superblock_extension;
+mod superblock;
 mod superblock_status;
-mod watch;
-mod writer;
 
-pub use connector::{Locking, Native, NativeConnector};
-pub use dataset::NativeDataset;
-pub use error::{Error, NotLiveReason, OpenConflict, Result};
-pub use file::NativeFile;
-pub use h5live_cache::{Clock, FileStorage, MemoryStorage, Storage};
-pub use h5live_model::{Diagnosis, FileChange, FileCondition, Holder, Invariant, LibVer, Mode, Repair};
-pub use locking::{LockPolicy, WriterPresence};
-pub use open::{MutantOptions, OpenOptions, StorageWrapper};
-pub use recovery::{diagnose, repair};
+pub use access::{Access, LocatedSuperblock, OpenedForWriting, UncleanClose, is_left_by_dead_writer};
+pub use diagnosis::diagnose;
+pub use error::{Error, NotLiveReason, OpenConflict, Result, RetryError};
+pub use file_change::OpenedFile;
+pub use generation::{GenerationReader, ReaderMemory, read_generation};
+pub use h5live_model::{Diagnosis, FileChange, FileCondition, Holder, Invariant, Mode, Repair};
+pub use inotify::InotifySource;
+pub use locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
+pub use poller::{FileEvent, Poller, ProbeResult, WakeSource};
+pub use redo::{RedoReader, find_record, replay};
 pub use replace::Replacement;
 #[doc(hidden)]
 pub use retry::RetryEvent;
-pub use retry::RetryPolicy;
+pub use retry::{RetryCounters, RetryPolicy};
+pub use superblock::{check_length, has_write_flags, locate_superblock, read_superblock};
+pub use superblock_status::SuperblockStatus;

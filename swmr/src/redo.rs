@@ -9,7 +9,7 @@ use h5live_format::{Addr, Generation, RedoRecord, RedoWrite, SeqlockCounter, Sta
 
 use parking_lot::Mutex;
 
-use crate::bootstrap::{parse_superblock, read_superblock};
+use crate::superblock::{parse_superblock, read_superblock};
 use crate::{Error, Result};
 
 /// Most bytes of a redo record.
@@ -20,7 +20,7 @@ const MAX_REDO_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 /// Errors of the storage.
-pub(crate) fn find_record(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<RedoRecord>> {
+pub fn find_record(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<RedoRecord>> {
     redo_addr_and_eof(superblock)
         .map_or(Ok(None), |(place, end)| find_record_at(storage, place, end, superblock.widths))
 }
@@ -60,10 +60,10 @@ pub(crate) fn find_record_at(
         return Ok(None);
     }
     let bytes = read(at, usize::try_from(size).unwrap_or(usize::MAX))?;
-    let intent: Option<RedoRecord> = decode(&bytes, widths).ok();
+    let record: Option<RedoRecord> = decode(&bytes, widths).ok();
     let inside = |at: Addr, len: usize| at.checked_add(len as u64).is_some_and(|last| last <= end);
-    Ok(intent
-        .filter(|intent| intent.addr == place && intent.writes.iter().all(|write| inside(write.at, write.bytes.len()))))
+    Ok(record
+        .filter(|record| record.addr == place && record.writes.iter().all(|write| inside(write.at, write.bytes.len()))))
 }
 
 /// The seqlock counter at `place`.
@@ -79,20 +79,20 @@ fn seqlock_at(storage: &dyn Storage, place: Addr) -> Result<Option<SeqlockCounte
 ///
 /// # Errors
 /// Those of the storage.
-pub(crate) fn replay(storage: &dyn Storage, intent: &RedoRecord) -> Result<()> {
+pub fn replay(storage: &dyn Storage, record: &RedoRecord) -> Result<()> {
     let finish = || {
-        for write in &intent.writes {
+        for write in &record.writes {
             storage.write_at(&write.bytes, write.at.get().unwrap_or(0))?;
         }
         storage.sync()?;
-        storage.write_at(&intent.seqlock.settled().to_bytes(), intent.addr.get().unwrap_or(0))
+        storage.write_at(&record.seqlock.settled().to_bytes(), record.addr.get().unwrap_or(0))
     };
     finish().map_err(Error::io("finish what a dead writer had begun"))
 }
 
 /// Reads structures that stay torn from redo records.
 #[derive(Debug)]
-pub(crate) struct RedoReader {
+pub struct RedoReader {
     overlay: Arc<RedoOverlay<Arc<dyn Storage>>>,
     /// Operations under way, those within others included.
     begun: AtomicUsize,
@@ -133,7 +133,7 @@ impl RedoFingerprint {
 }
 
 /// An operation that is under way.
-pub(crate) struct RedoReadGuard<'a>(&'a RedoReader);
+pub struct RedoReadGuard<'a>(&'a RedoReader);
 
 impl Drop for RedoReadGuard<'_> {
     fn drop(&mut self) {
@@ -142,6 +142,7 @@ impl Drop for RedoReadGuard<'_> {
 }
 
 impl RedoReader {
+    /// A reader of the file behind `storage`, which begins at the base address.
     pub fn new(storage: Arc<dyn Storage>) -> Self {
         RedoReader {
             overlay: Arc::new(RedoOverlay::new(storage)),
@@ -174,8 +175,8 @@ impl RedoReader {
     /// # Errors
     /// Errors of the storage.
     pub fn overlay_all(&self, superblock: &Superblock) -> Result<()> {
-        let intent = find_record(&**self.overlay.inner(), superblock)?;
-        for write in intent.into_iter().flat_map(|intent| intent.writes) {
+        let record = find_record(&**self.overlay.inner(), superblock)?;
+        for write in record.into_iter().flat_map(|record| record.writes) {
             self.overlay(write.at, write.bytes)?;
         }
         Ok(())
@@ -187,7 +188,7 @@ impl RedoReader {
         let names = |write: &RedoWrite| {
             write.at <= at && write.at.checked_add(write.bytes.len() as u64).is_some_and(|end| at < end)
         };
-        let mend = || {
+        let overlay_torn = || {
             let storage = &**self.overlay.inner();
             let superblock = read_superblock(storage, 0)?;
             let Some((place, end)) = redo_addr_and_eof(&superblock) else { return Ok(()) };
@@ -197,8 +198,8 @@ impl RedoReader {
                 self.overlay.clear();
             }
             *by = mark;
-            let intent = find_record_at(storage, place, end, superblock.widths)?;
-            let torn = intent.into_iter().flat_map(|intent| intent.writes).filter(names);
+            let record = find_record_at(storage, place, end, superblock.widths)?;
+            let torn = record.into_iter().flat_map(|record| record.writes).filter(names);
             torn.into_iter().try_for_each(|write| self.overlay(write.at, write.bytes))?;
             if mark.is_none() || RedoFingerprint::read(storage, place) != mark {
                 *by = None;
@@ -207,7 +208,7 @@ impl RedoReader {
             Ok(())
         };
         // If this fails, the structure stays torn, and that is the error.
-        let _: Result<()> = mend();
+        let _: Result<()> = overlay_torn();
     }
 
     /// The announced end of file now, and the widths. The superblock is decoded only if it has changed.
@@ -231,7 +232,12 @@ impl RedoReader {
     ///
     /// # Errors
     /// [`Error::ChangedDuringRead`] if the read must be repeated; errors of `read` and of the storage.
-    pub fn read_consistent(&self, at: Addr, into: &mut [u8], read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+    pub fn read_consistent<E: From<Error>>(
+        &self,
+        at: Addr,
+        into: &mut [u8],
+        read: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let storage = &**self.overlay.inner();
         let (end, widths) = self.superblock_eof()?;
         let Some(place) = SeqlockCounter::word_addr(end) else { return read(into) };
@@ -242,24 +248,24 @@ impl RedoReader {
         // From an even counter to the next one, only the change in the redo record was begun.
         let at_rest = before.filter(|turn| !turn.is_odd());
         let is_same = before == after || at_rest.is_some_and(|turn| Some(turn.next()) == under_way);
-        let intent = match under_way {
+        let record = match under_way {
             Some(_) if is_same => {
-                let intent = find_record_at(storage, place, end, widths)?;
+                let record = find_record_at(storage, place, end, widths)?;
                 if seqlock_at(storage, place)? != after {
-                    return Err(Error::ChangedDuringRead);
+                    return Err(Error::ChangedDuringRead.into());
                 }
                 // An incomplete redo record says that nothing was changed while this was read.
-                intent
+                record
             }
             _ => None,
         };
         // The end comes last: only behind another one does the old place come to hold anything else.
         if !is_same || self.superblock_eof()? != (end, widths) {
-            return Err(Error::ChangedDuringRead);
+            return Err(Error::ChangedDuringRead.into());
         }
         let start = at.get().unwrap_or(0);
         let last = start.saturating_add(into.len() as u64);
-        for RedoWrite { at, bytes } in intent.into_iter().flat_map(|intent| intent.writes) {
+        for RedoWrite { at, bytes } in record.into_iter().flat_map(|record| record.writes) {
             let at = at.get().unwrap_or(u64::MAX);
             let (from, to) = (at.max(start), at.saturating_add(bytes.len() as u64).min(last));
             let part = |range: Range<u64>, from: u64| (range.start - from) as usize..(range.end - from) as usize;

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::access::refuse_writers;
 use crate::error::OpenConflict;
 use crate::file_change::is_different_file;
 use crate::locking::{LockAttempt, LockHandle, LockKind};
-use crate::open::refuse_writers;
 use crate::{Error, LockPolicy, Result};
 
 /// A file that a new one will replace. Until this is dropped, no writer can open it; readers may go on.

@@ -10,6 +10,7 @@ use h5live_cache::{Clock, ReusePolicy};
 use h5live_format::Addr;
 use parking_lot::Mutex;
 
+use crate::error::RetryError;
 use crate::file_change::OpenedFile;
 use crate::generation::GenerationReader;
 use crate::locking::LockHandle;
@@ -51,7 +52,7 @@ pub struct RetryPolicy {
     generations: Option<Arc<GenerationReader>>,
     clock: Clock,
     counts: Arc<RetryCounters>,
-    watch: Option<Arc<RetryHook>>,
+    hook: Option<Arc<RetryHook>>,
     budget: Option<Arc<Budget>>,
     lock: Option<Arc<LockHandle>>,
     file: Option<Arc<OpenedFile>>,
@@ -127,7 +128,7 @@ pub enum RetryEvent<'a> {
 
 /// Counts of torn reads, for statistics.
 #[derive(Debug, Default)]
-pub(crate) struct RetryCounters {
+pub struct RetryCounters {
     /// Operations that were repeated.
     pub torn: AtomicU64,
     /// How often they were.
@@ -136,7 +137,7 @@ pub(crate) struct RetryCounters {
 
 impl fmt::Debug for RetryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Patience").field("attempts", &self.attempts).finish_non_exhaustive()
+        f.debug_struct("RetryPolicy").field("attempts", &self.attempts).finish_non_exhaustive()
     }
 }
 
@@ -156,7 +157,7 @@ impl RetryPolicy {
             generations: None,
             clock: Clock::default(),
             counts: Arc::default(),
-            watch: None,
+            hook: None,
             budget: None,
             lock: None,
             file: None,
@@ -171,40 +172,40 @@ impl RetryPolicy {
     }
 
     /// The same policy for a new session. It measures time by `clock`, and asks `lock` whether the file has a writer.
-    pub(crate) fn of_session(&self, clock: Clock, lock: Arc<LockHandle>) -> Self {
+    pub fn of_session(&self, clock: Clock, lock: Arc<LockHandle>) -> Self {
         let budget = self.budget.as_ref().map(|budget| Arc::new(Budget::new(budget.most)));
         RetryPolicy { clock, budget, lock: Some(lock), counts: Arc::default(), ..self.clone() }
     }
 
     /// The same policy. Errors say whether another program has changed the file.
-    pub(crate) fn of_file(self, file: Arc<OpenedFile>) -> Self {
+    pub fn of_file(self, file: Arc<OpenedFile>) -> Self {
         RetryPolicy { file: Some(file), ..self }
     }
 
-    /// The same policy, which reports its events to `watch`.
+    /// The same policy, which reports its events to `hook`.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_hook(self, watch: impl Fn(RetryEvent<'_>) + Send + Sync + 'static) -> Self {
-        RetryPolicy { watch: Some(Arc::new(watch)), ..self }
+    pub fn with_hook(self, hook: impl Fn(RetryEvent<'_>) + Send + Sync + 'static) -> Self {
+        RetryPolicy { hook: Some(Arc::new(hook)), ..self }
     }
 
     /// The same policy, which reads structures that stay torn from redo records.
-    pub(crate) fn with_redo_reader(self, mender: RedoReader) -> Self {
-        RetryPolicy { redo_reader: Some(Arc::new(mender)), ..self }
+    pub fn with_redo_reader(self, reader: RedoReader) -> Self {
+        RetryPolicy { redo_reader: Some(Arc::new(reader)), ..self }
     }
 
     /// The same policy, for a file whose writer shows generations.
-    pub(crate) fn with_generations(self, generations: GenerationReader) -> Self {
+    pub fn with_generations(self, generations: GenerationReader) -> Self {
         RetryPolicy { generations: Some(Arc::new(generations)), ..self }
     }
 
     /// The reader of redo records, if the file may have one.
-    pub(crate) fn redo_reader(&self) -> Option<&RedoReader> {
+    pub fn redo_reader(&self) -> Option<&RedoReader> {
         self.redo_reader.as_deref()
     }
 
     /// The reader of generations, if the file shows them.
-    pub(crate) fn generations(&self) -> Option<&GenerationReader> {
+    pub fn generations(&self) -> Option<&GenerationReader> {
         self.generations.as_deref()
     }
 
@@ -215,7 +216,7 @@ impl RetryPolicy {
     }
 
     /// Counts of torn reads.
-    pub(crate) fn counts(&self) -> &RetryCounters {
+    pub fn counts(&self) -> &RetryCounters {
         &self.counts
     }
 
@@ -228,8 +229,8 @@ impl RetryPolicy {
     /// can have used again the space that it has read.
     ///
     /// # Errors
-    /// Errors that a repetition cannot mend, and [`Error::Torn`] when there are no attempts left.
-    pub fn retry<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
+    /// Errors that a repetition cannot mend, and [`RetryError::after_attempts`] when there are no attempts left.
+    pub fn retry<T, E: RetryError>(&self, mut operation: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         self.retry_since(|_| operation())
     }
 
@@ -241,7 +242,10 @@ impl RetryPolicy {
     ///
     /// # Errors
     /// As [`RetryPolicy::retry`].
-    pub fn retry_since<T>(&self, mut operation: impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
+    pub fn retry_since<T, E: RetryError>(
+        &self,
+        mut operation: impl FnMut(&mut Duration) -> Result<T, E>,
+    ) -> Result<T, E> {
         if self.generations.as_deref().is_some_and(GenerationReader::is_reading) {
             // The caller that began the read repeats it.
             return self.attempt_within_grace(&mut operation);
@@ -255,7 +259,11 @@ impl RetryPolicy {
 
     /// Does the operation again that ended in `error` the first time.
     #[cold]
-    fn try_again<T>(&self, mut error: Error, mut operation: impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
+    fn try_again<T, E: RetryError>(
+        &self,
+        mut error: E,
+        mut operation: impl FnMut(&mut Duration) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut course = Course::default();
         for attempt in 1.. {
             if !error.may_be_torn() || self.attempts == 1 {
@@ -264,13 +272,13 @@ impl RetryPolicy {
             }
             let wait = if attempt < self.attempts { self.wait_after(attempt, &error, &mut course) } else { None };
             let Some(wait) = wait else {
-                return Err(self.cause(Error::Torn { attempts: attempt, source: Box::new(error) }));
+                return Err(self.cause(error.after_attempts(attempt)));
             };
             self.counts.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
             self.counts.retries.fetch_add(1, Ordering::Relaxed);
             let is_time = attempt >= ATTEMPTS_BEFORE_REDO.min(self.attempts - 1) || course.abandoned_at.is_some();
-            if let (Some(mender), Some(at), true) = (&self.redo_reader, error.addr(), is_time) {
-                mender.overlay_at(at);
+            if let (Some(redo_reader), Some(at), true) = (&self.redo_reader, error.addr(), is_time) {
+                redo_reader.overlay_at(at);
             }
             (self.sleep)(wait);
             error = match self.attempt_in_generation(attempt + 1, &mut operation) {
@@ -286,14 +294,14 @@ impl RetryPolicy {
 
     /// The time to wait after this number of attempts, the last of which ended in `error`; `None` if another one is in
     /// vain.
-    fn wait_after(&self, attempt: u32, error: &Error, course: &mut Course) -> Option<Duration> {
+    fn wait_after(&self, attempt: u32, error: &impl RetryError, course: &mut Course) -> Option<Duration> {
         if let Some(before) = &mut course.abandoned_at {
             // The structure may be complete now. The second time, it stays torn.
             let at = error.addr();
             return (std::mem::replace(before, at) != at).then_some(Duration::ZERO);
         }
         // A structure that changes during the read is being written.
-        let may_be_left = !matches!(error, Error::ChangedDuringRead | Error::ReadTooOld { .. });
+        let may_be_left = !error.is_overtaken();
         let is_left = || self.lock.as_ref().is_some_and(|lock| !lock.may_be_written());
         if attempt >= FIRST_WAIT && may_be_left && is_left() {
             // A writer that was at work a moment ago may have finished since.
@@ -317,7 +325,7 @@ impl RetryPolicy {
         }
     }
 
-    fn cause(&self, error: Error) -> Error {
+    fn cause<E: RetryError>(&self, error: E) -> E {
         match &self.file {
             Some(file) => file.cause(error),
             None => error,
@@ -329,7 +337,7 @@ impl RetryPolicy {
     ///
     /// # Errors
     /// Errors of `look`.
-    pub fn look_for(&self, mut look: impl FnMut() -> Result<bool>) -> Result<()> {
+    pub fn look_for<E>(&self, mut look: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
         let (most, mut course) = (self.attempts.min(LOOKS), Course::default());
         for attempt in 1..=most {
             if look()? {
@@ -347,21 +355,21 @@ impl RetryPolicy {
                 (self.sleep)(wait);
             }
         }
-        self.watch.iter().for_each(|watch| watch(RetryEvent::Missed));
+        self.hook.iter().for_each(|hook| hook(RetryEvent::Missed));
         Ok(())
     }
 
-    fn attempt_in_generation<T>(
+    fn attempt_in_generation<T, E: RetryError>(
         &self,
         attempt: u32,
-        operation: &mut impl FnMut(&mut Duration) -> Result<T>,
-    ) -> Result<T> {
+        operation: &mut impl FnMut(&mut Duration) -> Result<T, E>,
+    ) -> Result<T, E> {
         let Some(generations) = &self.generations else { return self.attempt_within_grace(operation) };
-        let note = |moment: RetryEvent<'_>| self.watch.iter().for_each(|watch| watch(moment));
-        let tell = |state: &mut DefaultHasher| generations.hash_state(state);
-        note(RetryEvent::AttemptStarted(attempt, &tell));
+        let note = |event: RetryEvent<'_>| self.hook.iter().for_each(|hook| hook(event));
+        let hash = |state: &mut DefaultHasher| generations.hash_state(state);
+        note(RetryEvent::AttemptStarted(attempt, &hash));
         let look = generations.begin_read(attempt >= ATTEMPTS_BEFORE_REDO.min(self.attempts - 1))?;
-        note(RetryEvent::ReadStarted(look.number(), &tell));
+        note(RetryEvent::ReadStarted(look.number(), &hash));
         let done = self.attempt_within_grace(operation);
         note(RetryEvent::ReadFinished);
         if look.is_valid() {
@@ -369,10 +377,13 @@ impl RetryPolicy {
             return done;
         }
         look.discard();
-        Err(Error::ChangedDuringRead)
+        Err(Error::ChangedDuringRead.into())
     }
 
-    fn attempt_within_grace<T>(&self, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
+    fn attempt_within_grace<T, E: RetryError>(
+        &self,
+        operation: &mut impl FnMut(&mut Duration) -> Result<T, E>,
+    ) -> Result<T, E> {
         if self.attempts == 1 {
             let mut now = Duration::ZERO;
             return operation(&mut now);
@@ -380,7 +391,7 @@ impl RetryPolicy {
         let mut since = self.clock.now();
         let done = operation(&mut since);
         let took = self.clock.now().saturating_sub(since);
-        if took > MAX_READ_AGE { Err(Error::ReadTooOld { took }) } else { done }
+        if took > MAX_READ_AGE { Err(Error::ReadTooOld { took }.into()) } else { done }
     }
 
     /// Now, for [`RetryPolicy::retry_since`].
@@ -402,173 +413,4 @@ impl RetryPolicy {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::NotLiveReason;
-
-    fn torn() -> Error {
-        Error::Object { header: h5live_format::Addr::new(1), rule: "whole" }
-    }
-
-    #[test]
-    fn goes_on_until_the_tear_is_mended() {
-        let mut left = 5;
-        let patience = RetryPolicy::new(10, |_| ());
-        let done = patience.retry(|| {
-            left -= 1;
-            if left > 0 { Err(torn()) } else { Ok(7) }
-        });
-        assert_eq!(done.unwrap(), 7);
-    }
-
-    #[test]
-    fn ends_after_its_attempts() {
-        let mut tries = 0;
-        let done: Result<()> = RetryPolicy::new(10, |_| ()).retry(|| {
-            tries += 1;
-            Err(torn())
-        });
-        assert!(matches!(done, Err(Error::Torn { attempts: 10, .. })));
-        assert_eq!(tries, 10);
-    }
-
-    #[test]
-    fn does_not_repeat_what_cannot_be_mended() {
-        let mut tries = 0;
-        let done: Result<()> = RetryPolicy::default().retry(|| {
-            tries += 1;
-            Err(Error::NotLive(NotLiveReason::ReadOnly))
-        });
-        assert!(done.is_err());
-        assert_eq!(tries, 1);
-    }
-
-    #[test]
-    fn what_took_too_long_is_done_again() {
-        let time = Arc::new(std::sync::atomic::AtomicU64::new(0));
-        let shown = time.clone();
-        let clock = Clock::new(move || Duration::from_millis(shown.load(std::sync::atomic::Ordering::Relaxed)));
-        let patience = RetryPolicy::new(10, |_| ()).with_clock(clock);
-        let mut pace = [5000, 1001, 1000, 0].into_iter();
-        let mut tries = 0;
-        let done = patience.retry(|| {
-            tries += 1;
-            time.fetch_add(pace.next().unwrap(), std::sync::atomic::Ordering::Relaxed);
-            Ok(7)
-        });
-        assert_eq!((done.unwrap(), tries), (7, 3));
-        let early = Duration::from_secs(1);
-        let late = patience.retry_since(|since| {
-            *since = early;
-            Ok(())
-        });
-        assert!(matches!(late, Err(Error::Torn { attempts: 10, .. })), "{late:?}");
-        assert!(RetryPolicy::no_retries().retry(|| Ok(())).is_ok());
-    }
-
-    /// Waits of an operation that never becomes whole, and its attempts.
-    fn waits_in_vain(patience: &RetryPolicy, waits: &AtomicU64) -> (u64, u32) {
-        let before = waits.load(Ordering::Relaxed);
-        let done: Result<()> = patience.retry(|| Err(torn()));
-        let Err(Error::Torn { attempts, .. }) = done else { panic!("{done:?}") };
-        (waits.load(Ordering::Relaxed) - before, attempts)
-    }
-
-    fn counting(waits: &Arc<AtomicU64>) -> impl Fn(Duration) + Send + Sync + 'static {
-        let waits = waits.clone();
-        move |wait| {
-            waits.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed);
-        }
-    }
-
-    #[test]
-    fn a_session_waits_once_in_vain_and_not_once_for_each_damaged_structure() {
-        let time = Arc::new(AtomicU64::new(0));
-        let shown = time.clone();
-        let clock = Clock::new(move || Duration::from_millis(shown.load(Ordering::Relaxed)));
-        let waits = Arc::default();
-        let total: Duration = (1..20).map(RetryPolicy::backoff_delay).sum();
-        let most = total - (1..ATTEMPTS_BEFORE_REDO).map(RetryPolicy::backoff_delay).sum::<Duration>();
-        let patience = RetryPolicy::new(20, counting(&waits)).with_budget(most).with_clock(clock);
-        let all = (1..20).filter(|attempt| !RetryPolicy::backoff_delay(*attempt).is_zero()).count() as u64;
-        assert_eq!(waits_in_vain(&patience, &waits), (all, 20));
-        for _ in 0..1000 {
-            assert_eq!(
-                waits_in_vain(&patience, &waits),
-                (u64::from(ATTEMPTS_BEFORE_REDO - FIRST_WAIT), ATTEMPTS_BEFORE_REDO)
-            );
-        }
-        // An eighth of the time that goes by may be waited again.
-        time.store(u64::try_from((most * WAITING_PART).as_millis()).unwrap() + 1, Ordering::Relaxed);
-        assert_eq!(waits_in_vain(&patience, &waits), (all, 20));
-        assert_eq!(waits_in_vain(&patience, &waits).1, ATTEMPTS_BEFORE_REDO);
-    }
-
-    #[test]
-    fn what_was_not_waited_in_vain_may_be_waited_again() {
-        let waits = Arc::default();
-        let most = (ATTEMPTS_BEFORE_REDO..20).map(RetryPolicy::backoff_delay).sum();
-        let patience =
-            RetryPolicy::new(20, counting(&waits)).with_budget(most).with_clock(Clock::new(|| Duration::ZERO));
-        for _ in 0..1000 {
-            let mut left = 19;
-            let done = patience.retry(|| {
-                left -= 1;
-                if left > 0 { Err(torn()) } else { Ok(()) }
-            });
-            done.unwrap();
-        }
-        assert_eq!(waits_in_vain(&patience, &waits).1, 20);
-    }
-
-    #[test]
-    fn nobody_waits_for_a_writer_that_is_not_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("left.h5");
-        let writer = std::fs::File::create(&path).unwrap();
-        let lock = Arc::new(LockHandle::open(&path, crate::LockPolicy::On).unwrap());
-        let waits = Arc::default();
-        let patience = RetryPolicy::new(20, counting(&waits)).of_session(Clock::default(), lock.clone());
-        assert!(waits_in_vain(&patience, &waits).0 > 0, "somebody has it open for writing");
-        drop(writer);
-        // Where the system does not tell, the lock keeps writers out.
-        lock.try_lock(crate::locking::LockKind::Shared).unwrap();
-        assert_eq!(waits_in_vain(&patience, &waits), (0, FIRST_WAIT + 1));
-        // Several places may be torn, each of which is mended once it has been met.
-        let mut at = 0;
-        let done: Result<()> = patience.retry(|| {
-            at += 1;
-            Err(Error::Object { header: Addr::new(at), rule: "whole" })
-        });
-        assert!(matches!(done, Err(Error::Torn { attempts: 20, .. })), "{done:?}");
-    }
-
-    #[test]
-    fn what_may_never_come_is_looked_for_for_a_while() {
-        let slept = Arc::new(AtomicU64::new(0));
-        let told = slept.clone();
-        let patience = RetryPolicy::new(60, move |time| {
-            told.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
-        });
-        let mut looks = 0;
-        let mut look_until = |last: u32| {
-            looks = 0;
-            patience.look_for(|| {
-                looks += 1;
-                Ok(looks == last)
-            })?;
-            Ok::<_, Error>(looks)
-        };
-        assert_eq!(look_until(3).unwrap(), 3);
-        assert_eq!(slept.load(Ordering::Relaxed), 0, "the first few looks are taken without a pause");
-        assert_eq!(look_until(u32::MAX).unwrap(), LOOKS);
-        let slept = Duration::from_micros(slept.load(Ordering::Relaxed));
-        assert!(slept > Duration::from_millis(100) && slept < Duration::from_millis(150), "{slept:?}");
-    }
-
-    #[test]
-    fn waits_about_a_second_in_all() {
-        let total: Duration = (1..60).map(RetryPolicy::backoff_delay).sum();
-        assert!(total > Duration::from_millis(500) && total < Duration::from_secs(2), "{total:?}");
-    }
-}
+mod tests;

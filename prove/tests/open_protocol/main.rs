@@ -1,5 +1,5 @@
 //! Who gets in: the protocol of locks, status flags, leases and the beacon, between processes with h5live and with
-//! libhdf5, as a model of its own (`swmr/src/open.rs`, `begin.rs`, `locking.rs`). And what may be used again at once
+//! libhdf5, as a model of its own (`native/src/open.rs`, `begin.rs`, `locking.rs`). And what may be used again at once
 //! while nobody is in.
 
 mod model;

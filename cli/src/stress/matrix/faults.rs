@@ -8,7 +8,7 @@ use std::{fmt, io, thread};
 
 use h5live::{File, Options};
 use h5live_cache::{FaultyStorage, Storage, WriteFailure};
-use h5live_swmr::{Mode, NativeFile, OpenOptions, StorageWrapper};
+use h5live_native::{Mode, NativeFile, OpenOptions, StorageWrapper};
 
 use crate::error::{Error, Result};
 use crate::stress::rule::mix;

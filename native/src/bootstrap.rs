@@ -1,0 +1,289 @@
+//! The beginning of a session: the superblock, and taking over from a writer that died.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use h5live_cache::{
+    BaseOffsetStorage, Cache, CacheOptions, FlushScope, RedoOverlay, ReusePolicy, SpaceKind, StaticOverlay, Storage,
+};
+use h5live_format::messages::SymbolTableMessage;
+use h5live_format::{
+    Addr, RootGroup, StatusFlags, StructureVersions, Superblock, SymbolCache, SymbolTableEntry, Width, Widths,
+};
+use h5live_model::{self as model, FileSpace};
+use h5live_swmr::{
+    Error as SwmrError, GenerationReader, LocatedSuperblock, LockHandle, RedoReader, RetryPolicy, SuperblockStatus,
+    UncleanClose, check_length, find_record, is_left_by_dead_writer, locate_superblock, read_generation, replay,
+};
+
+use crate::global_heap::GlobalHeapReader;
+use crate::header::CachedHeader;
+use crate::recovery_scan::{self, RecoveryScan, Unsettled};
+use crate::session::{NativeSession, SessionParts};
+use crate::superblock_extension::{cache_image, write_cache_image};
+use crate::{Error, Mode, OpenOptions, Result, member_files};
+
+/// The location of a file, and the handle through which it is locked.
+pub(crate) struct SessionMedium {
+    /// The path under which the file was opened; empty for a storage that is no file.
+    pub path: PathBuf,
+    pub storage: Arc<dyn Storage>,
+    pub lock: LockHandle,
+}
+
+/// Most bytes at the end of a file that are not used at once when its writer died (more than any is announced ahead,
+/// unless it is asked for).
+const MAX_QUARANTINED_TAIL_BYTES: u64 = 64 << 20;
+
+/// The end of a file whose writer died, in bytes from the base address.
+#[derive(Debug, Clone, Copy)]
+enum FileTail {
+    /// The file ends here.
+    None(u64),
+    /// The space between these addresses is unused, but a follower may have read a pointer into it a moment ago.
+    Quarantined { from: u64, end: u64 },
+}
+
+impl FileTail {
+    fn end(self) -> u64 {
+        match self {
+            FileTail::None(end) | FileTail::Quarantined { end, .. } => end,
+        }
+    }
+}
+
+impl OpenOptions {
+    pub(crate) fn cache_options(&self, superblock: &Superblock) -> CacheOptions {
+        let mut settings = CacheOptions::default();
+        settings.widths = superblock.widths;
+        settings.base = superblock.base.get().unwrap_or(0);
+        settings.disable_redo = self.mutant.disable_redo;
+        settings.barriers = self.durable && !self.mutant.disable_barriers;
+        settings.max_allocation = self.max_allocation;
+        settings.clock = self.clock.clone();
+        settings.disabled_edges = self.mutant.disabled_edges;
+        settings.shards = self.mutant.shards.unwrap_or(settings.shards);
+        settings
+    }
+
+    /// Begins to read.
+    pub(crate) fn start_reading(&self, medium: SessionMedium) -> Result<NativeSession> {
+        let SessionMedium { path, storage, lock } = medium;
+        let lock = Arc::new(lock);
+        let mut live = self.mode == Mode::SwmrRead;
+        let live_retry = || self.retry.of_session(self.clock.clone(), lock.clone());
+        let mut retry = if live { live_retry() } else { RetryPolicy::no_retries() };
+        let (at, superblock) = retry.retry(|| locate_superblock(&storage))?;
+        let flags = superblock.status;
+        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
+        let old = superblock.version < 3;
+        // Another SWMR writer may take a file over at any time from one that died.
+        if is_left_by_dead_writer(&superblock, &lock, live)? && !path.as_os_str().is_empty() {
+            live = true;
+            retry = live_retry();
+        }
+        let storage = retry.retry(|| {
+            member_files::join_members(&path, storage.clone(), at, &superblock, self.cache_options(&superblock))
+        })?;
+        if !live || old && !swmr {
+            check_length(&storage, &superblock)?;
+        }
+        if self.mode == Mode::SwmrRead && write && swmr {
+            lock.release().map_err(Error::io("unlock the file"))?;
+        }
+        let storage: Arc<dyn Storage> = Arc::new(BaseOffsetStorage::new(storage, at));
+        let overlay = Arc::new(RedoOverlay::new(storage.clone()));
+        let storage = if live && old { overlay.clone() } else { storage };
+        let redo_reader = RedoReader::new(storage);
+        let storage = redo_reader.storage();
+        let retry = match live {
+            true if old => retry,
+            true => retry.with_redo_reader(redo_reader),
+            false => {
+                redo_reader.overlay_all(&superblock)?;
+                retry
+            }
+        };
+        let mut cache = Arc::new(Cache::new_read_only(storage.clone(), self.cache_options(&superblock)));
+        let image = retry.retry(|| cache_image(&cache, &superblock))?;
+        if !image.is_empty() {
+            let rule = "the structures of a metadata cache image do not overlap";
+            let header = superblock.extension;
+            let storage = StaticOverlay::new(storage, image).ok_or(Error::Object { header, rule })?;
+            cache = Arc::new(Cache::new_read_only(Arc::new(storage), self.cache_options(&superblock)));
+        }
+        let heap_reader = Arc::<GlobalHeapReader>::default();
+        let retry = match live && old {
+            true => {
+                retry.with_generations(GenerationReader::new(overlay, cache.clone(), lock.clone(), heap_reader.clone()))
+            }
+            false => retry,
+        };
+        let status = Arc::new(SuperblockStatus::new(superblock.clone()));
+        let mode = if live { Mode::SwmrRead } else { self.mode };
+        let parts = SessionParts { cache, status, superblock, lock, retry, heap_reader };
+        NativeSession::new(parts, &OpenOptions { mode, ..self.clone() }, &path)
+    }
+
+    /// Begins to write: from here on the superblock says so.
+    pub(crate) fn start_writing(&self, medium: SessionMedium, found: LocatedSuperblock) -> Result<NativeSession> {
+        let SessionMedium { path, storage, lock } = medium;
+        let LocatedSuperblock { at, mut superblock, unclean: left } = found;
+        if superblock.driver_info.is_defined() {
+            return Err(Error::Model(model::Error::Unsupported("changing a file that is cut into several")));
+        }
+        let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+        let stated = superblock.end_of_file.get().unwrap_or(0);
+        superblock.base = Addr::new(at);
+        let storage: Arc<dyn Storage> = Arc::new(BaseOffsetStorage::new(storage, at));
+        let generation =
+            read_generation(&*storage, &superblock)?.map(|(generation, _)| generation).filter(|_| left.is_some());
+        let record = find_record(&*storage, &superblock)?;
+        if let Some(record) = &record {
+            replay(&*storage, record)?;
+        }
+        // A writer that died may have left structures beyond the end that it announced; one with redo records has not.
+        let end = if left.is_some() && record.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
+        let (tail, unsettled) = match left {
+            Some(left) => self.scan_tail(&storage, &superblock, left, end)?,
+            None => (FileTail::None(end), Unsettled::default()),
+        };
+        superblock.status = match self.mode {
+            Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
+            _ if superblock.version >= 3 => StatusFlags::WRITE,
+            _ => StatusFlags::CLEAR,
+        };
+        let status = Arc::new(SuperblockStatus::new(superblock.clone()));
+        let settings = self.cache_options(&superblock);
+        let cache = Arc::new(Cache::new_writable(storage, settings, tail.end(), status.clone()));
+        if self.mode == Mode::SwmrWrite {
+            cache.space().set_reuse_policy(ReusePolicy::AfterGrace(self.grace));
+        }
+        if let FileTail::Quarantined { from, end } = tail {
+            cache.space().adopt_after(from, end - from, SpaceKind::Metadata, ReusePolicy::MIN_GRACE);
+        }
+        let image = cache_image(&cache, &superblock)?;
+        if self.mode == Mode::SwmrWrite && superblock.version < 3 {
+            cache.start_generations(generation)?;
+        }
+        match self.headroom {
+            headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.extend_superblock_eof(headroom)?,
+            _ => cache.write_superblock()?,
+        }
+        write_cache_image(&cache, image)?;
+        let (lock, retry, heap_reader) = (Arc::new(lock), RetryPolicy::no_retries(), Arc::default());
+        let parts = SessionParts { cache, status, superblock, lock, retry, heap_reader };
+        let session = NativeSession::new(parts, self, &path)?;
+        if self.mode == Mode::SwmrWrite {
+            session.allow_readers()?;
+        }
+        session.claim_extension()?;
+        recovery_scan::settle_left(session, if self.mutant.without_recount { Unsettled::default() } else { unsettled })
+    }
+
+    /// Finds the structures of a dead writer at the end of the file, which ends at `end` at the latest (bytes from the
+    /// base address), and the structures that must be corrected.
+    fn scan_tail(
+        &self,
+        storage: &Arc<dyn Storage>,
+        superblock: &Superblock,
+        left: UncleanClose,
+        end: u64,
+    ) -> Result<(FileTail, Unsettled)> {
+        let (found, unsettled) = match recovery_scan::scan(storage, superblock, self, end) {
+            Ok(RecoveryScan { end: Some(found), with_unpublished: left }) if found <= end => (found, left),
+            // Nothing is known to be in nobody's use, but nothing can be there that is not in the file.
+            survey if storage.len().is_ok_and(|len| len >= end) => {
+                return Ok((FileTail::None(end), survey.map(|survey| survey.with_unpublished).unwrap_or_default()));
+            }
+            _ => {
+                let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+                return Err(SwmrError::Truncated { len, stated: end }.into());
+            }
+        };
+        let tail = match end - found {
+            0 => FileTail::None(end),
+            _ if !left.live => FileTail::None(found),
+            1..=MAX_QUARANTINED_TAIL_BYTES => FileTail::Quarantined { from: found, end },
+            _ => {
+                // The end was announced far ahead, so that all of that would be jumped over.
+                std::thread::sleep(ReusePolicy::MIN_GRACE);
+                FileTail::None(found)
+            }
+        };
+        Ok((tail, unsettled))
+    }
+
+    /// Bytes of the user block of a new file: none, or at least 512, and a power of two.
+    fn user_block_size(&self) -> u64 {
+        match self.user_block.len() as u64 {
+            0 => 0,
+            len => len.next_power_of_two().max(512),
+        }
+    }
+
+    /// Makes a new file in a storage, and drops the contents of the storage.
+    pub(crate) fn start_new(&self, medium: SessionMedium) -> Result<NativeSession> {
+        let space = self.space.validate().map_err(Error::Model)?;
+        let widths = self.widths()?;
+        // A file that was emptied is written to the disk when it is closed, by some file systems: no need of that for a
+        // new one.
+        if !medium.storage.is_empty().map_err(Error::io("find out the length of the file"))? {
+            medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
+        }
+        // The end is not known before the size, and must not be undefined.
+        let version = match self.profile.superblock() {
+            // Earlier ones have no extension.
+            version @ ..2 if space == FileSpace::default() => version,
+            version => version.max(2),
+        };
+        let root = match version {
+            ..2 => RootGroup::Entry(SymbolTableEntry::default()),
+            _ => RootGroup::Header(Addr::UNDEFINED),
+        };
+        let superblock = Superblock { version, widths, end_of_file: Addr::new(1), root, ..Superblock::default() };
+        let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
+        let at = self.user_block_size();
+        let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
+        medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
+        let mut session = self.start_writing(medium, LocatedSuperblock { at, superblock, unclean: None })?;
+        let extension = match space == FileSpace::default() {
+            true => Addr::UNDEFINED,
+            false => session.create_extension(space)?,
+        };
+        let header = session.create(&self.root, None)?;
+        let root = match version {
+            ..2 => RootGroup::Entry(root_entry(&header)?),
+            _ => RootGroup::Header(header.addr()),
+        };
+        session.cache.flush(FlushScope::All)?;
+        session.superblock.root = root.clone();
+        session.superblock.extension = extension;
+        session.status.change(|superblock| (superblock.root, superblock.extension) = (root, extension));
+        session.cache.write_superblock()?;
+        Ok(session)
+    }
+
+    /// The widths of a new file. Its lengths are not cut short: they say how large a dataset may become.
+    fn widths(&self) -> Result<Widths> {
+        let offset = match self.offset_size {
+            2 => Width::TWO,
+            4 => Width::FOUR,
+            8 => Width::EIGHT,
+            size => {
+                let text = format!("addresses have 2, 4 or 8 bytes, and not {size}");
+                return Err(Error::Model(h5live_model::Error::Invalid(text)));
+            }
+        };
+        Ok(Widths { offset, ..Widths::default() })
+    }
+}
+
+/// The way to the root group in superblocks before version 2.
+fn root_entry(root: &CachedHeader) -> Result<SymbolTableEntry> {
+    let cache = match root.get::<SymbolTableMessage>()? {
+        Some(SymbolTableMessage { btree, heap }) => SymbolCache::Group { btree, heap },
+        None => SymbolCache::None,
+    };
+    Ok(SymbolTableEntry { name_offset: 0, header: root.addr(), cache })
+}

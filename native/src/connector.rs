@@ -1,0 +1,159 @@
+//! The connector of native files.
+
+mod identity;
+mod links;
+mod options;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use h5live_model::{
+    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, Mode, Name, OpenError,
+    OpenRequest, Origin, PathProbe, Repair, Store, Upkeep,
+};
+
+pub use options::{Locking, Native};
+
+use crate::described_session::{CONNECTOR, MAX_CAPABILITIES};
+use crate::{LockPolicy, MemoryStorage, NativeFile, OpenOptions};
+
+/// Opens native HDF5 files: paths, `native:run.h5`, and `file:///data/run.h5`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NativeConnector;
+
+/// The schemes; the first one is the connector's name.
+const SCHEMES: [&str; 2] = [CONNECTOR, "file"];
+
+impl NativeConnector {
+    /// The path of the file at a location.
+    ///
+    /// # Errors
+    /// [`OpenError::Url`] if it names another machine, or another store.
+    pub fn path(at: &Location) -> Result<PathBuf, OpenError> {
+        let url = match at {
+            Location::Path(path) => return Ok(path.clone()),
+            Location::Url(url) if SCHEMES.contains(&url.scheme()) => url,
+            Location::Url(url) => {
+                return Err(OpenError::Url(format!("{:?} is no scheme of a native file", url.scheme())));
+            }
+        };
+        let rest = url.rest()?;
+        let Some(after) = rest.strip_prefix(b"//") else { return Ok(path_of(&rest)) };
+        if url.scheme() == "file" && !after.starts_with(b"/") {
+            return match after.strip_prefix(b"localhost/") {
+                Some(path) => Ok(path_of(&[b"/", path].concat())),
+                None => {
+                    Err(OpenError::Url("a file on another machine: file:///PATH is one on this machine".to_owned()))
+                }
+            };
+        }
+        Ok(path_of(after))
+    }
+
+    /// Opens a file whose bytes are in memory.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub fn open_image(bytes: Vec<u8>, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
+        let storage = Arc::new(MemoryStorage::from(bytes));
+        Ok(Arc::new(NativeFile::open_storage(storage, &open_options(how)?).map_err(store_error)?))
+    }
+}
+
+/// The path of these bytes.
+fn path_of(bytes: &[u8]) -> PathBuf {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        std::ffi::OsStr::from_bytes(bytes).into()
+    }
+    #[cfg(not(unix))]
+    {
+        String::from_utf8_lossy(bytes).into_owned().into()
+    }
+}
+
+/// The options of this crate for a request.
+fn open_options(how: &OpenRequest<'_>) -> Result<OpenOptions, OpenError> {
+    let native: &Native = how.typed_options()?;
+    Ok(OpenOptions {
+        mode: how.mode,
+        root: how.root.clone(),
+        max_allocation: how.max_allocation,
+        unfilter: how.unfilter.clone(),
+        ..native.open_options()
+    })
+}
+
+fn store_error(error: crate::Error) -> OpenError {
+    OpenError::Store(error.into())
+}
+
+impl Connector for NativeConnector {
+    fn name(&self) -> &'static str {
+        CONNECTOR
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &SCHEMES
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        MAX_CAPABILITIES
+    }
+
+    fn options(&self) -> Box<dyn ConnectorOptions> {
+        Box::new(Native::default())
+    }
+
+    fn claims(&self, probe: &PathProbe<'_>) -> bool {
+        probe.head().starts_with(&h5live_format::Superblock::SIGNATURE)
+    }
+
+    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
+        let file = NativeFile::open(&NativeConnector::path(at)?, &open_options(how)?).map_err(store_error)?;
+        Ok(Arc::new(file))
+    }
+
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
+        let base = base.and_then(|base| NativeConnector::path(base).ok());
+        let paths = links::linked_paths(base.as_deref().and_then(Path::parent), &path_of(name.as_bytes()), link);
+        paths.into_iter().map(Location::Path).collect()
+    }
+
+    fn origin(&self, _: &Location) -> Origin {
+        Origin::Files
+    }
+
+    fn identity(&self, at: &Location) -> Option<Identity> {
+        identity::of_file(&NativeConnector::path(at).ok()?)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        Some(self)
+    }
+}
+
+impl Upkeep for NativeConnector {
+    fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
+        h5live_swmr::diagnose(&NativeConnector::path(at)?).map_err(|error| store_error(error.into()))
+    }
+
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
+        let options = OpenOptions { mode: Mode::Write, ..open_options(how)? };
+        crate::repair(&NativeConnector::path(at)?, &options).map_err(store_error)
+    }
+}
+
+impl From<Locking> for LockPolicy {
+    fn from(locking: Locking) -> Self {
+        match locking {
+            Locking::Environment | Locking::Always => LockPolicy::On,
+            Locking::BestEffort => LockPolicy::BestEffort,
+            Locking::Never => LockPolicy::Off,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

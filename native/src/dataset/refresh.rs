@@ -1,0 +1,106 @@
+//! Refreshing a dataset of a live file. Nearly always, its header is unchanged or has only another extent. Then the
+//! rest of the header is not decoded again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_cache::Owner;
+use h5live_format::messages::{DataspaceMessage, MessageType};
+use h5live_format::{ObjectHeader, Widths, decode_prefix, lookup3};
+use h5live_model::DatasetSpec;
+use h5live_swmr::ReaderMemory;
+
+use super::extent::with_extent;
+use super::{DatasetState, NativeDataset};
+use crate::Result;
+
+/// Bytes of the checksum at the end of a header's first chunk.
+const CHECKSUM_BYTES: usize = 4;
+
+impl NativeDataset {
+    /// Reads what has been published, and returns whether the extent has changed. The header is read first, so that the
+    /// index is at least as new.
+    ///
+    /// # Errors
+    /// If the header cannot be read.
+    pub(crate) fn refresh_published(&self) -> Result<bool> {
+        let _one_after_the_other = self.refresh_lock.lock();
+        let before = self.state();
+        let since = self.session.retry.now();
+        let image = self.image(before.header_len);
+        if let Some(new) = before.with_image(since, &image, self.session.cache.widths()) {
+            // Chunks come, and move, without the header.
+            self.session.cache.mark_owner_stale(Owner::new(self.addr));
+            self.session.heap_reader.forget();
+            let mut state = self.state.write();
+            if Arc::ptr_eq(&state, &before) {
+                let changed = new.spec.dataspace != before.spec.dataspace;
+                *state = Arc::new(new);
+                return Ok(changed);
+            }
+        }
+        let changed = self.reload()?;
+        let mut state = self.state.write();
+        if state.matches_image(&image, self.session.cache.widths()) {
+            let image = Some(image.into());
+            *state = Arc::new(DatasetState { image, ..DatasetState::clone(&state) });
+        }
+        Ok(changed)
+    }
+
+    /// The first `len` bytes of the header in the file. Empty if the bytes alone do not tell whether it has changed.
+    fn image(&self, len: usize) -> Vec<u8> {
+        match self.session.retry.generations() {
+            Some(_) => Vec::new(),
+            None => self.session.cache.read_prefix(self.addr, len).unwrap_or_default(),
+        }
+    }
+}
+
+impl DatasetState {
+    /// Whether a header that is all in `image` says just what this one did that the state was made of.
+    fn matches_image(&self, image: &[u8], widths: Widths) -> bool {
+        let first = self.layout.header().and_then(|header| header.find_in_first_chunk(MessageType::DATASPACE));
+        let Some((first, _)) = first.filter(|_| self.layout.is_single_chunk() && image.len() == self.header_len) else {
+            return false;
+        };
+        decode_prefix::<ObjectHeader>(image, widths).is_ok_and(|(header, _)| header == *first.read())
+    }
+
+    /// The state of a header that is completely in `image`, which was read at `since`. `None` if it differs in more
+    /// than the extent.
+    fn with_image(&self, since: Duration, image: &[u8], widths: Widths) -> Option<DatasetState> {
+        let known = self.image.as_deref()?;
+        if known == image {
+            return Some(DatasetState { since, ..DatasetState::clone(self) });
+        }
+        let spec = self.with_extent_of(known, image, widths)?;
+        Some(DatasetState { since, spec: Arc::new(spec), image: Some(image.into()), ..DatasetState::clone(self) })
+    }
+
+    /// The description with the extent that a header states that is all in `image`, if it differs in that alone from
+    /// `known`.
+    fn with_extent_of(&self, known: &[u8], image: &[u8], widths: Widths) -> Option<DatasetSpec> {
+        let (first, spot) = self.layout.header()?.find_in_first_chunk(MessageType::DATASPACE)?;
+        let extent = {
+            let header = first.read();
+            // A header without a checksum may be torn.
+            let message =
+                header.messages.get(spot).filter(|message| header.prefix.version > 1 && !message.flags.is_shared())?;
+            let start = header.body_at(spot)?;
+            start..start.checked_add(message.body.len())?
+        };
+        let summed = image.len().checked_sub(CHECKSUM_BYTES).filter(|summed| *summed >= extent.end)?;
+        let is_same = known.len() == image.len()
+            && known.get(..extent.start) == image.get(..extent.start)
+            && known.get(extent.end..summed) == image.get(extent.end..summed);
+        let (content, sum) = image.split_at_checked(summed)?;
+        if !is_same || lookup3(content, 0).to_le_bytes() != sum {
+            return None;
+        }
+        let (message, _) = decode_prefix::<DataspaceMessage>(content.get(extent)?, widths).ok()?;
+        let (old, new) = (&self.spec.dataspace, message.dataspace);
+        let spec = with_extent(&self.spec, new.dims()).ok().filter(|_| new.max() == old.max())?;
+        (spec.dataspace == new).then_some(spec)
+    }
+}

@@ -1,0 +1,204 @@
+//! Errors of the native store.
+
+use std::io;
+use std::path::PathBuf;
+
+use h5live_cache::Error as CacheError;
+use h5live_format::{Addr, DecodeError, EncodeError, Fault};
+use h5live_indexes::Error as IndexError;
+use h5live_model::{self as model, FileChange, Invariant, Retry, StoreError, StoreErrorKind};
+use h5live_swmr::RetryError;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The reason why the native store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be opened, locked or followed.
+    #[error(transparent)]
+    Swmr(#[from] h5live_swmr::Error),
+    /// A structure is being written, and did not become whole.
+    #[error(
+        "a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it{}",
+        broken_invariant_text(source)
+    )]
+    Torn {
+        /// How often it was read.
+        attempts: u32,
+        /// The error of the last attempt.
+        source: Box<Error>,
+    },
+    /// A structure could not be read, written or ordered.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The chunk index failed.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// A message of an object header is damaged.
+    #[error("the object header at {header} is damaged")]
+    Message {
+        /// The object header.
+        header: Addr,
+        /// The fault of the message.
+        source: DecodeError,
+    },
+    /// One of the files into which a file was cut could not be opened.
+    #[error("cannot open the member {}", .file.display())]
+    Member {
+        /// The member.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A raw file that holds elements could not be read.
+    #[error("cannot read the raw file {}", .file.display())]
+    External {
+        /// The file, as the dataset names it.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A structure cannot be written.
+    #[error("a value does not fit the format")]
+    Encode(#[from] EncodeError),
+    /// Structures of an object contradict each other, or lead nowhere.
+    #[error("the object at {header} is damaged: {rule}")]
+    Object {
+        /// The object header.
+        header: Addr,
+        /// The rule that does not hold.
+        rule: &'static str,
+    },
+    /// The request contradicts the data model, or needs something that this store cannot do.
+    #[error(transparent)]
+    Model(#[from] model::Error),
+}
+
+fn broken_invariant_text(error: &Error) -> String {
+    error.invariant().map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default()
+}
+
+impl Error {
+    /// The error of the metadata cache, if that is what this one is.
+    fn cache(&self) -> Option<&CacheError> {
+        match self {
+            Error::Cache(error) | Error::Index(IndexError::Cache(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The change of the file by another program that caused this error, if there was one.
+    pub fn file_change(&self) -> Option<FileChange> {
+        match self {
+            Error::Swmr(error) => error.file_change(),
+            _ => matches!(self.cache(), Some(CacheError::Cut { .. })).then_some(FileChange::Truncated),
+        }
+    }
+
+    /// Which promise a writer has not kept, if this is met while it is followed, and that is known.
+    pub fn invariant(&self) -> Option<Invariant> {
+        match self {
+            Error::Swmr(error) => return error.invariant(),
+            Error::Torn { source, .. } => return source.invariant(),
+            _ => {}
+        }
+        match self.cache()? {
+            CacheError::PastEnd { .. } | CacheError::Undefined => Some(Invariant::NoDanglingAddress),
+            CacheError::Decode { source, .. } => match source.fault {
+                Fault::Checksum { .. } => Some(Invariant::TornWritesAreSeen),
+                // There is another structure, or none.
+                Fault::Signature { .. } | Fault::Version { .. } => Some(Invariant::NoDanglingAddress),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The portable kind of this failure.
+    pub fn kind(&self) -> StoreErrorKind {
+        if let Some(change) = self.file_change() {
+            return StoreErrorKind::Changed(change);
+        }
+        match self {
+            Error::Swmr(error) => error.kind(),
+            Error::Member { source, .. } | Error::External { source, .. } => source.into(),
+            Error::Torn { .. } => StoreErrorKind::Unfinished,
+            Error::Cache(error) | Error::Index(IndexError::Cache(error)) => cache_kind(error),
+            Error::Index(_) | Error::Message { .. } | Error::Object { .. } => StoreErrorKind::Damaged,
+            _ => StoreErrorKind::Io,
+        }
+    }
+
+    pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Swmr(h5live_swmr::Error::Io { action, source })
+    }
+}
+
+impl RetryError for Error {
+    fn may_be_torn(&self) -> bool {
+        match self {
+            Error::Swmr(error) => error.may_be_torn(),
+            Error::Message { .. } | Error::Object { .. } => true,
+            Error::Index(error) if error.may_be_torn() => true,
+            _ => self.cache().is_some_and(|error| {
+                matches!(error, CacheError::Decode { .. } | CacheError::PastEnd { .. }) || error.may_be_torn()
+            }),
+        }
+    }
+
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Error::Swmr(error) if error.is_overtaken())
+    }
+
+    fn addr(&self) -> Option<Addr> {
+        match self {
+            Error::Index(IndexError::Contradiction { at, .. })
+            | Error::Message { header: at, .. }
+            | Error::Object { header: at, .. } => Some(*at),
+            Error::Torn { source, .. } => source.addr(),
+            _ => match self.cache()? {
+                CacheError::Decode { at, .. } | CacheError::PastEnd { at, .. } => Some(*at),
+                _ => None,
+            },
+        }
+    }
+
+    fn may_be_truncated(&self) -> bool {
+        !matches!(self, Error::Model(_))
+    }
+
+    fn after_attempts(self, attempts: u32) -> Self {
+        Error::Torn { attempts, source: Box::new(self) }
+    }
+}
+
+fn cache_kind(error: &CacheError) -> StoreErrorKind {
+    match error {
+        CacheError::Io { source, .. } => source.into(),
+        CacheError::Full { .. } => StoreErrorKind::Full,
+        CacheError::PastEnd { .. }
+        | CacheError::Decode { .. }
+        | CacheError::WrongType { .. }
+        | CacheError::Undefined => StoreErrorKind::Damaged,
+        _ => StoreErrorKind::Io,
+    }
+}
+
+impl From<Error> for model::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Model(error) => error,
+            other => {
+                let retry = if matches!(other, Error::Torn { .. } | Error::Swmr(h5live_swmr::Error::Torn { .. })) {
+                    Retry::Exhausted
+                } else {
+                    Retry::Never
+                };
+                let (kind, broken) = (other.kind(), other.invariant());
+                StoreError::new(kind, other).retry(retry).broken(broken).into()
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The native store: an HDF5 file.
+
+use std::hash::{DefaultHasher, Hash};
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use h5live_cache::Storage;
+use h5live_format::messages::{DatatypeMessage, MessageType};
+use h5live_format::{Addr, Superblock, VarLenElement, decode};
+use h5live_model::{
+    AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, Name, ObjectBody, ObjectId,
+    ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result as ModelResult, Scope, Session, Stats, Store,
+    StoreWriter, Watch,
+};
+
+use crate::attributes::{AttributeStorage, StoredAttribute};
+use crate::creation::link_storage;
+use crate::dataset::NativeDataset;
+use crate::described_session::describe;
+use crate::header::CachedHeader;
+use crate::links::LinkStorage;
+use crate::open::OpenOptions;
+use crate::seen_names::NameScope;
+use crate::session::NativeSession;
+use crate::watch::NativeWatch;
+use crate::{Error, Result};
+
+/// An HDF5 file that is open in this process. Clones are the same session.
+#[derive(Debug, Clone)]
+pub struct NativeFile(pub(crate) Arc<NativeSession>, Arc<Session>);
+
+impl NativeFile {
+    /// Opens or creates the file at `path`.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, is no HDF5 file, or is open elsewhere in a way that excludes this session.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        Ok(NativeFile::new(options.open(path)?))
+    }
+
+    /// Opens or creates a file on a storage that is used by nobody else, as [`NativeFile::open`] does on a path.
+    ///
+    /// # Errors
+    /// As [`NativeFile::open`].
+    pub fn open_storage(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self> {
+        Ok(NativeFile::new(options.open_storage(storage)?))
+    }
+
+    fn new(session: NativeSession) -> Self {
+        let described = describe(&session);
+        NativeFile(Arc::new(session), Arc::new(described))
+    }
+
+    /// Hashes everything that is kept in memory of a file that is followed by generations. For the model checker.
+    #[doc(hidden)]
+    pub fn hash_state(&self, state: &mut DefaultHasher) {
+        let session = &*self.0;
+        session.retry.generations().iter().for_each(|generations| generations.hash_state(state));
+        // Where the file ended when it was opened matters to nobody.
+        let superblock = Superblock { end_of_file: Addr::UNDEFINED, ..session.superblock.clone() };
+        format!("{superblock:?} {:?}", session.extension).hash(state);
+        // While one is opened, nothing is known of it.
+        let Some(datasets) = session.datasets.try_lock() else { return };
+        let mut open: Vec<_> = datasets.values().filter_map(Weak::upgrade).collect();
+        drop(datasets);
+        open.sort_unstable_by_key(|dataset| ChunkStore::id(&**dataset));
+        open.iter().for_each(|dataset| dataset.hash_state(state));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn native_session(&self) -> &NativeSession {
+        &self.0
+    }
+
+    pub(crate) fn group(&self, id: ObjectId) -> Result<CachedHeader> {
+        let header = self.0.header(self.0.object(id)?)?;
+        match kind_of(&header)? {
+            ObjectKind::Group => Ok(header),
+            _ => Err(Error::Model(ModelError::WrongKind { expected: "group" })),
+        }
+    }
+}
+
+/// The kind of the object with this header.
+pub(crate) fn kind_of(header: &CachedHeader) -> Result<ObjectKind> {
+    let (mut layout, mut datatype, mut dataspace, mut links) = (false, false, false, false);
+    header.for_each_type(|kind| match kind {
+        MessageType::LAYOUT => layout = true,
+        MessageType::DATATYPE => datatype = true,
+        MessageType::DATASPACE => dataspace = true,
+        MessageType::LINK_INFO | MessageType::SYMBOL_TABLE => links = true,
+        _ => {}
+    });
+    if layout || datatype && dataspace {
+        Ok(ObjectKind::Dataset)
+    } else if links {
+        Ok(ObjectKind::Group)
+    } else if datatype {
+        Ok(ObjectKind::Datatype)
+    } else {
+        Err(header.damaged_error("it is a group, a dataset or a datatype"))
+    }
+}
+
+impl Store for NativeFile {
+    fn session(&self) -> &Session {
+        &self.1
+    }
+
+    fn kind(&self, id: ObjectId) -> ModelResult<ObjectKind> {
+        Ok(kind_of(&self.0.header(self.0.object(id)?)?)?)
+    }
+
+    fn link(&self, group: ObjectId, name: &Name) -> ModelResult<Option<Link>> {
+        let addr = self.0.object(group)?;
+        self.0.check_open()?;
+        if let Some(known) = LinkStorage::find_cached(&self.0, addr, name) {
+            return Ok(known);
+        }
+        let found = self.0.find_stable(NameScope::Links(addr), name, || {
+            let _lock = self.0.lock_to_read(addr);
+            let header = self.group(group)?;
+            let links = LinkStorage::load(&self.0, &header)?;
+            links.count_lookup(&self.0, &header);
+            links.find(&header, name)
+        })?;
+        Ok(found)
+    }
+
+    fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
+        let addr = self.0.object(group)?;
+        self.0.for_each_listed(each, (NameScope::Links(addr), |link: &Link| &link.name), |each| {
+            let _lock = self.0.lock_to_read(addr);
+            let header = self.group(group)?;
+            LinkStorage::load(&self.0, &header)?.for_each(&header, each)
+        })?;
+        Ok(())
+    }
+
+    fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<AttributeData>> {
+        let addr = self.0.object(id)?;
+        let found = self.0.find_stable(NameScope::Attributes(addr), name, || {
+            let _lock = self.0.lock_to_read(addr);
+            let header = self.0.header(addr)?;
+            let tracked = header.prefix().attributes_tracked;
+            let found = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, name)?;
+            found.map(|stored| self.0.attribute_value(stored, tracked)).transpose()
+        })?;
+        Ok(found)
+    }
+
+    fn attribute_names(&self, id: ObjectId) -> ModelResult<Vec<Name>> {
+        let addr = self.0.object(id)?;
+        let names = self.0.list_stable(
+            NameScope::Attributes(addr),
+            |name| name,
+            |each| {
+                let _lock = self.0.lock_to_read(addr);
+                let header = self.0.header(addr)?;
+                let mut each = |stored: StoredAttribute| Ok(each(stored.message.name));
+                AttributeStorage::load(&self.0, &header)?.for_each(&self.0, &header, &mut each)
+            },
+        )?;
+        Ok(names)
+    }
+
+    fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> ModelResult<()> {
+        let addr = self.0.object(id)?;
+        self.0.for_each_listed(
+            each,
+            (NameScope::Attributes(addr), |attribute: &AttributeData| &attribute.name),
+            |each| {
+                let _lock = self.0.lock_to_read(addr);
+                let header = self.0.header(addr)?;
+                let tracked = header.prefix().attributes_tracked;
+                AttributeStorage::load(&self.0, &header)?
+                    .for_each(&self.0, &header, &mut |stored| Ok(each(self.0.attribute_value(stored, tracked)?)))
+            },
+        )?;
+        Ok(())
+    }
+
+    fn spec(&self, id: ObjectId) -> ModelResult<ObjectSpec> {
+        let addr = self.0.object(id)?;
+        let (info, body) = self.0.retry.retry(|| {
+            let header = self.0.header(addr)?;
+            let body = match kind_of(&header)? {
+                ObjectKind::Group => Some(ObjectBody::Group(GroupSpec { links: link_storage(&header)? })),
+                ObjectKind::Datatype => {
+                    let message = header.require::<DatatypeMessage>("a committed datatype has a datatype")?;
+                    Some(ObjectBody::Datatype(message.datatype))
+                }
+                _ => None,
+            };
+            Ok::<_, Error>((header.info()?, body))
+        })?;
+        let body = match body {
+            Some(body) => body,
+            None => ObjectBody::Dataset(Box::new(DatasetSpec::clone(&*NativeDataset::open(&self.0, addr)?.spec()?))),
+        };
+        Ok(ObjectSpec { attributes: info.attributes, times: info.times.is_some(), ..body.into() })
+    }
+
+    fn info(&self, id: ObjectId) -> ModelResult<ObjectInfo> {
+        let addr = self.0.object(id)?;
+        Ok(self.0.retry.retry(|| self.0.header(addr)?.info())?)
+    }
+
+    fn dataset(&self, id: ObjectId) -> ModelResult<Arc<dyn ChunkStore>> {
+        Ok(NativeDataset::open(&self.0, self.0.object(id)?)?)
+    }
+
+    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> ModelResult<()> {
+        let widths = self.0.cache.widths();
+        for (number, element) in elements.iter().enumerate() {
+            let element: VarLenElement =
+                decode(element, widths).map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
+            match element.length == 0 || !element.place.is_defined() {
+                true => each(number, &[]),
+                false => self.0.with_global_heap(element.place, &mut |bytes| each(number, bytes))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn referent(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<Referent>> {
+        Ok(self.0.referent(kind, element)?)
+    }
+
+    fn close(&self) -> ModelResult<()> {
+        Ok(self.0.close()?)
+    }
+
+    fn refresh(&self, scope: Scope<'_>) -> ModelResult<()> {
+        let Scope::Objects(objects) = scope else { return Ok(self.0.refresh_datasets()?) };
+        for id in objects {
+            let addr = self.0.object(*id)?;
+            match self.0.open_dataset(addr) {
+                Some(dataset) => drop(dataset.refresh()?),
+                None => drop(self.0.header(addr)?),
+            }
+        }
+        Ok(())
+    }
+
+    fn liveness(&self) -> ModelResult<Liveness> {
+        Ok(self.0.liveness()?)
+    }
+
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    fn watch(&self, objects: &[ObjectId]) -> ModelResult<Box<dyn Watch>> {
+        Ok(Box::new(NativeWatch::new(&self.0, objects)?))
+    }
+
+    fn writer(&self) -> ModelResult<&dyn StoreWriter> {
+        self.0.check_writable()?;
+        Ok(self)
+    }
+}

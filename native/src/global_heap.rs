@@ -1,0 +1,206 @@
+//! Objects of global heaps: variable-length data, mappings of virtual datasets, regions.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use h5live_cache::{DependencyNode, EdgeKind, EntryId, Handle, Owner, SpaceKind};
+use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, decode};
+use h5live_swmr::ReaderMemory;
+use parking_lot::Mutex;
+
+use crate::session::NativeSession;
+use crate::{Error, Result};
+
+/// Most bytes of one global heap collection.
+const MAX_COLLECTION_BYTES: u64 = 1 << 32;
+
+/// A new collection is twice as large as the one before, up to this (bytes).
+const MAX_NEW_COLLECTION_BYTES: u64 = 64 << 10;
+
+/// The collections into which this session writes.
+#[derive(Debug, Default)]
+pub(crate) struct GlobalHeapWriter {
+    /// The one that may have room.
+    current: Option<Handle<GlobalHeapCollection>>,
+    /// Those that may not have been flushed since they changed, and in which generation they did.
+    changed: BTreeMap<EntryId, (u64, Handle<GlobalHeapCollection>)>,
+    /// Grows with each flush of the whole file.
+    generation: u64,
+}
+
+impl GlobalHeapWriter {
+    /// Makes `parent`, which may hold elements that lead to heap objects, wait for the objects that were written
+    /// lately.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    pub fn add_parent(&self, session: &NativeSession, parent: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
+        for (_, collection) in self.changed.values() {
+            session.cache.add_dependency(parent, collection, kind).map_err(h5live_cache::Error::from)?;
+        }
+        Ok(())
+    }
+
+    /// Collections with objects that were written lately.
+    pub fn changed(&self) -> Vec<Handle<GlobalHeapCollection>> {
+        self.changed.values().map(|(_, collection)| collection.clone()).collect()
+    }
+
+    /// A flush of the whole file begins. Returns what [`GlobalHeapWriter::end_flush`] takes.
+    pub fn begin_flush(&mut self) -> u64 {
+        self.generation += 1;
+        self.generation
+    }
+
+    /// Ends the flush that began as `generation`: it has written everything that was put into heaps before it.
+    pub fn end_flush(&mut self, generation: u64) {
+        self.changed.retain(|_, (changed, _)| *changed >= generation);
+    }
+
+    fn mark(&mut self, collection: Handle<GlobalHeapCollection>) {
+        self.changed.insert(DependencyNode::id(&collection), (self.generation, collection));
+    }
+}
+
+/// Most collections that a follower keeps.
+const MAX_CACHED_COLLECTIONS: usize = 16;
+
+/// The collections that a follower has read since it last read anything that leads to them. So their contents are as
+/// new as the pointers to them. Nothing else says when they must be read again.
+#[derive(Debug, Default)]
+pub(crate) struct GlobalHeapReader(Mutex<CachedCollections>);
+
+#[derive(Debug, Default)]
+struct CachedCollections {
+    /// Grows with everything that is read and may lead to objects.
+    moment: u64,
+    collections: Vec<(Addr, Arc<GlobalHeapCollection>)>,
+}
+
+impl ReaderMemory for GlobalHeapReader {
+    fn forget(&self) {
+        let mut kept = self.0.lock();
+        kept.moment += 1;
+        kept.collections.clear();
+    }
+
+    fn hash_state(&self, mut state: &mut dyn Hasher) {
+        self.0.lock().collections.iter().for_each(|collection| format!("{collection:?}").hash(&mut state));
+    }
+}
+
+impl GlobalHeapReader {
+    fn get(
+        &self,
+        at: Addr,
+        read: impl FnOnce() -> h5live_cache::Result<GlobalHeapCollection>,
+    ) -> h5live_cache::Result<Arc<GlobalHeapCollection>> {
+        let moment = {
+            let kept = self.0.lock();
+            if let Some((_, collection)) = kept.collections.iter().find(|(addr, _)| *addr == at) {
+                return Ok(collection.clone());
+            }
+            kept.moment
+        };
+        let collection = Arc::new(read()?);
+        let mut kept = self.0.lock();
+        // Pointers that another thread has read in between may lead to newer objects.
+        if kept.moment == moment {
+            if kept.collections.len() == MAX_CACHED_COLLECTIONS {
+                kept.collections.remove(0);
+            }
+            kept.collections.push((at, collection.clone()));
+        }
+        Ok(collection)
+    }
+
+    /// Drops a collection, so that it is read again the next time.
+    fn evict(&self, at: Addr) {
+        self.0.lock().collections.retain(|(addr, _)| *addr != at);
+    }
+}
+
+impl NativeSession {
+    /// Puts `bytes` into a global heap.
+    ///
+    /// # Errors
+    /// If there is no space.
+    pub fn write_global_heap(&self, bytes: &[u8]) -> Result<GlobalHeapId> {
+        let widths = self.cache.widths();
+        let mut writer = self.heap.lock();
+        if let Some(collection) = &writer.current
+            && let Some(index) = collection.update(|collection| collection.insert(bytes, widths))
+        {
+            let collection = collection.clone();
+            let place = GlobalHeapId { collection: collection.addr(), index: index.into() };
+            writer.mark(collection);
+            return Ok(place);
+        }
+        let before = writer.current.as_ref().map_or(0, |collection| collection.read().size());
+        let needed = GlobalHeapCollection::size_for(bytes.len() as u64, widths);
+        let size = needed.max((before.saturating_mul(2)).min(MAX_NEW_COLLECTION_BYTES));
+        let mut collection = GlobalHeapCollection::new(size, widths);
+        let index = collection.insert(bytes, widths);
+        let at = self.cache.space().alloc(size, SpaceKind::Metadata)?;
+        let index =
+            index.ok_or(Error::Object { header: at, rule: "a new collection has room for its first object" })?;
+        let room = collection.free(widths) > 0;
+        let collection = self.cache.insert(at, Owner::new(at), collection);
+        writer.mark(collection.clone());
+        if room || writer.current.is_none() {
+            writer.current = Some(collection);
+        }
+        Ok(GlobalHeapId { collection: at, index: index.into() })
+    }
+
+    /// The bytes of an object of a global heap.
+    ///
+    /// # Errors
+    /// If the collection cannot be read, or has no such object.
+    pub fn read_global_heap(&self, place: GlobalHeapId) -> Result<Vec<u8>> {
+        let mut found = Vec::new();
+        self.with_global_heap(place, &mut |bytes| found = bytes.to_vec())?;
+        Ok(found)
+    }
+
+    /// Calls `each` once with the bytes of an object of a global heap. A collection may be locked meanwhile: `each`
+    /// must not use the file.
+    ///
+    /// # Errors
+    /// If the collection cannot be read, or has no such object.
+    pub fn with_global_heap(&self, place: GlobalHeapId, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let at = place.collection;
+        let gone = || Error::Object { header: at, rule: "a collection of a global heap has what is referred to" };
+        if self.is_follower() {
+            let collection = self.retry.retry(|| {
+                let collection = self.heap_reader.get(at, || self.read_collection(at))?;
+                if collection.get(place.index).is_none() {
+                    self.heap_reader.evict(at);
+                    return Err(gone());
+                }
+                Ok(collection)
+            })?;
+            // Once, however often it was read.
+            collection.get(place.index).map(each).ok_or_else(gone)
+        } else {
+            let collection = self.retry.retry(|| {
+                let collection = self.cache.load(at, Owner::new(at), || self.read_collection(at))?;
+                let is_there = collection.read().get(place.index).is_some();
+                if is_there { Ok(collection) } else { Err(gone()) }
+            })?;
+            let collection = collection.read();
+            collection.get(place.index).map(each).ok_or_else(gone)
+        }
+    }
+
+    fn read_collection(&self, at: Addr) -> h5live_cache::Result<GlobalHeapCollection> {
+        let widths = self.cache.widths();
+        let wrong = |source| h5live_cache::Error::Decode { at, source };
+        let start = self.cache.read_block(at, GlobalHeapCollection::PREFIX_BYTES)?;
+        let size = GlobalHeapCollection::stated_size(&start, widths).map_err(wrong)?;
+        let wanted = usize::try_from(size.min(MAX_COLLECTION_BYTES)).unwrap_or(usize::MAX);
+        let bytes = self.cache.read_block(at, wanted)?;
+        decode(&bytes, widths).map_err(wrong)
+    }
+}

@@ -1,0 +1,45 @@
+//! The native HDF5 store: the data model in the bytes that libhdf5 reads and writes.
+//!
+//! [`NativeFile`] implements the traits of a store (`h5live_model::Store`, `StoreWriter`, `ChunkStore`) on an HDF5
+//! file. It puts together the structures of the format (`h5live_format`), the metadata cache (`h5live_cache`), the
+//! indexes (`h5live_indexes`) and the protocol between one writer and many readers (`h5live_swmr`). A writer changes structures in
+//! the cache and states in which order they must reach the file (data, index, extent); a flush writes them in that
+//! order. A reader takes what it finds, and reads again what it finds half-written, from the object header on, a
+//! bounded number of times ([`RetryPolicy`]).
+
+mod attributes;
+mod bootstrap;
+mod connector;
+mod creation;
+mod dataset;
+mod deletion;
+mod described_session;
+mod error;
+mod file;
+mod free_space;
+mod global_heap;
+mod header;
+mod heap_reuse;
+mod links;
+mod member_files;
+mod open;
+mod recount;
+mod recovery;
+mod recovery_scan;
+mod references;
+mod seen_names;
+mod session;
+mod shared_messages;
+mod superblock_extension;
+mod watch;
+mod writer;
+
+pub use connector::{Locking, Native, NativeConnector};
+pub use dataset::NativeDataset;
+pub use error::{Error, Result};
+pub use file::NativeFile;
+pub use h5live_cache::{Clock, FileStorage, MemoryStorage, Storage};
+pub use h5live_model::{LibVer, Mode};
+pub use h5live_swmr::{LockPolicy, RetryPolicy};
+pub use open::{MutantOptions, OpenOptions, StorageWrapper};
+pub use recovery::repair;

@@ -1,0 +1,39 @@
+//! The repair of a file whose writer has died.
+//!
+//! A writer that opens such a file does the same by itself. A separate repair is useful if other programs refuse the
+//! file as it is.
+
+use std::path::Path;
+
+use h5live_cache::ReusePolicy;
+use h5live_model::{FileCondition, Repair};
+use h5live_swmr::{Error as SwmrError, OpenConflict, diagnose};
+
+use crate::{Mode, OpenOptions, Result};
+
+/// Repairs the file at `path`. Afterwards the file is as if its writer had closed it: the announced end is where it
+/// ends, data that was never published is cut off, and its flags name no writer. Files of libhdf5 are treated alike;
+/// others use `h5clear` for them. Changes of the dead writer that belong together are counted again, and agree
+/// afterwards. Nothing else in the file changes. A file that needs no repair is left alone.
+///
+/// # Errors
+/// [`SwmrError::InUse`] if a process reads or writes the file, or if it is not known whether one writes it and `options` do
+/// not say to take over; [`SwmrError::Truncated`] if structures are missing; errors of opening and closing.
+pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
+    let before = diagnose(path)?;
+    match &before.condition {
+        FileCondition::OpenForWriting { live, holders } => {
+            let reason = if *live { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
+            return Err(SwmrError::InUse { reason, holders: holders.clone() }.into());
+        }
+        FileCondition::Closed if !before.needs_repair() => return Ok(Repair { after: before.clone(), before }),
+        _ => {}
+    }
+    let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_repair(path)?;
+    if before.condition == (FileCondition::Abandoned { live: true }) {
+        // Followers of the writer may have read pointers a moment ago to space that is cut off now.
+        std::thread::sleep(ReusePolicy::MIN_GRACE + ReusePolicy::MIN_GRACE / 8);
+    }
+    session.close()?;
+    Ok(Repair { before, after: diagnose(path)? })
+}

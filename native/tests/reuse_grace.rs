@@ -1,0 +1,293 @@
+//! Space that became unreachable is used again after the grace, and no reader takes it for what it was.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use h5live_cache::MemoryStorage;
+use h5live_model::{
+    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout, LinkTarget, Name,
+    NewObject, ObjectId, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
+};
+use h5live_native::{Clock, Mode, NativeFile, OpenOptions};
+
+/// Time that the test drives, by milliseconds.
+#[derive(Clone, Default)]
+struct Time(Arc<AtomicU64>);
+
+impl Time {
+    fn pass(&self, millis: u64) {
+        self.0.fetch_add(millis, Relaxed);
+    }
+
+    fn clock(&self) -> Clock {
+        let time = self.0.clone();
+        Clock::new(move || Duration::from_millis(time.load(Relaxed)))
+    }
+}
+
+/// A file in memory, its writer, and its time.
+struct Live {
+    storage: MemoryStorage,
+    writer: NativeFile,
+    time: Time,
+}
+
+impl Live {
+    fn new(specs: &[(&str, DatasetSpec)]) -> Self {
+        let (storage, time) = (MemoryStorage::new(), Time::default());
+        let options = OpenOptions { mode: Mode::Create, clock: time.clock(), ..OpenOptions::default() };
+        let writer = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
+        for (name, spec) in specs {
+            writer.create(&NewObject::linked(writer.session().root, &Name::from(*name), &spec.clone().into())).unwrap();
+        }
+        writer.start_swmr().unwrap();
+        Live { storage, writer, time }
+    }
+
+    fn reader(&self) -> NativeFile {
+        let options = OpenOptions { mode: Mode::SwmrRead, clock: self.time.clock(), ..OpenOptions::default() };
+        NativeFile::open_storage(Arc::new(self.storage.clone()), &options).unwrap()
+    }
+
+    fn len(&self) -> u64 {
+        h5live_cache::Storage::len(&self.storage).unwrap()
+    }
+}
+
+fn object(file: &NativeFile, name: &str) -> ObjectId {
+    match file.link(file.session().root, &Name::from(name)).unwrap().unwrap().target {
+        LinkTarget::Hard(id) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn dataset(file: &NativeFile, name: &str) -> Arc<dyn ChunkStore> {
+    file.dataset(object(file, name)).unwrap()
+}
+
+/// Bytes in chunks of `chunk`, that grow along `unlimited` dimensions.
+fn bytes(chunk: &[u64], unlimited: usize, filters: &[u16]) -> DatasetSpec {
+    let max = (0..chunk.len()).map(|dim| if dim < unlimited { UNLIMITED } else { chunk[dim] });
+    DatasetSpec {
+        datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
+        dataspace: Dataspace::Simple(Shape::with_max(&vec![0; chunk.len()], &max.collect::<Vec<_>>()).unwrap()),
+        layout: Layout::Chunked(chunk.to_vec()),
+        filters: filters.iter().map(|id| FilterSpec { id: *id, ..FilterSpec::default() }).collect(),
+        ..DatasetSpec::default()
+    }
+}
+
+fn read(data: &Arc<dyn ChunkStore>, coord: &ChunkCoord) -> Result<Option<Vec<u8>>, Error> {
+    let Some(chunk) = data.locate(coord)? else { return Ok(None) };
+    let mut bytes = vec![0; chunk.size as usize];
+    data.read(&chunk, 0, &mut bytes)?;
+    Ok(Some(bytes))
+}
+
+#[test]
+fn appends_to_two_unlimited_dimensions_cost_little_more_than_their_data() {
+    let live = Live::new(&[("data", bytes(&[1, 4096], 2, &[]))]);
+    let data = dataset(&live.writer, "data");
+    let (appends, chunk) = (60_000, vec![7; 4096]);
+    let before = live.len();
+    for n in 0..appends {
+        live.time.pass(1);
+        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
+        data.set_extent(&[n + 1, 4096]).unwrap();
+        data.publish(Publish::Visible).unwrap();
+    }
+    let growth = (live.len() - before) as f64 / (appends * 4096) as f64;
+    println!("a minute of 1,000 appends per second: {growth:.3} times the data");
+    assert!(growth < 1.3, "{growth}");
+}
+
+#[test]
+fn a_chunk_that_was_replaced_is_looked_up_again() {
+    let live = Live::new(&[("data", bytes(&[4096], 1, &[1])), ("other", bytes(&[4096], 1, &[1]))]);
+    let (data, other) = (dataset(&live.writer, "data"), dataset(&live.writer, "other"));
+    let at = ChunkCoord::new(&[0]);
+    data.write_whole(&at, 0, &[1; 1000]).unwrap();
+    data.set_extent(&[4096]).unwrap();
+    live.writer.commit(Scope::All, Publish::Visible).unwrap();
+    let reader = live.reader();
+    let seen = dataset(&reader, "data");
+    let old = seen.locate(&at).unwrap().unwrap();
+    data.write_whole(&at, 0, &[2; 1200]).unwrap();
+    data.publish(Publish::Visible).unwrap();
+    live.time.pass(6000);
+    other.write_whole(&at, 0, &[3; 1000]).unwrap();
+    other.publish(Publish::Visible).unwrap();
+    let used_again = other.locate(&at).unwrap().unwrap();
+    assert_eq!(used_again.offset, old.offset, "the test is about space that is used again");
+    let moved = seen.read(&old, 0, &mut [0; 1000]);
+    assert!(matches!(moved, Err(Error::Moved)), "{moved:?}");
+    assert_eq!(read(&seen, &at).unwrap().unwrap(), [2; 1200]);
+}
+
+#[test]
+fn a_reader_that_stalls_between_index_and_data_begins_again() {
+    let live = Live::new(&[("data", bytes(&[1, 64], 2, &[]))]);
+    let data = dataset(&live.writer, "data");
+    let append = |n: u64| {
+        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
+        data.set_extent(&[n + 1, 64]).unwrap();
+        data.publish(Publish::Visible).unwrap();
+    };
+    append(0);
+    let reader = live.reader();
+    let seen = dataset(&reader, "data");
+    for n in 1..3000 {
+        append(n);
+        live.time.pass(40);
+        // Each time the nodes that the reader knows have long been used again.
+        if n % 200 == 0 {
+            for row in (0..=n).step_by(37) {
+                assert_eq!(read(&seen, &ChunkCoord::new(&[row, 0])).unwrap().unwrap(), [row as u8; 64]);
+            }
+        }
+    }
+    let mut chunks = 0;
+    seen.for_each_chunk(&mut |_| {
+        chunks += 1;
+        true
+    })
+    .unwrap();
+    assert_eq!(chunks, 3000);
+}
+
+#[test]
+fn a_deleted_dataset_is_found_to_be_no_more() {
+    let live = Live::new(&[("data", bytes(&[16], 1, &[])), ("keep", bytes(&[16], 1, &[]))]);
+    let data = dataset(&live.writer, "data");
+    let at = ChunkCoord::new(&[0]);
+    data.write_whole(&at, 0, &[1; 16]).unwrap();
+    data.set_extent(&[16]).unwrap();
+    live.writer.commit(Scope::All, Publish::Visible).unwrap();
+    let reader = live.reader();
+    let seen = dataset(&reader, "data");
+    assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16]);
+    let id = seen.id();
+    live.writer.remove_link(live.writer.session().root, &Name::from("data")).unwrap();
+    assert!(matches!(data.publish(Publish::Visible), Ok(()) | Err(Error::NoObject(_))));
+    assert!(matches!(live.writer.kind(id), Err(Error::NoObject(_))));
+    assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16], "not published yet");
+    live.writer.commit(Scope::All, Publish::Visible).unwrap();
+    let end = live.len();
+    live.time.pass(10_000);
+    for n in 0..50 {
+        let name = format!("new {n}");
+        let spec = bytes(&[16], 1, &[]);
+        live.writer.create(&NewObject::linked(live.writer.session().root, &Name::from(&*name), &spec.into())).unwrap();
+        let new = dataset(&live.writer, &name);
+        assert_ne!(new.id(), id, "no other object comes to be where readers look for the old one");
+        new.write_whole(&at, 0, &[9; 16]).unwrap();
+        new.set_extent(&[16]).unwrap();
+        live.writer.commit(Scope::All, Publish::Visible).unwrap();
+        live.time.pass(2000);
+    }
+    assert!(live.len() >= end);
+    assert!(matches!(read(&seen, &at), Err(Error::NoObject(_))));
+    assert!(matches!(reader.kind(id), Err(Error::NoObject(_))));
+    assert_eq!(reader.link(reader.session().root, &Name::from("data")).unwrap(), None);
+}
+
+#[test]
+fn space_within_dense_groups_is_used_again() {
+    let live = Live::new(&[]);
+    let root = live.writer.session().root;
+    let churn = |rounds: u64| {
+        for n in 0..rounds {
+            let name = |n: u64| Name::from(&*format!("a link with a name of some length {n}"));
+            live.writer.add_link(root, &name(n), &LinkTarget::Soft("/".into())).unwrap();
+            if n >= 40 {
+                live.writer.remove_link(root, &name(n - 40)).unwrap();
+            }
+            live.writer.commit(Scope::All, Publish::Visible).unwrap();
+            live.time.pass(100);
+        }
+        for n in rounds.saturating_sub(40)..rounds {
+            let name = Name::from(&*format!("a link with a name of some length {n}"));
+            live.writer.remove_link(root, &name).unwrap();
+        }
+        live.writer.commit(Scope::All, Publish::Visible).unwrap();
+        live.time.pass(10_000);
+    };
+    churn(300);
+    let after_some = live.len();
+    churn(1500);
+    assert!(live.len() < after_some + (128 << 10), "{} after {after_some}", live.len());
+}
+
+/// Appends `appends` chunks of 4 KiB, from the row `from` on, with a flush each.
+#[cfg(target_os = "linux")]
+fn append(data: &Arc<dyn ChunkStore>, from: u64, appends: u64) {
+    let chunk = vec![7; 4096];
+    for n in from..from + appends {
+        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
+        data.set_extent(&[n + 1, 4096]).unwrap();
+        data.publish(Publish::Visible).unwrap();
+    }
+}
+
+/// How much longer the file gets by that, as a multiple of the data.
+#[cfg(target_os = "linux")]
+fn growth(path: &std::path::Path, mut appending: impl FnMut(u64)) -> f64 {
+    let before = std::fs::metadata(path).unwrap().len();
+    let appends = 4000;
+    appending(appends);
+    (std::fs::metadata(path).unwrap().len() - before) as f64 / (appends * 4096) as f64
+}
+
+/// A live file with a dataset of two unlimited dimensions, in a directory where the system tells who has it open.
+#[cfg(target_os = "linux")]
+fn live_file(directory: &std::path::Path, options: &OpenOptions) -> Option<(NativeFile, std::path::PathBuf)> {
+    let path = directory.join("unread.h5");
+    let writer = NativeFile::open(&path, &OpenOptions { mode: Mode::CreateNew, ..options.clone() }).unwrap();
+    writer
+        .create(&NewObject::linked(writer.session().root, &Name::from("data"), &bytes(&[1, 4096], 2, &[]).into()))
+        .unwrap();
+    writer.start_swmr().unwrap();
+    use nix::sys::statfs;
+    let known = [statfs::EXT4_SUPER_MAGIC, statfs::XFS_SUPER_MAGIC, statfs::BTRFS_SUPER_MAGIC, statfs::TMPFS_MAGIC];
+    let is_known = known.contains(&statfs::statfs(directory).unwrap().filesystem_type());
+    if !is_known {
+        println!("skipped: this file system does not tell who has a file open");
+    }
+    is_known.then_some((writer, path))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_nobody_has_open_hardly_grows_by_its_index() {
+    let directory = tempfile::tempdir().unwrap();
+    // The grace never ends: the clock stands still.
+    let options = OpenOptions { clock: Time::default().clock(), ..OpenOptions::default() };
+    let Some((writer, path)) = live_file(directory.path(), &options) else { return };
+    let data = dataset(&writer, "data");
+    let alone = growth(&path, |appends| append(&data, 0, appends));
+    assert!(alone < 1.1, "nobody reads: {alone}");
+
+    let swmr = OpenOptions { mode: Mode::SwmrRead, ..OpenOptions::default() };
+    let reader = NativeFile::open(&path, &swmr).unwrap();
+    let read = growth(&path, |appends| append(&data, 4000, appends));
+    assert!(read > 1.5, "somebody may read what is freed: {read}");
+    let seen = dataset(&reader, "data");
+    seen.refresh().unwrap();
+    assert_eq!(seen.locate(&ChunkCoord::new(&[7999, 0])).unwrap().unwrap().size, 4096);
+    drop((seen, reader));
+
+    let again = growth(&path, |appends| append(&data, 8000, appends));
+    assert!(again < 1.0, "what had to wait is used now: {again}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn space_rests_where_readers_may_be_unseen() {
+    let directory = tempfile::tempdir().unwrap();
+    let unseen = OpenOptions { clock: Time::default().clock(), reuse_unread: false, ..OpenOptions::default() };
+    let Some((writer, path)) = live_file(directory.path(), &unseen) else { return };
+    let data = dataset(&writer, "data");
+    let unseen = growth(&path, |appends| append(&data, 0, appends));
+    assert!(unseen > 1.5, "readers may be unseen: {unseen}");
+}

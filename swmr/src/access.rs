@@ -1,0 +1,359 @@
+//! Who may open a file, and in which mode.
+//!
+//! As libhdf5 has it: a writer has an exclusive lock, a reader a shared one, until the status flags of the superblock say
+//! that a SWMR writer is at work. Beyond that, a writer that died is told from one that lives ([`LockHandle::writer`]),
+//! so that its file can be opened again.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use h5live_cache::{FileStorage, Storage};
+use h5live_format::{StatusFlags, Superblock};
+use h5live_model::Mode;
+
+use crate::error::{NotLiveReason, OpenConflict};
+use crate::file_change::is_different_file;
+use crate::locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
+use crate::superblock::{check_length, has_write_flags, locate_superblock};
+use crate::{Error, Result};
+
+/// How often a process checks whether another one that is just opening the file lets it in: once in a millisecond.
+const OPEN_WAIT_POLLS: u32 = 200;
+
+/// How often a SWMR reader checks this, if the file says that its writer never lets readers in. The process that is
+/// opening the file may have to finish the work of its predecessor, and wait for the disk.
+const TAKEOVER_WAIT_POLLS: u32 = 10_000;
+
+/// How often a file is looked at that another process changes between the look and the moment when it is this one's.
+const MAX_RECHECKS: u32 = 4;
+
+/// How a process wants to open a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Access {
+    /// The access mode.
+    pub mode: Mode,
+    /// Whether the file is locked, if the environment does not say.
+    pub locking: LockPolicy,
+    /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
+    pub take_over: bool,
+}
+
+/// The superblock of a file that will be written, and where it is.
+#[derive(Debug)]
+pub struct LocatedSuperblock {
+    /// Where the superblock is (bytes from the start of the file).
+    pub at: u64,
+    /// The superblock.
+    pub superblock: Superblock,
+    /// The state that a writer left that did not close the file.
+    pub unclean: Option<UncleanClose>,
+}
+
+/// The state that a writer left that did not close the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UncleanClose {
+    /// Others may still be following it.
+    pub live: bool,
+}
+
+/// A file that this process may write from now on, and nobody else.
+#[derive(Debug)]
+pub struct OpenedForWriting {
+    /// The handle for reading and writing.
+    pub file: File,
+    /// The handle that holds the locks.
+    pub lock: LockHandle,
+    /// The superblock as it was when the locks were taken.
+    pub found: LocatedSuperblock,
+}
+
+impl LocatedSuperblock {
+    /// Treats the file as one that a writer has not closed, whatever its flags say.
+    fn assume_unclean(self) -> Self {
+        LocatedSuperblock { unclean: self.unclean.or(Some(UncleanClose { live: false })), ..self }
+    }
+}
+
+/// Whether the file, which is opened to be read, is one that a SWMR writer left behind when it died. `live` says
+/// whether it is opened to be followed.
+///
+/// # Errors
+/// [`Error::InUse`] if a writer has the file, and readers of this kind are not for its files.
+pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, live: bool) -> Result<bool> {
+    let flags = superblock.status;
+    let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
+    let in_use = |reason, holders| Err(Error::InUse { reason, holders });
+    if superblock.version < 3 {
+        return match (swmr && !live).then(|| lock.writer()) {
+            Some(WriterPresence::Alive(holders)) => in_use(OpenConflict::SwmrWriter, holders),
+            _ => Ok(false),
+        };
+    }
+    if (!write && !swmr || live) && write == swmr {
+        return Ok(false);
+    }
+    match lock.writer() {
+        WriterPresence::None => Ok(write && swmr),
+        WriterPresence::Alive(holders) if swmr => in_use(OpenConflict::SwmrWriter, holders),
+        WriterPresence::Alive(holders) => in_use(OpenConflict::Writer, holders),
+        WriterPresence::Unknown => in_use(OpenConflict::UnknownWriter, Vec::new()),
+    }
+}
+
+impl Access {
+    /// Refuses a path at which there is a directory, or a file where the mode asks for a new one.
+    ///
+    /// # Errors
+    /// [`Error::Directory`], [`Error::Exists`].
+    pub fn check_path(&self, path: &Path) -> Result<()> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Err(Error::Directory),
+            Ok(_) if self.mode == Mode::CreateNew => Err(Error::Exists(path.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    fn lock_handle(&self, path: &Path) -> Result<LockHandle> {
+        let locking = LockPolicy::from_environment().unwrap_or(self.locking);
+        LockHandle::open(path, locking).map_err(Error::io("open the file"))
+    }
+
+    /// Opens a file to be read or followed, and takes the lock for that.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::InUse`] if a writer has the file for itself.
+    pub fn open_for_reading(&self, path: &Path) -> Result<(File, LockHandle)> {
+        let lock = self.lock_handle(path)?;
+        let mut taken = lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
+        if taken == LockAttempt::Conflict && self.mode == Mode::SwmrRead {
+            taken = Self::wait_for_writer_to_begin(path, &lock)?;
+        }
+        if taken == LockAttempt::Conflict {
+            return Err(Error::InUse { reason: OpenConflict::Writer, holders: lock.holders() });
+        }
+        Ok((File::open(path).map_err(Error::io("open the file"))?, lock))
+    }
+
+    /// A SWMR writer holds the lock until the superblock says that the writer is there. A process that opens the file
+    /// before that waits. A writer that keeps the lock has said so in the superblock.
+    fn wait_for_writer_to_begin(path: &Path, lock: &LockHandle) -> Result<LockAttempt> {
+        let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+        let writes_alone =
+            |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.contains(StatusFlags::SWMR);
+        for look in 0..TAKEOVER_WAIT_POLLS {
+            match locate_superblock(&storage).ok().map(|(_, superblock)| superblock) {
+                // Its writer keeps the lock.
+                Some(old) if old.version < 3 && has_write_flags(&old) && lock.is_generation_locked() => {
+                    return Ok(LockAttempt::Acquired);
+                }
+                Some(alone) if writes_alone(alone.status) => break,
+                Some(marked) if marked.version >= 3 || has_write_flags(&marked) => {}
+                _ if look >= OPEN_WAIT_POLLS => break,
+                _ => {}
+            }
+            thread::sleep(Duration::from_millis(1));
+            if lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
+                return Ok(LockAttempt::Acquired);
+            }
+        }
+        Ok(LockAttempt::Conflict)
+    }
+
+    /// Opens an existing file for writing, and takes the locks for that.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; as [`Access::check_writable`].
+    pub fn open_for_writing(&self, path: &Path) -> Result<OpenedForWriting> {
+        self.open_checked(path, |storage, lock, locked| self.check_writable(storage, lock, locked))
+    }
+
+    /// Opens a file for writing though it may end before it says.
+    ///
+    /// # Errors
+    /// As [`Access::open_for_writing`].
+    pub fn open_for_repair(&self, path: &Path) -> Result<OpenedForWriting> {
+        self.open_checked(path, |storage, lock, locked| {
+            Ok(self.check_repairable(storage, lock, locked)?.assume_unclean())
+        })
+    }
+
+    /// Opens a file for writing if `check` lets it. `check` gets the file, its locks, and whether the exclusive lock was
+    /// free.
+    fn open_checked(
+        &self,
+        path: &Path,
+        check: impl Fn(&FileStorage, &LockHandle, bool) -> Result<LocatedSuperblock>,
+    ) -> Result<OpenedForWriting> {
+        for _ in 0..MAX_RECHECKS {
+            let lock = self.lock_handle(path)?;
+            let probe = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+            let locked = Self::lock_beside_readers(&lock, &probe)?;
+            let before = locate_superblock(&probe).ok();
+            let found = check(&probe, &lock, locked)?;
+            let file = File::options().read(true).write(true).open(path);
+            let file = file.map_err(Error::io("open the file for writing"))?;
+            show_writer(&file, &lock)?;
+            // Another writer may have closed the file, or taken it over and closed it, between the check and the lock.
+            if locate_superblock(&probe).ok() == before {
+                return Ok(OpenedForWriting { file, lock, found });
+            }
+        }
+        Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
+    }
+
+    /// Tries to take the exclusive lock. If the writer showed generations and is dead, readers of the file hold the
+    /// lock only while they read.
+    fn lock_beside_readers(lock: &LockHandle, file: &FileStorage) -> Result<bool> {
+        for _ in 0..OPEN_WAIT_POLLS {
+            if lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
+                lock.set_writer_waiting(false);
+                return Ok(true);
+            }
+            let is_abandoned = |superblock: &Superblock| {
+                superblock.version < 3 && has_write_flags(superblock) && !lock.is_generation_locked()
+            };
+            if !locate_superblock(file).is_ok_and(|(_, superblock)| is_abandoned(&superblock)) {
+                break;
+            }
+            lock.set_writer_waiting(true);
+            thread::sleep(Duration::from_millis(1));
+        }
+        lock.set_writer_waiting(false);
+        Ok(false)
+    }
+
+    /// Checks whether a file may be written, and reads its superblock. `locked` says whether the lock was free.
+    ///
+    /// # Errors
+    /// [`Error::InUse`]; [`Error::Truncated`]; [`Error::NotLive`] if its superblock has no place for what readers go by;
+    /// errors of reading the superblock.
+    pub fn check_writable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<LocatedSuperblock> {
+        let found = self.check_repairable(storage, lock, locked)?;
+        if found.unclean.is_none() {
+            check_length(storage, &found.superblock)?;
+        }
+        Ok(found)
+    }
+
+    /// As [`Access::check_writable`], of a file that may end before it says.
+    fn check_repairable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<LocatedSuperblock> {
+        let (at, superblock) = locate_superblock(storage)?;
+        let marked = has_write_flags(&superblock);
+        let swmr = superblock.status.contains(StatusFlags::SWMR);
+        // A process that holds a lock on a file with the SWMR flag can only be a SWMR reader. A SWMR writer does not
+        // harm it.
+        let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite && superblock.version >= 3;
+        if !locked && !among_swmr_readers {
+            return Err(match lock.writer() {
+                WriterPresence::Alive(holders) => Error::InUse { reason: OpenConflict::Writer, holders },
+                WriterPresence::None => Error::InUse { reason: OpenConflict::Readers, holders: lock.own_lock() },
+                WriterPresence::Unknown => Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() },
+            });
+        }
+        if marked {
+            let reason = if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
+            match lock.writer() {
+                WriterPresence::None => {}
+                WriterPresence::Unknown if self.take_over => {}
+                WriterPresence::Alive(holders) => return Err(Error::InUse { reason, holders }),
+                WriterPresence::Unknown => {
+                    return Err(Error::InUse { reason: OpenConflict::UnknownWriter, holders: Vec::new() });
+                }
+            }
+        }
+        if self.mode == Mode::SwmrWrite && superblock.version == 1 {
+            return Err(Error::NotLive(NotLiveReason::Superblock(superblock.version)));
+        }
+        Ok(LocatedSuperblock { at, superblock, unclean: marked.then_some(UncleanClose { live: swmr }) })
+    }
+
+    /// Creates a file, or opens one to be emptied, and takes the locks for that. Nothing in it is changed yet.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::InUse`]; [`Error::Exists`] if it is there and must not be.
+    pub fn create(&self, path: &Path) -> Result<(File, LockHandle)> {
+        for _ in 0..MAX_RECHECKS {
+            // Locked before anything else, so that no writer comes between the look for one and the lock.
+            let lock = match self.lock_existing_file(path) {
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+                _ if self.mode == Mode::CreateNew => return Err(Error::Exists(path.to_owned())),
+                lock => Some(lock?),
+            };
+            let mut options = File::options();
+            options.read(true).write(true).truncate(false).create_new(lock.is_none());
+            let file = match options.open(path) {
+                Ok(file) => file,
+                // Another process has created or removed it since. If it is never there, its folder does not exist.
+                Err(error) if is_race(&error, lock.is_some()) => continue,
+                Err(source) => return Err(Error::Io { action: "create the file", source }),
+            };
+            let lock = match lock {
+                Some(lock) => lock,
+                None => self.lock_created_file(path)?,
+            };
+            if is_different_file(&lock, path) {
+                continue;
+            }
+            show_writer(&file, &lock)?;
+            return Ok((file, lock));
+        }
+        Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
+    }
+
+    /// Takes the lock of a file that exists and will be made anew, unless a process writes it.
+    fn lock_existing_file(&self, path: &Path) -> Result<LockHandle> {
+        let lock = self.lock_handle(path)?;
+        let taken = lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;
+        refuse_writers(path, &lock)?;
+        match taken {
+            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() }),
+            LockAttempt::Acquired => Ok(lock),
+        }
+    }
+
+    /// Takes the lock of a file that this process has just created.
+    fn lock_created_file(&self, path: &Path) -> Result<LockHandle> {
+        let lock = self.lock_handle(path)?;
+        match lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? {
+            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() }),
+            LockAttempt::Acquired => Ok(lock),
+        }
+    }
+}
+
+/// Whether another process has made the file meanwhile, or removed it if it was there.
+fn is_race(error: &io::Error, was_there: bool) -> bool {
+    error.kind() == if was_there { io::ErrorKind::NotFound } else { io::ErrorKind::AlreadyExists }
+}
+
+/// Refuses to replace what a process writes, or may be writing as far as the system can tell.
+pub(crate) fn refuse_writers(path: &Path, lock: &LockHandle) -> Result<()> {
+    let marked = || -> Result<bool> {
+        let file = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+        // A file without a superblock has no flags.
+        Ok(locate_superblock(&file).is_ok_and(|(_, superblock)| has_write_flags(&superblock)))
+    };
+    match lock.writer() {
+        WriterPresence::Alive(holders) => Err(Error::InUse { reason: OpenConflict::Writer, holders }),
+        WriterPresence::Unknown if marked()? => {
+            Err(Error::InUse { reason: OpenConflict::UnknownWriter, holders: Vec::new() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Shows other processes that this one writes the file, where nothing else does.
+fn show_writer(file: &File, lock: &LockHandle) -> Result<()> {
+    lock.acquire_liveness_lock(file).map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => {
+            Error::InUse { reason: OpenConflict::SwmrWriter, holders: lock.holders_beside_one() }
+        }
+        _ => Error::Io { action: "mark the file as written by this process", source },
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! What comes between the steps of opening a file. The model of who gets in found each of these.
+
+use std::cell::Cell;
+
+use h5live_format::{Addr, encode};
+
+use super::*;
+
+fn access(mode: Mode) -> Access {
+    Access { mode, locking: LockPolicy::On, take_over: false }
+}
+
+/// The bytes of a file that is nothing but a superblock of version 3, padded to `end` bytes.
+fn bytes(status: StatusFlags, end: u64) -> Vec<u8> {
+    let superblock = Superblock { version: 3, status, end_of_file: Addr::new(end), ..Superblock::default() };
+    let mut bytes = encode(&superblock, superblock.widths).unwrap();
+    bytes.resize(end as usize, 0);
+    bytes
+}
+
+#[test]
+fn a_writer_begins_with_the_superblock_that_is_there_when_nobody_else_can_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    fs::write(&path, bytes(StatusFlags::WRITE | StatusFlags::SWMR, 300)).unwrap();
+
+    let looks = Cell::new(0);
+    let writer = access(Mode::Write);
+    let opened = writer.open_checked(&path, |storage, lock, locked| {
+        let found = writer.check_writable(storage, lock, locked)?;
+        if looks.replace(looks.get() + 1) == 0 {
+            // As another writer leaves it that takes it over and closes it.
+            fs::write(&path, bytes(StatusFlags::CLEAR, 700)).unwrap();
+        }
+        Ok(found)
+    });
+    let found = opened.unwrap().found;
+    assert_eq!(looks.get(), 2);
+    assert_eq!((found.superblock.end_of_file, found.unclean), (Addr::new(700), None));
+}
+
+#[test]
+fn a_file_is_made_anew_only_by_who_has_locked_it_and_then_finds_no_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    fs::write(&path, bytes(StatusFlags::CLEAR, 300)).unwrap();
+
+    let creating = access(Mode::Create);
+    {
+        let lock = creating.lock_existing_file(&path).unwrap();
+        // From here on nobody comes in who locks, as every writer does first.
+        let other = creating.lock_handle(&path).unwrap();
+        assert_eq!(other.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
+        drop(lock);
+    }
+    // A SWMR writer of libhdf5 has released the lock, and has no liveness lock.
+    let writer = File::options().read(true).write(true).open(&path).unwrap();
+    let refused = creating.create(&path).unwrap_err();
+    assert!(matches!(refused, Error::InUse { reason: OpenConflict::Writer, .. }), "{refused}");
+    drop(writer);
+    assert_eq!(fs::read(&path).unwrap(), bytes(StatusFlags::CLEAR, 300));
+}
+
+#[test]
+fn a_swmr_reader_waits_for_a_writer_that_is_long_in_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    fs::write(&path, bytes(StatusFlags::CLEAR, 300)).unwrap();
+    let reading = access(Mode::SwmrRead);
+    let writer = reading.lock_handle(&path).unwrap();
+    assert_eq!(writer.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| reading.open_for_reading(&path).map(drop));
+        // The disk keeps it busy.
+        thread::sleep(Duration::from_millis(3 * u64::from(OPEN_WAIT_POLLS)));
+        drop(writer);
+        reader.join().unwrap().unwrap();
+    });
+}

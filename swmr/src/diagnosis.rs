@@ -1,0 +1,35 @@
+//! The state of a file: closed, being written, or left by a writer that died.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use h5live_cache::{Clock, FileStorage};
+use h5live_format::StatusFlags;
+use h5live_model::{Diagnosis, FileCondition};
+
+use crate::locking::{LockHandle, LockPolicy, WriterPresence};
+use crate::superblock::{has_write_flags, locate_superblock};
+use crate::{Error, Result, RetryPolicy};
+
+/// Finds out what state the file at `path` is in, without changing it.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::NotHdf5`] and [`Error::Superblock`] if it is no HDF5 file.
+pub fn diagnose(path: &Path) -> Result<Diagnosis> {
+    let lock = Arc::new(LockHandle::open(path, LockPolicy::Off).map_err(Error::io("open the file"))?);
+    let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+    let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
+    let retry = RetryPolicy::default().of_session(Clock::default(), lock.clone());
+    let (_, superblock) = retry.retry(|| locate_superblock(&storage))?;
+    let live = superblock.status.contains(StatusFlags::SWMR);
+    let marked = has_write_flags(&superblock);
+    let condition = match lock.writer() {
+        WriterPresence::Alive(holders) => FileCondition::OpenForWriting { live, holders },
+        WriterPresence::None if marked => FileCondition::Abandoned { live },
+        WriterPresence::Unknown if marked => FileCondition::Unknown { live },
+        _ => FileCondition::Closed,
+    };
+    let announced = superblock.end_of_file.get().unwrap_or(0);
+    Ok(Diagnosis { condition, superblock: superblock.version, length, announced })
+}

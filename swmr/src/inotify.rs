@@ -1,0 +1,114 @@
+//! The clock of the system, and its reports of changes of files (inotify).
+
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::locking::LockHandle;
+use crate::poller::{FileEvent, WakeSource};
+
+/// The clock, and inotify where the system has it and has not run out of watches.
+pub struct InotifySource {
+    begin: Instant,
+    #[cfg(target_os = "linux")]
+    inotify: Option<nix::sys::inotify::Inotify>,
+}
+
+impl fmt::Debug for InotifySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InotifySource").finish_non_exhaustive()
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::os::fd::{AsFd, AsRawFd};
+    use std::time::Duration;
+
+    use nix::errno::Errno;
+    use nix::poll::{PollFd, PollFlags, ppoll};
+    use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+    use nix::sys::time::TimeSpec;
+
+    use super::FileEvent;
+    use crate::locking::LockHandle;
+
+    /// Events that may be the end: a handle for writing was closed, or the number of the file's names has changed.
+    const ENDS: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE.union(AddWatchFlags::IN_ATTRIB);
+
+    /// Watches the file of `lock` with inotify, whatever its name is now.
+    pub fn open(lock: &LockHandle) -> Option<Inotify> {
+        let path = format!("/proc/self/fd/{}", lock.file()?.as_raw_fd());
+        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
+        let events = AddWatchFlags::IN_MODIFY | ENDS;
+        inotify.add_watch(path.as_str(), events).ok()?;
+        Some(inotify)
+    }
+
+    /// `None` if inotify is of no use any more.
+    pub fn listen(inotify: &Inotify, rest: Duration) -> Option<FileEvent> {
+        let mut fds = [PollFd::new(inotify.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(rest)), None) {
+            Ok(0) | Err(Errno::EINTR) => return Some(FileEvent::Timeout),
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+        let mut event = FileEvent::Write;
+        loop {
+            match inotify.read_events() {
+                Ok(events) if events.iter().any(|event| event.mask.intersects(ENDS)) => {
+                    event = FileEvent::Close;
+                }
+                Ok(_) => {}
+                Err(Errno::EAGAIN) => return Some(event),
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl InotifySource {
+    /// Watches the file of `lock`.
+    pub fn new(lock: &LockHandle) -> Self {
+        #[cfg(not(target_os = "linux"))]
+        let _ = lock;
+        InotifySource {
+            begin: Instant::now(),
+            #[cfg(target_os = "linux")]
+            inotify: linux::open(lock),
+        }
+    }
+}
+
+impl WakeSource for InotifySource {
+    fn now(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    fn wait_event(&mut self, rest: Duration) -> FileEvent {
+        #[cfg(target_os = "linux")]
+        if let Some(inotify) = &self.inotify {
+            match linux::listen(inotify, rest) {
+                Some(event) => return event,
+                None => self.inotify = None,
+            }
+        }
+        self.sleep(rest);
+        FileEvent::Timeout
+    }
+
+    fn has_events(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.inotify.is_some();
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
+    fn sleep(&mut self, rest: Duration) {
+        thread::sleep(rest);
+    }
+
+    fn yield_now(&mut self) {
+        thread::yield_now();
+    }
+}
