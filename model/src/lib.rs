@@ -68,8 +68,9 @@ pub use spec::{
 };
 pub use stats::Stats;
 pub use store::{
-    Capabilities, ChunkBatch, ChunkStore, ChunkWrite, Durability, Encoding, Features, InfoChange, Limits, Liveness,
-    NewObject, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unit, read_blob,
+    Capabilities, ChunkBatch, ChunkBytes, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, Durability, Encoding, Features,
+    InfoChange, Limits, Liveness, NewObject, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unit,
+    read_blob, read_each,
 };
 pub use store::{DatasetView, MappedMemory, SharedBytes};
 pub use unfilter::{FilterResult, NoFilters, Unfilter};

@@ -26,8 +26,8 @@ use h5live_cache::{MAX_ATOMIC_READ_BYTES, Owner};
 use h5live_format::messages::{LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES};
 use h5live_format::{Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode};
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkGrid, ChunkStore, DatasetSpec, Error as ModelError, Name, ObjectId, ObjectKind,
-    Result as ModelResult, SharedBytes, StoredChunk, VirtualSource,
+    ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError, Name,
+    ObjectId, ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, VirtualSource, read_each,
 };
 use h5live_swmr::ReaderMemory;
 use parking_lot::{Mutex, RwLock};
@@ -450,6 +450,10 @@ impl ChunkStore for NativeDataset {
             false => cache.read_raw(chunk, at, into),
         };
         Ok(read.map_err(|error| self.session.opened.cause(Error::from(error)))?)
+    }
+
+    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
+        read_each(self, wanted, budget, each)
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> ModelResult<Option<u64>> {

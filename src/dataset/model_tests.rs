@@ -188,8 +188,11 @@ fn dataset(file: &File, case: &Case, dims: &[u64], unlimited: usize) -> Dataset 
 
 fn behavior() -> impl Strategy<Value = MemoryBehavior> {
     let parts = select(vec![Parts::Bytes { multiple_of: 1 }, Parts::Bytes { multiple_of: 8 }, Parts::Whole]);
-    (parts, select(vec![Encoding::Pipeline, Encoding::Store]))
-        .prop_map(|(parts, encoding)| MemoryBehavior { parts, encoding })
+    (parts, select(vec![Encoding::Pipeline, Encoding::Store])).prop_map(|(parts, encoding)| MemoryBehavior {
+        parts,
+        encoding,
+        ..MemoryBehavior::default()
+    })
 }
 
 fn run(case: &Case, mut lab: Lab) {

@@ -5,8 +5,8 @@ use std::thread::{self, ThreadId};
 
 use h5live_model::memory::MemoryStore;
 use h5live_model::{
-    Capabilities, ChunkBatch, ChunkCoord, ChunkStore, DatasetSpec, Error as ModelError, ObjectId, Reads,
-    Result as ModelResult, Selection, SharedBytes, Store, StoredChunk,
+    Capabilities, ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError, ObjectId,
+    Reads, Result as ModelResult, Selection, SharedBytes, Store, StoredChunk, read_each,
 };
 use parking_lot::Mutex;
 
@@ -57,6 +57,10 @@ impl ChunkStore for Moving {
             }
         }
         self.chunks.read(chunk, at, into)
+    }
+
+    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
+        read_each(self, wanted, budget, each)
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> ModelResult<Option<u64>> {

@@ -425,6 +425,7 @@ impl DirChunks {
                 let file = File::options().write(true).open(self.file(coord)).map_err(io)?;
                 file.write_all_at(bytes, 4 + at).map_err(io)
             }
+            ChunkWrite::Block { .. } => Err(Error::Unsupported("writing a block of a chunk")),
             _ => Err(Error::Invalid(format!("a chunk of this dataset has {whole} bytes"))),
         }
     }
@@ -463,6 +464,10 @@ impl ChunkStore for DirChunks {
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
         let file = File::open(self.file(&chunk.coord)).map_err(io)?;
         file.read_exact_at(into, 4 + at).map_err(io)
+    }
+
+    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        read_each(self, wanted, budget, each)
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {

@@ -2,10 +2,12 @@
 
 use std::thread;
 
+use parking_lot::Mutex;
+
 use super::{Lab, make, read_stored, u16le, unlimited_spec};
 use crate::{
-    ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Durability, Error, Fill, FillValue, LinkTarget, Parts, Publish,
-    Scope, Store,
+    ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Durability, Error, Fill, FillValue, LinkTarget, Parts,
+    Publish, Scope, Staging, Store,
 };
 
 /// A batch does what its parts do one after the other; a row of chunks is its chunks.
@@ -71,7 +73,21 @@ pub fn parts(lab: &impl Lab) {
             }
             assert_eq!(read_stored(&*data, &[2]), want, "what was refused changed nothing");
         }
-        Parts::Blocks => {}
+        Parts::Blocks => {
+            for (first, elements) in [(7, 3), (0, 1), (9, 2), ((1 << 16) - 2, 2)] {
+                data.write_block(&coord, &[first], &[elements], &vec![first as u8 | 1; 2 * elements as usize]).unwrap();
+                want[2 * first as usize..2 * (first + elements) as usize].fill(first as u8 | 1);
+                assert_eq!(read_stored(&*data, &[2]), want, "{elements} elements at {first}");
+            }
+            for (first, elements, bytes) in [((1 << 16) - 1, 2, 4), (u64::MAX, 2, 4), (0, 2, 3), (0, u64::MAX, 4)] {
+                let refused = data.write_block(&coord, &[first], &[elements], &vec![0; bytes]);
+                assert!(matches!(refused, Err(Error::Invalid(_))), "{elements} elements at {first}: {refused:?}");
+            }
+            let refused = data.write_block(&coord, &[0, 0], &[1, 1], &[0; 2]);
+            assert!(matches!(refused, Err(Error::Invalid(_))), "a box of another rank: {refused:?}");
+            assert_eq!(read_stored(&*data, &[2]), want, "what was refused changed nothing");
+            blocks_of_a_table(&store);
+        }
         Parts::Whole => {
             let refused = data.write_part(&coord, 0, &[1, 2]);
             assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}");
@@ -80,6 +96,106 @@ pub fn parts(lab: &impl Lab) {
             assert_eq!(read_stored(&*data, &[2]), want);
         }
     }
+    let (part, block) = (data.write_part(&coord, 0, &[0; 2]), data.write_block(&coord, &[0], &[1], &[0; 2]));
+    let claimed = store.session().capabilities.parts;
+    if claimed != Parts::Blocks {
+        assert!(matches!(block, Err(Error::Unsupported(_))), "{block:?}");
+    }
+    if !matches!(claimed, Parts::Bytes { .. }) {
+        assert!(matches!(part, Err(Error::Unsupported(_))), "{part:?}");
+    }
+}
+
+/// Boxes in a chunk of two dimensions are written where they belong.
+fn blocks_of_a_table(store: &impl Store) {
+    let data = make(store, "table", unlimited_spec(&[4, 6], &[4, 3]));
+    let coord = ChunkCoord::new(&[0, 1]);
+    data.write_block(&coord, &[1, 1], &[2, 2], &[1, 1, 2, 2, 3, 3, 4, 4]).unwrap();
+    data.write_block(&coord, &[3, 0], &[1, 3], &[5; 6]).unwrap();
+    data.write_block(&coord, &[2, 2], &[1, 1], &[9; 2]).unwrap();
+    let want = [[0, 0, 0], [0, 1, 2], [0, 3, 9], [5, 5, 5]].concat();
+    assert_eq!(read_stored(&*data, &[0, 1]), want.iter().flat_map(|byte| [*byte; 2]).collect::<Vec<u8>>());
+    let last = ChunkCoord::new(&[0, 0]);
+    data.write(&ChunkBatch {
+        writes: &[
+            ChunkWrite::Whole { coord: &last, filter_mask: 0, bytes: &[7; 24] },
+            ChunkWrite::Block { coord: &last, start: &[0, 0], count: &[4, 1], bytes: &[8; 8] },
+        ],
+        ..ChunkBatch::default()
+    })
+    .unwrap();
+    assert_eq!(read_stored(&*data, &[0, 0]), [8, 8, 7, 7, 7, 7].repeat(4), "a later write in a batch wins");
+}
+
+/// A session reads what it has written before it is committed. If the store gathers writes, nobody else does.
+pub fn staged_writes(lab: &impl Lab) {
+    let store = lab.create();
+    let data = make(&store, "data", unlimited_spec(&[2], &[2]));
+    let coord = ChunkCoord::new(&[0]);
+    data.write_whole(&coord, 0, &[1; 4]).unwrap();
+    let writer = store.writer().unwrap();
+    let is_live = writer.start_swmr().is_ok();
+    let reader = if is_live { lab.reader(&store) } else { None };
+    let seen = reader.as_ref().map(|reader| reader.dataset(data.id()).unwrap());
+    for round in 2..6u8 {
+        data.write_whole(&coord, 0, &[round; 4]).unwrap();
+        data.write_whole(&ChunkCoord::new(&[u64::from(round)]), 0, &[round; 4]).unwrap();
+        data.set_extent(&[2 * u64::from(round) + 2]).unwrap();
+        assert_eq!(read_stored(&*data, &[0]), [round; 4]);
+        assert_eq!(read_stored(&*data, &[round.into()]), [round; 4]);
+        let mut listed = Vec::new();
+        data.for_each_chunk(&mut |chunk| {
+            listed.push(chunk.coord.scaled()[0]);
+            true
+        })
+        .unwrap();
+        // A store may have chunks that wait for later elements.
+        assert!([0].into_iter().chain(2..=u64::from(round)).all(|at| listed.contains(&at)), "{listed:?}");
+        if let (Some(seen), Staging::Store) = (&seen, store.session().capabilities.staging) {
+            seen.refresh().unwrap();
+            assert_eq!(read_stored(&**seen, &[0]), [round - 1; 4], "nobody sees what is not committed");
+            assert_eq!(seen.locate(&ChunkCoord::new(&[round.into()])).unwrap(), None);
+        }
+        data.publish(Publish::Visible).unwrap();
+        if let Some(seen) = &seen {
+            seen.refresh().unwrap();
+            assert_eq!(read_stored(&**seen, &[0]), [round; 4]);
+            assert_eq!(read_stored(&**seen, &[round.into()]), [round; 4]);
+        }
+    }
+}
+
+/// Many chunks are read by one call: each once, whole or in part, in any order. It stops at an error of who takes them.
+pub fn reads_of_many(lab: &impl Lab) {
+    const BUDGET: usize = 1 << 20;
+    let store = lab.create();
+    let data = make(&store, "data", unlimited_spec(&[40], &[2]));
+    let coords: Vec<_> = (0..20).map(|at| ChunkCoord::new(&[at])).collect();
+    for coord in coords.iter().step_by(2) {
+        data.write_whole(coord, 0, &[coord.scaled()[0] as u8; 4]).unwrap();
+    }
+    let part = |number: usize| number.is_multiple_of(3).then_some(1..3);
+    let wanted: Vec<_> = coords.iter().enumerate().map(|(n, coord)| ChunkRead { coord, part: part(n) }).collect();
+    let found = Mutex::new(vec![None; wanted.len()]);
+    data.read_many(&wanted, BUDGET, &|number, bytes| {
+        let bytes = bytes.map(|found| {
+            assert_eq!((&found.chunk.coord, found.chunk.size), (&coords[number], 4));
+            found.bytes.to_vec()
+        });
+        assert!(found.lock()[number].replace(bytes).is_none(), "{number} comes once");
+        Ok(())
+    })
+    .unwrap();
+    for (number, found) in found.into_inner().into_iter().enumerate() {
+        let len = if part(number).is_some() { 2 } else { 4 };
+        let want = number.is_multiple_of(2).then(|| vec![number as u8; len]);
+        assert_eq!(found, Some(want), "chunk {number}");
+    }
+    data.read_many(&[], BUDGET, &|_, _| panic!("nothing was wanted")).unwrap();
+    let refused = data.read_many(&wanted, BUDGET, &|_, _| Err(Error::Invalid("enough".into())));
+    assert!(matches!(refused, Err(Error::Invalid(text)) if text == "enough"));
+    let too_large = data.read_many(&wanted[2..3], 3, &|_, _| panic!("it has more bytes than the budget"));
+    assert!(matches!(too_large, Err(Error::Allocation(_))), "{too_large:?}");
 }
 
 /// Whoever sees the later dataset sees the earlier one too.

@@ -83,7 +83,7 @@ pub fn compact(lab: &impl Lab) {
     assert_eq!(read_stored(&*first, &[0]), [4, 3, 2, 1]);
 }
 
-/// ChunkStore are stored where they belong, and parts of them overwritten.
+/// Chunks are stored where they belong, and parts of them overwritten.
 pub fn chunks(lab: &impl Lab) {
     let store = lab.create();
     if !writes_any_part(&store) {
@@ -183,7 +183,7 @@ pub fn extents(lab: &impl Lab) {
     assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2]);
 }
 
-/// ChunkStore outside a smaller extent are gone.
+/// Chunks outside a smaller extent are gone.
 pub fn shrinking(lab: &impl Lab) {
     let store = lab.create();
     if !claims(&store, Features::SHRINK) {

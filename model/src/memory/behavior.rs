@@ -1,18 +1,41 @@
 //! The ways in which a file in memory can behave.
 
-use crate::{Encoding, Parts};
+use crate::{Encoding, Parts, Reads, Staging};
 
-/// How a file in memory takes chunks. Each way is one that another store has, so that the facade can be tried with all.
+/// Bytes that a reader need not read more than at once, though each read is atomic.
+const ATOMIC_READ_BYTES: u64 = 8 << 20;
+
+/// How a file in memory takes and gives chunks. Each way is one that another store has, so that the facade can be tried
+/// with all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryBehavior {
     /// The parts of an unfiltered chunk that can be written by themselves.
     pub parts: Parts,
+    /// Who gathers small writes until the commit. If it is the store, readers see no write before its commit.
+    pub staging: Staging,
     /// Whether chunks cross the seam as filters left them.
     pub encoding: Encoding,
+    /// How chunks are best read. Batched reads are answered by several threads, the last chunk first.
+    pub reads: Reads,
 }
 
 impl Default for MemoryBehavior {
     fn default() -> Self {
-        MemoryBehavior { parts: Parts::Bytes { multiple_of: 1 }, encoding: Encoding::Pipeline }
+        MemoryBehavior {
+            parts: Parts::Bytes { multiple_of: 1 },
+            staging: Staging::Caller,
+            encoding: Encoding::Pipeline,
+            reads: Reads::Direct { atomic: ATOMIC_READ_BYTES },
+        }
+    }
+}
+
+impl MemoryBehavior {
+    /// How chunks are best read by a session that writes, or does not.
+    pub(super) fn reads_of(self, writable: bool) -> Reads {
+        match self.reads {
+            Reads::Direct { .. } if writable => Reads::Direct { atomic: 0 },
+            reads => reads,
+        }
     }
 }

@@ -1,16 +1,21 @@
 //! The chunks of one dataset in memory.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::thread;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::dataset::MemoryDims;
+use super::dataset::{MemoryChunk, MemoryDims};
 use super::file::{MemoryAccess, MemoryFile};
 use super::state::MemoryState;
 use crate::{
-    ChunkBatch, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Error, ObjectId, Publish, Result, SharedBytes,
-    StoredChunk,
+    ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Dataspace, Error, ObjectId,
+    Publish, Reads, Result, SharedBytes, StoredChunk, read_each,
 };
+
+/// Threads that answer one batch of reads.
+const MAX_READING_THREADS: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct MemoryChunks {
@@ -55,8 +60,46 @@ impl MemoryChunks {
     }
 }
 
-fn describe(coord: &ChunkCoord, (filter_mask, bytes): &(u32, Vec<u8>)) -> StoredChunk {
+fn describe(coord: &ChunkCoord, (filter_mask, bytes): &MemoryChunk) -> StoredChunk {
     StoredChunk { coord: coord.clone(), offset: None, size: bytes.len() as u64, filter_mask: *filter_mask }
+}
+
+/// Reads chunks by several threads, the last one first: as a store may whose reads come back in any order.
+fn read_backwards(
+    chunks: &MemoryChunks,
+    wanted: &[ChunkRead<'_>],
+    budget: usize,
+    in_flight: usize,
+    each: &ChunkSink<'_>,
+) -> Result<()> {
+    let threads = in_flight.clamp(1, MAX_READING_THREADS).min(wanted.len());
+    let left = AtomicUsize::new(wanted.len());
+    let failure = Mutex::new(None);
+    // A chunk that takes more than its share of the budget is read alone.
+    let shares = RwLock::new(());
+    let read = |number: usize| {
+        let put = |_, found: Option<ChunkBytes<'_>>| each(number, found);
+        let wanted = wanted.get(number..=number).unwrap_or_default();
+        {
+            let _shared = shares.read();
+            match read_each(chunks, wanted, budget / threads, &put) {
+                Err(Error::Allocation(_)) => {}
+                done => return done,
+            }
+        }
+        let _alone = shares.write();
+        read_each(chunks, wanted, budget, &put)
+    };
+    let work = || {
+        let take = |left: usize| left.checked_sub(1).filter(|_| failure.lock().is_none());
+        while let Ok(left) = left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
+            if let Err(error) = read(left - 1) {
+                failure.lock().get_or_insert(error);
+            }
+        }
+    };
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    failure.into_inner().map_or(Ok(()), Err)
 }
 
 impl ChunkStore for MemoryChunks {
@@ -79,24 +122,34 @@ impl ChunkStore for MemoryChunks {
 
     fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         let state = self.read_state()?;
-        Ok(state.stored(self.id)?.chunks.get_key_value(coord).map(|(coord, stored)| describe(coord, stored)))
+        Ok(state.stored(self.id)?.chunk(coord, self.writable).map(|stored| describe(coord, stored)))
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
-        let stored = self.read_state()?.stored(self.id)?.chunks.iter().map(|(c, s)| describe(c, s)).collect::<Vec<_>>();
+        let state = self.read_state()?;
+        let stored = state.stored(self.id)?.chunks(self.writable);
+        let stored: Vec<_> = stored.into_iter().map(|(coord, stored)| describe(coord, stored)).collect();
+        drop(state);
         stored.into_iter().all(each);
         Ok(())
     }
 
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
         let state = self.read_state()?;
-        let stored = state.stored(self.id)?.chunks.get(&chunk.coord);
+        let stored = state.stored(self.id)?.chunk(&chunk.coord, self.writable);
         let bytes = stored.map_or(&[][..], |(_, bytes)| bytes);
         let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
         let n = from.len().min(into.len());
         into[..n].copy_from_slice(&from[..n]);
         into[n..].fill(0);
         Ok(())
+    }
+
+    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        match self.file.behavior.reads {
+            Reads::Direct { .. } => read_each(self, wanted, budget, each),
+            Reads::Batched { in_flight, .. } => read_backwards(self, wanted, budget, in_flight, each),
+        }
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
@@ -119,17 +172,16 @@ impl ChunkStore for MemoryChunks {
         let stored = state.stored_mut(self.id)?;
         batch.writes.iter().try_for_each(|write| stored.write(write, self.file.behavior, self.file.max_allocation))?;
         if let Some(dims) = batch.extent {
-            stored.resize(dims)?;
+            stored.resize(dims, self.file.behavior)?;
         }
         if !batch.writes.is_empty() || batch.extent.is_some() {
             state.changed.insert(self.id);
         }
-        // What was changed of the others so far is published before anything that comes later.
-        batch.after.iter().try_for_each(|earlier| state.publish(*earlier))?;
+        batch.after.iter().try_for_each(|earlier| state.stored(*earlier).map(drop))?;
+        let after = &mut state.stored_mut(self.id)?.after;
+        after.extend(batch.after.iter().filter(|earlier| !after.contains(earlier)).copied().collect::<Vec<_>>());
         if batch.publish.is_some() {
             state.publish(self.id)?;
-        }
-        if batch.publish.is_some() || !batch.after.is_empty() {
             state.generation += 1;
             self.file.flushed.notify_all();
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::file::{MemoryAccess, MemoryFile, SCHEME};
-use super::{MemoryState, MemoryStore};
+use super::{MemoryBehavior, MemoryState, MemoryStore};
 use crate::{
     Capabilities, Connector, ConnectorOptions, Error, Holder, Identity, LinkUse, Location, Mode, Name, OpenError,
     OpenRequest, Origin, PathProbe, Store, StoreErrorKind, Upkeep, Url,
@@ -129,7 +129,7 @@ impl Connector for MemoryConnector {
     }
 
     fn capabilities(&self) -> Capabilities {
-        super::capabilities(Mode::Create)
+        super::capabilities(MemoryBehavior::default(), Mode::Create)
     }
 
     fn options(&self) -> Box<dyn ConnectorOptions> {

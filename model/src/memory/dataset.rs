@@ -6,9 +6,15 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::behavior::MemoryBehavior;
-use crate::{AllocationLimit, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Encoding, Error, Layout, Parts, Result};
+use crate::{
+    AllocationLimit, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Encoding, Error, Layout, ObjectId, Parts, Result,
+    Staging,
+};
 
 pub(super) type MemoryDims = SmallVec<[u64; 4]>;
+
+/// The filter mask and the bytes of a chunk.
+pub(super) type MemoryChunk = (u32, Vec<u8>);
 
 #[derive(Debug)]
 pub(super) struct MemoryDataset {
@@ -16,12 +22,45 @@ pub(super) struct MemoryDataset {
     pub(super) spec: Arc<DatasetSpec>,
     /// The extent as of the last flush.
     pub(super) published: MemoryDims,
-    pub(super) chunks: BTreeMap<ChunkCoord, (u32, Vec<u8>)>,
+    /// Datasets that are published before this one.
+    pub(super) after: Vec<ObjectId>,
+    chunks: BTreeMap<ChunkCoord, MemoryChunk>,
+    /// Chunks that only the writer sees before the next flush; `None` for one that it has dropped. There are some only
+    /// if the store gathers writes.
+    pending: BTreeMap<ChunkCoord, Option<MemoryChunk>>,
 }
 
 impl MemoryDataset {
-    pub(super) fn publish(&mut self) {
+    pub(super) fn new(spec: DatasetSpec) -> Self {
+        let published = spec.dataspace.dims().into();
+        let (chunks, pending) = (BTreeMap::new(), BTreeMap::new());
+        MemoryDataset { spec: spec.into(), published, after: Vec::new(), chunks, pending }
+    }
+
+    /// Shows readers what it holds. Returns what is to be published with it.
+    pub(super) fn publish(&mut self) -> Vec<ObjectId> {
         self.published = self.spec.dataspace.dims().into();
+        for (coord, chunk) in std::mem::take(&mut self.pending) {
+            match chunk {
+                Some(chunk) => drop(self.chunks.insert(coord, chunk)),
+                None => drop(self.chunks.remove(&coord)),
+            }
+        }
+        std::mem::take(&mut self.after)
+    }
+
+    /// A chunk, as the writer or a reader sees it.
+    pub(super) fn chunk(&self, coord: &ChunkCoord, is_writer: bool) -> Option<&MemoryChunk> {
+        match self.pending.get(coord).filter(|_| is_writer) {
+            Some(pending) => pending.as_ref(),
+            None => self.chunks.get(coord),
+        }
+    }
+
+    /// All chunks, as the writer or a reader sees them.
+    pub(super) fn chunks(&self, is_writer: bool) -> BTreeMap<&ChunkCoord, &MemoryChunk> {
+        let coords = self.chunks.keys().chain(self.pending.keys());
+        coords.filter_map(|coord| Some((coord, self.chunk(coord, is_writer)?))).collect()
     }
 
     /// Stores elements.
@@ -31,59 +70,110 @@ impl MemoryDataset {
         behavior: MemoryBehavior,
         limit: AllocationLimit,
     ) -> Result<()> {
+        self.check(write, behavior)?;
+        let staging = behavior.staging;
+        match *write {
+            ChunkWrite::Whole { coord, filter_mask, bytes } => self.put(coord, (filter_mask, bytes.into()), staging),
+            ChunkWrite::Row { first, size, bytes } => {
+                let at = first.scaled().first().copied().unwrap_or_default();
+                for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
+                    let coord = first.with_index(0, at);
+                    self.spec.chunk_bytes_at(&coord)?;
+                    self.put(&coord, (0, chunk.into()), staging);
+                }
+            }
+            ChunkWrite::Part { coord, at, bytes } => {
+                let chunk = self.chunk_to_change(coord, staging, limit)?;
+                chunk[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+            }
+            ChunkWrite::Block { coord, start, count, bytes } => {
+                let sides = self.spec.chunk_dims().unwrap_or_default().to_vec();
+                let size = self.spec.datatype.size() as usize;
+                let chunk = self.chunk_to_change(coord, staging, limit)?;
+                put_block(chunk, &sides, (start, count), bytes, size);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what the store does not take.
+    fn check(&self, write: &ChunkWrite<'_>, behavior: MemoryBehavior) -> Result<()> {
         let whole = self.spec.chunk_bytes_at(write.coord())?;
         // Chunks that the store encodes come to it as if there were no filters.
         let is_decoded = self.spec.filters.is_empty() || behavior.encoding == Encoding::Store;
-        let is_valid = match *write {
-            ChunkWrite::Whole { bytes, filter_mask, .. } => {
+        let is_valid = match (*write, behavior.parts) {
+            (ChunkWrite::Whole { bytes, filter_mask, .. }, _) => {
                 !is_decoded || bytes.len() as u64 == whole && (filter_mask == 0 || self.spec.filters.is_empty())
             }
-            ChunkWrite::Row { size, .. } => !is_decoded || size as u64 == whole,
-            ChunkWrite::Part { at, bytes, .. } => {
+            (ChunkWrite::Row { size, .. }, _) => !is_decoded || size as u64 == whole,
+            (ChunkWrite::Part { at, bytes, .. }, Parts::Bytes { multiple_of }) => {
                 let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole && is_decoded);
-                match (behavior.parts, end) {
-                    (Parts::Bytes { multiple_of }, Some(end)) => {
-                        at.is_multiple_of(multiple_of) && (end.is_multiple_of(multiple_of) || end == whole)
-                    }
-                    (Parts::Bytes { .. }, None) => false,
-                    (Parts::Whole | Parts::Blocks, _) => return Err(Error::Unsupported("a part of a chunk")),
-                }
+                let is_cut = |end: u64| end.is_multiple_of(multiple_of) || end == whole;
+                end.is_some_and(|end| at.is_multiple_of(multiple_of) && is_cut(end))
+            }
+            (ChunkWrite::Block { start, count, bytes, .. }, Parts::Blocks) => {
+                is_decoded && self.is_block(start, count, bytes.len() as u64)
+            }
+            (ChunkWrite::Part { .. } | ChunkWrite::Block { .. }, _) => {
+                return Err(Error::Unsupported("a part of a chunk in this form"));
             }
         };
-        if !is_valid {
-            return Err(Error::Invalid(format!("this is no part of a chunk of {whole} bytes that can be written")));
-        }
-        match *write {
-            ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_whole(coord, filter_mask, bytes),
-            ChunkWrite::Row { first, size, bytes } => {
-                let at = first.scaled().first().copied().unwrap_or_default();
-                let mut chunks = (at..).zip(bytes.chunks(size.max(1)));
-                chunks.try_for_each(|(at, chunk)| self.write_whole(&first.with_index(0, at), 0, chunk))
-            }
-            ChunkWrite::Part { coord, at, bytes } => self.write_part(coord, at, bytes, limit),
+        match is_valid {
+            true => Ok(()),
+            false => Err(Error::Invalid(format!("this is no part of a chunk of {whole} bytes that can be written"))),
         }
     }
 
-    fn write_whole(&mut self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        self.spec.chunk_bytes_at(coord)?;
-        self.chunks.insert(coord.clone(), (filter_mask, bytes.into()));
-        Ok(())
+    /// Whether a box lies in a chunk and has so many bytes.
+    fn is_block(&self, start: &[u64], count: &[u64], bytes: u64) -> bool {
+        let Some(sides) = self.spec.chunk_dims() else { return false };
+        let fits =
+            |((start, count), side): ((&u64, &u64), &u64)| start.checked_add(*count).is_some_and(|end| end <= *side);
+        let size = count.iter().try_fold(u64::from(self.spec.datatype.size()), |n, count| n.checked_mul(*count));
+        start.len() == sides.len()
+            && count.len() == sides.len()
+            && start.iter().zip(count).zip(sides).all(fits)
+            && size == Some(bytes)
     }
 
-    fn write_part(&mut self, coord: &ChunkCoord, at: u64, bytes: &[u8], limit: AllocationLimit) -> Result<()> {
-        if !self.chunks.contains_key(coord) {
-            let mut chunk = limit.zeroed(self.spec.chunk_bytes_at(coord)?)?;
-            self.spec.fill_into(0, &mut chunk);
-            self.chunks.insert(coord.clone(), (0, chunk));
+    fn put(&mut self, coord: &ChunkCoord, chunk: MemoryChunk, staging: Staging) {
+        match staging {
+            Staging::Caller => drop(self.chunks.insert(coord.clone(), chunk)),
+            Staging::Store => drop(self.pending.insert(coord.clone(), Some(chunk))),
         }
-        if let Some((_, chunk)) = self.chunks.get_mut(coord) {
-            chunk[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// The bytes of a chunk that is to be changed in place, with fill values if it is new.
+    fn chunk_to_change(
+        &mut self,
+        coord: &ChunkCoord,
+        staging: Staging,
+        limit: AllocationLimit,
+    ) -> Result<&mut Vec<u8>> {
+        let is_there = match staging {
+            Staging::Caller => self.chunks.contains_key(coord),
+            Staging::Store => matches!(self.pending.get(coord), Some(Some(_))),
+        };
+        if !is_there {
+            let chunk = match self.chunk(coord, true) {
+                Some(committed) => committed.clone(),
+                None => {
+                    let mut chunk = limit.zeroed(self.spec.chunk_bytes_at(coord)?)?;
+                    self.spec.fill_into(0, &mut chunk);
+                    (0, chunk)
+                }
+            };
+            self.put(coord, chunk, staging);
         }
-        Ok(())
+        let chunk = match staging {
+            Staging::Caller => self.chunks.get_mut(coord),
+            Staging::Store => self.pending.get_mut(coord).and_then(Option::as_mut),
+        };
+        chunk.map(|(_, bytes)| bytes).ok_or_else(|| Error::Invalid("the chunk is gone".into()))
     }
 
     /// Changes the extent.
-    pub(super) fn resize(&mut self, dims: &[u64]) -> Result<()> {
+    pub(super) fn resize(&mut self, dims: &[u64], behavior: MemoryBehavior) -> Result<()> {
         let spec = Arc::make_mut(&mut self.spec);
         let (Layout::Chunked(_), Dataspace::Simple(shape)) = (&spec.layout, &mut spec.dataspace) else {
             return Err(Error::Invalid("only a chunked dataset changes its extent".into()));
@@ -91,10 +181,35 @@ impl MemoryDataset {
         if !shape.resize(dims) {
             return Err(Error::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max())));
         }
-        if let Some(grid) = spec.grid() {
-            let counts = grid.counts(dims);
-            self.chunks.retain(|coord, _| coord.scaled().iter().zip(&counts).all(|(at, n)| at < n));
+        let Some(grid) = spec.grid() else { return Ok(()) };
+        let counts = grid.counts(dims);
+        let is_outside = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).any(|(at, n)| at >= n);
+        match behavior.staging {
+            Staging::Caller => self.chunks.retain(|coord, _| !is_outside(coord)),
+            Staging::Store => {
+                let outside: Vec<_> =
+                    self.chunks(true).into_keys().filter(|coord| is_outside(coord)).cloned().collect();
+                self.pending.extend(outside.into_iter().map(|coord| (coord, None)));
+            }
         }
         Ok(())
+    }
+}
+
+/// Writes a box of elements of `size` bytes into a chunk of these sides.
+fn put_block(chunk: &mut [u8], sides: &[u64], (start, count): (&[u64], &[u64]), bytes: &[u8], size: usize) {
+    let row = count.last().map_or(1, |count| *count as usize) * size;
+    let mut at = start.to_vec();
+    for bytes in bytes.chunks_exact(row.max(1)) {
+        let place = at.iter().zip(sides).fold(0, |place, (at, side)| place * *side as usize + *at as usize) * size;
+        chunk[place..place + row].copy_from_slice(bytes);
+        // The next row of the box.
+        for dim in (0..at.len().saturating_sub(1)).rev() {
+            at[dim] += 1;
+            if at[dim] < start[dim] + count[dim] {
+                break;
+            }
+            at[dim] = start[dim];
+        }
     }
 }

@@ -23,22 +23,19 @@ pub use self::connector::MemoryConnector;
 use self::file::{MemoryAccess, MemoryFile, MemoryWatch, SCHEME};
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
-    AllocationLimit, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Encoding, Error, Features,
-    Limits, Link, Liveness, Location, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Parts,
-    Publish, Reads, ReferenceKind, Referent, Result, Scope, Session, Staging, Stats, Store, StoreWriter, Unit, Watch,
+    AllocationLimit, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Error, Features, Limits, Link,
+    Liveness, Location, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind,
+    Referent, Result, Scope, Session, Stats, Store, StoreWriter, Unit, Watch,
 };
 
-/// Bytes that a reader need not read more than at once, though each read is atomic.
-const ATOMIC_READ_BYTES: u64 = 8 << 20;
-
 /// The capabilities of a session on a file in memory.
-const fn capabilities(mode: Mode) -> Capabilities {
+fn capabilities(behavior: MemoryBehavior, mode: Mode) -> Capabilities {
     Capabilities {
         features: Features::all().without(Features::TIMES).without(Features::MAPS),
-        parts: Parts::Bytes { multiple_of: 1 },
-        staging: Staging::Caller,
-        encoding: Encoding::Pipeline,
-        reads: Reads::Direct { atomic: if mode.writes() { 0 } else { ATOMIC_READ_BYTES } },
+        parts: behavior.parts,
+        staging: behavior.staging,
+        encoding: behavior.encoding,
+        reads: behavior.reads_of(mode.writes()),
         commit: Unit::Object,
         view: Unit::Object,
         durability: Durability::Never,
@@ -107,9 +104,7 @@ impl MemoryStore {
     }
 
     fn open_at(location: Option<&Location>, file: Arc<MemoryFile>, mode: Mode) -> Self {
-        let MemoryBehavior { parts, encoding } = file.behavior;
-        let capabilities = Capabilities { parts, encoding, ..capabilities(mode) };
-        let mut described = Session::new(SCHEME, mode, ROOT, capabilities);
+        let mut described = Session::new(SCHEME, mode, ROOT, capabilities(file.behavior, mode));
         described.location = location.cloned();
         let access = Arc::new(MemoryAccess::new(file, mode.writes()));
         MemoryStore { session: Arc::new(MemorySession { access, described, datasets: Mutex::default() }) }
@@ -252,7 +247,7 @@ impl Store for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LinkTarget, NewObject, conformance};
+    use crate::{Encoding, LinkTarget, NewObject, Parts, Reads, Staging, conformance};
 
     struct Memory;
 
@@ -293,24 +288,24 @@ mod tests {
         }
     }
 
-    mod of_whole_chunks {
-        use super::*;
+    /// The conformance suite for each way of behaving.
+    macro_rules! behaving {
+        ($($module:ident: $field:ident = $value:expr;)*) => {$(
+            mod $module {
+                use super::*;
 
-        conformance::suite!(Behaving(MemoryBehavior { parts: Parts::Whole, ..MemoryBehavior::default() }));
+                conformance::suite!(Behaving(MemoryBehavior { $field: $value, ..MemoryBehavior::default() }));
+            }
+        )*};
     }
 
-    mod of_pieces {
-        use super::*;
-
-        const PARTS: Parts = Parts::Bytes { multiple_of: 64 };
-
-        conformance::suite!(Behaving(MemoryBehavior { parts: PARTS, ..MemoryBehavior::default() }));
-    }
-
-    mod that_encodes {
-        use super::*;
-
-        conformance::suite!(Behaving(MemoryBehavior { encoding: Encoding::Store, ..MemoryBehavior::default() }));
+    behaving! {
+        of_whole_chunks: parts = Parts::Whole;
+        of_pieces: parts = Parts::Bytes { multiple_of: 64 };
+        of_blocks: parts = Parts::Blocks;
+        that_stages: staging = Staging::Store;
+        that_encodes: encoding = Encoding::Store;
+        read_in_batches: reads = Reads::Batched { in_flight: 3, gap: 16 };
     }
 
     #[test]

@@ -145,12 +145,7 @@ impl MemoryState {
             ObjectBody::Dataset(spec) => {
                 spec.check()?;
                 self.check_committed(spec.committed, &spec.datatype)?;
-                let published = spec.dataspace.dims().into();
-                MemoryBody::Dataset(Box::new(MemoryDataset {
-                    spec: (**spec).clone().into(),
-                    published,
-                    chunks: BTreeMap::new(),
-                }))
+                MemoryBody::Dataset(Box::new(MemoryDataset::new((**spec).clone())))
             }
         };
         let id = ObjectId(self.next);
@@ -255,10 +250,17 @@ impl MemoryState {
         self.remove_hard_links(owned);
     }
 
-    /// Shows readers what a dataset holds.
+    /// Shows readers what a dataset holds, and what the datasets hold that come before it.
     pub(super) fn publish(&mut self, id: ObjectId) -> Result<()> {
-        self.stored_mut(id)?.publish();
+        let mut waiting = self.stored_mut(id)?.publish();
         self.changed.remove(&id);
+        while let Some(id) = waiting.pop() {
+            // One that was deleted meanwhile shows nothing.
+            if let Ok(stored) = self.stored_mut(id) {
+                waiting.extend(stored.publish());
+                self.changed.remove(&id);
+            }
+        }
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Changes of a file in memory.
 
 use super::MemoryStore;
+use super::dataset::MemoryDataset;
 use super::state::MemoryBody;
 use crate::{
     AttributeData, ChunkCoord, ChunkWrite, Error, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
@@ -21,10 +22,14 @@ impl StoreWriter for MemoryStore {
         let id = state.create(new.spec)?;
         if let Some((bytes, rank)) = elements {
             let write = ChunkWrite::Whole { coord: &ChunkCoord::origin(rank), filter_mask: 0, bytes };
-            let limit = self.session.access.file.max_allocation;
-            let written =
-                state.stored_mut(id).and_then(|stored| stored.write(&write, self.session.access.file.behavior, limit));
-            written.inspect_err(|_| state.discard(id))?;
+            let file = &self.session.access.file;
+            let fill = |stored: &mut MemoryDataset| {
+                stored.write(&write, file.behavior, file.max_allocation)?;
+                // The elements are there when the link is.
+                stored.publish();
+                Ok(())
+            };
+            state.stored_mut(id).and_then(fill).inspect_err(|_| state.discard(id))?;
         }
         state.changed.insert(id);
         if let Some((group, name)) = new.link {

@@ -55,15 +55,28 @@ pub enum ChunkWrite<'a> {
         /// The part.
         bytes: &'a [u8],
     },
+    /// A box of elements in a chunk of a dataset without filters, for stores that take
+    /// [`Parts::Blocks`](crate::Parts::Blocks). A chunk that is not there yet is filled with fill values first.
+    Block {
+        /// The chunk.
+        coord: &'a ChunkCoord,
+        /// The first element (`[rank]`, elements from the start of the chunk).
+        start: &'a [u64],
+        /// The sides of the box (`[rank]`, elements).
+        count: &'a [u64],
+        /// The elements, row-major.
+        bytes: &'a [u8],
+    },
 }
 
 impl ChunkWrite<'_> {
     /// The first chunk that is written to.
     pub fn coord(&self) -> &ChunkCoord {
         match self {
-            ChunkWrite::Whole { coord, .. } | ChunkWrite::Row { first: coord, .. } | ChunkWrite::Part { coord, .. } => {
-                coord
-            }
+            ChunkWrite::Whole { coord, .. }
+            | ChunkWrite::Row { first: coord, .. }
+            | ChunkWrite::Part { coord, .. }
+            | ChunkWrite::Block { coord, .. } => coord,
         }
     }
 }

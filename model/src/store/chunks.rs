@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::SharedBytes;
+use super::reads::{ChunkRead, ChunkSink};
 use crate::{ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, ObjectId, Publish, Result, StoredChunk};
 
 /// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
@@ -35,6 +36,16 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if it cannot be read.
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
 
+    /// Looks up chunks and reads them, and calls `each` with what it finds of each of `wanted`, in any order and from
+    /// any thread. It holds at most `budget` bytes at a time beside what `each` has, and stops at the first error. A
+    /// store whose reads are [direct](crate::Reads::Direct) calls [`read_each`](crate::read_each).
+    ///
+    /// # Errors
+    /// The first error of `each`. [`crate::Error::Moved`] if a chunk was stored anew meanwhile: refresh, and ask again
+    /// for those that did not come. [`crate::Error::Allocation`] if a chunk is larger than the budget.
+    /// [`crate::Error::Store`] if one cannot be read.
+    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()>;
+
     /// Where stored bytes of a chunk begin, from `at` on (bytes), that may be other than zero; `None` if there are none
     /// up to its end. Copies skip the holes between. A store that does not know where its holes are returns `at`.
     ///
@@ -57,6 +68,7 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::ReadOnly`]. [`crate::Error::Invalid`] for a chunk outside of the maximum, for bytes that do not
     /// fit the chunk, for a part of a chunk with filters, and for an extent that the dataset cannot have.
+    /// [`crate::Error::Unsupported`] for a part in a form that the store does not take ([`Parts`](crate::Parts)).
     /// [`crate::Error::Store`] if there is no room. Some of the writes may have been done then; nothing was published,
     /// and the same batch may be given again.
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()>;
@@ -92,6 +104,15 @@ impl dyn ChunkStore + '_ {
     /// As [`ChunkStore::write`].
     pub fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch { writes: &[ChunkWrite::Part { coord, at, bytes }], ..ChunkBatch::default() })
+    }
+
+    /// Overwrites a box of elements in a chunk.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::write`].
+    pub fn write_block(&self, coord: &ChunkCoord, start: &[u64], count: &[u64], bytes: &[u8]) -> Result<()> {
+        let writes = [ChunkWrite::Block { coord, start, count, bytes }];
+        self.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })
     }
 
     /// Changes the extent.

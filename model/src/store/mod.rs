@@ -7,6 +7,8 @@
 mod batch;
 mod capabilities;
 mod chunks;
+mod read_each;
+mod reads;
 mod session;
 mod shared_bytes;
 mod writer;
@@ -17,6 +19,8 @@ use std::sync::Arc;
 pub use batch::{ChunkBatch, ChunkWrite, Publish};
 pub use capabilities::{Capabilities, Durability, Encoding, Features, Limits, Parts, Reads, Staging, Unit};
 pub use chunks::ChunkStore;
+pub use read_each::read_each;
+pub use reads::{ChunkBytes, ChunkRead, ChunkSink};
 pub use session::Session;
 pub use shared_bytes::{DatasetView, MappedMemory, SharedBytes};
 pub use writer::{InfoChange, NewObject, StoreWriter};

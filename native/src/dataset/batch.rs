@@ -1,10 +1,10 @@
 //! Changes of a dataset, as the seam has them: one batch at a time.
 
 use h5live_cache::{FlushScope, Owner};
-use h5live_model::{ChunkBatch, ChunkWrite, Publish};
+use h5live_model::{ChunkBatch, ChunkWrite, Error as ModelError, Publish};
 
 use super::NativeDataset;
-use crate::Result;
+use crate::{Error, Result};
 
 impl NativeDataset {
     pub(super) fn write_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
@@ -36,7 +36,7 @@ impl NativeDataset {
                 match write {
                     ChunkWrite::Part { coord, at, bytes } => self.append_fast(coord, *at, bytes, dims),
                     ChunkWrite::Whole { coord, bytes, .. } => self.append_fast(coord, 0, bytes, dims),
-                    ChunkWrite::Row { .. } => Ok(false),
+                    ChunkWrite::Row { .. } | ChunkWrite::Block { .. } => Ok(false),
                 }
             }
             _ => Ok(false),
@@ -48,6 +48,7 @@ impl NativeDataset {
             ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_chunk(coord, filter_mask, bytes),
             ChunkWrite::Row { first, size, bytes } => self.write_chunks(first, size, bytes),
             ChunkWrite::Part { coord, at, bytes } => self.write_chunk_part(coord, at, bytes),
+            ChunkWrite::Block { .. } => Err(Error::Model(ModelError::Unsupported("writing a block of a chunk"))),
         }
     }
 
