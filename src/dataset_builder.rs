@@ -8,6 +8,7 @@ use h5live_model::{
 
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath};
+use crate::value::EncodePlan;
 use crate::{ConvertError, Dataset, File, Group, H5Type, NamedType, Result, Value};
 
 /// Registered numbers of the filters that have methods of their own.
@@ -228,7 +229,9 @@ impl DatasetBuilder {
 
     /// Sets the value of elements that were never written, for any type.
     pub fn fill_value(self, value: &Value) -> Self {
-        let encoded = Value::encode_all(std::slice::from_ref(value), &self.datatype, self.group.file().store());
+        let heap = self.group.file().heap();
+        let encoded =
+            EncodePlan::new(&self.datatype).and_then(|plan| plan.encode_all(std::slice::from_ref(value), heap));
         self.fill_bytes(encoded)
     }
 

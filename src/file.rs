@@ -55,7 +55,7 @@ impl File {
     }
 
     pub(crate) fn heap(&self) -> Heap<'_> {
-        Heap(self.store())
+        Heap::new(self.store()).with_conversion(self.shared.options.conversion)
     }
 
     /// A type as elements of this file have it.

@@ -65,7 +65,7 @@ pub use h5live_model::{
 };
 
 pub use attribute::{Attribute, AttributeBuilder};
-pub use convert::ConvertError;
+pub use convert::{Conversion, ConvertError, InexactValue};
 pub use copy::{Copier, CopyReport, UnfitFillValue, UnverifiedChunks};
 pub use dataset::{Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;

@@ -13,6 +13,7 @@ use h5live_model::{
     OpenRequest, ResolvedLocation, Session, Settings,
 };
 
+use crate::convert::Conversion;
 use crate::link_rules::{Links, MAX_LINKED_FILES};
 use crate::publish::PublishInterval;
 use crate::unfilter::RegistryFilters;
@@ -39,6 +40,7 @@ pub struct Options {
     pub(crate) publish_rows: Option<u64>,
     pub(crate) publish_time: Option<Duration>,
     pub(crate) recover: bool,
+    pub(crate) conversion: Conversion,
     pub(crate) links: Links,
     pub(crate) max_linked_files: usize,
     pub(crate) connectors: Arc<ConnectorRegistry>,
@@ -64,6 +66,7 @@ impl Default for Options {
             publish_rows: None,
             publish_time: None,
             recover: false,
+            conversion: Conversion::default(),
             links: Links::default(),
             max_linked_files: MAX_LINKED_FILES,
             connectors: open::built_in(),
@@ -156,6 +159,13 @@ impl Options {
     /// ```
     pub fn max_allocation(mut self, bytes: u64) -> Self {
         self.max_allocation = AllocationLimit::new(bytes);
+        self
+    }
+
+    /// Sets what is done with values that the other type does not have when elements, attributes and fill values are
+    /// read and written (default: [`Conversion::Exact`], an error).
+    pub fn conversion(mut self, conversion: Conversion) -> Self {
+        self.conversion = conversion;
         self
     }
 

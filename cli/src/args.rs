@@ -76,7 +76,7 @@ impl Command {
 
 /// Runs what the command line says. Exit code 0: all is well; 1: violations or differences; 2: an error.
 pub fn run() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::parse_from(record::on_error::join_words(std::env::args_os()));
     open::set_args(args.open);
     match args.command.run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,

@@ -134,16 +134,6 @@ pub enum Error {
         /// Why.
         source: RowError,
     },
-    /// Standard input ends within a frame.
-    #[error("standard input: frame {frame}: {found} bytes instead of {expected}")]
-    Frame {
-        /// Frames before it, and one.
-        frame: u64,
-        /// Bytes that are there.
-        found: usize,
-        /// Bytes of a frame.
-        expected: usize,
-    },
     /// A frame is larger than a chunk can be.
     #[error("frames of shape {shape:?} have more than 4 GiB")]
     FrameTooLarge {

@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::model::{Compound, Datatype, Name, VarLenKind};
+use crate::number_text;
 use crate::value::Value;
 
 /// Why JSON is no value of a datatype.
@@ -41,8 +42,8 @@ pub fn value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> R
     let found = match (datatype, json) {
         (Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_), _) => integer(json),
         (Datatype::Float(_), Json::Null) => Some(Value::Float64(f64::NAN)),
-        (Datatype::Float(_), Json::Number(number)) => number.as_f64().map(Value::Float64),
-        (Datatype::Float(_), Json::String(text)) => text.parse().ok().map(Value::Float64),
+        (Datatype::Float(_), Json::Number(number)) => float(&number.to_string()),
+        (Datatype::Float(_), Json::String(text)) => float(text),
         (Datatype::String(_), Json::String(text)) => Some(Value::Text(text.clone())),
         (Datatype::Opaque(_), Json::String(text)) => unhex(text).map(Value::Bytes),
         (Datatype::Reference(_), Json::Null) => Some(Value::Reference(h5live::Reference::default())),
@@ -86,14 +87,28 @@ pub fn is_text(datatype: &Datatype) -> bool {
 
 fn integer(json: &Json) -> Option<Value> {
     match json {
-        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(value), _) => Some(Value::Integer(value.into())),
-            (_, Some(value)) => Some(Value::Integer(value.into())),
-            _ => number.as_f64().map(Value::Float64),
-        },
+        Json::Number(number) => {
+            let text = number.to_string();
+            match number_text::integer(&text, i128::MIN, i128::MAX)? {
+                found if found.is_exact => Some(Value::Integer(found.value)),
+                // With a fraction that a float keeps, so that it is seen to be lost.
+                _ => number.as_f64().filter(|float| float.fract() != 0.0).map(Value::Float64),
+            }
+        }
         Json::String(digits) => digits.parse().ok().map(Value::Integer),
         Json::Bool(truth) => Some(Value::Integer((*truth).into())),
         _ => None,
+    }
+}
+
+/// A number as a float, or as an integer if it is one that a float would round; `None` also for what is larger than
+/// every float.
+fn float(text: &str) -> Option<Value> {
+    let found = number_text::double(text)?;
+    match text.parse() {
+        _ if found.is_exact => Some(Value::Float64(found.value)),
+        Ok(integer) => Some(Value::Integer(integer)),
+        Err(_) => None,
     }
 }
 
@@ -184,6 +199,9 @@ mod tests {
     fn values_are_what_their_json_says() {
         assert_eq!(parsed("u64le", "18446744073709551615"), Ok(Value::Integer(u64::MAX.into())));
         assert_eq!(parsed("i128le", "\"-1180591620717411303424\""), Ok(Value::Integer(-(1 << 70))));
+        assert_eq!(parsed("u128le", "18446744073709551617"), Ok(Value::Integer((1 << 64) + 1)));
+        assert_eq!(parsed("f64le", "9007199254740993"), Ok(Value::Integer((1 << 53) + 1)));
+        assert!(parsed("f64le", "1e999").is_err() && parsed("u64le", "9223372036854775808.5").is_err());
         assert_eq!(parsed("f32le", "\"-inf\""), Ok(Value::Float64(f64::NEG_INFINITY)));
         assert_eq!(parsed("opaque(2,\"x\")", "\"ab01\""), Ok(Value::Bytes(vec![0xAB, 1])));
         assert_eq!(parsed("string", "\"a\""), Ok(Value::Text("a".into())));

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, Outcome, Result, SetRefusal};
 use crate::from_json;
+use crate::lossy::LossyArgs;
 use crate::model::{Dataspace, Datatype, Selection, Shape};
 use crate::path_target::{self, PathTarget};
 use crate::temp_output;
@@ -26,6 +27,8 @@ pub struct Set {
     /// The type of an attribute, as `ls` shows types: u16le, f64be, str(10,nullpad,utf8), ...
     #[arg(long = "type", value_name = "TYPE")]
     datatype: Option<TypeText>,
+    #[command(flatten)]
+    lossy: LossyArgs,
 }
 
 impl Set {
@@ -36,7 +39,7 @@ impl Set {
     pub fn run(self) -> Result<Outcome> {
         let json = serde_json::from_str(&self.value).unwrap_or_else(|_| Json::String(self.value.clone()));
         temp_output::sweep_beside(&self.file)?;
-        let file = crate::open::options().write().open(&self.file)?;
+        let file = crate::open::options().conversion(self.lossy.conversion()).write().open(&self.file)?;
         match path_target::find(&file, &self.path)? {
             PathTarget::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
             PathTarget::Object(_) => return Err(self.refused(SetRefusal::NoValues)),

@@ -96,7 +96,7 @@ fn says_what_is_wrong_with_a_description_and_makes_no_file() {
     assert_eq!(refused(r#"{"lynx": {}}"#), "/: nobody knows \"lynx\"");
     assert_eq!(refused(r#"{"links": {"a": {"shape": [1]}}}"#), "/a: \"type\" is missing, or is not a text");
     assert!(refused(r#"{"links": {"a": {"type": "u7"}}}"#).starts_with("/a: \"u7\" is no datatype"));
-    assert!(refused(r#"{"links": {"a": {"type": "u8", "values": 300}}}"#).contains("300 is no value"));
+    assert!(refused(r#"{"links": {"a": {"type": "u8", "values": 300}}}"#).contains("300 does not fit u8"));
     let hard = r#"{"links": {"a": {"kind": "hard", "target": "/b"}}}"#;
     assert_eq!(refused(hard), "/a: the description has no \"/b\" of the right kind");
     let wrong = r#"{"links": {"a": {"type": "u8", "shape": [2], "values": [1, 2, 3]}}}"#;

@@ -72,6 +72,14 @@ fn raw_frames_are_compressed_on_demand() {
     }
 }
 
+/// What the program said on standard error when it stopped at a row: exit code 1.
+#[track_caller]
+fn stopped(output: &std::process::Output) -> String {
+    let errors = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    errors
+}
+
 #[test]
 fn a_short_row_is_named_and_all_rows_before_it_are_kept() {
     let (_folder, _, name) = file();
@@ -80,25 +88,132 @@ fn a_short_row_is_named_and_all_rows_before_it_are_kept() {
         writeln!(csv, "{i},{i}").unwrap();
     }
     csv.extend(b"7\n8,8\n");
-    let said = error(&run_with(&["record", &name, "x"], &csv));
-    assert_eq!(said, "h5live: standard input: row 501: 1 fields instead of 2");
+    let output = run_with(&["record", "--json", &name, "x"], &csv);
+    assert_eq!(
+        stopped(&output),
+        format!(
+            "h5live: standard input: row 501: 1 fields instead of 2\nh5live: {name}: 500 rows stored, stopped at row 501\n"
+        )
+    );
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("\"rows\":500,\"stopped_at\":501}\n"));
     assert_eq!(text(&run(&["dump", &name, "x", "--rows=-1"])), "499: {a: 499, b: 499}\n");
 }
 
 #[test]
 fn a_short_row_among_the_first_keeps_those_before_it() {
     let (_folder, _, name) = file();
-    let said = error(&run_with(&["record", &name, "x"], b"a,b\n1,1\n2\n"));
-    assert_eq!(said, "h5live: standard input: row 2: 1 fields instead of 2");
+    let said = stopped(&run_with(&["record", &name, "x"], b"a,b\n1,1\n2\n3,3\n"));
+    assert!(said.starts_with("h5live: standard input: row 2: 1 fields instead of 2\n"), "{said}");
     assert_eq!(text(&run(&["dump", &name, "x"])), "0: {a: 1, b: 1}\n");
 }
 
 #[test]
 fn half_a_frame_is_named_and_all_frames_before_it_are_kept() {
     let (_folder, _, name) = file();
-    let said = error(&run_with(&["record", "--format=raw", "--dtype=u8", "--shape=4", &name, "x"], b"abcdefg"));
-    assert_eq!(said, "h5live: standard input: frame 2: 3 bytes instead of 4");
+    let said = stopped(&run_with(&["record", "--format=raw", "--dtype=u8", "--shape=4", &name, "x"], b"abcdefg"));
+    assert!(said.starts_with("h5live: standard input: row 2: a frame of 3 bytes instead of 4\n"), "{said}");
     assert_eq!(text(&run(&["dump", &name, "x"])), "0: [97, 98, 99, 100]\n");
+}
+
+#[test]
+fn an_odd_row_is_skipped_on_demand_and_the_rest_is_recorded() {
+    let (_folder, _, name) = file();
+    let mut csv = b"a,b\n".to_vec();
+    for i in 0..300 {
+        let row = if i % 100 == 99 { "odd".to_owned() } else { format!("{i},{i}") };
+        writeln!(csv, "{row}").unwrap();
+    }
+    let output = run_with(&["record", "--json", "--on-error", "skip", &name, "x"], &csv);
+    assert!(text(&output).ends_with("\"rows\":297,\"skipped\":3}\n"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("h5live: standard input: row 100: 1 fields instead of 2\n"), "{said}");
+    assert!(said.ends_with(": 297 rows stored, 3 rows skipped\n"), "{said}");
+    assert_eq!(text(&run(&["dump", &name, "x", "--rows=-1"])), "296: {a: 298, b: 298}\n");
+}
+
+#[test]
+fn odd_rows_are_rejected_to_a_file_that_can_be_recorded_when_it_is_mended() {
+    let (folder, _, name) = file();
+    let rejected = folder.path().join("rejected.csv");
+    let to = rejected.to_str().unwrap();
+    let csv = b"a;b\n1;1\n2;\"x;\ny\";3\n4;4\n\xFF;5\n6;6\n";
+    let output = run_with(&["record", "--on-error", "reject-to", to, "--json", &name, "x"], csv);
+    assert!(text(&output).ends_with("\"rows\":3,\"rejected\":2}\n"));
+    assert_eq!(std::fs::read(&rejected).unwrap(), b"a;b\n2;\"x;\ny\";3\n\xFF;5\n");
+    assert_eq!(
+        text(&run(&["dump", "--json", &name, "x"])),
+        "{\"a\":1,\"b\":1}\n{\"a\":4,\"b\":4}\n{\"a\":6,\"b\":6}\n"
+    );
+    // Nothing that is there is replaced.
+    text(&run_with(&["record", &format!("--on-error=reject-to={to}"), &name, "x"], b"a;b\n7\n"));
+    assert!(std::fs::read(&rejected).unwrap().ends_with(b"\xFF;5\n7\n"));
+}
+
+#[test]
+fn json_lines_that_cannot_be_stored_are_skipped_on_demand() {
+    let (_folder, _, name) = file();
+    let lines = b"{\"v\"\n{\"v\": 1}\n{\"v\": \n7\n{\"v\": \"x\"}\n{\"v\": 300}\n{\"v\": 2}\n";
+    let output = run_with(&["record", "--json", "--types=v:u8", "--on-error=skip", &name, "x"], lines);
+    assert!(text(&output).contains("\"rows\":2,\"skipped\":5}"), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(text(&run(&["dump", "--json", &name, "x"])), "{\"v\":1}\n{\"v\":2}\n");
+}
+
+#[test]
+fn an_array_of_rows_is_recorded_as_lines_are() {
+    let (_folder, path, name) = file();
+    let rows = b"[\n  {\"t\": 9007199254740993, \"u\": 18446744073709551615, \"p\": {\"x\": 0.5}},\n  {\"t\": -1, \"u\": 0, \"p\": {\"x\": -1}}\n]\n";
+    text(&run_with(&["record", &name, "x"], rows));
+    assert!(text(&run(&["ls", &name])).contains("compound(24){t@0:i64le,u@8:u64le,p.x@16:f64le}  [2]"));
+    assert_eq!(
+        text(&run(&["dump", "--json", &name, "x"])),
+        "{\"t\":9007199254740993,\"u\":18446744073709551615,\"p.x\":0.5}\n{\"t\":-1,\"u\":0,\"p.x\":-1.0}\n"
+    );
+    text(&run_with(&["record", &name, "y"], b"[1, \"a\"]\n[2, \"b\"]\n"));
+    assert_eq!(text(&run(&["dump", "--json", &name, "y"])), "{\"c0\":1,\"c1\":\"a\"}\n{\"c0\":2,\"c1\":\"b\"}\n");
+    if let Some(python) = python() {
+        let program = "d = h5py.File(path)['x'][...]; print(d['t'].tolist(), d['u'].tolist(), d['p.x'].tolist())";
+        assert_eq!(h5py(&python, program, &path), "[9007199254740993, -1] [18446744073709551615, 0] [0.5, -1.0]\n");
+    }
+}
+
+#[test]
+fn no_value_changes_without_a_word() {
+    let (_folder, _, name) = file();
+    let refused = |types: &str, csv: &str| {
+        let said = stopped(&run_with(&["record", types, &name, "x"], csv.as_bytes()));
+        said.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        refused("--types=v:u16", "v\n1\n1.5\n"),
+        "h5live: standard input: row 2: column \"v\": 1.5 does not fit u16 (it would become 1; --lossy stores that)"
+    );
+    assert!(refused("--types=v:u16", "v\n-1\n").contains("row 1: column \"v\": -1 does not fit u16"));
+    assert!(refused("--types=v:u16", "v\n65536\n").contains("65536 does not fit u16 (it would become 65535;"));
+    text(&run_with(&["record", "--lossy", "--types=v:u16", &name, "x"], b"v\n1.5\n-1\n65536\n"));
+    assert_eq!(text(&run(&["dump", &name, "x"])), "0: {v: 1}\n1: {v: 1}\n2: {v: 0}\n3: {v: 65535}\n");
+    let said = stopped(&run_with(&["record", "--types=v:f64", &name, "f"], b"v\n9007199254740993\n"));
+    assert!(said.contains("9007199254740993 does not fit f64 (it would become 9007199254740992.0;"), "{said}");
+    // An integer that no float has is kept as a text beside fractions.
+    text(&run_with(&["record", &name, "t"], b"v\n0.5\n9007199254740993\n"));
+    assert_eq!(text(&run(&["dump", &name, "t"])), "0: {v: \"0.5\"}\n1: {v: \"9007199254740993\"}\n");
+}
+
+#[test]
+fn csv_as_people_have_it() {
+    let (_folder, _, name) = file();
+    let mut datasets = 0;
+    let mut recorded = |arguments: &[&str], csv: &str| {
+        datasets += 1;
+        let path = format!("d{datasets}");
+        text(&run_with(&[&["record"], arguments, &[&name, &path]].concat(), csv.as_bytes()));
+        text(&run(&["dump", "--json", &name, &path]))
+    };
+    assert_eq!(recorded(&[], "t\tv\n1\t2\n"), "{\"t\":1,\"v\":2}\n");
+    assert_eq!(recorded(&[], "t;note\n1;a,b\n"), "{\"t\":1,\"note\":\"a,b\"}\n");
+    assert_eq!(recorded(&["--no-header"], "1,2\n3,4\n"), "{\"c0\":1,\"c1\":2}\n{\"c0\":3,\"c1\":4}\n");
+    assert_eq!(recorded(&[], ",v,v\n1,2,345\n"), "{\"c0\":1,\"v\":2,\"v_2\":345}\n");
+    assert_eq!(recorded(&["--skip-lines=2"], "Scope 7\n\n[s],[V]\n1,2\n"), "{\"[s]\":1,\"[V]\":2}\n");
+    assert_eq!(recorded(&["--infer-rows=1"], "a,b\n1,\"x\ny\"\n"), "{\"a\":1,\"b\":\"x\\ny\"}\n");
 }
 
 #[test]

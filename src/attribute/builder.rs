@@ -5,6 +5,7 @@ use h5live_model::{self as model, Dataspace, Datatype, ObjectId, Shape};
 use super::display_path;
 use crate::convert::blank_elements;
 use crate::error::ErrorKind;
+use crate::value::EncodePlan;
 use crate::{Attribute, File, H5Type, Result, Value};
 
 /// An attribute to be set, of any type and shape. Made by `new_attribute` of groups, datasets and committed types.
@@ -96,7 +97,7 @@ impl AttributeBuilder {
     /// # Errors
     /// As [`AttributeBuilder::write`].
     pub fn write_values(self, values: &[Value]) -> Result<()> {
-        let encode = |datatype: &Datatype, file: &File| Ok(Value::encode_all(values, datatype, file.store())?);
+        let encode = |datatype: &Datatype, file: &File| Ok(EncodePlan::new(datatype)?.encode_all(values, file.heap())?);
         self.write_encoded(values.len(), Datatype::default, encode)
     }
 

@@ -3,7 +3,7 @@
 use h5live_model::{Bitfield, Compound, Datatype, Enum, StringPadding, VarLen, VarLenKind};
 
 use super::number_layout::NumberLayout;
-use super::{ConvertError, NumberPlan, class};
+use super::{Conversion, ConvertError, InexactValue, NumberPlan, class};
 use crate::types::{Heap, pad, part, trim};
 
 /// The value of an element whose enum value the enum in memory does not have. libhdf5 does the same.
@@ -27,8 +27,8 @@ enum ConversionStep {
     Members(Vec<MemberConversion>),
     /// This many elements, one after the other.
     Array(Box<ElementPlan>),
-    /// The real part of a complex number.
-    RealPart(Box<ElementPlan>),
+    /// The real part of a complex number. The imaginary part is lost.
+    RealPart(Box<ElementPlan>, NumberLayout),
 }
 
 /// A value in the file, and in memory.
@@ -84,7 +84,8 @@ fn complex(from: &Datatype, to: &Datatype) -> Result<ConversionStep, ConvertErro
             ]))
         }
         (Datatype::Complex(from), Datatype::Integer(_) | Datatype::Float(_)) => {
-            Ok(ConversionStep::RealPart(Box::new(ElementPlan::new(&from.base, to)?)))
+            let imaginary = NumberLayout::of(&from.base).ok_or_else(none)??;
+            Ok(ConversionStep::RealPart(Box::new(ElementPlan::new(&from.base, to)?), imaginary))
         }
         (Datatype::Integer(_) | Datatype::Float(_), Datatype::Complex(to)) => {
             Ok(ConversionStep::Members(vec![member((0, 0), from, &to.base)?]))
@@ -150,7 +151,8 @@ impl ElementPlan {
     /// Converts elements, as many as both sides have. Members to which nothing is converted become zero.
     ///
     /// # Errors
-    /// [`ConvertError::Heap`] if text in the heap cannot be read.
+    /// [`ConvertError::Heap`] if text in the heap cannot be read, [`ConvertError::Inexact`],
+    /// [`ConvertError::StringTooLong`] or [`ConvertError::NoVariant`] if a value would change, unless `heap` allows it.
     pub(crate) fn run(&self, from: &[u8], to: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         match &self.step {
             ConversionStep::Copy => {
@@ -158,31 +160,30 @@ impl ElementPlan {
                 to[..n].copy_from_slice(&from[..n]);
                 return Ok(());
             }
-            ConversionStep::Number(plan) => {
-                plan.run(from, to);
-                return Ok(());
-            }
+            ConversionStep::Number(plan) => return plan.convert(from, to, heap.conversion()),
             _ => {}
         }
+        let is_exact = heap.conversion() == Conversion::Exact;
         let elements = from.chunks_exact(self.from).zip(to.chunks_exact_mut(self.to));
         for (from, to) in elements {
             match &self.step {
                 ConversionStep::Copy => to.copy_from_slice(from),
-                ConversionStep::Number(plan) => plan.run(from, to),
-                ConversionStep::Bits(here, there) => there.copy_bits(here, from, to),
-                ConversionStep::Enum(values) => match values.iter().find(|variant| variant.from == from) {
-                    Some(EnumMapping { to: value, .. }) if value.len() == to.len() => to.copy_from_slice(value),
-                    _ => to.fill(NO_VARIANT),
-                },
+                ConversionStep::Number(plan) => plan.convert(from, to, heap.conversion())?,
+                ConversionStep::Bits(here, there) => {
+                    there.copy_bits(here, from, to);
+                    let is_same = here.load(from) == there.load(to);
+                    check(is_same || !is_exact, || (here.text(from), there.name(), there.text(to)))?;
+                }
+                ConversionStep::Enum(values) => convert_enum(values, from, to, is_exact)?,
                 ConversionStep::Text(Some(StringPadding::SpacePadded), into) => {
-                    pad_or_truncate(trim(from, StringPadding::SpacePadded), to, *into);
+                    pad_text(trim(from, StringPadding::SpacePadded), to, *into, is_exact)?;
                 }
                 // A NUL ends the string, also one that is padded with NULs.
                 ConversionStep::Text(Some(_), into) => {
-                    pad_or_truncate(trim(from, StringPadding::NullTerminated), to, *into)
+                    pad_text(trim(from, StringPadding::NullTerminated), to, *into, is_exact)?;
                 }
                 ConversionStep::Text(None, into) => {
-                    pad_or_truncate(trim(&heap.read(from)?, StringPadding::NullTerminated), to, *into);
+                    pad_text(trim(&heap.read(from)?, StringPadding::NullTerminated), to, *into, is_exact)?;
                 }
                 ConversionStep::Members(members) => {
                     to.fill(0);
@@ -192,20 +193,53 @@ impl ElementPlan {
                     }
                 }
                 ConversionStep::Array(plan) => plan.run(from, to, heap)?,
-                ConversionStep::RealPart(plan) => plan.run(part(from, 0, plan.from)?, to, heap)?,
+                ConversionStep::RealPart(plan, imaginary) => {
+                    plan.run(part(from, 0, plan.from)?, to, heap)?;
+                    let (real, lost) = (imaginary.text(from), part(from, plan.from, plan.from)?);
+                    let value = || format!("{real} and {}i", imaginary.text(lost));
+                    let is_real = imaginary.load(lost).is_zero();
+                    check(is_real || !is_exact, || (value(), "a real number".to_owned(), real.clone()))?;
+                }
             }
         }
         Ok(())
     }
 }
 
-fn pad_or_truncate(text: &[u8], element: &mut [u8], padding: StringPadding) {
+/// An error, unless a value is kept: the value, the type that does not have it, and what it becomes.
+fn check(is_kept: bool, lost: impl FnOnce() -> (String, String, String)) -> Result<(), ConvertError> {
+    if is_kept {
+        return Ok(());
+    }
+    let (value, class, becomes) = lost();
+    Err(InexactValue { value, class, becomes }.into())
+}
+
+fn convert_enum(values: &[EnumMapping], from: &[u8], to: &mut [u8], is_exact: bool) -> Result<(), ConvertError> {
+    match values.iter().find(|variant| variant.from == from) {
+        Some(EnumMapping { to: value, .. }) if value.len() == to.len() => to.copy_from_slice(value),
+        _ if is_exact => {
+            return Err(ConvertError::NoVariant { value: format!("{from:02x?}"), memory: "the other enum" });
+        }
+        _ => to.fill(NO_VARIANT),
+    }
+    Ok(())
+}
+
+fn pad_text(text: &[u8], element: &mut [u8], padding: StringPadding, is_exact: bool) -> Result<(), ConvertError> {
+    if is_exact {
+        // A text that fills its place is whole, though nothing ends it.
+        return if text.len() == element.len() {
+            pad(text, element, StringPadding::NullPadded)
+        } else {
+            pad(text, element, padding)
+        };
+    }
     let space = match padding {
         StringPadding::NullTerminated => element.len().saturating_sub(1),
         _ => element.len(),
     };
-    // It fits now.
-    let _ = pad(&text[..text.len().min(space)], element, padding);
+    pad(&text[..text.len().min(space)], element, padding)
 }
 
 /// The values of two enums that have the same name. As in libhdf5, each in the file must be in memory too.

@@ -2,13 +2,17 @@
 
 pub mod derive_support;
 mod elements;
+mod exact;
+mod native;
 mod number;
 mod number_layout;
 #[cfg(test)]
 mod vectors_tests;
 
 pub(crate) use elements::ElementPlan;
-pub(crate) use number::{IntegerPlan, NativeNumber, Number, NumberPlan};
+pub use exact::Conversion;
+pub(crate) use native::{NativeNumber, Number};
+pub(crate) use number::{IntegerPlan, NumberPlan};
 
 use h5live_model::{AllocationError, AllocationLimit, Datatype, Name};
 
@@ -16,6 +20,24 @@ use h5live_model::{AllocationError, AllocationLimit, Datatype, Name};
 pub(crate) fn blank_elements(values: usize, size: usize) -> Result<Vec<u8>, ConvertError> {
     let bytes = (values as u64).saturating_mul(size as u64);
     Ok(AllocationLimit::new(u64::MAX).zeroed(bytes)?)
+}
+
+/// A value that the other type does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{value} does not fit {class} (it would become {becomes})")]
+pub struct InexactValue {
+    /// The value.
+    pub value: String,
+    /// The type.
+    pub class: String,
+    /// What a lossy conversion makes of it.
+    pub becomes: String,
+}
+
+impl From<InexactValue> for ConvertError {
+    fn from(value: InexactValue) -> Self {
+        ConvertError::Inexact(Box::new(value))
+    }
 }
 
 /// Why a value cannot be converted.
@@ -80,6 +102,17 @@ pub enum ConvertError {
         value: String,
         /// The class of the type in the file.
         class: &'static str,
+    },
+    /// A value would change, and [`Conversion::Lossy`] does not allow it.
+    #[error(transparent)]
+    Inexact(Box<InexactValue>),
+    /// One of several values cannot be converted.
+    #[error("values[{index}]: {source}")]
+    Element {
+        /// Its position among the values of the caller, from zero.
+        index: u64,
+        /// Why not.
+        source: Box<ConvertError>,
     },
     /// A string does not fit the space that the file has for it.
     #[error("a string of {length} bytes does not fit {space}")]

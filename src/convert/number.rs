@@ -1,233 +1,14 @@
 //! Numbers: any integer or float to any other.
 
-use bytemuck::Pod;
-use h5live_model::{ByteOrder, Datatype, Integer, Sign};
+use h5live_model::{ByteOrder, Datatype};
 
+use super::exact::{self, Conversion};
+use super::native::{Cast, NativeNumber, Number, with_native};
 use super::number_layout::{ExactNumber, NumberLayout, Rounding};
-use super::{ConvertError, class};
+use super::{ConvertError, InexactValue, class};
 
 /// Elements that are swapped and converted at a time: few enough to stay in the nearest cache.
 const BLOCK_ELEMENTS: usize = 512;
-
-/// A number of this machine. Sealed: what implements it is known here.
-pub trait Number: Pod + Default + PartialOrd + Send + Sync {
-    #[doc(hidden)]
-    const NATIVE: NativeNumber;
-    #[doc(hidden)]
-    const NAME: &'static str;
-}
-
-/// The numbers that this machine has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[doc(hidden)]
-pub enum NativeNumber {
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F32,
-    F64,
-}
-
-/// Calls `$macro` with the native number type that a [`NativeNumber`] stands for.
-macro_rules! with_native {
-    ($native:expr, $t:ident => $body:expr) => {
-        match $native {
-            NativeNumber::U8 => {
-                type $t = u8;
-                $body
-            }
-            NativeNumber::I8 => {
-                type $t = i8;
-                $body
-            }
-            NativeNumber::U16 => {
-                type $t = u16;
-                $body
-            }
-            NativeNumber::I16 => {
-                type $t = i16;
-                $body
-            }
-            NativeNumber::U32 => {
-                type $t = u32;
-                $body
-            }
-            NativeNumber::I32 => {
-                type $t = i32;
-                $body
-            }
-            NativeNumber::U64 => {
-                type $t = u64;
-                $body
-            }
-            NativeNumber::I64 => {
-                type $t = i64;
-                $body
-            }
-            NativeNumber::F32 => {
-                type $t = f32;
-                $body
-            }
-            NativeNumber::F64 => {
-                type $t = f64;
-                $body
-            }
-        }
-    };
-}
-
-macro_rules! number {
-    ($($t:ident $native:ident)*) => {$(
-        impl Number for $t {
-            const NATIVE: NativeNumber = NativeNumber::$native;
-            const NAME: &'static str = stringify!($t);
-        }
-    )*};
-}
-
-number! { u8 U8 i8 I8 u16 U16 i16 I16 u32 U32 i32 I32 u64 U64 i64 I64 f32 F32 f64 F64 }
-
-impl NativeNumber {
-    fn size(self) -> usize {
-        with_native!(self, T => size_of::<T>())
-    }
-
-    fn name(self) -> &'static str {
-        with_native!(self, T => T::NAME)
-    }
-
-    pub(crate) fn datatype(self, order: ByteOrder) -> Datatype {
-        let size = self.size() as u32;
-        match self {
-            NativeNumber::F32 | NativeNumber::F64 => Datatype::float(size, order).unwrap_or_default(),
-            NativeNumber::U8 | NativeNumber::U16 | NativeNumber::U32 | NativeNumber::U64 => {
-                Datatype::integer(size, order, Sign::Unsigned)
-            }
-            _ => Datatype::integer(size, order, Sign::Signed),
-        }
-    }
-
-    /// Whether a datatype is this number, with its bytes in the order of this machine.
-    pub(crate) fn matches(self, datatype: &Datatype) -> bool {
-        NativeNumber::of(datatype) == Some((self, false))
-    }
-
-    /// The native number that a datatype is, and whether its bytes are in the other order.
-    #[inline(always)]
-    fn of(datatype: &Datatype) -> Option<(NativeNumber, bool)> {
-        match datatype {
-            Datatype::Integer(integer) => {
-                let native = match (integer.size, integer.precision, integer.sign) {
-                    (1, 8, Sign::Unsigned) => NativeNumber::U8,
-                    (1, 8, Sign::Signed) => NativeNumber::I8,
-                    (2, 16, Sign::Unsigned) => NativeNumber::U16,
-                    (2, 16, Sign::Signed) => NativeNumber::I16,
-                    (4, 32, Sign::Unsigned) => NativeNumber::U32,
-                    (4, 32, Sign::Signed) => NativeNumber::I32,
-                    (8, 64, Sign::Unsigned) => NativeNumber::U64,
-                    (8, 64, Sign::Signed) => NativeNumber::I64,
-                    _ => return None,
-                };
-                let has_padding = (integer.low_padding, integer.high_padding) != Default::default();
-                let is_plain = integer.offset == 0 && !has_padding;
-                is_plain.then_some((native, integer.order != ByteOrder::NATIVE && integer.size > 1))
-            }
-            Datatype::Float(float) => {
-                let native = match float.size {
-                    4 => NativeNumber::F32,
-                    8 => NativeNumber::F64,
-                    _ => return None,
-                };
-                (native.datatype(float.order) == *datatype).then_some((native, float.order != ByteOrder::NATIVE))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Conversion from one number of this machine to another, as libhdf5 does it. A value out of range becomes the nearest
-/// value in range (infinity for floats). A fraction is cut towards zero. Not-a-number becomes zero in an integer.
-trait Cast<D> {
-    fn cast(self) -> D;
-}
-
-macro_rules! cast_integer {
-    ($($s:ident)*) => {$( cast_integer!(@to $s: u8 i8 u16 i16 u32 i32 u64 i64); )*};
-    (@to $s:ident: $($d:ident)*) => {
-        $(impl Cast<$d> for $s {
-            #[inline(always)]
-            fn cast(self) -> $d {
-                $d::try_from(self).unwrap_or(if self > 0 { $d::MAX } else { $d::MIN })
-            }
-        })*
-        impl Cast<f32> for $s {
-            #[inline(always)]
-            fn cast(self) -> f32 {
-                self as f32
-            }
-        }
-        impl Cast<f64> for $s {
-            #[inline(always)]
-            fn cast(self) -> f64 {
-                self as f64
-            }
-        }
-        impl Cast<$s> for f32 {
-            #[inline(always)]
-            fn cast(self) -> $s {
-                self as $s
-            }
-        }
-        impl Cast<$s> for f64 {
-            #[inline(always)]
-            fn cast(self) -> $s {
-                self as $s
-            }
-        }
-    };
-}
-
-cast_integer! { u8 i8 u16 i16 u32 i32 u64 i64 }
-
-impl Cast<f32> for f32 {
-    #[inline(always)]
-    fn cast(self) -> f32 {
-        self
-    }
-}
-
-impl Cast<f64> for f64 {
-    #[inline(always)]
-    fn cast(self) -> f64 {
-        self
-    }
-}
-
-impl Cast<f64> for f32 {
-    #[inline(always)]
-    fn cast(self) -> f64 {
-        self.into()
-    }
-}
-
-impl Cast<f32> for f64 {
-    #[inline(always)]
-    fn cast(self) -> f32 {
-        const MAX: f64 = f32::MAX as f64;
-        if self > MAX {
-            f32::INFINITY
-        } else if self < -MAX {
-            f32::NEG_INFINITY
-        } else {
-            self as f32
-        }
-    }
-}
 
 /// How a number in the file becomes one in memory, or the other way round.
 #[derive(Debug, Clone)]
@@ -236,6 +17,8 @@ pub(crate) struct NumberPlan {
     to: NumberFormat,
     kind: PlanKind,
     rounding: Rounding,
+    /// Whether no value changes.
+    keeps_all: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,21 +37,12 @@ struct NumberFormat {
 
 impl NumberFormat {
     fn new(datatype: &Datatype) -> Option<Result<Self, ConvertError>> {
-        let layout = match datatype {
-            Datatype::Integer(integer) => NumberLayout::integer(integer),
-            Datatype::Float(float) => NumberLayout::float(float),
-            Datatype::Bitfield(bits) => NumberLayout::bits(bits),
-            Datatype::Enum(enumeration) => return NumberFormat::new(&enumeration.base),
-            Datatype::Time(time) => NumberLayout::integer(&Integer {
-                size: time.size,
-                order: time.order,
-                precision: time.precision,
-                sign: Sign::Signed,
-                ..Integer::default()
-            }),
-            _ => return None,
+        let datatype = match datatype {
+            Datatype::Enum(enumeration) => &enumeration.base,
+            other => other,
         };
-        Some(layout.map(|layout| NumberFormat { layout, native: NativeNumber::of(datatype) }))
+        let native = NativeNumber::of(datatype);
+        Some(NumberLayout::of(datatype)?.map(|layout| NumberFormat { layout, native }))
     }
 }
 
@@ -306,7 +80,8 @@ impl NumberPlan {
             (NumberLayout::Float(_), true) => Rounding::TiesToEvenOrInfinite,
             (NumberLayout::Float(_), false) => Rounding::AwayFromZero,
         };
-        NumberPlan { from, to, kind, rounding }
+        let keeps_all = exact::keeps_all(&from.layout, &to.layout);
+        NumberPlan { from, to, kind, rounding, keeps_all }
     }
 
     /// The way from a datatype to a number of this machine.
@@ -347,6 +122,29 @@ impl NumberPlan {
     }
 
     /// Converts as many elements as both sides have.
+    ///
+    /// # Errors
+    /// [`ConvertError::Inexact`] if a value changes, and the conversion is to be exact.
+    #[inline]
+    pub(crate) fn convert(&self, from: &[u8], to: &mut [u8], conversion: Conversion) -> Result<(), ConvertError> {
+        self.run(from, to);
+        if self.keeps_all || conversion == Conversion::Lossy { Ok(()) } else { self.check(from, to) }
+    }
+
+    fn check(&self, from: &[u8], to: &[u8]) -> Result<(), ConvertError> {
+        let changed = match (self.from.native, self.to.native) {
+            (Some(a), Some(b)) => exact::first_changed_native(a, b, from, to),
+            _ => exact::first_changed_of(&self.from.layout, &self.to.layout, from, to),
+        };
+        let Some(at) = changed else { return Ok(()) };
+        let text = |layout: &NumberLayout, bytes: &[u8]| {
+            bytes.chunks_exact(layout.size()).nth(at).map(|element| layout.text(element)).unwrap_or_default()
+        };
+        let (value, becomes) = (text(&self.from.layout, from), text(&self.to.layout, to));
+        Err(InexactValue { value, class: self.to.layout.name(), becomes }.into())
+    }
+
+    /// Converts as many elements as both sides have, to the nearest values.
     pub(crate) fn run(&self, from: &[u8], to: &mut [u8]) {
         match (self.kind, self.from.native, self.to.native) {
             (PlanKind::Copy, ..) => {
@@ -403,7 +201,23 @@ impl IntegerPlan {
     pub(crate) fn store(&self, value: i128, element: &mut [u8]) -> bool {
         let real = ExactNumber::Finite { negative: value < 0, mantissa: value.unsigned_abs(), exponent: 0 };
         self.0.store(real, Rounding::TiesToEven, element);
-        self.value(element) == value
+        exact::is_same(real, self.0.load(element), false)
+    }
+
+    /// Stores the nearest value that an element can have.
+    pub(crate) fn store_float(&self, value: f64, element: &mut [u8]) {
+        let Some(Datatype::Float(double)) = Datatype::float(8, ByteOrder::Little) else { return };
+        self.0.store(NumberLayout::Float(double).load(&value.to_le_bytes()), Rounding::TiesToEven, element);
+    }
+
+    /// The type of the elements, in short.
+    pub(crate) fn name(&self) -> String {
+        self.0.name()
+    }
+
+    /// The value of an element, as a text.
+    pub(crate) fn text(&self, element: &[u8]) -> String {
+        self.0.text(element)
     }
 
     /// The value of an element; of an unsigned one of 128 bits, no more than the largest signed one.

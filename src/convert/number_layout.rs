@@ -1,6 +1,6 @@
 //! Numbers of any layout, bit by bit: the slow way, for those that this machine does not have.
 
-use h5live_model::{Bitfield, ByteOrder, Float, Integer, Normalization, Padding, Sign};
+use h5live_model::{Bitfield, ByteOrder, Datatype, Float, Integer, Normalization, Padding, Sign};
 
 use super::ConvertError;
 
@@ -19,6 +19,12 @@ pub(super) enum ExactNumber {
         mantissa: u128,
         exponent: i32,
     },
+}
+
+impl ExactNumber {
+    pub(super) fn is_zero(self) -> bool {
+        matches!(self, ExactNumber::Finite { mantissa: 0, .. })
+    }
 }
 
 /// How a float is rounded when it has too few bits. libhdf5 leaves conversions between types of C to the compiler. It
@@ -41,6 +47,24 @@ pub(super) enum NumberLayout {
 }
 
 impl NumberLayout {
+    /// The layout of a number, of an enum or of bits; `None` for other types.
+    pub(super) fn of(datatype: &Datatype) -> Option<Result<Self, ConvertError>> {
+        Some(match datatype {
+            Datatype::Integer(integer) => NumberLayout::integer(integer),
+            Datatype::Float(float) => NumberLayout::float(float),
+            Datatype::Bitfield(bits) => NumberLayout::bits(bits),
+            Datatype::Enum(enumeration) => return NumberLayout::of(&enumeration.base),
+            Datatype::Time(time) => NumberLayout::integer(&Integer {
+                size: time.size,
+                order: time.order,
+                precision: time.precision,
+                sign: Sign::Signed,
+                ..Integer::default()
+            }),
+            _ => return None,
+        })
+    }
+
     pub(super) fn integer(integer: &Integer) -> Result<Self, ConvertError> {
         let Integer { size, precision, offset, .. } = *integer;
         check(size, precision, offset)?;
@@ -82,6 +106,30 @@ impl NumberLayout {
         match self {
             NumberLayout::Integer(integer) => integer.size as usize,
             NumberLayout::Float(float) => float.size as usize,
+        }
+    }
+
+    /// The type in short: u16, i32, f64.
+    pub(super) fn name(&self) -> String {
+        match self {
+            NumberLayout::Integer(Integer { precision, sign: Sign::Signed, .. }) => format!("i{precision}"),
+            NumberLayout::Integer(Integer { precision, .. }) => format!("u{precision}"),
+            NumberLayout::Float(float) => format!("f{}", float.precision),
+        }
+    }
+
+    /// The value of an element, for messages.
+    pub(super) fn text(&self, element: &[u8]) -> String {
+        match self.load(element) {
+            ExactNumber::NotANumber { .. } => "NaN".to_owned(),
+            ExactNumber::Infinite { negative } => if negative { "-inf" } else { "inf" }.to_owned(),
+            ExactNumber::Finite { negative, mantissa, exponent } => {
+                let sign = if negative { "-" } else { "" };
+                match self {
+                    NumberLayout::Integer(_) => format!("{sign}{mantissa}"),
+                    NumberLayout::Float(_) => format!("{sign}{:?}", mantissa as f64 * 2f64.powi(exponent)),
+                }
+            }
         }
     }
 

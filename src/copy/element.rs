@@ -77,7 +77,7 @@ impl ElementCopy {
             match &self.step {
                 ElementCopyStep::Bytes => {}
                 ElementCopyStep::Heap(base) => {
-                    let bytes = Heap(way.from.store()).read(element).unwrap_or_default();
+                    let bytes = Heap::new(way.from.store()).read(element).unwrap_or_default();
                     base.for_each_referent(&bytes, way, each);
                 }
                 ElementCopyStep::Reference { from, .. } => {
@@ -109,11 +109,11 @@ impl ElementCopy {
             match &self.step {
                 ElementCopyStep::Bytes => {}
                 ElementCopyStep::Heap(base) => {
-                    let bytes = Heap(way.from.store()).read(element)?;
+                    let bytes = Heap::new(way.from.store()).read(element)?;
                     // An element that was never written stays so.
                     if !bytes.is_empty() {
                         let count = bytes.len() / base.from;
-                        Heap(way.to.store()).write(&base.run(&bytes, way)?, count, into)?;
+                        Heap::new(way.to.store()).write(&base.run(&bytes, way)?, count, into)?;
                     }
                 }
                 ElementCopyStep::Reference { from, to } => {

@@ -8,6 +8,7 @@ mod chunk_cache;
 mod core;
 mod encode_pipeline;
 mod error;
+mod exactness;
 mod follow;
 mod gather;
 mod mmap_view;
@@ -49,7 +50,7 @@ use self::spec_snapshot::SpecSnapshot;
 use self::transfer::{ConvertedSink, ElementSink, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource};
 pub use self::virtual_sources::SourceState;
 use self::write::DatasetWriter;
-use crate::convert::ElementPlan;
+use crate::convert::{Conversion, ElementPlan};
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::value::{DecodePlan, EncodePlan};
@@ -58,21 +59,24 @@ use crate::{File, H5Type, Result, Select, Value, attribute};
 /// An array of elements in a file. Clones of a handle, and other handles on the same dataset, share the staged
 /// elements.
 ///
-/// Elements are converted between their type in the file and the type of the caller, as libhdf5 does it. This session
-/// sees appended and written elements at once. Other processes see them after a flush.
+/// Elements are converted between their type in the file and the type of the caller. A value that the other type does
+/// not have is an error ([`Conversion`]). This session sees appended and written elements at once. Other processes see
+/// them after a flush.
 #[derive(Clone)]
 pub struct Dataset {
     file: File,
     core: Arc<DatasetCore>,
     id: ObjectId,
     path: String,
+    conversion: Conversion,
 }
 
 impl Dataset {
     pub(crate) fn open(file: File, id: ObjectId, path: String) -> Result<Dataset> {
         match file.core(id) {
             Ok(core) => {
-                let dataset = Dataset { file, core, id, path };
+                let conversion = file.shared().options.conversion;
+                let dataset = Dataset { file, core, id, path, conversion };
                 // Sources that cannot be read are an error when they are read.
                 let _ = dataset.update_virtual_extent();
                 Ok(dataset)
@@ -244,7 +248,7 @@ impl Dataset {
         values: &mut [T],
     ) -> Result<(), DatasetError> {
         let decoder = T::decoder(&view.spec.datatype)?;
-        let sink = TypedSink { values, decoder: &decoder, size: view.size };
+        let sink = TypedSink { values, decoder: &decoder, size: view.size, conversion: self.conversion, first: 0 };
         self.read_to(view, selected, sink)
     }
 
@@ -296,9 +300,10 @@ impl Dataset {
         })
     }
 
-    /// The elements of a selection as bytes of another datatype, converted as libhdf5 does it: numbers, enums by the
-    /// names of their values, strings, compounds by the names of their members (what the file lacks is zero), arrays
-    /// and complex numbers. Variable-length data stays in the heap of the file, except strings that become fixed.
+    /// The elements of a selection as bytes of another datatype: numbers, enums by the names of their values, strings,
+    /// compounds by the names of their members (what the file lacks is zero), arrays and complex numbers. What would
+    /// change is an error ([`Conversion`]). Variable-length data stays in the heap of the file, except strings that
+    /// become fixed.
     ///
     /// # Errors
     /// As [`Dataset::read_into`].
@@ -309,7 +314,8 @@ impl Dataset {
             let plan = ElementPlan::new(&view.spec.datatype, datatype)?;
             let bytes = selected.elements().saturating_mul(plan.output_size() as u64);
             let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
-            self.read_to(&view, &selected, ConvertedSink { bytes: &mut bytes, plan: &plan })?;
+            let sink = ConvertedSink { bytes: &mut bytes, plan: &plan, conversion: self.conversion };
+            self.read_to(&view, &selected, sink)?;
             Ok(bytes)
         })
     }
@@ -348,13 +354,13 @@ impl Dataset {
             let selected = self.select(view, &selection)?;
             check_length(&selected, values.len())?;
             let encoder = T::encoder(&view.spec.datatype)?;
-            let input = TypedSource { values, encoder: &encoder, size: view.size, heap: self.file.heap() };
+            let input = TypedSource { values, encoder: &encoder, size: view.size, heap: self.heap() };
             if !T::is_partial(&encoder) {
                 return writer.write(&selected, &input);
             }
             let mut bytes = zeroed_buffer(values.len().saturating_mul(view.size))?;
             self.reader(view).read(&selected, RawSink { bytes: &mut bytes, size: view.size })?;
-            T::encode_slice(&encoder, values, &mut bytes, view.size, self.file.heap())?;
+            T::encode_slice(&encoder, values, &mut bytes, view.size, self.heap())?;
             writer.write(&selected, &RawSource { bytes: &bytes, size: view.size })
         })
     }
@@ -380,7 +386,7 @@ impl Dataset {
             let selected = self.select(writer.view(), &selection)?;
             check_length(&selected, values.len())?;
             let plan = EncodePlan::new(&writer.view().spec.datatype)?;
-            writer.write(&selected, &ValueSource { values, plan: &plan, heap: self.file.heap() })
+            writer.write(&selected, &ValueSource { values, plan: &plan, heap: self.heap() })
         })
     }
 
@@ -417,11 +423,11 @@ impl Dataset {
             let encoder = T::encoder(&writer.view().spec.datatype)?;
             let size = writer.view().size;
             if !T::is_partial(&encoder) {
-                let input = TypedSource { values, encoder: &encoder, size, heap: self.file.heap() };
+                let input = TypedSource { values, encoder: &encoder, size, heap: self.heap() };
                 return writer.append(rows, &input);
             }
             let mut bytes = filled(writer.view(), values.len())?;
-            T::encode_slice(&encoder, values, &mut bytes, size, self.file.heap())?;
+            T::encode_slice(&encoder, values, &mut bytes, size, self.heap())?;
             writer.append(rows, &RawSource { bytes: &bytes, size })
         })?;
         self.count_rows(values.len() as u64)
@@ -437,7 +443,7 @@ impl Dataset {
             let mut writer = self.writer()?;
             let rows = writer.rows(values.len())?;
             let plan = EncodePlan::new(&writer.view().spec.datatype)?;
-            writer.append(rows, &ValueSource { values, plan: &plan, heap: self.file.heap() })
+            writer.append(rows, &ValueSource { values, plan: &plan, heap: self.heap() })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -481,7 +487,7 @@ impl Dataset {
             let encoder = T::encoder(&view.spec.datatype)?;
             self.core.check_allocation(view.size)?;
             let mut bytes = filled(&view, values.len())?;
-            T::encode_slice(&encoder, values, &mut bytes, view.size, self.file.heap())?;
+            T::encode_slice(&encoder, values, &mut bytes, view.size, self.heap())?;
             Ok(bytes)
         })
     }

@@ -439,7 +439,7 @@ impl ChunkReader<'_> {
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
         let size = self.reader.view.size;
-        let heap = Heap(self.reader.store);
+        let heap = Heap::new(self.reader.store);
         let mut result = Ok(());
         match content {
             ChunkContent::Fill => {
@@ -511,7 +511,7 @@ impl ChunkReader<'_> {
             let bytes = group.bytes();
             let scratch = resize_scratch(scratch, bytes.len());
             self.read_span(stored, staged, bytes.start, scratch)?;
-            group.put(scratch, base, sink, Heap(self.reader.store))?;
+            group.put(scratch, base, sink, Heap::new(self.reader.store))?;
             group.clear();
         }
         Ok(())
@@ -538,7 +538,7 @@ impl ChunkReader<'_> {
             let n = ((at_once - at % at_once) / size).clamp(1, len - from);
             let scratch = resize_scratch(scratch, n * size);
             self.read_span(stored, staged, at, scratch)?;
-            sink.put(places.start + from..places.start + from + n, scratch, Heap(self.reader.store))?;
+            sink.put(places.start + from..places.start + from + n, scratch, Heap::new(self.reader.store))?;
             from += n;
         }
         Ok(())

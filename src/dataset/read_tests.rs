@@ -122,7 +122,10 @@ fn read<T: H5Type>(
     let decoder = T::decoder(&view.spec.datatype).unwrap();
     let selected = Selection::block(&[from], &[values.len() as u64]).bind(&[LEN]).unwrap();
     let reader = DatasetReader { core, view: &view, store, cache: &ChunkCache::new(0) };
-    reader.read(&selected, TypedSink { values, decoder: &decoder, size: view.size })
+    reader.read(
+        &selected,
+        TypedSink { values, decoder: &decoder, size: view.size, conversion: Default::default(), first: 0 },
+    )
 }
 
 #[test]

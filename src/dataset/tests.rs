@@ -90,6 +90,8 @@ fn many_structs_are_taken_apart_as_each_of_them_is() {
     let all: Vec<_> = (0..1000).map(other).collect();
     let data = file.new_dataset::<Other>().create_with_data("data", &all).unwrap();
     assert_eq!(data.read::<Other>().unwrap(), all);
+    assert!(data.read::<Wanted>().is_err());
+    let data = data.with_conversion(crate::Conversion::Lossy);
     let wanted = |i: u64| data.read_slice::<Wanted>(i).unwrap().remove(0);
     let together = data.read::<Wanted>().unwrap();
     for (i, found) in (0..).zip(&together) {

@@ -3,9 +3,26 @@
 use std::ops::Range;
 
 use crate::Value;
-use crate::convert::{ConvertError, ElementPlan};
+use crate::convert::{Conversion, ConvertError, ElementPlan};
 use crate::types::{H5Type, Heap};
 use crate::value::{DecodePlan, EncodePlan};
+
+/// An error in the conversion of several values, with the position of the first one that `convert_next` fails to
+/// convert. The first value is the one at `first`.
+fn at_value(
+    first: usize,
+    error: ConvertError,
+    mut convert_next: impl FnMut() -> Option<Result<(), ConvertError>>,
+) -> ConvertError {
+    let mut index = first as u64;
+    while let Some(converted) = convert_next() {
+        if let Err(source) = converted {
+            return ConvertError::Element { index, source: Box::new(source) };
+        }
+        index += 1;
+    }
+    error
+}
 
 /// The destination of a read.
 pub(crate) trait ElementSink: Send + Sized {
@@ -39,21 +56,30 @@ pub(crate) struct TypedSink<'a, T: H5Type> {
     pub(crate) values: &'a mut [T],
     pub(crate) decoder: &'a T::Decoder,
     pub(crate) size: usize,
+    pub(crate) conversion: Conversion,
+    /// The position of the first value among those of the caller.
+    pub(crate) first: usize,
 }
 
 impl<T: H5Type> ElementSink for TypedSink<'_, T> {
     const KEEPS_HEAP_IDS: bool = false;
 
     fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        match &mut self.values[places] {
+        let (heap, first) = (heap.with_conversion(self.conversion), self.first + places.start);
+        let converted = match &mut self.values[places] {
             [value] => T::decode(self.decoder, elements, value, heap),
             values => T::decode_slice(self.decoder, elements, self.size, values, heap),
-        }
+        };
+        converted.map_err(|error| {
+            let mut value = T::placeholder();
+            let mut elements = elements.chunks_exact(self.size.max(1));
+            at_value(first, error, || elements.next().map(|one| T::decode(self.decoder, one, &mut value, heap)))
+        })
     }
 
     fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let mut value = T::placeholder();
-        T::decode(self.decoder, element, &mut value, heap)?;
+        T::decode(self.decoder, element, &mut value, heap.with_conversion(self.conversion))?;
         self.values[places].fill(value);
         Ok(())
     }
@@ -63,9 +89,10 @@ impl<T: H5Type> ElementSink for TypedSink<'_, T> {
     }
 
     fn split(self, n: usize) -> (Self, Self) {
-        let TypedSink { values, decoder, size } = self;
-        let (first, rest) = values.split_at_mut(n);
-        (TypedSink { values: first, decoder, size }, TypedSink { values: rest, decoder, size })
+        let TypedSink { values, decoder, size, conversion, first } = self;
+        let (before, after) = values.split_at_mut(n);
+        let part = |values, first| TypedSink { values, decoder, size, conversion, first };
+        (part(before, first), part(after, first + n))
     }
 }
 
@@ -117,12 +144,12 @@ impl ElementSink for ValueSink<'_> {
     fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact(self.plan.size());
         let values = self.values[places].iter_mut();
-        values.zip(elements).for_each(|(value, element)| *value = self.plan.value(element, Some(heap.0)));
+        values.zip(elements).for_each(|(value, element)| *value = self.plan.value(element, Some(heap.store())));
         Ok(())
     }
 
     fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        self.values[places].fill(self.plan.value(element, Some(heap.0)));
+        self.values[places].fill(self.plan.value(element, Some(heap.store())));
         Ok(())
     }
 
@@ -141,6 +168,7 @@ impl ElementSink for ValueSink<'_> {
 pub(crate) struct ConvertedSink<'a> {
     pub(crate) bytes: &'a mut [u8],
     pub(crate) plan: &'a ElementPlan,
+    pub(crate) conversion: Conversion,
 }
 
 impl ConvertedSink<'_> {
@@ -155,13 +183,14 @@ impl ElementSink for ConvertedSink<'_> {
 
     fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let plan = self.plan;
+        let heap = heap.with_conversion(self.conversion);
         plan.run(elements, self.range_mut(places), heap)
     }
 
     fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let plan = self.plan;
         let mut converted = vec![0; plan.output_size()];
-        plan.run(element, &mut converted, heap)?;
+        plan.run(element, &mut converted, heap.with_conversion(self.conversion))?;
         self.range_mut(places).chunks_exact_mut(converted.len()).for_each(|place| place.copy_from_slice(&converted));
         Ok(())
     }
@@ -171,9 +200,9 @@ impl ElementSink for ConvertedSink<'_> {
     }
 
     fn split(self, n: usize) -> (Self, Self) {
-        let ConvertedSink { bytes, plan } = self;
+        let ConvertedSink { bytes, plan, conversion } = self;
         let (first, rest) = bytes.split_at_mut(n * plan.output_size());
-        (ConvertedSink { bytes: first, plan }, ConvertedSink { bytes: rest, plan })
+        (ConvertedSink { bytes: first, plan, conversion }, ConvertedSink { bytes: rest, plan, conversion })
     }
 }
 
@@ -187,7 +216,11 @@ pub(crate) struct TypedSource<'a, T: H5Type> {
 
 impl<T: H5Type> ElementSource for TypedSource<'_, T> {
     fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
-        T::encode_slice(self.encoder, &self.values[places], elements, self.size, self.heap)
+        let (first, values) = (places.start, &self.values[places]);
+        T::encode_slice(self.encoder, values, elements, self.size, self.heap).map_err(|error| {
+            let mut pairs = values.iter().zip(elements.chunks_exact_mut(self.size.max(1)));
+            at_value(first, error, || pairs.next().map(|(value, one)| value.encode(self.encoder, one, self.heap)))
+        })
     }
 
     fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
@@ -204,7 +237,11 @@ pub(crate) struct ValueSource<'a> {
 
 impl ElementSource for ValueSource<'_> {
     fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
-        self.plan.encode_slice(&self.values[places], elements, self.heap)
+        let (first, values) = (places.start, &self.values[places]);
+        self.plan.encode_slice(values, elements, self.heap).map_err(|error| {
+            let mut pairs = values.iter().zip(elements.chunks_exact_mut(self.plan.size().max(1)));
+            at_value(first, error, || pairs.next().map(|(value, one)| self.plan.encode(value, one, self.heap)))
+        })
     }
 
     fn direct(&self, _places: Range<usize>) -> Option<&[u8]> {

@@ -399,7 +399,7 @@ impl Dataset {
         }
         let n = elements.len() / plan.input_size();
         let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(size as u64))?;
-        plan.run(&elements, &mut converted, source.file.heap())?;
+        plan.run(&elements, &mut converted, source.file.heap().with_conversion(self.conversion))?;
         Ok(converted)
     }
 }

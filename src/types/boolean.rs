@@ -3,7 +3,7 @@
 use h5live_model::{ByteOrder, Datatype, Enum, EnumMember, Sign};
 
 use super::{H5Type, Heap};
-use crate::convert::ConvertError;
+use crate::convert::{Conversion, ConvertError};
 
 impl H5Type for bool {
     type Decoder = <u64 as H5Type>::Decoder;
@@ -27,7 +27,7 @@ impl H5Type for bool {
 
     fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
         let mut value = 0;
-        u64::decode(decoder, element, &mut value, heap)?;
+        u64::decode(decoder, element, &mut value, heap.with_conversion(Conversion::Lossy))?;
         // A negative value saturates to zero as a u64; the bytes tell.
         *into = value != 0 || element.iter().any(|byte| *byte != 0);
         Ok(())

@@ -31,8 +31,8 @@ fn half_float(order: ByteOrder) -> Datatype {
 macro_rules! half {
     ($($t:ident $datatype:ident)*) => {$(
         impl H5Type for $t {
-            type Decoder = HalfCode;
-            type Encoder = HalfCode;
+            type Decoder = HalfCodec;
+            type Encoder = HalfCodec;
 
             fn datatype() -> Datatype {
                 $datatype(ByteOrder::Little)
@@ -42,13 +42,13 @@ macro_rules! half {
                 $t::ZERO
             }
 
-            fn decoder(file: &Datatype) -> Result<HalfCode, ConvertError> {
+            fn decoder(file: &Datatype) -> Result<HalfCodec, ConvertError> {
                 let plan = NumberPlan::new(file, &$datatype(ByteOrder::NATIVE));
-                plan.ok_or(ConvertError::Class { file: class(file), memory: stringify!($t) })?.map(HalfCode)
+                plan.ok_or(ConvertError::Class { file: class(file), memory: stringify!($t) })?.map(HalfCodec)
             }
 
             fn decode(
-                decoder: &HalfCode,
+                decoder: &HalfCodec,
                 element: &[u8],
                 into: &mut Self,
                 heap: Heap<'_>,
@@ -57,49 +57,47 @@ macro_rules! half {
             }
 
             fn decode_slice(
-                decoder: &HalfCode,
+                decoder: &HalfCodec,
                 elements: &[u8],
                 _size: usize,
                 into: &mut [Self],
-                _heap: Heap<'_>,
+                heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
                 let expected = into.len().saturating_mul(decoder.0.input_size());
                 if elements.len() != expected {
                     return Err(ConvertError::Truncated { expected, found: elements.len() });
                 }
-                decoder.0.run(elements, bytemuck::cast_slice_mut(into));
-                Ok(())
+                decoder.0.convert(elements, bytemuck::cast_slice_mut(into), heap.conversion())
             }
 
-            fn decode_in_place<'a>(decoder: &HalfCode, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+            fn decode_in_place<'a>(decoder: &HalfCodec, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
                 decoder.0.is_copy().then(|| bytemuck::cast_slice_mut(into))
             }
 
-            fn encoder(file: &Datatype) -> Result<HalfCode, ConvertError> {
+            fn encoder(file: &Datatype) -> Result<HalfCodec, ConvertError> {
                 let plan = NumberPlan::new(&$datatype(ByteOrder::NATIVE), file);
-                plan.ok_or(ConvertError::Class { file: class(file), memory: stringify!($t) })?.map(HalfCode)
+                plan.ok_or(ConvertError::Class { file: class(file), memory: stringify!($t) })?.map(HalfCodec)
             }
 
-            fn encode(&self, encoder: &HalfCode, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+            fn encode(&self, encoder: &HalfCodec, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
                 Self::encode_slice(encoder, std::slice::from_ref(self), element, 0, heap)
             }
 
             fn encode_slice(
-                encoder: &HalfCode,
+                encoder: &HalfCodec,
                 values: &[Self],
                 elements: &mut [u8],
                 _size: usize,
-                _heap: Heap<'_>,
+                heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
                 let expected = values.len().saturating_mul(encoder.0.output_size());
                 if elements.len() != expected {
                     return Err(ConvertError::Truncated { expected, found: elements.len() });
                 }
-                encoder.0.run(bytemuck::cast_slice(values), elements);
-                Ok(())
+                encoder.0.convert(bytemuck::cast_slice(values), elements, heap.conversion())
             }
 
-            fn encode_in_place<'a>(encoder: &HalfCode, values: &'a [Self]) -> Option<&'a [u8]> {
+            fn encode_in_place<'a>(encoder: &HalfCodec, values: &'a [Self]) -> Option<&'a [u8]> {
                 encoder.0.is_copy().then(|| bytemuck::cast_slice(values))
             }
         }

@@ -17,7 +17,7 @@ pub use column::MemberColumn;
 pub use strings::FixedStr;
 pub(crate) use strings::{pad, trim};
 
-use crate::convert::ConvertError;
+use crate::convert::{Conversion, ConvertError};
 
 /// A Rust type whose values are elements of datasets and attributes.
 ///
@@ -141,11 +141,32 @@ pub trait H5Type: Clone + Send + Sync + 'static {
     }
 }
 
-/// The place of variable-length data.
+/// What a conversion uses beside the elements: the place of variable-length data, and whether values may change.
 #[derive(Debug, Clone, Copy)]
-pub struct Heap<'a>(pub(crate) &'a dyn Store);
+pub struct Heap<'a> {
+    store: &'a dyn Store,
+    conversion: Conversion,
+}
 
-impl Heap<'_> {
+impl<'a> Heap<'a> {
+    pub(crate) fn new(store: &'a dyn Store) -> Self {
+        Heap { store, conversion: Conversion::Exact }
+    }
+
+    /// The same heap, for another conversion.
+    pub(crate) fn with_conversion(self, conversion: Conversion) -> Self {
+        Heap { conversion, ..self }
+    }
+
+    /// What is to be done with values that change.
+    pub fn conversion(&self) -> Conversion {
+        self.conversion
+    }
+
+    pub(crate) fn store(&self) -> &'a dyn Store {
+        self.store
+    }
+
     /// The bytes of a variable-length element.
     ///
     /// # Errors
@@ -160,7 +181,7 @@ impl Heap<'_> {
     /// [`ConvertError::Heap`].
     pub(crate) fn with<T>(&self, element: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<T, ConvertError> {
         let (mut look, mut found) = (Some(look), None);
-        let read = self.0.blobs(&[element], &mut |_, bytes| found = look.take().map(|look| look(bytes)));
+        let read = self.store.blobs(&[element], &mut |_, bytes| found = look.take().map(|look| look(bytes)));
         let missing = || ModelError::Invalid("the store has no bytes for the element".into());
         read.and_then(|()| found.ok_or_else(missing)).map_err(|error| ConvertError::Heap(Arc::new(error)))
     }
@@ -172,7 +193,7 @@ impl Heap<'_> {
     pub fn write(&self, bytes: &[u8], count: usize, element: &mut [u8]) -> Result<(), ConvertError> {
         let count = u32::try_from(count).map_err(|_| ConvertError::StringTooLong { length: count, space: 1 << 32 })?;
         let place = self
-            .0
+            .store
             .writer()
             .and_then(|writer| writer.put_blob(bytes, count))
             .map_err(|error| ConvertError::Heap(Arc::new(error)))?;

@@ -3,7 +3,7 @@
 use h5live_model::{ByteOrder, Datatype};
 
 use super::{H5Type, Heap, MemberColumn};
-use crate::convert::{ConvertError, Number, NumberPlan};
+use crate::convert::{Conversion, ConvertError, Number, NumberPlan};
 
 /// How a number is converted.
 #[derive(Debug, Clone)]
@@ -31,6 +31,7 @@ fn convert_column<'a, T: Number>(
     plan: &NumberPlan,
     column: MemberColumn<'_>,
     mut into: impl Iterator<Item = &'a mut T>,
+    conversion: Conversion,
 ) -> Result<(), ConvertError> {
     let size = plan.input_size();
     if column.size() != size {
@@ -38,8 +39,8 @@ fn convert_column<'a, T: Number>(
     }
     let mut parts = column.parts();
     if size > BLOCK_BYTES / BLOCK_ELEMENTS {
-        parts.zip(&mut into).for_each(|(element, into)| plan.run(element, bytemuck::bytes_of_mut(into)));
-        return Ok(());
+        let mut pairs = parts.zip(&mut into);
+        return pairs.try_for_each(|(element, into)| plan.convert(element, bytemuck::bytes_of_mut(into), conversion));
     }
     let (mut gathered, mut converted) = ([0; BLOCK_BYTES], [T::default(); BLOCK_ELEMENTS]);
     loop {
@@ -48,7 +49,7 @@ fn convert_column<'a, T: Number>(
         if n == 0 {
             return Ok(());
         }
-        plan.run(&gathered[..n * size], bytemuck::cast_slice_mut(&mut converted[..n]));
+        plan.convert(&gathered[..n * size], bytemuck::cast_slice_mut(&mut converted[..n]), conversion)?;
         converted[..n].iter().zip(&mut into).for_each(|(value, into)| *into = *value);
     }
 }
@@ -80,13 +81,13 @@ macro_rules! number {
                 decoder: &NumberCodec,
                 element: &[u8],
                 into: &mut Self,
-                _heap: Heap<'_>,
+                heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
                 if decoder.0.is_copy() {
                     let bytes = element.try_into().map_err(|_| short(size_of::<$t>(), element.len()))?;
                     *into = $t::from_ne_bytes(bytes);
                 } else if element.len() == decoder.0.input_size() {
-                    decoder.0.run(element, bytemuck::bytes_of_mut(into));
+                    decoder.0.convert(element, bytemuck::bytes_of_mut(into), heap.conversion())?;
                 } else {
                     return Err(short(decoder.0.input_size(), element.len()));
                 }
@@ -98,24 +99,23 @@ macro_rules! number {
                 elements: &[u8],
                 _size: usize,
                 into: &mut [Self],
-                _heap: Heap<'_>,
+                heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
                 let expected = into.len().saturating_mul(decoder.0.input_size());
                 if elements.len() != expected {
                     return Err(short(expected, elements.len()));
                 }
-                decoder.0.run(elements, bytemuck::cast_slice_mut(into));
-                Ok(())
+                decoder.0.convert(elements, bytemuck::cast_slice_mut(into), heap.conversion())
             }
 
             fn decode_column<'a>(
                 decoder: &NumberCodec,
                 column: MemberColumn<'_>,
                 mut into: impl Iterator<Item = &'a mut Self>,
-                _heap: Heap<'_>,
+                heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
                 if !decoder.0.is_copy() {
-                    return convert_column(&decoder.0, column, into);
+                    return convert_column(&decoder.0, column, into, heap.conversion());
                 }
                 let elements = column.arrays().ok_or_else(|| short(size_of::<$t>(), column.size()))?;
                 elements.zip(&mut into).for_each(|(element, into)| *into = $t::from_ne_bytes(*element));
@@ -135,7 +135,7 @@ macro_rules! number {
                 &self,
                 encoder: &NumberCodec,
                 element: &mut [u8],
-                _heap: Heap<'_>,
+                heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
                 if element.len() != encoder.0.output_size() {
                     return Err(short(encoder.0.output_size(), element.len()));
@@ -143,7 +143,7 @@ macro_rules! number {
                 if encoder.0.is_copy() {
                     element.copy_from_slice(&self.to_ne_bytes());
                 } else {
-                    encoder.0.run(bytemuck::bytes_of(self), element);
+                    encoder.0.convert(bytemuck::bytes_of(self), element, heap.conversion())?;
                 }
                 Ok(())
             }
@@ -153,14 +153,13 @@ macro_rules! number {
                 values: &[Self],
                 elements: &mut [u8],
                 _size: usize,
-                _heap: Heap<'_>,
+                heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
                 let expected = values.len().saturating_mul(encoder.0.output_size());
                 if elements.len() != expected {
                     return Err(short(expected, elements.len()));
                 }
-                encoder.0.run(bytemuck::cast_slice(values), elements);
-                Ok(())
+                encoder.0.convert(bytemuck::cast_slice(values), elements, heap.conversion())
             }
 
             fn encode_in_place<'a>(encoder: &NumberCodec, values: &'a [Self]) -> Option<&'a [u8]> {

@@ -5,7 +5,7 @@ use std::fmt;
 use h5live_model::{CharacterSet, Datatype, FixedString, StringPadding, VarLen, VarLenKind};
 
 use super::{H5Type, Heap};
-use crate::convert::{ConvertError, class};
+use crate::convert::{Conversion, ConvertError, class};
 
 /// Where the text of an element is.
 #[derive(Debug, Clone)]
@@ -159,9 +159,12 @@ impl<const N: usize> H5Type for FixedStr<N> {
         code(file, "a FixedStr")
     }
 
-    /// Cuts off text that does not fit, as libhdf5 does.
+    /// Text that does not fit is an error, or is cut off as libhdf5 does it ([`Conversion::Lossy`]).
     fn decode(decoder: &StringCodec, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
         decode(decoder, element, heap, |text| {
+            if text.len() > N && heap.conversion() == Conversion::Exact {
+                return Err(ConvertError::StringTooLong { length: text.len(), space: N });
+            }
             let n = text.len().min(N);
             into.0.fill(0);
             into.0[..n].copy_from_slice(&text[..n]);

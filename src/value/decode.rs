@@ -201,7 +201,7 @@ impl HeapBudget<'_> {
 
     fn read(&self, element: &[u8]) -> Option<Vec<u8>> {
         let left = Some(self.left.get()).filter(|left| *left > 0)?;
-        let bytes = Heap(self.heap?).read(element).ok()?;
+        let bytes = Heap::new(self.heap?).read(element).ok()?;
         self.left.set(left.saturating_sub(bytes.len().max(1)));
         Some(bytes)
     }

@@ -3,7 +3,9 @@
 use h5live_model::{Datatype, Name, ReferenceKind, StringPadding, VarLenKind};
 
 use super::Value;
-use crate::convert::{ConvertError, IntegerPlan, NativeNumber, NumberPlan, blank_elements, class};
+use crate::convert::{
+    Conversion, ConvertError, InexactValue, IntegerPlan, NativeNumber, NumberPlan, blank_elements, class,
+};
 use crate::types::{Heap, pad, part_mut};
 
 /// The way from values to the elements of a datatype.
@@ -102,6 +104,11 @@ impl EncodePlan {
         Ok(EncodePlan { class: class(datatype), size: datatype.size() as usize, step })
     }
 
+    /// Bytes of an element.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     /// Replaces an element by a value. Bytes between the members of a compound become zero.
     ///
     /// # Errors
@@ -148,26 +155,25 @@ impl EncodePlan {
     fn encode_scalar(&self, value: &Value, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let refused = || self.refused(value);
         match (&self.step, value) {
-            (EncodeStep::Integer(plan), value) => {
-                let value = value.exact_integer().ok_or_else(refused)?;
-                plan.store(value, element).then_some(()).ok_or_else(refused)
+            (EncodeStep::Integer(plan), value) => encode_integer(plan, value, element, heap).ok_or_else(refused)?,
+            (EncodeStep::Float(_, plan, _), Value::Float32(value)) => {
+                plan.convert(&value.to_ne_bytes(), element, heap.conversion())
             }
-            (EncodeStep::Float(from_integer, from_single, from_double), value) => {
-                match value {
-                    Value::Float32(value) => from_single.run(&value.to_ne_bytes(), element),
-                    Value::Float64(value) => from_double.run(&value.to_ne_bytes(), element),
-                    Value::Integer(value) => drop(from_integer.store(*value, element)),
-                    _ => return Err(refused()),
-                }
-                Ok(())
+            (EncodeStep::Float(_, _, plan), Value::Float64(value)) => {
+                plan.convert(&value.to_ne_bytes(), element, heap.conversion())
             }
+            (EncodeStep::Float(plan, ..), Value::Integer(value)) => store_integer(plan, *value, element, heap),
             (EncodeStep::Text(padding), value) => match value.bytes().ok_or_else(refused)? {
                 // Such strings are found in files, though nothing ends them.
                 text if text.len() == self.size => {
                     element.copy_from_slice(text);
                     Ok(())
                 }
-                text => pad(text, element, *padding),
+                text => {
+                    let space = self.size - usize::from(*padding == StringPadding::NullTerminated);
+                    let kept = if heap.conversion() == Conversion::Lossy { text.len().min(space) } else { text.len() };
+                    pad(&text[..kept], element, *padding)
+                }
             },
             (EncodeStep::HeapText, value) => {
                 let text = value.bytes().ok_or_else(refused)?;
@@ -201,6 +207,16 @@ impl EncodePlan {
         }
     }
 
+    /// The elements that values become.
+    ///
+    /// # Errors
+    /// As [`EncodePlan::encode`].
+    pub(crate) fn encode_all(&self, values: &[Value], heap: Heap<'_>) -> Result<Vec<u8>, ConvertError> {
+        let mut bytes = blank_elements(values.len(), self.size)?;
+        self.encode_slice(values, &mut bytes, heap)?;
+        Ok(bytes)
+    }
+
     /// Replaces elements, one after another, by as many values.
     ///
     /// # Errors
@@ -214,6 +230,36 @@ impl EncodePlan {
         let elements = elements.chunks_exact_mut(self.size.max(1));
         values.iter().zip(elements).try_for_each(|(value, element)| self.encode(value, element, heap))
     }
+}
+
+fn store_integer(plan: &IntegerPlan, value: i128, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    if plan.store(value, element) || heap.conversion() == Conversion::Lossy {
+        return Ok(());
+    }
+    Err(InexactValue { value: value.to_string(), class: plan.name(), becomes: plan.text(element) }.into())
+}
+
+/// Stores a value as an integer; `None` if it is no number.
+fn encode_integer(
+    plan: &IntegerPlan,
+    value: &Value,
+    element: &mut [u8],
+    heap: Heap<'_>,
+) -> Option<Result<(), ConvertError>> {
+    if let Some(integer) = value.exact_integer() {
+        return Some(store_integer(plan, integer, element, heap));
+    }
+    let float = match value {
+        Value::Float32(float) => f64::from(*float),
+        Value::Float64(float) => *float,
+        _ => return None,
+    };
+    plan.store_float(float, element);
+    if heap.conversion() == Conversion::Lossy {
+        return Some(Ok(()));
+    }
+    let (value, becomes) = (format!("{float:?}"), plan.text(element));
+    Some(Err(InexactValue { value, class: plan.name(), becomes }.into()))
 }
 
 fn in_member(name: &Name, error: ConvertError) -> ConvertError {
@@ -231,10 +277,7 @@ impl Value {
         datatype: &Datatype,
         heap: &dyn h5live_model::Store,
     ) -> Result<Vec<u8>, ConvertError> {
-        let plan = EncodePlan::new(datatype)?;
-        let mut bytes = blank_elements(values.len(), plan.size)?;
-        plan.encode_slice(values, &mut bytes, Heap(heap))?;
-        Ok(bytes)
+        EncodePlan::new(datatype)?.encode_all(values, Heap::new(heap))
     }
 
     /// The value as an integer, if it is one. A float may be an integer, too.
@@ -327,7 +370,7 @@ mod tests {
         let refused = |datatype: &Datatype, value: Value| {
             Value::encode_all(&[value], datatype, file.store()).unwrap_err().to_string()
         };
-        assert_eq!(refused(&int(1), Value::Integer(128)), "128 is no value of the integer in the file");
+        assert_eq!(refused(&int(1), Value::Integer(128)), "128 does not fit i8 (it would become 127)");
         refused(&int(1), Value::Float64(0.5));
         refused(&int(1), text("1"));
         refused(&u8::datatype(), Value::Integer(-1));

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use h5live::{LibVer, Location};
 
 use crate::error::{Error, Outcome, Result};
+use crate::lossy::LossyArgs;
 use crate::model::FileSpace;
 use crate::new_output::NewOutput;
 use crate::space::{DEFAULT_OFFSET_BYTES, SpaceArgs};
@@ -29,6 +30,8 @@ pub struct New {
     profile: Option<LibVer>,
     #[command(flatten)]
     space: SpaceArgs,
+    #[command(flatten)]
+    lossy: LossyArgs,
     #[command(flatten)]
     force: Force,
 }
@@ -54,7 +57,7 @@ impl New {
 
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
         let output = NewOutput::create_for(&self.file, self.force)?;
-        let mut options = crate::open::options().root(build::root(json)?);
+        let mut options = crate::open::options().conversion(self.lossy.conversion()).root(build::root(json)?);
         let (space, offset_size) = (build::file_space(json)?, build::offset_size(json)?);
         // What is as by default is no option, so that stores without such options take the file.
         if let Some(profile) = self.profile {

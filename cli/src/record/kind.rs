@@ -3,7 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use h5live::Conversion;
+
 use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign};
+use crate::number_text;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +44,18 @@ pub enum CellError {
         /// The type.
         kind: ColumnKind,
     },
+    /// The type does not have the number.
+    #[error("{text} does not fit {kind} (it would become {becomes}; --lossy stores that)")]
+    Inexact {
+        /// The text.
+        text: String,
+        /// The type.
+        kind: ColumnKind,
+        /// The nearest number that the type has.
+        becomes: String,
+    },
     /// The text is longer than the column is wide.
-    #[error("a text of {found} bytes is too long for {kind}")]
+    #[error("a text of {found} bytes is too long for {kind} (--lossy cuts it)")]
     TooLong {
         /// Bytes of the text.
         found: usize,
@@ -67,6 +80,8 @@ pub struct UnknownKind(String);
 impl ColumnKind {
     /// A signed little-endian integer of 8 bytes.
     pub const I64: ColumnKind = ColumnKind::Integer { size: 8, sign: Sign::Signed, order: ByteOrder::Little };
+    /// An unsigned little-endian integer of 8 bytes.
+    pub const U64: ColumnKind = ColumnKind::Integer { size: 8, sign: Sign::Unsigned, order: ByteOrder::Little };
     /// A little-endian float of 8 bytes.
     pub const F64: ColumnKind = ColumnKind::Float { size: 8, order: ByteOrder::Little };
 
@@ -92,50 +107,63 @@ impl ColumnKind {
         }
     }
 
-    /// Appends the stored form of a text; `None` is an empty cell: NaN, or an empty text.
+    /// Appends the stored form of a text; `None` is an empty cell: NaN, or an empty text. A number that the type does
+    /// not have becomes the nearest one if the conversion may be lossy.
     ///
     /// # Errors
     /// [`CellError`] if the text is no value of this type.
-    pub fn encode(self, text: Option<&str>, out: &mut Vec<u8>) -> Result<(), CellError> {
+    pub fn encode(self, text: Option<&str>, fit: Conversion, out: &mut Vec<u8>) -> Result<(), CellError> {
         let Some(text) = text else {
             return match self {
-                ColumnKind::Float { .. } => self.encode(Some("nan"), out),
-                ColumnKind::Text(_) => self.encode(Some(""), out),
+                ColumnKind::Float { .. } => self.encode(Some("nan"), fit, out),
+                ColumnKind::Text(_) => self.encode(Some(""), fit, out),
                 ColumnKind::Integer { .. } | ColumnKind::Bool => Err(CellError::Empty { kind: self }),
             };
         };
         let not_a = || CellError::NotA { text: text.to_owned(), kind: self };
+        let exact = |number: String, is_exact: bool| match fit {
+            Conversion::Exact if !is_exact => {
+                Err(CellError::Inexact { text: text.trim().to_owned(), kind: self, becomes: number })
+            }
+            _ => Ok(()),
+        };
         match self {
             ColumnKind::Integer { size, sign, order } => {
-                let value: i128 = text.trim().parse().map_err(|_| not_a())?;
-                let bits = size * 8;
-                let (low, high) = match sign {
-                    Sign::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-                    Sign::Unsigned => (0, (1i128 << bits) - 1),
-                };
-                if value < low || value > high {
-                    return Err(not_a());
-                }
-                push(&value.to_le_bytes(), size, order, out);
+                let (low, high) = range(size * 8, sign);
+                let found = number_text::integer(text.trim(), low, high).ok_or_else(not_a)?;
+                exact(found.value.to_string(), found.is_exact)?;
+                push(&found.value.to_le_bytes(), size, order, out);
             }
             ColumnKind::Float { size: 4, order } => {
-                let value: f32 = text.trim().parse().map_err(|_| not_a())?;
-                push(&value.to_le_bytes(), 4, order, out);
+                let found = number_text::single(text.trim()).ok_or_else(not_a)?;
+                exact(format!("{:?}", found.value), found.is_exact)?;
+                push(&found.value.to_le_bytes(), 4, order, out);
             }
             ColumnKind::Float { size, order } => {
-                let value: f64 = text.trim().parse().map_err(|_| not_a())?;
-                push(&value.to_le_bytes(), size, order, out);
+                let found = number_text::double(text.trim()).ok_or_else(not_a)?;
+                exact(format!("{:?}", found.value), found.is_exact)?;
+                push(&found.value.to_le_bytes(), size, order, out);
             }
             ColumnKind::Bool => out.push(u8::from(parse_bool(text).ok_or_else(not_a)?)),
             ColumnKind::Text(size) => {
-                let missing = (size as usize)
-                    .checked_sub(text.len())
-                    .ok_or(CellError::TooLong { found: text.len(), kind: self })?;
+                let size = size as usize;
+                if text.len() > size && fit == Conversion::Exact {
+                    return Err(CellError::TooLong { found: text.len(), kind: self });
+                }
+                let text = &text[..text.floor_char_boundary(size)];
                 out.extend_from_slice(text.as_bytes());
-                out.extend(std::iter::repeat_n(0, missing));
+                out.extend(std::iter::repeat_n(0, size - text.len()));
             }
         }
         Ok(())
+    }
+}
+
+/// The smallest and the largest integer of so many bits.
+fn range(bits: u32, sign: Sign) -> (i128, i128) {
+    match sign {
+        Sign::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        Sign::Unsigned => (0, (1i128 << bits) - 1),
     }
 }
 
@@ -209,7 +237,7 @@ mod tests {
 
     fn encoded(kind: &str, text: Option<&str>) -> Result<Vec<u8>, CellError> {
         let mut out = Vec::new();
-        kind.parse::<ColumnKind>().unwrap().encode(text, &mut out).map(|()| out)
+        kind.parse::<ColumnKind>().unwrap().encode(text, Conversion::Exact, &mut out).map(|()| out)
     }
 
     #[test]
@@ -239,14 +267,39 @@ mod tests {
 
     #[test]
     fn refuses_what_does_not_fit() {
-        for (kind, text) in
-            [("i8", "128"), ("i8", "-129"), ("u8", "-1"), ("u64", "18446744073709551616"), ("i32", "1.5")]
-        {
-            assert!(matches!(encoded(kind, Some(text)), Err(CellError::NotA { .. })), "{kind} {text}");
+        for (kind, text) in [
+            ("i8", "128"),
+            ("i8", "-129"),
+            ("u8", "-1"),
+            ("u64", "18446744073709551616"),
+            ("i32", "1.5"),
+            ("f64", "9007199254740993"),
+            ("f32", "16777217"),
+            ("f64", "1e400"),
+            ("f32", "1e40"),
+        ] {
+            assert!(matches!(encoded(kind, Some(text)), Err(CellError::Inexact { .. })), "{kind} {text}");
         }
+        let error = encoded("u16", Some("1.5")).unwrap_err().to_string();
+        assert_eq!(error, "1.5 does not fit u16 (it would become 1; --lossy stores that)");
+        assert!(matches!(encoded("i32", Some("nan")), Err(CellError::NotA { .. })));
         assert!(matches!(encoded("bool", Some("1")), Err(CellError::NotA { .. })));
         assert!(matches!(encoded("f64", Some("")), Err(CellError::NotA { .. })));
         assert!(matches!(encoded("str2", Some("abc")), Err(CellError::TooLong { found: 3, .. })));
+    }
+
+    #[test]
+    fn a_lossy_conversion_takes_the_nearest_value() {
+        let lossy = |kind: &str, text: &str| {
+            let mut out = Vec::new();
+            kind.parse::<ColumnKind>().unwrap().encode(Some(text), Conversion::Lossy, &mut out).unwrap();
+            out
+        };
+        assert_eq!(lossy("i8", "300"), [127]);
+        assert_eq!(lossy("u8", "-0.5"), [0]);
+        assert_eq!(lossy("u16", "1e9"), [255, 255]);
+        assert_eq!(lossy("f32", "1e40"), f32::INFINITY.to_le_bytes());
+        assert_eq!(lossy("str2", "aü"), *b"a\0");
     }
 
     #[test]

@@ -1,30 +1,31 @@
 //! `h5live record`: appends rows from standard input to a live file.
 
+mod csv_rows;
 pub mod input;
+mod json_rows;
 mod kind;
+pub mod on_error;
 mod reader;
 pub mod row;
+mod session;
 mod sink;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
-
-use indicatif::ProgressBar;
+use std::time::Duration;
 
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
-use crate::progress;
+use crate::lossy::LossyArgs;
 
+use csv_rows::CsvOptions;
 use kind::ColumnKind;
-use reader::{Format, InputEvent};
-use row::{InputCell, RecordColumn, RowType};
+use on_error::{OddRows, OnError};
+use reader::Format;
+use row::RecordColumn;
+use session::RecordSession;
 use sink::{RecordLayout, RecordSink};
 
-/// Rows from which the types of columns are inferred, if they come soon enough.
-const SAMPLE_ROWS: usize = 100;
-/// How long the types of columns may stay open after the first row.
-const SAMPLE_TIME: Duration = Duration::from_secs(1);
 /// After this long without input, what there is is flushed.
 const IDLE_FLUSH_DELAY: Duration = Duration::from_millis(50);
 
@@ -35,13 +36,28 @@ pub struct RecordCommand {
     file: h5live::Location,
     /// The dataset; made if it is not there
     path: String,
-    /// The format of the input; by default raw with `--dtype`, and otherwise guessed from the first character
+    /// The format of the input; by default raw with `--dtype`, and otherwise guessed from how it begins
     #[arg(long, value_enum)]
     format: Option<InputFormat>,
-    /// The character between fields of CSV
-    #[arg(long, default_value = ",", value_parser = delimiter)]
-    delimiter: u8,
-    /// Types of columns as NAME=TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian), bool, str1 to
+    /// The character between fields of CSV; by default the one of comma, semicolon, tab and bar that fits
+    #[arg(long, value_parser = delimiter)]
+    delimiter: Option<u8>,
+    /// The first line of CSV is a row, too; columns are called c0, c1, ...
+    #[arg(long)]
+    no_header: bool,
+    /// Leave out so many lines before the CSV begins
+    #[arg(long, value_name = "LINES", default_value_t = 0)]
+    skip_lines: u64,
+    /// Infer the types of columns from this many rows, or from those of the first second
+    #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    infer_rows: u64,
+    /// What to do with a row that cannot be stored: stop reading (what was read is kept), skip it, or append it to
+    /// FILE (reject-to FILE)
+    #[arg(long, value_name = "stop|skip|reject-to FILE", default_value = "stop")]
+    on_error: OnError,
+    #[command(flatten)]
+    lossy: LossyArgs,
+    /// Types of columns as NAME=TYPE,... or NAME:TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian), bool, str1 to
     /// str65535; types of other columns are inferred from the first rows
     #[arg(long, value_delimiter = ',', value_parser = named_kind)]
     types: Vec<RecordColumn>,
@@ -67,9 +83,9 @@ pub struct RecordCommand {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum InputFormat {
-    /// Rows of CSV after a header line
+    /// Rows of CSV
     Csv,
-    /// A JSON object per line
+    /// A JSON object or array per line, or one array of them
     Ndjson,
     /// Frames of numbers of one type, one after the other
     Raw,
@@ -84,7 +100,7 @@ fn delimiter(text: &str) -> Result<u8, &'static str> {
 }
 
 fn named_kind(text: &str) -> Result<RecordColumn, Box<dyn std::error::Error + Send + Sync>> {
-    let (name, kind) = text.rsplit_once('=').ok_or("a type of a column is NAME=TYPE")?;
+    let (name, kind) = text.rsplit_once(['=', ':']).ok_or("a type of a column is NAME=TYPE or NAME:TYPE")?;
     Ok(RecordColumn { name: name.to_owned(), kind: kind.parse()? })
 }
 
@@ -95,43 +111,61 @@ impl RecordCommand {
     /// As [`crate::error::Error`] says; all rows before the error are in the file.
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
-        let format = match (self.format, self.dtype) {
-            (Some(InputFormat::Ndjson), _) => Format::Ndjson,
-            (Some(InputFormat::Csv), _) => Format::Csv(self.delimiter),
-            (Some(InputFormat::Raw) | None, Some(kind)) => Format::Raw(self.frame_bytes(kind)?),
-            (Some(InputFormat::Raw) | None, None) => Format::Text(self.delimiter),
-        };
-        let mut recording = RecordSession::new(&self);
-        let events = reader::start(format, std::io::stdin());
+        let mut session = RecordSession::new(&self);
+        let events = reader::start(self.input_format()?, session.needs_text(), std::io::stdin());
         let ended = loop {
             if interrupted.load(Ordering::Acquire) {
                 break Ok(());
             }
-            match events.recv_timeout(IDLE_FLUSH_DELAY) {
-                Ok(InputEvent::Failed(error)) => break Err(error),
-                Ok(event) => {
-                    if let Err(error) = recording.take(event) {
-                        break Err(error);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Err(error) = recording.rest() {
-                        break Err(error);
-                    }
-                }
+            let taken = match events.recv_timeout(IDLE_FLUSH_DELAY) {
+                Ok(event) => session.take(event),
+                Err(RecvTimeoutError::Timeout) => session.rest(),
                 Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            };
+            if taken.is_err() {
+                break taken;
             }
         };
         // Whatever ended the input, what came before it is kept.
-        let closed = recording.close();
-        ended?;
-        let rows = closed?;
+        let finished = session.close(ended);
+        let stopped = match finished.ended {
+            Err(error @ Error::Row { .. }) => Some(error),
+            other => other.map(|()| None)?,
+        };
+        if let Some(error) = &stopped {
+            eprintln!("h5live: {error}");
+        }
+        self.report(finished.rows, &finished.odd)?;
+        Ok(if stopped.is_some() { Outcome::Findings } else { Outcome::Clean })
+    }
+
+    fn input_format(&self) -> Result<Format> {
+        let csv = CsvOptions { delimiter: self.delimiter, has_header: !self.no_header, skipped_lines: self.skip_lines };
+        Ok(match (self.format, self.dtype) {
+            (Some(InputFormat::Ndjson), _) => Format::Json,
+            (Some(InputFormat::Csv), _) => Format::Csv(csv),
+            (Some(InputFormat::Raw) | None, Some(kind)) => Format::Raw(self.frame_bytes(kind)?),
+            (Some(InputFormat::Raw) | None, None) if self.no_header || self.skip_lines > 0 => Format::Csv(csv),
+            (Some(InputFormat::Raw) | None, None) => Format::Text(csv),
+        })
+    }
+
+    /// Tells how many rows were stored, and how many were not.
+    fn report(&self, rows: u64, odd: &OddRows) -> Result<()> {
+        if let Some(summary) = odd.summary(rows) {
+            eprintln!("h5live: {}: {summary}", self.file);
+        }
         if self.json {
+            let mut summary = serde_json::Map::new();
+            summary.insert("file".to_owned(), self.file.to_string().into());
+            summary.insert("path".to_owned(), self.path.clone().into());
+            summary.insert("rows".to_owned(), rows.into());
+            odd.add_to(&mut summary);
             let mut out = crate::output::Output::stdout();
-            out.line(serde_json::json!({ "file": self.file.to_string(), "path": self.path, "rows": rows }))?;
+            out.line(serde_json::Value::Object(summary))?;
             out.flush()?;
         }
-        Ok(Outcome::Clean)
+        Ok(())
     }
 
     fn frame_bytes(&self, kind: ColumnKind) -> Result<usize> {
@@ -146,106 +180,5 @@ impl RecordCommand {
 
     fn open(&self, datatype: &crate::model::Datatype, row: &[u64]) -> Result<RecordSink> {
         RecordSink::open(&self.file, &self.path, datatype, row, self.storage(), self.every)
-    }
-}
-
-/// The state of a recording.
-struct RecordSession<'a> {
-    options: &'a RecordCommand,
-    names: Vec<String>,
-    /// Rows that wait for the types of their columns.
-    sample: Vec<Vec<InputCell>>,
-    since: Option<Instant>,
-    table: Option<RowType>,
-    sink: Option<RecordSink>,
-    bar: ProgressBar,
-}
-
-impl<'a> RecordSession<'a> {
-    fn new(options: &'a RecordCommand) -> Self {
-        RecordSession {
-            options,
-            names: Vec::new(),
-            sample: Vec::new(),
-            since: None,
-            table: None,
-            sink: None,
-            bar: progress::counter("rows"),
-        }
-    }
-
-    fn take(&mut self, event: InputEvent) -> Result<()> {
-        match event {
-            InputEvent::Columns(names) => {
-                self.names = names;
-                let unknown = |column: &&RecordColumn| !self.names.contains(&column.name);
-                match self.options.types.iter().find(unknown) {
-                    Some(column) => Err(Error::NoColumn(column.name.clone())),
-                    None => Ok(()),
-                }
-            }
-            InputEvent::Row(cells) if self.table.is_none() => {
-                self.sample.push(cells);
-                let since = *self.since.get_or_insert_with(Instant::now);
-                if self.sample.len() >= SAMPLE_ROWS || since.elapsed() >= SAMPLE_TIME { self.begin() } else { Ok(()) }
-            }
-            InputEvent::Row(cells) => self.store(&cells),
-            InputEvent::Frame(bytes) => {
-                if self.sink.is_none() {
-                    let kind = self.options.dtype.unwrap_or(ColumnKind::F64);
-                    self.sink = Some(self.options.open(&kind.datatype(), &self.options.shape)?);
-                }
-                self.push(|out| {
-                    out.extend_from_slice(&bytes);
-                    Ok(())
-                })
-            }
-            InputEvent::Failed(error) => Err(error),
-        }
-    }
-
-    /// The input rests.
-    fn rest(&mut self) -> Result<()> {
-        if self.table.is_none() && self.since.is_some_and(|since| since.elapsed() >= SAMPLE_TIME) {
-            self.begin()?;
-        }
-        self.sink.as_mut().map_or(Ok(()), RecordSink::flush)
-    }
-
-    /// Decides on the types of the columns, and stores the rows that waited for it.
-    fn begin(&mut self) -> Result<()> {
-        let inferred = RowType::infer_columns(&self.names, &self.sample);
-        let given =
-            |column: &RecordColumn| self.options.types.iter().find(|c| c.name == column.name).unwrap_or(column).clone();
-        let table = RowType::new(inferred.columns().iter().map(given).collect());
-        self.sink = Some(self.options.open(&table.datatype(), &[])?);
-        self.table = Some(table);
-        std::mem::take(&mut self.sample).iter().try_for_each(|cells| self.store(cells))
-    }
-
-    fn store(&mut self, cells: &[InputCell]) -> Result<()> {
-        let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
-            return Ok(());
-        };
-        let row = sink.rows() + 1;
-        sink.push(|out| table.encode(cells, out).map_err(|source| Error::Row { row, source }))?;
-        self.bar.inc(1);
-        Ok(())
-    }
-
-    fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
-        if let Some(sink) = &mut self.sink {
-            sink.push(encode)?;
-            self.bar.inc(1);
-        }
-        Ok(())
-    }
-
-    /// Stores what still waits and closes the file; the number of rows recorded.
-    fn close(mut self) -> Result<u64> {
-        let begun = if self.table.is_none() && !self.names.is_empty() { self.begin() } else { Ok(()) };
-        let closed = self.sink.take().map_or(Ok(0), RecordSink::close);
-        self.bar.finish_and_clear();
-        begun.and(closed)
     }
 }

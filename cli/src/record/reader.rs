@@ -4,10 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use crate::error::Error;
-
-use super::input::{CsvRows, InputError, NdjsonRows, RowInput};
-use super::row::InputCell;
+use super::csv_rows::{self, CsvOptions};
+use super::input::{InputError, InputEvent, RowOutput};
+use super::json_rows;
 
 /// Rows that may be read ahead of the file.
 const MAX_ROWS_AHEAD: usize = 4096;
@@ -15,38 +14,25 @@ const MAX_ROWS_AHEAD: usize = 4096;
 /// Memory for a frame before it is known that there is one (bytes).
 const START: usize = 1 << 20;
 
-/// An event of the input.
-#[derive(Debug)]
-pub enum InputEvent {
-    /// The names of the columns; comes first.
-    Columns(Vec<String>),
-    /// A row.
-    Row(Vec<InputCell>),
-    /// A frame.
-    Frame(Vec<u8>),
-    /// The input cannot be understood from here on.
-    Failed(Error),
-}
-
 /// The format of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// CSV with a header line; the fields are separated by this byte.
-    Csv(u8),
-    /// A JSON object per line.
-    Ndjson,
-    /// NDJSON if the first character is a brace, and otherwise CSV with this byte between fields.
-    Text(u8),
+    /// CSV.
+    Csv(CsvOptions),
+    /// Rows of JSON: an object or an array per line, or one array of them.
+    Json,
+    /// JSON if the input begins so, and otherwise CSV.
+    Text(CsvOptions),
     /// Frames of this many bytes.
     Raw(usize),
 }
 
-/// Starts to read. The channel ends with the input.
-pub fn start(format: Format, input: impl Read + Send + 'static) -> Receiver<InputEvent> {
+/// Starts to read. The channel ends with the input. `keeps_text` says whether rows are handed on as they came in, too.
+pub fn start(format: Format, keeps_text: bool, input: impl Read + Send + 'static) -> Receiver<InputEvent> {
     let (sender, receiver) = sync_channel(MAX_ROWS_AHEAD);
     thread::spawn(move || {
         let input = BufReader::with_capacity(1 << 20, input);
-        if let Err(error) = read(format, input, &sender) {
+        if let Err(error) = read(format, input, keeps_text, &sender) {
             // Nobody listens any more if the file has failed.
             let _ = sender.send(InputEvent::Failed(error));
         }
@@ -54,85 +40,149 @@ pub fn start(format: Format, input: impl Read + Send + 'static) -> Receiver<Inpu
     receiver
 }
 
-fn read(format: Format, mut input: impl BufRead + Send, sender: &SyncSender<InputEvent>) -> Result<(), Error> {
+fn read(
+    format: Format,
+    mut input: impl BufRead,
+    keeps_text: bool,
+    sender: &SyncSender<InputEvent>,
+) -> Result<(), InputError> {
+    let mut out = RowOutput::new(sender, keeps_text);
     match format {
-        Format::Csv(delimiter) => rows(CsvRows::new(input, delimiter), sender),
-        Format::Ndjson => rows(NdjsonRows::new(input), sender),
-        Format::Text(delimiter) => {
-            let start = input.fill_buf().map_err(InputError::Read)?.trim_ascii_start();
-            let format = if start.starts_with(b"{") { Format::Ndjson } else { Format::Csv(delimiter) };
-            read(format, input, sender)
-        }
-        Format::Raw(size) => frames(size, input, sender),
+        Format::Csv(options) => csv_rows::read(options, input, &mut out),
+        Format::Json => json_rows::read(input, &mut out),
+        Format::Text(options) if !json_rows::is_json(input.fill_buf()?) => csv_rows::read(options, input, &mut out),
+        Format::Text(_) => json_rows::read(input, &mut out),
+        Format::Raw(size) => frames(size, input, &out),
     }
 }
 
-fn rows(rows: Result<impl RowInput, InputError>, sender: &SyncSender<InputEvent>) -> Result<(), Error> {
-    let mut rows = rows?;
-    let mut listening = sender.send(InputEvent::Columns(rows.names().to_vec())).is_ok();
-    while listening {
-        match rows.next_row() {
-            None => return Ok(()),
-            Some(row) => listening = sender.send(InputEvent::Row(row?)).is_ok(),
-        }
-    }
-    Ok(())
-}
-
-fn frames(size: usize, mut input: impl BufRead, sender: &SyncSender<InputEvent>) -> Result<(), Error> {
-    for frame in 1.. {
+/// Hands on frames. The last one is short if the input ends within it.
+fn frames(size: usize, mut input: impl BufRead, out: &RowOutput<'_>) -> Result<(), InputError> {
+    loop {
         // As much memory as there is input, whatever the size.
         let mut bytes = Vec::with_capacity(size.min(START));
-        let found = input.by_ref().take(size as u64).read_to_end(&mut bytes).map_err(InputError::Read)?;
-        if found == 0 {
-            break;
-        }
-        if found < size {
-            return Err(Error::Frame { frame, found, expected: size });
-        }
-        if sender.send(InputEvent::Frame(bytes)).is_err() {
-            break;
+        let found = input.by_ref().take(size as u64).read_to_end(&mut bytes)?;
+        if found == 0 || !out.frame(bytes) || found < size {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::input::InputRow;
+    use crate::record::row::InputCell;
 
-    fn all(format: Format, input: &'static [u8]) -> Vec<String> {
-        start(format, input).into_iter().map(|event| format!("{event:?}")).collect()
+    const CSV: CsvOptions = CsvOptions { delimiter: None, has_header: true, skipped_lines: 0 };
+
+    fn events(format: Format, input: &str) -> Vec<InputEvent> {
+        start(format, true, std::io::Cursor::new(input.to_owned())).into_iter().collect()
+    }
+
+    /// What came in: names and cells as texts, or why a row has none.
+    fn all(format: Format, input: &str) -> Vec<String> {
+        let cell = |cell: &InputCell| match cell {
+            InputCell::Empty => "-".to_owned(),
+            InputCell::Plain(text) => text.clone(),
+            InputCell::Text(text) => format!("{text:?}"),
+        };
+        let shown = |event| match event {
+            InputEvent::Columns(names, _) => names.join("|"),
+            InputEvent::Row(row) => match row.cells {
+                Ok(cells) => cells.iter().map(cell).collect::<Vec<_>>().join("|"),
+                Err(error) => format!("row {}: {error}", row.number),
+            },
+            InputEvent::Frame(bytes) => format!("{bytes:?}"),
+            InputEvent::Failed(error) => format!("failed: {error}"),
+        };
+        events(format, input).into_iter().map(shown).collect()
     }
 
     #[test]
-    fn rows_come_after_their_columns() {
-        assert_eq!(
-            all(Format::Csv(b';'), b"a;b\n1;2\n"),
-            ["Columns([\"a\", \"b\"])", "Row([Plain(\"1\"), Plain(\"2\")])"]
-        );
-        assert_eq!(all(Format::Ndjson, b"{\"a\": 1}\n"), ["Columns([\"a\"])", "Row([Plain(\"1\")])"]);
+    fn csv_yields_its_header_and_rows() {
+        assert_eq!(all(Format::Csv(CSV), "t, v\n1,\"a,\nb\"\n,x\n1\n"), ["t|v", "1|a,\nb", "-|x", "1"]);
+        assert_eq!(all(Format::Csv(CSV), ""), ["failed: no header line"]);
+        let skipping = CsvOptions { has_header: false, skipped_lines: 2, ..CSV };
+        assert_eq!(all(Format::Csv(skipping), "scope\n\n1;2,5\n"), ["c0|c1", "1|2,5"]);
     }
 
     #[test]
-    fn what_rows_look_like_is_told_by_their_first_character() {
-        assert_eq!(all(Format::Text(b','), b"a\n1\n"), all(Format::Csv(b','), b"a\n1\n"));
-        assert_eq!(all(Format::Text(b','), b"\n {\"a\": 1}\n"), all(Format::Ndjson, b"{\"a\": 1}\n"));
-        assert_eq!(all(Format::Text(b','), b""), ["Failed(Input(NoHeader))"]);
+    fn what_rows_look_like_is_told_by_how_they_begin() {
+        assert_eq!(all(Format::Text(CSV), "a\n1\n"), ["a", "1"]);
+        assert_eq!(all(Format::Text(CSV), "[s],[V]\n1,2\n"), ["[s]|[V]", "1|2"]);
+        assert_eq!(all(Format::Text(CSV), "\n {\"a\": 1}\n"), ["a", "1"]);
+        assert_eq!(all(Format::Text(CSV), "\u{feff}[{\"a\": 1}]"), ["a", "1"]);
+        assert_eq!(all(Format::Text(CSV), ""), ["failed: no header line"]);
     }
 
     #[test]
-    fn frames_are_whole_or_refused_by_number() {
-        let events = all(Format::Raw(2), &[1, 2, 3, 4, 5]);
-        assert_eq!(events[..2], ["Frame([1, 2])", "Frame([3, 4])"]);
-        assert_eq!(events[2], "Failed(Frame { frame: 3, found: 1, expected: 2 })");
+    fn an_array_of_rows_is_as_good_as_lines() {
+        let rows = ["a|b", "1|\"x\"", "-|\"y\""];
+        assert_eq!(all(Format::Json, "{\"a\": 1, \"b\": \"x\"}\n{\"b\": \"y\"}\n"), rows);
+        assert_eq!(all(Format::Json, "[{\"a\": 1, \"b\": \"x\"},\n {\"b\": \"y\", \"a\": null}\n]\n"), rows);
+        assert_eq!(all(Format::Json, "{\"a\": 1, \"b\": \"x\"}{\n\"b\":\n\"y\"}"), rows);
+        assert_eq!(all(Format::Json, "[1, \"x\"]\n[null, \"y\"]\n"), ["c0|c1", "1|\"x\"", "-|\"y\""]);
+        assert_eq!(all(Format::Json, "[[1, \"x\"], [null, \"y\"]]"), ["c0|c1", "1|\"x\"", "-|\"y\""]);
+        assert_eq!(all(Format::Json, "[]"), Vec::<String>::new());
     }
 
     #[test]
-    fn an_input_that_fails_says_so_after_what_was_good() {
-        let events = all(Format::Ndjson, b"{\"a\": 1}\n{\n");
-        assert_eq!(events.len(), 3);
-        assert!(events[2].starts_with("Failed(Input(Json { row: 2"), "{}", events[2]);
-        assert_eq!(all(Format::Csv(b','), b""), ["Failed(Input(NoHeader))"]);
+    fn numbers_come_as_they_are_written() {
+        let numbers = "{\"a\": 9007199254740993, \"b\": 18446744073709551616, \"c\": 0.10000000000000000001}";
+        assert_eq!(all(Format::Json, numbers)[1], "9007199254740993|18446744073709551616|0.10000000000000000001");
+    }
+
+    #[test]
+    fn objects_in_objects_are_flattened() {
+        let rows = "{\"t\": 1, \"p\": {\"x\": 2, \"y\": {\"z\": 3}}}\n{\"t\": 2, \"p\": null}\n";
+        assert_eq!(all(Format::Json, rows), ["t|p.x|p.y.z", "1|2|3", "2|-|-"]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_row_is_told_and_the_next_ones_are_read() {
+        let lines = "{\"a\"\n{\"a\": 1}\n{\"b\": 1}\n{\"a\": [1]}\n7\n{\"a\": 2\n{\"a\": 3}\n";
+        let found = all(Format::Json, lines);
+        assert!(found[0].starts_with("row 1: EOF while parsing an object"), "{}", found[0]);
+        assert_eq!(found[1..3], ["a", "1"]);
+        assert_eq!(found[3], "row 3: \"b\" is not in the first row");
+        assert_eq!(found[4], "row 4: \"a\" is neither a number nor a text nor a truth value");
+        assert_eq!(found[5], "row 5: neither an object nor an array with values");
+        assert!(found[6].starts_with("row 6: EOF while parsing an object"), "{}", found[6]);
+        assert_eq!(found[7], "3");
+    }
+
+    #[test]
+    fn an_array_with_a_fault_ends_there() {
+        let found = all(Format::Json, "[{\"a\": 1}, {\"a\" 2}, {\"a\": 3}]");
+        assert_eq!(found[..2], ["a", "1"]);
+        assert!(found[2].ends_with("; the rest of the array cannot be read"), "{}", found[2]);
+        assert_eq!(found.len(), 3);
+    }
+
+    #[test]
+    fn rows_are_handed_on_as_they_came_in() {
+        let texts = |format, input| {
+            let text = |event| match event {
+                InputEvent::Columns(_, text) | InputEvent::Row(InputRow { text, .. }) => text,
+                _ => Vec::new(),
+            };
+            String::from_utf8(events(format, input).into_iter().flat_map(text).collect()).unwrap()
+        };
+        assert_eq!(texts(Format::Text(CSV), "a;b\n1;\"x;y\"\n3\n"), "a;b\n1;\"x;y\"\n3\n");
+        assert_eq!(texts(Format::Text(CSV), "{\"a\": 1}\n{\"a\n{\"b\": 2}"), "{\"a\": 1}\n{\"a\n{\"b\": 2}\n");
+    }
+
+    #[test]
+    fn csv_that_is_no_text_names_the_field() {
+        let events: Vec<_> = start(Format::Csv(CSV), false, &b"a,b\n1,\xFF\n2,x\n"[..]).into_iter().collect();
+        let InputEvent::Row(InputRow { number: 1, cells: Err(error), .. }) = &events[1] else { panic!("{events:?}") };
+        assert!(error.to_string().starts_with("field 2 is not valid UTF-8: "), "{error}");
+        assert!(matches!(&events[2], InputEvent::Row(InputRow { number: 2, cells: Ok(_), .. })));
+    }
+
+    #[test]
+    fn the_last_frame_may_be_short() {
+        assert_eq!(all(Format::Raw(2), "abcde"), ["[97, 98]", "[99, 100]", "[101]"]);
     }
 }

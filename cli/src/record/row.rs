@@ -1,5 +1,7 @@
 //! Rows: what an input yields, and the compound type under which they are stored.
 
+use h5live::Conversion;
+
 use crate::model::{Compound, CompoundMember, Datatype};
 
 use super::kind::{CellError, ColumnKind, parse_bool};
@@ -50,6 +52,40 @@ pub enum RowError {
         /// Columns of the table.
         expected: usize,
     },
+    /// A cell is no text.
+    #[error("field {column} is not valid UTF-8: {source}")]
+    Utf8 {
+        /// Fields before it, and one.
+        column: usize,
+        /// Where it is not.
+        source: std::str::Utf8Error,
+    },
+    /// It is no JSON.
+    #[error("{0}")]
+    Json(String),
+    /// The array of rows cannot be read from here on.
+    #[error("{0}; the rest of the array cannot be read")]
+    JsonArray(String),
+    /// It is JSON, but no row.
+    #[error("neither an object nor an array with values")]
+    NotARow,
+    /// It has a name that the first row has not.
+    #[error("{0:?} is not in the first row")]
+    NewName(String),
+    /// It has two values of one name.
+    #[error("{0:?} is there twice")]
+    Twice(String),
+    /// A value is an array.
+    #[error("{0:?} is neither a number nor a text nor a truth value")]
+    Nested(String),
+    /// The input ends within a frame.
+    #[error("a frame of {found} bytes instead of {expected}")]
+    Frame {
+        /// Bytes that are there.
+        found: usize,
+        /// Bytes of a frame.
+        expected: usize,
+    },
     /// A cell does not fit its column.
     #[error("column {column:?}: {source}")]
     Cell {
@@ -71,9 +107,9 @@ impl RowType {
         &self.columns
     }
 
-    /// The types that hold every one of `rows` (each as long as `names`): integers and floats of 8 bytes, truth
-    /// values, or text twice as long as the longest.
-    pub fn infer_columns(names: &[String], rows: &[Vec<InputCell>]) -> Self {
+    /// The types that hold every one of `rows` (each as long as `names`) without a change: integers and floats of 8
+    /// bytes, truth values, or text twice as long as the longest.
+    pub fn infer_columns(names: &[String], rows: &[&[InputCell]]) -> Self {
         let column = |(i, name): (usize, &String)| {
             let cells = rows.iter().filter_map(|row| row.get(i));
             RecordColumn { name: name.clone(), kind: infer(cells) }
@@ -97,13 +133,13 @@ impl RowType {
     ///
     /// # Errors
     /// [`RowError`], with the cell that does not fit.
-    pub fn encode(&self, cells: &[InputCell], out: &mut Vec<u8>) -> Result<(), RowError> {
+    pub fn encode(&self, cells: &[InputCell], fit: Conversion, out: &mut Vec<u8>) -> Result<(), RowError> {
         if cells.len() != self.columns.len() {
             return Err(RowError::Fields { found: cells.len(), expected: self.columns.len() });
         }
         let start = out.len();
         for (column, cell) in self.columns.iter().zip(cells) {
-            if let Err(source) = column.kind.encode(cell.text(), out) {
+            if let Err(source) = column.kind.encode(cell.text(), fit, out) {
                 out.truncate(start);
                 return Err(RowError::Cell { column: column.name.clone(), source });
             }
@@ -123,7 +159,9 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone) -> ColumnKind {
     let empty = cells.clone().any(|cell| *cell == InputCell::Empty);
     if !empty && all(|text| text.parse::<i64>().is_ok()) {
         ColumnKind::I64
-    } else if all(|text| text.parse::<f64>().is_ok()) {
+    } else if !empty && all(|text| text.parse::<u64>().is_ok()) {
+        ColumnKind::U64
+    } else if all(|text| ColumnKind::F64.encode(Some(text), Conversion::Exact, &mut Vec::new()).is_ok()) {
         ColumnKind::F64
     } else if !empty && all(|text| parse_bool(text).is_some()) {
         ColumnKind::Bool
@@ -144,7 +182,8 @@ mod tests {
 
     fn inferred(rows: &[Vec<InputCell>]) -> Vec<String> {
         let names: Vec<_> = (0..rows[0].len()).map(|i| format!("c{i}")).collect();
-        RowType::infer_columns(&names, rows).columns().iter().map(|c| c.kind.to_string()).collect()
+        let rows: Vec<&[InputCell]> = rows.iter().map(Vec::as_slice).collect();
+        RowType::infer_columns(&names, &rows).columns().iter().map(|c| c.kind.to_string()).collect()
     }
 
     #[test]
@@ -160,6 +199,15 @@ mod tests {
     }
 
     #[test]
+    fn integers_that_no_float_has_are_not_floats() {
+        let rows = [plain(&["18446744073709551615", "9007199254740993", "1e400", "1e999999999999999999999"])];
+        assert_eq!(inferred(&rows), ["u64", "i64", "str16", "str64"]);
+        let rows =
+            [plain(&["18446744073709551615", "9007199254740993", "-1"]), plain(&["-1", "0.5", "18446744073709551616"])];
+        assert_eq!(inferred(&rows), ["str64", "str32", "f64"]);
+    }
+
+    #[test]
     fn text_that_looks_like_a_number_stays_text() {
         assert_eq!(inferred(&[vec![InputCell::Text("12".into())]]), ["str8"]);
     }
@@ -172,7 +220,7 @@ mod tests {
         assert_eq!(t.size, 9);
         assert_eq!(t.members.iter().map(|m| m.offset).collect::<Vec<_>>(), [0, 2, 6]);
         let mut out = Vec::new();
-        table.encode(&plain(&["258", "1", "ab"]), &mut out).unwrap();
+        table.encode(&plain(&["258", "1", "ab"]), Conversion::Exact, &mut out).unwrap();
         assert_eq!(out, [2, 1, 0, 0, 0x80, 0x3F, b'a', b'b', 0]);
     }
 
@@ -181,9 +229,9 @@ mod tests {
         let column = |name: &str| RecordColumn { name: name.into(), kind: ColumnKind::I64 };
         let table = RowType::new(vec![column("a"), column("b")]);
         let mut out = vec![7];
-        let error = table.encode(&plain(&["1"]), &mut out).unwrap_err();
+        let error = table.encode(&plain(&["1"]), Conversion::Exact, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "1 fields instead of 2");
-        let error = table.encode(&plain(&["1", "x"]), &mut out).unwrap_err();
+        let error = table.encode(&plain(&["1", "x"]), Conversion::Exact, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "column \"b\": \"x\" is no i64");
         assert_eq!(out, [7]);
     }

@@ -71,15 +71,16 @@ impl RecordSink {
         Ok(RecordSink { file, dataset, row_bytes, batch: Vec::new(), unflushed: 0, every, rows: 0 })
     }
 
-    /// Appends rows that `encode` appends to a buffer.
+    /// Where the next row is to be put. A row that is not whole must be taken away again.
+    pub fn row_buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.batch
+    }
+
+    /// Appends the row that was put into the buffer.
     ///
     /// # Errors
-    /// [`Error::File`] if the file cannot take them, or what `encode` returns; then no row was added.
-    pub fn push<E>(&mut self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E>
-    where
-        E: From<Error>,
-    {
-        encode(&mut self.batch)?;
+    /// [`Error::File`] if the file cannot take it.
+    pub fn push(&mut self) -> Result<()> {
         self.rows += 1;
         self.unflushed += 1;
         if self.unflushed >= self.every {
@@ -116,14 +117,13 @@ impl RecordSink {
         self.rows
     }
 
-    /// Flushes and closes the file; the number of rows recorded.
+    /// Flushes and closes the file.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn close(mut self) -> Result<u64> {
+    pub fn close(mut self) -> Result<()> {
         self.flush()?;
-        self.file.close()?;
-        Ok(self.rows)
+        Ok(self.file.close()?)
     }
 }
 

@@ -1,0 +1,98 @@
+//! Numbers from texts, and whether they are exactly what the text says.
+
+/// The digits that an `f64` keeps for sure.
+const EXACT_DOUBLE_DIGITS: usize = 15;
+/// The digits that an `f32` keeps for sure.
+const EXACT_SINGLE_DIGITS: usize = 6;
+
+/// The nearest number of a type to the one that a text stands for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ParsedNumber<T> {
+    /// The number.
+    pub value: T,
+    /// Whether it is the number that the text stands for. Floats may be rounded from decimal fractions.
+    pub is_exact: bool,
+}
+
+/// An integer from `low` to `high`. Fractions are cut towards zero.
+pub fn integer(text: &str, low: i128, high: i128) -> Option<ParsedNumber<i128>> {
+    if let Ok(value) = text.parse::<i128>() {
+        return Some(ParsedNumber { value: value.clamp(low, high), is_exact: (low..=high).contains(&value) });
+    }
+    let float: f64 = text.parse().ok().filter(|float: &f64| !float.is_nan())?;
+    let value = (float as i128).clamp(low, high);
+    // A text of so few digits is told apart from all others by its nearest float.
+    let is_exact = digits(text) <= EXACT_DOUBLE_DIGITS && float.abs() < 2f64.powi(53) && value as f64 == float;
+    Some(ParsedNumber { value, is_exact })
+}
+
+/// An `f64`.
+pub fn double(text: &str) -> Option<ParsedNumber<f64>> {
+    let value: f64 = text.parse().ok()?;
+    Some(ParsedNumber { value, is_exact: is_exact_float(text, value, EXACT_DOUBLE_DIGITS) })
+}
+
+/// An `f32`.
+pub fn single(text: &str) -> Option<ParsedNumber<f32>> {
+    let value: f32 = text.parse().ok()?;
+    Some(ParsedNumber { value, is_exact: is_exact_float(text, value.into(), EXACT_SINGLE_DIGITS) })
+}
+
+/// Whether a float is what its text says: an integer that it is, or a fraction that may be rounded.
+fn is_exact_float(text: &str, value: f64, exact_digits: usize) -> bool {
+    if value.is_infinite() {
+        return !text.contains(|c: char| c.is_ascii_digit());
+    }
+    let unsigned = text.trim_start_matches(['+', '-']);
+    if unsigned.len() <= exact_digits || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
+        return true;
+    }
+    format!("{:.0}", value.abs()) == unsigned.trim_start_matches('0')
+}
+
+/// Digits of a number, without those of its exponent.
+fn digits(text: &str) -> usize {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    mantissa.bytes().filter(u8::is_ascii_digit).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_exact_if_they_are_in_range_and_have_no_fraction() {
+        let parsed = |text| integer(text, -128, 127).map(|found| (found.value, found.is_exact));
+        assert_eq!(parsed("127"), Some((127, true)));
+        assert_eq!(parsed("128"), Some((127, false)));
+        assert_eq!(parsed("1e2"), Some((100, true)));
+        assert_eq!(parsed("-5.0"), Some((-5, true)));
+        assert_eq!(parsed("-5.5"), Some((-5, false)));
+        assert_eq!(parsed("inf"), Some((127, false)));
+        assert_eq!(parsed("x"), None);
+        assert_eq!(parsed("nan"), None);
+        let wide = integer("4503599627370497.2", 0, i128::MAX).unwrap();
+        assert!(!wide.is_exact);
+    }
+
+    #[test]
+    fn floats_are_exact_unless_an_integer_is_rounded_or_they_become_infinite() {
+        let exact = |text| double(text).unwrap().is_exact;
+        for text in [
+            "0.1",
+            "inf",
+            "-infinity",
+            "nan",
+            "9007199254740992",
+            "18446744073709551616",
+            "0000000000000000001",
+            "1e308",
+        ] {
+            assert!(exact(text), "{text}");
+        }
+        for text in ["9007199254740993", "-18446744073709551615", "1e309"] {
+            assert!(!exact(text), "{text}");
+        }
+        assert!(single("16777216").unwrap().is_exact && !single("16777217").unwrap().is_exact);
+    }
+}

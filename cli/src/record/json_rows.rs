@@ -1,0 +1,252 @@
+//! Rows of JSON: an object or an array per line, or one array of them.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::BufRead;
+
+use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
+use serde_json::Value as Json;
+
+use super::csv_rows::numbered;
+use super::input::{InputError, RowOutput};
+use super::row::{InputCell, RowError};
+
+/// The longest row that goes over several lines (bytes).
+const MAX_ROW_BYTES: usize = 64 << 20;
+
+/// Whether a text begins as rows of JSON do.
+pub fn is_json(start: &[u8]) -> bool {
+    let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
+    let next = start.get(1..).unwrap_or_default().trim_ascii_start().first();
+    match start.first() {
+        Some(b'{') => true,
+        Some(b'[') => next.is_none_or(|next| b"[{]\"-0123456789tfn".contains(next)),
+        _ => false,
+    }
+}
+
+/// Reads rows to the end, or until nobody listens any more.
+///
+/// # Errors
+/// [`InputError`] if there is no row, or the input cannot be read.
+pub fn read(mut input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+    if input.fill_buf()?.starts_with(b"\xEF\xBB\xBF") {
+        input.consume(3);
+    }
+    loop {
+        let start = input.fill_buf()?;
+        let (len, blank) = (start.len(), start.iter().take_while(|byte| byte.is_ascii_whitespace()).count());
+        input.consume(blank);
+        if blank < len || len == 0 {
+            break;
+        }
+    }
+    let start = input.fill_buf()?;
+    if start.is_empty() {
+        return Err(InputError::NoHeader);
+    }
+    let next = start.get(1..).unwrap_or_default().trim_ascii_start().first();
+    // An array that begins with a number or a text is itself a row.
+    if start.starts_with(b"[") && next.is_none_or(|next| b"[{]".contains(next)) {
+        return read_array(input, out);
+    }
+    read_lines(input, out)
+}
+
+/// One array of rows, each of which is handed on as soon as it is there.
+fn read_array(input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+    let mut json = serde_json::Deserializer::from_reader(input);
+    let mut rows = RowColumns::default();
+    let mut is_open = true;
+    let visitor = ArrayVisitor { rows: &mut rows, out: &mut *out, is_open: &mut is_open };
+    let ended = json.deserialize_seq(visitor).and_then(|()| json.end());
+    match ended {
+        Err(error) if error.is_io() => Err(InputError::Read(error.into())),
+        Err(error) if is_open => {
+            // What comes after a fault in an array cannot be told apart.
+            out.row(Err(RowError::JsonArray(error.to_string())), Vec::new);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+struct ArrayVisitor<'a, 'b> {
+    rows: &'a mut RowColumns,
+    out: &'a mut RowOutput<'b>,
+    is_open: &'a mut bool,
+}
+
+impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of rows")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
+        while let Some(row) = rows.next_element::<Json>()? {
+            let text = || format!("{row}\n").into_bytes();
+            if !self.rows.hand_on(row.clone(), text, self.out) {
+                *self.is_open = false;
+                return Err(A::Error::custom("nobody listens"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_lines(input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+    let mut lines = JsonLines { input, waiting: VecDeque::new() };
+    let mut rows = RowColumns::default();
+    while let Some(text) = lines.next_value()? {
+        let listens = match text {
+            Ok((row, text)) => rows.hand_on(row, || text, out),
+            Err((error, text)) => out.row(Err(RowError::Json(error.to_string())), || text),
+        };
+        if !listens {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Lines of JSON. A value may go over several lines, and a line may have several values.
+struct JsonLines<R> {
+    input: R,
+    /// Lines that were read and are not used yet.
+    waiting: VecDeque<Vec<u8>>,
+}
+
+type ReadValue = Result<(Json, Vec<u8>), (serde_json::Error, Vec<u8>)>;
+
+impl<R: BufRead> JsonLines<R> {
+    fn line(&mut self) -> Result<Option<Vec<u8>>, InputError> {
+        loop {
+            let line = match self.waiting.pop_front() {
+                Some(line) => line,
+                None => {
+                    let mut line = Vec::new();
+                    if self.input.read_until(b'\n', &mut line)? == 0 {
+                        return Ok(None);
+                    }
+                    line
+                }
+            };
+            if !line.trim_ascii().is_empty() {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// The next value with its text, or a line that is none. What comes after such a line is read again.
+    fn next_value(&mut self) -> Result<Option<ReadValue>, InputError> {
+        let Some(first) = self.line()? else { return Ok(None) };
+        let mut lines = vec![first];
+        loop {
+            let text = lines.concat();
+            let mut values = serde_json::Deserializer::from_slice(&text).into_iter::<Json>();
+            let error = match values.next() {
+                Some(Ok(value)) => {
+                    let (text, rest) = text.split_at(values.byte_offset());
+                    self.waiting.push_front(rest.to_vec());
+                    return Ok(Some(Ok((value, [text, b"\n"].concat()))));
+                }
+                Some(Err(error)) => error,
+                None => return Ok(None),
+            };
+            if error.is_eof()
+                && text.len() < MAX_ROW_BYTES
+                && let Some(line) = self.line()?
+            {
+                lines.push(line);
+                continue;
+            }
+            lines.drain(1..).rev().for_each(|line| self.waiting.push_front(line));
+            let first = lines.pop().unwrap_or_default();
+            // The fault of the line alone.
+            let own = serde_json::from_slice::<Json>(&first).err();
+            return Ok(Some(Err((own.unwrap_or(error), first))));
+        }
+    }
+}
+
+/// The columns, of which the first row decides.
+#[derive(Default)]
+struct RowColumns {
+    names: Vec<String>,
+}
+
+impl RowColumns {
+    /// Hands on a row. Returns `false` if nobody listens any more.
+    fn hand_on(&mut self, row: Json, text: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
+        let cells = named_cells(row).and_then(|cells| {
+            if self.names.is_empty() {
+                self.names = cells.iter().map(|(name, _)| name.clone()).collect();
+                if !out.columns(&self.names, Vec::new()) {
+                    return Ok(None);
+                }
+            }
+            self.in_order(cells).map(Some)
+        });
+        match cells.transpose() {
+            Some(cells) => out.row(cells, text),
+            None => false,
+        }
+    }
+
+    /// The cells in the order of the columns; a name that the row has not is an empty cell.
+    fn in_order(&self, named: Vec<(String, InputCell)>) -> Result<Vec<InputCell>, RowError> {
+        let mut cells = vec![InputCell::Empty; self.names.len()];
+        for (at, (name, cell)) in named.into_iter().enumerate() {
+            // Names nearly always come in the order of the first row.
+            let known =
+                if self.names.get(at) == Some(&name) { Some(at) } else { self.names.iter().position(|n| *n == name) };
+            match known.and_then(|at| cells.get_mut(at)) {
+                Some(InputCell::Plain(_) | InputCell::Text(_)) => return Err(RowError::Twice(name)),
+                Some(place) => *place = cell,
+                // No object instead of one that the first row has.
+                None if cell == InputCell::Empty && self.names.iter().any(|n| is_inside(n, &name)) => {}
+                None => return Err(RowError::NewName(name)),
+            }
+        }
+        Ok(cells)
+    }
+}
+
+/// Whether a name is that of a member of an object.
+fn is_inside(name: &str, object: &str) -> bool {
+    name.strip_prefix(object).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn named_cells(row: Json) -> Result<Vec<(String, InputCell)>, RowError> {
+    let mut cells = Vec::new();
+    match row {
+        Json::Object(members) if !members.is_empty() => {
+            members.into_iter().try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
+        }
+        Json::Array(values) if !values.is_empty() => {
+            let names = numbered(values.len());
+            names.into_iter().zip(values).try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
+        }
+        _ => return Err(RowError::NotARow),
+    }
+    Ok(cells)
+}
+
+/// The cells of a value: those of an object's members are called `object.member`.
+fn flatten(name: String, value: Json, cells: &mut Vec<(String, InputCell)>) -> Result<(), RowError> {
+    let cell = match value {
+        Json::Null => InputCell::Empty,
+        Json::Bool(truth) => InputCell::Plain(truth.to_string()),
+        Json::Number(number) => InputCell::Plain(number.to_string()),
+        Json::String(text) => InputCell::Text(text),
+        Json::Object(members) => {
+            let mut members = members.into_iter();
+            return members.try_for_each(|(member, value)| flatten(format!("{name}.{member}"), value, cells));
+        }
+        Json::Array(_) => return Err(RowError::Nested(name)),
+    };
+    cells.push((name, cell));
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! A recording: what came in, what waits for the types of its columns, and what is stored.
+
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+
+use super::RecordCommand;
+use super::input::{InputEvent, InputRow};
+use super::kind::ColumnKind;
+use super::on_error::OddRows;
+use super::row::{InputCell, RecordColumn, RowError, RowType};
+use super::sink::RecordSink;
+use crate::error::{Error, Result};
+use crate::progress;
+
+/// How long the types of columns may stay open after the first row.
+const SAMPLE_TIME: Duration = Duration::from_secs(1);
+
+/// The state of a recording.
+pub struct RecordSession<'a> {
+    options: &'a RecordCommand,
+    names: Vec<String>,
+    /// Rows that wait for the types of their columns.
+    sample: Vec<InputRow>,
+    since: Option<Instant>,
+    table: Option<RowType>,
+    sink: Option<RecordSink>,
+    odd: OddRows,
+    frames: u64,
+    bar: ProgressBar,
+}
+
+/// A recording that is over.
+pub struct FinishedRecording {
+    /// Rows that were stored.
+    pub rows: u64,
+    /// Those that were not.
+    pub odd: OddRows,
+    /// Why it ended, if not because there was nothing more.
+    pub ended: Result<()>,
+}
+
+impl<'a> RecordSession<'a> {
+    /// Nothing has come in.
+    pub fn new(options: &'a RecordCommand) -> Self {
+        RecordSession {
+            options,
+            names: Vec::new(),
+            sample: Vec::new(),
+            since: None,
+            table: None,
+            sink: None,
+            odd: OddRows::new(options.on_error.clone()),
+            frames: 0,
+            bar: progress::counter("rows"),
+        }
+    }
+
+    /// Whether rows are needed as they came in.
+    pub fn needs_text(&self) -> bool {
+        self.odd.need_text()
+    }
+
+    /// Takes what came in.
+    ///
+    /// # Errors
+    /// [`Error::Row`] if reading is to stop at a row; as [`crate::error::Error`] says if nothing can be stored.
+    pub fn take(&mut self, event: InputEvent) -> Result<()> {
+        match event {
+            InputEvent::Columns(names, header) => {
+                self.names = names;
+                self.odd.set_header(header);
+                let unknown = |column: &&RecordColumn| !self.names.contains(&column.name);
+                match self.options.types.iter().find(unknown) {
+                    Some(column) => Err(Error::NoColumn(column.name.clone())),
+                    None => Ok(()),
+                }
+            }
+            InputEvent::Row(InputRow { number, cells: Err(error), text }) if self.odd.stops() => {
+                self.odd.take(number, error, &text)
+            }
+            InputEvent::Row(row) if self.table.is_none() => {
+                self.sample.push(row);
+                let since = *self.since.get_or_insert_with(Instant::now);
+                let is_full = self.sample.len() as u64 >= self.options.infer_rows;
+                if is_full || since.elapsed() >= SAMPLE_TIME { self.begin() } else { Ok(()) }
+            }
+            InputEvent::Row(row) => self.store(row),
+            InputEvent::Frame(bytes) => self.store_frame(&bytes),
+            InputEvent::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// The input rests.
+    ///
+    /// # Errors
+    /// As [`RecordSession::take`].
+    pub fn rest(&mut self) -> Result<()> {
+        if self.table.is_none() && self.since.is_some_and(|since| since.elapsed() >= SAMPLE_TIME) {
+            self.begin()?;
+        }
+        self.sink.as_mut().map_or(Ok(()), RecordSink::flush)
+    }
+
+    /// Decides on the types of the columns, and stores the rows that waited for it.
+    fn begin(&mut self) -> Result<()> {
+        let waiting = std::mem::take(&mut self.sample);
+        if self.names.is_empty() {
+            // Rows that are none do not say what the columns are.
+            return waiting.into_iter().try_for_each(|row| self.odd.take_row(row));
+        }
+        // Rows of another length are odd ones.
+        let whole = |row: &&InputRow| row.cells.as_ref().is_ok_and(|cells| cells.len() == self.names.len());
+        let cells = waiting.iter().filter(whole).filter_map(|row| row.cells.as_deref().ok());
+        let cells: Vec<&[InputCell]> = cells.collect();
+        let inferred = RowType::infer_columns(&self.names, &cells);
+        let given =
+            |column: &RecordColumn| self.options.types.iter().find(|c| c.name == column.name).unwrap_or(column).clone();
+        let table = RowType::new(inferred.columns().iter().map(given).collect());
+        self.sink = Some(self.options.open(&table.datatype(), &[])?);
+        self.table = Some(table);
+        waiting.into_iter().try_for_each(|row| self.store(row))
+    }
+
+    fn store(&mut self, row: InputRow) -> Result<()> {
+        let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
+            return Ok(());
+        };
+        let InputRow { number, cells, text } = row;
+        let fit = self.options.lossy.conversion();
+        let encoded = cells.and_then(|cells| table.encode(&cells, fit, sink.row_buffer()));
+        match encoded {
+            Ok(()) => {
+                sink.push()?;
+                self.bar.inc(1);
+                Ok(())
+            }
+            Err(error) => self.odd.take(number, error, &text),
+        }
+    }
+
+    fn store_frame(&mut self, bytes: &[u8]) -> Result<()> {
+        self.frames += 1;
+        let kind = self.options.dtype.unwrap_or(ColumnKind::F64);
+        let expected = self.options.frame_bytes(kind)?;
+        if bytes.len() != expected {
+            return self.odd.take(self.frames, RowError::Frame { found: bytes.len(), expected }, bytes);
+        }
+        if self.sink.is_none() {
+            self.sink = Some(self.options.open(&kind.datatype(), &self.options.shape)?);
+        }
+        if let Some(sink) = &mut self.sink {
+            sink.row_buffer().extend_from_slice(bytes);
+            sink.push()?;
+            self.bar.inc(1);
+        }
+        Ok(())
+    }
+
+    /// Stores what still waits, and closes the file.
+    pub fn close(mut self, ended: Result<()>) -> FinishedRecording {
+        let waits = self.table.is_none() && !(self.names.is_empty() && self.sample.is_empty());
+        let begun = if waits { self.begin() } else { Ok(()) };
+        let rows = self.sink.as_ref().map_or(0, RecordSink::rows);
+        let closed = self.sink.take().map_or(Ok(()), RecordSink::close);
+        self.bar.finish_and_clear();
+        // Rows that waited came before the one at which reading stopped.
+        FinishedRecording { rows, odd: self.odd, ended: begun.and(ended).and(closed) }
+    }
+}
