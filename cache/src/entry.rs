@@ -4,26 +4,17 @@ use std::{
     any::{Any, type_name},
     fmt,
     ops::Deref,
-    sync::{
-        Arc,
-        atomic::{
-            AtomicU8, AtomicU64, AtomicUsize,
-            Ordering::{AcqRel, Relaxed},
-        },
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
 use h5live_format::{Addr, EncodeError, Record, Widths, encode, encode_transient};
 
 use crate::{
+    dependency_node::{DependencyNode, NodeRef, sealed},
+    entry_header::{AnySlot, EntryHeader},
+    identity::{EntryId, Owner},
     metadata::{ReadOrigin, SharedGraph},
-    primitive::{
-        RwLock, RwLockReadGuard,
-        atomic::{
-            AtomicBool,
-            Ordering::{Acquire, Release},
-        },
-    },
+    primitive::{RwLock, RwLockReadGuard},
 };
 
 /// A structure that a cache can keep and write.
@@ -63,123 +54,10 @@ impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
     }
 }
 
-/// The identity of an entry or proxy among those of one cache. Never used again, also when the address is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EntryId(pub(crate) u64);
-
-/// The object to which an entry belongs: the address of its object header. Objects are flushed and refreshed as
-/// a whole by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Owner(Addr);
-
-impl Owner {
-    /// The owner of structures that belong to the whole file (superblock extension, shared heaps).
-    pub const FILE: Owner = Owner(Addr::UNDEFINED);
-
-    /// The object with its header at `header`.
-    pub const fn new(header: Addr) -> Self {
-        Owner(header)
-    }
-
-    /// The address of the object header; undefined for [`Owner::FILE`].
-    pub const fn header(self) -> Addr {
-        self.0
-    }
-}
-
-/// The part of a cached entry that does not depend on its type.
-pub(crate) struct EntryHeader {
-    pub(crate) id: EntryId,
-    pub(crate) addr: Addr,
-    pub(crate) owner: Owner,
-    pub(crate) ledger: Arc<SharedGraph>,
-    /// Bytes in memory, as last asked for.
-    pub(crate) weight: AtomicUsize,
-    /// True only while the ledger has the entry as dirty. Read and changed under the lock of the value.
-    dirty: AtomicBool,
-    /// No longer what the cache has at this address: changes are not written.
-    pub(crate) invalidated: AtomicBool,
-    /// Whether the file has the structure: one of the constants below.
-    file_state: AtomicU8,
-    /// Bytes of the last image that a flush took; 0 before. A hint.
-    len: AtomicUsize,
-    /// How often the value was changed. Changed under its lock.
-    version: AtomicU64,
-    /// The bytes from which a reader has decoded the value.
-    pub(crate) origin: ReadOrigin,
-    /// Found again since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
-    used: std::sync::atomic::AtomicBool,
-}
-
-/// No flush has taken the structure yet.
-const FILE_STATE_NEW: u8 = 0;
-/// A flush that is under way has taken it for the first time.
-const FILE_STATE_WRITING: u8 = 1;
-/// It was read from the file, or written.
-const FILE_STATE_STORED: u8 = 2;
-
-impl EntryHeader {
-    /// Bytes in the file, if a flush has taken the structure; otherwise 0.
-    pub(crate) fn stored_len(&self) -> u64 {
-        self.len.load(Relaxed) as u64
-    }
-
-    pub(crate) fn set_new(&self) {
-        self.file_state.store(FILE_STATE_NEW, Release);
-    }
-
-    /// Whether the file has the structure.
-    pub(crate) fn is_stored(&self) -> bool {
-        self.file_state.load(Acquire) == FILE_STATE_STORED
-    }
-
-    /// Whether no flush has taken the structure.
-    pub(crate) fn is_new(&self) -> bool {
-        self.file_state.load(Acquire) == FILE_STATE_NEW
-    }
-
-    fn set_writing(&self) {
-        let _ = self.file_state.compare_exchange(FILE_STATE_NEW, FILE_STATE_WRITING, AcqRel, Relaxed);
-    }
-
-    pub(crate) fn set_stored(&self) {
-        self.file_state.store(FILE_STATE_STORED, Release);
-    }
-
-    pub(crate) fn set_not_stored(&self) {
-        let _ = self.file_state.compare_exchange(FILE_STATE_WRITING, FILE_STATE_NEW, AcqRel, Relaxed);
-    }
-
-    pub(crate) fn mark_used(&self) {
-        if !self.used.load(Relaxed) {
-            self.used.store(true, Relaxed);
-        }
-    }
-
-    /// Whether the entry was used since [`EntryHeader::take_used`].
-    pub(crate) fn is_used(&self) -> bool {
-        self.used.load(Relaxed)
-    }
-
-    /// Whether the entry was used since the last call.
-    pub(crate) fn take_used(&self) -> bool {
-        self.used.swap(false, Relaxed)
-    }
-}
-
-pub(crate) struct Slot<T> {
+struct Slot<T> {
     head: EntryHeader,
+    ledger: Arc<SharedGraph>,
     value: RwLock<T>,
-}
-
-/// A slot of any type.
-pub(crate) trait AnySlot: Any + Send + Sync {
-    fn head(&self) -> &EntryHeader;
-    fn type_name(&self) -> &'static str;
-    /// The encoded value, for a comparison of two caches.
-    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
-    /// The encoded value. Later changes make the entry dirty again.
-    fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
 }
 
 impl<T: Entry> AnySlot for Slot<T> {
@@ -198,9 +76,7 @@ impl<T: Entry> AnySlot for Slot<T> {
     fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         let mut value = self.value.write();
         let image = value.transient_image(widths)?;
-        self.head.dirty.store(false, Release);
-        self.head.set_writing();
-        self.head.len.store(image.len(), Relaxed);
+        self.head.set_taken(image.len());
         Ok(image)
     }
 }
@@ -230,21 +106,9 @@ impl<T: Entry> Handle<T> {
         ledger: Arc<SharedGraph>,
         (value, origin): (T, ReadOrigin),
     ) -> Self {
-        let head = EntryHeader {
-            id,
-            addr,
-            owner,
-            ledger,
-            weight: AtomicUsize::new(value.weight().saturating_add(origin.weight())),
-            dirty: AtomicBool::new(false),
-            invalidated: AtomicBool::new(false),
-            file_state: FILE_STATE_STORED.into(),
-            len: AtomicUsize::new(0),
-            version: AtomicU64::new(0),
-            origin,
-            used: false.into(),
-        };
-        Handle { slot: Arc::new(Slot { head, value: RwLock::new(value) }) }
+        let weight = value.weight().saturating_add(origin.weight());
+        let head = EntryHeader::new(id, addr, owner, weight, origin);
+        Handle { slot: Arc::new(Slot { head, ledger, value: RwLock::new(value) }) }
     }
 
     /// The entry as one of this type, or the name of the type that it is of.
@@ -284,8 +148,8 @@ impl<T: Entry> Handle<T> {
 
     /// Whether the cache has given up this entry: removed, replaced, or forgotten or doubted by a refresh.
     pub fn is_invalidated(&self) -> bool {
-        let head = &self.slot.head;
-        head.invalidated.load(Acquire) || head.ledger.doubts.is_stale(head.owner, &head.origin)
+        let Slot { head, ledger, .. } = &*self.slot;
+        head.is_invalidated() || ledger.doubts.is_stale(head.owner, &head.origin)
     }
 
     /// Whether no flush has taken the structure since it was added by [`Cache::insert`](crate::Cache::insert), or
@@ -304,13 +168,13 @@ impl<T: Entry> Handle<T> {
     ///
     /// An entry that [is gone](Handle::is_invalidated) changes in memory only.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let head = &self.slot.head;
+        let Slot { head, ledger, .. } = &*self.slot;
         let mut value = self.slot.value.write();
         let result = change(&mut value);
-        head.version.fetch_add(1, Relaxed);
+        head.count_change();
         head.weight.store(value.weight(), Relaxed);
-        if !head.dirty.load(Acquire) && head.ledger.graph.lock().mark_entry_dirty(&self.slot, T::weight(&value)) {
-            head.dirty.store(true, Release);
+        if !head.is_dirty() && ledger.graph.lock().mark_entry_dirty(&self.slot, T::weight(&value)) {
+            head.set_dirty();
         }
         result
     }
@@ -323,23 +187,16 @@ impl<T: Entry> Handle<T> {
     /// Whether the file has the present state of the entry.
     pub(crate) fn matches_file(&self) -> bool {
         let head = &self.slot.head;
-        head.is_stored() && !head.dirty.load(Acquire) && !head.invalidated.load(Acquire)
+        head.is_stored() && !head.is_dirty() && !head.is_invalidated()
     }
 
     /// Calls `change` to change the value, for a caller that writes it at once. `change` gets the number of earlier
     /// changes, made this way or by [`Handle::update`]. It returns `None` if it has changed nothing.
     pub(crate) fn update_for_write_through<R>(&self, change: impl FnOnce(&mut T, u64) -> Option<R>) -> Option<R> {
         let mut value = self.slot.value.write();
-        let edition = &self.slot.head.version;
-        let changed = change(&mut value, edition.load(Relaxed))?;
-        edition.fetch_add(1, Relaxed);
+        let changed = change(&mut value, self.slot.head.version())?;
+        self.slot.head.count_change();
         Some(changed)
-    }
-}
-
-impl<T> Slot<T> {
-    pub(crate) fn entry_header(&self) -> &EntryHeader {
-        &self.head
     }
 }
 
@@ -360,55 +217,6 @@ impl<T: fmt::Debug> fmt::Debug for EntryReadGuard<'_, T> {
     }
 }
 
-/// A chunk proxy: stands among the entries for raw data that is not yet written. It is dirty until the data has
-/// been written, and then ceases to exist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ChunkProxy {
-    pub(crate) id: EntryId,
-    pub(crate) owner: Owner,
-    pub(crate) chunk: Addr,
-}
-
-impl ChunkProxy {
-    /// The proxy's identity.
-    pub fn id(&self) -> EntryId {
-        self.id
-    }
-
-    /// The address of the raw data, in bytes from the base address.
-    pub fn chunk(&self) -> Addr {
-        self.chunk
-    }
-}
-
-/// Something that flush dependencies can join: a [`Handle`] or a [`ChunkProxy`].
-pub trait DependencyNode: sealed::Sealed {
-    /// Its identity.
-    fn id(&self) -> EntryId;
-}
-
-pub(crate) enum NodeRef {
-    Slot(Arc<dyn AnySlot>),
-    Proxy(EntryId),
-}
-
-impl NodeRef {
-    pub(crate) fn id(&self) -> EntryId {
-        match self {
-            NodeRef::Slot(slot) => slot.head().id,
-            NodeRef::Proxy(id) => *id,
-        }
-    }
-}
-
-mod sealed {
-    pub trait Sealed {
-        #[doc(hidden)]
-        #[allow(private_interfaces)]
-        fn node_ref(&self) -> super::NodeRef;
-    }
-}
-
 impl<T: Entry> sealed::Sealed for Handle<T> {
     #[allow(private_interfaces)]
     fn node_ref(&self) -> NodeRef {
@@ -419,18 +227,5 @@ impl<T: Entry> sealed::Sealed for Handle<T> {
 impl<T: Entry> DependencyNode for Handle<T> {
     fn id(&self) -> EntryId {
         self.slot.head.id
-    }
-}
-
-impl sealed::Sealed for ChunkProxy {
-    #[allow(private_interfaces)]
-    fn node_ref(&self) -> NodeRef {
-        NodeRef::Proxy(self.id)
-    }
-}
-
-impl DependencyNode for ChunkProxy {
-    fn id(&self) -> EntryId {
-        self.id
     }
 }

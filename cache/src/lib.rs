@@ -14,9 +14,12 @@
 
 mod cache;
 mod clock;
+mod dependency_node;
 mod edge_kind;
 mod entry;
+mod entry_header;
 mod error;
+mod identity;
 mod metadata;
 #[cfg(unix)]
 mod os;
@@ -29,9 +32,11 @@ mod storage;
 
 pub use cache::{Cache, CacheOptions, OperationGuard, SuperblockEncoder};
 pub use clock::Clock;
+pub use dependency_node::{ChunkProxy, DependencyNode};
 pub use edge_kind::{EdgeKind, EdgeKinds};
-pub use entry::{ChunkProxy, DependencyNode, Entry, EntryId, EntryReadGuard, Handle, Owner};
+pub use entry::{Entry, EntryReadGuard, Handle};
 pub use error::{DependencyCycle, Error, Result, StorageAction};
+pub use identity::{EntryId, Owner};
 pub use metadata::{EntryPatch, FlushPlan, FlushScope, FlushStep, UnpublishedPart};
 #[cfg(target_os = "linux")]
 pub use os::{LeaseKind, try_lease};

@@ -40,9 +40,12 @@ pub(crate) use self::{
 };
 use crate::{
     cache::Cache,
+    dependency_node::DependencyNode,
     edge_kind::EdgeKind,
-    entry::{AnySlot, DependencyNode, Entry, EntryId, Handle, Owner},
+    entry::{Entry, Handle},
+    entry_header::AnySlot,
     error::{DependencyCycle, Error},
+    identity::{EntryId, Owner},
     primitive::atomic::{
         Ordering::{Release, SeqCst},
         fence,

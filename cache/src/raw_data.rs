@@ -22,8 +22,9 @@ pub(crate) use self::write_buffer::WriteBuffer;
 use crate::stats::count;
 use crate::{
     cache::Cache,
-    entry::{ChunkProxy, Owner},
+    dependency_node::ChunkProxy,
     error::{Error, Result, StorageAction},
+    identity::Owner,
     primitive::atomic::Ordering::SeqCst,
 };
 

@@ -18,8 +18,8 @@ pub(crate) use self::quarantine::FlushMark;
 use self::quarantine::{FreedSection, Quarantine};
 use crate::{
     clock::Clock,
-    entry::Owner,
     error::{Error, Result, StorageAction},
+    identity::Owner,
     metadata::FlushScope,
     primitive::Mutex,
     storage::Storage,

@@ -8,7 +8,9 @@ mod attributes;
 mod btree1;
 mod btree2;
 mod cause;
+mod checked_heap;
 mod chunks;
+mod collection_table;
 mod creation_order;
 mod dataset;
 mod extensible_array;
@@ -20,10 +22,14 @@ mod global_heap;
 mod groups;
 mod header;
 mod local_heap;
+mod object_table;
 mod objects;
 mod opening;
+mod options;
+mod passes;
 mod ranges;
 mod report;
+mod shared_index;
 mod shared_messages;
 mod space_map;
 mod superblock;
@@ -36,46 +42,12 @@ use std::io;
 use std::path::Path;
 
 use h5live_cache::{FileStorage, Storage};
-use h5live_model::Unfilter;
+
+use passes::check_file;
 
 pub use cause::{Cause, UnknownFilter, UsedRange};
+pub use options::CheckOptions;
 pub use report::{Finding, Report};
-
-/// How a file is checked.
-#[derive(Debug, Clone, Copy)]
-pub struct CheckOptions<'a> {
-    /// Whether bytes that nothing uses are reported. They are no fault.
-    pub leaks: bool,
-    /// Whether to make a map of the file: which structure uses which bytes.
-    pub map: bool,
-    /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
-    /// order last, are notes then.
-    pub live: bool,
-    /// Whether harmless contradictions are findings, too: objects that state more links than there are (as groups that
-    /// link to each other in a circle leave them), and sums of heaps (which libhdf5 gets wrong when heaps shrink).
-    pub strict: bool,
-    /// Whether the filters of all chunks are undone, which shows damage to compressed and checksummed data.
-    pub data: bool,
-    /// Most bytes of raw data that are read for the heap objects to which values lead.
-    pub values: u64,
-    /// Undoes the filters of heaps and chunks; without it, what went through filters is not looked into. It answers
-    /// [`UnknownFilter`] for filters that it does not know.
-    pub filters: Option<&'a dyn Unfilter>,
-}
-
-impl Default for CheckOptions<'_> {
-    fn default() -> Self {
-        CheckOptions {
-            leaks: false,
-            map: false,
-            live: false,
-            strict: false,
-            data: false,
-            values: 1 << 30,
-            filters: None,
-        }
-    }
-}
 
 /// Checks a file that no writer has open.
 pub fn check(storage: &dyn Storage) -> Report {
@@ -100,5 +72,5 @@ pub fn check_path_with(path: &Path, options: CheckOptions<'_>) -> io::Result<Rep
 
 /// Checks a file.
 pub fn check_with(storage: &dyn Storage, options: CheckOptions<'_>) -> Report {
-    walk::FileWalk::run(storage, options)
+    check_file(storage, options)
 }

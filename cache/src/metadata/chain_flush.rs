@@ -10,8 +10,9 @@ use super::graph::{DependencyGraph, NodeContent};
 use super::redo::is_within_page;
 use crate::{
     cache::Cache,
-    entry::{AnySlot, EntryHeader, EntryId, Owner},
+    entry_header::{AnySlot, EntryHeader},
     error::{Error, Result, StorageAction},
+    identity::{EntryId, Owner},
     raw_data::MergedWrites,
     reentry::{ReentryScope, enter},
     stats::count,

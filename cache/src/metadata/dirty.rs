@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::entry::{EntryId, Owner};
+use crate::identity::{EntryId, Owner};
 
 /// Empty lists are kept for later if there are no more than these.
 const MAX_SPARE_LISTS: usize = 64;

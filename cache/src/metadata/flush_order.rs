@@ -7,7 +7,10 @@ use smallvec::SmallVec;
 
 use super::graph::{DependencyGraph, GraphNode, NodeContent};
 use super::owner_deps::{ChildOwners, OwnerDependencies};
-use crate::entry::{AnySlot, EntryId, Owner};
+use crate::{
+    entry_header::AnySlot,
+    identity::{EntryId, Owner},
+};
 
 /// Which dirty entries to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use h5live_format::{Addr, Generation, RedoRecord};
 
 use crate::{
-    entry::EntryId,
+    identity::EntryId,
     raw_data::{MergedWrites, RawWrite},
 };
 

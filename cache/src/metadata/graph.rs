@@ -16,10 +16,12 @@ use smallvec::SmallVec;
 
 use super::{dirty::DirtyEntries, id_hasher::BuildIdHasher, owner_deps::OwnerDependencies, revalidate::StaleOwners};
 use crate::{
+    dependency_node::{ChunkProxy, NodeRef},
     edge_kind::{EdgeKind, EdgeKinds},
-    entry::{AnySlot, ChunkProxy, EntryId, NodeRef, Owner, Slot},
+    entry_header::AnySlot,
     error::DependencyCycle,
-    primitive::{Mutex, atomic::Ordering::Acquire},
+    identity::{EntryId, Owner},
+    primitive::Mutex,
 };
 
 /// The graph, shared by a cache and its handles.
@@ -135,8 +137,8 @@ impl DependencyGraph {
     }
 
     /// Makes an entry dirty, unless it is gone; returns whether it is dirty now.
-    pub(crate) fn mark_entry_dirty<T: crate::Entry>(&mut self, slot: &Arc<Slot<T>>, weight: usize) -> bool {
-        if slot.entry_header().invalidated.load(Acquire) {
+    pub(crate) fn mark_entry_dirty<S: AnySlot>(&mut self, slot: &Arc<S>, weight: usize) -> bool {
+        if slot.head().is_invalidated() {
             return false;
         }
         let erased = Arc::clone(slot) as Arc<dyn AnySlot>;
@@ -144,7 +146,7 @@ impl DependencyGraph {
         if !std::mem::replace(&mut node.dirty, true) {
             node.weight = weight;
             let owner = node.owner;
-            self.note_dirty(owner, slot.entry_header().id, weight);
+            self.note_dirty(owner, slot.head().id, weight);
         }
         true
     }
@@ -199,7 +201,7 @@ impl DependencyGraph {
             return Err(DependencyCycle);
         }
         let live = |link: &NodeRef, graph: &DependencyGraph| match link {
-            NodeRef::Slot(slot) => !slot.head().invalidated.load(Acquire),
+            NodeRef::Slot(slot) => !slot.head().is_invalidated(),
             NodeRef::Proxy(id) => graph.nodes.contains_key(id),
         };
         if !live(parent, self) || !live(child, self) {
@@ -271,7 +273,7 @@ impl DependencyGraph {
     }
 
     pub(super) fn pin(&mut self, slot: &Arc<dyn AnySlot>) {
-        if !slot.head().invalidated.load(Acquire) {
+        if !slot.head().is_invalidated() {
             self.node_of(slot).pins += 1;
         }
     }

@@ -9,8 +9,9 @@ use super::redo::is_within_page;
 use crate::{
     cache::Cache,
     edge_kind::EdgeKinds,
-    entry::{Entry, Handle, Owner},
+    entry::{Entry, Handle},
     error::{Error, Result, StorageAction},
+    identity::Owner,
     reentry::{ReentryScope, enter},
     stats::count,
 };

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::entry::Owner;
+use crate::identity::Owner;
 
 /// Duplicates are removed when there are this many.
 const MIN_DEDUP_LEN: usize = 32;

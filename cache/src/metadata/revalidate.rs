@@ -6,7 +6,7 @@ use std::{fmt, sync::atomic};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    entry::Owner,
+    identity::Owner,
     primitive::{
         RwLock,
         atomic::{AtomicU64, Ordering::SeqCst},

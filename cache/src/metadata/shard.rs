@@ -14,7 +14,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use crate::{
-    entry::{AnySlot, Owner},
+    entry_header::AnySlot,
+    identity::Owner,
     primitive::{
         Condvar, Mutex, RwLock,
         atomic::{AtomicBool, Ordering::SeqCst, fence},

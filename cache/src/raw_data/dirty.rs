@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::merged_writes::{MergedWrites, Visibility};
 use crate::{
-    entry::ChunkProxy,
+    dependency_node::ChunkProxy,
     metadata::SharedGraph,
     primitive::{
         Condvar, Mutex,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use super::kind::SpaceKind;
-use crate::entry::Owner;
+use crate::identity::Owner;
 use crate::metadata::FlushScope;
 
 /// A section that waits: first byte, length (bytes), and its former purpose.

@@ -1,85 +1,18 @@
 //! Fractal heaps: blocks, objects, and the free space between them.
 
-use std::collections::HashMap;
-
 use h5live_format::{
-    Addr, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape, FractalHeapIndirectBlock,
-    FreeSpaceClient, HeapObjectLocation, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord,
-    HugeIndirectRecord, Record, decode_prefix_with,
+    Addr, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIndirectBlock, FreeSpaceClient,
+    HeapObjectLocation, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord, HugeIndirectRecord, Record,
+    decode_prefix_with,
 };
 
+use super::cause::{Cause, UnknownFilter};
+use super::checked_heap::{CheckedBlock, CheckedHeap, FilterInfo, HugeObjectRef};
 use super::ranges::Ranges;
-use super::walk::FileWalk;
-use super::{Cause, UnknownFilter};
+use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
 const NAME: &str = FractalHeapHeader::NAME;
 const OBJECT: &str = "fractal heap object";
-
-/// How bytes went through filters: their number before, and which filters were skipped.
-type FilterInfo = Option<(u64, u32)>;
-
-/// A direct block.
-#[derive(Debug, Clone, Copy)]
-struct CheckedBlock {
-    /// Its offset in heap space.
-    offset: u64,
-    /// Bytes of heap space.
-    size: u64,
-    addr: Addr,
-    /// Bytes in the file.
-    stored: u64,
-    filtered: FilterInfo,
-}
-
-/// An object outside the heap's blocks.
-#[derive(Debug, Clone, Copy)]
-struct HugeObjectRef {
-    addr: Addr,
-    length: u64,
-    filtered: FilterInfo,
-}
-
-/// A fractal heap with visited blocks.
-#[derive(Debug)]
-pub(super) struct CheckedHeap {
-    pub addr: Addr,
-    header: FractalHeapHeader,
-    shape: FractalHeapIdShape,
-    /// By offset.
-    blocks: Vec<CheckedBlock>,
-    huge: HashMap<u64, HugeObjectRef>,
-    /// The heap space of objects.
-    used: Ranges,
-    managed: u64,
-    tiny: (u64, u64),
-    huge_seen: (u64, u64),
-    /// Whether all blocks could be followed.
-    whole: bool,
-    /// The last block that went through filters, undone.
-    unfiltered: Option<(u64, Vec<u8>)>,
-}
-
-impl CheckedHeap {
-    fn overhead(&self, walk: &FileWalk<'_>) -> u64 {
-        self.header.direct_overhead(walk.widths) as u64
-    }
-
-    /// Bytes for objects in all direct blocks of `rows` rows, including blocks that do not exist yet.
-    fn room(&self, rows: u16, overhead: u64, depth: u32) -> u64 {
-        let table = &self.header.table;
-        let block = |row: u16| match table.child_rows(row) {
-            None => table.row_size(row).unwrap_or(0).saturating_sub(overhead),
-            Some(rows) if depth < 8 => self.room(rows, overhead, depth + 1),
-            Some(_) => 0,
-        };
-        (0..rows).fold(0, |n, row| block(row).saturating_mul(table.width.into()).saturating_add(n))
-    }
-
-    fn block(&self, offset: u64) -> Option<&CheckedBlock> {
-        let after = self.blocks.partition_point(|block| block.offset <= offset);
-        self.blocks.get(after.checked_sub(1)?).filter(|block| offset - block.offset < block.size)
-    }
-}
 
 impl FileWalk<'_> {
     /// A fractal heap with all its blocks.
@@ -93,19 +26,7 @@ impl FileWalk<'_> {
             }
         };
         let header = self.load(FractalHeapHeader::default(), addr, size)?;
-        let mut heap = CheckedHeap {
-            addr,
-            shape: header.id_shape(self.widths),
-            header,
-            blocks: Vec::new(),
-            huge: HashMap::new(),
-            used: Ranges::default(),
-            managed: 0,
-            tiny: (0, 0),
-            huge_seen: (0, 0),
-            whole: true,
-            unfiltered: None,
-        };
+        let mut heap = CheckedHeap::new(addr, header, self.widths);
         self.heap_blocks(&mut heap);
         if heap.header.huge_index.is_defined() {
             self.huge_objects(&mut heap);
@@ -214,7 +135,7 @@ impl FileWalk<'_> {
         filtered: FilterInfo,
     ) -> Option<Vec<u8>> {
         let Some((size, mask)) = filtered else { return Some(bytes) };
-        let Some(filters) = self.options.filters.filter(|_| size <= super::walk::MAX_STRUCTURE_BYTES) else {
+        let Some(filters) = self.options.filters.filter(|_| size <= MAX_STRUCTURE_BYTES) else {
             self.incomplete = true;
             return None;
         };
@@ -332,7 +253,7 @@ impl FileWalk<'_> {
         let block = *heap.block(offset)?;
         let inside = offset - block.offset;
         let end = inside.checked_add(length).filter(|end| *end <= block.size)?;
-        if inside < heap.overhead(self) || length == 0 {
+        if inside < heap.overhead(self.widths) || length == 0 {
             return None;
         }
         let (from, to) = (usize::try_from(inside).ok()?, usize::try_from(end).ok()?);
@@ -380,8 +301,8 @@ impl FileWalk<'_> {
         let header = &heap.header;
         let space = match (header.root.is_defined(), header.root_rows) {
             (false, _) => 0,
-            (true, 0) => header.table.start_size.saturating_sub(heap.overhead(self)),
-            (true, rows) => heap.room(rows, heap.overhead(self), 0),
+            (true, 0) => header.table.start_size.saturating_sub(heap.overhead(self.widths)),
+            (true, rows) => heap.room(rows, heap.overhead(self.widths), 0),
         };
         if heap.whole {
             self.check_total(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);

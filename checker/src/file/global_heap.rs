@@ -1,38 +1,12 @@
 //! Global heaps: collections of objects to which values lead.
 
-use std::collections::HashMap;
-
 use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, Record};
 
-use super::Cause;
+use super::cause::Cause;
+use super::collection_table::CollectionObject;
 use super::walk::FileWalk;
 
 const NAME: &str = GlobalHeapCollection::NAME;
-
-/// An object of a collection.
-#[derive(Debug)]
-struct CollectionObject {
-    index: u16,
-    len: u64,
-    used: bool,
-}
-
-/// The collections that were visited.
-#[derive(Debug, Default)]
-pub(super) struct Collections {
-    /// Collections by address; `None` for an address without a collection. Entries are sorted by index.
-    known: HashMap<u64, Option<Vec<CollectionObject>>>,
-    /// The collection that was last read.
-    last: Option<(u64, GlobalHeapCollection)>,
-}
-
-impl Collections {
-    fn entry(&mut self, place: GlobalHeapId) -> Option<&mut CollectionObject> {
-        let list = self.known.get_mut(&place.collection.get()?)?.as_mut()?;
-        let found = list.binary_search_by_key(&place.index, |entry| entry.index.into()).ok()?;
-        list.get_mut(found)
-    }
-}
 
 impl FileWalk<'_> {
     /// A collection, on the first visit.
@@ -66,7 +40,7 @@ impl FileWalk<'_> {
     pub fn heap_use(&mut self, place: GlobalHeapId, from: Addr) -> Option<(u64, bool)> {
         self.collection(place.collection);
         let known = matches!(self.collections.known.get(&place.collection.get()?), Some(Some(_)));
-        if let Some(entry) = self.collections.entry(place) {
+        if let Some(entry) = self.collections.object(place) {
             let before = std::mem::replace(&mut entry.used, true);
             return Some((entry.len, before));
         }

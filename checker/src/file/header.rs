@@ -8,7 +8,7 @@ use h5live_format::messages::{
 use h5live_format::{Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Record};
 
 use super::Cause;
-use super::walk::FileWalk;
+use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
 /// An object header, with the messages of all its chunks.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ impl FileWalk<'_> {
         let prefix = self.source.read(at, ObjectHeaderPrefix::MAX_LEN as u64).ok()?;
         let (prefix, _) = h5live_format::decode_prefix::<ObjectHeaderPrefix>(&prefix, self.widths).ok()?;
         let len = prefix.chunk_len();
-        if len > super::walk::MAX_STRUCTURE_BYTES {
+        if len > MAX_STRUCTURE_BYTES {
             return None;
         }
         let bytes = self.source.read(at, len).ok()?;
@@ -179,10 +179,8 @@ impl FileWalk<'_> {
                 len: continuation.length,
                 messages: Vec::new(),
             };
-            let bytes = self
-                .source
-                .read(continuation.addr.get()?, continuation.length.min(super::walk::MAX_STRUCTURE_BYTES))
-                .ok()?;
+            let bytes =
+                self.source.read(continuation.addr.get()?, continuation.length.min(MAX_STRUCTURE_BYTES)).ok()?;
             let (chunk, _) = h5live_format::decode_prefix_with(context, &bytes, self.widths).ok()?;
             messages.extend(chunk.messages);
         }

@@ -14,27 +14,10 @@ use h5live_format::{
 use h5live_model::Datatype;
 
 use super::Cause;
-use super::fractal_heap::CheckedHeap;
 use super::header::CheckedHeader;
+use super::shared_index::{SharedIndex, UseCount};
 use super::space_map::ObjectIndex;
 use super::walk::FileWalk;
-
-/// How often a shared message is used, by its own statement and in truth.
-#[derive(Debug, Default)]
-struct UseCount {
-    stated: u32,
-    found: u32,
-}
-
-/// An index of shared messages, with its heap.
-#[derive(Debug)]
-pub(super) struct SharedIndex {
-    index: SharedMessageIndex,
-    heap: CheckedHeap,
-    uses: HashMap<[u8; 8], UseCount>,
-    /// Whether all records were seen.
-    whole: bool,
-}
 
 impl FileWalk<'_> {
     /// The file's table of shared messages.

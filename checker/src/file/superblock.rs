@@ -10,7 +10,7 @@ use h5live_format::{
 use super::Cause;
 use super::file_bytes::FileBytes;
 use super::space_map::ObjectIndex;
-use super::walk::FileWalk;
+use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
 const NAME: &str = Superblock::NAME;
 
@@ -118,7 +118,7 @@ impl<'a> FileWalk<'a> {
         let Some(place) = place.and_then(Addr::get) else { return };
         let head = self.source.read(place, RedoRecord::HEAD_BYTES as u64).unwrap_or_default();
         let Some(bytes) = RedoRecord::stated_size(&head)
-            .filter(|size| *size <= super::walk::MAX_STRUCTURE_BYTES)
+            .filter(|size| *size <= MAX_STRUCTURE_BYTES)
             .and_then(|size| self.source.read(place, size).ok())
         else {
             return;

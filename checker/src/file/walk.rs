@@ -8,12 +8,14 @@ use h5live_format::messages::BtreeK;
 use h5live_format::{Addr, Record, Superblock, Widths, decode_prefix_with};
 use h5live_model::Datatype;
 
+use super::cause::{Cause, UsedRange};
+use super::collection_table::CollectionTable;
 use super::file_bytes::FileBytes;
-use super::global_heap::Collections;
-use super::objects::ObjectTable;
-use super::shared_messages::SharedIndex;
+use super::object_table::ObjectTable;
+use super::options::CheckOptions;
+use super::report::{Finding, Report};
+use super::shared_index::SharedIndex;
 use super::space_map::{ObjectIndex, SpaceMap, SpaceUse};
-use super::{Cause, CheckOptions, Finding, Report, UsedRange};
 
 /// The largest structure that is read as a whole (bytes).
 pub(super) const MAX_STRUCTURE_BYTES: u64 = 1 << 28;
@@ -35,7 +37,7 @@ pub(super) struct FileWalk<'a> {
     pub shared: Vec<SharedIndex>,
     /// Attributes that are shared messages. Their own shared parts must still be counted.
     pub shared_attributes: Vec<Vec<u8>>,
-    pub collections: Collections,
+    pub collections: CollectionTable,
     pub committed: HashMap<u64, Option<Rc<Datatype>>>,
     /// Bytes of values that may still be read.
     pub values_left: u64,
@@ -46,9 +48,9 @@ pub(super) struct FileWalk<'a> {
 }
 
 impl<'a> FileWalk<'a> {
-    /// Checks a file.
-    pub fn run(storage: &'a dyn Storage, options: CheckOptions<'a>) -> Report {
-        let mut walk = FileWalk {
+    /// A walk over a file of which nothing is known.
+    pub fn new(storage: &'a dyn Storage, options: CheckOptions<'a>) -> Self {
+        FileWalk {
             source: FileBytes::new(storage, 0, 0),
             options,
             superblock: Superblock::default(),
@@ -61,30 +63,12 @@ impl<'a> FileWalk<'a> {
             owner: ObjectIndex::FILE,
             shared: Vec::new(),
             shared_attributes: Vec::new(),
-            collections: Collections::default(),
+            collections: CollectionTable::default(),
             committed: HashMap::new(),
             values_left: options.values,
             unseen_values: false,
             incomplete: false,
-        };
-        if walk.superblock(storage) {
-            walk.visit_all();
         }
-        walk.report
-    }
-
-    fn visit_all(&mut self) {
-        self.root();
-        while let Some(next) = self.objects.next().filter(|_| !self.report.is_full()) {
-            self.owner = next;
-            self.object(next);
-        }
-        self.owner = ObjectIndex::FILE;
-        self.shared_counts();
-        self.link_counts();
-        self.unused_objects();
-        self.sweep();
-        self.report.objects = self.objects.visited();
     }
 
     /// Bytes from the start of the file to an address.
@@ -231,41 +215,5 @@ impl<'a> FileWalk<'a> {
         self.claim(R::NAME, addr, len)?;
         let bytes = self.read(R::NAME, addr, len)?;
         self.decode(context, addr, &bytes)
-    }
-
-    /// Reports what overlaps, and what nobody uses.
-    fn sweep(&mut self) {
-        let (metadata, raw, free) = self.space.bytes();
-        (self.report.metadata_bytes, self.report.raw_bytes, self.report.free_bytes) = (metadata, raw, free);
-        let mut space = std::mem::take(&mut self.space);
-        let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
-        let room = Report::MAX_FINDINGS.saturating_sub(self.report.findings.len());
-        let leaks = self.options.leaks;
-        space.sweep(
-            self.end,
-            |piece, before| {
-                overlaps.push((*piece, *before));
-                overlaps.len() < room
-            },
-            |from, to| {
-                if leaks && gaps.len() < Report::MAX_FINDINGS {
-                    gaps.push((from, to));
-                }
-            },
-        );
-        self.space = space;
-        if self.options.map {
-            self.report.map = self.space.uses().iter().map(|piece| self.used_range(piece)).collect();
-        }
-        for (piece, before) in overlaps {
-            let cause = Cause::Overlap { len: piece.len, with: self.used_range(&before) };
-            self.report_for(piece.owner, self.space.name(&piece), Addr::new(piece.start), cause);
-        }
-        let base = self.source.base;
-        let leak = |(from, to): (u64, u64)| {
-            let offset = base.saturating_add(from);
-            UsedRange { path: String::new(), structure: "nothing", offset, len: to - from }
-        };
-        self.report.leaks = gaps.into_iter().map(leak).collect();
     }
 }

@@ -1,0 +1,39 @@
+//! What a check looks at, and what it reports.
+
+use h5live_model::Unfilter;
+
+/// How a file is checked.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckOptions<'a> {
+    /// Whether bytes that nothing uses are reported. They are no fault.
+    pub leaks: bool,
+    /// Whether to make a map of the file: which structure uses which bytes.
+    pub map: bool,
+    /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
+    /// order last, are notes then.
+    pub live: bool,
+    /// Whether harmless contradictions are findings, too: objects that state more links than there are (as groups that
+    /// link to each other in a circle leave them), and sums of heaps (which libhdf5 gets wrong when heaps shrink).
+    pub strict: bool,
+    /// Whether the filters of all chunks are undone, which shows damage to compressed and checksummed data.
+    pub data: bool,
+    /// Most bytes of raw data that are read for the heap objects to which values lead.
+    pub values: u64,
+    /// Undoes the filters of heaps and chunks; without it, what went through filters is not looked into. It answers
+    /// [`UnknownFilter`](super::UnknownFilter) for filters that it does not know.
+    pub filters: Option<&'a dyn Unfilter>,
+}
+
+impl Default for CheckOptions<'_> {
+    fn default() -> Self {
+        CheckOptions {
+            leaks: false,
+            map: false,
+            live: false,
+            strict: false,
+            data: false,
+            values: 1 << 30,
+            filters: None,
+        }
+    }
+}

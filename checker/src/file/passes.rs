@@ -1,0 +1,71 @@
+//! The passes of a check, in order.
+
+use h5live_cache::Storage;
+use h5live_format::Addr;
+
+use super::cause::{Cause, UsedRange};
+use super::options::CheckOptions;
+use super::report::Report;
+use super::space_map::ObjectIndex;
+use super::walk::FileWalk;
+
+/// Checks a file.
+pub(super) fn check_file(storage: &dyn Storage, options: CheckOptions<'_>) -> Report {
+    let mut walk = FileWalk::new(storage, options);
+    if walk.superblock(storage) {
+        walk.visit_all();
+    }
+    walk.report
+}
+
+impl FileWalk<'_> {
+    fn visit_all(&mut self) {
+        self.root();
+        while let Some(next) = self.objects.next().filter(|_| !self.report.is_full()) {
+            self.owner = next;
+            self.object(next);
+        }
+        self.owner = ObjectIndex::FILE;
+        self.shared_counts();
+        self.link_counts();
+        self.unused_objects();
+        self.sweep();
+        self.report.objects = self.objects.visited();
+    }
+
+    /// Reports what overlaps, and what nobody uses.
+    fn sweep(&mut self) {
+        let (metadata, raw, free) = self.space.bytes();
+        (self.report.metadata_bytes, self.report.raw_bytes, self.report.free_bytes) = (metadata, raw, free);
+        let mut space = std::mem::take(&mut self.space);
+        let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
+        let room = Report::MAX_FINDINGS.saturating_sub(self.report.findings.len());
+        let leaks = self.options.leaks;
+        space.sweep(
+            self.end,
+            |piece, before| {
+                overlaps.push((*piece, *before));
+                overlaps.len() < room
+            },
+            |from, to| {
+                if leaks && gaps.len() < Report::MAX_FINDINGS {
+                    gaps.push((from, to));
+                }
+            },
+        );
+        self.space = space;
+        if self.options.map {
+            self.report.map = self.space.uses().iter().map(|piece| self.used_range(piece)).collect();
+        }
+        for (piece, before) in overlaps {
+            let cause = Cause::Overlap { len: piece.len, with: self.used_range(&before) };
+            self.report_for(piece.owner, self.space.name(&piece), Addr::new(piece.start), cause);
+        }
+        let base = self.source.base;
+        let leak = |(from, to): (u64, u64)| {
+            let offset = base.saturating_add(from);
+            UsedRange { path: String::new(), structure: "nothing", offset, len: to - from }
+        };
+        self.report.leaks = gaps.into_iter().map(leak).collect();
+    }
+}
