@@ -5,7 +5,7 @@ mod header;
 mod index_block;
 mod super_block;
 
-pub use data_block::{ExtensibleArrayDataBlock, ExtensibleArrayPage};
+pub use data_block::ExtensibleArrayDataBlock;
 pub use header::{ExtensibleArrayHeader, ExtensibleArrayParameters};
 pub use index_block::ExtensibleArrayIndexBlock;
 pub use super_block::ExtensibleArraySuperBlock;

@@ -1,6 +1,7 @@
 //! The fixed array: the chunk index of datasets without an unlimited dimension (format specification 4.0, VII.C).
 
-use crate::{Addr, Bitmap, ElementFormat, ElementTable, Fault, Record, Result, Wire};
+use crate::array_block::{wire_block_start, wire_header_start};
+use crate::{Addr, Bitmap, ElementFormat, ElementTable, Record, Result, Wire};
 
 /// The header: shape, and the way to the data block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,16 +26,7 @@ impl Record for FixedArrayHeader {
     const NAME: &'static str = "fixed array header";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let offset = w.widths().offset;
-        w.magic("FAHD")?;
-        w.version(0..=0, &mut 0)?;
-        let client = w.derived_u8("client", self.format.client())?;
-        let size = u8::try_from(self.format.size(offset)).unwrap_or(u8::MAX);
-        let size = w.derived_u8("element size", size)?;
-        self.format = ElementFormat::from_header(client, size, offset).ok_or_else(|| {
-            let rule = "client 0 with the size of an address, or 1 with 5 to 12 bytes more";
-            w.fault("element size", Fault::Value { found: u64::from(size), rule })
-        })?;
+        wire_header_start(w, "FAHD", &mut self.format)?;
         w.u8("page bits", &mut self.page_bits)?;
         w.require("page bits", self.page_bits > 0 && self.page_bits < 32, self.page_bits.into(), "1 to 31")?;
         w.length("elements", &mut self.elements)?;
@@ -59,11 +51,7 @@ impl Record for FixedArrayDataBlock {
     const NAME: &'static str = "fixed array data block";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.magic("FADB")?;
-        w.version(0..=0, &mut 0)?;
-        let client = w.derived_u8("client", self.elements.format().client())?;
-        w.require("client", client == self.elements.format().client(), client.into(), "that of the header")?;
-        w.addr("header", &mut self.header)?;
+        wire_block_start(w, "FADB", self.elements.format(), &mut self.header)?;
         w.record(&mut self.pages)?;
         w.record(&mut self.elements)?;
         w.checksum()
@@ -71,25 +59,5 @@ impl Record for FixedArrayDataBlock {
 
     fn weight(&self) -> usize {
         size_of_val(self).saturating_add(self.pages.weight()).saturating_add(self.elements.weight())
-    }
-}
-
-/// A page of a paged data block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FixedArrayPage {
-    /// The elements.
-    pub elements: ElementTable,
-}
-
-impl Record for FixedArrayPage {
-    const NAME: &'static str = "fixed array data block page";
-
-    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.record(&mut self.elements)?;
-        w.checksum()
-    }
-
-    fn weight(&self) -> usize {
-        size_of_val(self).saturating_add(self.elements.weight())
     }
 }

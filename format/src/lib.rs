@@ -17,6 +17,7 @@
 )]
 
 mod addr;
+mod array_block;
 mod btree1;
 mod btree2;
 mod cache_image;
@@ -53,6 +54,7 @@ mod virtual_layout;
 mod wire;
 
 pub use addr::{Addr, Width, Widths};
+pub use array_block::ArrayPage;
 pub use btree1::{Btree1Key, Btree1Node, ChunkKey, ChunkRank, GroupKey};
 pub use btree2::{
     AttributeNameRecord, AttributeOrderRecord, Btree2Child, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf,
@@ -64,10 +66,10 @@ pub use checksum::lookup3;
 pub use driver_info_block::DriverInfoBlock;
 pub use error::{DecodeError, EncodeError, Fault};
 pub use extensible_array::{
-    ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayPage,
-    ExtensibleArrayParameters, ExtensibleArraySuperBlock,
+    ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters,
+    ExtensibleArraySuperBlock,
 };
-pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage};
+pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader};
 pub use fractal_heap::{
     DoublingTable, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape,
     FractalHeapIndirectBlock, HeapObjectLocation, HeapSlot,

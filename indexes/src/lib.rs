@@ -9,6 +9,8 @@ mod chunk_btree1;
 mod chunk_btree2;
 mod chunk_index;
 mod chunk_line;
+mod element_array;
+mod element_block;
 mod error;
 mod extensible_array;
 mod fixed_array;

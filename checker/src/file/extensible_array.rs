@@ -1,9 +1,8 @@
 //! Extensible arrays: the chunk index of datasets with one unlimited dimension.
 
 use h5live_format::{
-    Addr, AddrTable, Bitmap, ElementFormat, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayHeader,
-    ExtensibleArrayIndexBlock, ExtensibleArrayPage, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record,
-    Width,
+    Addr, AddrTable, ArrayPage, Bitmap, ElementFormat, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayHeader,
+    ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record, Width,
 };
 
 use super::Cause;
@@ -14,7 +13,7 @@ const HEADER: &str = ExtensibleArrayHeader::NAME;
 const INDEX: &str = ExtensibleArrayIndexBlock::NAME;
 const SUPER: &str = ExtensibleArraySuperBlock::NAME;
 const DATA: &str = ExtensibleArrayDataBlock::NAME;
-const PAGE: &str = ExtensibleArrayPage::NAME;
+const PAGE: &str = ArrayPage::NAME;
 
 /// Signature, version, client and checksum of a block.
 const BLOCK_FRAME_BYTES: u64 = 10;
@@ -273,7 +272,7 @@ impl FileWalk<'_> {
             let Some(place) = at.checked_add(head.saturating_add(number.saturating_mul(page))) else { return };
             let Some(bytes) = self.read(PAGE, place, page) else { return };
             let Some(elements) = array.table(array.per_page()) else { return };
-            if let Some(decoded) = self.decode(ExtensibleArrayPage { elements }, place, &bytes) {
+            if let Some(decoded) = self.decode(ArrayPage { elements }, place, &bytes) {
                 let first = first.saturating_add(number.saturating_mul(array.per_page()));
                 self.array_elements(array, PAGE, place, first, &decoded.elements);
             }

@@ -1,7 +1,7 @@
 //! Fixed arrays: the chunk index of datasets without an unlimited dimension.
 
 use h5live_format::{
-    Addr, Bitmap, ElementFormat, ElementTable, FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage, Record,
+    Addr, ArrayPage, Bitmap, ElementFormat, ElementTable, FixedArrayDataBlock, FixedArrayHeader, Record,
 };
 
 use super::Cause;
@@ -74,12 +74,12 @@ impl FileWalk<'_> {
 
     fn fixed_array_page(&mut self, chunked: &ChunkedDataset, at: Addr, first: u64, count: u64, format: ElementFormat) {
         let element = format.size(self.widths.offset) as u64;
-        let Some(bytes) = self.read(FixedArrayPage::NAME, at, count.saturating_mul(element).saturating_add(4)) else {
+        let Some(bytes) = self.read(ArrayPage::NAME, at, count.saturating_mul(element).saturating_add(4)) else {
             return;
         };
         let elements = ElementTable::undefined(usize::try_from(count).unwrap_or(0), format, self.widths.offset);
-        if let Some(page) = self.decode(FixedArrayPage { elements }, at, &bytes) {
-            self.chunk_elements(chunked, FixedArrayPage::NAME, at, first, &page.elements);
+        if let Some(page) = self.decode(ArrayPage { elements }, at, &bytes) {
+            self.chunk_elements(chunked, ArrayPage::NAME, at, first, &page.elements);
         }
     }
 

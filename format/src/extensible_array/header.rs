@@ -1,5 +1,6 @@
 //! Extensible array header.
 
+use crate::array_block::wire_header_start;
 use crate::{Addr, ElementFormat, Fault, Record, Result, Wire};
 
 /// The numbers that fix the shape of an extensible array.
@@ -89,16 +90,7 @@ impl Record for ExtensibleArrayHeader {
     const NAME: &'static str = "extensible array header";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let offset = w.widths().offset;
-        w.magic("EAHD")?;
-        w.version(0..=0, &mut 0)?;
-        let client = w.derived_u8("client", self.format.client())?;
-        let size = u8::try_from(self.format.size(offset)).unwrap_or(u8::MAX);
-        let size = w.derived_u8("element size", size)?;
-        self.format = ElementFormat::from_header(client, size, offset).ok_or_else(|| {
-            let rule = "client 0 with the size of an address, or 1 with 5 to 12 bytes more";
-            w.fault("element size", Fault::Value { found: u64::from(size), rule })
-        })?;
+        wire_header_start(w, "EAHD", &mut self.format)?;
         w.u8("bits of largest index", &mut self.parameters.max_bits)?;
         w.u8("elements in index block", &mut self.parameters.index_elements)?;
         w.u8("elements of smallest data block", &mut self.parameters.min_elements)?;

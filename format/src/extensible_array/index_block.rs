@@ -1,5 +1,6 @@
 //! Extensible array index block.
 
+use crate::array_block::wire_block_start;
 use crate::{Addr, AddrTable, ElementFormat, ElementTable, Record, Result, Width, Wire};
 
 /// The index block: the first elements, and the way to all data blocks and super blocks (format specification 4.0,
@@ -39,11 +40,7 @@ impl Record for ExtensibleArrayIndexBlock {
     const NAME: &'static str = "extensible array index block";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.magic("EAIB")?;
-        w.version(0..=0, &mut 0)?;
-        let client = w.derived_u8("client", self.elements.format().client())?;
-        w.require("client", client == self.elements.format().client(), client.into(), "that of the header")?;
-        w.addr("header", &mut self.header)?;
+        wire_block_start(w, "EAIB", self.elements.format(), &mut self.header)?;
         w.record(&mut self.elements)?;
         w.record(&mut self.data_blocks)?;
         w.record(&mut self.super_blocks)?;

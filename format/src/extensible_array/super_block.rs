@@ -1,5 +1,6 @@
 //! Extensible array super block.
 
+use crate::array_block::wire_block_start;
 use crate::{Addr, AddrTable, Bitmap, ElementFormat, Record, Result, Width, Wire};
 
 /// A super block: the way to a run of data blocks of one size (format specification 4.0, VII.D).
@@ -23,11 +24,7 @@ impl Record for ExtensibleArraySuperBlock {
     const NAME: &'static str = "extensible array super block";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.magic("EASB")?;
-        w.version(0..=0, &mut 0)?;
-        let client = w.derived_u8("client", self.format.client())?;
-        w.require("client", client == self.format.client(), client.into(), "that of the header")?;
-        w.addr("header", &mut self.header)?;
+        wire_block_start(w, "EASB", self.format, &mut self.header)?;
         w.uint("block offset", self.offset_width, &mut self.offset)?;
         w.record(&mut self.pages)?;
         w.record(&mut self.data_blocks)?;

@@ -337,10 +337,9 @@ fn arrays(seeds: &mut Seeds) {
             &[0, 3, 2, b],
             &ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements() },
         );
-        seeds.add_checksummed("array", &[0, 4, 2, b], &ExtensibleArrayPage { elements: elements() });
+        seeds.add_checksummed("array", &[0, 4, 2, b], &ArrayPage { elements: elements() });
         let block = FixedArrayDataBlock { header, pages: Bitmap::zeros(b.into()), elements: elements() };
         seeds.add_checksummed("array", &[0, 6, 2, b], &block);
-        seeds.add_checksummed("array", &[0, 7, 2, b], &FixedArrayPage { elements: elements() });
     }
 }
 

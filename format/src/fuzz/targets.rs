@@ -216,13 +216,12 @@ fn array(data: &[u8]) -> bool {
             check(&block, rest, w)
         }
         3 => check(&ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements(a) }, rest, w),
-        4 => check(&ExtensibleArrayPage { elements: elements(a) }, rest, w),
+        4 | 7 => check(&ArrayPage { elements: elements(a) }, rest, w),
         5 => check(&FixedArrayHeader::default(), rest, w),
-        6 => {
+        _ => {
             let block = FixedArrayDataBlock { header, pages: Bitmap::zeros(b.into()), elements: elements(a) };
             check(&block, rest, w)
         }
-        _ => check(&FixedArrayPage { elements: elements(a) }, rest, w),
     }
 }
 

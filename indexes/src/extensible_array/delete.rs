@@ -3,7 +3,7 @@
 use h5live_format::{Addr, ExtensibleArrayHeader};
 
 use super::ExtensibleArray;
-use super::element_block::DataBlockRef;
+use super::blocks::DataBlockRef;
 use crate::Result;
 
 /// The blocks of an array.
@@ -23,22 +23,22 @@ struct ArrayBlocks {
 
 impl ExtensibleArray {
     pub(super) fn delete_blocks(&self) -> Result<()> {
-        let Some(header) = self.header()? else { return Ok(()) };
+        let Some(header) = self.array.header()? else { return Ok(()) };
         let mut found = ArrayBlocks::default();
-        found.blocks.push((header.addr(), self.header_len()));
+        found.blocks.push((header.addr(), self.array.header_len()));
         let index_block = header.read().index_block;
         if index_block.is_defined() {
             self.gather(index_block, &mut found)?;
         }
-        found.pages.iter().for_each(|page| self.metadata.cache().remove(*page));
-        found.blocks.iter().for_each(|(addr, len)| self.metadata.free(*addr, *len));
+        found.pages.iter().for_each(|page| self.array.metadata.cache().remove(*page));
+        found.blocks.iter().for_each(|(addr, len)| self.array.metadata.free(*addr, *len));
         Ok(())
     }
 
     /// Whether the header does not state how many blocks there are, and how many elements may be set; with `mend`, it
     /// does afterwards.
     pub(super) fn recount_blocks(&self, mend: bool) -> Result<bool> {
-        let Some(header) = self.header()? else { return Ok(false) };
+        let Some(header) = self.array.header()? else { return Ok(false) };
         let stated = header.read().clone();
         let mut found = ArrayBlocks::default();
         let mut end = stated.max_index_set;
@@ -47,7 +47,7 @@ impl ExtensibleArray {
             // Elements that are set and not counted would come back when others are set behind them.
             let index_block = self.index_block(stated.index_block)?;
             self.visit(&index_block, end..u64::MAX, &mut |coord, _| {
-                end = self.line.index(&coord).map_or(end, |index| end.max(index.saturating_add(1)));
+                end = self.array.line.index(&coord).map_or(end, |index| end.max(index.saturating_add(1)));
                 true
             })?;
         }

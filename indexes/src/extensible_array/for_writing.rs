@@ -1,47 +1,32 @@
 //! The structures that a new element goes into, made where they are not there yet.
 
-use h5live_cache::{ChunkProxy, EdgeKind, Handle};
-use h5live_format::{Addr, ChunkElement, ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayPage};
+use h5live_cache::{ChunkProxy, EdgeKind};
+use h5live_format::{Addr, ChunkElement};
 use h5live_model::ChunkCoord;
 
 use super::ExtensibleArray;
-use super::element_block::{DataBlockRef, ElementBlock, ExtensibleHeader, IndexBlock, SuperBlock};
+use super::blocks::{DataBlock, DataBlockRef, ExtensibleHeader, IndexBlock, SuperBlock};
 use super::geometry::{DataBlockPath, ElementLocation};
 use super::last_block::LastElementBlock;
 use crate::Result;
+use crate::element_block::ElementBlock;
 
 impl ExtensibleArray {
-    pub(super) fn header_for_writing(&self) -> Result<ExtensibleHeader> {
-        let _creation = self.creation.lock();
-        let header = match self.header()? {
-            Some(header) => header,
-            None => {
-                let (format, parameters) = (self.format, self.parameters);
-                let header = ExtensibleArrayHeader { format, parameters, ..Default::default() };
-                let header = self.metadata.create(self.header_len(), header)?;
-                self.root.set_addr(header.addr())?;
-                header
-            }
-        };
-        self.root.depend_on(&header)?;
-        Ok(header)
-    }
-
     fn index_block_for_writing(&self, header: &ExtensibleHeader) -> Result<IndexBlock> {
         let addr = header.read().index_block;
         let block = if addr.is_defined() {
             self.index_block(addr)?
         } else {
             let block =
-                self.metadata.create_shaped(self.index_block_len(), || self.empty_index_block(header.addr()))?;
+                self.array.metadata.create_shaped(self.index_block_len(), || self.empty_index_block(header.addr()))?;
             header.update(|header| {
                 header.index_block = block.addr();
                 header.realized_elements += self.geometry.index_elements() as u64;
             });
             block
         };
-        self.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayIndexBlock)?;
-        self.root.depend_on(&block)?;
+        self.array.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayIndexBlock)?;
+        self.array.root.depend_on(&block)?;
         Ok(block)
     }
 
@@ -57,7 +42,7 @@ impl ExtensibleArray {
             self.super_block(number, addr)?
         } else {
             let len = self.super_block_len(number);
-            let block = self.metadata.create_shaped(len, || self.empty_super_block(number, header.addr()))?;
+            let block = self.array.metadata.create_shaped(len, || self.empty_super_block(number, header.addr()))?;
             index_block.update(|index_block| index_block.super_blocks.set(slot, block.addr()));
             header.update(|header| {
                 header.super_blocks += 1;
@@ -65,23 +50,18 @@ impl ExtensibleArray {
             });
             block
         };
-        self.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArraySuperBlock)?;
-        self.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArraySuperBlock)?;
-        self.root.depend_on(&block)?;
+        self.array.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArraySuperBlock)?;
+        self.array.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArraySuperBlock)?;
+        self.array.root.depend_on(&block)?;
         Ok(block)
     }
 
-    fn create_data_block(
-        &self,
-        header: &ExtensibleHeader,
-        number: u32,
-        in_line: u64,
-    ) -> Result<Handle<ExtensibleArrayDataBlock>> {
+    fn create_data_block(&self, header: &ExtensibleHeader, number: u32, in_line: u64) -> Result<DataBlock> {
         let elements = self.geometry.data_block_elements(number);
         let offset = self.geometry.start(number) + in_line * elements;
         let space = self.data_block_space(number);
-        self.metadata.cache().check_allocation(header.addr(), self.data_block_len(number))?;
-        let block = self.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
+        self.array.metadata.cache().check_allocation(header.addr(), self.data_block_len(number))?;
+        let block = self.array.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
         header.update(|header| {
             header.data_blocks += 1;
             header.data_block_bytes += space;
@@ -109,7 +89,7 @@ impl ExtensibleArray {
                     index_block.update(|index_block| index_block.data_blocks.set(at, block.addr()));
                     block
                 };
-                self.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.array.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
                 self.data_block_for_writing(header, block, slot)
             }
             DataBlockPath::SuperBlock { slot: at, within } => {
@@ -122,7 +102,7 @@ impl ExtensibleArray {
                     super_block.update(|super_block| super_block.data_blocks.set(within, block.addr()));
                     block
                 };
-                self.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.array.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
                 if self.geometry.pages(number) == 0 {
                     return self.data_block_for_writing(header, block, slot);
                 }
@@ -133,17 +113,14 @@ impl ExtensibleArray {
                 let page = if in_use {
                     self.page(addr)?
                 } else {
-                    self.metadata.cache().check_allocation(addr, self.page_len())?;
-                    let empty =
-                        ExtensibleArrayPage { elements: self.undefined_elements(self.geometry.page_elements()) };
-                    let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty);
+                    let page = self.array.create_page(addr, self.geometry.page_elements())?;
                     super_block.update(|super_block| super_block.pages.set(bit));
                     page
                 };
-                self.metadata.add_dependency(&super_block, &page, EdgeKind::ExtensibleArrayPage)?;
-                self.metadata.add_dependency(header, &page, EdgeKind::ExtensibleArrayPage)?;
-                self.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-                self.root.depend_on(&page)?;
+                self.array.metadata.add_dependency(&super_block, &page, EdgeKind::ExtensibleArrayPage)?;
+                self.array.metadata.add_dependency(header, &page, EdgeKind::ExtensibleArrayPage)?;
+                self.array.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.array.root.depend_on(&page)?;
                 Ok((ElementBlock::Page(page), (slot % self.geometry.page_elements()) as usize))
             }
         }
@@ -152,11 +129,11 @@ impl ExtensibleArray {
     fn data_block_for_writing(
         &self,
         header: &ExtensibleHeader,
-        block: Handle<ExtensibleArrayDataBlock>,
+        block: DataBlock,
         slot: u64,
     ) -> Result<(ElementBlock, usize)> {
-        self.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-        self.root.depend_on(&block)?;
+        self.array.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+        self.array.root.depend_on(&block)?;
         Ok((ElementBlock::DataBlock(block), slot as usize))
     }
 
@@ -168,7 +145,7 @@ impl ExtensibleArray {
         proxy: Option<&ChunkProxy>,
     ) -> Result<()> {
         if let Some(proxy) = proxy {
-            self.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
+            self.array.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
         }
         let done = recent.set(slot, element);
         debug_assert!(done, "every place of the geometry is in its block");
@@ -185,16 +162,16 @@ impl ExtensibleArray {
         proxy: Option<&ChunkProxy>,
     ) -> Result<usize> {
         let next = coord.scaled().get(axis).and_then(|at| at.checked_add(1)).map(|at| coord.with_index(axis, at));
-        let indexes = self.line.index(coord).zip(next.and_then(|next| self.line.index(&next)));
+        let indexes = self.array.line.index(coord).zip(next.and_then(|next| self.array.line.index(&next)));
         // Along other dimensions they do not follow each other in the array.
         let Some((_, index)) = indexes.filter(|(index, next)| index.checked_add(1) == Some(*next)) else {
             return Ok(0);
         };
         let recent = self.last_block.lock();
         let Some(recent) = &*recent else { return Ok(0) };
-        let Some(slot) = recent.slot_for_writing(index, || self.root.parents()) else { return Ok(0) };
+        let Some(slot) = recent.slot_for_writing(index, || self.array.root.parents()) else { return Ok(0) };
         if let Some(proxy) = proxy {
-            self.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
+            self.array.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
         }
         Ok(recent.set_all(slot, places))
     }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use h5live_cache::{DependencyNode, EntryId};
 use h5live_format::{Addr, ChunkElement};
 
-use super::element_block::{ElementBlock, ExtensibleHeader};
+use super::blocks::ExtensibleHeader;
+use crate::element_block::ElementBlock;
 
 /// A table, and the structures that lead to it. Everything that waits for the table has its flush dependency, and keeps
 /// it while the table is held here.

@@ -1,33 +1,24 @@
-//! The blocks of an extensible array that hold elements.
+//! The blocks of fixed and extensible arrays that hold elements.
 
 use h5live_cache::{DependencyNode, Handle};
 use h5live_format::{
-    Addr, ChunkElement, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
-    ExtensibleArrayPage, ExtensibleArraySuperBlock,
+    Addr, ArrayPage, ChunkElement, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayIndexBlock,
+    FixedArrayDataBlock,
 };
-
-pub(super) type ExtensibleHeader = Handle<ExtensibleArrayHeader>;
-pub(super) type IndexBlock = Handle<ExtensibleArrayIndexBlock>;
-pub(super) type SuperBlock = Handle<ExtensibleArraySuperBlock>;
-
-/// The way to a data block: the structure that leads there, and the format of its elements.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct DataBlockRef {
-    pub super_block: u32,
-    pub addr: Addr,
-}
 
 /// A block that holds elements.
 #[derive(Debug)]
-pub(super) enum ElementBlock {
-    IndexBlock(IndexBlock),
+pub(crate) enum ElementBlock {
+    FixedDataBlock(Handle<FixedArrayDataBlock>),
+    IndexBlock(Handle<ExtensibleArrayIndexBlock>),
     DataBlock(Handle<ExtensibleArrayDataBlock>),
-    Page(Handle<ExtensibleArrayPage>),
+    Page(Handle<ArrayPage>),
 }
 
 impl ElementBlock {
     pub fn get(&self, slot: usize) -> Option<ChunkElement> {
         match self {
+            ElementBlock::FixedDataBlock(block) => block.read().elements.get(slot),
             ElementBlock::IndexBlock(block) => block.read().elements.get(slot),
             ElementBlock::DataBlock(block) => block.read().elements.get(slot),
             ElementBlock::Page(page) => page.read().elements.get(slot),
@@ -36,6 +27,7 @@ impl ElementBlock {
 
     pub fn set(&self, slot: usize, element: ChunkElement) -> bool {
         match self {
+            ElementBlock::FixedDataBlock(block) => block.update(|block| block.elements.set(slot, element)),
             ElementBlock::IndexBlock(block) => block.update(|block| block.elements.set(slot, element)),
             ElementBlock::DataBlock(block) => block.update(|block| block.elements.set(slot, element)),
             ElementBlock::Page(page) => page.update(|page| page.elements.set(slot, element)),
@@ -49,6 +41,7 @@ impl ElementBlock {
             chunks.by_ref().take_while(|(slot, place)| elements.set(*slot, ChunkElement::unfiltered(**place))).count()
         };
         match self {
+            ElementBlock::FixedDataBlock(block) => block.update(|block| set(&mut block.elements)),
             ElementBlock::IndexBlock(block) => block.update(|block| set(&mut block.elements)),
             ElementBlock::DataBlock(block) => block.update(|block| set(&mut block.elements)),
             ElementBlock::Page(page) => page.update(|page| set(&mut page.elements)),
@@ -57,6 +50,7 @@ impl ElementBlock {
 
     pub fn node(&self) -> &dyn DependencyNode {
         match self {
+            ElementBlock::FixedDataBlock(block) => block,
             ElementBlock::IndexBlock(block) => block,
             ElementBlock::DataBlock(block) => block,
             ElementBlock::Page(page) => page,
@@ -65,6 +59,7 @@ impl ElementBlock {
 
     pub fn is_invalidated(&self) -> bool {
         match self {
+            ElementBlock::FixedDataBlock(block) => block.is_invalidated(),
             ElementBlock::IndexBlock(block) => block.is_invalidated(),
             ElementBlock::DataBlock(block) => block.is_invalidated(),
             ElementBlock::Page(page) => page.is_invalidated(),

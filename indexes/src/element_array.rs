@@ -1,0 +1,190 @@
+//! What the fixed and the extensible array have in common: their dataset, their header, how their blocks and pages are
+//! found, and how their elements are visited.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use h5live_cache::{Entry, Handle};
+use h5live_format::{Addr, ArrayPage, ChunkElement, ElementFormat, ElementTable, Record, Widths};
+use h5live_model::ChunkCoord;
+use parking_lot::Mutex;
+
+use crate::chunk_index::IndexRoot;
+use crate::chunk_line::ChunkLine;
+use crate::element_block::ElementBlock;
+use crate::error::{Error, Result};
+use crate::object_metadata::ObjectMetadata;
+
+/// Signature, version, client.
+const BLOCK_PREFIX_BYTES: u64 = 6;
+const CHECKSUM_BYTES: u64 = 4;
+
+/// The header of an array.
+pub(crate) trait ArrayHeader: Record + Entry + Clone {
+    /// Bytes between the client and the checksum.
+    fn body_len(widths: Widths) -> u64;
+
+    /// Whether it describes an array of the same shape, with elements of the same format.
+    fn has_shape_of(&self, other: &Self) -> bool;
+}
+
+/// The result of a lookup.
+pub(crate) enum ElementLookup {
+    /// The element is in this slot of a block.
+    Block(ElementBlock, usize),
+    /// This many elements from here on were never set.
+    Unset(u64),
+}
+
+/// An array of chunk elements, by its header.
+#[derive(Debug)]
+pub(crate) struct ElementArray<H> {
+    pub metadata: ObjectMetadata,
+    pub root: Arc<dyn IndexRoot>,
+    pub line: ChunkLine,
+    pub format: ElementFormat,
+    /// The header that the array is created with.
+    pub new_header: H,
+    /// The creation of the header, which two writers must not do at once.
+    creation: Mutex<()>,
+}
+
+impl<H: ArrayHeader> ElementArray<H> {
+    pub fn new(
+        metadata: ObjectMetadata,
+        root: Arc<dyn IndexRoot>,
+        line: ChunkLine,
+        format: ElementFormat,
+        new_header: H,
+    ) -> Self {
+        ElementArray { metadata, root, line, format, new_header, creation: Mutex::new(()) }
+    }
+
+    pub fn element_size(&self) -> u64 {
+        self.format.size(self.metadata.offset()) as u64
+    }
+
+    pub fn addr_size(&self) -> u64 {
+        self.metadata.offset().bytes() as u64
+    }
+
+    /// Bytes of a header.
+    pub fn header_len(&self) -> u64 {
+        BLOCK_PREFIX_BYTES + H::body_len(self.metadata.widths()) + CHECKSUM_BYTES
+    }
+
+    /// Bytes of a block that has `body` bytes between the address of the header and the checksum.
+    pub fn block_len(&self, body: u64) -> u64 {
+        BLOCK_PREFIX_BYTES + self.addr_size() + body + CHECKSUM_BYTES
+    }
+
+    /// Bytes of a page.
+    pub fn page_len(&self, elements: u64) -> u64 {
+        elements * self.element_size() + CHECKSUM_BYTES
+    }
+
+    pub fn undefined_elements(&self, len: u64) -> ElementTable {
+        ElementTable::undefined(len as usize, self.format, self.metadata.offset())
+    }
+
+    pub fn contradiction(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {
+        Error::Contradiction { record, at, other: "data layout message", rule }
+    }
+
+    /// Whether the stored size of a chunk fits its element.
+    pub fn check_size(&self, element: &ChunkElement) -> Result<()> {
+        match self.format {
+            ElementFormat::Filtered(width) if element.size > width.max() => {
+                Err(Error::ChunkTooLarge { size: element.size })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The header, if the array was created.
+    pub fn header(&self) -> Result<Option<Handle<H>>> {
+        let addr = self.root.addr();
+        if !addr.is_defined() {
+            return Ok(None);
+        }
+        let header = self.metadata.load(addr, self.header_len(), || self.new_header.clone())?;
+        let agrees = header.read().has_shape_of(&self.new_header);
+        if agrees { Ok(Some(header)) } else { Err(self.contradiction(addr, H::NAME, "shape of the array")) }
+    }
+
+    /// The header, which is created if it is not there. The object header waits for it.
+    pub fn header_for_writing(&self) -> Result<Handle<H>> {
+        let _creation = self.creation.lock();
+        let header = match self.header()? {
+            Some(header) => header,
+            None => {
+                let header = self.metadata.create(self.header_len(), self.new_header.clone())?;
+                self.root.set_addr(header.addr())?;
+                header
+            }
+        };
+        self.root.depend_on(&header)?;
+        Ok(header)
+    }
+
+    /// The block of `len` bytes at `addr`. It must state the address of this array's header.
+    pub fn block<B: Record + Entry>(
+        &self,
+        addr: Addr,
+        len: u64,
+        empty: impl FnOnce() -> B,
+        stated_header: impl FnOnce(&B) -> Addr,
+    ) -> Result<Handle<B>> {
+        let block = self.metadata.load(addr, len, empty)?;
+        let stated = stated_header(&block.read());
+        if stated == self.root.addr() {
+            Ok(block)
+        } else {
+            Err(self.contradiction(addr, B::NAME, "it names the header"))
+        }
+    }
+
+    /// The page of `elements` elements at `addr`.
+    pub fn page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayPage>> {
+        let empty = || ArrayPage { elements: self.undefined_elements(elements) };
+        self.metadata.load(addr, self.page_len(elements), empty)
+    }
+
+    /// A new page at `addr`, in the space of its data block.
+    pub fn create_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayPage>> {
+        self.metadata.cache().check_allocation(addr, self.page_len(elements))?;
+        let empty = ArrayPage { elements: self.undefined_elements(elements) };
+        Ok(self.metadata.cache().insert(addr, self.metadata.owner(), empty))
+    }
+
+    /// Calls `each` with the chunks of a part of the array, until it returns `false`. `find` looks up an element by its
+    /// index; `None` if the array cannot have one.
+    pub fn visit(
+        &self,
+        part: Range<u64>,
+        find: impl Fn(u64) -> Result<Option<ElementLookup>>,
+        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+    ) -> Result<()> {
+        let Range { start: mut index, end } = part;
+        while index < end {
+            let (table, first) = match find(index)? {
+                None => break,
+                Some(ElementLookup::Unset(len)) => {
+                    index = index.saturating_add(len);
+                    continue;
+                }
+                Some(ElementLookup::Block(table, slot)) => (table, slot),
+            };
+            for element in (first..).map_while(|slot| table.get(slot)) {
+                if index >= end {
+                    return Ok(());
+                }
+                if element.addr.is_defined() && !each(self.line.coord(index), element) {
+                    return Ok(());
+                }
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+}
