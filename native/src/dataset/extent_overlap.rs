@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 /// Whether one of these elements of a chunk, numbered in row-major order, lies in the extent. `chunk` are the sides of
 /// the chunk, and `inside` tells how far the extent reaches from the chunk's beginning, along each dimension.
+#[inline]
 pub(super) fn overlaps_extent(
     elements: std::ops::Range<u64>,
     chunk: &[u64],

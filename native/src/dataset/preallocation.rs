@@ -115,6 +115,7 @@ impl PreallocatedChunks {
     }
 
     /// The address of a chunk, if it is one of these.
+    #[inline]
     pub(super) fn chunk_addr(&self, coord: &ChunkCoord) -> Option<Addr> {
         let (at, first) = (*coord.scaled().get(self.axis)?, self.from.scaled().get(self.axis)?);
         let place = self.places.get(usize::try_from(at.checked_sub(*first)?).ok()?)?;
