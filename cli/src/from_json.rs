@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::model::{Compound, Datatype, Name, VarLenKind};
+use crate::model::{Compound, Datatype, Name, ReferenceType, VarLenKind};
 use crate::number_text;
 use crate::value::Value;
 
@@ -24,16 +24,17 @@ pub enum JsonValueError {
         wanted: u64,
     },
     /// A reference leads nowhere.
-    #[error("there is no {0:?} to refer to")]
-    NoObject(String),
+    #[error("there is no {0} to refer to")]
+    NoReferent(String),
 }
 
-/// Resolves the path that stands for a reference.
-pub type ResolveReference<'a> = &'a dyn Fn(&str) -> Option<Value>;
+/// Resolves the JSON that stands for a reference.
+pub type ResolveReference<'a> = &'a dyn Fn(&ReferenceType, &Json) -> Option<Value>;
 
 /// The value of an element that JSON stands for.
 ///
-/// Not-a-number is null or `"nan"`; infinities are `"inf"` and `"-inf"`; bytes are hexadecimal; references are paths.
+/// Not-a-number is null or `"nan"`; infinities are `"inf"` and `"-inf"`; bytes are hexadecimal; references are
+/// as [`crate::reference_json`] has them.
 ///
 /// # Errors
 /// [`JsonValueError`].
@@ -47,8 +48,8 @@ pub fn value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> R
         (Datatype::String(_), Json::String(text)) => Some(Value::Text(text.clone())),
         (Datatype::Opaque(_), Json::String(text)) => unhex(text).map(Value::Bytes),
         (Datatype::Reference(_), Json::Null) => Some(Value::Reference(h5live::Reference::default())),
-        (Datatype::Reference(_), Json::String(path)) => {
-            return refer(path).ok_or_else(|| JsonValueError::NoObject(path.clone()));
+        (Datatype::Reference(form), Json::String(_) | Json::Object(_)) => {
+            return refer(form, json).ok_or_else(|| JsonValueError::NoReferent(json.to_string()));
         }
         (Datatype::Enum(_), Json::String(name)) => Some(Value::EnumName(name.as_str().into())),
         (Datatype::Enum(_), Json::Bool(truth)) => Some(Value::Bool(*truth)),
@@ -192,7 +193,7 @@ mod tests {
 
     fn parsed(datatype: &str, json: &str) -> Result<Value, JsonValueError> {
         let TypeText(datatype) = datatype.parse().unwrap();
-        value(&datatype, &serde_json::from_str(json).unwrap(), &|_| None)
+        value(&datatype, &serde_json::from_str(json).unwrap(), &|_, _| None)
     }
 
     #[test]
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(parsed("u8", "\"x\"").unwrap_err().to_string(), "\"x\" is no value of type u8");
         assert!(matches!(parsed("array[2]<u8>", "[1]"), Err(JsonValueError::Count { found: 1, wanted: 2 })));
         assert!(matches!(parsed("compound(1){a@0:u8}", "{}"), Err(JsonValueError::Member(_))));
-        assert!(matches!(parsed("ref(object)", "\"/a\""), Err(JsonValueError::NoObject(_))));
+        assert!(matches!(parsed("ref(object)", "\"/a\""), Err(JsonValueError::NoReferent(_))));
         assert!(parsed("compound(1){a@0:u8}", r#"{"a": 1, "b": 2}"#).is_err());
     }
 }

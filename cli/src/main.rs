@@ -31,6 +31,7 @@ mod output;
 mod path_target;
 mod progress;
 mod record;
+mod reference_json;
 mod repair;
 mod rm;
 mod scenario;

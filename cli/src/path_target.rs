@@ -2,7 +2,11 @@
 
 use h5live::{Attribute, AttributeBuilder, File, Object};
 
+use serde_json::Value as Json;
+
 use crate::error::Result;
+use crate::model::ReferenceType;
+use crate::reference_json;
 
 /// An object or attribute that a text names.
 pub enum PathTarget {
@@ -53,7 +57,8 @@ pub fn new_attribute(object: &Object, name: &str) -> Option<AttributeBuilder> {
     }
 }
 
-/// The stored form of a reference to the object at a path.
-pub fn reference_value(file: &File, path: &str) -> Option<h5live::Value> {
-    file.object(path).and_then(|object| object.reference()).ok().map(h5live::Value::Reference)
+/// The reference that JSON stands for.
+pub fn reference_value(file: &File, form: &ReferenceType, json: &Json) -> Option<h5live::Value> {
+    let object = file.object(reference_json::target(json)?).ok()?;
+    reference_json::resolve(file, form, json, object.id())
 }

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use crate::error::{Error, Outcome, Result, SetRefusal};
 use crate::from_json;
 use crate::lossy::LossyArgs;
-use crate::model::{Dataspace, Datatype, Selection, Shape};
+use crate::model::{Dataspace, Datatype, ReferenceType, Selection, Shape};
 use crate::path_target::{self, PathTarget};
 use crate::temp_output;
 use crate::type_parse::TypeText;
@@ -52,7 +52,7 @@ impl Set {
     fn dataset(&self, file: &File, dataset: &Dataset, json: &Json) -> Result<()> {
         let spec = dataset.spec()?;
         let dims = spec.dataspace.dims();
-        let refer = |path: &str| path_target::reference_value(file, path);
+        let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(file, form, json);
         let text = self.text_for(&spec.datatype, json);
         let one = from_json::value(&spec.datatype, &text, &refer);
         let values = match (from_json::elements(&spec.datatype, dims, &text, &refer), one) {
@@ -70,7 +70,7 @@ impl Set {
             (None, Some(old)) => old.datatype().clone(),
             (None, None) => inferred(json),
         };
-        let refer = |path: &str| path_target::reference_value(file, path);
+        let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(file, form, json);
         let text = self.text_for(&datatype, json);
         let same = old.as_ref().map(|old| old.dataspace().clone());
         let shapes = same.into_iter().chain([Dataspace::Scalar, shape_of(&datatype, &text)]);

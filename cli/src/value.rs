@@ -13,20 +13,25 @@ pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Va
 
 /// A value as JSON: not-a-number, infinities and what cannot be read are null; bytes are hexadecimal.
 pub fn json(value: &Value) -> serde_json::Value {
-    json_with(value, &serde_json::Value::from)
+    json_with(value, &serde_json::Value::from, &|reference| hex(reference.as_bytes()).into())
 }
 
-/// A value as JSON, without loss: not-a-number and infinities are `"nan"`, `"inf"` and `"-inf"`.
-pub fn exact_json(value: &Value) -> serde_json::Value {
+/// A value as JSON, without loss: not-a-number and infinities are `"nan"`, `"inf"` and `"-inf"`. References are what
+/// `reference` makes of them.
+pub fn exact_json(value: &Value, reference: &dyn Fn(&Reference) -> serde_json::Value) -> serde_json::Value {
     let float = |float: f64| match float.is_finite() {
         true => float.into(),
         false => float.to_string().to_lowercase().into(),
     };
-    json_with(value, &float)
+    json_with(value, &float, reference)
 }
 
-fn json_with(value: &Value, float: &dyn Fn(f64) -> serde_json::Value) -> serde_json::Value {
-    let json = |value: &Value| json_with(value, float);
+fn json_with(
+    value: &Value,
+    float: &dyn Fn(f64) -> serde_json::Value,
+    reference: &dyn Fn(&Reference) -> serde_json::Value,
+) -> serde_json::Value {
+    let json = |value: &Value| json_with(value, float, reference);
     match value {
         Value::Integer(i) => match (u64::try_from(*i), i64::try_from(*i)) {
             (Ok(u), _) => u.into(),
@@ -39,7 +44,7 @@ fn json_with(value: &Value, float: &dyn Fn(f64) -> serde_json::Value) -> serde_j
         Value::EnumName(name) => name.to_string().into(),
         Value::Bool(truth) => (*truth).into(),
         Value::Bytes(bytes) => hex(bytes).into(),
-        Value::Reference(reference) => hex(reference.as_bytes()).into(),
+        Value::Reference(of) => reference(of),
         Value::Complex(parts) => parts.iter().map(json).collect(),
         Value::List(values) => values.iter().map(json).collect(),
         Value::Compound(members) => {

@@ -116,3 +116,71 @@ fn addresses_may_be_short() {
     let wrong = error(&run_with(&["new", folder.path().join("third.h5").to_str().unwrap()], br#"{"offset_size": 3}"#));
     assert!(wrong.contains("2, 4 or 8"), "{wrong}");
 }
+
+const REFER: &str = r#"
+with h5py.File(path, "w") as f:
+    f["z"] = np.arange(12).reshape(3, 4)
+    f["z"].attrs["unit"] = "mm"
+    g = f.create_group("g")
+    regions = g.create_dataset("regions", (4,), h5py.regionref_dtype)
+    regions[0] = f["z"].regionref[1:3, 0:2]
+    regions[1] = f["z"].regionref[:, 1]
+    regions[2] = f["z"].regionref[[0, 2], 3]
+    g.attrs["region"] = f["z"].regionref[2, 1:]
+    kind = np.dtype([("n", "<i4"), ("where", h5py.regionref_dtype), ("what", h5py.ref_dtype)])
+    row = np.zeros((1,), kind)
+    row[0] = (7, f["z"].regionref[0, 0:1], f["z"].ref)
+    g.create_dataset("rows", data=row)
+"#;
+
+const REGIONS: &str = r#"
+with h5py.File(path) as f:
+    z, g = f["z"], f["g"]
+    print([z[r].ravel().tolist() if r else None for r in g["regions"]])
+    print(z[g.attrs["region"]].tolist(), z[g["rows"][0]["where"]].tolist(), f[g["rows"][0]["what"]].name)
+"#;
+
+#[test]
+fn references_to_regions_and_attributes_are_described_and_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["a.h5", "b.h5"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    if let Some(python) = python() {
+        h5py(&python, REFER, Path::new(&first));
+        let description = text(&run(&["dump", "--json", &first]));
+        assert!(description.contains("\"region\""), "{description}");
+        text(&run_with(&["new", &second], description.as_bytes()));
+        let seen = h5py(&python, REGIONS, Path::new(&second));
+        assert_eq!(seen, h5py(&python, REGIONS, Path::new(&first)));
+        assert!(seen.starts_with("[[4, 5, 8, 9], [1, 5, 9], [3, 11], None]\n"), "{seen}");
+        text(&run(&["diff", &first, &second]));
+        std::fs::remove_file(&second).unwrap();
+    }
+    let description = r#"{"attributes": {"a": {"type": "u8", "value": 1}}, "links": {"d": {"type": "u8", "shape": [4]},
+        "r": {"type": "ref(std)", "shape": [4], "values": ["/d", null, {"object": "/", "attribute": "a"},
+            {"dataset": "/d", "region": {"points": [[3], [1]]}}]}}}"#;
+    text(&run_with(&["new", &second], description.as_bytes()));
+    let json: serde_json::Value = serde_json::from_str(&text(&run(&["dump", "--json", &second]))).unwrap();
+    let wanted: serde_json::Value = serde_json::from_str(description).unwrap();
+    assert_eq!(json["links"]["r"]["values"], wanted["links"]["r"]["values"]);
+}
+
+#[test]
+fn a_description_names_what_it_cannot_hold() {
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [path, copy] = ["a.h5", "b.h5"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let make = r#"
+with h5py.File(path, "w") as f:
+    f["z"] = 1
+    f["refs"] = np.array([f["z"].ref, None], h5py.ref_dtype)
+    f["text"] = np.array([b"\xff", b"a"], "S1")
+    del f["z"]
+"#;
+    h5py(&python, make, Path::new(&path));
+    let output = run(&["dump", "--json", &path]);
+    assert_eq!(output.status.code(), Some(1));
+    let description = String::from_utf8(output.stdout).unwrap();
+    assert!(description.contains("1 reference leads to nothing in this description, and is null"), "{description}");
+    assert!(description.contains("1 text is not UTF-8, and is changed"), "{description}");
+    assert!(error(&run_with(&["new", &copy], description.as_bytes())).contains("nobody knows \"errors\""));
+}

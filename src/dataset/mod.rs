@@ -60,8 +60,7 @@ use crate::{File, H5Type, Result, Select, Value, attribute};
 /// elements.
 ///
 /// Elements are converted between their type in the file and the type of the caller. A value that the other type does
-/// not have is an error ([`Conversion`]). This session sees appended and written elements at once. Other processes see
-/// them after a flush.
+/// not have is an error ([`Conversion`]). Other processes see appended and written elements after a flush.
 #[derive(Clone)]
 pub struct Dataset {
     file: File,

@@ -14,12 +14,12 @@ use crate::error::{Error, FileProblem, Result};
 use crate::manifest::{escape, type_text};
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementForms, EntryStorage, FillTime, FillValue,
-    FilterSpec, Hyperslab, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, ReferenceKind, Selection,
-    UNLIMITED, VirtualSource,
+    FilterSpec, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, Selection, UNLIMITED, VirtualSource,
 };
 use crate::open;
+use crate::reference_json::{self, selection};
 use crate::space::{self, DEFAULT_OFFSET_BYTES};
-use crate::value::{Value, exact_json, with_paths};
+use crate::value::{Value, exact_json};
 
 use super::values::nested;
 
@@ -127,12 +127,28 @@ impl JsonDescriber<'_> {
 
     /// Adds values to the fields, under a name; and how many of them cannot be read.
     fn put_values(&self, fields: &mut JsonFields, name: &str, space: &Dataspace, values: Vec<Value>) {
-        match values.iter().map(unreadable).fold(0, u64::saturating_add) {
+        let note = |fields: &mut JsonFields, number: u64, one: &str, many: &str| match number {
             0 => {}
-            1 => self.note(fields, "1 value cannot be read, and is null".to_owned()),
-            number => self.note(fields, format!("{number} values cannot be read, and are null")),
-        }
-        fields.insert(name.into(), self.values(space, values));
+            1 => self.note(fields, one.to_owned()),
+            number => self.note(fields, format!("{number} {many}")),
+        };
+        let number = values.iter().map(unreadable).fold(0, u64::saturating_add);
+        note(fields, number, "1 value cannot be read, and is null", "values cannot be read, and are null");
+        let number = values.iter().map(foreign_texts).fold(0, u64::saturating_add);
+        note(fields, number, "1 text is not UTF-8, and is changed", "texts are not UTF-8, and are changed");
+        let lost = Cell::new(0u64);
+        let path = |object| self.paths.get(&object).cloned();
+        let reference = |reference: &Reference| {
+            let described = reference_json::describe(self.file.store(), reference, &path);
+            described.unwrap_or_else(|| {
+                lost.set(lost.get().saturating_add(1));
+                Json::Null
+            })
+        };
+        let described = exact_json(&nested(space.dims(), &mut values.into_iter()), &reference);
+        let one = "1 reference leads to nothing in this description, and is null";
+        note(fields, lost.get(), one, "references lead to nothing in this description, and are null");
+        fields.insert(name.into(), described);
     }
 
     fn group(&self, group: &Group, path: &str, depth: usize) -> JsonFields {
@@ -282,18 +298,6 @@ impl JsonDescriber<'_> {
         }
         fields
     }
-
-    fn values(&self, space: &Dataspace, values: Vec<Value>) -> Json {
-        let path = |reference: &Reference| {
-            // A path does not say what of the object is meant.
-            let whole = reference.kind() == ReferenceKind::Object1;
-            let object = self.file.dereference(reference).ok().flatten().filter(|_| whole)?;
-            self.paths.get(&object.id()).map(|path| Name::from(path.as_str()))
-        };
-        let values = values.into_iter().map(|value| with_paths(value, &path));
-        let known = |value: Value| without_references(value);
-        exact_json(&nested(space.dims(), &mut values.map(known)))
-    }
 }
 
 /// How many values there are that cannot be read, within lists and compounds, too.
@@ -306,23 +310,21 @@ fn unreadable(value: &Value) -> u64 {
     }
 }
 
+/// How many texts there are that had other bytes, within lists and compounds, too: they have the character that stands
+/// for those.
+fn foreign_texts(value: &Value) -> u64 {
+    match value {
+        Value::Text(text) => text.contains(char::REPLACEMENT_CHARACTER).into(),
+        Value::List(values) => values.iter().map(foreign_texts).fold(0, u64::saturating_add),
+        Value::Compound(members) => members.iter().map(|(_, value)| foreign_texts(value)).fold(0, u64::saturating_add),
+        _ => 0,
+    }
+}
+
 /// All values of a dataset, if they are not too many.
 fn all_values(dataset: &Dataset, spec: &DatasetSpec) -> Result<Vec<Value>> {
     open::check_values(dataset, spec.dataspace.elements().unwrap_or(u64::MAX))?;
     Ok(dataset.read_values(Selection::All)?)
-}
-
-/// A value with null in place of references that no path could be put in the place of.
-fn without_references(value: Value) -> Value {
-    let each = |values: Vec<Value>| values.into_iter().map(without_references).collect();
-    match value {
-        Value::Reference(_) => Value::Unreadable,
-        Value::List(values) => Value::List(each(values)),
-        Value::Compound(members) => {
-            Value::Compound(members.into_iter().map(|(name, value)| (name, without_references(value))).collect())
-        }
-        other => other,
-    }
 }
 
 fn order(fields: &mut JsonFields, name: &str, storage: &EntryStorage) {
@@ -409,23 +411,4 @@ fn source(source: &VirtualSource) -> Json {
         "source": selection(&source.source),
         "target": selection(&source.target),
     })
-}
-
-fn selection(selection: &Selection) -> Json {
-    let numbers = |numbers: &[u64]| -> Json {
-        numbers.iter().map(|n| if *n == UNLIMITED { Json::Null } else { (*n).into() }).collect()
-    };
-    match selection {
-        Selection::All => "all".into(),
-        Selection::None => "none".into(),
-        Selection::Hyperslab(Hyperslab { start, stride, count, block }) => json!({
-            "start": numbers(start), "stride": numbers(stride), "count": numbers(count), "block": numbers(block),
-        }),
-        Selection::Blocks(blocks) => {
-            let block =
-                |block: &crate::model::Block| json!({ "start": numbers(&block.start), "count": numbers(&block.count) });
-            json!({ "blocks": blocks.iter().map(block).collect::<Vec<_>>() })
-        }
-        Selection::Points(points) => json!({ "points": points.iter().map(|at| numbers(at)).collect::<Vec<_>>() }),
-    }
 }

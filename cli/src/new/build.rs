@@ -9,14 +9,15 @@ use crate::error::{Error, Result};
 use crate::from_json;
 use crate::manifest::escape;
 use crate::model::{
-    Datatype, ElementForms, FileSpace, GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectBody, ObjectId,
-    ObjectSpec, Selection, Store,
+    AttributeData, Datatype, ElementForms, FileSpace, GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectBody,
+    ObjectId, ObjectSpec, ReferenceType, Selection, Store,
 };
+use crate::reference_json::{self, numbers};
 use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::type_parse::unescape;
 use crate::value::Value;
 
-use super::fields::{DescriptionFault, DescriptionFields, numbers};
+use super::fields::{DescriptionFault, DescriptionFields};
 
 const COMMON_FIELDS: [&str; 5] = ["kind", "attribute_order", "attributes", "comment", "times"];
 const GROUP_FIELDS: [&str; 2] = ["link_order", "links"];
@@ -257,10 +258,10 @@ impl<'a> FileBuilder<'a> {
             builder = builder.alloc_time(allocation);
         }
         if let Some(fill) = fields.get("fill") {
-            if let (Datatype::Reference(_), Json::String(target)) = (&datatype, fill) {
+            if let (Datatype::Reference(_), Some(target)) = (&datatype, reference_json::target(fill)) {
                 self.create_object(target, path)?;
             }
-            let refer = |target: &str| self.refer(target);
+            let refer = |form: &ReferenceType, json: &Json| self.refer(form, json);
             let value = from_json::value(&datatype, fill, &refer);
             builder =
                 builder.fill_value(&value.map_err(|source| DescriptionFault::Value { path: path.to_owned(), source })?);
@@ -336,17 +337,26 @@ impl<'a> FileBuilder<'a> {
             (crate::model::Dataspace::Null, _) => Vec::new(),
             (_, value) => self.elements(&shown, &datatype, dataspace.dims(), value.unwrap_or(&Json::Null))?,
         };
+        if std::str::from_utf8(name.as_bytes()).is_err() {
+            let value = Value::encode_all(&values, &self.fit(datatype.clone()), self.store)
+                .map_err(|source| DescriptionFault::Convert { path: shown.clone(), source })?;
+            let committed = committed.map(|committed| committed.id());
+            let (name, datatype) = (name.clone(), self.fit(datatype));
+            let data = AttributeData { name, datatype, committed, dataspace, value, creation_order: None };
+            let set = self.file.writer().and_then(|writer| writer.set_attribute(object.id(), &data));
+            return set.map_err(|error| self.error(&shown, error));
+        }
         Ok(builder.dataspace(dataspace).write_values(&values)?)
     }
 
-    /// A reference to the object that is made at a path.
-    fn refer(&self, target: &str) -> Option<Value> {
-        let id = self.made.get(target)?;
-        self.file.root().object_by_id(*id, target).ok()?.reference().ok().map(Value::Reference)
+    /// A reference to the object that is made at a path, or to a part of it.
+    fn refer(&self, form: &ReferenceType, json: &Json) -> Option<Value> {
+        let id = self.made.get(reference_json::target(json)?)?;
+        reference_json::resolve(self.file, form, json, *id)
     }
 
     fn elements(&self, path: &str, datatype: &Datatype, dims: &[u64], json: &Json) -> Result<Vec<Value>> {
-        let refer = |target: &str| self.refer(target);
+        let refer = |form: &ReferenceType, json: &Json| self.refer(form, json);
         let values = from_json::elements(datatype, dims, json, &refer);
         values.map_err(|source| DescriptionFault::Value { path: path.to_owned(), source }.into())
     }

@@ -3,11 +3,12 @@
 use serde_json::{Map, Value as Json};
 
 use crate::from_json::JsonValueError;
+use crate::reference_json::{numbers, parse_selection};
 use crate::type_parse::{TypeParseError, TypeText, unescape};
 
 use crate::model::{
-    AllocationTime, Block, CreationOrder, Dataspace, Datatype, EntryStorage, ExternalPiece, FillTime, FilterSpec,
-    Hyperslab, Name, Selection, Shape, UNLIMITED, VirtualSource,
+    AllocationTime, CreationOrder, Dataspace, Datatype, EntryStorage, ExternalPiece, FillTime, FilterSpec, Name, Shape,
+    UNLIMITED, VirtualSource,
 };
 
 /// The fault of a description.
@@ -49,6 +50,14 @@ pub enum DescriptionFault {
         path: String,
         /// Why.
         source: JsonValueError,
+    },
+    /// A value cannot be stored.
+    #[error("{path}: {source}")]
+    Convert {
+        /// The object.
+        path: String,
+        /// Why.
+        source: h5live::ConvertError,
     },
     /// A path leads to nothing in the description, or to something else.
     #[error("{path}: the description has no {target:?} of the right kind")]
@@ -189,18 +198,13 @@ impl<'a> DescriptionFields<'a> {
             Some(VirtualSource {
                 file: unescape(json.get("file")?.as_str()?),
                 dataset: unescape(json.get("dataset")?.as_str()?),
-                source: selection(json.get("source")?)?,
-                target: selection(json.get("target")?)?,
+                source: parse_selection(json.get("source")?)?,
+                target: parse_selection(json.get("target")?)?,
             })
         };
         let wanted = "sources with file, dataset, source and target";
         self.required("sources", wanted, |json| json.as_array()?.iter().map(source).collect())
     }
-}
-
-/// Numbers; null is no limit.
-pub fn numbers(json: &Json) -> Option<Vec<u64>> {
-    json.as_array()?.iter().map(|n| if n.is_null() { Some(UNLIMITED) } else { n.as_u64() }).collect()
 }
 
 fn filter(json: &Json) -> Option<FilterSpec> {
@@ -216,29 +220,4 @@ fn filter(json: &Json) -> Option<FilterSpec> {
         name: json.get("name").and_then(Json::as_str).map(Name::from),
         params,
     })
-}
-
-fn selection(json: &Json) -> Option<Selection> {
-    let field = |name: &str| Some(numbers(json.get(name)?)?.into());
-    match json {
-        Json::String(text) if text == "all" => Some(Selection::All),
-        Json::String(text) if text == "none" => Some(Selection::None),
-        _ if json.get("blocks").is_some() => {
-            let block = |json: &Json| {
-                let field = |name: &str| Some(numbers(json.get(name)?)?.into());
-                Some(Block { start: field("start")?, count: field("count")? })
-            };
-            Some(Selection::Blocks(json.get("blocks")?.as_array()?.iter().map(block).collect::<Option<_>>()?))
-        }
-        _ if json.get("points").is_some() => {
-            let points = json.get("points")?.as_array()?.iter().map(|at| Some(numbers(at)?.into()));
-            Some(Selection::Points(points.collect::<Option<_>>()?))
-        }
-        _ => Some(Selection::Hyperslab(Hyperslab {
-            start: field("start")?,
-            stride: field("stride")?,
-            count: field("count")?,
-            block: field("block")?,
-        })),
-    }
 }
