@@ -66,7 +66,7 @@ pub use h5live_model::{
 
 pub use attribute::{Attribute, AttributeBuilder};
 pub use convert::{Conversion, ConvertError, InexactValue};
-pub use copy::{Copier, CopyReport, UnfitFillValue, UnverifiedChunks};
+pub use copy::{Copier, CopyReport, FileNameUse, UnfitFillValue, UnverifiedChunks};
 pub use dataset::{Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
 pub use error::{Error, ErrorKind, Result};

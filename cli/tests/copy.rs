@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{error, run, text};
+use common::{error, h5py, python, run, text};
 use h5live::File;
 use h5live::model::{ChunkCoord, Layout, Name};
 
@@ -143,4 +143,72 @@ fn chunks_that_cannot_be_decoded_are_told_and_copied() {
     fs::remove_file(&to).unwrap();
     text(&run(&["copy", "--no-verify", &from, &to]));
     assert!(fs::exists(&to).unwrap());
+}
+
+/// Makes a file whose elements and links are in other files of its folder.
+const SCATTERED: &str = r#"
+import os
+os.chdir(os.path.dirname(path))
+with h5py.File("source.h5", "w") as f:
+    f["x"] = np.arange(6)
+    f["names"] = np.array(["a", "bc"], h5py.string_dtype())
+open("raw.bin", "wb").write(bytes([9, 8, 7, 1, 2, 3, 4]))
+with h5py.File(path, "w", libver="latest") as f:
+    for name, shape, kind in [("x", (6,), "i8"), ("names", (2,), h5py.string_dtype())]:
+        layout = h5py.VirtualLayout(shape, kind)
+        layout[:] = h5py.VirtualSource("source.h5", name, shape)
+        f.create_virtual_dataset("virtual " + name, layout)
+    grows = h5py.VirtualLayout((4,), "i8", maxshape=(None,))
+    grows[:4] = h5py.VirtualSource("source.h5", "x", (6,))[:4]
+    f.create_virtual_dataset("grows", grows)
+    f.create_dataset("raw", (4,), "u1", external=[("raw.bin", 3, 4)])
+    f["link"] = h5py.ExternalLink("source.h5", "/x")
+"#;
+
+/// What h5py reads from such a file.
+const GATHERED: &str = r#"
+import os
+os.chdir(os.path.dirname(path))
+with h5py.File(path) as f:
+    print(f["virtual x"][...].tolist(), f["virtual names"].asstr()[...].tolist(), f["grows"][...].tolist(), f["raw"][...].tolist())
+    there = os.path.exists(f.get("link", getlink=True).filename)
+    print(f["link"][...].tolist() if there else None)
+    print(f["virtual x"].is_virtual, f["raw"].external is not None)
+"#;
+
+#[test]
+fn a_copy_in_another_folder_leads_to_the_same_files() {
+    let Some(python) = python() else { return };
+    let top = tempfile::tempdir().unwrap();
+    let (from, to) = (top.path().join("run/a.h5"), top.path().join("kept/here/b.h5"));
+    fs::create_dir_all(from.parent().unwrap()).unwrap();
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    h5py(&python, SCATTERED, &from);
+    let values = "[0, 1, 2, 3, 4, 5] ['a', 'bc'] [0, 1, 2, 3] [1, 2, 3, 4]\n[0, 1, 2, 3, 4, 5]\nTrue True\n";
+    assert_eq!(h5py(&python, GATHERED, &from), values);
+    text(&run(&["copy", from.to_str().unwrap(), to.to_str().unwrap()]));
+    assert_eq!(h5py(&python, GATHERED, &to), values);
+    let kept = top.path().join("kept/b.h5");
+    text(&run(&["copy", "--keep-names", from.to_str().unwrap(), kept.to_str().unwrap()]));
+    assert!(File::open(&kept).unwrap().dataset("link").is_err());
+    let copy = File::open(&to).unwrap();
+    assert_eq!(copy.dataset("virtual x").unwrap().read::<i64>().unwrap(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(copy.dataset("raw").unwrap().read::<u8>().unwrap(), [1, 2, 3, 4]);
+    assert_eq!(copy.dataset("link").unwrap().read::<i64>().unwrap(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn an_inline_copy_needs_no_other_files() {
+    let Some(python) = python() else { return };
+    let top = tempfile::tempdir().unwrap();
+    let (from, to) = (top.path().join("run/a.h5"), top.path().join("b.h5"));
+    fs::create_dir_all(from.parent().unwrap()).unwrap();
+    h5py(&python, SCATTERED, &from);
+    text(&run(&["copy", "--inline", from.to_str().unwrap(), to.to_str().unwrap()]));
+    fs::remove_dir_all(from.parent().unwrap()).unwrap();
+    let values = "[0, 1, 2, 3, 4, 5] ['a', 'bc'] [0, 1, 2, 3] [1, 2, 3, 4]\nNone\nFalse False\n";
+    assert_eq!(h5py(&python, GATHERED, &to), values);
+    let filtered = top.path().join("c.h5");
+    text(&run(&["copy", "--filter", "deflate:1", to.to_str().unwrap(), filtered.to_str().unwrap()]));
+    assert_eq!(File::open(&filtered).unwrap().dataset("grows").unwrap().max_shape().unwrap(), [h5live::UNLIMITED]);
 }

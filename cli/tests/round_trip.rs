@@ -118,7 +118,7 @@ fn faults(profile: &str, dumped: bool) -> Option<BTreeSet<String>> {
         let copy = beside(&file, &folder.path().join(i.to_string()));
         let mut command = common::h5live();
         command
-            .args(["--max-allocation", MAX_ALLOCATION, "copy", "--quiet", "--profile", profile])
+            .args(["--max-allocation", MAX_ALLOCATION, "copy", "--quiet", "--keep-names", "--profile", profile])
             .args(UNKNOWN_FILTERS.iter().any(|name| file.ends_with(name)).then_some("--no-verify"))
             .args([&file, &copy])
             .env("HDF5_USE_FILE_LOCKING", "FALSE");

@@ -35,10 +35,14 @@ impl Copier<'_> {
         let from = Dataset::open(self.files.from.clone(), made.from, made.path.clone())?;
         let to = Dataset::open(self.files.to.clone(), made.to, made.path.clone())?;
         let (old, new) = (from.spec()?, to.spec()?);
-        if matches!(old.layout, Layout::Virtual(_) | Layout::External(_)) || old.dataspace.elements() == Some(0) {
+        let elsewhere = matches!(old.layout, Layout::Virtual(_) | Layout::External(_));
+        if elsewhere && !self.inline || old.dataspace.elements() == Some(0) {
             return Ok(());
         }
         let plan = ElementCopy::new(&old.datatype, &new.datatype);
+        if elsewhere {
+            return self.copy_slabs(&from, &to, &new, &plan);
+        }
         let same_grid = old.grid() == new.grid();
         let is_encoded = |data: &Dataset| data.file().session().capabilities.encoding == Encoding::Pipeline;
         let same_form = old.filters.is_empty() || is_encoded(&from) && is_encoded(&to);
@@ -162,6 +166,13 @@ impl Copier<'_> {
     }
 
     fn copy_part(&mut self, from: &Dataset, to: &Dataset, part: Selection, plan: &ElementCopy) -> Result<()> {
+        if matches!(from.spec()?.layout, Layout::Virtual(_)) && !plan.is_plain() {
+            // The heap of another file may hold the variable-length data.
+            let values = from.read_values(&part)?;
+            to.write_values(&part, &values)?;
+            self.report_progress(values.len() as u64 * u64::from(from.spec()?.datatype.size()));
+            return Ok(());
+        }
         let elements = from.read_raw(&part)?;
         let copied = plan.run(&elements, &self.files).map_err(|kind| self.read_error(from.path(), kind))?;
         to.write_raw(&part, &copied)?;

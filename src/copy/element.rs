@@ -2,18 +2,35 @@
 
 use std::collections::HashMap;
 
-use h5live_model::{Datatype, ObjectId, ReferenceType, Referent};
+use h5live_model::{Datatype, Name, ObjectId, ReferenceType, Referent};
 
 use crate::File;
 use crate::error::ErrorKind;
 use crate::types::{Heap, part, part_mut};
 
+/// What a file uses another file for that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileNameUse {
+    /// An external link leads to an object in it.
+    ExternalLink,
+    /// It has elements of a virtual dataset. In such a name, `%b` stands for a number and `%%` for `%`.
+    VirtualSource,
+    /// It is a raw file with elements.
+    RawFile,
+    /// A reference leads to an object in it.
+    Reference,
+}
+
+type RenameFile<'a> = Box<dyn Fn(&Name, FileNameUse) -> Name + 'a>;
+
 /// Two files, and which objects of the one have become which of the other.
-#[derive(Debug)]
 pub(super) struct FilePair<'a> {
     pub(super) from: &'a File,
     pub(super) to: &'a File,
     pub(super) objects: HashMap<ObjectId, ObjectId>,
+    /// The name of another file in the copy.
+    pub(super) rename: Option<RenameFile<'a>>,
 }
 
 /// How elements of a datatype are copied.
@@ -142,6 +159,11 @@ impl ElementCopy {
 }
 
 impl FilePair<'_> {
+    /// The name of another file in the copy.
+    pub(super) fn renamed(&self, name: &Name, usage: FileNameUse) -> Name {
+        self.rename.as_ref().map_or_else(|| name.clone(), |rename| rename(name, usage))
+    }
+
     /// Whether a file is copied within itself.
     pub(super) fn is_same_file(&self) -> bool {
         std::ptr::addr_eq(self.from.store(), self.to.store())
@@ -151,7 +173,7 @@ impl FilePair<'_> {
     /// other file.
     fn referent(&self, referent: Referent) -> Option<Referent> {
         match (&referent.file, self.objects.get(&referent.object)) {
-            (Some(_), _) => Some(referent),
+            (Some(file), _) => Some(Referent { file: Some(self.renamed(file, FileNameUse::Reference)), ..referent }),
             (None, Some(copy)) => Some(Referent { object: *copy, ..referent }),
             (None, None) => self.is_same_file().then_some(referent),
         }

@@ -2,6 +2,7 @@
 
 mod data;
 mod element;
+mod other_files;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use h5live_model::{
     NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
 };
 
+pub use self::element::FileNameUse;
 use self::element::{ElementCopy, FilePair};
 pub use self::report::{CopyReport, UnfitFillValue, UnverifiedChunks};
 use crate::error::ErrorKind;
@@ -26,8 +28,8 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 ///
 /// Links are copied unchanged. An object with several hard links is copied once. A reference leads to the copy of its
 /// object if that is copied too. In another file, all other references become null. Committed types are copied with the
-/// objects that use them. Chunks are copied as they are stored, unless their filters, shape or elements change. Virtual
-/// datasets and external raw files keep leading to the same places.
+/// objects that use them. Chunks are copied as they are stored, unless their filters, shape or elements change. Names of
+/// other files stay as they are ([`Copier::rename_files`], [`Copier::inline`]).
 ///
 /// Chunks that are copied as they are stored are also decoded by several threads, to verify them ([`Copier::verify`]).
 /// A chunk that cannot be decoded is copied all the same, and [`Copier::finish`] reports it.
@@ -50,6 +52,8 @@ pub struct Copier<'a> {
     chunk: Option<Vec<u64>>,
     filters: Option<Vec<FilterSpec>>,
     verify: bool,
+    /// Whether elements of other files are copied, too.
+    inline: bool,
     report: CopyReport,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
     /// Objects that are made and lack their attributes and elements, in the order of their making.
@@ -77,12 +81,13 @@ struct CopiedObject {
 impl<'a> Copier<'a> {
     /// A copy from one file to another, or within one, of nothing yet.
     pub fn new(from: &'a File, to: &'a File) -> Self {
-        let files = FilePair { from, to, objects: HashMap::new() };
+        let files = FilePair { from, to, objects: HashMap::new(), rename: None };
         Copier {
             files,
             chunk: None,
             filters: None,
             verify: true,
+            inline: false,
             report: CopyReport::default(),
             progress: None,
             incomplete: Vec::new(),
@@ -149,7 +154,7 @@ impl<'a> Copier<'a> {
             let shown = join(from.path(), &link.name.to_string());
             let target = match link.target {
                 LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
-                target => target,
+                target => self.link_target(target),
             };
             self.links.push((to.clone(), vec![link.name], target));
         }
@@ -309,7 +314,7 @@ impl<'a> Copier<'a> {
                 let shown = join(&group.path, &link.name.to_string());
                 let target = match link.target {
                     LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
-                    target => target,
+                    target => self.link_target(target),
                 };
                 let added = self.files.to.writer().and_then(|writer| writer.add_link(group.to, &link.name, &target));
                 added.map_err(|error| self.write_error(&shown, error))?;
@@ -351,6 +356,7 @@ impl<'a> Copier<'a> {
             self.create_referents(&plan, bytes)?;
             *bytes = plan.run(bytes, &self.files).map_err(|kind| self.read_error(dataset.path(), kind))?;
         }
+        self.change_sources(&mut spec);
         let resized = spec.datatype.size() != datatype.size();
         spec.datatype = datatype;
         self.change_storage(&mut spec, resized).map_err(|kind| self.write_error(dataset.path(), kind))?;

@@ -1,6 +1,7 @@
 //! `h5live copy`: writes files anew.
 
 mod filter;
+mod names;
 
 use std::fs;
 use std::io::{self, IsTerminal, Read};
@@ -12,6 +13,7 @@ use h5live::{Attribute, Copier, CopyReport, File, Group, LibVer, Location, Optio
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
+use self::names::MovedNames;
 use crate::error::{Error, Outcome, Result};
 use crate::new_output::NewOutput;
 use crate::output::Output;
@@ -53,6 +55,12 @@ pub struct CopyCommand {
     space: SpaceArgs,
     #[command(flatten)]
     force: Force,
+    /// Copy the elements of virtual datasets and of raw files to the new file, too
+    #[arg(long)]
+    inline: bool,
+    /// Leave the names of other files as they are. Otherwise, a copy in another folder has names that still lead there
+    #[arg(long)]
+    keep_names: bool,
     /// Do not decode chunks that are copied as they are stored; this is faster for compressed chunks
     #[arg(long)]
     no_verify: bool,
@@ -79,6 +87,13 @@ impl CopyCommand {
             progress::bytes(stored_bytes(&root))
         };
         let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| bar.inc(bytes));
+        copy = copy.inline(self.inline);
+        if let (false, Some(from), Some(to)) =
+            (self.keep_names, open::file_path(&self.from)?, open::file_path(&self.to)?)
+            && let Some(moved) = MovedNames::between(&from, &to)
+        {
+            copy = copy.rename_files(move |name, usage| moved.renamed(name, usage));
+        }
         if !self.chunks.is_empty() {
             copy = copy.chunk(&self.chunks);
         }
