@@ -99,7 +99,7 @@ fn rows_are_never_seen_before_those_that_they_are_published_after() {
 #[test]
 fn without_its_flush_dependencies_the_order_is_broken() {
     let recording =
-        write_in_order(1, |options| options.mutant.disabled_edges = EdgeKinds::only(EdgeKind::PublishAfter));
+        write_in_order(1, |options| options.mutant.cache.disabled_edges = EdgeKinds::only(EdgeKind::PublishAfter));
     let mut broken = false;
     at_each_write(&recording, |file| broken |= rows(file, "times") > rows(file, "frames"));
     assert!(broken);
@@ -235,7 +235,8 @@ fn a_transaction_is_seen_in_the_order_of_its_appends() {
         states += 1;
     });
     assert!(states > 60);
-    let disabled = |options: &mut OpenOptions| options.mutant.disabled_edges = EdgeKinds::only(EdgeKind::PublishAfter);
+    let disabled =
+        |options: &mut OpenOptions| options.mutant.cache.disabled_edges = EdgeKinds::only(EdgeKind::PublishAfter);
     let mut broken = false;
     at_each_write(&write_transactions(disabled), |file| broken |= !is_a_beginning(file));
     assert!(broken, "it is the flush dependencies that keep the order");

@@ -13,9 +13,10 @@ use h5live_model::AllocationLimit;
 
 use crate::{
     clock::Clock,
-    edge_kind::EdgeKinds,
+    edge_kind::EdgeKind,
     error::{Error, Result, StorageAction},
     metadata::{EntryShard, GenerationPublisher, RedoState, SharedGraph},
+    mutant::CacheMutant,
     primitive::{Mutex, RwLock, RwLockReadGuard},
     raw_data::{DirtyRawData, WriteBuffer},
     reentry::{ReentryGuard, ReentryScope, enter},
@@ -54,16 +55,15 @@ pub struct CacheOptions {
     /// [`RedoRecord`](h5live_format::RedoRecord). So a later flush is there as a whole, once the record was replayed,
     /// or not at all.
     pub barriers: bool,
-    /// Only for mutants: no redo records are written.
-    pub disable_redo: bool,
     /// Most bytes that are allocated at once for a length that the file states.
     pub max_allocation: AllocationLimit,
     /// The clock by which the grace of freed space is measured.
     pub clock: Clock,
     /// Parts with locks of their own, for threads that work at once; 0 counts as 1.
     pub shards: usize,
-    /// For tests that prove that flush dependencies matter: what these kinds protect is violated.
-    pub disabled_edges: EdgeKinds,
+    /// The protections that a mutant lacks.
+    #[doc(hidden)]
+    pub mutant: CacheMutant,
 }
 
 impl Default for CacheOptions {
@@ -76,11 +76,10 @@ impl Default for CacheOptions {
             raw_budget: 64 << 20,
             max_buffered_piece_bytes: 64 << 10,
             barriers: false,
-            disable_redo: false,
             max_allocation: AllocationLimit::default(),
             clock: Clock::default(),
             shards: SHARDS,
-            disabled_edges: EdgeKinds::NONE,
+            mutant: CacheMutant::default(),
         }
     }
 }
@@ -165,7 +164,7 @@ impl Cache {
         Cache {
             storage,
             shards: (0..shards).map(|_| EntryShard::new()).collect(),
-            ledger: Arc::new(SharedGraph::new(settings.disabled_edges)),
+            ledger: Arc::new(SharedGraph::new(settings.mutant)),
             chunks: DirtyRawData::new(shards),
             write_buffer: WriteBuffer::default(),
             space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.barriers),
@@ -197,10 +196,11 @@ impl Cache {
         &self.storage
     }
 
-    /// The flush dependencies that are violated on purpose.
+    /// Whether a mutant lacks flush dependencies of `kind`.
     #[doc(hidden)]
-    pub fn disabled_edges(&self) -> EdgeKinds {
-        self.settings.disabled_edges
+    #[inline]
+    pub fn lacks_edge(&self, kind: EdgeKind) -> bool {
+        self.settings.mutant.lacks_edge(kind)
     }
 
     /// The widths of addresses and lengths.
@@ -306,8 +306,7 @@ impl Cache {
     /// Other programs know nothing of redo records. So it must not make up for a flush dependency that a mutant
     /// violates.
     pub fn require_atomic_flush(&self) {
-        let is_whole = self.settings.disabled_edges == EdgeKinds::NONE;
-        self.atomic_flush.fetch_or(is_whole, Ordering::AcqRel);
+        self.atomic_flush.fetch_or(!self.settings.mutant.lacks_edges(), Ordering::AcqRel);
     }
 
     pub(crate) fn has_barriers(&self) -> bool {

@@ -21,6 +21,7 @@ mod entry_header;
 mod error;
 mod identity;
 mod metadata;
+mod mutant;
 #[cfg(unix)]
 mod os;
 mod primitive;
@@ -38,6 +39,8 @@ pub use entry::{Entry, EntryReadGuard, Handle};
 pub use error::{DependencyCycle, Error, Result, StorageAction};
 pub use identity::{EntryId, Owner};
 pub use metadata::{EntryPatch, FlushPlan, FlushScope, FlushStep, UnpublishedPart};
+#[doc(hidden)]
+pub use mutant::CacheMutant;
 #[cfg(target_os = "linux")]
 pub use os::{LeaseKind, try_lease};
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};

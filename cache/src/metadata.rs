@@ -1,5 +1,6 @@
 //! Entries by address: loading, adding, removing, evicting; and the joints between them.
 
+mod broken_edges;
 mod chain_flush;
 mod dirty;
 mod flush;

@@ -141,7 +141,7 @@ impl Model {
         settings.raw_budget = 100;
         settings.max_buffered_piece_bytes = GATHERED;
         settings.metadata_budget = 64 * 1500;
-        settings.disabled_edges = disabled;
+        settings.mutant.disabled_edges = disabled;
         let cache = Cache::new_writable(Arc::new(disk.clone()), settings, 48, Arc::new(Announcer));
         let mut model = Model {
             cache,

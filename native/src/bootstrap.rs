@@ -57,11 +57,10 @@ impl OpenOptions {
         let mut settings = CacheOptions::default();
         settings.widths = superblock.widths;
         settings.base = superblock.base.get().unwrap_or(0);
-        settings.disable_redo = self.mutant.disable_redo;
-        settings.barriers = self.durable && !self.mutant.disable_barriers;
+        settings.barriers = self.durable && !self.mutant.lacks_barriers();
         settings.max_allocation = self.max_allocation;
         settings.clock = self.clock.clone();
-        settings.disabled_edges = self.mutant.disabled_edges;
+        settings.mutant = self.mutant.cache;
         settings.shards = self.mutant.shards.unwrap_or(settings.shards);
         settings
     }
@@ -178,7 +177,7 @@ impl OpenOptions {
             session.allow_readers()?;
         }
         session.claim_extension()?;
-        recovery_scan::settle_left(session, if self.mutant.without_recount { Unsettled::default() } else { unsettled })
+        recovery_scan::settle_left(session, if self.mutant.lacks_recount() { Unsettled::default() } else { unsettled })
     }
 
     /// Finds the structures of a dead writer at the end of the file, which ends at `end` at the latest (bytes from the

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::{Clock, EdgeKinds, FileStorage, Storage};
+use h5live_cache::{CacheMutant, Clock, FileStorage, Storage};
 use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, NoFilters, ObjectSpec, Unfilter};
 use h5live_swmr::{Access, LockHandle, LockPolicy, OpenedForWriting, RetryPolicy};
 
@@ -99,18 +99,57 @@ impl std::fmt::Debug for StorageWrapper {
 /// Options that only the model checker uses: each disables one protection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MutantOptions {
-    /// Flush dependencies of these kinds are violated on purpose.
-    pub disabled_edges: EdgeKinds,
+    /// What the cache lacks.
+    pub cache: CacheMutant,
     /// Durable flushes have no barrier between new data and the structures that lead to it.
+    #[cfg(feature = "mutants")]
     pub disable_barriers: bool,
-    /// Changes in place have no redo record.
-    pub disable_redo: bool,
     /// Space that was never allocated is taken for zeros, although redo records may have been there.
+    #[cfg(feature = "mutants")]
     pub trusts_zeros: bool,
     /// Structures of a dead writer that contradict each other are not corrected.
+    #[cfg(feature = "mutants")]
     pub without_recount: bool,
     /// As [`CacheOptions::shards`](h5live_cache::CacheOptions::shards), for a session of a single thread.
     pub shards: Option<usize>,
+}
+
+impl MutantOptions {
+    /// Whether durable flushes have no barrier.
+    pub(crate) fn lacks_barriers(self) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.disable_barriers
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }
+
+    /// Whether space that was never allocated is taken for zeros.
+    pub(crate) fn trusts_unallocated_zeros(self) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.trusts_zeros
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }
+
+    /// Whether contradictions of a dead writer are left.
+    pub(crate) fn lacks_recount(self) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.without_recount
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }
 }
 
 impl Default for OpenOptions {

@@ -24,7 +24,7 @@ use crate::global_heap::{GlobalHeapReader, GlobalHeapWriter};
 use crate::header::CachedHeader;
 use crate::heap_reuse::HeapReuse;
 use crate::links::LinkCache;
-use crate::open::OpenOptions;
+use crate::open::{MutantOptions, OpenOptions};
 use crate::seen_names::{NameScope, SeenNames};
 use crate::superblock_extension::SuperblockExtension;
 use crate::{Error, Mode, Result};
@@ -64,8 +64,8 @@ pub(crate) struct NativeSession {
     swmr: AtomicBool,
     /// Whether flushes are durable.
     durable: bool,
-    /// Whether all space that was never allocated is taken for zeros.
-    pub trusts_zeros: bool,
+    /// The protections that a mutant lacks.
+    pub mutant: MutantOptions,
     /// Whether the record lock that stands for a live writer was taken.
     has_liveness_lock: bool,
     /// Bytes beyond its end that the file announces once others may follow.
@@ -133,7 +133,7 @@ impl NativeSession {
             extension,
             swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
             durable: options.durable,
-            trusts_zeros: options.mutant.trusts_zeros,
+            mutant: options.mutant,
             has_liveness_lock,
             grace: options.grace,
             reuse_unread: options.reuse_unread,

@@ -139,13 +139,11 @@ impl WriterRecorder {
             profile,
             ..
         } = self.setup;
-        let trial = MutantOptions {
-            disabled_edges,
-            disable_barriers: without_barriers,
-            disable_redo: without_intents,
-            trusts_zeros,
-            ..MutantOptions::default()
-        };
+        let mut trial = MutantOptions::default();
+        trial.cache.disabled_edges = disabled_edges;
+        trial.cache.disable_redo = without_intents;
+        trial.disable_barriers = without_barriers;
+        trial.trusts_zeros = trusts_zeros;
         let time = self.time.clone();
         let clock = Clock::new(move || Duration::from_millis(time.load(Relaxed)));
         let WriterSetup { headroom, keeps_space: persist, .. } = self.setup;

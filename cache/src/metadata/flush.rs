@@ -280,8 +280,8 @@ impl FlushPlan<'_> {
 
     /// Whether readers are kept from raw data while it is changed in place.
     fn guards_raw_in_place(&self) -> bool {
-        let CacheOptions { disable_redo, disabled_edges, .. } = &self.cache.settings;
-        !disable_redo && !disabled_edges.contains(EdgeKind::RawInPlace)
+        let mutant = self.cache.settings.mutant;
+        !mutant.lacks_redo() && !mutant.lacks_edge(EdgeKind::RawInPlace)
     }
 
     /// The step that changes raw data in place: part of the flush's redo record, or each part after its own record.
@@ -403,13 +403,12 @@ impl FlushPlan<'_> {
     }
 
     fn add_superblock_step(&self, joints: &mut ProtocolSteps, superblock: FlushStep, end: u64) {
-        let disabled = self.cache.settings.disabled_edges;
-        // It is broken only for tests, and then as thoroughly as can be.
-        match disabled.contains(EdgeKind::FileLength) {
+        // A mutant breaks it as thoroughly as can be.
+        match self.cache.lacks_edge(EdgeKind::FileLength) {
             false => joints.before.insert(0, FlushStep::Extend(end)),
             true => joints.after.push(FlushStep::Extend(end)),
         }
-        match disabled.contains(EdgeKind::EndOfFile) {
+        match self.cache.lacks_edge(EdgeKind::EndOfFile) {
             false => joints.between.push(superblock),
             true => joints.after.insert(0, superblock),
         }

@@ -91,7 +91,7 @@ impl DependencyGraph {
     /// order. `None`, and nothing is taken, if there are not enough of them.
     fn take_independent(&mut self, leave: usize) -> Option<Vec<FlushItem>> {
         // A mutant needs the wrong order.
-        if !self.skipped_edges.is_empty() {
+        if !self.broken.is_empty() {
             return None;
         }
         let mut excess = self.dirty_weight.checked_sub(leave).filter(|excess| *excess > 0)?;
@@ -148,7 +148,7 @@ impl DependencyGraph {
                 let later = match parents.get(*next) {
                     Some(above) => Some(above.parent),
                     // A broken edge turns the order around, as nothing else would be sure to violate it.
-                    None => self.skipped_edges.get(&id).and_then(|down| down.get(*next - parents.len())).copied(),
+                    None => self.broken.child(id, *next - parents.len()),
                 };
                 *next += 1;
                 let Some(later) = later else {

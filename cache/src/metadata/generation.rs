@@ -144,8 +144,7 @@ impl Cache {
             between.extend(barrier());
             between.push(step);
             between.extend(barrier());
-            // It is broken only for tests.
-            between.extend((!settings.disabled_edges.contains(EdgeKind::Generation)).then_some(under_way));
+            between.extend((!self.lacks_edge(EdgeKind::Generation)).then_some(under_way));
             after.push(FlushStep::SetGeneration { at: place, generation: now.next().settled() });
         }
         Ok(Some(GenerationSteps { before, between, after }))

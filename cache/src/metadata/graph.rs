@@ -3,24 +3,25 @@
 //! It has no entries that are clean, unpinned and without edges. Edges are kept at the child only, because a flush
 //! starts at the dirty entries and walks up. So its cost depends on the dirty entries, not on the cached ones.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use h5live_format::Addr;
 use smallvec::SmallVec;
 
-use super::{dirty::DirtyEntries, id_hasher::BuildIdHasher, owner_deps::OwnerDependencies, revalidate::StaleOwners};
+use super::{
+    broken_edges::BrokenEdges, dirty::DirtyEntries, id_hasher::EntryIdMap, owner_deps::OwnerDependencies,
+    revalidate::StaleOwners,
+};
 use crate::{
     dependency_node::{ChunkProxy, NodeRef},
-    edge_kind::{EdgeKind, EdgeKinds},
+    edge_kind::EdgeKind,
     entry_header::AnySlot,
     error::DependencyCycle,
     identity::{EntryId, Owner},
+    mutant::CacheMutant,
     primitive::Mutex,
 };
 
@@ -32,9 +33,9 @@ pub(crate) struct SharedGraph {
 }
 
 impl SharedGraph {
-    pub(crate) fn new(disabled: EdgeKinds) -> Self {
+    pub(crate) fn new(mutant: CacheMutant) -> Self {
         SharedGraph {
-            graph: Mutex::new(DependencyGraph { disabled, ..DependencyGraph::default() }),
+            graph: Mutex::new(DependencyGraph { broken: BrokenEdges::new(mutant), ..DependencyGraph::default() }),
             doubts: StaleOwners::default(),
             next: AtomicU64::new(1),
         }
@@ -45,8 +46,6 @@ impl SharedGraph {
     }
 }
 
-pub(super) type EntryIdMap<V> = HashMap<EntryId, V, BuildIdHasher>;
-
 #[derive(Default)]
 pub(crate) struct DependencyGraph {
     pub(super) nodes: EntryIdMap<GraphNode>,
@@ -54,9 +53,7 @@ pub(crate) struct DependencyGraph {
     pub(super) owner_deps: OwnerDependencies,
     pub(super) dirty_weight: usize,
     pub(super) pass: u64,
-    pub(super) disabled: EdgeKinds,
-    /// The edges of disabled kinds, at the parent: a test wants them broken, not just unsure.
-    pub(super) skipped_edges: EntryIdMap<Vec<EntryId>>,
+    pub(super) broken: BrokenEdges,
 }
 
 pub(super) struct GraphNode {
@@ -187,11 +184,7 @@ impl DependencyGraph {
         until: EdgeLifetime,
     ) -> Result<(), DependencyCycle> {
         let (up, down) = (parent.id(), child.id());
-        if self.disabled.contains(kind) {
-            let broken = self.skipped_edges.entry(up).or_default();
-            if !broken.contains(&down) {
-                broken.push(down);
-            }
+        if self.broken.take(kind, up, down) {
             return Ok(());
         }
         let above = ParentEdge { parent: up, kind, until };
@@ -288,7 +281,7 @@ impl DependencyGraph {
     /// Removes a node with all its edges: the entry was removed or evicted, or the proxy's data was written.
     pub(crate) fn remove_node(&mut self, id: EntryId) {
         let Some(node) = self.nodes.remove(&id) else { return };
-        self.skipped_edges.remove(&id);
+        self.broken.remove(id);
         if node.dirty {
             self.dirty_weight -= node.weight;
         }

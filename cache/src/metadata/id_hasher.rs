@@ -1,6 +1,11 @@
 //! A hash of numbers that are given out one after the other.
 
-use std::hash::{BuildHasherDefault, Hasher};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
+
+use crate::identity::EntryId;
 
 /// Numbers that stay beside each other in a map.
 const NEIGHBORHOOD_IDS: u64 = 64;
@@ -13,7 +18,10 @@ const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct SequentialIdHasher(u64);
 
-pub(super) type BuildIdHasher = BuildHasherDefault<SequentialIdHasher>;
+type BuildIdHasher = BuildHasherDefault<SequentialIdHasher>;
+
+/// A map by the identity of entries.
+pub(super) type EntryIdMap<V> = HashMap<EntryId, V, BuildIdHasher>;
 
 impl Hasher for SequentialIdHasher {
     fn finish(&self) -> u64 {

@@ -8,7 +8,6 @@ use h5live_format::{Addr, EncodeError};
 use super::redo::is_within_page;
 use crate::{
     cache::Cache,
-    edge_kind::EdgeKinds,
     entry::{Entry, Handle},
     error::{Error, Result, StorageAction},
     identity::Owner,
@@ -126,7 +125,7 @@ impl Cache {
         !(self.is_read_only()
             || self.has_barriers()
             || self.atomic_flush.load(std::sync::atomic::Ordering::Acquire)
-            || self.settings.disabled_edges != EdgeKinds::NONE
+            || self.settings.mutant.lacks_edges()
             || self.has_generations())
     }
 

@@ -29,7 +29,7 @@ pub(super) fn redo_groups(
     as_one: bool,
     joined: bool,
 ) -> Vec<Range<usize>> {
-    if settings.disable_redo || changes.is_empty() {
+    if settings.mutant.lacks_redo() || changes.is_empty() {
         return Vec::new();
     }
     let is_cut = |step: &FlushStep, unit: u64| match step {

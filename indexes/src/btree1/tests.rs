@@ -246,7 +246,7 @@ fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
 /// Whether every node that a flush writes leads to chunks that are there.
 fn chunks_come_first(disabled: EdgeKinds) -> bool {
     let mut settings = CacheOptions::default();
-    settings.disabled_edges = disabled;
+    settings.mutant.disabled_edges = disabled;
     let recording = RecordingStorage::new(MemoryStorage::default());
     let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let place = root(Addr::UNDEFINED);

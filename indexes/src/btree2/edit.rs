@@ -143,8 +143,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.
     fn place_node(&mut self, was: Addr, depth: u16, content: NodeRecords) -> Result<Btree2Child> {
-        let disabled = self.tree.metadata.cache().disabled_edges();
-        let unshadowed = disabled.contains(EdgeKind::BTree2Shadow) && was.is_defined();
+        let unshadowed = self.tree.metadata.cache().lacks_edge(EdgeKind::BTree2Shadow) && was.is_defined();
         let addr = if self.root.read().is_fresh(was) || unshadowed {
             was
         } else {

@@ -52,10 +52,7 @@ impl<R: Btree2Record> Btree2<R> {
         loop {
             let (node, fresh) = self.node_with_freshness(root, way, &geometry)?;
             let is_above = above.iter().any(|(above, ..): &(Handle<_>, _, _)| above.addr() == way.addr);
-            if is_above
-                || fresh == NodeFreshness::Stored
-                    && self.metadata.cache().disabled_edges().contains(EdgeKind::BTree2Shadow)
-            {
+            if is_above || fresh == NodeFreshness::Stored && self.metadata.cache().lacks_edge(EdgeKind::BTree2Shadow) {
                 return Ok(InsertPoint::MustSplit);
             }
             let len = usize::from(way.records);

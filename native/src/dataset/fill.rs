@@ -60,7 +60,7 @@ impl NativeSession {
         let space = self.cache.space();
         let end = space.end();
         let (addr, zeros) = space.alloc_with_zeros(bytes, SpaceKind::Raw)?;
-        let is_trusted = self.trusts_zeros && addr.get().is_some_and(|at| at >= end);
+        let is_trusted = self.mutant.trusts_unallocated_zeros() && addr.get().is_some_and(|at| at >= end);
         Ok((addr, if is_trusted { 0 } else { zeros }))
     }
 

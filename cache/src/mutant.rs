@@ -1,0 +1,57 @@
+//! What mutants lack. The model checker runs mutants of the writer to show that each protection matters: some reader must
+//! find out each of them.
+//!
+//! Only the feature `mutants` compiles mutants in. Without it, [`CacheMutant`] is empty, and all that is asked of it is
+//! known when the crate is compiled.
+
+use crate::edge_kind::{EdgeKind, EdgeKinds};
+
+/// The protections that a mutant of the cache lacks; none by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheMutant {
+    /// The kinds of flush dependencies that are violated on purpose.
+    #[cfg(feature = "mutants")]
+    pub disabled_edges: EdgeKinds,
+    /// Whether changes in place have no redo record.
+    #[cfg(feature = "mutants")]
+    pub disable_redo: bool,
+}
+
+impl CacheMutant {
+    #[inline(always)]
+    fn edges(self) -> EdgeKinds {
+        #[cfg(feature = "mutants")]
+        {
+            self.disabled_edges
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            EdgeKinds::NONE
+        }
+    }
+
+    /// Whether flush dependencies of `kind` are violated.
+    #[inline(always)]
+    pub(crate) fn lacks_edge(self, kind: EdgeKind) -> bool {
+        self.edges().contains(kind)
+    }
+
+    /// Whether flush dependencies of any kind are violated.
+    #[inline(always)]
+    pub(crate) fn lacks_edges(self) -> bool {
+        self.edges() != EdgeKinds::NONE
+    }
+
+    /// Whether changes in place have no redo record.
+    #[inline(always)]
+    pub(crate) fn lacks_redo(self) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.disable_redo
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }
+}
