@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use h5live_filters::Pipeline;
-use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Parts, Reads};
+use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Parts, Reads, Staging};
 use parking_lot::Mutex;
 
 use super::spec_snapshot::SpecSnapshot;
@@ -28,12 +28,16 @@ pub(crate) struct DatasetCore {
     pub(super) chunks: Arc<dyn ChunkStore>,
     /// The filters that chunks go through on this side of the seam.
     pub(super) filters: Pipeline,
-    /// Whether the store overwrites any bytes of a chunk in place. Otherwise chunks are staged and written whole.
-    pub(super) writes_parts: bool,
+    /// How a part of a chunk is handed to the store.
+    pub(super) parts: PartWrites,
+    /// Whether the store gathers writes until they are published. Then nothing is staged here.
+    pub(super) is_staged_by_store: bool,
+    /// How chunks are read.
+    pub(super) reads: Reads,
     /// Bytes that may be staged.
     pub(super) staging: usize,
     /// Bytes that one transfer may take beside the caller's buffer.
-    memory: usize,
+    pub(super) memory: usize,
     pub(super) max_allocation: AllocationLimit,
     /// Bytes of a run that are read at once to be converted, from a multiple of this many on.
     pub(super) max_read_bytes: usize,
@@ -66,6 +70,32 @@ fn max_read_bytes(reads: Reads) -> usize {
     }
 }
 
+/// How a part of a chunk is handed to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PartWrites {
+    /// As a run of bytes. Short ones are staged.
+    Runs,
+    /// As whole pieces of so many bytes, from multiples of this many on; the last one of a chunk may be shorter. They
+    /// are staged. What is not written of a piece is read first.
+    Pieces(usize),
+    /// As boxes of elements, which are not staged.
+    Blocks,
+    /// Not at all: chunks are staged, and written as a whole.
+    Never,
+}
+
+impl PartWrites {
+    fn new(filters: &Pipeline, parts: Parts) -> Self {
+        match parts {
+            _ if !filters.is_empty() => PartWrites::Never,
+            Parts::Bytes { multiple_of: 0 | 1 } => PartWrites::Runs,
+            Parts::Bytes { multiple_of } => usize::try_from(multiple_of).map_or(PartWrites::Never, PartWrites::Pieces),
+            Parts::Blocks => PartWrites::Blocks,
+            Parts::Whole => PartWrites::Never,
+        }
+    }
+}
+
 impl DatasetCore {
     pub(crate) fn open(
         chunks: Arc<dyn ChunkStore>,
@@ -82,7 +112,9 @@ impl DatasetCore {
         let filters = Pipeline::new(applied, &options.filters)?;
         Ok(DatasetCore {
             chunks,
-            writes_parts: filters.is_empty() && capabilities.parts == Parts::Bytes { multiple_of: 1 },
+            parts: PartWrites::new(&filters, capabilities.parts),
+            is_staged_by_store: capabilities.staging == Staging::Store,
+            reads: capabilities.reads,
             filters,
             staging: options.staging,
             memory: options.memory,

@@ -10,7 +10,7 @@ use crate::convert::ConvertError;
 use crate::types::Heap;
 
 /// Runs of an unfiltered chunk that are closer together than this are read as one (bytes).
-const MAX_READ_GAP_BYTES: usize = 4 << 10;
+pub(super) const MAX_READ_GAP_BYTES: usize = 4 << 10;
 /// The longest such read (bytes).
 const MAX_GROUP_READ_BYTES: usize = 1 << 20;
 /// Elements that are gathered before they are converted (bytes).
@@ -21,13 +21,16 @@ pub(super) struct RunGroup {
     runs: SmallVec<[StridedRun; 8]>,
     /// Bytes of an element.
     size: usize,
+    /// Most bytes between two runs.
+    gap: usize,
     /// From the first to the last (bytes from the start of the chunk).
     bytes: Range<usize>,
 }
 
 impl RunGroup {
-    pub(super) fn new(size: usize) -> Self {
-        RunGroup { runs: SmallVec::new(), size, bytes: 0..0 }
+    /// A group of no runs. Those that come may be `gap` bytes apart.
+    pub(super) fn new(size: usize, gap: usize) -> Self {
+        RunGroup { runs: SmallVec::new(), size, gap, bytes: 0..0 }
     }
 
     /// The bytes that are read for the runs (counted from the start of the chunk).
@@ -56,7 +59,7 @@ impl RunGroup {
         let bytes = extent(&runs, self.size);
         let is_near = !self.is_empty()
             && bytes.start >= self.bytes.end
-            && bytes.start - self.bytes.end <= MAX_READ_GAP_BYTES
+            && bytes.start - self.bytes.end <= self.gap
             && bytes.end - self.bytes.start <= MAX_GROUP_READ_BYTES;
         if is_near {
             self.bytes.end = bytes.end;
@@ -87,9 +90,9 @@ impl RunGroup {
 }
 
 /// Runs cut into such as can be read at once, or into single ones if they are far apart.
-pub(super) fn split_distant(runs: StridedRun, size: usize) -> impl Iterator<Item = StridedRun> {
+pub(super) fn split_distant(runs: StridedRun, size: usize, gap: usize) -> impl Iterator<Item = StridedRun> {
     let (len, stride) = (runs.run.len as usize * size, (runs.at_stride as usize).saturating_mul(size));
-    let most = match stride - len <= MAX_READ_GAP_BYTES {
+    let most = match stride - len <= gap {
         true => MAX_GROUP_READ_BYTES.saturating_sub(len) / stride + 1,
         false => 1,
     };
@@ -198,7 +201,7 @@ mod tests {
             gap in prop_oneof![0u64..100, 0u64..5000],
         ) {
             let runs = StridedRun { run: ElementRun { at: 7, dest: 3, len }, count, at_stride: len + gap, dest_stride: len + 1 };
-            let pieces: Vec<StridedRun> = split_distant(runs, size).collect();
+            let pieces: Vec<StridedRun> = split_distant(runs, size, MAX_READ_GAP_BYTES).collect();
             prop_assert!(pieces.iter().flat_map(|piece| piece.runs()).eq(runs.runs()));
             let is_near = gap as usize * size <= MAX_READ_GAP_BYTES;
             prop_assert!(pieces.iter().all(|piece| piece.count == 1 || is_near && extent(piece, size).len() <= MAX_GROUP_READ_BYTES));

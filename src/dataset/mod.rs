@@ -4,7 +4,12 @@ mod append_buffer;
 mod append_rows;
 #[cfg(test)]
 mod append_tests;
+mod batched_read;
+#[cfg(test)]
+mod batched_read_tests;
+mod blocks;
 mod chunk_cache;
+mod chunk_writer;
 mod core;
 mod encode_pipeline;
 mod error;
@@ -21,6 +26,7 @@ mod raw_chunks_tests;
 mod read;
 #[cfg(test)]
 mod read_tests;
+mod scratch;
 #[cfg(test)]
 mod sources_tests;
 mod spec_snapshot;
@@ -34,6 +40,7 @@ mod transfer;
 mod virtual_sources;
 mod write;
 mod write_out;
+mod writer;
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,11 +52,14 @@ pub(crate) use self::chunk_cache::ChunkCache;
 pub(crate) use self::core::{DatasetCore, StagedDatasets};
 pub(crate) use self::error::DatasetError;
 pub use self::follow::DatasetFollower;
-use self::read::{DatasetReader, zeroed_buffer};
+use self::read::DatasetReader;
+use self::scratch::{filled_buffer, zeroed_buffer};
 use self::spec_snapshot::SpecSnapshot;
-use self::transfer::{ConvertedSink, ElementSink, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource};
+use self::transfer::{
+    ConvertedSink, ElementSink, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource, raw_elements,
+};
 pub use self::virtual_sources::SourceState;
-use self::write::DatasetWriter;
+use self::writer::DatasetWriter;
 use crate::convert::{Conversion, ElementPlan};
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
@@ -425,7 +435,7 @@ impl Dataset {
                 let input = TypedSource { values, encoder: &encoder, size, heap: self.heap() };
                 return writer.append(rows, &input);
             }
-            let mut bytes = filled(writer.view(), values.len())?;
+            let mut bytes = filled_buffer(writer.view(), values.len())?;
             T::encode_slice(&encoder, values, &mut bytes, size, self.heap())?;
             writer.append(rows, &RawSource { bytes: &bytes, size })
         })?;
@@ -485,7 +495,7 @@ impl Dataset {
             let view = self.core.view()?;
             let encoder = T::encoder(&view.spec.datatype)?;
             self.core.check_allocation(view.size)?;
-            let mut bytes = filled(&view, values.len())?;
+            let mut bytes = filled_buffer(&view, values.len())?;
             T::encode_slice(&encoder, values, &mut bytes, view.size, self.heap())?;
             Ok(bytes)
         })
@@ -569,20 +579,6 @@ impl Dataset {
             let _ = self.update_virtual_extent();
             Ok(changed || *self.core.virtual_extent.lock() != extent)
         })
-    }
-}
-
-/// Elements with their fill values, into which the caller's values are written.
-fn filled(view: &SpecSnapshot, elements: usize) -> Result<Vec<u8>, ErrorKind> {
-    let mut bytes = zeroed_buffer(elements.saturating_mul(view.size))?;
-    view.spec.fill_into(0, &mut bytes);
-    Ok(bytes)
-}
-
-fn raw_elements(bytes: &[u8], size: usize) -> Result<usize, ErrorKind> {
-    match bytes.len() % size {
-        0 => Ok(bytes.len() / size),
-        found => Err(crate::convert::ConvertError::Truncated { expected: size, found }.into()),
     }
 }
 

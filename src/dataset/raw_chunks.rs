@@ -5,6 +5,7 @@ use std::ops::Range;
 use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, FillTime, Layout, Selection, StoredChunk};
 
 use super::Dataset;
+use super::core::PartWrites;
 use super::error::DatasetError;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
@@ -118,7 +119,7 @@ impl Dataset {
         step: u64,
         each: &mut dyn FnMut(u64),
     ) -> Result<()> {
-        if !self.core.filters.is_empty() {
+        if !self.core.filters.is_empty() || to.core.parts != PartWrites::Runs {
             to.write_chunk(&chunk.coord, chunk.filter_mask, &self.read_chunk(chunk)?)?;
             each(chunk.size);
             return Ok(());

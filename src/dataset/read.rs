@@ -1,6 +1,5 @@
 //! From chunks to the caller's buffer.
 
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +13,8 @@ use rayon::prelude::*;
 use super::chunk_cache::ChunkCache;
 use super::core::DatasetCore;
 use super::error::DatasetError;
-use super::gather::{self, RunGroup};
+use super::gather::{self, MAX_READ_GAP_BYTES, RunGroup};
+use super::scratch::{resize_scratch, with_scratch};
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_chunks::StagedBytes;
 use super::transfer::ElementSink;
@@ -22,7 +22,7 @@ use crate::error::ErrorKind;
 use crate::types::Heap;
 
 /// Times that a chunk of a live file is read again when it does not decode.
-const MAX_DECODE_RETRIES: u32 = 8;
+pub(super) const MAX_DECODE_RETRIES: u32 = 8;
 /// Least bytes that are worth another thread (decoded bytes, or without filters, selected bytes)...
 const MIN_PARALLEL_BYTES: usize = 64 << 10;
 /// ...and finding an unfiltered chunk counts as this many bytes.
@@ -32,14 +32,10 @@ const MIN_CONVERTED_SHARE_BYTES: usize = 512 << 10;
 const MIN_COPIED_SHARE_BYTES: usize = 4 << 20;
 /// ...and the most shares for each thread.
 const MAX_SHARES_PER_THREAD: usize = 8;
-/// Bytes that a thread keeps for its next read in one buffer...
-const MAX_KEPT_BUFFER_BYTES: usize = 2 << 20;
-/// ...and the buffers: for the stored bytes of a chunk, and for conversion.
-const MAX_KEPT_BUFFERS: usize = 2;
 /// Chunks that are listed before they are read.
 const CHUNKS_PER_BATCH: usize = 1 << 10;
 /// Room for a stored chunk beyond twice its decoded size (bytes).
-const STORED_CHUNK_SLACK_BYTES: usize = 64 << 10;
+pub(super) const STORED_CHUNK_SLACK_BYTES: usize = 64 << 10;
 
 /// One read of a dataset.
 #[derive(Clone, Copy)]
@@ -51,7 +47,7 @@ pub(crate) struct DatasetReader<'a> {
 }
 
 /// The elements of a chunk.
-enum ChunkContent {
+pub(super) enum ChunkContent {
     /// Nobody wrote them.
     Fill,
     Decoded(Arc<Vec<u8>>),
@@ -69,15 +65,20 @@ struct ReadPiece<'a> {
 }
 
 /// The part of one chunk that is read.
-struct ChunkReadPart<'a> {
-    coord: &'a ChunkCoord,
+pub(super) struct ChunkReadPart<'a> {
+    pub(super) coord: &'a ChunkCoord,
     /// All of it, if it is one run.
-    single: Option<ElementRun>,
+    pub(super) single: Option<ElementRun>,
 }
 
 impl DatasetReader<'_> {
-    /// Reads the elements of a selection into a sink that has a place for each.
-    pub(crate) fn read<S: ElementSink>(&self, selected: &BoundSelection, mut sink: S) -> Result<(), DatasetError> {
+    /// Reads the elements of a selection, chunk by chunk, into a sink that has a place for each.
+    #[inline(always)]
+    pub(super) fn read_direct<S: ElementSink>(
+        &self,
+        selected: &BoundSelection,
+        mut sink: S,
+    ) -> Result<(), DatasetError> {
         if selected.elements() == 0 {
             return Ok(());
         }
@@ -128,34 +129,41 @@ impl DatasetReader<'_> {
         bytes: usize,
         coord: &ChunkCoord,
     ) -> Result<Vec<u8>, DatasetError> {
-        let all = h5live_model::Selection::All.bind(&self.view.extent)?;
-        let chunk = ChunkReader { reader: *self, cut: &all.split_by_chunks(grid), grid, bytes };
-        match chunk.content(coord, false)? {
-            ChunkContent::Fill => self.filled(bytes),
-            ChunkContent::Decoded(decoded) => Ok(Arc::unwrap_or_clone(decoded)),
-            ChunkContent::Unfiltered(stored, staged) => {
-                let mut whole = self.core.max_allocation.zeroed(bytes as u64)?;
-                chunk.read_span(stored.as_ref(), staged.as_ref(), 0, &mut whole)?;
-                Ok(whole)
-            }
-        }
+        self.read_chunk_part(grid, bytes, coord, 0..bytes)
     }
 
-    /// The bytes of a chunk that was never written.
-    fn filled(&self, bytes: usize) -> Result<Vec<u8>, DatasetError> {
-        let mut filled = self.core.max_allocation.zeroed(bytes as u64)?;
-        self.view.spec.fill_into(0, &mut filled);
-        Ok(filled)
+    /// As [`DatasetReader::read_chunk`], only some of the bytes.
+    pub(super) fn read_chunk_part(
+        &self,
+        grid: &ChunkGrid,
+        bytes: usize,
+        coord: &ChunkCoord,
+        part: Range<usize>,
+    ) -> Result<Vec<u8>, DatasetError> {
+        let all = h5live_model::Selection::All.bind(&self.view.extent)?;
+        let chunk = ChunkReader { reader: *self, cut: &all.split_by_chunks(grid), grid, bytes };
+        let content = chunk.content(coord, false)?;
+        if let ChunkContent::Decoded(decoded) = content {
+            return Ok(if part.len() == bytes { Arc::unwrap_or_clone(decoded) } else { decoded[part].to_vec() });
+        }
+        let mut found = self.core.max_allocation.zeroed(part.len() as u64)?;
+        match content {
+            ChunkContent::Unfiltered(stored, staged) => {
+                chunk.read_span(stored.as_ref(), staged.as_ref(), part.start, &mut found)?;
+            }
+            _ => self.view.spec.fill_into(part.start as u64, &mut found),
+        }
+        Ok(found)
     }
 }
 
 /// The chunks of one read.
-struct ChunkReader<'a> {
-    reader: DatasetReader<'a>,
-    cut: &'a ChunkSplit<'a>,
-    grid: &'a ChunkGrid,
+pub(super) struct ChunkReader<'a> {
+    pub(super) reader: DatasetReader<'a>,
+    pub(super) cut: &'a ChunkSplit<'a>,
+    pub(super) grid: &'a ChunkGrid,
     /// Bytes of a decoded chunk.
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl ChunkReader<'_> {
@@ -275,7 +283,7 @@ impl ChunkReader<'_> {
     }
 
     /// Reads one chunk into its own sink, whose first place is `base`.
-    fn read<S: ElementSink>(
+    pub(super) fn read<S: ElementSink>(
         &self,
         part: &ChunkReadPart<'_>,
         base: usize,
@@ -306,7 +314,7 @@ impl ChunkReader<'_> {
         self.scatter(part, content, base, sink, scratch)
     }
 
-    fn elements(&self) -> u64 {
+    pub(super) fn elements(&self) -> u64 {
         (self.bytes / self.reader.view.size) as u64
     }
 
@@ -329,18 +337,24 @@ impl ChunkReader<'_> {
         Ok(content)
     }
 
+    /// The contents of a chunk, if the store need not be asked.
+    #[inline(always)]
+    pub(super) fn known(&self, coord: &ChunkCoord, staged: Option<&StagedBytes>) -> Option<ChunkContent> {
+        let DatasetReader { core, cache, .. } = self.reader;
+        if let Some(whole) = staged.and_then(|staged| staged.whole(self.bytes)) {
+            return Some(ChunkContent::Decoded(whole));
+        }
+        let is_kept = !core.filters.is_empty();
+        is_kept.then(|| cache.get(core.cache_id(), coord).map(ChunkContent::Decoded)).flatten()
+    }
+
     /// Finds out what a chunk holds, and decodes it: into `direct`, if that is given, and then there is nothing left
     /// to scatter.
     fn decode(&self, coord: &ChunkCoord, mut direct: Option<&mut [u8]>) -> Result<Option<ChunkContent>, DatasetError> {
         let DatasetReader { core, view, cache, store } = self.reader;
         let staged = core.stage.lock().get(coord);
-        if let Some(whole) = staged.as_ref().and_then(|staged| staged.whole(self.bytes)) {
-            return Ok(Some(ChunkContent::Decoded(whole)));
-        }
-        if !core.filters.is_empty()
-            && let Some(bytes) = cache.get(core.cache_id(), coord)
-        {
-            return Ok(Some(ChunkContent::Decoded(bytes)));
+        if let Some(known) = self.known(coord, staged.as_ref()) {
+            return Ok(Some(known));
         }
         let mut attempt = 0;
         loop {
@@ -409,7 +423,7 @@ impl ChunkReader<'_> {
 
     /// Puts the selected elements of a chunk into their places; `base` is the first one. If the chunk was stored at a
     /// new place meanwhile, all of its elements are read again.
-    fn scatter<S: ElementSink>(
+    pub(super) fn scatter<S: ElementSink>(
         &self,
         part: &ChunkReadPart<'_>,
         content: ChunkContent,
@@ -455,7 +469,7 @@ impl ChunkReader<'_> {
                 if let Some(run) = part.single {
                     return self.gather_one(run, stored.as_ref(), staged.as_ref(), base, sink, scratch);
                 }
-                let mut group = RunGroup::new(size);
+                let mut group = RunGroup::new(size, MAX_READ_GAP_BYTES);
                 self.for_each_strided(part, &mut result, |runs| {
                     let mut take = |runs: StridedRun| {
                         if !group.try_push(runs) {
@@ -466,7 +480,7 @@ impl ChunkReader<'_> {
                     };
                     match runs.count {
                         1 => take(runs),
-                        _ => gather::split_distant(runs, size).try_for_each(take),
+                        _ => gather::split_distant(runs, size, MAX_READ_GAP_BYTES).try_for_each(take),
                     }
                 });
                 result?;
@@ -562,33 +576,4 @@ impl ChunkReader<'_> {
         }
         Ok(())
     }
-}
-
-thread_local! {
-    static SCRATCH: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Runs `work` with memory that the thread keeps. If it comes here again itself, it gets other memory.
-fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let mut scratch = SCRATCH.with_borrow_mut(Vec::pop).unwrap_or_default();
-    let result = work(&mut scratch);
-    SCRATCH.with_borrow_mut(|kept| {
-        if scratch.capacity() <= MAX_KEPT_BUFFER_BYTES && kept.len() < MAX_KEPT_BUFFERS {
-            kept.push(scratch);
-        }
-    });
-    result
-}
-
-/// The first `len` bytes of a buffer, with any contents.
-fn resize_scratch(scratch: &mut Vec<u8>, len: usize) -> &mut [u8] {
-    if scratch.len() < len {
-        scratch.resize(len, 0);
-    }
-    &mut scratch[..len]
-}
-
-/// A buffer of zeros, if there is memory for it.
-pub(super) fn zeroed_buffer(bytes: usize) -> Result<Vec<u8>, ErrorKind> {
-    bytemuck::allocation::try_zeroed_vec(bytes).map_err(|()| ErrorKind::TooLarge(bytes as u64))
 }

@@ -21,6 +21,13 @@ pub(super) struct StagedChunk {
     pub(super) dirty: bool,
 }
 
+impl StagedChunk {
+    /// Whether it has all of these bytes of the decoded chunk.
+    pub(super) fn covers(&self, bytes: Range<usize>) -> bool {
+        self.at <= bytes.start && bytes.end <= self.at + self.bytes.len()
+    }
+}
+
 /// The staged bytes of a chunk, maybe only a part of it.
 #[derive(Debug)]
 pub(super) struct StagedBytes {

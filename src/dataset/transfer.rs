@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::Value;
 use crate::convert::{Conversion, ConvertError, ElementPlan};
+use crate::error::ErrorKind;
 use crate::types::{H5Type, Heap};
 use crate::value::{DecodePlan, EncodePlan};
 
@@ -263,5 +264,13 @@ impl ElementSource for RawSource<'_> {
 
     fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
         Some(&self.bytes[places.start * self.size..places.end * self.size])
+    }
+}
+
+/// The number of elements of `size` bytes that bytes are.
+pub(super) fn raw_elements(bytes: &[u8], size: usize) -> Result<usize, ErrorKind> {
+    match bytes.len() % size {
+        0 => Ok(bytes.len() / size),
+        found => Err(ConvertError::Truncated { expected: size, found }.into()),
     }
 }

@@ -1,0 +1,122 @@
+//! Runs of elements of a chunk as boxes.
+
+use std::iter;
+use std::ops::Range;
+
+use h5live_model::{Block, StridedRun};
+
+use crate::dims::CoreDims;
+
+/// How far apart neighbours along each dimension are in a chunk of these sides (elements).
+fn strides(sides: &[u64]) -> CoreDims {
+    let mut strides = CoreDims::from_elem(1, sides.len());
+    for dim in (1..sides.len()).rev() {
+        strides[dim - 1] = strides[dim].saturating_mul(sides[dim]);
+    }
+    strides
+}
+
+/// The boxes that a run of elements is made of, in order, in a chunk of these sides (`[rank]`, elements): the largest
+/// that there are.
+pub(super) fn of_run(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
+    let strides = strides(sides);
+    let mut at = run.start;
+    iter::from_fn(move || {
+        let left = run.end.checked_sub(at).filter(|left| *left > 0)?;
+        let start: CoreDims = strides.iter().zip(sides).map(|(stride, side)| at / stride % side).collect();
+        // The slowest dimension along which whole steps begin here.
+        let fits = |stride: &u64| at.is_multiple_of(*stride) && left >= *stride;
+        let Some(dim) = strides.iter().position(fits) else {
+            // A scalar.
+            at = run.end;
+            return Some(Block { start, count: CoreDims::new() });
+        };
+        let steps = (left / strides[dim]).min(sides[dim] - start[dim]);
+        let mut count = CoreDims::from_elem(1, sides.len());
+        count[dim] = steps;
+        count[dim + 1..].copy_from_slice(&sides[dim + 1..]);
+        at += steps * strides[dim];
+        Some(Block { start, count })
+    })
+}
+
+/// The box that runs make in a chunk of these sides, if they make one.
+pub(super) fn of_strided(sides: &[u64], runs: &StridedRun) -> Option<Block> {
+    let mut boxes = of_run(sides, runs.run.at..runs.run.at + runs.run.len);
+    let mut block = boxes.next()?;
+    if boxes.next().is_some() {
+        return None;
+    }
+    if runs.count == 1 {
+        return Some(block);
+    }
+    let is_axis = |dim: &usize| {
+        block.count[..=*dim].iter().all(|count| *count == 1)
+            && strides(sides)[*dim] == runs.at_stride
+            && block.start[*dim].checked_add(runs.count).is_some_and(|end| end <= sides[*dim])
+    };
+    let axis = (0..sides.len()).find(is_axis)?;
+    block.count[axis] = runs.count;
+    Some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use h5live_model::{ChunkCoord, ChunkGrid, ElementRun, Selection};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The elements of a box of a chunk, in order.
+    fn elements(sides: &[u64], block: &Block) -> Vec<u64> {
+        let mut elements = Vec::new();
+        let selected = Selection::block(&block.start, &block.count).bind(sides).unwrap();
+        selected.for_each_run(|run| elements.extend(run.at..run.at + run.len));
+        elements
+    }
+
+    proptest! {
+        #[test]
+        fn the_boxes_of_a_run_are_the_run(sides in prop::collection::vec(1u64..6, 1..4), cut in any::<[u64; 2]>()) {
+            let all: u64 = sides.iter().product();
+            let (from, to) = (cut[0] % (all + 1), cut[1] % (all + 1));
+            let run = from.min(to)..from.max(to);
+            let boxes: Vec<_> = of_run(&sides, run.clone()).collect();
+            let found: Vec<_> = boxes.iter().flat_map(|block| elements(&sides, block)).collect();
+            prop_assert_eq!(found, run.collect::<Vec<_>>());
+            prop_assert!(boxes.len() < 2 * sides.len());
+        }
+
+        #[test]
+        fn the_box_of_runs_is_the_runs(
+            sides in prop::collection::vec(1u64..6, 1..4),
+            at in any::<u64>(),
+            (len, count, gap) in (1u64..12, 1u64..5, 0u64..12),
+        ) {
+            let all: u64 = sides.iter().product();
+            let (at, axis) = (at % all, at as usize % (sides.len() + 1));
+            let len = len.min(all - at);
+            // Half of the strides are those of a dimension.
+            let at_stride = strides(&sides).get(axis).copied().unwrap_or(len + gap).max(len);
+            let count = count.min((all - at - len) / at_stride + 1);
+            let runs = StridedRun { run: ElementRun { at, dest: 0, len }, count, at_stride, dest_stride: len };
+            if let Some(block) = of_strided(&sides, &runs) {
+                let want: Vec<_> = runs.runs().flat_map(|run| run.at..run.at + run.len).collect();
+                prop_assert_eq!(elements(&sides, &block), want);
+            }
+        }
+    }
+
+    #[test]
+    fn a_selected_box_is_one_box() {
+        let grid = ChunkGrid::new(&[4, 6]).unwrap();
+        let selected = Selection::block(&[1, 2], &[3, 3]).bind(&[4, 6]).unwrap();
+        let mut found = Vec::new();
+        let cut = selected.split_by_chunks(&grid);
+        cut.for_each_strided(&ChunkCoord::origin(2), |runs| found.push(of_strided(grid.dims(), &runs)));
+        let want = Block { start: CoreDims::from_slice(&[1, 2]), count: CoreDims::from_slice(&[3, 3]) };
+        assert_eq!(found, [Some(want)]);
+        let scalar: Vec<_> = of_run(&[], 0..1).collect();
+        assert_eq!(scalar, [Block { start: CoreDims::new(), count: CoreDims::new() }]);
+    }
+}

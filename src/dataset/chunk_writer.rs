@@ -1,0 +1,296 @@
+//! The chunks of one write, as wholes or in parts.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use h5live_model::{Block, ChunkBatch, ChunkCoord, ChunkGrid, ChunkSplit, ChunkWrite, ElementRun, StridedRun};
+
+use super::blocks;
+use super::core::PartWrites;
+use super::encode_pipeline::{self, EncodeBuffers};
+use super::error::DatasetError;
+use super::staged_chunks::{MAX_STAGED_PART_BYTES, StagedChunk};
+use super::transfer::ElementSource;
+use super::writer::DatasetWriter;
+use crate::convert::ConvertError;
+
+/// Unfiltered chunks up to this size are put together before they are stored (bytes).
+const MAX_ASSEMBLED_CHUNK_BYTES: usize = 4 << 20;
+/// Boxes that are handed to the store at once.
+const MAX_BATCH_BLOCKS: usize = 1 << 10;
+
+/// The chunks of one write.
+pub(super) struct ChunkWriter<'a, S> {
+    pub(super) writer: &'a DatasetWriter<'a>,
+    pub(super) cut: &'a ChunkSplit<'a>,
+    pub(super) grid: &'a ChunkGrid,
+    /// Bytes of a decoded chunk.
+    pub(super) bytes: usize,
+    pub(super) source: &'a S,
+}
+
+impl<S: ElementSource> ChunkWriter<'_, S> {
+    /// Whether a chunk is stored as a whole: every element of it that lies in the extent was written.
+    pub(super) fn is_covered(&self, coord: &ChunkCoord) -> bool {
+        let view = &self.writer.view;
+        let start = self.grid.start_of(coord);
+        let sides = start.iter().zip(self.grid.dims()).zip(&view.extent);
+        let inside: u64 = sides.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).product();
+        let single = self.cut.single_run(coord);
+        let selected = single.map_or_else(|| self.cut.elements_in(coord), |run| run.len);
+        let direct = single.is_some_and(|run| run.len as usize * view.size == self.bytes);
+        if direct {
+            return true;
+        }
+        // A chunk into which the extent may still grow is staged.
+        let ends = start.iter().zip(self.grid.dims()).map(|(start, size)| start.saturating_add(*size));
+        let grows = ends
+            .zip(view.extent.iter().zip(view.spec.dataspace.max()))
+            .any(|(end, (extent, max))| end > *extent && max > extent);
+        let small = self.writer.core.parts == PartWrites::Never || self.bytes <= MAX_ASSEMBLED_CHUNK_BYTES;
+        selected == inside && small && !grows
+    }
+
+    /// Stores chunks whose elements are all written.
+    pub(super) fn store_batch(&self, batch: &[ChunkCoord]) -> Result<(), DatasetError> {
+        let writer = self.writer;
+        if writer.core.filters.is_empty() {
+            let mut memory = Vec::new();
+            for coord in batch {
+                let bytes = self.collect(coord, &mut memory).map_err(|failure| failure.with_chunk(coord))?;
+                writer.store_encoded(coord, 0, bytes)?;
+                writer.core.stage.lock().chunks.take(coord);
+            }
+            return Ok(());
+        }
+        let encode = |coord: &ChunkCoord, memory: &mut EncodeBuffers| {
+            let bytes = self.collect(coord, &mut memory.chunk).map_err(|failure| failure.with_chunk(coord))?;
+            writer.encode(&writer.view, self.grid, coord, bytes, &mut memory.stored)
+        };
+        let store = |coord: &ChunkCoord, mask: u32, bytes: &[u8]| {
+            writer.store_encoded(coord, mask, bytes)?;
+            writer.core.stage.lock().chunks.take(coord);
+            Ok(())
+        };
+        encode_pipeline::run(batch, writer.core.batch(self.bytes), encode, store)
+    }
+
+    /// The bytes of a chunk whose elements are all written: from their place, or put together in `memory`.
+    fn collect<'b>(&'b self, coord: &ChunkCoord, memory: &'b mut Vec<u8>) -> Result<&'b [u8], DatasetError> {
+        if let Some(run) = self.cut.single_run(coord)
+            && run.len as usize * self.writer.view.size == self.bytes
+            && let Some(direct) = self.source.direct(dest_range(run))
+        {
+            return Ok(direct);
+        }
+        self.writer.view.fill(memory, self.bytes);
+        self.overlay(coord, memory)?;
+        Ok(memory)
+    }
+
+    /// Writes the selected elements of a chunk over its bytes.
+    fn overlay(&self, coord: &ChunkCoord, bytes: &mut [u8]) -> Result<(), DatasetError> {
+        let size = self.writer.view.size;
+        let mut result = Ok(());
+        self.cut.for_each_run(coord, |run| {
+            if result.is_ok() {
+                let range = run.at as usize * size..(run.at + run.len) as usize * size;
+                result = self.source.get(dest_range(run), &mut bytes[range]);
+            }
+        });
+        Ok(result?)
+    }
+
+    /// Writes over the staged bytes of a filtered chunk.
+    fn stage_whole(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
+        let writer = self.writer;
+        {
+            let mut stage = writer.core.stage.lock();
+            if let Some(staged) = stage.chunks.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
+                staged.dirty = true;
+                return self.overlay(coord, Arc::make_mut(&mut staged.bytes).as_mut_slice());
+            }
+        }
+        let mut bytes = writer.reader().read_chunk(self.grid, self.bytes, coord)?;
+        self.overlay(coord, &mut bytes)?;
+        writer.core.stage.lock().chunks.put(coord, StagedChunk { at: 0, bytes: Arc::new(bytes), dirty: true });
+        Ok(())
+    }
+
+    /// Hands on part of a chunk.
+    pub(super) fn write_part(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
+        match self.writer.core.parts {
+            PartWrites::Runs | PartWrites::Pieces(_) => self.stage_parts(coord),
+            PartWrites::Blocks => self.store_blocks(coord),
+            PartWrites::Never => self.stage_whole(coord),
+        }
+    }
+
+    /// Stages short runs of an unfiltered chunk, and stores long ones.
+    fn stage_parts(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
+        let mut result = Ok(());
+        let mut scratch = Vec::new();
+        self.cut.for_each_run(coord, |run| {
+            if result.is_ok() {
+                result = self.for_each_piece(run, &mut scratch, |at, bytes| self.stage_part(coord, at, bytes));
+            }
+        });
+        result
+    }
+
+    /// Calls `each` with the elements of a run, piece by piece, and where each piece begins in the chunk (bytes).
+    fn for_each_piece(
+        &self,
+        run: ElementRun,
+        scratch: &mut Vec<u8>,
+        mut each: impl FnMut(usize, &[u8]) -> Result<(), DatasetError>,
+    ) -> Result<(), DatasetError> {
+        let (size, places) = (self.writer.view.size, dest_range(run));
+        let step = (MAX_STAGED_PART_BYTES / size).max(1);
+        for from in places.clone().step_by(step) {
+            let piece = from..places.end.min(from + step);
+            let at = (run.at as usize + (from - places.start)) * size;
+            match self.source.direct(piece.clone()) {
+                Some(direct) => each(at, direct)?,
+                None => {
+                    scratch.resize(piece.len() * size, 0);
+                    self.source.get(piece, scratch)?;
+                    each(at, scratch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stages a short part of an unfiltered chunk, from `at` on (bytes), and stores a long one.
+    fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
+        match self.writer.core.parts {
+            PartWrites::Pieces(piece) => self.stage_pieces(coord, at, bytes, piece),
+            _ => self.stage_run(coord, at, bytes),
+        }
+    }
+
+    /// As [`ChunkWriter::stage_part`]: over or after what is staged of the chunk, or else in its place.
+    fn stage_run(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
+        let stage = &self.writer.core.stage;
+        if stage.lock().chunks.add_run(coord, at, bytes) {
+            return Ok(());
+        }
+        let before = stage.lock().chunks.get(coord).cloned();
+        if let Some(before) = before {
+            self.writer.store_part(coord, before.at, &before.bytes)?;
+            let mut stage = stage.lock();
+            stage.chunks.take(coord);
+            if stage.chunks.add_run(coord, at, bytes) {
+                return Ok(());
+            }
+        }
+        self.writer.store_part(coord, at, bytes)
+    }
+
+    /// Stages a part of a chunk that the store takes in pieces of `piece` bytes. The rest of the first and the last
+    /// piece is read, unless they are staged.
+    fn stage_pieces(&self, coord: &ChunkCoord, at: usize, bytes: &[u8], piece: usize) -> Result<(), DatasetError> {
+        let end = at + bytes.len();
+        let (from, to) = (at - at % piece, end.next_multiple_of(piece).min(self.bytes));
+        let is_whole = from == at && to == end;
+        let is_staged = || self.writer.core.stage.lock().chunks.get(coord).is_some_and(|staged| staged.covers(at..end));
+        if is_whole || is_staged() {
+            return self.stage_run(coord, at, bytes);
+        }
+        let mut whole = self.writer.reader().read_chunk_part(self.grid, self.bytes, coord, from..to)?;
+        whole[at - from..end - from].copy_from_slice(bytes);
+        self.stage_run(coord, from, &whole)
+    }
+
+    /// Hands the selected boxes of an unfiltered chunk to the store, as they are.
+    fn store_blocks(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
+        let mut blocks = BlockBatch::default();
+        let mut result = Ok(());
+        self.cut.for_each_strided(coord, |runs| {
+            if result.is_ok() {
+                result = self.add_blocks(coord, runs, &mut blocks);
+            }
+        });
+        result?;
+        self.store_block_batch(coord, &mut blocks)
+    }
+
+    /// Adds the boxes that runs make: one, if they can be one.
+    fn add_blocks(&self, coord: &ChunkCoord, runs: StridedRun, to: &mut BlockBatch) -> Result<(), DatasetError> {
+        let (size, sides) = (self.writer.view.size, self.grid.dims());
+        let bytes = (runs.run.len as usize).saturating_mul(runs.count as usize).saturating_mul(size);
+        if bytes <= MAX_STAGED_PART_BYTES
+            && let Some(block) = blocks::of_strided(sides, &runs)
+        {
+            if to.bytes.len() + bytes > MAX_STAGED_PART_BYTES {
+                self.store_block_batch(coord, to)?;
+            }
+            to.blocks.push((block, bytes));
+            return runs.runs().try_for_each(|run| Ok(to.fill(self.source, dest_range(run), size)?));
+        }
+        let step = (MAX_STAGED_PART_BYTES / size).max(1) as u64;
+        for run in runs.runs() {
+            for from in (0..run.len).step_by(step as usize) {
+                let len = step.min(run.len - from);
+                if to.bytes.len() + len as usize * size > MAX_STAGED_PART_BYTES || to.blocks.len() >= MAX_BATCH_BLOCKS {
+                    self.store_block_batch(coord, to)?;
+                }
+                let at = run.at + from;
+                to.blocks.extend(blocks::of_run(sides, at..at + len).map(|block| {
+                    let bytes = block.count.iter().product::<u64>() as usize * size;
+                    (block, bytes)
+                }));
+                let place = (run.dest + from) as usize;
+                to.fill(self.source, place..place + len as usize, size)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores boxes of a chunk, and forgets them.
+    fn store_block_batch(&self, coord: &ChunkCoord, batch: &mut BlockBatch) -> Result<(), DatasetError> {
+        let mut rest = &batch.bytes[..];
+        let mut writes = Vec::with_capacity(batch.blocks.len());
+        for (block, len) in &batch.blocks {
+            let (bytes, others) = rest.split_at(*len);
+            rest = others;
+            writes.push(ChunkWrite::Block { coord, start: &block.start, count: &block.count, bytes });
+        }
+        if !writes.is_empty() {
+            self.writer.core.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
+            self.writer.core.note_change();
+        }
+        batch.blocks.clear();
+        batch.bytes.clear();
+        Ok(())
+    }
+}
+
+/// Boxes of one chunk on their way to the store.
+#[derive(Default)]
+struct BlockBatch {
+    /// The boxes, each with the number of its bytes.
+    blocks: Vec<(Block, usize)>,
+    /// The elements of all, one box after the other.
+    bytes: Vec<u8>,
+}
+
+impl BlockBatch {
+    /// Adds elements.
+    fn fill(&mut self, source: &impl ElementSource, places: Range<usize>, size: usize) -> Result<(), ConvertError> {
+        match source.direct(places.clone()) {
+            Some(direct) => self.bytes.extend_from_slice(direct),
+            None => {
+                let from = self.bytes.len();
+                self.bytes.resize(from + places.len() * size, 0);
+                source.get(places, &mut self.bytes[from..])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn dest_range(run: ElementRun) -> Range<usize> {
+    run.dest as usize..(run.dest + run.len) as usize
+}

@@ -1,0 +1,158 @@
+//! The writer of a dataset: how chunks and the extent get to the store.
+
+use h5live_model::{ChunkCoord, ChunkGrid, Store};
+use parking_lot::MutexGuard;
+
+use super::append_rows::StoredRows;
+use super::chunk_cache::ChunkCache;
+use super::core::{DatasetCore, PartWrites};
+use super::encode_pipeline::{self, EncodeBuffers};
+use super::error::DatasetError;
+use super::read::DatasetReader;
+use super::spec_snapshot::SpecSnapshot;
+use super::staged_chunks::StagedChunk;
+
+/// The one that changes elements or the extent of a dataset.
+pub(crate) struct DatasetWriter<'a> {
+    pub(super) core: &'a DatasetCore,
+    store: &'a dyn Store,
+    pub(super) cache: &'a ChunkCache,
+    pub(super) view: SpecSnapshot,
+    _alone: MutexGuard<'a, ()>,
+}
+
+impl Drop for DatasetWriter<'_> {
+    fn drop(&mut self) {
+        self.core.list_staged();
+    }
+}
+
+impl DatasetCore {
+    pub(crate) fn writer<'a>(
+        &'a self,
+        store: &'a dyn Store,
+        cache: &'a ChunkCache,
+    ) -> Result<DatasetWriter<'a>, DatasetError> {
+        let alone = self.writer.lock();
+        let view = self.view()?;
+        self.check_allocation(view.size)?;
+        Ok(DatasetWriter { core: self, store, cache, view, _alone: alone })
+    }
+}
+
+impl<'a> DatasetWriter<'a> {
+    pub(crate) fn view(&self) -> &SpecSnapshot {
+        &self.view
+    }
+
+    pub(super) fn reader(&self) -> DatasetReader<'_> {
+        DatasetReader { core: self.core, view: &self.view, store: self.store, cache: self.cache }
+    }
+
+    /// Stores a chunk as given, and replaces its stored and staged contents.
+    pub(crate) fn write_stored(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), DatasetError> {
+        self.core.store_rows(StoredRows::All)?;
+        self.core.stage.lock().chunks.take(coord);
+        self.store_encoded(coord, mask, bytes)
+    }
+
+    /// Stores everything staged, and tells the store the extent.
+    pub(crate) fn write_out(&self) -> Result<(), DatasetError> {
+        if self.core.store_rows(StoredRows::AllWithExtent(None))? {
+            return Ok(());
+        }
+        if let Some((grid, bytes)) = self.view.grid()? {
+            self.store_staged(&grid, bytes, |_| true)?;
+            self.drop_stored(&grid);
+        }
+        let extent = self.core.stage.lock().extent.clone();
+        if let Some(extent) = extent {
+            self.core.chunks.set_extent(&extent)?;
+            self.core.stage.lock().extent = None;
+        }
+        Ok(())
+    }
+
+    /// No longer stages chunks that the store has, all of them. The chunk of the next rows is kept, so that it need not
+    /// be decoded again.
+    pub(super) fn drop_stored(&self, grid: &ChunkGrid) {
+        let mut stage = self.core.stage.lock();
+        stage.chunks.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
+        if stage.chunks.bytes() > self.core.staging / 2 {
+            stage.chunks.retain(|_, _| false);
+        }
+    }
+
+    /// Stores the staged chunks that `which` picks.
+    pub(super) fn store_staged(
+        &self,
+        grid: &ChunkGrid,
+        chunk_bytes: usize,
+        which: impl Fn(&ChunkCoord) -> bool,
+    ) -> Result<(), DatasetError> {
+        let mut dirty = self.core.stage.lock().dirty_chunks();
+        dirty.retain(|(coord, _)| which(coord));
+        if self.core.filters.is_empty() {
+            for (coord, staged) in dirty {
+                match staged.bytes.len() == chunk_bytes {
+                    true => self.store_encoded(&coord, 0, &staged.bytes)?,
+                    false => self.store_part(&coord, staged.at, &staged.bytes)?,
+                }
+                self.core.stage.lock().mark_stored(&coord, self.core.parts == PartWrites::Never);
+            }
+            return Ok(());
+        }
+        let encode = |(coord, staged): &(ChunkCoord, StagedChunk), memory: &mut EncodeBuffers| {
+            self.encode(&self.view, grid, coord, &staged.bytes, &mut memory.stored)
+        };
+        let store = |(coord, _): &(ChunkCoord, StagedChunk), mask: u32, bytes: &[u8]| {
+            self.store_encoded(coord, mask, bytes)?;
+            self.core.stage.lock().mark_stored(coord, true);
+            Ok(())
+        };
+        encode_pipeline::run(&dirty, self.core.batch(chunk_bytes), encode, store)
+    }
+
+    /// Encodes a chunk of a dataset with filters into `stored`, and returns the mask.
+    pub(super) fn encode(
+        &self,
+        view: &SpecSnapshot,
+        grid: &ChunkGrid,
+        coord: &ChunkCoord,
+        bytes: &[u8],
+        stored: &mut Vec<u8>,
+    ) -> Result<u32, DatasetError> {
+        if view.is_unfiltered_edge(grid, coord) {
+            stored.clear();
+            stored.extend_from_slice(bytes);
+            return Ok(0);
+        }
+        self.core.filters.encode_into(bytes, stored).map_err(|error| DatasetError::in_chunk(coord, error))
+    }
+
+    pub(super) fn store_chunk(
+        &self,
+        view: &SpecSnapshot,
+        grid: &ChunkGrid,
+        coord: &ChunkCoord,
+        bytes: &[u8],
+    ) -> Result<(), DatasetError> {
+        if self.core.filters.is_empty() {
+            return self.store_encoded(coord, 0, bytes);
+        }
+        let mut stored = Vec::new();
+        let mask = self.encode(view, grid, coord, bytes, &mut stored)?;
+        self.store_encoded(coord, mask, &stored)
+    }
+
+    pub(super) fn store_encoded(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), DatasetError> {
+        self.core.chunks.write_whole(coord, mask, bytes).map_err(|error| DatasetError::in_chunk(coord, error))?;
+        self.core.note_change();
+        self.cache.remove(self.core.cache_id(), coord);
+        Ok(())
+    }
+
+    pub(super) fn store_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
+        self.core.chunks.write_part(coord, at as u64, bytes).map_err(|error| DatasetError::in_chunk(coord, error))
+    }
+}
