@@ -213,6 +213,13 @@ fn csv_as_people_have_it() {
     assert_eq!(recorded(&["--no-header"], "1,2\n3,4\n"), "{\"c0\":1,\"c1\":2}\n{\"c0\":3,\"c1\":4}\n");
     assert_eq!(recorded(&[], ",v,v\n1,2,345\n"), "{\"c0\":1,\"v\":2,\"v_2\":345}\n");
     assert_eq!(recorded(&["--skip-lines=2"], "Scope 7\n\n[s],[V]\n1,2\n"), "{\"[s]\":1,\"[V]\":2}\n");
+    assert_eq!(
+        recorded(&[], "t;v;s\n1;2,5;a,b\n2;3;1,5\n"),
+        "{\"t\":1,\"v\":2.5,\"s\":\"a,b\"}\n{\"t\":2,\"v\":3.0,\"s\":\"1,5\"}\n"
+    );
+    assert_eq!(recorded(&["--decimal-comma"], "t\tv\n1\t-2,5e3\n"), "{\"t\":1,\"v\":-2500.0}\n");
+    assert_eq!(recorded(&["--empty=-1"], "a,b\n1,\n,2.5\n"), "{\"a\":1,\"b\":null}\n{\"a\":-1,\"b\":2.5}\n");
+    assert_eq!(recorded(&["--on-new-key=ignore"], "{\"a\": 1}\n{\"a\": 2, \"b\": [3]}\n"), "{\"a\":1}\n{\"a\":2}\n");
     assert_eq!(recorded(&["--infer-rows=1"], "a,b\n1,\"x\ny\"\n"), "{\"a\":1,\"b\":\"x\\ny\"}\n");
 }
 
@@ -220,12 +227,43 @@ fn csv_as_people_have_it() {
 fn rows_of_another_type_are_refused_and_change_nothing() {
     let (_folder, _, name) = file();
     text(&run_with(&["record", &name, "x"], b"v\n1\n"));
-    let said = error(&run_with(&["record", &name, "x"], b"v\n0.5\n"));
+    let said = stopped(&run_with(&["record", &name, "x"], b"v\n0.5\n"));
+    assert!(said.contains("row 1: column \"v\": 0.5 does not fit i64 (it would become 0;"), "{said}");
+    let said = error(&run_with(&["record", "--types=v:f64", &name, "x"], b"v\n0.5\n"));
     assert!(
         said.ends_with("x holds rows [] of compound(8){v@0:i64le}, the input rows [] of compound(8){v@0:f64le}"),
         "{said}"
     );
+    let said = error(&run_with(&["record", &name, "x"], b"w\n1\n"));
+    assert!(said.ends_with("the input rows [] of compound(8){w@0:i64le}"), "{said}");
     assert_eq!(text(&run(&["dump", &name, "x"])), "0: {v: 1}\n");
+}
+
+#[test]
+fn columns_in_another_order_are_matched_by_their_names() {
+    let (_folder, _, name) = file();
+    text(&run_with(&["record", "--types=n:u8", &name, "x"], b"t,n,s\n0.5,1,a\n"));
+    text(&run_with(&["record", &name, "x"], b"s,t,n\nb,2,3\n"));
+    text(&run_with(&["record", &name, "x"], b"{\"n\": 4, \"s\": \"c\"}\n"));
+    assert_eq!(
+        text(&run(&["dump", &name, "x"])),
+        "0: {t: 0.5, n: 1, s: \"a\"}\n1: {t: 2.0, n: 3, s: \"b\"}\n2: {t: NaN, n: 4, s: \"c\"}\n"
+    );
+}
+
+#[test]
+fn the_file_is_there_before_anything_comes_in() {
+    let (_folder, path, name) = file();
+    let mut writer = start(&["record", "--dtype=u8", "--shape=2", &name, "frames"]);
+    until("the dataset is there", || path.exists() && run(&["dump", &name, "frames"]).status.success());
+    assert!(text(&run(&["ls", &name])).contains("u8  [0,2]/[inf,2]"));
+    drop(writer.stdin.take());
+    text(&writer.wait_with_output().unwrap());
+    let (_folder, path, name) = file();
+    let mut writer = start(&["record", &name, "rows"]);
+    until("the file is there", || path.exists() && run(&["ls", &name]).status.success());
+    drop(writer.stdin.take());
+    assert!(error(&writer.wait_with_output().unwrap()).ends_with("no header line"));
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub struct CsvOptions {
     pub has_header: bool,
     /// Lines before it.
     pub skipped_lines: u64,
+    /// Whether numbers have a decimal comma, whatever the separator is. With semicolons, they may.
+    pub has_decimal_comma: bool,
 }
 
 /// Reads rows to the end, or until nobody listens any more.
@@ -35,6 +37,7 @@ pub fn read(options: CsvOptions, mut input: impl BufRead, out: &mut RowOutput<'_
         Some(delimiter) => delimiter,
         None => separator(input.fill_buf()?),
     };
+    let has_comma = options.has_decimal_comma || delimiter == b';';
     let mut builder = csv::ReaderBuilder::new();
     let mut reader = builder.flexible(true).has_headers(false).delimiter(delimiter).from_reader(input);
     let mut record = ByteRecord::new();
@@ -50,7 +53,7 @@ pub fn read(options: CsvOptions, mut input: impl BufRead, out: &mut RowOutput<'_
         has_row = reader.read_byte_record(&mut record).map_err(read_error)?;
     }
     while has_row && listens {
-        listens = out.row(cells(&record), || line(&record));
+        listens = out.row(cells(&record, has_comma), || line(&record));
         has_row = reader.read_byte_record(&mut record).map_err(read_error)?;
     }
     Ok(())
@@ -107,10 +110,15 @@ fn names(header: &ByteRecord) -> Vec<String> {
     names
 }
 
-fn cells(record: &ByteRecord) -> Result<Vec<InputCell>, RowError> {
+fn cells(record: &ByteRecord, has_comma: bool) -> Result<Vec<InputCell>, RowError> {
     let cell = |(column, bytes): (usize, &[u8])| match std::str::from_utf8(bytes) {
         Ok("") => Ok(InputCell::Empty),
-        Ok(text) => Ok(InputCell::Plain(text.to_owned())),
+        Ok(text) => Ok(match text.split_once(',').filter(|_| has_comma) {
+            Some((whole, fraction)) if !fraction.contains([',', '.']) && !whole.contains('.') => {
+                InputCell::DecimalComma(text.to_owned(), format!("{whole}.{fraction}"))
+            }
+            _ => InputCell::Plain(text.to_owned()),
+        }),
         Err(source) => Err(RowError::Utf8 { column: column + 1, source }),
     };
     record.iter().enumerate().map(cell).collect()

@@ -14,6 +14,16 @@ use super::row::{InputCell, RowError};
 /// The longest row that goes over several lines (bytes).
 const MAX_ROW_BYTES: usize = 64 << 20;
 
+/// What to do with a key that the first row does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum NewKeys {
+    /// The row cannot be stored (see --on-error)
+    #[default]
+    Error,
+    /// The value is left out
+    Ignore,
+}
+
 /// Whether a text begins as rows of JSON do.
 pub fn is_json(start: &[u8]) -> bool {
     let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
@@ -29,7 +39,7 @@ pub fn is_json(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`InputError`] if there is no row, or the input cannot be read.
-pub fn read(mut input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+pub fn read(mut input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -> Result<(), InputError> {
     if input.fill_buf()?.starts_with(b"\xEF\xBB\xBF") {
         input.consume(3);
     }
@@ -48,15 +58,15 @@ pub fn read(mut input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), Inpu
     let next = start.get(1..).unwrap_or_default().trim_ascii_start().first();
     // An array that begins with a number or a text is itself a row.
     if start.starts_with(b"[") && next.is_none_or(|next| b"[{]".contains(next)) {
-        return read_array(input, out);
+        return read_array(input, new_keys, out);
     }
-    read_lines(input, out)
+    read_lines(input, new_keys, out)
 }
 
 /// One array of rows, each of which is handed on as soon as it is there.
-fn read_array(input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+fn read_array(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -> Result<(), InputError> {
     let mut json = serde_json::Deserializer::from_reader(input);
-    let mut rows = RowColumns::default();
+    let mut rows = RowColumns { names: Vec::new(), new_keys };
     let mut is_open = true;
     let visitor = ArrayVisitor { rows: &mut rows, out: &mut *out, is_open: &mut is_open };
     let ended = json.deserialize_seq(visitor).and_then(|()| json.end());
@@ -96,9 +106,9 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
     }
 }
 
-fn read_lines(input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+fn read_lines(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -> Result<(), InputError> {
     let mut lines = JsonLines { input, waiting: VecDeque::new() };
-    let mut rows = RowColumns::default();
+    let mut rows = RowColumns { names: Vec::new(), new_keys };
     while let Some(text) = lines.next_value()? {
         let listens = match text {
             Ok((row, text)) => rows.hand_on(row, || text, out),
@@ -172,15 +182,19 @@ impl<R: BufRead> JsonLines<R> {
 }
 
 /// The columns, of which the first row decides.
-#[derive(Default)]
 struct RowColumns {
     names: Vec<String>,
+    new_keys: NewKeys,
 }
 
 impl RowColumns {
     /// Hands on a row. Returns `false` if nobody listens any more.
     fn hand_on(&mut self, row: Json, text: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
         let cells = named_cells(row).and_then(|cells| {
+            if let Some((name, _)) = cells.iter().find(|(_, cell)| self.names.is_empty() && *cell == InputCell::Nested)
+            {
+                return Err(RowError::Nested(name.clone()));
+            }
             if self.names.is_empty() {
                 self.names = cells.iter().map(|(name, _)| name.clone()).collect();
                 if !out.columns(&self.names, Vec::new()) {
@@ -199,13 +213,18 @@ impl RowColumns {
     fn in_order(&self, named: Vec<(String, InputCell)>) -> Result<Vec<InputCell>, RowError> {
         let mut cells = vec![InputCell::Empty; self.names.len()];
         for (at, (name, cell)) in named.into_iter().enumerate() {
+            let is_ignored = self.new_keys == NewKeys::Ignore && !self.names.contains(&name);
+            if cell == InputCell::Nested && !is_ignored {
+                return Err(RowError::Nested(name));
+            }
             // Names nearly always come in the order of the first row.
             let known =
                 if self.names.get(at) == Some(&name) { Some(at) } else { self.names.iter().position(|n| *n == name) };
             match known.and_then(|at| cells.get_mut(at)) {
-                Some(InputCell::Plain(_) | InputCell::Text(_)) => return Err(RowError::Twice(name)),
+                Some(place) if *place != InputCell::Empty => return Err(RowError::Twice(name)),
                 Some(place) => *place = cell,
                 // No object instead of one that the first row has.
+                None if self.new_keys == NewKeys::Ignore => {}
                 None if cell == InputCell::Empty && self.names.iter().any(|n| is_inside(n, &name)) => {}
                 None => return Err(RowError::NewName(name)),
             }
@@ -245,7 +264,7 @@ fn flatten(name: String, value: Json, cells: &mut Vec<(String, InputCell)>) -> R
             let mut members = members.into_iter();
             return members.try_for_each(|(member, value)| flatten(format!("{name}.{member}"), value, cells));
         }
-        Json::Array(_) => return Err(RowError::Nested(name)),
+        Json::Array(_) => InputCell::Nested,
     };
     cells.push((name, cell));
     Ok(())

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use h5live::Conversion;
 
+use crate::manifest::type_text;
 use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign};
 use crate::number_text;
 
@@ -84,6 +85,23 @@ impl ColumnKind {
     pub const U64: ColumnKind = ColumnKind::Integer { size: 8, sign: Sign::Unsigned, order: ByteOrder::Little };
     /// A little-endian float of 8 bytes.
     pub const F64: ColumnKind = ColumnKind::Float { size: 8, order: ByteOrder::Little };
+
+    /// The type of columns that are stored so; `None` if there is none.
+    pub fn of(datatype: &Datatype) -> Option<Self> {
+        let kind = match datatype {
+            Datatype::Integer(integer) => {
+                ColumnKind::Integer { size: integer.size, sign: integer.sign, order: integer.order }
+            }
+            Datatype::Float(float) if matches!(float.size, 4 | 8) => {
+                ColumnKind::Float { size: float.size, order: float.order }
+            }
+            Datatype::Enum(_) => ColumnKind::Bool,
+            Datatype::String(string) => ColumnKind::Text(string.size),
+            _ => return None,
+        };
+        let is_integer_size = !matches!(kind, ColumnKind::Integer { .. }) || matches!(kind.size(), 1 | 2 | 4 | 8);
+        (is_integer_size && type_text(&kind.datatype()) == type_text(datatype)).then_some(kind)
+    }
 
     /// Bytes of a value.
     pub fn size(self) -> u32 {

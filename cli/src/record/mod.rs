@@ -19,12 +19,13 @@ use crate::live::processes::interrupt_flag;
 use crate::lossy::LossyArgs;
 
 use csv_rows::CsvOptions;
+use json_rows::NewKeys;
 use kind::ColumnKind;
 use on_error::{OddRows, OnError};
 use reader::Format;
 use row::RecordColumn;
 use session::RecordSession;
-use sink::{RecordLayout, RecordSink};
+use sink::{RecordFile, RecordLayout, RecordSink};
 
 /// After this long without input, what there is is flushed.
 const IDLE_FLUSH_DELAY: Duration = Duration::from_millis(50);
@@ -48,6 +49,15 @@ pub struct RecordCommand {
     /// Leave out so many lines before the CSV begins
     #[arg(long, value_name = "LINES", default_value_t = 0)]
     skip_lines: u64,
+    /// Numbers of CSV have a decimal comma; between semicolons they may have one anyway
+    #[arg(long)]
+    decimal_comma: bool,
+    /// The integer that stands for an empty cell; empty cells of floats are NaN
+    #[arg(long, value_name = "INTEGER", allow_hyphen_values = true)]
+    empty: Option<i128>,
+    /// What to do with a key of JSON that the first row does not have
+    #[arg(long, value_enum, default_value = "error")]
+    on_new_key: NewKeys,
     /// Infer the types of columns from this many rows, or from those of the first second
     #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     infer_rows: u64,
@@ -111,8 +121,9 @@ impl RecordCommand {
     /// As [`crate::error::Error`] says; all rows before the error are in the file.
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
-        let mut session = RecordSession::new(&self);
-        let events = reader::start(self.input_format()?, session.needs_text(), std::io::stdin());
+        let format = self.input_format()?;
+        let mut session = RecordSession::new(&self)?;
+        let events = reader::start(format, session.needs_text(), std::io::stdin());
         let ended = loop {
             if interrupted.load(Ordering::Acquire) {
                 break Ok(());
@@ -140,13 +151,18 @@ impl RecordCommand {
     }
 
     fn input_format(&self) -> Result<Format> {
-        let csv = CsvOptions { delimiter: self.delimiter, has_header: !self.no_header, skipped_lines: self.skip_lines };
+        let csv = CsvOptions {
+            delimiter: self.delimiter,
+            has_header: !self.no_header,
+            skipped_lines: self.skip_lines,
+            has_decimal_comma: self.decimal_comma,
+        };
         Ok(match (self.format, self.dtype) {
-            (Some(InputFormat::Ndjson), _) => Format::Json,
+            (Some(InputFormat::Ndjson), _) => Format::Json(self.on_new_key),
             (Some(InputFormat::Csv), _) => Format::Csv(csv),
             (Some(InputFormat::Raw) | None, Some(kind)) => Format::Raw(self.frame_bytes(kind)?),
             (Some(InputFormat::Raw) | None, None) if self.no_header || self.skip_lines > 0 => Format::Csv(csv),
-            (Some(InputFormat::Raw) | None, None) => Format::Text(csv),
+            (Some(InputFormat::Raw) | None, None) => Format::Text(csv, self.on_new_key),
         })
     }
 
@@ -178,7 +194,7 @@ impl RecordCommand {
         RecordLayout { chunk_rows: self.chunk, deflate: self.deflate }
     }
 
-    fn open(&self, datatype: &crate::model::Datatype, row: &[u64]) -> Result<RecordSink> {
-        RecordSink::open(&self.file, &self.path, datatype, row, self.storage(), self.every)
+    fn open(&self, file: RecordFile, datatype: &crate::model::Datatype, row: &[u64]) -> Result<RecordSink> {
+        file.into_sink(&self.path, datatype, row, self.storage(), self.every)
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::csv_rows::{self, CsvOptions};
 use super::input::{InputError, InputEvent, RowOutput};
-use super::json_rows;
+use super::json_rows::{self, NewKeys};
 
 /// Rows that may be read ahead of the file.
 const MAX_ROWS_AHEAD: usize = 4096;
@@ -20,9 +20,9 @@ pub enum Format {
     /// CSV.
     Csv(CsvOptions),
     /// Rows of JSON: an object or an array per line, or one array of them.
-    Json,
+    Json(NewKeys),
     /// JSON if the input begins so, and otherwise CSV.
-    Text(CsvOptions),
+    Text(CsvOptions, NewKeys),
     /// Frames of this many bytes.
     Raw(usize),
 }
@@ -49,9 +49,9 @@ fn read(
     let mut out = RowOutput::new(sender, keeps_text);
     match format {
         Format::Csv(options) => csv_rows::read(options, input, &mut out),
-        Format::Json => json_rows::read(input, &mut out),
-        Format::Text(options) if !json_rows::is_json(input.fill_buf()?) => csv_rows::read(options, input, &mut out),
-        Format::Text(_) => json_rows::read(input, &mut out),
+        Format::Json(new_keys) => json_rows::read(input, new_keys, &mut out),
+        Format::Text(options, _) if !json_rows::is_json(input.fill_buf()?) => csv_rows::read(options, input, &mut out),
+        Format::Text(_, new_keys) => json_rows::read(input, new_keys, &mut out),
         Format::Raw(size) => frames(size, input, &out),
     }
 }
@@ -74,7 +74,8 @@ mod tests {
     use crate::record::input::InputRow;
     use crate::record::row::InputCell;
 
-    const CSV: CsvOptions = CsvOptions { delimiter: None, has_header: true, skipped_lines: 0 };
+    const CSV: CsvOptions =
+        CsvOptions { delimiter: None, has_header: true, skipped_lines: 0, has_decimal_comma: false };
 
     fn events(format: Format, input: &str) -> Vec<InputEvent> {
         start(format, true, std::io::Cursor::new(input.to_owned())).into_iter().collect()
@@ -83,8 +84,9 @@ mod tests {
     /// What came in: names and cells as texts, or why a row has none.
     fn all(format: Format, input: &str) -> Vec<String> {
         let cell = |cell: &InputCell| match cell {
-            InputCell::Empty => "-".to_owned(),
+            InputCell::Empty | InputCell::Nested => "-".to_owned(),
             InputCell::Plain(text) => text.clone(),
+            InputCell::DecimalComma(text, number) => format!("{text}={number}"),
             InputCell::Text(text) => format!("{text:?}"),
         };
         let shown = |event| match event {
@@ -104,45 +106,57 @@ mod tests {
         assert_eq!(all(Format::Csv(CSV), "t, v\n1,\"a,\nb\"\n,x\n1\n"), ["t|v", "1|a,\nb", "-|x", "1"]);
         assert_eq!(all(Format::Csv(CSV), ""), ["failed: no header line"]);
         let skipping = CsvOptions { has_header: false, skipped_lines: 2, ..CSV };
-        assert_eq!(all(Format::Csv(skipping), "scope\n\n1;2,5\n"), ["c0|c1", "1|2,5"]);
+        assert_eq!(all(Format::Csv(skipping), "scope\n\n1;2,5\n"), ["c0|c1", "1|2,5=2.5"]);
     }
 
     #[test]
     fn what_rows_look_like_is_told_by_how_they_begin() {
-        assert_eq!(all(Format::Text(CSV), "a\n1\n"), ["a", "1"]);
-        assert_eq!(all(Format::Text(CSV), "[s],[V]\n1,2\n"), ["[s]|[V]", "1|2"]);
-        assert_eq!(all(Format::Text(CSV), "\n {\"a\": 1}\n"), ["a", "1"]);
-        assert_eq!(all(Format::Text(CSV), "\u{feff}[{\"a\": 1}]"), ["a", "1"]);
-        assert_eq!(all(Format::Text(CSV), ""), ["failed: no header line"]);
+        assert_eq!(all(Format::Text(CSV, NewKeys::Error), "a\n1\n"), ["a", "1"]);
+        assert_eq!(all(Format::Text(CSV, NewKeys::Error), "[s],[V]\n1,2\n"), ["[s]|[V]", "1|2"]);
+        assert_eq!(all(Format::Text(CSV, NewKeys::Error), "\n {\"a\": 1}\n"), ["a", "1"]);
+        assert_eq!(all(Format::Text(CSV, NewKeys::Error), "\u{feff}[{\"a\": 1}]"), ["a", "1"]);
+        assert_eq!(all(Format::Text(CSV, NewKeys::Error), ""), ["failed: no header line"]);
     }
 
     #[test]
     fn an_array_of_rows_is_as_good_as_lines() {
         let rows = ["a|b", "1|\"x\"", "-|\"y\""];
-        assert_eq!(all(Format::Json, "{\"a\": 1, \"b\": \"x\"}\n{\"b\": \"y\"}\n"), rows);
-        assert_eq!(all(Format::Json, "[{\"a\": 1, \"b\": \"x\"},\n {\"b\": \"y\", \"a\": null}\n]\n"), rows);
-        assert_eq!(all(Format::Json, "{\"a\": 1, \"b\": \"x\"}{\n\"b\":\n\"y\"}"), rows);
-        assert_eq!(all(Format::Json, "[1, \"x\"]\n[null, \"y\"]\n"), ["c0|c1", "1|\"x\"", "-|\"y\""]);
-        assert_eq!(all(Format::Json, "[[1, \"x\"], [null, \"y\"]]"), ["c0|c1", "1|\"x\"", "-|\"y\""]);
-        assert_eq!(all(Format::Json, "[]"), Vec::<String>::new());
+        assert_eq!(all(Format::Json(NewKeys::Error), "{\"a\": 1, \"b\": \"x\"}\n{\"b\": \"y\"}\n"), rows);
+        assert_eq!(
+            all(Format::Json(NewKeys::Error), "[{\"a\": 1, \"b\": \"x\"},\n {\"b\": \"y\", \"a\": null}\n]\n"),
+            rows
+        );
+        assert_eq!(all(Format::Json(NewKeys::Error), "{\"a\": 1, \"b\": \"x\"}{\n\"b\":\n\"y\"}"), rows);
+        assert_eq!(all(Format::Json(NewKeys::Error), "[1, \"x\"]\n[null, \"y\"]\n"), ["c0|c1", "1|\"x\"", "-|\"y\""]);
+        assert_eq!(all(Format::Json(NewKeys::Error), "[[1, \"x\"], [null, \"y\"]]"), ["c0|c1", "1|\"x\"", "-|\"y\""]);
+        assert_eq!(all(Format::Json(NewKeys::Error), "[]"), Vec::<String>::new());
     }
 
     #[test]
     fn numbers_come_as_they_are_written() {
         let numbers = "{\"a\": 9007199254740993, \"b\": 18446744073709551616, \"c\": 0.10000000000000000001}";
-        assert_eq!(all(Format::Json, numbers)[1], "9007199254740993|18446744073709551616|0.10000000000000000001");
+        assert_eq!(
+            all(Format::Json(NewKeys::Error), numbers)[1],
+            "9007199254740993|18446744073709551616|0.10000000000000000001"
+        );
+    }
+
+    #[test]
+    fn a_new_key_is_left_out_on_demand() {
+        let lines = "{\"a\": 1}\n{\"b\": [7], \"a\": 2}\n";
+        assert_eq!(all(Format::Json(NewKeys::Ignore), lines), ["a", "1", "2"]);
     }
 
     #[test]
     fn objects_in_objects_are_flattened() {
         let rows = "{\"t\": 1, \"p\": {\"x\": 2, \"y\": {\"z\": 3}}}\n{\"t\": 2, \"p\": null}\n";
-        assert_eq!(all(Format::Json, rows), ["t|p.x|p.y.z", "1|2|3", "2|-|-"]);
+        assert_eq!(all(Format::Json(NewKeys::Error), rows), ["t|p.x|p.y.z", "1|2|3", "2|-|-"]);
     }
 
     #[test]
     fn a_line_that_is_no_row_is_told_and_the_next_ones_are_read() {
         let lines = "{\"a\"\n{\"a\": 1}\n{\"b\": 1}\n{\"a\": [1]}\n7\n{\"a\": 2\n{\"a\": 3}\n";
-        let found = all(Format::Json, lines);
+        let found = all(Format::Json(NewKeys::Error), lines);
         assert!(found[0].starts_with("row 1: EOF while parsing an object"), "{}", found[0]);
         assert_eq!(found[1..3], ["a", "1"]);
         assert_eq!(found[3], "row 3: \"b\" is not in the first row");
@@ -154,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_array_with_a_fault_ends_there() {
-        let found = all(Format::Json, "[{\"a\": 1}, {\"a\" 2}, {\"a\": 3}]");
+        let found = all(Format::Json(NewKeys::Error), "[{\"a\": 1}, {\"a\" 2}, {\"a\": 3}]");
         assert_eq!(found[..2], ["a", "1"]);
         assert!(found[2].ends_with("; the rest of the array cannot be read"), "{}", found[2]);
         assert_eq!(found.len(), 3);
@@ -169,8 +183,11 @@ mod tests {
             };
             String::from_utf8(events(format, input).into_iter().flat_map(text).collect()).unwrap()
         };
-        assert_eq!(texts(Format::Text(CSV), "a;b\n1;\"x;y\"\n3\n"), "a;b\n1;\"x;y\"\n3\n");
-        assert_eq!(texts(Format::Text(CSV), "{\"a\": 1}\n{\"a\n{\"b\": 2}"), "{\"a\": 1}\n{\"a\n{\"b\": 2}\n");
+        assert_eq!(texts(Format::Text(CSV, NewKeys::Error), "a;b\n1;\"x;y\"\n3\n"), "a;b\n1;\"x;y\"\n3\n");
+        assert_eq!(
+            texts(Format::Text(CSV, NewKeys::Error), "{\"a\": 1}\n{\"a\n{\"b\": 2}"),
+            "{\"a\": 1}\n{\"a\n{\"b\": 2}\n"
+        );
     }
 
     #[test]

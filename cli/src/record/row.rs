@@ -2,6 +2,7 @@
 
 use h5live::Conversion;
 
+use crate::manifest::type_text;
 use crate::model::{Compound, CompoundMember, Datatype};
 
 use super::kind::{CellError, ColumnKind, parse_bool};
@@ -13,15 +14,27 @@ pub enum InputCell {
     Empty,
     /// A text that may be a number or a truth value.
     Plain(String),
+    /// A text that may be a number with a decimal comma, and the same number with a point.
+    DecimalComma(String, String),
     /// A text, even if it looks like a number.
     Text(String),
+    /// An array, which no column takes.
+    Nested,
 }
 
 impl InputCell {
     fn text(&self) -> Option<&str> {
         match self {
-            InputCell::Empty => None,
-            InputCell::Plain(text) | InputCell::Text(text) => Some(text),
+            InputCell::Empty | InputCell::Nested => None,
+            InputCell::Plain(text) | InputCell::Text(text) | InputCell::DecimalComma(text, _) => Some(text),
+        }
+    }
+
+    /// The text that is to become a value of a type.
+    fn text_for(&self, kind: ColumnKind) -> Option<&str> {
+        match (self, kind) {
+            (InputCell::DecimalComma(_, number), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => Some(number),
+            _ => self.text(),
         }
     }
 }
@@ -39,6 +52,12 @@ pub struct RecordColumn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowType {
     columns: Vec<RecordColumn>,
+    /// For each column the place of its cell in a row of the input; `None` if the input does not have it.
+    sources: Vec<Option<usize>>,
+    /// Cells of a row of the input.
+    fields: usize,
+    /// The text that stands for an empty cell of a column of integers.
+    empty: Option<String>,
 }
 
 /// Why a row cannot be stored.
@@ -97,9 +116,29 @@ pub enum RowError {
 }
 
 impl RowType {
-    /// A table of these columns.
+    /// A table of these columns, which are those of the input in the same order.
     pub fn new(columns: Vec<RecordColumn>) -> Self {
-        RowType { columns }
+        let fields = columns.len();
+        RowType { columns, sources: (0..fields).map(Some).collect(), fields, empty: None }
+    }
+
+    /// The columns of a type of rows that is there, for an input with columns of these names. `None` if rows of this
+    /// type cannot be recorded, or the input has other columns.
+    pub fn of(datatype: &Datatype, names: &[String]) -> Option<Self> {
+        let Datatype::Compound(compound) = datatype else { return None };
+        let column = |member: &CompoundMember| {
+            Some(RecordColumn { name: member.name.to_string(), kind: ColumnKind::of(&member.datatype)? })
+        };
+        let columns: Vec<_> = compound.members.iter().map(column).collect::<Option<_>>()?;
+        let is_known = |name: &String| columns.iter().any(|column| column.name == *name);
+        let sources = columns.iter().map(|column| names.iter().position(|name| *name == column.name)).collect();
+        let table = RowType { sources, fields: names.len(), ..RowType::new(columns.clone()) };
+        (names.iter().all(is_known) && type_text(&table.datatype()) == type_text(datatype)).then_some(table)
+    }
+
+    /// The same table, with a text that stands for empty cells of columns of integers.
+    pub fn with_empty(self, empty: Option<String>) -> Self {
+        RowType { empty, ..self }
     }
 
     /// The columns.
@@ -109,12 +148,12 @@ impl RowType {
 
     /// The types that hold every one of `rows` (each as long as `names`) without a change: integers and floats of 8
     /// bytes, truth values, or text twice as long as the longest.
-    pub fn infer_columns(names: &[String], rows: &[&[InputCell]]) -> Self {
+    pub fn infer_columns(names: &[String], rows: &[&[InputCell]], empty: Option<&str>) -> Self {
         let column = |(i, name): (usize, &String)| {
             let cells = rows.iter().filter_map(|row| row.get(i));
-            RecordColumn { name: name.clone(), kind: infer(cells) }
+            RecordColumn { name: name.clone(), kind: infer(cells, empty.is_some()) }
         };
-        RowType { columns: names.iter().enumerate().map(column).collect() }
+        RowType::new(names.iter().enumerate().map(column).collect()).with_empty(empty.map(str::to_owned))
     }
 
     /// The stored type: the columns one after the other, without gaps.
@@ -134,12 +173,16 @@ impl RowType {
     /// # Errors
     /// [`RowError`], with the cell that does not fit.
     pub fn encode(&self, cells: &[InputCell], fit: Conversion, out: &mut Vec<u8>) -> Result<(), RowError> {
-        if cells.len() != self.columns.len() {
-            return Err(RowError::Fields { found: cells.len(), expected: self.columns.len() });
+        if cells.len() != self.fields {
+            return Err(RowError::Fields { found: cells.len(), expected: self.fields });
         }
         let start = out.len();
-        for (column, cell) in self.columns.iter().zip(cells) {
-            if let Err(source) = column.kind.encode(cell.text(), fit, out) {
+        for (column, source) in self.columns.iter().zip(&self.sources) {
+            let cell = source.and_then(|at| cells.get(at)).unwrap_or(&InputCell::Empty);
+            let is_integer = matches!(column.kind, ColumnKind::Integer { .. });
+            let empty = self.empty.as_deref().filter(|_| is_integer);
+            let text = cell.text_for(column.kind).or(empty);
+            if let Err(source) = column.kind.encode(text, fit, out) {
                 out.truncate(start);
                 return Err(RowError::Cell { column: column.name.clone(), source });
             }
@@ -148,18 +191,20 @@ impl RowType {
     }
 }
 
-fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone) -> ColumnKind {
+fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, has_empty_value: bool) -> ColumnKind {
     let all = |fits: fn(&str) -> bool| {
         cells.clone().all(|cell| match cell {
             InputCell::Empty => true,
-            InputCell::Plain(text) => fits(text.trim()),
-            InputCell::Text(_) => false,
+            InputCell::Plain(text) | InputCell::DecimalComma(_, text) => fits(text.trim()),
+            InputCell::Text(_) | InputCell::Nested => false,
         })
     };
     let empty = cells.clone().any(|cell| *cell == InputCell::Empty);
-    if !empty && all(|text| text.parse::<i64>().is_ok()) {
+    let all_empty = cells.clone().all(|cell| *cell == InputCell::Empty);
+    let may_be_integers = !empty || has_empty_value && !all_empty;
+    if may_be_integers && all(|text| text.parse::<i64>().is_ok()) {
         ColumnKind::I64
-    } else if !empty && all(|text| text.parse::<u64>().is_ok()) {
+    } else if may_be_integers && all(|text| text.parse::<u64>().is_ok()) {
         ColumnKind::U64
     } else if all(|text| ColumnKind::F64.encode(Some(text), Conversion::Exact, &mut Vec::new()).is_ok()) {
         ColumnKind::F64
@@ -183,7 +228,7 @@ mod tests {
     fn inferred(rows: &[Vec<InputCell>]) -> Vec<String> {
         let names: Vec<_> = (0..rows[0].len()).map(|i| format!("c{i}")).collect();
         let rows: Vec<&[InputCell]> = rows.iter().map(Vec::as_slice).collect();
-        RowType::infer_columns(&names, &rows).columns().iter().map(|c| c.kind.to_string()).collect()
+        RowType::infer_columns(&names, &rows, None).columns().iter().map(|c| c.kind.to_string()).collect()
     }
 
     #[test]

@@ -9,8 +9,9 @@ use super::input::{InputEvent, InputRow};
 use super::kind::ColumnKind;
 use super::on_error::OddRows;
 use super::row::{InputCell, RecordColumn, RowError, RowType};
-use super::sink::RecordSink;
+use super::sink::{RecordFile, RecordSink};
 use crate::error::{Error, Result};
+use crate::model::Datatype;
 use crate::progress;
 
 /// How long the types of columns may stay open after the first row.
@@ -24,6 +25,8 @@ pub struct RecordSession<'a> {
     sample: Vec<InputRow>,
     since: Option<Instant>,
     table: Option<RowType>,
+    /// The file, until there is a sink.
+    file: Option<RecordFile>,
     sink: Option<RecordSink>,
     odd: OddRows,
     frames: u64,
@@ -41,19 +44,44 @@ pub struct FinishedRecording {
 }
 
 impl<'a> RecordSession<'a> {
-    /// Nothing has come in.
-    pub fn new(options: &'a RecordCommand) -> Self {
-        RecordSession {
+    /// Opens the file. Nothing has come in. If the type of the rows is known, the dataset is there at once, too.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot be opened.
+    pub fn new(options: &'a RecordCommand) -> Result<Self> {
+        let file = RecordFile::open(&options.file)?;
+        let mut session = RecordSession {
             options,
             names: Vec::new(),
             sample: Vec::new(),
             since: None,
             table: None,
+            file: Some(file),
             sink: None,
             odd: OddRows::new(options.on_error.clone()),
             frames: 0,
             bar: progress::counter("rows"),
+        };
+        if let Some(kind) = options.dtype {
+            session.open_sink(&kind.datatype(), &options.shape)?;
         }
+        Ok(session)
+    }
+
+    fn open_sink(&mut self, datatype: &Datatype, row: &[u64]) -> Result<()> {
+        if let Some(file) = self.file.take() {
+            self.sink = Some(self.options.open(file, datatype, row)?);
+        }
+        Ok(())
+    }
+
+    /// The columns of the dataset that is there; `None` if it is not, or the input has others.
+    fn known_columns(&self) -> Result<Option<RowType>> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let found = file.row_type(&self.options.path)?;
+        let table = found.and_then(|datatype| RowType::of(&datatype, &self.names));
+        let as_given = |column: &RecordColumn| self.options.types.iter().all(|c| c.name != column.name || c == column);
+        Ok(table.filter(|table| table.columns().iter().all(as_given)))
     }
 
     /// Whether rows are needed as they came in.
@@ -113,12 +141,18 @@ impl<'a> RecordSession<'a> {
         let whole = |row: &&InputRow| row.cells.as_ref().is_ok_and(|cells| cells.len() == self.names.len());
         let cells = waiting.iter().filter(whole).filter_map(|row| row.cells.as_deref().ok());
         let cells: Vec<&[InputCell]> = cells.collect();
-        let inferred = RowType::infer_columns(&self.names, &cells);
-        let given =
-            |column: &RecordColumn| self.options.types.iter().find(|c| c.name == column.name).unwrap_or(column).clone();
-        let table = RowType::new(inferred.columns().iter().map(given).collect());
-        self.sink = Some(self.options.open(&table.datatype(), &[])?);
-        self.table = Some(table);
+        let empty = self.options.empty.map(|value| value.to_string());
+        let table = match self.known_columns()? {
+            Some(table) => table,
+            None => {
+                let inferred = RowType::infer_columns(&self.names, &cells, empty.as_deref());
+                let given =
+                    |c: &RecordColumn| self.options.types.iter().find(|g| g.name == c.name).unwrap_or(c).clone();
+                RowType::new(inferred.columns().iter().map(given).collect())
+            }
+        };
+        self.open_sink(&table.datatype(), &[])?;
+        self.table = Some(table.with_empty(empty));
         waiting.into_iter().try_for_each(|row| self.store(row))
     }
 
@@ -146,9 +180,6 @@ impl<'a> RecordSession<'a> {
         if bytes.len() != expected {
             return self.odd.take(self.frames, RowError::Frame { found: bytes.len(), expected }, bytes);
         }
-        if self.sink.is_none() {
-            self.sink = Some(self.options.open(&kind.datatype(), &self.options.shape)?);
-        }
         if let Some(sink) = &mut self.sink {
             sink.row_buffer().extend_from_slice(bytes);
             sink.push()?;
@@ -162,7 +193,11 @@ impl<'a> RecordSession<'a> {
         let waits = self.table.is_none() && !(self.names.is_empty() && self.sample.is_empty());
         let begun = if waits { self.begin() } else { Ok(()) };
         let rows = self.sink.as_ref().map_or(0, RecordSink::rows);
-        let closed = self.sink.take().map_or(Ok(()), RecordSink::close);
+        let closed = match (self.sink.take(), self.file.take()) {
+            (Some(sink), _) => sink.close(),
+            (None, Some(file)) => file.close(),
+            (None, None) => Ok(()),
+        };
         self.bar.finish_and_clear();
         // Rows that waited came before the one at which reading stopped.
         FinishedRecording { rows, odd: self.odd, ended: begun.and(ended).and(closed) }

@@ -36,41 +36,78 @@ pub struct RecordSink {
     rows: u64,
 }
 
-impl RecordSink {
-    /// Opens the dataset for appending, and makes file and dataset if they are not there. Its rows are `row`
-    /// (`[rank - 1]`, elements) of `datatype`. From here on other processes may read.
+/// The file of a recording, open for appending. Other processes may read it.
+#[derive(Debug)]
+pub struct RecordFile {
+    file: File,
+    location: Location,
+}
+
+impl RecordFile {
+    /// Opens the file, and makes it at once if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn open(location: &Location) -> Result<Self> {
+        temp_output::sweep_beside(location)?;
+        let file = match crate::open::options().swmr_write().open(location) {
+            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
+                let file = crate::open::options().create_new().open(location)?;
+                file.start_swmr()?;
+                file
+            }
+            opened => opened?,
+        };
+        Ok(RecordFile { file, location: location.clone() })
+    }
+
+    /// The type of the rows of a dataset; `None` if the dataset is not there.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn row_type(&self, dataset: &str) -> Result<Option<Datatype>> {
+        match self.file.dataset(dataset) {
+            Err(error) if error.is_not_found() => Ok(None),
+            found => Ok(Some(found?.datatype()?)),
+        }
+    }
+
+    /// Opens the dataset for appending, and makes it if it is not there. Its rows are `row` (`[rank - 1]`, elements) of
+    /// `datatype`.
     ///
     /// # Errors
     /// [`Error::File`]; [`Error::InvalidFile`] if the dataset has rows of another type or shape.
-    pub fn open(
-        location: &Location,
+    pub fn into_sink(
+        self,
         dataset: &str,
         datatype: &Datatype,
         row: &[u64],
         storage: RecordLayout,
         every: u64,
-    ) -> Result<Self> {
-        temp_output::sweep_beside(location)?;
-        let existing = match crate::open::options().swmr_write().open(location) {
-            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => None,
-            opened => Some(opened?),
-        };
-        let (file, dataset) = if let Some(file) = existing {
-            let found = match file.dataset(dataset) {
-                Err(error) if error.is_not_found() => create(&file, dataset, datatype, row, storage)?,
-                found => check(location, found?, datatype, row)?,
-            };
-            (file, found)
-        } else {
-            let file = crate::open::options().create_new().open(location)?;
-            let created = create(&file, dataset, datatype, row, storage)?;
-            file.start_swmr()?;
-            (file, created)
+    ) -> Result<RecordSink> {
+        let RecordFile { file, location } = self;
+        let dataset = match file.dataset(dataset) {
+            Err(error) if error.is_not_found() => {
+                let made = create(&file, dataset, datatype, row, storage)?;
+                file.flush()?;
+                made
+            }
+            found => check(&location, found?, datatype, row)?,
         };
         let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
         Ok(RecordSink { file, dataset, row_bytes, batch: Vec::new(), unflushed: 0, every, rows: 0 })
     }
 
+    /// Closes the file.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn close(self) -> Result<()> {
+        Ok(self.file.close()?)
+    }
+}
+
+impl RecordSink {
     /// Where the next row is to be put. A row that is not whole must be taken away again.
     pub fn row_buffer(&mut self) -> &mut Vec<u8> {
         &mut self.batch
