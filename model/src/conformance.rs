@@ -7,6 +7,7 @@
 mod batches;
 mod claims;
 mod data;
+mod faults;
 mod objects;
 
 use std::collections::BTreeSet;
@@ -17,9 +18,10 @@ pub use batches::*;
 use claims::claims;
 pub use claims::unclaimed_features;
 pub use data::*;
+pub use faults::*;
 pub use objects::*;
 
-pub use crate::conformance_suite as suite;
+pub use crate::{conformance_fault_suite as fault_suite, conformance_suite as suite};
 
 use crate::{
     AttributeData, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Error, Features, Layout,

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+use h5live_cache::{FaultyStorage, WriteFailure};
 use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_model::Store;
-use h5live_model::conformance::{self, Lab};
-use h5live_native::{LibVer, Mode, NativeFile, OpenOptions};
+use h5live_model::conformance::{self, FaultyLab, Lab};
+use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions};
 
 struct Files {
     profile: LibVer,
@@ -57,3 +59,58 @@ mod earliest {
 
     conformance::suite!(Files::new(LibVer::Earliest));
 }
+
+/// Files whose bytes are in memory, and whose medium fails when it should.
+struct FailingFiles(Mutex<FaultyStorage<MemoryStorage>>);
+
+impl FailingFiles {
+    fn new() -> Self {
+        FailingFiles(Mutex::new(FaultyStorage::new(MemoryStorage::new())))
+    }
+
+    fn open(&self, bytes: MemoryStorage, mode: Mode) -> NativeFile {
+        let storage = FaultyStorage::new(bytes);
+        *self.0.lock().unwrap() = storage.clone();
+        NativeFile::open_storage(Arc::new(storage), &OpenOptions { mode, ..OpenOptions::default() }).unwrap()
+    }
+
+    /// What the file of the last session holds now.
+    fn image(&self) -> MemoryStorage {
+        MemoryStorage::from(self.0.lock().unwrap().inner().to_vec())
+    }
+}
+
+impl Lab for FailingFiles {
+    type Store = NativeFile;
+
+    fn create(&self) -> NativeFile {
+        self.open(MemoryStorage::new(), Mode::Create)
+    }
+
+    fn reopen(&self, closed: NativeFile) -> NativeFile {
+        closed.close().unwrap();
+        self.open(self.image(), Mode::Write)
+    }
+
+    fn reader(&self, _writer: &NativeFile) -> Option<NativeFile> {
+        // A storage in memory has one session. What another process sees is what is left when the writer dies.
+        None
+    }
+}
+
+impl FaultyLab for FailingFiles {
+    fn fail_after(&self, _store: &NativeFile, changes: Option<u64>) {
+        let storage = self.0.lock().unwrap();
+        match changes {
+            Some(changes) => storage.fail_after(changes, WriteFailure::Full, true),
+            None => storage.clear_fault(),
+        }
+    }
+
+    fn recover(&self, _died: NativeFile) -> NativeFile {
+        // Before the session is dropped, which would write the rest.
+        self.open(self.image(), Mode::Write)
+    }
+}
+
+conformance::fault_suite!(FailingFiles::new());

@@ -170,8 +170,12 @@ impl ChunkStore for MemoryChunks {
             return Err(Error::Unsupported("outlasting a power failure in memory"));
         }
         let stored = state.stored_mut(self.id)?;
-        batch.writes.iter().try_for_each(|write| stored.write(write, self.file.behavior, self.file.max_allocation))?;
+        for write in batch.writes {
+            self.file.change()?;
+            stored.write(write, self.file.behavior, self.file.max_allocation)?;
+        }
         if let Some(dims) = batch.extent {
+            self.file.change()?;
             stored.resize(dims, self.file.behavior)?;
         }
         if !batch.writes.is_empty() || batch.extent.is_some() {
@@ -181,6 +185,7 @@ impl ChunkStore for MemoryChunks {
         let after = &mut state.stored_mut(self.id)?.after;
         after.extend(batch.after.iter().filter(|earlier| !after.contains(earlier)).copied().collect::<Vec<_>>());
         if batch.publish.is_some() {
+            self.file.change()?;
             state.publish(self.id)?;
             state.generation += 1;
             self.file.flushed.notify_all();

@@ -49,6 +49,15 @@ impl MemoryDataset {
         std::mem::take(&mut self.after)
     }
 
+    /// Goes back to the extent that was published, and to the chunks, if the store has gathered writes.
+    pub(super) fn forget_unpublished(&mut self) {
+        self.pending.clear();
+        self.after.clear();
+        if let Dataspace::Simple(shape) = &mut Arc::make_mut(&mut self.spec).dataspace {
+            shape.resize(&self.published);
+        }
+    }
+
     /// A chunk, as the writer or a reader sees it.
     pub(super) fn chunk(&self, coord: &ChunkCoord, is_writer: bool) -> Option<&MemoryChunk> {
         match self.pending.get(coord).filter(|_| is_writer) {

@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::behavior::MemoryBehavior;
 use super::state::MemoryState;
-use crate::{AllocationLimit, Error, Result, Watch, WatchEvent};
+use crate::{AllocationLimit, Error, Result, StoreErrorKind, Watch, WatchEvent};
 
 /// The scheme, and the connector's name.
 pub(super) const SCHEME: &str = "mem";
@@ -20,6 +20,22 @@ pub(super) struct MemoryFile {
     pub(super) behavior: MemoryBehavior,
     pub(super) state: Mutex<MemoryState>,
     pub(super) flushed: Condvar,
+    /// Changes of datasets that succeed before all fail, if they are to fail.
+    pub(super) left: Mutex<Option<u64>>,
+}
+
+impl MemoryFile {
+    /// Fails if this change is one that is to fail.
+    pub(super) fn change(&self) -> Result<()> {
+        match &mut *self.left.lock() {
+            Some(0) => Err(Error::store(StoreErrorKind::Full, std::io::Error::from(std::io::ErrorKind::StorageFull))),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// The access of a session to a file, until the session is closed.

@@ -99,6 +99,23 @@ impl MemoryStore {
         Ok(MemoryStore::open(self.session.access.file.clone(), Mode::Write))
     }
 
+    /// Lets so many changes of datasets succeed from now on, and all later ones fail, for tests. With `None`, all succeed
+    /// again. A write, a change of the extent and a publication are one change each.
+    pub fn fail_after(&self, changes: Option<u64>) {
+        *self.session.access.file.left.lock() = changes;
+    }
+
+    /// Ends the session as the death of its process does: nothing more is published.
+    pub fn abandon(&self) {
+        self.session.access.close();
+        if self.session.access.writable {
+            let mut state = self.session.access.file.state.lock();
+            state.forget_unpublished();
+            state.writer = false;
+            self.session.access.file.flushed.notify_all();
+        }
+    }
+
     fn open(file: Arc<MemoryFile>, mode: Mode) -> Self {
         MemoryStore::open_at(None, file, mode)
     }
@@ -268,6 +285,20 @@ mod tests {
     }
 
     conformance::suite!(Memory);
+
+    impl conformance::FaultyLab for Memory {
+        fn fail_after(&self, store: &MemoryStore, changes: Option<u64>) {
+            store.fail_after(changes);
+        }
+
+        fn recover(&self, died: MemoryStore) -> MemoryStore {
+            died.fail_after(None);
+            died.abandon();
+            died.reopen().unwrap()
+        }
+    }
+
+    conformance::fault_suite!(Memory);
 
     /// A file in memory that behaves in another way.
     struct Behaving(MemoryBehavior);

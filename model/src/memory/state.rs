@@ -264,6 +264,16 @@ impl MemoryState {
         Ok(())
     }
 
+    /// Drops what was changed of datasets and not published.
+    pub(super) fn forget_unpublished(&mut self) {
+        for object in self.objects.values_mut() {
+            if let MemoryBody::Dataset(stored) = &mut object.body {
+                stored.forget_unpublished();
+            }
+        }
+        self.changed.clear();
+    }
+
     /// Shows readers what all datasets hold.
     pub(super) fn publish_all(&mut self) {
         for object in self.objects.values_mut() {

@@ -1,0 +1,114 @@
+//! What is left of a batch during which the medium of the store fails.
+
+use super::{Lab, make, read_stored, unlimited_spec};
+use crate::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, Publish, Scope, Store};
+
+/// Changes of the medium that one batch is expected to need at most.
+const MAX_CHANGES: u64 = 1000;
+
+/// A [`Lab`] whose stores fail when the suite wants them to. [`fault_suite!`](super::fault_suite) makes the tests.
+pub trait FaultyLab: Lab {
+    /// Lets so many changes of the medium succeed from now on, and all later ones fail. With `None`, all succeed again.
+    fn fail_after(&self, store: &Self::Store, changes: Option<u64>);
+
+    /// The file of a session whose process has died just now, open for writing on a medium that works.
+    fn recover(&self, died: Self::Store) -> Self::Store;
+}
+
+/// Makes a test of each group about faults: `fault_suite!(Lab::new())`.
+#[macro_export]
+macro_rules! conformance_fault_suite {
+    ($lab:expr) => {
+        #[test]
+        fn failed_batches_before_the_death_of_the_writer() {
+            $crate::conformance::failed_batches_before_death(&$lab);
+        }
+
+        #[test]
+        fn failed_batches_that_are_given_again() {
+            $crate::conformance::failed_batches_given_again(&$lab);
+        }
+    };
+}
+
+/// A dataset of one published chunk, in a file that others may follow.
+fn begin<L: FaultyLab>(lab: &L) -> (L::Store, std::sync::Arc<dyn ChunkStore>) {
+    let store = lab.create();
+    let data = make(&store, "data", unlimited_spec(&[2], &[2]));
+    data.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();
+    let writer = store.writer().unwrap();
+    writer.commit(Scope::All, Publish::Visible).unwrap();
+    if store.session().capabilities.live {
+        writer.start_swmr().unwrap();
+    }
+    (store, data)
+}
+
+/// Overwrites the chunk, adds two, and publishes that.
+fn write(data: &dyn ChunkStore) -> crate::Result<()> {
+    let coords = [0, 1, 2].map(|at| ChunkCoord::new(&[at]));
+    let writes = coords.each_ref().map(|coord| ChunkWrite::Whole { coord, filter_mask: 0, bytes: &[2; 4] });
+    data.write(&ChunkBatch { writes: &writes, extent: Some(&[6]), after: &[], publish: Some(Publish::Visible) })
+}
+
+/// Whether a file holds all of the batch. Otherwise it holds the old extent, and the old or the new chunk.
+fn check(store: &impl Store, what: &str) -> bool {
+    let link = store.link(store.session().root, &super::name("data")).unwrap().unwrap();
+    let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
+    let data = store.dataset(id).unwrap();
+    let extent = data.spec().unwrap().dataspace.dims()[0];
+    let first = read_stored(&*data, &[0]);
+    assert!(first == [1; 4] || first == [2; 4], "{what}: the chunk is a mixture: {first:?}");
+    match extent {
+        2 => return false,
+        6 => {}
+        _ => panic!("{what}: the extent is {extent}"),
+    }
+    for at in 0..3 {
+        assert_eq!(read_stored(&*data, &[at]), [2; 4], "{what}: chunk {at} below the new extent");
+    }
+    true
+}
+
+/// The medium fails at each change of a batch in turn, and then the writer dies: the file is as before the batch, or as
+/// after it.
+pub fn failed_batches_before_death(lab: &impl FaultyLab) {
+    for changes in 0..MAX_CHANGES {
+        let (store, data) = begin(lab);
+        lab.fail_after(&store, Some(changes));
+        let written = write(&*data);
+        if let Some(reader) = lab.reader(&store) {
+            let is_new = check(&reader, &format!("a reader after {changes} changes"));
+            assert!(is_new || written.is_err(), "what was published is seen");
+        }
+        drop(data);
+        let store = lab.recover(store);
+        let is_new = check(&store, &format!("after {changes} changes"));
+        if written.is_ok() {
+            assert!(is_new, "what was published outlasts the writer");
+            assert!(changes > 0, "no change has failed");
+            return;
+        }
+    }
+    panic!("a batch takes more than {MAX_CHANGES} changes");
+}
+
+/// The medium fails at each change of a batch in turn, and works again: the same batch succeeds when it is given again.
+pub fn failed_batches_given_again(lab: &impl FaultyLab) {
+    for changes in 0..MAX_CHANGES {
+        let (store, data) = begin(lab);
+        lab.fail_after(&store, Some(changes));
+        let written = write(&*data);
+        lab.fail_after(&store, None);
+        if written.is_ok() {
+            assert!(changes > 0, "no change has failed");
+            return;
+        }
+        write(&*data).unwrap();
+        assert!(check(&store, &format!("again after {changes} changes")));
+        drop(data);
+        let store = lab.recover(store);
+        assert!(check(&store, &format!("after the writer died, again after {changes} changes")));
+    }
+    panic!("a batch takes more than {MAX_CHANGES} changes");
+}
