@@ -82,6 +82,11 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         Ok(old)
     }
 
+    /// Whether this index can remove chunks.
+    fn can_remove(&self) -> bool {
+        true
+    }
+
     /// Frees the space of the index's own structures. The caller frees the chunks. The structure that led to the index
     /// stays unchanged, and the index must not be used any more.
     ///

@@ -53,6 +53,10 @@ impl ChunkIndex for ImplicitIndex {
         Ok(None)
     }
 
+    fn can_remove(&self) -> bool {
+        false
+    }
+
     fn delete(&self) -> Result<()> {
         Ok(())
     }
@@ -64,7 +68,10 @@ impl ChunkIndex for ImplicitIndex {
             let action = h5live_cache::StorageAction::Length;
             h5live_cache::Error::Io { action, at: 0, len: 0, source }
         };
-        let end = cache.storage().len().map_err(failed)?.max(cache.space().end());
+        let end = match cache.is_read_only() {
+            true => cache.storage().len().map_err(failed)?,
+            false => cache.space().end(),
+        };
         for index in 0..self.chunks {
             match self.element(index).filter(|element| element.addr.get().is_some_and(|at| at < end)) {
                 Some(element) if each(self.line.coord(index), element) => {}

@@ -7,7 +7,7 @@ use h5live_format::messages::{
     FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, MessageType, SharedMessage,
 };
 use h5live_format::{Addr, GlobalHeapId, Record, VirtualLayout};
-use h5live_model::{Dataspace, Datatype, FillValue};
+use h5live_model::{Dataspace, Datatype, FillValue, UNLIMITED};
 
 use super::Cause;
 use super::chunks::ChunkedDataset;
@@ -181,6 +181,10 @@ impl FileWalk<'_> {
         if let Some(found) = space.dims().iter().copied().find(|dim| space.rank() > 1 && *dim > MAX_CHUNKED_DIM) {
             let what = "dimension of a dataset in chunks";
             self.report(LAYOUT, at, Cause::ExceedsLimit { what, found, limit: MAX_CHUNKED_DIM });
+        }
+        let unlimited = space.max().iter().filter(|dim| **dim == UNLIMITED).count();
+        if matches!(chunks.index, ChunkIndexType::ExtensibleArray(_)) && unlimited != 1 {
+            self.report(LAYOUT, at, Cause::Rule("a dataset with an extensible array has one unlimited dimension"));
         }
         if !layout.allows_chunk_size() {
             let what = match chunks.index {

@@ -1,8 +1,8 @@
 //! What libhdf5 refuses when it opens an object.
 
-use h5live_format::messages::{DatatypeMessage, FillValueMessage, LinkMessage, MessageType, ReferenceCount};
+use h5live_format::messages::{DataspaceMessage, DatatypeMessage, FillValueMessage, LinkMessage, MessageType, ReferenceCount};
 use h5live_format::{Addr, FractalHeapHeader, MessageFlags, ObjectHeader, RawMessage};
-use h5live_model::{Datatype, FillValue};
+use h5live_model::{Dataspace, Datatype, FillValue, Shape};
 
 use crate::files::{File, WIDTHS};
 
@@ -27,6 +27,18 @@ fn numbers_of_few_bits_in_a_header_without_a_checksum_are_found() {
             false => file.report().expect_clean(),
         }
     }
+}
+
+#[test]
+fn an_extensible_array_of_a_dataset_that_cannot_grow_is_found() {
+    let Some(mut file) = File::open("new") else { return };
+    let at = file.at("/grows", HEADER);
+    file.message::<DataspaceMessage>("/grows", |message| {
+        let Dataspace::Simple(shape) = &message.dataspace else { panic!("{message:?}") };
+        let most: Vec<u64> = shape.dims().iter().map(|dim| dim + 1).collect();
+        message.dataspace = Dataspace::Simple(Shape::with_max(shape.dims(), &most).expect("a shape"));
+    });
+    file.expect_only("data layout message", at, "rule");
 }
 
 #[test]

@@ -56,9 +56,7 @@ impl NativeDataset {
         if self.put_extent(dims)? {
             // Nobody must find chunks gone below the extent that is in the file.
             self.session.flush(FlushScope::Owner(Owner::new(self.addr)))?;
-            let operation = self.session.cache.begin_operation();
             self.free_chunks_outside(&self.state(), dims)?;
-            drop(operation);
             self.session.reclaim_space()?;
         }
         Ok(())

@@ -77,6 +77,9 @@ impl ExtentMessage {
     }
 }
 
+/// Most chunks that are looked up, and then dropped, in one operation.
+const MAX_CHUNKS_DROPPED_AT_ONCE: usize = 4096;
+
 impl NativeDataset {
     /// Puts a new extent into the header, and says whether some dimension has become smaller.
     pub(super) fn put_extent(&self, dims: &[u64]) -> Result<bool> {
@@ -98,21 +101,23 @@ impl NativeDataset {
         Ok(shrunk)
     }
 
-    /// The chunks that lie wholly outside of the extent `dims`, also those that the index does not count.
-    pub(super) fn chunks_outside(&self, state: &DatasetState, dims: &[u64]) -> Result<Vec<StoredChunk>> {
+    /// Calls `each` with the chunks that lie wholly outside of the extent `dims`, also with those that the index does not
+    /// count, until it returns `false`.
+    fn for_each_chunk_outside(
+        &self,
+        state: &DatasetState,
+        dims: &[u64],
+        each: &mut dyn FnMut(StoredChunk) -> bool,
+    ) -> Result<()> {
         let (Some(grid), NativeLayout::Single(..) | NativeLayout::Chunked(..)) = (state.spec.grid(), &state.layout)
         else {
-            return Ok(Vec::new());
+            return Ok(());
         };
-        let mut outside = Vec::new();
         state.layout.for_each_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
             let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
-            if begins.zip(dims).any(|(begin, end)| begin >= *end) {
-                outside.push(self.stored_chunk(state, &coord, element));
-            }
-            true
-        })?;
-        Ok(outside)
+            let is_outside = begins.zip(dims).any(|(begin, end)| begin >= *end);
+            !is_outside || each(self.stored_chunk(state, &coord, element))
+        })
     }
 
     /// Whether a writer that died has left chunks outside of the extent, which would come back when the dataset grows,
@@ -122,8 +127,12 @@ impl NativeDataset {
     /// If the index cannot be read.
     pub(crate) fn has_unpublished_chunks(&self) -> Result<bool> {
         let state = self.state();
-        Ok(!self.chunks_outside(&state, state.spec.dataspace.dims())?.is_empty()
-            || state.layout.recount_index(false)?)
+        let mut found = false;
+        self.for_each_chunk_outside(&state, state.spec.dataspace.dims(), &mut |_| {
+            found = true;
+            false
+        })?;
+        Ok(found || state.layout.recount_index(false)?)
     }
 
     /// Drops the chunks that a writer that died has left outside of the extent, and has the index count its blocks
@@ -132,29 +141,57 @@ impl NativeDataset {
     /// # Errors
     /// If the index cannot be read or changed.
     pub(crate) fn free_unpublished_chunks(&self) -> Result<()> {
-        let _operation = self.session.cache.begin_operation();
         let state = self.state();
         self.free_chunks_outside(&state, state.spec.dataspace.dims())?;
+        let _operation = self.session.cache.begin_operation();
         state.layout.recount_index(true).map(drop)
     }
 
-    /// Drops the chunks that lie wholly outside of the extent `dims`.
+    /// Drops the chunks that lie wholly outside of the extent `dims`, some at a time. Where the index has no way to drop
+    /// one, its elements become fill values. Call it between operations.
     pub(super) fn free_chunks_outside(&self, state: &DatasetState, dims: &[u64]) -> Result<()> {
-        let cache = &self.session.cache;
         self.forget_preallocated();
-        for chunk in self.chunks_outside(state, dims)? {
-            let Some(offset) = chunk.offset else { continue };
-            if state.layout.remove(&chunk.coord)? {
-                cache.discard_raw(Addr::new(offset));
-                cache.space().free_raw_owned(Owner::new(self.addr), Addr::new(offset), chunk.size);
-            } else {
-                let at = Addr::new(offset);
-                cache.check_allocation(at, chunk.size)?;
-                let bytes = state.spec.fill_bytes(chunk.size as usize);
-                let proxy = cache.overwrite_raw(Owner::new(self.addr), at, (0, bytes), Visibility::BeyondExtent);
-                state.layout.add_raw_dependency(&proxy)?;
-            }
+        if !state.layout.can_remove() {
+            return self.clear_chunks_outside(state, dims);
         }
-        Ok(())
+        let cache = &self.session.cache;
+        loop {
+            let mut outside = Vec::new();
+            self.for_each_chunk_outside(state, dims, &mut |chunk| {
+                outside.push(chunk);
+                outside.len() < MAX_CHUNKS_DROPPED_AT_ONCE
+            })?;
+            let (found, mut dropped) = (outside.len(), 0);
+            let operation = cache.begin_operation();
+            for chunk in outside {
+                if let (Some(offset), true) = (chunk.offset, state.layout.remove(&chunk.coord)?) {
+                    cache.discard_raw(Addr::new(offset));
+                    cache.space().free_raw_owned(Owner::new(self.addr), Addr::new(offset), chunk.size);
+                    dropped += 1;
+                }
+            }
+            drop(operation);
+            if found < MAX_CHUNKS_DROPPED_AT_ONCE || dropped == 0 {
+                return Ok(());
+            }
+            cache.flush_excess()?;
+        }
+    }
+
+    /// Overwrites the chunks that lie wholly outside of the extent `dims` with fill values.
+    fn clear_chunks_outside(&self, state: &DatasetState, dims: &[u64]) -> Result<()> {
+        let cache = &self.session.cache;
+        let clear = |chunk: StoredChunk| {
+            let at = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
+            cache.check_allocation(at, chunk.size)?;
+            let bytes = state.spec.fill_bytes(chunk.size as usize);
+            self.overwrite(state, at, (0, bytes), Visibility::BeyondExtent)
+        };
+        let mut cleared = Ok(());
+        self.for_each_chunk_outside(state, dims, &mut |chunk| {
+            cleared = clear(chunk);
+            cleared.is_ok()
+        })?;
+        cleared
     }
 }

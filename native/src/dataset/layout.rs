@@ -334,6 +334,15 @@ impl NativeLayout {
         }
     }
 
+    /// Whether chunks can be taken out of the index. All chunks of an implicit index are there for good.
+    pub fn can_remove(&self) -> bool {
+        match self {
+            NativeLayout::Single(..) => true,
+            NativeLayout::Chunked(index, ..) => index.can_remove(),
+            _ => false,
+        }
+    }
+
     /// Gives back the space of the index.
     pub fn delete_index(&self) -> Result<()> {
         match self {

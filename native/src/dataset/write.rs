@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use h5live_cache::{ChunkProxy, EdgeKind, Owner, SpaceKind, Visibility};
 use h5live_format::messages::{LayoutClass, LayoutMessage, MessageType};
-use h5live_format::{ChunkElement, ElementFormat};
+use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_model::{ChunkCoord, Dataspace};
 
 use super::layout::NativeLayout;
@@ -80,13 +80,7 @@ impl NativeDataset {
         let moves = filtered || (beneath == Visibility::Visible && state.layout.can_move());
         let stays = if moves { None } else { state.layout.get(coord)? };
         if let Some(old) = stays {
-            let operation = cache.begin_operation();
-            self.session.require_atomic_flush();
-            let proxy = cache.overwrite_raw(owner, old.addr, (0, bytes.to_vec()), beneath);
-            self.wait_for_heap(&state, &proxy)?;
-            state.layout.add_raw_dependency(&proxy)?;
-            drop(operation);
-            return Ok(cache.flush_excess()?);
+            return self.overwrite(&state, old.addr, (0, bytes.to_vec()), beneath);
         }
         let addr = cache.space().alloc(bytes.len() as u64, SpaceKind::Raw)?;
         let proxy = match state.spec.datatype.is_indirect() {
@@ -117,7 +111,6 @@ impl NativeDataset {
         if !state.spec.filters.is_empty() {
             return Err(invalid("part of a filtered chunk cannot be overwritten"));
         }
-        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
         if let NativeLayout::Compact(_) = state.layout {
             return self.write_compact(at as usize, bytes);
         }
@@ -129,11 +122,33 @@ impl NativeDataset {
             return files.write(at, bytes);
         }
         let Some(old) = state.layout.get(coord)? else { return self.write_new_chunk(&state, coord, size, (at, bytes)) };
+        let beneath = self.visibility_of(&state, coord, at..at + bytes.len() as u64);
+        self.overwrite(&state, old.addr, (at, bytes.to_vec()), beneath)
+    }
+
+    /// Overwrites part of the stored chunk at `chunk`, from an offset in it (bytes) on. `beneath` says whether readers
+    /// can see the bytes that are replaced.
+    ///
+    /// # Errors
+    /// [`h5live_cache::Error::PastEnd`] if the file has no such bytes: what leads to the chunk is damaged.
+    pub(super) fn overwrite(
+        &self,
+        state: &DatasetState,
+        chunk: Addr,
+        (offset, bytes): (u64, Vec<u8>),
+        beneath: Visibility,
+    ) -> Result<()> {
+        let (cache, len) = (&self.session.cache, bytes.len() as u64);
+        let begin = chunk.get().ok_or(h5live_cache::Error::Undefined)?.saturating_add(offset);
+        let end = cache.space().end();
+        if begin.checked_add(len).is_none_or(|last| last > end) {
+            let found = end.saturating_sub(begin);
+            return Err(h5live_cache::Error::PastEnd { at: Addr::new(begin), wanted: len, found }.into());
+        }
         let operation = cache.begin_operation();
         self.session.require_atomic_flush();
-        let beneath = self.visibility_of(&state, coord, at..at + bytes.len() as u64);
-        let proxy = cache.overwrite_raw(owner, old.addr, (at, bytes.to_vec()), beneath);
-        self.wait_for_heap(&state, &proxy)?;
+        let proxy = cache.overwrite_raw(Owner::new(self.addr), chunk, (offset, bytes), beneath);
+        self.wait_for_heap(state, &proxy)?;
         state.layout.add_raw_dependency(&proxy)?;
         drop(operation);
         Ok(cache.flush_excess()?)
