@@ -7,6 +7,7 @@ use h5live::model;
 mod args;
 #[cfg(feature = "attack")]
 mod attack;
+mod block;
 mod check;
 mod copy;
 mod demo;

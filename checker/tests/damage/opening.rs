@@ -1,6 +1,8 @@
 //! What libhdf5 refuses when it opens an object.
 
-use h5live_format::messages::{DataspaceMessage, DatatypeMessage, FillValueMessage, LinkMessage, MessageType, ReferenceCount};
+use h5live_format::messages::{
+    DataspaceMessage, DatatypeMessage, FillValueMessage, LinkMessage, MessageType, ReferenceCount,
+};
 use h5live_format::{Addr, FractalHeapHeader, MessageFlags, ObjectHeader, RawMessage};
 use h5live_model::{Dataspace, Datatype, FillValue, Shape};
 

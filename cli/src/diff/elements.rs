@@ -7,7 +7,8 @@ use h5live::{Dataset, Datatype};
 
 use super::tolerance::Tolerance;
 use super::{DiffSide, ValueDifferences};
-use crate::model::{DatasetSpec, Layout, ReferenceKind, Selection};
+use crate::block::Block;
+use crate::model::{DatasetSpec, Layout, ReferenceKind};
 use crate::value::Value;
 
 /// Elements are read in blocks of at most this many bytes, or one by one if they are larger...
@@ -17,9 +18,6 @@ const BLOCK_VALUES: u64 = 1 << 18;
 
 /// Blocks of so few elements are read, however little of them is written.
 const FEW_ELEMENTS: u64 = 1 << 10;
-
-/// A dataset with more stored chunks is read completely.
-const MAX_BLOCKS: usize = 1 << 20;
 
 /// The comparison of two datasets of one shape.
 pub struct Comparison<'a> {
@@ -39,46 +37,6 @@ pub struct Comparison<'a> {
     pub found: ValueDifferences,
 }
 
-/// A block of elements.
-#[derive(Clone)]
-struct Block {
-    start: Vec<u64>,
-    count: Vec<u64>,
-}
-
-impl Block {
-    fn elements(&self) -> u64 {
-        self.count.iter().product()
-    }
-
-    /// Elements that are in another block too.
-    fn shared(&self, other: &Block) -> u64 {
-        let ends = |start: &u64, count: &u64| start.saturating_add(*count);
-        let dims = self.start.iter().zip(&self.count).zip(other.start.iter().zip(&other.count));
-        let counts = dims.map(|((start, count), (other_start, other_count))| {
-            let end = ends(start, count).min(ends(other_start, other_count));
-            end.saturating_sub(*start.max(other_start))
-        });
-        counts.product()
-    }
-
-    /// Two halves, cut along the first dimension that can be cut: so the elements of each follow each other.
-    fn halves(&self, chunk: &[u64]) -> Option<(Block, Block)> {
-        let cut = self.count.iter().position(|count| *count > 1)?;
-        let (start, count) = (*self.start.get(cut)?, *self.count.get(cut)?);
-        let side = chunk.get(cut).copied().unwrap_or(1).max(1);
-        let middle = start + count / 2;
-        // Between two chunks, so that none is decoded twice.
-        let aligned = middle - middle % side;
-        let middle = if aligned > start { aligned } else { middle };
-        let (mut first, mut second) = (self.clone(), self.clone());
-        *first.count.get_mut(cut)? = middle - start;
-        *second.start.get_mut(cut)? = middle;
-        *second.count.get_mut(cut)? = start + count - middle;
-        Some((first, second))
-    }
-}
-
 impl<'a> Comparison<'a> {
     /// Prepares the comparison of two datasets with their descriptions.
     ///
@@ -90,8 +48,8 @@ impl<'a> Comparison<'a> {
         (a, b): (&DatasetSpec, &DatasetSpec),
         found: ValueDifferences,
     ) -> h5live::Result<Self> {
-        let mut stored = blocks_of(sides.0.0, a)?;
-        stored.extend(blocks_of(sides.1.0, b)?);
+        let mut stored = Block::written(a, |each| sides.0.0.for_each_chunk(each))?;
+        stored.extend(Block::written(b, |each| sides.1.0.for_each_chunk(each))?);
         let bytewise = a.datatype == b.datatype && !a.datatype.is_indirect() && !has_references(&a.datatype);
         Ok(Comparison {
             tolerance,
@@ -111,7 +69,7 @@ impl<'a> Comparison<'a> {
     /// # Errors
     /// If elements cannot be read.
     pub fn run(&mut self) -> h5live::Result<()> {
-        let all = Block { start: vec![0; self.dims.len()], count: self.dims.clone() };
+        let all = Block::all(&self.dims);
         let chunk = match &self.sides.0.0.spec()?.layout {
             Layout::Chunked(dims) => dims.clone(),
             _ => Vec::new(),
@@ -138,8 +96,7 @@ impl<'a> Comparison<'a> {
                 waiting.extend([(second, here.clone()), (first, here)]);
                 continue;
             }
-            let selection =
-                if self.dims.is_empty() { Selection::All } else { Selection::block(&block.start, &block.count) };
+            let selection = block.selection();
             let ((a, in_a), (b, in_b)) = self.sides;
             if self.bytewise && a.read_raw(&selection)? == b.read_raw(&selection)? {
                 continue;
@@ -168,21 +125,6 @@ impl<'a> Comparison<'a> {
     fn index(&self, block: &Block) -> u64 {
         block.start.iter().zip(&self.dims).fold(0, |index, (start, dim)| index * dim + start)
     }
-}
-
-/// The blocks that were written in a dataset.
-fn blocks_of(dataset: &Dataset, spec: &DatasetSpec) -> h5live::Result<Vec<Block>> {
-    let dims = spec.dataspace.dims();
-    let all = Block { start: vec![0; dims.len()], count: dims.to_vec() };
-    let (Some(grid), false) = (spec.grid(), matches!(spec.layout, Layout::Virtual(_))) else {
-        return Ok(vec![all]);
-    };
-    let mut blocks = Vec::new();
-    dataset.for_each_chunk(|chunk| {
-        blocks.push(Block { start: grid.start_of(&chunk.coord).to_vec(), count: grid.dims().to_vec() });
-        blocks.len() <= MAX_BLOCKS
-    })?;
-    Ok(if blocks.len() > MAX_BLOCKS { vec![all] } else { blocks })
 }
 
 /// The value of elements that were never written.

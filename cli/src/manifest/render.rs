@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use sha2::{Digest, Sha256};
 
+use crate::block::Block;
 use crate::model::{
     DatasetSpec, Dataspace, Datatype, FillValue, Layout, ObjectId, ReferenceKind, Selection, Store, read_blob,
 };
@@ -84,12 +85,27 @@ impl<'a> Renderer<'a> {
                 Layout::Chunked(dims) => dims.as_slice(),
                 _ => &[],
             };
-            for selection in blocks(spec.dataspace.dims(), chunk, u64::from(spec.datatype.size()), BLOCK_BYTES) {
-                let stored = (self.read)(id, &selection)?;
+            let element = u64::from(spec.datatype.size());
+            let blocks = blocks(spec.dataspace.dims(), chunk, element, BLOCK_BYTES);
+            let written =
+                if blocks.len() > 1 { self.written(id, spec) } else { vec![Block::all(spec.dataspace.dims())] };
+            for block in blocks {
+                let stored = match written.iter().any(|one| one.shared(&block) > 0) {
+                    true => (self.read)(id, &block.selection())?,
+                    // Nothing is looked up chunk by chunk where no chunk is.
+                    false => spec.fill_bytes(usize::try_from(block.elements() * element).ok()?),
+                };
                 self.update(&spec.datatype, plan, &stored, sha)?;
             }
             Some(())
         })
+    }
+
+    /// The blocks of a dataset that were written, as far as that is known.
+    fn written(&self, id: ObjectId, spec: &DatasetSpec) -> Vec<Block> {
+        let dataset = self.store.dataset(id);
+        let written = dataset.and_then(|dataset| Block::written(spec, |each| dataset.for_each_chunk(each)));
+        written.unwrap_or_else(|_| vec![Block::all(spec.dataspace.dims())])
     }
 
     fn update(&self, datatype: &Datatype, plan: &CanonicalPlan, stored: &[u8], sha: &mut Sha256) -> Option<()> {
@@ -141,9 +157,9 @@ fn hash(
     hex(&sha.finalize())
 }
 
-/// Selections that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes, and of whole
+/// Blocks that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes, and of whole
 /// chunks of the dimensions `chunk` where that is possible.
-fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<Selection> {
+fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<Block> {
     // The dimension to cut: what lies behind it is small enough to be taken whole.
     let mut inner = element.max(1);
     let mut cut = dims.len().saturating_sub(1);
@@ -154,7 +170,7 @@ fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<Selectio
         cut -= 1;
     }
     let Some((outer, [length, rest @ ..])) = dims.split_at_checked(cut) else {
-        return vec![Selection::All];
+        return vec![Block::all(dims)];
     };
     let step = (block / inner).max(1).min(*length);
     let step = match chunk.get(cut) {
@@ -162,22 +178,22 @@ fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<Selectio
         _ => step,
     };
     if outer.is_empty() && step == *length {
-        return vec![Selection::All];
+        return vec![Block::all(dims)];
     }
     let mut at = vec![0; outer.len()];
-    let mut selections = Vec::new();
+    let mut blocks = Vec::new();
     loop {
         for first in (0..*length).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
             let start: Vec<_> = at.iter().copied().chain([first]).chain(rest.iter().map(|_| 0)).collect();
             let count: Vec<_> =
                 at.iter().map(|_| 1).chain([step.min(length - first)]).chain(rest.iter().copied()).collect();
-            selections.push(Selection::block(&start, &count));
+            blocks.push(Block { start, count });
         }
         // The next index of the outer dimensions, the last one first.
         let Some(next) =
             (0..outer.len()).rev().find(|d| at.get(*d).zip(outer.get(*d)).is_some_and(|(a, o)| a + 1 < *o))
         else {
-            return selections;
+            return blocks;
         };
         at.iter_mut().skip(next + 1).for_each(|a| *a = 0);
         if let Some(a) = at.get_mut(next) {

@@ -157,14 +157,10 @@ fn a_string_that_the_heap_does_not_have_is_unreadable() {
 #[test]
 fn blocks_cover_everything_once_and_in_order() {
     let covered = |dims: &[u64], block| -> Vec<(Vec<u64>, Vec<u64>)> {
-        let slab = |selection| match selection {
-            Selection::Hyperslab(slab) => (slab.start.to_vec(), slab.block.to_vec()),
-            _ => (vec![], vec![]),
-        };
-        blocks(dims, &[], 2, block).into_iter().map(slab).collect()
+        blocks(dims, &[], 2, block).into_iter().map(|block| (block.start, block.count)).collect()
     };
     assert_eq!(covered(&[], 100), [(vec![], vec![])]);
-    assert_eq!(covered(&[3, 4], 24), [(vec![], vec![])]);
+    assert_eq!(covered(&[3, 4], 24), [(vec![0, 0], vec![3, 4])]);
     assert_eq!(covered(&[3, 4], 16), [(vec![0, 0], vec![2, 4]), (vec![2, 0], vec![1, 4])]);
     let rows = [(vec![0, 0], vec![1, 3]), (vec![0, 3], vec![1, 1]), (vec![1, 0], vec![1, 3]), (vec![1, 3], vec![1, 1])];
     assert_eq!(covered(&[2, 4], 6), rows);
@@ -174,11 +170,7 @@ fn blocks_cover_everything_once_and_in_order() {
 #[test]
 fn blocks_are_of_whole_chunks_where_that_is_possible() {
     let lengths = |dims: &[u64], chunk: &[u64], block| -> Vec<u64> {
-        let length = |selection| match selection {
-            Selection::Hyperslab(slab) => slab.block[0],
-            _ => 0,
-        };
-        blocks(dims, chunk, 1, block).into_iter().map(length).collect()
+        blocks(dims, chunk, 1, block).into_iter().map(|block| block.count[0]).collect()
     };
     assert_eq!(lengths(&[10, 4], &[3, 4], 28), [6, 4]);
     assert_eq!(lengths(&[10, 4], &[9, 4], 28), [7, 3], "a chunk is larger than a block");
