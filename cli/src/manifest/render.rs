@@ -87,8 +87,10 @@ impl<'a> Renderer<'a> {
             };
             let element = u64::from(spec.datatype.size());
             let blocks = blocks(spec.dataspace.dims(), chunk, element, BLOCK_BYTES);
-            let written =
-                if blocks.len() > 1 { self.written(id, spec) } else { vec![Block::all(spec.dataspace.dims())] };
+            if blocks.len() <= 1 {
+                return self.update(&spec.datatype, plan, &(self.read)(id, &Selection::All)?, sha);
+            }
+            let written = self.written(id, spec);
             for block in blocks {
                 let stored = match written.iter().any(|one| one.shared(&block) > 0) {
                     true => (self.read)(id, &block.selection())?,

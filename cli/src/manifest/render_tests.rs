@@ -155,6 +155,30 @@ fn a_string_that_the_heap_does_not_have_is_unreadable() {
 }
 
 #[test]
+fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
+    const CHUNK: u64 = 1 << 20;
+    let store = MemoryStore::new();
+    let mut spec = dataset(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned), &[200 * CHUNK]);
+    spec.layout = Layout::Chunked(vec![CHUNK]);
+    spec.fill.value = FillValue::Value(vec![3]);
+    let id = store.create(&NewObject::linked(store.session().root, &"d".into(), &spec.into())).unwrap();
+    let written = vec![9; CHUNK as usize];
+    store.dataset(id).unwrap().write_whole(&crate::model::ChunkCoord::new(&[100]), 0, &written).unwrap();
+    let mut expected = vec![3; 200 << 20];
+    expected[100 << 20..101 << 20].copy_from_slice(&written);
+    let reads = Cell::new(0);
+    let read = |_, selection: &Selection| {
+        reads.set(reads.get() + 1);
+        let Selection::Hyperslab(slab) = selection else { panic!("{selection:?}") };
+        expected.get(slab.start[0] as usize..).and_then(|from| from.get(..slab.block[0] as usize)).map(<[u8]>::to_vec)
+    };
+    let listing = Listing::from_store(&store, store.session().root, b"/");
+    let lines: Vec<_> = Renderer::new(&store, &listing, &read).lines().collect();
+    assert!(lines[1].ends_with(&format!("\t{}", sha(&expected))), "{}", lines[1]);
+    assert_eq!(reads.get(), 1, "of four blocks, one has a chunk");
+}
+
+#[test]
 fn blocks_cover_everything_once_and_in_order() {
     let covered = |dims: &[u64], block| -> Vec<(Vec<u64>, Vec<u64>)> {
         blocks(dims, &[], 2, block).into_iter().map(|block| (block.start, block.count)).collect()
