@@ -73,7 +73,6 @@ pub(super) struct ChunkReadPart<'a> {
 
 impl DatasetReader<'_> {
     /// Reads the elements of a selection, chunk by chunk, into a sink that has a place for each.
-    #[inline(always)]
     pub(super) fn read_direct<S: ElementSink>(
         &self,
         selected: &BoundSelection,
