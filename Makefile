@@ -49,6 +49,7 @@ lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the hous
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy -p h5live-cli --features attack --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --quiet
+	@if cargo tree -e features,normal -p h5live-cli | grep -q mutants; then echo 'the program has the switches of mutants'; exit 1; fi
 	cargo deny --log-level error check bans licenses sources
 	typos
 
