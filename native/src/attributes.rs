@@ -2,16 +2,18 @@
 
 mod dense;
 mod edit;
+mod stored;
 
 use std::collections::HashSet;
 
-use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType};
+use h5live_format::messages::{AttributeInfo, MessageType};
 use h5live_model::{AttributeData, Name};
 
 pub(crate) use self::dense::DenseAttributes;
+pub(crate) use self::stored::StoredAttribute;
 use crate::Result;
-use crate::creation::committed;
 use crate::header::{CachedHeader, MessagePosition};
+use crate::object_kind::committed;
 use crate::session::NativeSession;
 
 /// Where the attributes of an object are.
@@ -20,12 +22,6 @@ pub(crate) enum AttributeStorage {
     Compact,
     /// In a fractal heap, with an index of names.
     Dense(DenseAttributes),
-}
-
-/// An attribute in its stored form.
-pub(crate) struct StoredAttribute {
-    pub message: AttributeMessage,
-    pub creation_order: u16,
 }
 
 impl AttributeStorage {

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use h5live_cache::{
-    BaseOffsetStorage, Cache, CacheOptions, FlushScope, RedoOverlay, ReusePolicy, SpaceKind, StaticOverlay, Storage,
-};
+use h5live_cache::{BaseOffsetStorage, Cache, FlushScope, RedoOverlay, ReusePolicy, SpaceKind, StaticOverlay, Storage};
 use h5live_format::messages::SymbolTableMessage;
 use h5live_format::{
     Addr, RootGroup, StatusFlags, StructureVersions, Superblock, SymbolCache, SymbolTableEntry, Width, Widths,
@@ -18,10 +16,11 @@ use h5live_swmr::{
 
 use crate::global_heap::GlobalHeapReader;
 use crate::header::CachedHeader;
+use crate::open_options::OpenOptions;
 use crate::recovery_scan::{self, RecoveryScan, Unsettled};
 use crate::session::{NativeSession, SessionParts};
 use crate::superblock_extension::{cache_image, write_cache_image};
-use crate::{Error, Mode, OpenOptions, Result, member_files};
+use crate::{Error, Mode, Result, member_files};
 
 /// The location of a file, and the handle through which it is locked.
 pub(crate) struct SessionMedium {
@@ -53,18 +52,6 @@ impl FileTail {
 }
 
 impl OpenOptions {
-    pub(crate) fn cache_options(&self, superblock: &Superblock) -> CacheOptions {
-        let mut settings = CacheOptions::default();
-        settings.widths = superblock.widths;
-        settings.base = superblock.base.get().unwrap_or(0);
-        settings.barriers = self.durable && !self.mutant.lacks_barriers();
-        settings.max_allocation = self.max_allocation;
-        settings.clock = self.clock.clone();
-        settings.mutant = self.mutant.cache;
-        settings.shards = self.mutant.shards.unwrap_or(settings.shards);
-        settings
-    }
-
     /// Begins to read.
     pub(crate) fn start_reading(&self, medium: SessionMedium) -> Result<NativeSession> {
         let SessionMedium { path, storage, lock } = medium;

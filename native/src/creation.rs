@@ -4,20 +4,19 @@ use std::time::SystemTime;
 
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{
-    DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, MAX_OLD_CHUNK_BYTES, Message, ModificationTime, Shareable,
-    SharedMessage, SharedMessageTarget, SymbolTableMessage,
+    DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, Message, ModificationTime, Shareable, SharedMessage,
+    SharedMessageTarget, SymbolTableMessage,
 };
 use h5live_format::{
-    Addr, AttributePhase, HeaderTimes, LibVer, MessageFlags, ObjectHeaderPrefix, RawMessage, StructureVersions,
-    encode_in_place,
+    Addr, AttributePhase, HeaderTimes, MessageFlags, ObjectHeaderPrefix, RawMessage, StructureVersions, encode_in_place,
 };
 use h5live_model::{
     CreationOrder, Datatype, EntryStorage, Error as ModelError, GroupSpec, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
 };
 
 use crate::dataset::{create_dataset, not_compact_error};
-use crate::file::kind_of;
 use crate::header::{CachedHeader, HeaderRoom};
+use crate::object_kind::kind_of;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
@@ -180,46 +179,4 @@ impl NativeSession {
 fn now() -> u32 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u32::try_from(since.as_secs()).unwrap_or(u32::MAX))
-}
-
-/// The committed datatype to which a message leads, if it is not here.
-pub(crate) fn committed(shared: Option<&SharedMessage>) -> Option<ObjectId> {
-    match shared?.place {
-        SharedMessageTarget::Committed(addr) => addr.get().map(|addr| ObjectId(addr.into())),
-        SharedMessageTarget::Heap(_) => None,
-    }
-}
-
-/// How an object keeps its attributes.
-pub(crate) fn attribute_storage(prefix: &ObjectHeaderPrefix) -> EntryStorage {
-    let AttributePhase { max_compact, min_dense } = prefix.attribute_phase.unwrap_or_default();
-    EntryStorage { order: creation_order(prefix.attributes_tracked, prefix.attributes_indexed), max_compact, min_dense }
-}
-
-/// How a group keeps its links.
-///
-/// # Errors
-/// If a message cannot be decoded.
-pub(crate) fn link_storage(header: &CachedHeader) -> Result<EntryStorage> {
-    let Some(info) = header.get::<LinkInfo>()? else { return Ok(EntryStorage::default()) };
-    let choices = header.get::<GroupInfo>()?.unwrap_or_default();
-    let LinkPhase { max_compact, min_dense } = choices.phase.unwrap_or_default();
-    Ok(EntryStorage {
-        order: creation_order(info.max_creation_order.is_some(), info.order.is_some()),
-        max_compact,
-        min_dense,
-    })
-}
-
-fn creation_order(tracked: bool, indexed: bool) -> CreationOrder {
-    match (tracked, indexed) {
-        (_, true) => CreationOrder::Indexed,
-        (true, false) => CreationOrder::Tracked,
-        (false, false) => CreationOrder::Untracked,
-    }
-}
-
-/// Whether a file of this profile holds chunk indexes other than version 1 B-trees.
-pub(crate) fn has_new_indexes(profile: LibVer, unfiltered_edges: bool, chunk_bytes: u64) -> bool {
-    profile.has_chunk_indexes() || unfiltered_edges || chunk_bytes > MAX_OLD_CHUNK_BYTES
 }

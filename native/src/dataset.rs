@@ -38,8 +38,8 @@ use self::layout::NativeLayout;
 pub(crate) use self::preallocation::PreallocatedChunks;
 pub(crate) use self::spec_cache::SpecCache;
 use self::spec_cache::cached_spec;
-use crate::file::kind_of;
 use crate::header::CachedHeader;
+use crate::object_kind::kind_of;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 

@@ -13,11 +13,10 @@ use h5live_model::{LinkTarget, ObjectId, ObjectKind};
 
 use crate::Result;
 use crate::attributes::AttributeStorage;
-use crate::creation::committed;
 use crate::dataset::NativeDataset;
-use crate::file::kind_of;
 use crate::header::CachedHeader;
 use crate::links::LinkStorage;
+use crate::object_kind::{committed, kind_of};
 use crate::session::NativeSession;
 
 /// The objects to be deleted, and those that stay with fewer links.
@@ -111,7 +110,7 @@ impl DeletePlan {
                 header.delete()
             }
             session.datasets.lock().remove(addr);
-            session.forget_owner(*addr);
+            session.heap_reuse.forget_owner(*addr);
         }
         Ok(())
     }

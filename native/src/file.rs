@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use h5live_cache::Storage;
-use h5live_format::messages::{DatatypeMessage, MessageType};
+use h5live_format::messages::DatatypeMessage;
 use h5live_format::{Addr, Superblock, VarLenElement, decode};
 use h5live_model::{
     AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, Name, ObjectBody, ObjectId,
@@ -14,12 +14,12 @@ use h5live_model::{
 };
 
 use crate::attributes::{AttributeStorage, StoredAttribute};
-use crate::creation::link_storage;
 use crate::dataset::NativeDataset;
 use crate::described_session::describe;
 use crate::header::CachedHeader;
 use crate::links::LinkStorage;
-use crate::open::OpenOptions;
+use crate::object_kind::{kind_of, link_storage};
+use crate::open_options::OpenOptions;
 use crate::seen_names::NameScope;
 use crate::session::NativeSession;
 use crate::watch::NativeWatch;
@@ -78,27 +78,6 @@ impl NativeFile {
             ObjectKind::Group => Ok(header),
             _ => Err(Error::Model(ModelError::WrongKind { expected: "group" })),
         }
-    }
-}
-
-/// The kind of the object with this header.
-pub(crate) fn kind_of(header: &CachedHeader) -> Result<ObjectKind> {
-    let (mut layout, mut datatype, mut dataspace, mut links) = (false, false, false, false);
-    header.for_each_type(|kind| match kind {
-        MessageType::LAYOUT => layout = true,
-        MessageType::DATATYPE => datatype = true,
-        MessageType::DATASPACE => dataspace = true,
-        MessageType::LINK_INFO | MessageType::SYMBOL_TABLE => links = true,
-        _ => {}
-    });
-    if layout || datatype && dataspace {
-        Ok(ObjectKind::Dataset)
-    } else if links {
-        Ok(ObjectKind::Group)
-    } else if datatype {
-        Ok(ObjectKind::Datatype)
-    } else {
-        Err(header.damaged_error("it is a group, a dataset or a datatype"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The object header of one object: its chunks, and the messages in them.
 
 mod edit;
+mod entry_storage;
 mod move_out;
 mod sizes;
 
@@ -20,10 +21,10 @@ use h5live_model::{ObjectInfo, ObjectTimes};
 use smallvec::{SmallVec, smallvec};
 
 pub use edit::HeaderRoom;
+use entry_storage::attribute_storage;
+pub(crate) use entry_storage::creation_order;
 use sizes::fill_unused;
 
-use crate::creation::attribute_storage;
-use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes that are read at once in the hope that they hold a whole first chunk.
@@ -255,16 +256,6 @@ impl CachedHeader {
         }
     }
 
-    /// Makes every chunk of this header wait for the heap objects that were written lately, because its attributes or
-    /// elements may lead to them.
-    ///
-    /// # Errors
-    /// If the dependency would close a circle.
-    pub fn depend_on_heap(&self, session: &NativeSession) -> Result<()> {
-        let heap = session.heap.lock();
-        self.chunks.iter().try_for_each(|chunk| heap.add_parent(session, chunk.node(), EdgeKind::MetadataHeap))
-    }
-
     /// Calls `look` with every message but unused space and continuations, until it fails.
     ///
     /// # Errors
@@ -410,6 +401,11 @@ impl CachedHeader {
     fn message_error(&self, source: h5live_format::DecodeError) -> Error {
         Error::Message { header: self.addr(), source }
     }
+}
+
+/// Whether writers of chunks of a dataset rely on the header chunk in which the message is.
+fn is_fixed(message: &RawMessage) -> bool {
+    [MessageType::LAYOUT, MessageType::DATASPACE].contains(&message.kind)
 }
 
 /// Reads the first chunk: its size is known only when its beginning has been read.

@@ -11,10 +11,14 @@ use h5live_model::{Link, LinkTarget, Name, ObjectId};
 
 pub(crate) use self::dense::DenseLinks;
 pub(crate) use self::link_cache::LinkCache;
+use self::link_cache::{LinkTable, link};
 
 use crate::Result;
 use crate::header::{CachedHeader, MessagePosition};
 use crate::session::NativeSession;
+
+/// Bytes that a link takes at least.
+const MIN_LINK_BYTES: u64 = 24;
 
 /// Where the links of a group are.
 pub(crate) enum LinkStorage {
@@ -24,10 +28,6 @@ pub(crate) enum LinkStorage {
     Dense(DenseLinks),
     /// In a symbol table.
     SymbolTable(SymbolTable),
-}
-
-fn link(message: LinkMessage) -> Link {
-    Link { target: message.value.into(), name: message.name, creation_order: message.creation_order }
 }
 
 fn symbol_link(name: Name, target: SymbolTarget) -> Link {
@@ -93,7 +93,9 @@ impl LinkStorage {
         if let LinkStorage::Dense(dense) = self
             && session.is_at_rest()
         {
-            session.link_cache.count_lookup(header, dense);
+            // A link that cannot be read is an error for the caller that needs it.
+            let load = |room| load_table(dense, header, room).ok().flatten();
+            session.link_cache.count_lookup(header.addr(), || dense.len().ok(), load);
         }
     }
 
@@ -112,4 +114,21 @@ impl LinkStorage {
             LinkStorage::Dense(dense) => dense.for_each(header, &mut |stored| each(link(stored))),
         }
     }
+}
+
+/// All links of a group; `None` if the links take more than `room` bytes.
+fn load_table(links: &DenseLinks, header: &CachedHeader, room: usize) -> Result<Option<LinkTable>> {
+    let mut table = LinkTable::default();
+    if links.len()?.saturating_mul(MIN_LINK_BYTES) > room as u64 {
+        return Ok(None);
+    }
+    let whole = links.for_each_stored(&mut |bytes| {
+        match LinkMessage::peek_hard_link(bytes, header.widths()) {
+            Some((name, _)) => table.add(bytes, name),
+            None => table.add(bytes, DenseLinks::decode(header, bytes)?.name.as_bytes()),
+        }
+        Ok(table.weight() <= room)
+    })?;
+    table.sort();
+    Ok(whole.then_some(table))
 }

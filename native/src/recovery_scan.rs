@@ -12,13 +12,13 @@ use h5live_format::{Addr, GlobalHeapCollection, Superblock};
 use h5live_model::{Error as ModelError, LinkTarget, ObjectKind};
 
 use crate::attributes::AttributeStorage;
-use crate::creation::committed;
 use crate::dataset::NativeDataset;
-use crate::file::kind_of;
 use crate::links::LinkStorage;
+use crate::object_kind::{committed, kind_of};
+use crate::open_options::OpenOptions;
 use crate::recount::{Counts, Miscounted, Newest};
 use crate::session::{NativeSession, SessionParts};
-use crate::{Error, Mode, OpenOptions, Result, RetryPolicy, superblock_extension};
+use crate::{Error, Mode, Result, RetryPolicy, superblock_extension};
 use h5live_swmr::LockHandle;
 use h5live_swmr::SuperblockStatus;
 

@@ -5,15 +5,13 @@
 //! removed, until the attempts are used up. Writers of h5live copy such nodes, so names that they remove are gone at
 //! once.
 
-use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use h5live_format::Addr;
 use h5live_model::Name;
 use parking_lot::Mutex;
 
-use crate::session::NativeSession;
-use crate::{Error, Result};
+use crate::Error;
 
 /// Most names that are kept.
 const MAX_SEEN_NAMES: usize = 1 << 20;
@@ -38,7 +36,8 @@ struct SeenNamesState {
 }
 
 impl SeenNames {
-    fn add<'a>(&self, of: NameScope, seen: impl Iterator<Item = &'a Name>) {
+    /// These were seen.
+    pub fn add<'a>(&self, of: NameScope, seen: impl Iterator<Item = &'a Name>) {
         let SeenNamesState { names, count } = &mut *self.0.lock();
         let names = names.entry(of).or_default();
         for name in seen {
@@ -49,16 +48,18 @@ impl SeenNames {
         }
     }
 
-    fn has(&self, of: NameScope, name: &Name) -> bool {
+    /// Whether a name was seen.
+    pub fn has(&self, of: NameScope, name: &Name) -> bool {
         self.0.lock().names.get(&of).is_some_and(|names| names.contains(name))
     }
 
-    fn contains_all_of(&self, of: NameScope, found: &HashSet<&Name>) -> bool {
+    /// Whether `found` has all that were seen.
+    pub fn contains_all_of(&self, of: NameScope, found: &HashSet<&Name>) -> bool {
         self.0.lock().names.get(&of).is_none_or(|names| names.iter().all(|name| found.contains(name)))
     }
 
     /// Only these are there any more.
-    fn retain(&self, of: NameScope, kept: impl FnMut(&Name) -> bool) {
+    pub fn retain(&self, of: NameScope, kept: impl FnMut(&Name) -> bool) {
         let SeenNamesState { names, count } = &mut *self.0.lock();
         let Some(names) = names.get_mut(&of) else { return };
         let before = names.len();
@@ -68,93 +69,10 @@ impl SeenNames {
 }
 
 impl NameScope {
-    fn torn_error(self) -> Error {
+    /// The error of a name that is not there, and should be.
+    pub fn torn_error(self) -> Error {
         let (NameScope::Links(header) | NameScope::Attributes(header)) = self;
         Error::Object { header, rule: "a name that was there is there" }
-    }
-}
-
-impl NativeSession {
-    /// Whether a process writes the file that may change name indexes in place. Other programs cannot reach a storage
-    /// that is no file.
-    fn is_written_by_others(&self) -> bool {
-        self.is_follower() && self.lock.is_liveness_unlocked()
-    }
-
-    /// Looks up a name with `find`.
-    ///
-    /// # Errors
-    /// Errors of `find`.
-    pub fn find_stable<T>(
-        &self,
-        of: NameScope,
-        name: &Name,
-        mut find: impl FnMut() -> Result<Option<T>>,
-    ) -> Result<Option<T>> {
-        let vanished = Cell::new(false);
-        let found = self.retry.retry(|| {
-            vanished.set(false);
-            let found = find()?;
-            if !self.is_follower() {
-                return Ok(found);
-            }
-            match (found.is_some(), self.seen_names.has(of, name)) {
-                (true, false) if self.is_written_by_others() => self.seen_names.add(of, [name].into_iter()),
-                (false, true) if self.is_written_by_others() => {
-                    vanished.set(true);
-                    return Err(of.torn_error());
-                }
-                _ => {}
-            }
-            Ok(found)
-        });
-        match found {
-            Err(_) if vanished.get() => {
-                self.seen_names.retain(of, |kept| kept != name);
-                Ok(None)
-            }
-            found => found,
-        }
-    }
-
-    /// Lists everything with `list`. `name_of` returns the name of an item.
-    ///
-    /// # Errors
-    /// Errors of `list`.
-    pub fn list_stable<T>(
-        &self,
-        of: NameScope,
-        name_of: impl Fn(&T) -> &Name,
-        mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
-    ) -> Result<Vec<T>> {
-        let mut less = None;
-        let gathered = self.retry.retry(|| {
-            less = None;
-            let mut all = Vec::new();
-            list(&mut |item| {
-                all.push(item);
-                true
-            })?;
-            if !self.is_written_by_others() {
-                return Ok(all);
-            }
-            let names = all.iter().map(&name_of).collect();
-            if !self.seen_names.contains_all_of(of, &names) {
-                drop(names);
-                less = Some(all);
-                return Err(of.torn_error());
-            }
-            self.seen_names.add(of, names.into_iter());
-            Ok(all)
-        });
-        match (gathered, less) {
-            (Err(_), Some(all)) => {
-                let names: HashSet<_> = all.iter().map(name_of).collect();
-                self.seen_names.retain(of, |name| names.contains(name));
-                Ok(all)
-            }
-            (gathered, _) => gathered,
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use h5live_cache::{Cache, Clock, FlushScope, Owner, ReusePolicy};
 use h5live_format::{Addr, LibVer, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
-use h5live_model::{self as model, Liveness, Name, ObjectId, Unfilter};
+use h5live_model::{self as model, Liveness, ObjectId, Unfilter};
 use h5live_swmr::{
     Error as SwmrError, LockHandle, LockKind, NotLiveReason, OpenedFile, ReaderMemory, RetryPolicy, SuperblockStatus,
     WriterPresence, read_superblock,
@@ -16,7 +16,11 @@ use h5live_swmr::{
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+mod extension;
 mod flush;
+mod heap_objects;
+mod heap_structures;
+mod stable_names;
 
 use crate::dataset::{NativeDataset, NewDataset, PreallocatedChunks, SpecCache, SpecMessageCache};
 use crate::deletion::PendingDelete;
@@ -24,8 +28,8 @@ use crate::global_heap::{GlobalHeapReader, GlobalHeapWriter};
 use crate::header::CachedHeader;
 use crate::heap_reuse::HeapReuse;
 use crate::links::LinkCache;
-use crate::open::{MutantOptions, OpenOptions};
-use crate::seen_names::{NameScope, SeenNames};
+use crate::open_options::{MutantOptions, OpenOptions};
+use crate::seen_names::SeenNames;
 use crate::superblock_extension::SuperblockExtension;
 use crate::{Error, Mode, Result};
 
@@ -234,22 +238,6 @@ impl NativeSession {
             }
             Ok(header)
         })
-    }
-
-    /// Calls `each` with everything that `list` lists. A follower may have to start again, and a writer must not keep
-    /// others from writing meanwhile. So both first gather the whole list.
-    pub fn for_each_listed<T>(
-        &self,
-        each: &mut dyn FnMut(T) -> bool,
-        (of, name_of): (NameScope, impl Fn(&T) -> &Name),
-        mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
-    ) -> Result<()> {
-        if !self.is_follower() && !self.mode.writes() {
-            return list(each);
-        }
-        let all = self.list_stable(of, name_of, list)?;
-        all.into_iter().all(each);
-        Ok(())
     }
 
     pub fn object(&self, id: ObjectId) -> Result<Addr> {

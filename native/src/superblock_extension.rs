@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{Cache, FlushScope, Owner};
-use h5live_format::messages::{
-    BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo, SpaceStrategy,
-};
-use h5live_format::{Addr, CacheImage, MessageFlags, SharedMessageTable, Superblock, Widths, decode_with};
+use h5live_cache::{Cache, Owner};
+use h5live_format::messages::{BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
+use h5live_format::{CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
 use h5live_indexes::ObjectMetadata;
-use h5live_model::{FileSpace, ObjectSpec};
+use h5live_model::FileSpace;
 
-use crate::header::{CachedHeader, HeaderRoom};
-use crate::session::NativeSession;
+use crate::header::CachedHeader;
 use crate::{Error, Result};
 
 /// The contents of the superblock extension.
@@ -24,9 +21,6 @@ pub(crate) struct SuperblockExtension {
     /// How space is handed out.
     pub space: FileSpace,
 }
-
-/// The message is not to be shared, and is marked by programs that do not know it and change the header.
-const SPACE_INFO_FLAGS: MessageFlags = MessageFlags(0x14);
 
 /// Most bytes of a metadata cache image.
 const MAX_CACHE_IMAGE_BYTES: u64 = 1 << 30;
@@ -55,63 +49,6 @@ pub(crate) fn cache_image(cache: &Arc<Cache>, superblock: &Superblock) -> Result
 pub(crate) fn write_cache_image(cache: &Cache, image: Vec<(u64, Vec<u8>)>) -> Result<()> {
     let write = |(at, bytes): (u64, Vec<u8>)| cache.storage().write_at(&bytes, at);
     image.into_iter().try_for_each(write).map_err(Error::io("put the structures of a metadata cache image in place"))
-}
-
-impl NativeSession {
-    /// Removes the parts of the superblock extension that are valid only while nobody changes the file: the metadata
-    /// cache image, and the list of free space.
-    ///
-    /// # Errors
-    /// If the extension cannot be changed.
-    pub fn claim_extension(&self) -> Result<()> {
-        let Some(mut header) = extension_header(&self.cache, &self.superblock)? else { return Ok(()) };
-        if header.has(MessageType::DRIVER_INFO) {
-            let what = "changing a file that is cut into several";
-            return Err(Error::Model(h5live_model::Error::Unsupported(what)));
-        }
-        let mut space = space_info(&header)?;
-        let mut free = Vec::new();
-        if let Some(info) = &mut space {
-            if info.strategy == SpaceStrategy::Paged && info.version > 0 {
-                self.cache.space().set_page(info.page_size)?;
-            }
-            free = self.load_free_space(info)?;
-        }
-        let operation = self.cache.begin_operation();
-        if let Some((spot, message)) = header.find(|message| message.kind == MessageType::CACHE_IMAGE) {
-            let image: CacheImageInfo = header.decode(&message)?;
-            self.cache.space().free(image.addr, image.size);
-            header.remove(spot)?;
-        }
-        if let Some(info) = space.filter(|info| info.managers.is_some()) {
-            header.put(&info)?;
-        }
-        drop(operation);
-        self.cache.flush(FlushScope::All)?;
-        if self.is_durable() && !free.is_empty() {
-            self.cache.sync()?;
-        }
-        // Only now does the file no longer say that this is free.
-        free.into_iter().for_each(|(at, len, kind)| self.cache.space().adopt(at, len, kind));
-        Ok(())
-    }
-}
-
-impl NativeSession {
-    /// Creates a superblock extension that says how the file allocates its space, and allocates like that from here on.
-    /// Returns its address.
-    ///
-    /// # Errors
-    /// If there is no room.
-    pub fn create_extension(&mut self, space: FileSpace) -> Result<Addr> {
-        if space.strategy == SpaceStrategy::Paged {
-            self.cache.space().set_page(space.page_size)?;
-        }
-        let message = self.message_of(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
-        let header = self.new_header(&ObjectSpec::group(), vec![message], HeaderRoom::More(0))?;
-        self.extension.space = space;
-        Ok(header.addr())
-    }
 }
 
 /// The object header of the superblock extension, if there is one.

@@ -9,7 +9,7 @@ use h5live_model::{ObjectId, ObjectKind, Result as ModelResult, Watch, WatchEven
 use h5live_swmr::{InotifySource, Poller, ProbeResult};
 
 use crate::Result;
-use crate::file::kind_of;
+use crate::object_kind::kind_of;
 use crate::session::NativeSession;
 
 /// Bytes at the start of the superblock that end with its status flags: before version 2, and since.

@@ -10,10 +10,10 @@ use h5live_model::{
 };
 
 use crate::attributes::AttributeStorage;
-use crate::creation::committed;
 use crate::file::NativeFile;
 use crate::header::CachedHeader;
 use crate::links::LinkStorage;
+use crate::object_kind::committed;
 use crate::{Error, Result};
 
 impl NativeFile {

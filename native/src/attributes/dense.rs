@@ -9,7 +9,7 @@ use h5live_format::{AttributeNameRecord, AttributeOrderRecord, decode_prefix, en
 use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
-use super::StoredAttribute;
+use super::stored::StoredAttribute;
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};

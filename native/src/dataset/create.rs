@@ -10,7 +10,7 @@ use h5live_format::messages::{
 };
 use h5live_format::{
     Addr, ExtensibleArrayParameters, LibVer, LocalHeap, LocalHeapData, MessageFlags, RawMessage, StoredSelection,
-    VirtualLayout, VirtualMapping, encode,
+    StructureVersions, VirtualLayout, VirtualMapping, encode,
 };
 use h5live_model::{
     AllocationTime, ChunkGrid, DatasetSpec, Dataspace, Error as ModelError, ExternalPiece, Fill, FillTime, FillValue,
@@ -20,7 +20,6 @@ use parking_lot::Mutex;
 
 use super::layout::NativeLayout;
 use super::{DatasetState, NewDataset, invalid};
-use crate::creation::has_new_indexes;
 use crate::header::{CachedHeader, HeaderRoom};
 use crate::session::NativeSession;
 use crate::{Error, Result};
@@ -249,6 +248,11 @@ fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Res
         index,
         addr,
     }))
+}
+
+/// Whether a file of this profile holds chunk indexes other than version 1 B-trees.
+fn has_new_indexes(profile: LibVer, unfiltered_edges: bool, chunk_bytes: u64) -> bool {
+    profile.has_chunk_indexes() || unfiltered_edges || chunk_bytes > MAX_OLD_CHUNK_BYTES
 }
 
 /// Whether a fixed array has room for every chunk that the dataset can come to have.

@@ -11,8 +11,8 @@ use h5live_model::{DatasetSpec, Fill, Layout};
 use parking_lot::Mutex;
 
 use super::{external, virtual_sources};
-use crate::creation::committed;
 use crate::header::CachedHeader;
+use crate::object_kind::committed;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 

@@ -59,7 +59,7 @@ impl NativeDataset {
     /// Makes raw data that may lead to objects of a global heap wait for the objects that were written lately.
     fn wait_for_heap(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
         match state.spec.datatype.is_indirect() {
-            true => self.session.heap.lock().add_parent(&self.session, proxy, EdgeKind::ChunkHeap),
+            true => self.session.heap.lock().add_parent(&self.session.cache, proxy, EdgeKind::ChunkHeap),
             false => Ok(()),
         }
     }

@@ -9,9 +9,8 @@ use h5live_format::{ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderP
 use h5live_indexes::ObjectMetadata;
 use smallvec::smallvec;
 
-use super::move_out::is_fixed;
 use super::sizes::HeaderSizes;
-use super::{CachedHeader, HeaderChunk, MessagePosition};
+use super::{CachedHeader, HeaderChunk, MessagePosition, is_fixed};
 use crate::{Error, Result};
 
 /// Unused bytes in a new object header, for later messages.

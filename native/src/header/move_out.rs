@@ -6,7 +6,7 @@ use h5live_format::{ContinuationChunk, RawMessage};
 
 use super::edit::{continuation_room, find_unused, merge_unused, put_in_unused};
 use super::sizes::HeaderSizes;
-use super::{CachedHeader, HeaderChunk};
+use super::{CachedHeader, HeaderChunk, is_fixed};
 use crate::Result;
 
 impl CachedHeader {
@@ -118,11 +118,6 @@ impl CachedHeader {
             self.metadata.free(chunk.addr(), len);
         }
     }
-}
-
-/// Whether writers of chunks of a dataset rely on the header chunk in which the message is.
-pub(super) fn is_fixed(message: &RawMessage) -> bool {
-    [MessageType::LAYOUT, MessageType::DATASPACE].contains(&message.kind)
 }
 
 /// A chunk of `messages` that also has all of `moving`, and room for a continuation; `None` if they do not fit.

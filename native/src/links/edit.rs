@@ -161,7 +161,7 @@ impl NativeSession {
         if let Some(table) = header.get::<SymbolTableMessage>()? {
             let table = self.symbol_table_for_writing(header.metadata(), &table);
             table.remove(name)?.map(drop).ok_or_else(missing)?;
-            return self.note_removed_names(&table);
+            return self.heap_reuse.note_removed_names(&table);
         }
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {

@@ -6,19 +6,11 @@ use h5live_model::{Link, Name};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-use super::dense::DenseLinks;
-use super::link;
-use crate::Result;
-use crate::header::CachedHeader;
-
 /// Links of a group for each one that is sought before it is worth it to gather all.
 const LINKS_PER_LOOKUP: u64 = 32;
 
 /// Most bytes that all links that are kept take.
 const MAX_CACHE_BYTES: usize = 16 << 20;
-
-/// Bytes that a link takes at least.
-const MIN_LINK_BYTES: u64 = 24;
 
 /// Most groups whose lookups are counted.
 const MAX_COUNTED_GROUPS: usize = 64;
@@ -48,13 +40,18 @@ enum CachedGroup {
 
 /// All links of a group.
 #[derive(Debug, Default)]
-struct LinkTable {
+pub(super) struct LinkTable {
     /// Link messages, one after the other.
     messages: Vec<u8>,
     /// The hash of each name, and where its message begins; sorted.
     links: Vec<(u32, u32)>,
     /// The first index in `links` of each bucket of hashes, and the end. Buckets are equal ranges of hashes.
     directory: Vec<u32>,
+}
+
+/// A link as the seam has it.
+pub(super) fn link(message: LinkMessage) -> Link {
+    Link { target: message.value.into(), name: message.name, creation_order: message.creation_order }
 }
 
 impl LinkCache {
@@ -66,9 +63,14 @@ impl LinkCache {
         }
     }
 
-    /// Counts a lookup in a group with dense links. After many lookups, all links of the group are loaded.
-    pub fn count_lookup(&self, header: &CachedHeader, links: &DenseLinks) {
-        let addr = header.addr();
+    /// Counts a lookup in the group at `addr`, which has `len` dense links. After many lookups, `load` loads all of
+    /// them, unless they take more bytes than it is given.
+    pub(super) fn count_lookup(
+        &self,
+        addr: Addr,
+        len: impl FnOnce() -> Option<u64>,
+        load: impl FnOnce(usize) -> Option<LinkTable>,
+    ) {
         if let Some(CachedGroup::Loaded(_) | CachedGroup::Uncacheable) = self.0.read().groups.get(&addr) {
             return;
         }
@@ -87,7 +89,7 @@ impl LinkCache {
                 _ => return,
             }
         };
-        if !sought.is_power_of_two() || links.len().map_or(u64::MAX, |len| len / LINKS_PER_LOOKUP) > sought {
+        if !sought.is_power_of_two() || len().map_or(u64::MAX, |len| len / LINKS_PER_LOOKUP) > sought {
             return;
         }
         let room = {
@@ -96,8 +98,7 @@ impl LinkCache {
             known.groups.insert(addr, CachedGroup::Uncacheable);
             MAX_CACHE_BYTES.saturating_sub(known.weight)
         };
-        // A link that cannot be read is an error for the caller that needs it.
-        let table = LinkTable::load(links, header, room).ok().flatten();
+        let table = load(room);
         let mut known = self.0.write();
         // Other groups may have taken some of the room.
         let table = table.filter(|table| known.weight + table.weight() <= MAX_CACHE_BYTES);
@@ -107,29 +108,14 @@ impl LinkCache {
 }
 
 impl LinkTable {
-    /// `None` if the links take more than `room` bytes.
-    fn load(links: &DenseLinks, header: &CachedHeader, room: usize) -> Result<Option<Self>> {
-        let mut table = LinkTable::default();
-        if links.len()?.saturating_mul(MIN_LINK_BYTES) > room as u64 {
-            return Ok(None);
-        }
-        let whole = links.for_each_stored(&mut |bytes| {
-            match LinkMessage::peek_hard_link(bytes, header.widths()) {
-                Some((name, _)) => table.add(bytes, name),
-                None => table.add(bytes, DenseLinks::decode(header, bytes)?.name.as_bytes()),
-            }
-            Ok(table.weight() <= room)
-        })?;
-        table.sort();
-        Ok(whole.then_some(table))
-    }
-
-    fn add(&mut self, message: &[u8], name: &[u8]) {
+    /// Adds the message of a link with this name.
+    pub fn add(&mut self, message: &[u8], name: &[u8]) {
         self.links.push((lookup3(name, 0), self.messages.len() as u32));
         self.messages.extend_from_slice(message);
     }
 
-    fn sort(&mut self) {
+    /// All links were added.
+    pub fn sort(&mut self) {
         self.messages.shrink_to_fit();
         self.links.shrink_to_fit();
         self.links.sort_unstable();
@@ -139,7 +125,8 @@ impl LinkTable {
         (0..buckets).for_each(|index| self.directory[index + 1] += self.directory[index]);
     }
 
-    fn weight(&self) -> usize {
+    /// Bytes that the table takes.
+    pub fn weight(&self) -> usize {
         self.messages.capacity() + self.links.capacity() * (size_of::<(u32, u32)>() + size_of::<u32>())
     }
 

@@ -145,7 +145,7 @@ impl NativeSession {
     fn flush_untimed(&self, scope: FlushScope) -> Result<()> {
         let generation = self.heap.lock().begin_flush();
         if scope == FlushScope::All {
-            self.begin_name_flush();
+            self.heap_reuse.begin_flush();
         }
         self.cache.flush(scope)?;
         if scope == FlushScope::All {
@@ -175,7 +175,7 @@ impl NativeSession {
         let space = self.cache.space();
         // The end need not have moved if there had been a flush before.
         let share = if space.end() > self.end_at_reclaim.load(Ordering::Relaxed) { 512 } else { 128 };
-        let names = self.pending_name_heap_bytes();
+        let names = self.heap_reuse.pending_name_bytes();
         let are_names_worth_it = names > 0 && u64::from(operations) >= names / MAX_NAME_BYTES_PER_OPERATION;
         if space.pending_free_bytes() <= (space.end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it {
             return Ok(());

@@ -1,0 +1,19 @@
+//! How an object keeps its attributes and links, as its header says.
+
+use h5live_format::{AttributePhase, ObjectHeaderPrefix};
+use h5live_model::{CreationOrder, EntryStorage};
+
+/// How an object keeps its attributes.
+pub(super) fn attribute_storage(prefix: &ObjectHeaderPrefix) -> EntryStorage {
+    let AttributePhase { max_compact, min_dense } = prefix.attribute_phase.unwrap_or_default();
+    EntryStorage { order: creation_order(prefix.attributes_tracked, prefix.attributes_indexed), max_compact, min_dense }
+}
+
+/// How the order of creation is kept.
+pub(crate) fn creation_order(tracked: bool, indexed: bool) -> CreationOrder {
+    match (tracked, indexed) {
+        (_, true) => CreationOrder::Indexed,
+        (true, false) => CreationOrder::Tracked,
+        (false, false) => CreationOrder::Untracked,
+    }
+}

@@ -1,0 +1,189 @@
+//! The options with which a file is opened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_cache::{CacheMutant, CacheOptions, Clock, Storage};
+use h5live_format::Superblock;
+use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, NoFilters, ObjectSpec, Unfilter};
+use h5live_swmr::{LockPolicy, RetryPolicy};
+
+/// How a file is opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// The access mode.
+    pub mode: Mode,
+    /// Whether the file is locked, if the environment does not say.
+    pub locking: LockPolicy,
+    /// How long a SWMR reader waits for half-written structures.
+    pub retry: RetryPolicy,
+    /// Which versions of structures are written.
+    pub profile: LibVer,
+    /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
+    pub take_over: bool,
+    /// The first bytes of a new file, before the superblock; padded with zeros.
+    pub user_block: Vec<u8>,
+    /// The root group of a new file.
+    pub root: ObjectSpec,
+    /// How a new file allocates its space. Settings other than the default need version 1.10 to be used and version 1.8
+    /// to be read, whatever the version bounds.
+    pub space: FileSpace,
+    /// Whether each flush of the whole file is durable. A durable flush returns when everything survives a power
+    /// failure. It orders its writes so that durable data is not lost meanwhile.
+    pub durable: bool,
+    /// The grace: while others follow, freed space (copied index nodes, replaced chunks, deleted objects) is used again
+    /// this long after the flush that made it unreachable. At least one second, on which h5live's readers rely;
+    /// [`Duration::MAX`] for never. Readers of libhdf5 must refresh what they have open at least as often.
+    pub grace: Duration,
+    /// Whether such space is used again at once while the system says that nobody else has the file open (Linux, file
+    /// systems of this machine).
+    pub reuse_unread: bool,
+    /// Headroom: bytes beyond its end that a file announces as soon as others may follow. Readers of libhdf5 never look
+    /// at the end again. With headroom they can follow new objects, dense links and attributes, elements of variable
+    /// length and contiguous data that come to lie there. Without it, they can follow only elements of datasets that
+    /// existed. The file is made that long, without contents, until it is closed; after the death of its writer, until
+    /// it is next written or repaired.
+    pub headroom: u64,
+    /// The clock by which writers and readers measure the grace.
+    pub clock: Clock,
+    /// Whether the file may be mapped, so that small pieces are read and written without a call to the system for each
+    /// (Linux, file systems of this machine). About 64 MiB of it are mapped at a time, which count as memory of the
+    /// process but are the system's.
+    pub mapped: bool,
+    /// Bytes of the addresses in a new file: 2, 4 or 8. It cannot grow larger than they can tell.
+    pub offset_size: u32,
+    /// Most bytes that are allocated at once for a length that the file or a description states.
+    pub max_allocation: AllocationLimit,
+    /// Undoes the filters of groups that keep their links in filtered heaps.
+    pub unfilter: Arc<dyn Unfilter>,
+    /// Options that only the model checker uses.
+    #[doc(hidden)]
+    pub mutant: MutantOptions,
+    /// For them too: by way of what a file that exists is written.
+    #[doc(hidden)]
+    pub wrapper: StorageWrapper,
+}
+
+/// By way of what a file that exists is written.
+#[derive(Clone, Default)]
+pub struct StorageWrapper(Option<Arc<WrapFn>>);
+
+/// Wraps a storage.
+type WrapFn = dyn Fn(Arc<dyn Storage>) -> Arc<dyn Storage> + Send + Sync;
+
+impl StorageWrapper {
+    /// A wrapper that calls `wrap`.
+    pub fn new(wrap: impl Fn(Arc<dyn Storage>) -> Arc<dyn Storage> + Send + Sync + 'static) -> Self {
+        StorageWrapper(Some(Arc::new(wrap)))
+    }
+
+    pub(crate) fn wrap(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
+        match &self.0 {
+            Some(wrap) => wrap(storage),
+            None => storage,
+        }
+    }
+}
+
+impl std::fmt::Debug for StorageWrapper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("StorageWrapper").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Options that only the model checker uses: each disables one protection.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MutantOptions {
+    /// What the cache lacks.
+    pub cache: CacheMutant,
+    /// Durable flushes have no barrier between new data and the structures that lead to it.
+    #[cfg(feature = "mutants")]
+    pub disable_barriers: bool,
+    /// Space that was never allocated is taken for zeros, although redo records may have been there.
+    #[cfg(feature = "mutants")]
+    pub trusts_zeros: bool,
+    /// Structures of a dead writer that contradict each other are not corrected.
+    #[cfg(feature = "mutants")]
+    pub without_recount: bool,
+    /// As [`CacheOptions::shards`](h5live_cache::CacheOptions::shards), for a session of a single thread.
+    pub shards: Option<usize>,
+}
+
+impl MutantOptions {
+    /// Whether durable flushes have no barrier.
+    pub(crate) fn lacks_barriers(self) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.disable_barriers
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }
+
+    /// Whether space that was never allocated is taken for zeros.
+    pub(crate) fn trusts_unallocated_zeros(self) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.trusts_zeros
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }
+
+    /// Whether contradictions of a dead writer are left.
+    pub(crate) fn lacks_recount(self) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.without_recount
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            mode: Mode::default(),
+            locking: LockPolicy::default(),
+            retry: RetryPolicy::default(),
+            profile: LibVer::default(),
+            take_over: false,
+            user_block: Vec::new(),
+            root: ObjectSpec::group(),
+            space: FileSpace::default(),
+            durable: false,
+            grace: Duration::from_secs(5),
+            reuse_unread: true,
+            headroom: 0,
+            mapped: true,
+            offset_size: 8,
+            max_allocation: AllocationLimit::default(),
+            clock: Clock::default(),
+            unfilter: Arc::new(NoFilters),
+            mutant: MutantOptions::default(),
+            wrapper: StorageWrapper::default(),
+        }
+    }
+}
+
+impl OpenOptions {
+    /// The options of the cache of a file with this superblock.
+    pub(crate) fn cache_options(&self, superblock: &Superblock) -> CacheOptions {
+        let mut settings = CacheOptions::default();
+        settings.widths = superblock.widths;
+        settings.base = superblock.base.get().unwrap_or(0);
+        settings.barriers = self.durable && !self.mutant.lacks_barriers();
+        settings.max_allocation = self.max_allocation;
+        settings.clock = self.clock.clone();
+        settings.mutant = self.mutant.cache;
+        settings.shards = self.mutant.shards.unwrap_or(settings.shards);
+        settings
+    }
+}

@@ -1,0 +1,110 @@
+//! Looking up and listing names in a file that others may be changing.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+
+use h5live_model::Name;
+
+use super::NativeSession;
+use crate::Result;
+use crate::seen_names::NameScope;
+
+impl NativeSession {
+    /// Whether a process writes the file that may change name indexes in place. Other programs cannot reach a storage
+    /// that is no file.
+    fn is_written_by_others(&self) -> bool {
+        self.is_follower() && self.lock.is_liveness_unlocked()
+    }
+
+    /// Looks up a name with `find`.
+    ///
+    /// # Errors
+    /// Errors of `find`.
+    pub fn find_stable<T>(
+        &self,
+        of: NameScope,
+        name: &Name,
+        mut find: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let vanished = Cell::new(false);
+        let found = self.retry.retry(|| {
+            vanished.set(false);
+            let found = find()?;
+            if !self.is_follower() {
+                return Ok(found);
+            }
+            match (found.is_some(), self.seen_names.has(of, name)) {
+                (true, false) if self.is_written_by_others() => self.seen_names.add(of, [name].into_iter()),
+                (false, true) if self.is_written_by_others() => {
+                    vanished.set(true);
+                    return Err(of.torn_error());
+                }
+                _ => {}
+            }
+            Ok(found)
+        });
+        match found {
+            Err(_) if vanished.get() => {
+                self.seen_names.retain(of, |kept| kept != name);
+                Ok(None)
+            }
+            found => found,
+        }
+    }
+
+    /// Lists everything with `list`. `name_of` returns the name of an item.
+    ///
+    /// # Errors
+    /// Errors of `list`.
+    pub fn list_stable<T>(
+        &self,
+        of: NameScope,
+        name_of: impl Fn(&T) -> &Name,
+        mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
+    ) -> Result<Vec<T>> {
+        let mut less = None;
+        let gathered = self.retry.retry(|| {
+            less = None;
+            let mut all = Vec::new();
+            list(&mut |item| {
+                all.push(item);
+                true
+            })?;
+            if !self.is_written_by_others() {
+                return Ok(all);
+            }
+            let names = all.iter().map(&name_of).collect();
+            if !self.seen_names.contains_all_of(of, &names) {
+                drop(names);
+                less = Some(all);
+                return Err(of.torn_error());
+            }
+            self.seen_names.add(of, names.into_iter());
+            Ok(all)
+        });
+        match (gathered, less) {
+            (Err(_), Some(all)) => {
+                let names: HashSet<_> = all.iter().map(name_of).collect();
+                self.seen_names.retain(of, |name| names.contains(name));
+                Ok(all)
+            }
+            (gathered, _) => gathered,
+        }
+    }
+
+    /// Calls `each` with everything that `list` lists. A follower may have to start again, and a writer must not keep
+    /// others from writing meanwhile. So both first gather the whole list.
+    pub fn for_each_listed<T>(
+        &self,
+        each: &mut dyn FnMut(T) -> bool,
+        (of, name_of): (NameScope, impl Fn(&T) -> &Name),
+        mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
+    ) -> Result<()> {
+        if !self.is_follower() && !self.mode.writes() {
+            return list(each);
+        }
+        let all = self.list_stable(of, name_of, list)?;
+        all.into_iter().all(each);
+        Ok(())
+    }
+}
