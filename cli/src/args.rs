@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::error::{Outcome, Result, whole_text};
 use crate::{
     check, copy, demo, diff, dump, guard, latency, list_stores, ls, manifest, mv, new, open, record, repair, rm,
-    scenario, set, stress, watch,
+    scenario, set, stress, wait, watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
@@ -76,7 +76,7 @@ impl Command {
 
 /// Runs what the command line says. Exit code 0: all is well; 1: violations or differences; 2: an error.
 pub fn run() -> ExitCode {
-    let args = Args::parse_from(record::on_error::join_words(std::env::args_os()));
+    let args = Args::parse_from(wait::join_words(record::on_error::join_words(std::env::args_os())));
     open::set_args(args.open);
     match args.command.run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,

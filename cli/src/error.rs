@@ -22,6 +22,11 @@ pub enum Outcome {
     Status(u8),
 }
 
+impl Outcome {
+    /// The user has interrupted the command before it had anything to show: the exit code that a shell has for it.
+    pub const INTERRUPTED: Outcome = Outcome::Status(130);
+}
+
 /// Why a command did not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -143,6 +148,16 @@ pub enum Error {
     /// A type was given for a column that does not come in.
     #[error("standard input: there is no column {0:?}")]
     NoColumn(String),
+    /// Something did not come in time.
+    #[error("{place}: waited {seconds} seconds for {awaited}")]
+    Waited {
+        /// The file, and the object if it is what did not come.
+        place: String,
+        /// How long (seconds).
+        seconds: f64,
+        /// For what.
+        awaited: Awaited,
+    },
     /// A process of a run cannot be started or ended.
     #[error("a process of this run: {0}")]
     Process(#[source] io::Error),
@@ -191,6 +206,20 @@ impl Error {
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Awaited {
+    /// The file.
+    #[error("this file, which is not there")]
+    File,
+    /// A process that has the file for itself.
+    #[error("the process that has the file open and lets nobody read it")]
+    Access,
+    /// An object or attribute of the file.
+    #[error("this object, which is not in the file")]
+    Object,
 }
 
 impl From<DescriptionFault> for Error {

@@ -42,6 +42,7 @@ mod stress;
 mod temp_output;
 mod type_parse;
 mod value;
+mod wait;
 mod watch;
 
 fn main() -> ExitCode {

@@ -21,8 +21,9 @@ use crate::live::role::WorkerRole;
 use crate::open;
 use crate::output::Output;
 use crate::temp_output::{Force, TempOutput};
+use crate::wait::seconds;
 use crate::watch::screen::Screen;
-use crate::watch::{length, newest, seconds};
+use crate::watch::{length, newest};
 
 use machine::{METRICS, Machine};
 

@@ -4,12 +4,17 @@ mod bytes;
 mod describe;
 mod values;
 
-use h5live::Location;
+use std::sync::Arc;
+
+use h5live::{Attribute, Dataset, File, Group, Location, Object};
 use h5live_format::dump::Dump as Structure;
 
 use crate::error::{Outcome, Result};
-use crate::open;
+use crate::live::processes::interrupt_flag;
 use crate::output::Output;
+use crate::path_target::PathTarget;
+use crate::wait::WaitArgs;
+use crate::{open, path_target};
 
 use bytes::RawFile;
 use values::{RowRange, ValueStyle};
@@ -36,6 +41,11 @@ pub struct DumpCommand {
     /// For programs: the elements as the file has them, and nothing else
     #[arg(long)]
     raw: bool,
+    /// Go on with the rows that a writer adds to the dataset, until it ends or Ctrl-C
+    #[arg(long, requires = "path", conflicts_with = "bytes")]
+    follow: bool,
+    #[command(flatten)]
+    wait: WaitArgs,
 }
 
 fn offset(text: &str) -> Result<u64, std::num::ParseIntError> {
@@ -71,39 +81,62 @@ impl DumpCommand {
     }
 
     fn values(&self, path: &str, out: &mut Output) -> Result<Outcome> {
-        let file = open::for_reading(&self.file)?;
+        // Without these, the signal ends the process at once.
+        let heeds = self.follow || self.wait.is_asked();
+        let interrupted = if heeds { interrupt_flag() } else { Arc::default() };
+        let open = || if self.follow { open::for_following(&self.file) } else { open::for_reading(&self.file) };
+        let Some(subject) = self.wait.find(&self.file, path, &interrupted, &open, &|file| subject(file, path))? else {
+            return Ok(Outcome::INTERRUPTED);
+        };
         let style = match (self.raw, self.json) {
             (true, _) => ValueStyle::Raw,
             (_, true) => ValueStyle::Json,
             _ => ValueStyle::Text,
         };
-        if self.json
-            && let Ok(group) = file.group(path)
-        {
-            let (described, errors) = describe::describe(&group)?;
-            out.line(serde_json::to_string_pretty(&described).unwrap_or_default())?;
-            if errors == 0 {
-                return Ok(Outcome::Clean);
+        match &subject {
+            Subject::Group(group) if self.json && !self.follow => return self.describe(group, out),
+            // This says that it is no dataset.
+            Subject::Group(group) => drop(group.file().dataset(path)?),
+            Subject::Attribute(attribute) => values::attribute(attribute, style, out)?,
+            Subject::Dataset(dataset) if self.follow => {
+                values::follow(dataset, self.rows, style, &interrupted, out)?;
             }
-            out.flush()?;
-            let what = if errors == 1 { "1 error, which is" } else { &format!("{errors} errors, which are") };
-            eprintln!("h5live: {}: {what} described in place of what cannot be read", self.file);
-            return Ok(Outcome::Findings);
-        }
-        // A dataset may well have an @ in its name; only where there is none, an attribute is meant.
-        match (file.dataset(path), path.rsplit_once('@')) {
-            (Err(error), Some((object, name))) if error.is_not_found() => {
-                let attribute = match file.object(if object.is_empty() { "/" } else { object })? {
-                    h5live::Object::Group(group) => group.attribute(name)?,
-                    h5live::Object::Dataset(dataset) => dataset.attribute(name)?,
-                    h5live::Object::Datatype(datatype) => datatype.attribute(name)?,
-                    _ => return Err(error.into()),
-                };
-                values::attribute(&attribute, style, out)?;
-            }
-            (dataset, _) => values::dataset(&dataset?, self.rows, style, out)?,
+            Subject::Dataset(dataset) => values::dataset(dataset, self.rows, style, out)?,
         }
         Ok(Outcome::Clean)
+    }
+
+    fn describe(&self, group: &Group, out: &mut Output) -> Result<Outcome> {
+        let (described, errors) = describe::describe(group)?;
+        out.line(serde_json::to_string_pretty(&described).unwrap_or_default())?;
+        if errors == 0 {
+            return Ok(Outcome::Clean);
+        }
+        out.flush()?;
+        let what = if errors == 1 { "1 error, which is" } else { &format!("{errors} errors, which are") };
+        eprintln!("h5live: {}: {what} described in place of what cannot be read", self.file);
+        Ok(Outcome::Findings)
+    }
+}
+
+/// What is dumped.
+enum Subject {
+    Group(Group),
+    Dataset(Dataset),
+    Attribute(Attribute),
+}
+
+/// What a text means. An object may well have an @ in its name; only where there is none, an attribute is meant.
+fn subject(file: &File, text: &str) -> Result<Subject> {
+    match path_target::find(file, text)? {
+        PathTarget::Object(Object::Group(group)) => Ok(Subject::Group(group)),
+        PathTarget::Object(_) => Ok(Subject::Dataset(file.dataset(text)?)),
+        PathTarget::Attribute(object, name) => Ok(Subject::Attribute(match object {
+            Object::Group(group) => group.attribute(&name)?,
+            Object::Dataset(dataset) => dataset.attribute(&name)?,
+            Object::Datatype(datatype) => datatype.attribute(&name)?,
+            other => return file.dataset(other.path()).map(Subject::Dataset).map_err(Into::into),
+        })),
     }
 }
 

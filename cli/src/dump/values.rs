@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
 
 use h5live::Dataset;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Dataspace, Selection};
 use crate::output::Output;
 use crate::value::{Value, json};
-use crate::{open, progress};
+use crate::{open, progress, watch};
 
 /// Values are read in blocks of about this many bytes.
 const BLOCK_BYTES: u64 = 4 << 20;
@@ -55,6 +56,20 @@ impl RowRange {
             RowRange::Last(count) => len.saturating_sub(count)..len,
         }
     }
+
+    /// The rows that follow when some were shown, which are all that there were.
+    fn after(self, shown: &Range<u64>) -> Self {
+        match self {
+            // Nothing yet of what is meant.
+            RowRange::Range(first, end) if shown.is_empty() => RowRange::Range(first, end),
+            RowRange::Range(_, end) => RowRange::Range(shown.end, end),
+            RowRange::Last(_) => RowRange::Range(shown.end, None),
+        }
+    }
+
+    fn is_empty(self) -> bool {
+        matches!(self, RowRange::Range(first, Some(end)) if first >= end)
+    }
 }
 
 /// How values are written.
@@ -75,6 +90,38 @@ impl ValueStyle {
             (_, Some(row)) => out.line(format_args!("{row}: {value}")),
             (_, None) => out.line(value),
         }
+    }
+}
+
+/// Writes the rows of a dataset, each on a line, and then those that its writer adds, until it ends or the user
+/// interrupts.
+///
+/// # Errors
+/// As [`crate::error::Error`] says.
+pub fn follow(
+    dataset: &Dataset,
+    rows: RowRange,
+    style: ValueStyle,
+    interrupted: &AtomicBool,
+    out: &mut Output,
+) -> Result<()> {
+    let file = dataset.file().name();
+    let store_error = |source| Error::Store { file: file.into(), path: dataset.path().into(), source };
+    let mut watch = dataset.file().store().watch(&[dataset.id()]).map_err(store_error)?;
+    let mut rest = rows;
+    loop {
+        let last = watch::is_last(dataset, None, interrupted);
+        let show = (|| {
+            dataset.refresh()?;
+            let shown = rest.clip(watch::length(dataset)?);
+            self::dataset(dataset, RowRange::Range(shown.start, Some(shown.end)), style, out)?;
+            rest = rest.after(&shown);
+            out.flush()
+        })();
+        if watch::after(last, show)? || rest.is_empty() {
+            return Ok(());
+        }
+        watch.wait(watch::PAUSE).map_err(store_error)?;
     }
 }
 

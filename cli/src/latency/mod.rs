@@ -17,7 +17,7 @@ use crate::live::role::WorkerRole;
 use crate::open;
 use crate::output::Output;
 use crate::temp_output::{Force, Scratch, TempOutput};
-use crate::watch::seconds;
+use crate::wait::seconds;
 
 /// The dataset: row by row the time at which its append began (ns since 1970).
 const DATASET: &str = "times";

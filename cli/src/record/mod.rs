@@ -33,7 +33,7 @@ const IDLE_FLUSH_DELAY: Duration = Duration::from_millis(50);
 /// Appends rows from standard input to a dataset that other processes can follow meanwhile
 #[derive(Debug, clap::Args)]
 pub struct RecordCommand {
-    /// The file; made if it is not there
+    /// The file; made if it is not there, and removed again if no row came in
     file: h5live::Location,
     /// The dataset; made if it is not there
     path: String,
@@ -139,6 +139,9 @@ impl RecordCommand {
         };
         // Whatever ended the input, what came before it is kept.
         let finished = session.close(ended);
+        if let Some(unused) = finished.unused {
+            eprintln!("h5live: {}: {unused}", self.file);
+        }
         let stopped = match finished.ended {
             Err(error @ Error::Row { .. }) => Some(error),
             other => other.map(|()| None)?,

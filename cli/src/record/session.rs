@@ -39,8 +39,24 @@ pub struct FinishedRecording {
     pub rows: u64,
     /// Those that were not.
     pub odd: OddRows,
+    /// What became of the dataset or file without rows.
+    pub unused: Option<UnusedOutput>,
     /// Why it ended, if not because there was nothing more.
     pub ended: Result<()>,
+}
+
+/// What became of the output of a recording without rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnusedOutput {
+    /// The file was there before, or somebody else has opened it.
+    #[error("no rows were recorded; the file stays as it is")]
+    Kept,
+    /// The file had been made for the recording.
+    #[error("no rows were recorded; the new file, which would be empty, was removed")]
+    Removed,
+    /// The dataset is there.
+    #[error("no rows were recorded; the dataset has no more than before")]
+    Dataset,
 }
 
 impl<'a> RecordSession<'a> {
@@ -141,6 +157,16 @@ impl<'a> RecordSession<'a> {
         let whole = |row: &&InputRow| row.cells.as_ref().is_ok_and(|cells| cells.len() == self.names.len());
         let cells = waiting.iter().filter(whole).filter_map(|row| row.cells.as_deref().ok());
         let cells: Vec<&[InputCell]> = cells.collect();
+        if cells.is_empty() {
+            // None of them says what the columns hold.
+            let expected = self.names.len();
+            let odd = |row: InputRow| match row.cells {
+                Ok(cells) => self.odd.take(row.number, RowError::Fields { found: cells.len(), expected }, &row.text),
+                Err(error) => self.odd.take(row.number, error, &row.text),
+            };
+            self.since = None;
+            return waiting.into_iter().try_for_each(odd);
+        }
         let empty = self.options.empty.map(|value| value.to_string());
         let table = match self.known_columns()? {
             Some(table) => table,
@@ -190,16 +216,19 @@ impl<'a> RecordSession<'a> {
 
     /// Stores what still waits, and closes the file.
     pub fn close(mut self, ended: Result<()>) -> FinishedRecording {
-        let waits = self.table.is_none() && !(self.names.is_empty() && self.sample.is_empty());
-        let begun = if waits { self.begin() } else { Ok(()) };
+        let begun = if self.sample.is_empty() { Ok(()) } else { self.begin() };
         let rows = self.sink.as_ref().map_or(0, RecordSink::rows);
-        let closed = match (self.sink.take(), self.file.take()) {
-            (Some(sink), _) => sink.close(),
-            (None, Some(file)) => file.close(),
-            (None, None) => Ok(()),
+        let (closed, unused) = match (self.sink.take(), self.file.take()) {
+            (Some(sink), _) => (sink.close(), Some(UnusedOutput::Dataset)),
+            (None, Some(file)) => match file.close_unused() {
+                Ok(true) => (Ok(()), Some(UnusedOutput::Removed)),
+                closed => (closed.map(drop), Some(UnusedOutput::Kept)),
+            },
+            (None, None) => (Ok(()), None),
         };
         self.bar.finish_and_clear();
         // Rows that waited came before the one at which reading stopped.
-        FinishedRecording { rows, odd: self.odd, ended: begun.and(ended).and(closed) }
+        let unused = unused.filter(|_| rows == 0);
+        FinishedRecording { rows, odd: self.odd, unused, ended: begun.and(ended).and(closed) }
     }
 }

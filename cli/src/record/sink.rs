@@ -1,11 +1,13 @@
 //! The dataset that rows or frames are appended to, in a file that other processes may follow.
 
+use std::path::PathBuf;
+
 use h5live::{Dataset, File, Location, StoreErrorKind};
 
 use crate::error::{Error, FileProblem, Result};
 use crate::manifest::type_text;
 use crate::model::Datatype;
-use crate::temp_output;
+use crate::temp_output::{self, Force};
 
 /// A chunk of small rows has about this many bytes.
 const CHUNK_BYTES: u64 = 64 << 10;
@@ -41,6 +43,8 @@ pub struct RecordSink {
 pub struct RecordFile {
     file: File,
     location: Location,
+    /// Whether it was not there before.
+    is_new: bool,
 }
 
 impl RecordFile {
@@ -50,15 +54,17 @@ impl RecordFile {
     /// [`Error::File`].
     pub fn open(location: &Location) -> Result<Self> {
         temp_output::sweep_beside(location)?;
+        let mut is_new = false;
         let file = match crate::open::options().swmr_write().open(location) {
             Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
                 let file = crate::open::options().create_new().open(location)?;
                 file.start_swmr()?;
+                is_new = true;
                 file
             }
             opened => opened?,
         };
-        Ok(RecordFile { file, location: location.clone() })
+        Ok(RecordFile { file, location: location.clone(), is_new })
     }
 
     /// The type of the rows of a dataset; `None` if the dataset is not there.
@@ -85,7 +91,7 @@ impl RecordFile {
         storage: RecordLayout,
         every: u64,
     ) -> Result<RecordSink> {
-        let RecordFile { file, location } = self;
+        let RecordFile { file, location, .. } = self;
         let dataset = match file.dataset(dataset) {
             Err(error) if error.is_not_found() => {
                 let made = create(&file, dataset, datatype, row, storage)?;
@@ -98,12 +104,16 @@ impl RecordFile {
         Ok(RecordSink { file, dataset, row_bytes, batch: Vec::new(), unflushed: 0, every, rows: 0 })
     }
 
-    /// Closes the file.
+    /// Closes the file, in which nothing was recorded. Removes it if it was not there before; whether it has.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn close(self) -> Result<()> {
-        Ok(self.file.close()?)
+    pub fn close_unused(self) -> Result<bool> {
+        self.file.close()?;
+        let path = if self.is_new { crate::open::file_path(&self.location)? } else { None };
+        // If somebody else has opened it meanwhile, it stays.
+        let claim = |path: PathBuf| Some((temp_output::claim(&path, Force { force: true }).ok()??, path));
+        Ok(path.and_then(claim).is_some_and(|(_claimed, path)| std::fs::remove_file(path).is_ok()))
     }
 }
 

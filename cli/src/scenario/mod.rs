@@ -16,7 +16,7 @@ use crate::live::role::WorkerRole;
 use crate::output::Output;
 use crate::stress::matrix::{self, cell};
 use crate::temp_output::{self, Force, Scratch};
-use crate::watch::seconds;
+use crate::wait::seconds;
 
 use scripts::ScenarioScript;
 

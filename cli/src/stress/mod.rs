@@ -21,7 +21,8 @@ use crate::live::reader::LiveReader;
 use crate::live::role::WorkerRole;
 use crate::output::Output;
 use crate::temp_output::{self, Force, Scratch};
-use crate::watch::{length, newest, seconds};
+use crate::wait::seconds;
+use crate::watch::{length, newest};
 use crate::{open, progress};
 
 use report::{StressReport, WriterCounts};

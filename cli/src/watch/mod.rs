@@ -17,12 +17,13 @@ use crate::live::processes::interrupt_flag;
 use crate::model::{DatasetSpec, Selection, Store};
 use crate::output::Output;
 use crate::value::{self, Value};
+use crate::wait::{WaitArgs, seconds};
 
 use chart::Chart;
 use screen::Screen;
 
 /// A pause between two looks whether to end.
-const PAUSE: Duration = Duration::from_millis(50);
+pub const PAUSE: Duration = Duration::from_millis(50);
 
 /// Rows that are read at a time.
 const BLOCK_ROWS: u64 = 1024;
@@ -49,14 +50,11 @@ pub struct WatchCommand {
     /// If the writer dies, bring the file into order, so that programs open it that do not follow
     #[arg(long)]
     recover: bool,
+    #[command(flatten)]
+    wait: WaitArgs,
     /// Print statistics on standard error at the end
     #[arg(long)]
     stats: bool,
-}
-
-/// A number of seconds.
-pub fn seconds(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|s: &f64| *s > 0.0 && *s <= 1e9).ok_or("a number of seconds above 0")
 }
 
 impl WatchCommand {
@@ -66,8 +64,10 @@ impl WatchCommand {
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
-        let file = crate::open::options().swmr_read().recover(self.recover).open(&self.file)?;
-        let dataset = file.dataset(&self.path)?;
+        let open = || Ok(crate::open::options().swmr_read().recover(self.recover).open(&self.file)?);
+        let dataset =
+            self.wait.find(&self.file, &self.path, &interrupted, &open, &|file| Ok(file.dataset(&self.path)?))?;
+        let Some(dataset) = dataset else { return Ok(Outcome::INTERRUPTED) };
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {
             self.rows_as_json(&dataset, until, &interrupted)
@@ -75,7 +75,7 @@ impl WatchCommand {
             self.draw_charts(&dataset, until, &interrupted)
         }?;
         if self.stats {
-            eprintln!("{}", stats::text(&file.stats()));
+            eprintln!("{}", stats::text(&dataset.file().stats()));
         }
         Ok(Outcome::Clean)
     }
@@ -160,14 +160,14 @@ impl WatchCommand {
 }
 
 /// Whether this look at the file is the last: the writer has closed it, the time is over, or the user has interrupted.
-fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<bool> {
+pub fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<bool> {
     let over = interrupted.load(Ordering::Acquire) || until.is_some_and(|until| Instant::now() >= until);
     Ok(over || !dataset.is_live()?)
 }
 
 /// Whether the look was the last one. A change of the file by another program is reported after everything that could
 /// still be shown.
-fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
+pub fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
     let last = last?;
     shown?;
     Ok(last)
