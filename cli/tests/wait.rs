@@ -103,12 +103,13 @@ fn a_recording_without_rows_leaves_no_new_file_and_says_so() {
         assert_eq!(output.status.code(), Some(code));
         String::from_utf8(output.stderr).unwrap()
     };
-    assert_eq!(said(b"", 2), format!("{removed}h5live: standard input: no header line\n"));
+    // An error is said alone.
+    assert_eq!(said(b"", 2), "h5live: standard input: no header line\n");
     assert!(!path.exists());
     assert_eq!(said(b"a,b\n", 0), removed);
     assert!(!path.exists());
     assert_eq!(said(b"[]\n", 0), removed);
-    assert!(said(b"a,b\n1\n", 1).starts_with(&removed));
+    assert!(said(b"a,b\n1\n", 1).contains(&removed));
     assert!(!path.exists());
     // A file that was there stays.
     text(&run_with(&["record", &name, "y"], b"v\n1\n"));

@@ -139,15 +139,15 @@ impl RecordCommand {
         };
         // Whatever ended the input, what came before it is kept.
         let finished = session.close(ended);
-        if let Some(unused) = finished.unused {
-            eprintln!("h5live: {}: {unused}", self.file);
-        }
         let stopped = match finished.ended {
             Err(error @ Error::Row { .. }) => Some(error),
             other => other.map(|()| None)?,
         };
         if let Some(error) = &stopped {
             eprintln!("h5live: {error}");
+        }
+        if let Some(unused) = finished.unused {
+            eprintln!("h5live: {}: {unused}", self.file);
         }
         self.report(finished.rows, &finished.odd)?;
         Ok(if stopped.is_some() { Outcome::Findings } else { Outcome::Clean })
