@@ -184,3 +184,22 @@ with h5py.File(path, "w") as f:
     assert!(description.contains("1 text is not UTF-8, and is changed"), "{description}");
     assert!(error(&run_with(&["new", &copy], description.as_bytes())).contains("nobody knows \"errors\""));
 }
+
+#[test]
+fn a_damaged_name_that_leads_back_to_its_own_group_is_described_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("loop.h5");
+    let file = h5live::File::options().libver(h5live::model::LibVer::Earliest).create().open(&path).unwrap();
+    let root = file.root();
+    root.link_hard("round and round", root.id()).unwrap();
+    file.close().unwrap();
+    // An empty name: the path of what it leads to is the path of the group.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let name = b"round and round\0";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+    bytes[at..at + name.len()].fill(0);
+    std::fs::write(&path, bytes).unwrap();
+    let output = run(&["dump", "--json", path.to_str().unwrap()]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["links"][""]["target"], "/", "{json}");
+}

@@ -54,6 +54,8 @@ pub struct NativeDataset {
     addr: Addr,
     state: RwLock<Arc<DatasetState>>,
     fast_append: Mutex<FastAppendState>,
+    /// Held by the one that writes a batch: an index is changed by one thread at a time.
+    writer: Mutex<()>,
     /// Held while a reader reads the state again.
     refresh_lock: Mutex<()>,
     /// The extent without an index for which a reader has waited in vain; held while it waits.
@@ -134,6 +136,7 @@ impl NativeDataset {
             addr,
             state,
             fast_append: Mutex::default(),
+            writer: Mutex::default(),
             refresh_lock: Mutex::default(),
             missed: Mutex::default(),
             is_deleted: AtomicBool::new(false),

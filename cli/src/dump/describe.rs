@@ -2,9 +2,9 @@
 //!
 //! What the description says is written down in `docs/description.md`.
 
-use std::cell::Cell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use h5live::{Attribute, Dataset, File, Group, NamedType, Object, Reference};
 use serde_json::{Map, Value as Json, json};
@@ -33,7 +33,8 @@ const MAX_DEPTH: usize = 60;
 /// [`FileProblem::TooDeep`].
 pub fn describe(group: &Group) -> Result<(Json, u64)> {
     let paths = HashMap::from([(group.id(), "/".to_owned())]);
-    let mut describer = JsonDescriber { file: group.file(), paths, errors: Cell::new(0) };
+    let described = RefCell::new(HashSet::from([group.id()]));
+    let mut describer = JsonDescriber { file: group.file(), paths, described, errors: Cell::new(0) };
     describer.collect(group, "/", 0)?;
     let mut fields = describer.group(group, "/", 0);
     if group.path() == "/" {
@@ -85,6 +86,8 @@ struct JsonDescriber<'a> {
     file: &'a File,
     /// The first path of each object, from the group on that is described, with escapes in the names.
     paths: HashMap<ObjectId, String>,
+    /// The objects that are described, or are being described: two links of a damaged group may have one path.
+    described: RefCell<HashSet<ObjectId>>,
     /// The number of errors so far.
     errors: Cell<u64>,
 }
@@ -166,7 +169,9 @@ impl JsonDescriber<'_> {
             let below = child_path(path, &link.name);
             let value = match link.target {
                 LinkTarget::Hard(id) => match self.paths.get(&id) {
-                    Some(first) if *first != below => json!({ "kind": "hard", "target": first }),
+                    Some(first) if *first != below || !self.described.borrow_mut().insert(id) => {
+                        json!({ "kind": "hard", "target": first })
+                    }
                     _ => self.object(group, id, &name, &below, depth),
                 },
                 LinkTarget::Soft(target) => json!({ "kind": "soft", "target": target.to_string() }),

@@ -8,6 +8,7 @@ use crate::{Error, Result};
 
 impl NativeDataset {
     pub(super) fn write_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
+        let _alone = self.writer.lock();
         if batch.changes() {
             self.check_writable()?;
         }

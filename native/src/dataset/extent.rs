@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{Handle, Owner, Visibility};
+use h5live_cache::{FlushScope, Handle, Owner, Visibility};
 use h5live_format::messages::{DataspaceMessage, MessageType};
 use h5live_format::{Addr, ObjectHeader, Widths, encode_transient};
 use h5live_model::{DatasetSpec, Dataspace, Layout, StoredChunk};
 
 use super::layout::NativeLayout;
 use super::{DatasetState, NativeDataset, invalid};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Gives a description another extent, and says whether it can have that.
 pub(super) fn resize(spec: &mut DatasetSpec, dims: &[u64]) -> bool {
@@ -178,20 +178,31 @@ impl NativeDataset {
         }
     }
 
-    /// Overwrites the chunks that lie wholly outside of the extent `dims` with fill values.
+    /// Overwrites the chunks that lie wholly outside of the extent `dims` with fill values, as far as the file has
+    /// bytes of them. The chunks come in the order of their addresses, and nothing of them waits to be written.
     fn clear_chunks_outside(&self, state: &DatasetState, dims: &[u64]) -> Result<()> {
         let cache = &self.session.cache;
-        let clear = |chunk: StoredChunk| {
+        let end = cache.storage().len().map_err(Error::io("ask for the length of the file"))?;
+        let mut cleared = 0;
+        let mut clear = |chunk: StoredChunk| {
             let at = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
             cache.check_allocation(at, chunk.size)?;
             let bytes = state.spec.fill_bytes(chunk.size as usize);
-            self.overwrite(state, at, (0, bytes), Visibility::BeyondExtent)
+            self.overwrite(state, at, (0, bytes), Visibility::BeyondExtent)?;
+            cleared += 1;
+            match cleared % MAX_CHUNKS_DROPPED_AT_ONCE {
+                0 => self.session.flush(FlushScope::Owner(Owner::new(self.addr))),
+                _ => Ok(()),
+            }
         };
-        let mut cleared = Ok(());
+        let mut done = Ok(());
         self.for_each_chunk_outside(state, dims, &mut |chunk| {
-            cleared = clear(chunk);
-            cleared.is_ok()
+            if chunk.offset.is_none_or(|at| at >= end) {
+                return false;
+            }
+            done = clear(chunk);
+            done.is_ok()
         })?;
-        cleared
+        done
     }
 }

@@ -1,0 +1,97 @@
+//! Publishing one dataset, and which of its rows were not.
+
+use std::sync::atomic::Ordering;
+
+use h5live_model::{ObjectId, Publish};
+
+use super::Dataset;
+use super::core::DatasetCore;
+use super::error::DatasetError;
+use crate::error::{ErrorKind, UnpublishedRows};
+use crate::{Error, Result};
+
+impl DatasetCore {
+    /// The rows of the extent that the store knows.
+    pub(super) fn stored_rows(&self) -> std::result::Result<u64, ErrorKind> {
+        Ok(self.chunks.spec()?.dataspace.dims().first().copied().unwrap_or(0))
+    }
+
+    /// Notes that the first `rows` rows are published.
+    pub(crate) fn note_published(&self, rows: u64) {
+        self.published_rows.fetch_max(rows, Ordering::AcqRel);
+    }
+
+    /// The rows that were appended, or are being appended, and are not published; `None` if all are, or if the dataset
+    /// cannot be read any more.
+    pub(crate) fn unpublished_rows(&self) -> Option<UnpublishedRows> {
+        let end = *self.view().ok()?.extent.first()?;
+        let rows = self.published_rows.load(Ordering::Acquire)..end;
+        (!rows.is_empty()).then(|| UnpublishedRows { dataset: self.path().unwrap_or_default().to_owned(), rows })
+    }
+}
+
+impl Dataset {
+    /// As [`Dataset::with_error_path`]. If the store fails, the error says which rows it does not have for good.
+    pub(super) fn with_append_error<T>(
+        &self,
+        action: impl FnOnce() -> std::result::Result<T, DatasetError>,
+    ) -> Result<T> {
+        self.with_error_path(action).map_err(|error| self.with_unpublished_rows(error))
+    }
+
+    #[cold]
+    fn with_unpublished_rows(&self, error: Error) -> Error {
+        error.with_unpublished(|| self.core.unpublished_rows())
+    }
+
+    /// Writes out and publishes; the caller holds [`Publisher::lock`](crate::publish::Publisher::lock).
+    pub(crate) fn publish(&self) -> Result<()> {
+        self.with_append_error(|| {
+            if self.core.publish_rows()? {
+                return Ok(());
+            }
+            self.core.write_out(self.file.shared())?;
+            self.core.chunks.publish(Publish::Visible)?;
+            self.core.note_published(self.core.stored_rows()?);
+            Ok(())
+        })
+    }
+
+    /// Hands staged elements to the store.
+    pub(crate) fn write_out(&self) -> Result<()> {
+        self.with_error_path(|| self.core.write_out(self.file.shared()))
+    }
+
+    pub(crate) fn add_earlier(&self, earlier: &Dataset) -> Result<()> {
+        match self.core.add_earlier(&earlier.core) {
+            true => Ok(()),
+            false => {
+                Err(self.file.error(Some(&self.path), ErrorKind::PublishOrder("it is itself published after this one")))
+            }
+        }
+    }
+
+    /// Orders publications: elements that are written out from now on are seen after those of another dataset that were
+    /// written out before.
+    pub(crate) fn order_after(&self, earlier: ObjectId) -> Result<()> {
+        self.with_error_path(|| Ok(self.core.chunks.come_after(&[earlier])?))
+    }
+
+    /// Counts appended rows, and flushes when they are as many as the options say.
+    pub(super) fn count_rows(&self, values: u64) -> Result<()> {
+        let Some(most) = self.file.shared().options.publish_rows else { return Ok(()) };
+        let rows = values / self.row_len()?.max(1);
+        if self.core.unpublished.fetch_add(rows, Ordering::AcqRel).saturating_add(rows) < most {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    /// Elements of a row: of one step along the dimension along which the dataset grows.
+    fn row_len(&self) -> Result<u64> {
+        self.with_error_path(|| {
+            let writer = self.writer()?;
+            Ok(writer.row()?)
+        })
+    }
+}
