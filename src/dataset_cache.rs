@@ -77,6 +77,11 @@ impl DatasetCache {
         self.cores.get(&id).is_none_or(|core| Arc::strong_count(core) == 1 && !core.is_retained())
     }
 
+    /// All datasets.
+    pub(crate) fn open(&self) -> Vec<Arc<DatasetCore>> {
+        self.cores.values().cloned().collect()
+    }
+
     /// Forgets a dataset that has been deleted.
     pub(crate) fn remove(&mut self, id: ObjectId) -> Option<Arc<DatasetCore>> {
         self.newest.take_if(|made| *made == id);

@@ -1,6 +1,7 @@
 //! Errors, and where they happened.
 
 use std::fmt;
+use std::ops::Range;
 
 use h5live_filters as filters;
 use h5live_model::{
@@ -22,7 +23,20 @@ struct ErrorContext {
     object: Option<String>,
     chunk: Option<ChunkCoord>,
     kind: ErrorKind,
+    unpublished: Vec<UnpublishedRows>,
 }
+
+/// Rows of a dataset that other processes cannot see, because the store failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnpublishedRows {
+    /// The path under which the dataset was written.
+    pub dataset: String,
+    /// The numbers of the rows. The dataset holds rows before them for good.
+    pub rows: Range<u64>,
+}
+
+/// Most datasets whose unpublished rows are shown in the text of an error.
+const MAX_SHOWN_DATASETS: usize = 3;
 
 /// The cause of an [`Error`].
 #[derive(Debug, thiserror::Error)]
@@ -147,12 +161,31 @@ impl Error {
             object: object.map(Into::into),
             chunk: None,
             kind: kind.into(),
+            unpublished: Vec::new(),
         }))
     }
 
     pub(crate) fn in_chunk(mut self, chunk: &ChunkCoord) -> Self {
         self.0.chunk.get_or_insert_with(|| chunk.clone());
         self
+    }
+
+    /// Adds the rows that are not published, if the store has failed.
+    pub(crate) fn with_unpublished<R: IntoIterator<Item = UnpublishedRows>>(
+        mut self,
+        rows: impl FnOnce() -> R,
+    ) -> Self {
+        if self.store_kind().is_some() && self.0.unpublished.is_empty() {
+            self.0.unpublished.extend(rows());
+        }
+        self
+    }
+
+    /// The rows that are not published, if a flush or an append failed in the store. They were accepted and are kept: a
+    /// later flush writes them, if the cause is gone by then, as it is when a full disk has room again. They are lost if
+    /// this process ends before.
+    pub fn unpublished_rows(&self) -> &[UnpublishedRows] {
+        &self.0.unpublished
     }
 
     /// The name under which the file was opened.
@@ -222,15 +255,26 @@ impl fmt::Display for Error {
         if let Some(chunk) = &self.0.chunk {
             write!(f, "chunk {:?}: ", chunk.scaled())?;
         }
-        self.0.kind.fmt(f)
+        self.0.kind.fmt(f)?;
+        let (shown, more) = self.0.unpublished.split_at(self.0.unpublished.len().min(MAX_SHOWN_DATASETS));
+        for (n, UnpublishedRows { dataset, rows }) in shown.iter().enumerate() {
+            f.write_str(if n == 0 { " (not written yet: " } else { ", " })?;
+            write!(f, "rows {} to {} of {dataset}", rows.start, rows.end - 1)?;
+        }
+        match (shown.len(), more.len()) {
+            (0, _) => Ok(()),
+            (_, 0) => f.write_str(")"),
+            (_, more) => write!(f, ", and rows of {more} more datasets)"),
+        }
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ErrorContext { file, object, chunk, kind } = &*self.0;
+        let ErrorContext { file, object, chunk, kind, unpublished } = &*self.0;
         let mut out = f.debug_struct("Error");
-        out.field("file", file).field("object", object).field("chunk", chunk).field("kind", kind).finish()
+        out.field("file", file).field("object", object).field("chunk", chunk).field("kind", kind);
+        out.field("unpublished", unpublished).finish()
     }
 }
 

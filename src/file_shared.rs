@@ -6,10 +6,12 @@ use std::sync::{Arc, Weak};
 
 use h5live_model::{Identity, ObjectId, ResolvedLocation, Store};
 use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
 
 use crate::Options;
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
 use crate::dataset_cache::DatasetCache;
+use crate::error::UnpublishedRows;
 use crate::publish::Publisher;
 
 /// An open file, shared by every handle.
@@ -30,6 +32,8 @@ pub(crate) struct FileShared {
     pub(crate) is_recovered: AtomicBool,
     pub(crate) dataset_cache: Mutex<DatasetCache>,
     pub(crate) staged: StagedDatasets,
+    /// Where the rows of datasets end that the store has got since the last publication of the file.
+    pub(crate) stored_rows: Mutex<FxHashMap<ObjectId, u64>>,
 }
 
 impl FileShared {
@@ -49,6 +53,27 @@ impl FileShared {
         let done = listed.try_for_each(|id| self.cached_core(id).map_or(Ok(()), |core| each(&core)));
         self.staged.lock().extend(listed);
         done
+    }
+
+    /// Notes that the store has the first `rows` rows of a dataset, which may not be published.
+    pub(crate) fn note_stored_rows(&self, id: ObjectId, rows: u64) {
+        self.stored_rows.lock().insert(id, rows);
+    }
+
+    /// Notes that all rows are published that the store had, as [`FileShared::note_stored_rows`] says.
+    pub(crate) fn note_all_published(&self) {
+        for (id, rows) in self.stored_rows.lock().drain() {
+            self.cached_core(id).iter().for_each(|core| core.note_published(rows));
+        }
+    }
+
+    /// The rows of all open datasets that are not published.
+    #[cold]
+    pub(crate) fn unpublished_rows(&self) -> Vec<UnpublishedRows> {
+        let open = self.dataset_cache.lock().open();
+        let mut rows: Vec<_> = open.iter().filter_map(|core| core.unpublished_rows()).collect();
+        rows.sort_by(|a, b| a.dataset.cmp(&b.dataset));
+        rows
     }
 
     /// Whether something is staged that the store does not have.

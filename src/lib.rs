@@ -69,7 +69,7 @@ pub use convert::{Conversion, ConvertError, InexactValue};
 pub use copy::{Copier, CopyReport, FileNameUse, UnfitFillValue, UnverifiedChunks};
 pub use dataset::{Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, UnpublishedRows};
 pub use file::File;
 pub use group::Group;
 pub use group_builder::GroupBuilder;

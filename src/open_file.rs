@@ -92,7 +92,7 @@ impl File {
     ) -> File {
         let options = options.mode(store.session().mode);
         let cache = ChunkCache::new(options.chunk_cache);
-        let (others, datasets, staged, publisher, refreshes, is_recovered) = Default::default();
+        let (others, datasets, staged, stored_rows, publisher, refreshes, is_recovered) = Default::default();
         let shared = Arc::new(FileShared {
             store,
             name,
@@ -106,6 +106,7 @@ impl File {
             is_recovered,
             dataset_cache: datasets,
             staged,
+            stored_rows,
         });
         if let Some(location) = &shared.location {
             shared.linked_files.add(location, &shared);

@@ -11,7 +11,7 @@ fn live() -> (Faulty, File) {
     let storage = Faulty::new(MemoryStorage::new());
     let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
     let store = NativeFile::open_storage(std::sync::Arc::new(storage.clone()), &options).unwrap();
-    let file = File::with_store(std::sync::Arc::new(store), h5live::Options::default()).unwrap();
+    let file = File::with_store(std::sync::Arc::new(store), "file", h5live::Options::default()).unwrap();
     file.new_dataset::<u32>().unlimited_rows(&[4]).create("plain").unwrap();
     file.new_dataset::<u32>().unlimited_rows(&[4]).deflate(1).create("packed").unwrap();
     file.start_swmr().unwrap();
@@ -19,7 +19,7 @@ fn live() -> (Faulty, File) {
 }
 
 fn rows(dataset: &str, rows: std::ops::Range<u64>) -> UnpublishedRows {
-    UnpublishedRows { dataset: dataset.to_owned(), rows }
+    UnpublishedRows { dataset: format!("/{dataset}"), rows }
 }
 
 fn expect(error: &Error, unpublished: &[UnpublishedRows], text: &str) {
@@ -33,7 +33,7 @@ fn published(storage: &Faulty) -> [Vec<u32>; 2] {
     let storage = MemoryStorage::from(storage.inner().to_vec());
     let options = OpenOptions { mode: Mode::SwmrRead, ..OpenOptions::default() };
     let store = NativeFile::open_storage(std::sync::Arc::new(storage), &options).unwrap();
-    let file = File::with_store(std::sync::Arc::new(store), h5live::Options::default()).unwrap();
+    let file = File::with_store(std::sync::Arc::new(store), "file", h5live::Options::default()).unwrap();
     ["plain", "packed"].map(|path| file.dataset(path).unwrap().read().unwrap())
 }
 
@@ -46,7 +46,7 @@ fn a_failed_flush_says_which_rows_are_not_written_and_the_next_one_writes_them()
         dataset.flush().unwrap();
         dataset.append(&[4u32, 5, 6, 7, 8, 9, 10, 11]).unwrap();
         storage.fail_after(0, WriteFailure::Full, true);
-        let text = format!("(not written yet: rows 1 to 2 of {name})");
+        let text = format!("(not written yet: rows 1 to 2 of /{name})");
         expect(&dataset.flush().unwrap_err(), &[rows(name, 1..3)], &text);
         // The rows are there for this process, and for no other.
         assert_eq!(dataset.read::<u32>().unwrap(), (0..12).collect::<Vec<_>>());
@@ -58,7 +58,7 @@ fn a_failed_flush_says_which_rows_are_not_written_and_the_next_one_writes_them()
         // Nothing of that is left to tell.
         dataset.append(&[12u32, 13, 14, 15]).unwrap();
         storage.fail_after(0, WriteFailure::Full, true);
-        expect(&dataset.flush().unwrap_err(), &[rows(name, 3..4)], &format!("rows 3 to 3 of {name})"));
+        expect(&dataset.flush().unwrap_err(), &[rows(name, 3..4)], &format!("rows 3 to 3 of /{name})"));
         storage.clear_fault();
         file.close().unwrap();
     }
@@ -74,7 +74,7 @@ fn a_failed_flush_of_the_file_names_every_dataset() {
     plain.append(&[2u32; 4]).unwrap();
     packed.append(&[3u32; 8]).unwrap();
     storage.fail_after(0, WriteFailure::Full, true);
-    let text = "(not written yet: rows 1 to 2 of packed, rows 2 to 2 of plain)";
+    let text = "(not written yet: rows 1 to 2 of /packed, rows 2 to 2 of /plain)";
     expect(&file.flush().unwrap_err(), &[rows("packed", 1..3), rows("plain", 2..3)], text);
     storage.clear_fault();
     file.flush().unwrap();
@@ -90,7 +90,7 @@ fn an_append_that_does_not_fit_is_refused_and_says_which_rows_before_it_wait() {
     storage.fail_after(0, WriteFailure::Full, true);
     let much = vec![8u32; 1 << 20];
     let error = plain.append(&much).unwrap_err();
-    expect(&error, &[rows("plain", 0..10)], "(not written yet: rows 0 to 9 of plain)");
+    expect(&error, &[rows("plain", 0..10)], "(not written yet: rows 0 to 9 of /plain)");
     assert_eq!(plain.shape().unwrap(), [10, 4], "rows that were refused are not there");
     storage.clear_fault();
     plain.append(&much).unwrap();

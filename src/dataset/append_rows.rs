@@ -137,8 +137,11 @@ impl DatasetCore {
         drop(pieces);
         drop(bytes);
         let mut stage = self.stage.lock();
-        if extent.is_some() {
+        if let Some(extent) = &extent {
             stage.extent = None;
+            if publish.is_some() {
+                self.note_published(extent[0]);
+            }
         }
         if let Some(buffer) = &mut stage.rows {
             buffer.remove(len);

@@ -51,6 +51,8 @@ pub(crate) struct DatasetCore {
     is_listed: AtomicBool,
     /// Datasets whose rows are seen before those of this one.
     pub(super) published_after: Mutex<Vec<Arc<DatasetCore>>>,
+    /// Where the rows end that are known to be published.
+    pub(super) published_rows: AtomicU64,
     /// Rows appended since the last time that everything was written out.
     pub(super) unpublished: AtomicU64,
     /// The extent of a virtual dataset, which follows from its sources.
@@ -126,6 +128,7 @@ impl DatasetCore {
             path: OnceLock::new(),
             is_listed: AtomicBool::new(false),
             published_after: Mutex::default(),
+            published_rows: AtomicU64::new(spec.dataspace.dims().first().copied().unwrap_or(0)),
             unpublished: AtomicU64::new(0),
             virtual_extent: Mutex::default(),
             changes: AtomicU64::new(0),

@@ -20,6 +20,7 @@ mod mmap_view;
 #[cfg(test)]
 mod model_tests;
 mod primitive;
+mod publication;
 mod raw_chunks;
 #[cfg(test)]
 mod raw_chunks_tests;
@@ -46,7 +47,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use h5live_model::{BoundSelection, DatasetSpec, Datatype, Layout, ObjectId, Publish};
+use h5live_model::{BoundSelection, DatasetSpec, Datatype, Layout, ObjectId};
 
 pub(crate) use self::chunk_cache::ChunkCache;
 pub(crate) use self::core::{DatasetCore, StagedDatasets};
@@ -423,7 +424,7 @@ impl Dataset {
     /// [`Dataset::write_slice`]. After an error the extent is as it was.
     pub fn append<T: H5Type>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
-        self.with_error_path(|| {
+        self.with_append_error(|| {
             if self.core.append_rows(|spec| T::as_stored(&spec.datatype, values))? {
                 return Ok(());
             }
@@ -448,7 +449,7 @@ impl Dataset {
     /// As [`Dataset::append`].
     pub fn append_values(&self, values: &[Value]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
-        self.with_error_path(|| {
+        self.with_append_error(|| {
             let mut writer = self.writer()?;
             let rows = writer.rows(values.len())?;
             let plan = EncodePlan::new(&writer.view().spec.datatype)?;
@@ -469,7 +470,7 @@ impl Dataset {
 
     /// Appends rows of elements in the file's type, and publishes nothing.
     pub(crate) fn stage_rows(&self, bytes: &[u8]) -> Result<()> {
-        self.with_error_path(|| {
+        self.with_append_error(|| {
             if self.core.append_rows(|_| Some(bytes))? {
                 return Ok(());
             }
@@ -511,55 +512,6 @@ impl Dataset {
             let mut writer = self.writer()?;
             self.core.write_out_earlier(self.file.shared())?;
             writer.resize(dims)
-        })
-    }
-
-    /// Writes out and publishes; the caller holds [`Publisher::lock`](crate::publish::Publisher::lock).
-    pub(crate) fn publish(&self) -> Result<()> {
-        self.with_error_path(|| {
-            if self.core.publish_rows()? {
-                return Ok(());
-            }
-            self.core.write_out(self.file.shared())?;
-            Ok(self.core.chunks.publish(Publish::Visible)?)
-        })
-    }
-
-    /// Hands staged elements to the store.
-    pub(crate) fn write_out(&self) -> Result<()> {
-        self.with_error_path(|| self.core.write_out(self.file.shared()))
-    }
-
-    pub(crate) fn add_earlier(&self, earlier: &Dataset) -> Result<()> {
-        match self.core.add_earlier(&earlier.core) {
-            true => Ok(()),
-            false => {
-                Err(self.file.error(Some(&self.path), ErrorKind::PublishOrder("it is itself published after this one")))
-            }
-        }
-    }
-
-    /// Orders publications: elements that are written out from now on are seen after those of another dataset that were
-    /// written out before.
-    pub(crate) fn order_after(&self, earlier: ObjectId) -> Result<()> {
-        self.with_error_path(|| Ok(self.core.chunks.come_after(&[earlier])?))
-    }
-
-    /// Counts appended rows, and flushes when they are as many as the options say.
-    fn count_rows(&self, values: u64) -> Result<()> {
-        let Some(most) = self.file.shared().options.publish_rows else { return Ok(()) };
-        let rows = values / self.row_len()?.max(1);
-        if self.core.unpublished.fetch_add(rows, Ordering::AcqRel).saturating_add(rows) < most {
-            return Ok(());
-        }
-        self.flush()
-    }
-
-    /// Elements of a row: of one step along the dimension along which the dataset grows.
-    fn row_len(&self) -> Result<u64> {
-        self.with_error_path(|| {
-            let writer = self.writer()?;
-            Ok(writer.row()?)
         })
     }
 

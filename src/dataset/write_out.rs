@@ -19,7 +19,9 @@ impl DatasetCore {
         let writer = self.writer(&*shared.store, &shared.cache)?;
         self.write_out_earlier(shared)?;
         self.unpublished.store(0, Ordering::Release);
-        writer.write_out()
+        writer.write_out()?;
+        shared.note_stored_rows(self.chunks.id(), self.stored_rows()?);
+        Ok(())
     }
 
     /// Publishes the staged rows by one batch. Returns whether it could: only appended rows are staged, and no other

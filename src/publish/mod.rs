@@ -49,8 +49,9 @@ impl FileShared {
 
     /// Publishes everything. The caller holds [`Publisher::lock`].
     pub(crate) fn publish(self: &Arc<Self>) -> Result<()> {
-        self.write_out()?;
-        self.commit(Scope::All, Publish::Visible)?;
+        let published = self.write_out().and_then(|()| self.commit(Scope::All, Publish::Visible));
+        published.map_err(|error| error.with_unpublished(|| self.unpublished_rows()))?;
+        self.note_all_published();
         self.count_publication()
     }
 
@@ -107,9 +108,12 @@ impl FileShared {
         }
         let _only = self.publisher.lock();
         let written = self.write_out();
+        // It is closed in any case.
+        let closed = written.and(close());
+        let closed = closed.map_err(|error| error.with_unpublished(|| self.unpublished_rows()));
         self.dataset_cache.lock().clear();
         self.kept_open.lock().clear();
-        self.publisher.take_deferred().and(written).and(close())
+        self.publisher.take_deferred().and(closed)
     }
 }
 
