@@ -15,7 +15,11 @@ pub(super) struct BrokenEdges {
 
 impl BrokenEdges {
     pub fn new(mutant: CacheMutant) -> Self {
-        BrokenEdges { mutant, ..BrokenEdges::default() }
+        BrokenEdges {
+            mutant,
+            #[cfg(feature = "mutants")]
+            children: EntryIdMap::default(),
+        }
     }
 
     /// Whether the mutant lacks an edge of this kind, which is kept here then.
