@@ -40,7 +40,7 @@ fn an_extensible_array_of_a_dataset_that_cannot_grow_is_found() {
         let most: Vec<u64> = shape.dims().iter().map(|dim| dim + 1).collect();
         message.dataspace = Dataspace::Simple(Shape::with_max(shape.dims(), &most).expect("a shape"));
     });
-    file.expect_only("data layout message", at, "rule");
+    file.expect_only("data layout", at, "rule");
 }
 
 #[test]
