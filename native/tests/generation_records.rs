@@ -110,3 +110,45 @@ fn a_writer_that_takes_over_in_the_middle_of_a_flush_leaves_no_record_of_an_earl
         }
     });
 }
+
+#[test]
+fn a_record_of_an_earlier_flush_counts_for_nobody_once_the_file_is_at_rest() {
+    let recording = storage(&[]);
+    let file = NativeFile::open_storage(recording.clone(), &options(Mode::Create)).unwrap();
+    create(&file);
+    file.start_swmr().unwrap();
+    let mut images = Vec::new();
+    edit_links(&file, 300, |_| images.push(recording.inner().to_vec()));
+    let names = |image: &[u8], mode: Mode| {
+        let file = NativeFile::open_storage(storage(image), &OpenOptions { take_over: true, ..options(mode) }).unwrap();
+        let LinkTarget::Hard(group) = file.link(file.session().root, &Name::from("links")).unwrap().unwrap().target
+        else {
+            panic!("a group")
+        };
+        let mut names = Vec::new();
+        file.for_each_link(group, &mut |link| {
+            names.push(link.name.to_string());
+            true
+        })
+        .unwrap();
+        names
+    };
+    let mut tried = 0;
+    for pair in images.windows(2).skip(200) {
+        let [before, now] = pair else { continue };
+        let place = |image: &[u8]| Generation::redo_addr(Superblock::decode(image).unwrap().end_of_file).unwrap();
+        let at = place(now).get().unwrap() as usize;
+        if place(before) != place(now) || before.len() <= at {
+            continue;
+        }
+        let mut stale = now.clone();
+        stale.truncate(at);
+        stale.extend_from_slice(&before[at..]);
+        let wanted = names(now, Mode::Read);
+        tried += usize::from(!stale_writes(&stale).is_empty());
+        for mode in [Mode::Read, Mode::SwmrRead, Mode::Write, Mode::SwmrWrite] {
+            assert_eq!(names(&stale, mode), wanted, "{mode:?}");
+        }
+    }
+    assert!(tried > 10, "{tried}");
+}

@@ -15,22 +15,38 @@ use crate::{Error, Result};
 /// Most bytes of a redo record.
 const MAX_REDO_BYTES: u64 = 1 << 30;
 
-/// The redo record at the end of file that `superblock` announces, if there is a valid one. `storage` begins at the
-/// base address.
+/// The redo record at the end of file that `superblock` announces, if there is a valid one. Where readers go by
+/// generations, it counts only while the word before it says that the file is being changed: at rest, it may be of an
+/// earlier generation. `storage` begins at the base address.
 ///
 /// # Errors
 /// Errors of the storage.
 pub fn find_record(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<RedoRecord>> {
-    redo_addr_and_eof(superblock)
-        .map_or(Ok(None), |(place, end)| find_record_at(storage, place, end, superblock.widths))
+    let Some((place, end)) = redo_addr_and_eof(superblock) else { return Ok(None) };
+    if has_generations(superblock) && !is_changing(storage, end)? {
+        return Ok(None);
+    }
+    find_record_at(storage, place, end, superblock.widths)
+}
+
+/// Whether readers of the file go by generations.
+fn has_generations(superblock: &Superblock) -> bool {
+    superblock.version < 3 && superblock.status.contains(StatusFlags::SWMR)
+}
+
+/// Whether the word of a file that announces the end `end` says that its redo record is in force.
+fn is_changing(storage: &dyn Storage, end: Addr) -> Result<bool> {
+    let Some(at) = Generation::word_addr(end).and_then(Addr::get) else { return Ok(false) };
+    let mut bytes = [0; Generation::SIZE];
+    let found = storage.read_at(&mut bytes, at).map_err(Error::io("read behind the end of the file"))?;
+    Ok(bytes.get(..found).and_then(Generation::from_bytes).is_some_and(Generation::is_changing))
 }
 
 /// The address of a redo record, and the announced end of file.
 fn redo_addr_and_eof(superblock: &Superblock) -> Option<(Addr, Addr)> {
     let end = Addr::new(superblock.end_of_file.get()?.checked_sub(superblock.base.get()?)?);
-    // Where readers go by generations, these come first.
-    let generations = superblock.version < 3 && superblock.status.contains(StatusFlags::SWMR);
-    let place = if generations { Generation::redo_addr(end) } else { SeqlockCounter::word_addr(end) };
+    // The word of generations comes first.
+    let place = if has_generations(superblock) { Generation::redo_addr(end) } else { SeqlockCounter::word_addr(end) };
     Some((place?, end))
 }
 
