@@ -5,13 +5,12 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Mutex;
 
 use common::manifests::{files, in_parallel};
-use common::shared;
+use common::{beside, shared};
 
 /// The files whose new ones differ, and why.
 const EXCEPTIONS: [(&str, &str); 4] = [
@@ -23,18 +22,6 @@ const EXCEPTIONS: [(&str, &str); 4] = [
 
 fn program(arguments: &[&str], paths: &[&Path]) -> Output {
     common::h5live().args(arguments).args(paths).output().unwrap()
-}
-
-/// A folder for the new file, in which what it names is beside it as it is beside the original.
-fn beside(file: &Path, folder: &Path) -> PathBuf {
-    fs::create_dir_all(folder).unwrap();
-    for entry in fs::read_dir(file.parent().unwrap()).unwrap() {
-        let path = entry.unwrap().path();
-        if path != file {
-            symlink(&path, folder.join(path.file_name().unwrap())).unwrap();
-        }
-    }
-    folder.join(file.file_name().unwrap())
 }
 
 /// What is wrong with the way of a file through its description.

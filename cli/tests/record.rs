@@ -3,22 +3,13 @@
 mod common;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use common::{error, h5py, python, run, run_with, start, text, until};
-use tempfile::TempDir;
-
-fn file() -> (TempDir, PathBuf, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run.h5");
-    let name = path.to_str().unwrap().to_owned();
-    (folder, path, name)
-}
+use common::{error, h5py, new_file, python, run, run_with, start, text, until};
 
 #[test]
 fn csv_becomes_rows_of_inferred_types() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let csv = b"t,value,ok,label\n1,0.5,true,a\n2,,false,\"b,c\"\n3,-1e9,true,\n";
     text(&run_with(&["record", &name, "log/rows"], csv));
     let listed = text(&run(&["ls", &name]));
@@ -41,7 +32,7 @@ fn csv_becomes_rows_of_inferred_types() {
 
 #[test]
 fn a_second_recording_goes_on_where_the_first_ended() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     text(&run_with(&["record", &name, "x"], b"v\n1\n2\n"));
     let said = text(&run_with(&["record", "--json", &name, "x"], b"v\n3\n"));
     assert!(said.ends_with("\"rows\":1}\n"), "{said}");
@@ -50,7 +41,7 @@ fn a_second_recording_goes_on_where_the_first_ended() {
 
 #[test]
 fn ndjson_and_types_that_are_given() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     let lines = b"{\"a\": 1, \"s\": \"x\"}\n{\"s\": \"y\", \"a\": 2}\n";
     text(&run_with(&["record", "--format=ndjson", "--types=a=u16be,s=str3", &name, "x"], lines));
     assert!(text(&run(&["ls", &name])).contains("compound(5){a@0:u16be,s@2:str(3,nullpad,utf8)}"));
@@ -59,7 +50,7 @@ fn ndjson_and_types_that_are_given() {
 
 #[test]
 fn raw_frames_are_compressed_on_demand() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let frames: Vec<u8> = (0u16..24).flat_map(u16::to_le_bytes).collect();
     let arguments = ["record", "--format=raw", "--dtype=u16", "--shape=2,3", "--deflate=4", &name, "frames"];
     text(&run_with(&arguments, &frames));
@@ -82,7 +73,7 @@ fn stopped(output: &std::process::Output) -> String {
 
 #[test]
 fn a_short_row_is_named_and_all_rows_before_it_are_kept() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     let mut csv = b"a,b\n".to_vec();
     for i in 0..500 {
         writeln!(csv, "{i},{i}").unwrap();
@@ -101,7 +92,7 @@ fn a_short_row_is_named_and_all_rows_before_it_are_kept() {
 
 #[test]
 fn a_short_row_among_the_first_keeps_those_before_it() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     let said = stopped(&run_with(&["record", &name, "x"], b"a,b\n1,1\n2\n3,3\n"));
     assert!(said.starts_with("h5live: standard input: row 2: 1 fields instead of 2\n"), "{said}");
     assert_eq!(text(&run(&["dump", &name, "x"])), "0: {a: 1, b: 1}\n");
@@ -109,7 +100,7 @@ fn a_short_row_among_the_first_keeps_those_before_it() {
 
 #[test]
 fn half_a_frame_is_named_and_all_frames_before_it_are_kept() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     let said = stopped(&run_with(&["record", "--format=raw", "--dtype=u8", "--shape=4", &name, "x"], b"abcdefg"));
     assert!(said.starts_with("h5live: standard input: row 2: a frame of 3 bytes instead of 4\n"), "{said}");
     assert_eq!(text(&run(&["dump", &name, "x"])), "0: [97, 98, 99, 100]\n");
@@ -117,7 +108,7 @@ fn half_a_frame_is_named_and_all_frames_before_it_are_kept() {
 
 #[test]
 fn an_odd_row_is_skipped_on_demand_and_the_rest_is_recorded() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     let mut csv = b"a,b\n".to_vec();
     for i in 0..300 {
         let row = if i % 100 == 99 { "odd".to_owned() } else { format!("{i},{i}") };
@@ -133,7 +124,7 @@ fn an_odd_row_is_skipped_on_demand_and_the_rest_is_recorded() {
 
 #[test]
 fn odd_rows_are_rejected_to_a_file_that_can_be_recorded_when_it_is_mended() {
-    let (folder, _, name) = file();
+    let (folder, _, name) = new_file();
     let rejected = folder.path().join("rejected.csv");
     let to = rejected.to_str().unwrap();
     let csv = b"a;b\n1;1\n2;\"x;\ny\";3\n4;4\n\xFF;5\n6;6\n";
@@ -151,7 +142,7 @@ fn odd_rows_are_rejected_to_a_file_that_can_be_recorded_when_it_is_mended() {
 
 #[test]
 fn json_lines_that_cannot_be_stored_are_skipped_on_demand() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     let lines = b"{\"v\"\n{\"v\": 1}\n{\"v\": \n7\n{\"v\": \"x\"}\n{\"v\": 300}\n{\"v\": 2}\n";
     let output = run_with(&["record", "--json", "--types=v:u8", "--on-error=skip", &name, "x"], lines);
     assert!(text(&output).contains("\"rows\":2,\"skipped\":5}"), "{}", String::from_utf8_lossy(&output.stderr));
@@ -160,7 +151,7 @@ fn json_lines_that_cannot_be_stored_are_skipped_on_demand() {
 
 #[test]
 fn an_array_of_rows_is_recorded_as_lines_are() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let rows = b"[\n  {\"t\": 9007199254740993, \"u\": 18446744073709551615, \"p\": {\"x\": 0.5}},\n  {\"t\": -1, \"u\": 0, \"p\": {\"x\": -1}}\n]\n";
     text(&run_with(&["record", &name, "x"], rows));
     assert!(text(&run(&["ls", &name])).contains("compound(24){t@0:i64le,u@8:u64le,p.x@16:f64le}  [2]"));
@@ -178,7 +169,7 @@ fn an_array_of_rows_is_recorded_as_lines_are() {
 
 #[test]
 fn no_value_changes_without_a_word() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     let refused = |types: &str, csv: &str| {
         let said = stopped(&run_with(&["record", types, &name, "x"], csv.as_bytes()));
         said.lines().next().unwrap().to_owned()
@@ -200,7 +191,7 @@ fn no_value_changes_without_a_word() {
 
 #[test]
 fn csv_as_people_have_it() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     let mut datasets = 0;
     let mut recorded = |arguments: &[&str], csv: &str| {
         datasets += 1;
@@ -225,7 +216,7 @@ fn csv_as_people_have_it() {
 
 #[test]
 fn rows_of_another_type_are_refused_and_change_nothing() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     text(&run_with(&["record", &name, "x"], b"v\n1\n"));
     let said = stopped(&run_with(&["record", &name, "x"], b"v\n0.5\n"));
     assert!(said.contains("row 1: column \"v\": 0.5 does not fit i64 (it would become 0;"), "{said}");
@@ -241,7 +232,7 @@ fn rows_of_another_type_are_refused_and_change_nothing() {
 
 #[test]
 fn columns_in_another_order_are_matched_by_their_names() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     text(&run_with(&["record", "--types=n:u8", &name, "x"], b"t,n,s\n0.5,1,a\n"));
     text(&run_with(&["record", &name, "x"], b"s,t,n\nb,2,3\n"));
     text(&run_with(&["record", &name, "x"], b"{\"n\": 4, \"s\": \"c\"}\n"));
@@ -253,13 +244,13 @@ fn columns_in_another_order_are_matched_by_their_names() {
 
 #[test]
 fn the_file_is_there_before_anything_comes_in() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let mut writer = start(&["record", "--dtype=u8", "--shape=2", &name, "frames"]);
     until("the dataset is there", || path.exists() && run(&["dump", &name, "frames"]).status.success());
     assert!(text(&run(&["ls", &name])).contains("u8  [0,2]/[inf,2]"));
     drop(writer.stdin.take());
     text(&writer.wait_with_output().unwrap());
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let mut writer = start(&["record", &name, "rows"]);
     until("the file is there", || path.exists() && run(&["ls", &name]).status.success());
     drop(writer.stdin.take());
@@ -268,7 +259,7 @@ fn the_file_is_there_before_anything_comes_in() {
 
 #[test]
 fn what_is_no_input_at_all_is_an_error() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     assert_eq!(error(&run_with(&["record", &name, "x"], b"")), "h5live: standard input: no header line");
     let said = error(&run_with(&["record", "--types=z=i8", &name, "x"], b"a\n1\n"));
     assert_eq!(said, "h5live: standard input: there is no column \"z\"");
@@ -276,7 +267,7 @@ fn what_is_no_input_at_all_is_an_error() {
 
 #[test]
 fn other_processes_follow_what_comes_in() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let mut writer = start(&["record", &name, "x", "--types=v=i64"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n2\n").unwrap();
@@ -294,7 +285,7 @@ fn other_processes_follow_what_comes_in() {
 
 #[test]
 fn an_interrupted_recording_is_closed() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let mut writer = start(&["record", &name, "x"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n2\n").unwrap();
@@ -310,7 +301,7 @@ fn an_interrupted_recording_is_closed() {
 
 #[test]
 fn what_was_flushed_before_the_disk_was_full_stays_readable() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let mut csv = b"v,w\n".to_vec();
     for i in 0..200_000 {
         writeln!(csv, "{i},{i}").unwrap();

@@ -6,7 +6,6 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -14,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::manifests::{agree, files, in_parallel};
-use common::{python, shared};
+use common::{beside, python, shared};
 
 /// Longer than any copy, and any reading of one, may take.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -79,18 +78,6 @@ fn ends(command: &mut Command, limit: Duration) -> (Option<bool>, String) {
         }
     };
     (status, fs::read_to_string(errors.path()).unwrap_or_default())
-}
-
-/// A folder for the copy of a file, in which what the file names is beside it as it is beside the original.
-fn beside(file: &Path, folder: &Path) -> PathBuf {
-    fs::create_dir_all(folder).unwrap();
-    for entry in fs::read_dir(file.parent().unwrap()).unwrap() {
-        let path = entry.unwrap().path();
-        if path != file {
-            symlink(&path, folder.join(path.file_name().unwrap())).unwrap();
-        }
-    }
-    folder.join(file.file_name().unwrap())
 }
 
 fn has_h5dump() -> bool {

@@ -3,22 +3,13 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::process::Command;
 
-use common::{error, run, run_with, start, text, until};
-use tempfile::TempDir;
-
-fn file() -> (TempDir, PathBuf, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run.h5");
-    let name = path.to_str().unwrap().to_owned();
-    (folder, path, name)
-}
+use common::{error, new_file, run, run_with, start, text, until};
 
 #[test]
 fn followers_wait_for_the_file_and_then_for_the_dataset() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let watch = start(&["watch", "--json", "--wait", &name, "b"]);
     let follower = start(&["dump", "--follow", "--wait", &name, "b"]);
     // Another dataset first: this file is there, and nobody writes it.
@@ -37,7 +28,7 @@ fn followers_wait_for_the_file_and_then_for_the_dataset() {
 
 #[test]
 fn a_timeout_says_what_was_waited_for() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let said = |arguments: &[&str]| error(&run(arguments));
     let absent = format!("h5live: {name}: waited 0.05 seconds for this file, which is not there");
     assert_eq!(said(&["watch", "--wait", "0.05", &name, "x"]), absent);
@@ -56,7 +47,7 @@ fn a_timeout_says_what_was_waited_for() {
 
 #[test]
 fn an_interrupted_wait_ends_with_the_exit_code_of_one() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     for command in [&["watch", "--wait", &name, "x"][..], &["dump", "--wait", &name, "x"]] {
         let waiting = start(command);
         let heeds = || {
@@ -74,7 +65,7 @@ fn an_interrupted_wait_ends_with_the_exit_code_of_one() {
 
 #[test]
 fn dump_follows_the_rows_that_are_asked_for_and_no_more() {
-    let (_folder, _, name) = file();
+    let (_folder, _, name) = new_file();
     let mut writer = start(&["record", &name, "x"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n2\n3\n").unwrap();
@@ -96,7 +87,7 @@ fn dump_follows_the_rows_that_are_asked_for_and_no_more() {
 
 #[test]
 fn a_recording_without_rows_leaves_no_new_file_and_says_so() {
-    let (_folder, path, name) = file();
+    let (_folder, path, name) = new_file();
     let removed = format!("h5live: {name}: no rows were recorded; the new file, which would be empty, was removed\n");
     let said = |input: &[u8], code| {
         let output = run_with(&["record", &name, "x"], input);

@@ -41,17 +41,17 @@ pub(crate) struct PendingDelete(DeletePlan);
 impl DeletePlan {
     /// Plans what is deleted when each object at `first` loses one use.
     fn build(session: &Arc<NativeSession>, first: impl IntoIterator<Item = Addr>) -> Result<Self> {
-        let mut toll = DeletePlan::default();
+        let mut plan = DeletePlan::default();
         let mut waiting: Vec<_> = first.into_iter().collect();
         while let Some(addr) = waiting.pop() {
-            let lost = toll.uses.entry(addr).or_default();
+            let lost = plan.uses.entry(addr).or_default();
             *lost += 1;
             let header = session.header(addr)?;
-            if *lost >= header.info()?.links && toll.gone.insert(addr) {
-                toll.add_object(session, &header, &mut waiting)?;
+            if *lost >= header.info()?.links && plan.gone.insert(addr) {
+                plan.add_object(session, &header, &mut waiting)?;
             }
         }
-        Ok(toll)
+        Ok(plan)
     }
 
     /// Adds an object and everything that it holds. The objects that it uses lose one use.
@@ -125,34 +125,34 @@ impl NativeSession {
     pub fn release_object(self: &Arc<Self>, addr: Addr) -> Result<()> {
         // Another object may come to be where this one was.
         *self.new_dataset.lock() = None;
-        let toll = DeletePlan::build(self, [addr])?;
-        toll.apply_use_counts(self)?;
-        if toll.gone.is_empty() || !self.has_followers() {
-            return toll.free_space(self);
+        let plan = DeletePlan::build(self, [addr])?;
+        plan.apply_use_counts(self)?;
+        if plan.gone.is_empty() || !self.has_followers() {
+            return plan.free_space(self);
         }
-        toll.datasets.iter().for_each(|dataset| dataset.mark_deleted());
-        self.pending_deletes.lock().push(PendingDelete(toll));
+        plan.datasets.iter().for_each(|dataset| dataset.mark_deleted());
+        self.pending_deletes.lock().push(PendingDelete(plan));
         Ok(())
     }
 
     /// Whether the object at `addr` goes with the next flush.
     pub fn is_pending_delete(&self, addr: Addr) -> bool {
-        self.pending_deletes.lock().iter().any(|PendingDelete(toll)| toll.gone.contains(&addr))
+        self.pending_deletes.lock().iter().any(|PendingDelete(plan)| plan.gone.contains(&addr))
     }
 
-    /// Gives back what doomed objects had, when the file no longer leads to them.
+    /// Gives back what deleted objects had, when the file no longer leads to them.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn finalize_deletes(&self, doomed: Vec<PendingDelete>) -> Result<()> {
+    pub fn finalize_deletes(&self, pending: Vec<PendingDelete>) -> Result<()> {
         let _operation = self.cache.begin_operation();
-        doomed.into_iter().try_for_each(|PendingDelete(toll)| toll.free_space(self))
+        pending.into_iter().try_for_each(|PendingDelete(plan)| plan.free_space(self))
     }
 
     /// A committed datatype, if it was one, has lost a use.
     ///
     /// # Errors
-    /// As [`NativeSession::release`].
+    /// As [`NativeSession::release_object`].
     pub fn release_type(self: &Arc<Self>, committed: Option<ObjectId>) -> Result<()> {
         committed.map_or(Ok(()), |id| self.release_object(self.object(id)?))
     }

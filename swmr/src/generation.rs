@@ -14,6 +14,7 @@ use h5live_cache::{Cache, RedoOverlay, Storage};
 use h5live_format::{Addr, Generation, StatusFlags, Superblock};
 use parking_lot::Mutex;
 
+use crate::generation_word::read_generation;
 use crate::locking::{LockAttempt, LockHandle, LockKind};
 use crate::redo;
 use crate::superblock::read_superblock;
@@ -115,21 +116,6 @@ impl Drop for GenerationRead<'_> {
             }
         });
     }
-}
-
-/// The generation that a file shows, if it shows one. `storage` begins at the base address.
-///
-/// # Errors
-/// Those of the storage.
-pub fn read_generation(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<(Generation, Addr)>> {
-    let end = superblock.end_of_file.get().zip(superblock.base.get()).and_then(|(end, base)| end.checked_sub(base));
-    let Some((place, end)) = end.map(Addr::new).and_then(|end| Generation::word_addr(end).zip(Some(end))) else {
-        return Ok(None);
-    };
-    let mut bytes = [0; Generation::SIZE];
-    let found = storage.read_at(&mut bytes, place.get().unwrap_or(u64::MAX));
-    let found = found.map_err(Error::io("read behind the end of the file"))?;
-    Ok(bytes.get(..found).and_then(Generation::from_bytes).map(|generation| (generation, end)))
 }
 
 impl GenerationReader {

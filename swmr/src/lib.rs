@@ -19,6 +19,7 @@ mod diagnosis;
 mod error;
 mod file_change;
 mod generation;
+mod generation_word;
 mod inotify;
 mod lease;
 mod locking;
@@ -33,7 +34,8 @@ pub use access::{Access, LocatedSuperblock, OpenedForWriting, UncleanClose, is_l
 pub use diagnosis::diagnose;
 pub use error::{Error, NotLiveReason, OpenConflict, Result, RetryError};
 pub use file_change::OpenedFile;
-pub use generation::{GenerationReader, ReaderMemory, read_generation};
+pub use generation::{GenerationReader, ReaderMemory};
+pub use generation_word::read_generation;
 pub use h5live_model::{Diagnosis, FileChange, FileCondition, Holder, Invariant, Mode, Repair};
 pub use inotify::InotifySource;
 pub use locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};

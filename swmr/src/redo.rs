@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use h5live_cache::{RedoOverlay, Storage};
-use h5live_format::{Addr, Generation, RedoRecord, RedoWrite, SeqlockCounter, StatusFlags, Superblock, Widths, decode};
+use h5live_format::{Addr, Generation, RedoRecord, RedoWrite, SeqlockCounter, Superblock, Widths, decode};
 
 use parking_lot::Mutex;
 
+use crate::generation_word::{announced_end, has_generations, read_generation};
 use crate::superblock::{parse_superblock, read_superblock};
 use crate::{Error, Result};
 
@@ -23,28 +24,16 @@ const MAX_REDO_BYTES: u64 = 1 << 30;
 /// Errors of the storage.
 pub fn find_record(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<RedoRecord>> {
     let Some((place, end)) = redo_addr_and_eof(superblock) else { return Ok(None) };
-    if has_generations(superblock) && !is_changing(storage, end)? {
+    let is_changing = |shown: Option<(Generation, Addr)>| shown.is_some_and(|(shown, _)| shown.is_changing());
+    if has_generations(superblock) && !is_changing(read_generation(storage, superblock)?) {
         return Ok(None);
     }
     find_record_at(storage, place, end, superblock.widths)
 }
 
-/// Whether readers of the file go by generations.
-fn has_generations(superblock: &Superblock) -> bool {
-    superblock.version < 3 && superblock.status.contains(StatusFlags::SWMR)
-}
-
-/// Whether the word of a file that announces the end `end` says that its redo record is in force.
-fn is_changing(storage: &dyn Storage, end: Addr) -> Result<bool> {
-    let Some(at) = Generation::word_addr(end).and_then(Addr::get) else { return Ok(false) };
-    let mut bytes = [0; Generation::SIZE];
-    let found = storage.read_at(&mut bytes, at).map_err(Error::io("read behind the end of the file"))?;
-    Ok(bytes.get(..found).and_then(Generation::from_bytes).is_some_and(Generation::is_changing))
-}
-
 /// The address of a redo record, and the announced end of file.
 fn redo_addr_and_eof(superblock: &Superblock) -> Option<(Addr, Addr)> {
-    let end = Addr::new(superblock.end_of_file.get()?.checked_sub(superblock.base.get()?)?);
+    let end = announced_end(superblock)?;
     // The word of generations comes first.
     let place = if has_generations(superblock) { Generation::redo_addr(end) } else { SeqlockCounter::word_addr(end) };
     Some((place?, end))

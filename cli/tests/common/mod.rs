@@ -14,6 +14,27 @@ pub fn h5live() -> Command {
     Command::new(env!("CARGO_BIN_EXE_h5live"))
 }
 
+/// A file that is not there yet: its folder, its path, and its path as text.
+pub fn new_file() -> (tempfile::TempDir, PathBuf, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let name = path.to_str().unwrap().to_owned();
+    (folder, path, name)
+}
+
+#[cfg(unix)]
+/// A folder for the copy of a file, in which what the file names is beside it as it is beside the original.
+pub fn beside(file: &Path, folder: &Path) -> PathBuf {
+    std::fs::create_dir_all(folder).unwrap();
+    for entry in std::fs::read_dir(file.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        if path != file {
+            std::os::unix::fs::symlink(&path, folder.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    folder.join(file.file_name().unwrap())
+}
+
 /// Runs the program with arguments, and with this on standard input.
 pub fn run_with(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = start(arguments);

@@ -8,10 +8,10 @@ use crate::{Error, Result};
 
 impl NativeDataset {
     pub(super) fn write_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
-        let _alone = self.writer.lock();
         if batch.changes() {
             self.check_writable()?;
         }
+        let alone = self.writer.lock();
         if self.try_append_fast(batch)? {
             return Ok(());
         }
@@ -22,6 +22,8 @@ impl NativeDataset {
         if let Some(dims) = batch.extent {
             self.set_extent(dims)?;
         }
+        // Others may change the dataset while this waits for the disk.
+        drop(alone);
         let scope = FlushScope::Owner(Owner::new(self.addr));
         match batch.publish {
             Some(Publish::Visible) => self.session.flush(scope),

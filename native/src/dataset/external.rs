@@ -119,7 +119,7 @@ impl ExternalRawFiles {
     /// Reads `into.len()` bytes of the dataset from `at` on. Bytes beyond the end of a file are zero.
     ///
     /// # Errors
-    /// [`Error::ExternalRawFiles`] if a file does not exist or cannot be read, or if the files do not hold all
+    /// [`Error::External`] if a file does not exist or cannot be read, or if the files do not hold all
     /// elements.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.for_each(at, into.len(), false, |file, start, range| {
@@ -133,7 +133,7 @@ impl ExternalRawFiles {
     /// Writes bytes of the dataset from `at` on. Files that are not there are made.
     ///
     /// # Errors
-    /// [`Error::ExternalRawFiles`] if a file cannot be written, or if the files have no room for all elements.
+    /// [`Error::External`] if a file cannot be written, or if the files have no room for all elements.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
         self.for_each(at, bytes.len(), true, |file, start, range| file.write_at(&bytes[range], start))
     }

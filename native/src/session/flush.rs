@@ -50,14 +50,14 @@ impl NativeSession {
         if !self.mode.writes() {
             return Ok(());
         }
-        let doomed =
+        let pending =
             if scope == FlushScope::All { std::mem::take(&mut *self.pending_deletes.lock()) } else { Vec::new() };
         let flushed = self.flush_once(scope);
         match flushed {
-            Ok(()) if doomed.is_empty() => return Ok(()),
-            Ok(()) => self.finalize_deletes(doomed)?,
+            Ok(()) if pending.is_empty() => return Ok(()),
+            Ok(()) => self.finalize_deletes(pending)?,
             Err(error) => {
-                self.pending_deletes.lock().extend(doomed);
+                self.pending_deletes.lock().extend(pending);
                 return Err(error);
             }
         }
