@@ -1,7 +1,7 @@
 //! Generations: the state that a live file without checksums shows. They are h5live's own addition, behind the end of
 //! file that the superblock announces, where other programs do not look.
 
-use crate::Addr;
+use crate::{Addr, RedoRecord, SeqlockCounter};
 
 /// A word of eight aligned bytes, which are written and read at once. The [`RedoRecord`](crate::RedoRecord) that
 /// changes the file to the next generation lies right behind it.
@@ -43,6 +43,19 @@ impl Generation {
     /// the redo record leads.
     pub fn number(self) -> u64 {
         self.0.div_ceil(2)
+    }
+
+    /// The number of the redo record that leads to this generation: the lowest 24 bits of its own.
+    pub fn redo_number(self) -> SeqlockCounter {
+        SeqlockCounter::new((self.number() & u64::from(u32::MAX)) as u32)
+    }
+
+    /// Whether a redo record is that of this generation, or of the next one. At rest, both may be needed after a power
+    /// failure: of what was written after the record, any part may have outlasted it. A record of an earlier generation
+    /// would take the file back. Records that bear no number were written before there were numbers.
+    pub fn has_redo(self, record: &RedoRecord) -> bool {
+        let next = self.next().redo_number();
+        record.seqlock == SeqlockCounter::default() || [self.redo_number(), next].contains(&record.seqlock)
     }
 
     /// Whether the bytes of the redo record may not be in place yet.
@@ -88,5 +101,18 @@ mod tests {
             assert_eq!(Generation::from_bytes(&word.to_le_bytes()), None);
         }
         assert_eq!(Generation::from_bytes(&[2]), None);
+    }
+
+    #[test]
+    fn a_record_counts_for_its_generation_and_the_one_before() {
+        let third = Generation::FIRST.next().settled().next().settled();
+        let record = |generation: Generation| RedoRecord { seqlock: generation.redo_number(), ..RedoRecord::default() };
+        for shown in [third, third.settled().next()] {
+            let (last, later) = (shown.settled(), shown.settled().next());
+            assert!(shown.has_redo(&record(last)) && shown.has_redo(&record(later)), "{shown:?}");
+            assert!(!shown.has_redo(&record(later.settled().next())), "{shown:?}");
+        }
+        assert!(!third.has_redo(&record(Generation::FIRST)), "it would take the file back");
+        assert!(third.has_redo(&RedoRecord::default()), "records of earlier versions bear no number");
     }
 }

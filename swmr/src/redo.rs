@@ -16,19 +16,19 @@ use crate::{Error, Result};
 /// Most bytes of a redo record.
 const MAX_REDO_BYTES: u64 = 1 << 30;
 
-/// The redo record at the end of file that `superblock` announces, if there is a valid one. Where readers go by
-/// generations, it counts only while the word before it says that the file is being changed: at rest, it may be of an
-/// earlier generation. `storage` begins at the base address.
+/// The redo record at the end of file that `superblock` announces, if there is a valid one. Where the file shows a
+/// generation, a record of an earlier one is none ([`Generation::has_redo`]). `storage` begins at the base address.
 ///
 /// # Errors
 /// Errors of the storage.
 pub fn find_record(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<RedoRecord>> {
     let Some((place, end)) = redo_addr_and_eof(superblock) else { return Ok(None) };
-    let is_changing = |shown: Option<(Generation, Addr)>| shown.is_some_and(|(shown, _)| shown.is_changing());
-    if has_generations(superblock) && !is_changing(read_generation(storage, superblock)?) {
-        return Ok(None);
+    let found = find_record_at(storage, place, end, superblock.widths)?;
+    if !has_generations(superblock) {
+        return Ok(found);
     }
-    find_record_at(storage, place, end, superblock.widths)
+    let shown = read_generation(storage, superblock)?;
+    Ok(found.filter(|record| shown.is_none_or(|(shown, _)| shown.has_redo(record))))
 }
 
 /// The address of a redo record, and the announced end of file.

@@ -127,10 +127,10 @@ impl Cache {
     /// Writes a redo record. If it has raw data that readers may be reading, its seqlock counter is odd from here on.
     pub(super) fn write_redo(&self, intent: &RedoRecord, is_seen: bool) -> Result<()> {
         let at = intent.addr;
-        let turn = match self.has_generations() {
-            true => SeqlockCounter::default(),
-            false if is_seen => self.seqlock_at(at)?.next(),
-            false => self.seqlock_at(at)?.settled(),
+        let turn = match self.generation() {
+            Some(shown) => shown.settled().next().redo_number(),
+            None if is_seen => self.seqlock_at(at)?.next(),
+            None => self.seqlock_at(at)?.settled(),
         };
         let image = encode(&RedoRecord { seqlock: turn, ..intent.clone() }, self.settings.widths);
         let image = image.map_err(|source| Error::Encode { at, source })?;
