@@ -47,7 +47,8 @@ impl Generation {
 
     /// The number of the redo record that leads to this generation: the lowest 24 bits of its own.
     pub fn redo_number(self) -> SeqlockCounter {
-        SeqlockCounter::new((self.number() & u64::from(u32::MAX)) as u32)
+        let [a, b, c, d, ..] = self.number().to_le_bytes();
+        SeqlockCounter::new(u32::from_le_bytes([a, b, c, d]))
     }
 
     /// Whether a redo record is that of this generation, or of the next one. At rest, both may be needed after a power
