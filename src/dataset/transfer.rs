@@ -8,21 +8,22 @@ use crate::error::ErrorKind;
 use crate::types::{H5Type, Heap};
 use crate::value::{DecodePlan, EncodePlan};
 
-/// An error in the conversion of several values, with the position of the first one that `convert_next` fails to
-/// convert. The first value is the one at `first`.
-fn at_value(
+/// Converts values one by one, after the conversion of all at once has failed. So the error says which value it is, and
+/// a read of variable-length data that its writer has completed meanwhile succeeds.
+///
+/// # Errors
+/// The error of the first value that `convert_next` fails to convert, with its position. The first value is the one at
+/// `first`.
+fn convert_one_by_one(
     first: usize,
-    error: ConvertError,
     mut convert_next: impl FnMut() -> Option<Result<(), ConvertError>>,
-) -> ConvertError {
+) -> Result<(), ConvertError> {
     let mut index = first as u64;
     while let Some(converted) = convert_next() {
-        if let Err(source) = converted {
-            return ConvertError::Element { index, source: Box::new(source) };
-        }
+        converted.map_err(|source| ConvertError::Element { index, source: Box::new(source) })?;
         index += 1;
     }
-    error
+    Ok(())
 }
 
 /// The destination of a read.
@@ -67,14 +68,15 @@ impl<T: H5Type> ElementSink for TypedSink<'_, T> {
 
     fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let (heap, first) = (heap.with_conversion(self.conversion), self.first + places.start);
-        let converted = match &mut self.values[places] {
-            [value] => T::decode(self.decoder, elements, value, heap),
-            values => T::decode_slice(self.decoder, elements, self.size, values, heap),
-        };
-        converted.map_err(|error| {
-            let mut value = T::placeholder();
-            let mut elements = elements.chunks_exact(self.size.max(1));
-            at_value(first, error, || elements.next().map(|one| T::decode(self.decoder, one, &mut value, heap)))
+        let values = &mut self.values[places];
+        if let [value] = values {
+            let index = first as u64;
+            return T::decode(self.decoder, elements, value, heap)
+                .map_err(|source| ConvertError::Element { index, source: Box::new(source) });
+        }
+        T::decode_slice(self.decoder, elements, self.size, values, heap).or_else(|_| {
+            let mut pairs = values.iter_mut().zip(elements.chunks_exact(self.size.max(1)));
+            convert_one_by_one(first, || pairs.next().map(|(value, one)| T::decode(self.decoder, one, value, heap)))
         })
     }
 
@@ -218,9 +220,9 @@ pub(crate) struct TypedSource<'a, T: H5Type> {
 impl<T: H5Type> ElementSource for TypedSource<'_, T> {
     fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
         let (first, values) = (places.start, &self.values[places]);
-        T::encode_slice(self.encoder, values, elements, self.size, self.heap).map_err(|error| {
+        T::encode_slice(self.encoder, values, elements, self.size, self.heap).or_else(|_| {
             let mut pairs = values.iter().zip(elements.chunks_exact_mut(self.size.max(1)));
-            at_value(first, error, || pairs.next().map(|(value, one)| value.encode(self.encoder, one, self.heap)))
+            convert_one_by_one(first, || pairs.next().map(|(value, one)| value.encode(self.encoder, one, self.heap)))
         })
     }
 
@@ -239,9 +241,9 @@ pub(crate) struct ValueSource<'a> {
 impl ElementSource for ValueSource<'_> {
     fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
         let (first, values) = (places.start, &self.values[places]);
-        self.plan.encode_slice(values, elements, self.heap).map_err(|error| {
+        self.plan.encode_slice(values, elements, self.heap).or_else(|_| {
             let mut pairs = values.iter().zip(elements.chunks_exact_mut(self.plan.size().max(1)));
-            at_value(first, error, || pairs.next().map(|(value, one)| self.plan.encode(value, one, self.heap)))
+            convert_one_by_one(first, || pairs.next().map(|(value, one)| self.plan.encode(value, one, self.heap)))
         })
     }
 
@@ -272,5 +274,77 @@ pub(super) fn raw_elements(bytes: &[u8], size: usize) -> Result<usize, ErrorKind
     match bytes.len() % size {
         0 => Ok(bytes.len() / size),
         found => Err(ConvertError::Truncated { expected: size, found }.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use h5live_model::Datatype;
+    use h5live_model::memory::MemoryStore;
+
+    use super::*;
+
+    /// A number whose elements cannot be decoded some times: a writer is about to write what they lead to.
+    #[derive(Clone, Debug, PartialEq)]
+    struct Late(u8);
+
+    /// How often elements of 9 cannot be decoded.
+    struct Failures(AtomicU32);
+
+    impl H5Type for Late {
+        type Decoder = Failures;
+        type Encoder = ();
+
+        fn datatype() -> Datatype {
+            u8::datatype()
+        }
+
+        fn placeholder() -> Self {
+            Late(0)
+        }
+
+        fn decoder(_file: &Datatype) -> Result<Failures, ConvertError> {
+            Ok(Failures(AtomicU32::new(0)))
+        }
+
+        fn decode(failures: &Failures, element: &[u8], into: &mut Self, _heap: Heap<'_>) -> Result<(), ConvertError> {
+            let fails = element[0] == 9
+                && failures.0.try_update(Ordering::Relaxed, Ordering::Relaxed, |times| times.checked_sub(1)).is_ok();
+            if fails {
+                return Err(ConvertError::Truncated { expected: 2, found: 1 });
+            }
+            *into = Late(element[0]);
+            Ok(())
+        }
+
+        fn encoder(_file: &Datatype) -> Result<(), ConvertError> {
+            Ok(())
+        }
+
+        fn encode(&self, (): &(), element: &mut [u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
+            element[0] = self.0;
+            Ok(())
+        }
+    }
+
+    /// Reads the elements 3, 9 and 5 when the second cannot be decoded this often.
+    fn read(times: u32) -> Result<Vec<Late>, ConvertError> {
+        let (store, decoder) = (MemoryStore::new(), Failures(AtomicU32::new(times)));
+        let mut values = vec![Late::placeholder(); 3];
+        let conversion = Conversion::Exact;
+        let mut sink = TypedSink { values: &mut values, decoder: &decoder, size: 1, conversion, first: 10 };
+        sink.put(0..3, &[3, 9, 5], Heap::new(&store)).map(|()| values)
+    }
+
+    #[test]
+    fn values_that_become_readable_during_the_read_are_read() {
+        assert_eq!(read(1).unwrap(), [Late(3), Late(9), Late(5)]);
+    }
+
+    #[test]
+    fn a_value_that_stays_unreadable_is_named_with_its_position() {
+        assert!(read(2).unwrap_err().to_string().starts_with("values[11]: "));
     }
 }
