@@ -170,6 +170,16 @@ fn structure_name(type_name: &str) -> String {
     words
 }
 
+/// The value, or [`Error::Undefined`]. `ok_or` would make an error, and drop it, for each value that is there, and hot
+/// paths ask several times.
+#[inline]
+pub(crate) fn defined<T>(value: Option<T>) -> Result<T> {
+    match value {
+        Some(value) => Ok(value),
+        None => Err(Error::Undefined),
+    }
+}
+
 /// A flush dependency that would close a circle: the child is written before the parent already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the entry cannot be a flush-dependency parent: it is itself written before the child")]

@@ -23,7 +23,7 @@ use crate::stats::count;
 use crate::{
     cache::Cache,
     dependency_node::ChunkProxy,
-    error::{Error, Result, StorageAction},
+    error::{Error, Result, StorageAction, defined},
     identity::Owner,
     primitive::atomic::Ordering::SeqCst,
 };
@@ -85,7 +85,7 @@ impl Cache {
         offset: u64,
         bytes: &[u8],
     ) -> Result<Option<ChunkProxy>> {
-        let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
+        let start = defined(chunk.get().and_then(|at| at.checked_add(offset)))?;
         let end = start.saturating_add(bytes.len() as u64);
         let no_intents = (end > self.space.superblock_eof()).then(|| self.intents.past_eof.read());
         if no_intents.is_some() && self.generation().is_some() {
@@ -181,7 +181,7 @@ impl Cache {
     /// [`Error::Io`]; [`Error::PastEnd`] if the file ends earlier than this cache has made it.
     pub fn read_raw_padded(&self, chunk: Addr, offset: u64, into: &mut [u8]) -> Result<()> {
         self.read_raw_with(chunk, offset, into, |at, gap| {
-            let start = at.get().ok_or(Error::Undefined)?;
+            let start = defined(at.get())?;
             let len = gap.len() as u64;
             let found = self.storage.read_at(gap, start).map_err(Error::io(StorageAction::Read, start, len))?;
             count(&self.stats.bytes_read, found as u64);
@@ -283,7 +283,7 @@ impl Cache {
         let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(flights.len());
         for flight in flights {
             self.chunks.wait_for_write_through(flight.chunk());
-            let chunk = flight.chunk().get().ok_or(Error::Undefined)?;
+            let chunk = defined(flight.chunk().get())?;
             pieces.extend(flight.pieces.iter().map(|(offset, bytes)| (chunk.saturating_add(offset), bytes)));
         }
         pieces.sort_unstable_by_key(|(at, _)| *at);

@@ -39,8 +39,10 @@ impl SpecSnapshot {
         }
         let bytes = sides.iter().try_fold(self.size as u64, |n, side| n.checked_mul(*side));
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        let bytes = bytes.filter(|bytes| *bytes < usize::MAX / 2).ok_or(ErrorKind::TooLarge(u64::MAX))?;
-        Ok(Some((sides, bytes)))
+        match bytes.filter(|bytes| *bytes < usize::MAX / 2) {
+            Some(bytes) => Ok(Some((sides, bytes))),
+            None => Err(ErrorKind::TooLarge(u64::MAX)),
+        }
     }
 
     /// Whether a chunk is stored without its filters because it reaches over the extent.

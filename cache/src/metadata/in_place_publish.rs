@@ -9,7 +9,7 @@ use super::redo::is_within_page;
 use crate::{
     cache::Cache,
     entry::{Entry, Handle},
-    error::{Error, Result, StorageAction},
+    error::{Error, Result, StorageAction, defined},
     identity::Owner,
     reentry::{ReentryScope, enter},
     stats::count,
@@ -68,8 +68,8 @@ impl Cache {
     ) -> Result<bool> {
         let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flushing.lock();
-        let at = part.chunk.checked_add(part.offset).ok_or(Error::Undefined)?;
-        let end = at.checked_add(part.bytes.len() as u64).and_then(Addr::get).ok_or(Error::Undefined)?;
+        let at = defined(part.chunk.checked_add(part.offset))?;
+        let end = defined(at.checked_add(part.bytes.len() as u64).and_then(Addr::get))?;
         let is_alone = is_within_page(self.settings.base, entry.addr(), len)
             && end <= self.space.superblock_eof()
             && !self.needs_protocol_steps()
@@ -103,7 +103,7 @@ impl Cache {
         let UnpublishedPart { bytes, is_prefilled: is_filled, .. } = part;
         // Beyond that, a call costs less than new pages of a mapping do.
         let is_short = bytes.len() <= if is_filled { MAX_MAPPED_RAW_BYTES_PREFILLED } else { MAX_MAPPED_RAW_BYTES };
-        if is_short && self.storage.store_mapped(bytes, at.get().ok_or(Error::Undefined)?) {
+        if is_short && self.storage.store_mapped(bytes, defined(at.get())?) {
             self.count_write(bytes.len());
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Cache {
 
     /// Writes an entry that lies within a page by the shortest way.
     fn write_entry_patch(&self, action: StorageAction, at: Addr, told: &EntryPatch<'_>) -> Result<()> {
-        if self.storage.store_atomic(&told.image, told.changed.clone(), at.get().ok_or(Error::Undefined)?) {
+        if self.storage.store_atomic(&told.image, told.changed.clone(), defined(at.get())?) {
             self.count_write(told.changed.len());
             return Ok(());
         }

@@ -115,9 +115,17 @@ pub(super) fn may_be_behind_end(bytes: &[u8], at: u64) -> bool {
     bytes.last() == Some(&0) || bytes.iter().skip(first_end).step_by(PAGE).any(|last| *last == 0)
 }
 
+/// The length of the file (bytes), by the system call that says no more than that: short reads ask for it each time.
+fn file_len(file: &File) -> io::Result<u64> {
+    #[cfg(target_os = "linux")]
+    return Ok(u64::try_from(nix::sys::stat::fstat(file)?.st_size).unwrap_or(0));
+    #[cfg(not(target_os = "linux"))]
+    Ok(file.metadata()?.len())
+}
+
 /// How many of `found` bytes, which were read at `at`, the file has.
 fn present(file: &File, found: usize, at: u64) -> io::Result<usize> {
-    let there = file.metadata()?.len().saturating_sub(at);
+    let there = file_len(file)?.saturating_sub(at);
     Ok(usize::try_from(there).unwrap_or(usize::MAX).min(found))
 }
 
@@ -207,13 +215,13 @@ impl Storage for FileStorage {
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.with_file(|file| Ok(file.metadata()?.len()))
+        self.with_file(file_len)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let file = self.file.write();
         let file = file.as_ref().ok_or_else(closed_error)?;
-        if len < file.metadata()?.len() {
+        if len < file_len(file)? {
             self.unmap();
         }
         file.set_len(len)
@@ -226,7 +234,7 @@ impl Storage for FileStorage {
     #[cfg(unix)]
     fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
         self.with_file(|file| {
-            let is_there = at.checked_add(len).is_some_and(|end| file.metadata().is_ok_and(|found| end <= found.len()));
+            let is_there = at.checked_add(len).is_some_and(|end| file_len(file).is_ok_and(|found| end <= found));
             let Some(len) = usize::try_from(len).ok().filter(|len| is_there && *len > 0) else { return Ok(None) };
             crate::os::map_shared(file, at, len).map(Some)
         })

@@ -53,17 +53,24 @@ pub(super) struct MmapWriter {
 /// When those who listen are told of what was written.
 #[derive(Debug, Default)]
 struct NotifyThrottle {
-    /// When something was last written, and when they were last told.
-    last: Option<(Instant, Instant)>,
+    /// When a burst would be over that goes on now, and when they are to be told in any case.
+    due: Option<(Instant, Instant)>,
 }
 
 impl NotifyThrottle {
     /// Something is written now; whether they are to be told.
     fn is_due(&mut self, now: Instant) -> bool {
-        let due = self.last.is_none_or(|(last, told)| now - last >= BURST_GAP || now - told >= NOTIFY_INTERVAL);
-        let told = if due { now } else { self.last.map_or(now, |(_, told)| told) };
-        self.last = Some((now, told));
-        due
+        let next = now + BURST_GAP;
+        match &mut self.due {
+            Some((burst_end, latest)) if now < *burst_end && now < *latest => {
+                *burst_end = next;
+                false
+            }
+            due => {
+                *due = Some((next, now + NOTIFY_INTERVAL));
+                true
+            }
+        }
     }
 }
 
@@ -223,11 +230,11 @@ mod tests {
                 assert_ne!(modified(&file), SystemTime::UNIX_EPOCH, "the first one is told of");
             } else {
                 assert!(changed.end < 32 || changed.len() > 32, "{changed:?} of {len}");
-                assert!(windows.telling.last.is_none());
+                assert!(windows.telling.due.is_none());
             }
             // As if no time went by.
             let soon = Instant::now() + NOTIFY_INTERVAL * 10_000;
-            windows.telling.last = Some((soon, soon));
+            windows.telling.due = Some((soon, soon));
             file.write_all_at(&vec![7; len], 1001).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
             if windows.store_atomic(&file, &image, changed.clone(), 1001) {
@@ -241,7 +248,7 @@ mod tests {
         let mut windows = MmapWriter::default();
         assert!(!windows.store_atomic(&file, &[7; 300], 0..65, 0), "too much for one instruction");
         assert!(!windows.store_atomic(&file, &[7; 300], 0..5, 0), "there is nothing before it");
-        assert!(windows.telling.last.is_none());
+        assert!(windows.telling.due.is_none());
     }
 
     #[test]

@@ -139,7 +139,8 @@ impl NativeDataset {
         beneath: Visibility,
     ) -> Result<()> {
         let (cache, len) = (&self.session.cache, bytes.len() as u64);
-        let begin = chunk.get().ok_or(h5live_cache::Error::Undefined)?.saturating_add(offset);
+        let Some(begin) = chunk.get() else { return Err(h5live_cache::Error::Undefined.into()) };
+        let begin = begin.saturating_add(offset);
         let end = cache.space().end();
         if begin.checked_add(len).is_none_or(|last| last > end) {
             let found = end.saturating_sub(begin);
