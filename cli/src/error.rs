@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::dump::slices::SliceFault;
 use crate::from_json::JsonValueError;
 use crate::new::DescriptionFault;
 use crate::record::input::InputError;
@@ -189,6 +190,24 @@ pub enum FileProblem {
     /// Groups are inside each other deeper than a description may be.
     #[error("{0} is too deep inside other groups for a description")]
     TooDeep(String),
+    /// A slice that a dataset does not have.
+    #[error("{path}: {fault}")]
+    Slice {
+        /// The dataset.
+        path: String,
+        /// Why.
+        fault: SliceFault,
+    },
+    /// CSV cannot have a column for each part of a row.
+    #[error("{path}: a row has {number} columns, and CSV may have {most}; --slice takes some")]
+    TooManyColumns {
+        /// The dataset or attribute.
+        path: String,
+        /// Its columns.
+        number: u64,
+        /// Most of them.
+        most: u64,
+    },
     /// The recorded rows are of another type than the dataset.
     #[error("{path} holds {found}, the input {given}")]
     OtherType {

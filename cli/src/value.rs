@@ -11,9 +11,10 @@ pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Va
     Value::decode(datatype, bytes, heap).unwrap_or_default()
 }
 
-/// A value as JSON: not-a-number, infinities and what cannot be read are null; bytes are hexadecimal.
-pub fn json(value: &Value) -> serde_json::Value {
-    json_with(value, &serde_json::Value::from, &|reference| hex(reference.as_bytes()).into())
+/// A value as JSON: not-a-number, infinities and what cannot be read are null; bytes are hexadecimal. References are
+/// what `reference` makes of them.
+pub fn json(value: &Value, reference: &dyn Fn(&Reference) -> serde_json::Value) -> serde_json::Value {
+    json_with(value, &serde_json::Value::from, reference)
 }
 
 /// A value as JSON, without loss: not-a-number and infinities are `"nan"`, `"inf"` and `"-inf"`. References are what
@@ -54,19 +55,17 @@ fn json_with(
     }
 }
 
-/// A value with the paths of objects in place of references to them, as far as `path` knows them.
-pub fn with_paths(value: Value, path: &dyn Fn(&Reference) -> Option<Name>) -> Value {
-    let each = |values: Vec<Value>| values.into_iter().map(|value| with_paths(value, path)).collect();
+/// A value on one line, as its `Display` has it. References are what `reference` makes of them.
+pub fn text(value: &Value, reference: &dyn Fn(&Reference) -> String) -> String {
+    let list = |each: Vec<String>| each.join(", ");
     match value {
-        Value::Reference(reference) => match path(&reference) {
-            Some(path) => Value::EnumName(path),
-            None => Value::Reference(reference),
-        },
-        Value::List(values) => Value::List(each(values)),
+        Value::Reference(of) => reference(of),
+        Value::List(values) => format!("[{}]", list(values.iter().map(|value| text(value, reference)).collect())),
         Value::Compound(members) => {
-            Value::Compound(members.into_iter().map(|(name, value)| (name, with_paths(value, path))).collect())
+            let member = |(name, value): &(Name, Value)| format!("{name}: {}", text(value, reference));
+            format!("{{{}}}", list(members.iter().map(member).collect()))
         }
-        other => other,
+        other => other.to_string(),
     }
 }
 
@@ -78,6 +77,22 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn json(value: &Value) -> serde_json::Value {
+        super::json(value, &|_| "reference".into())
+    }
+
+    #[test]
+    fn text_is_what_display_has_but_for_references() {
+        let reference = Value::Reference(Reference::default());
+        let value = Value::Compound(vec![
+            ("a".into(), Value::List(vec![Value::Integer(1), reference])),
+            ("b".into(), Value::Text("x\"y".into())),
+        ]);
+        assert_eq!(text(&value, &|_| "\"/p\"".to_owned()), r#"{a: [1, "/p"], b: "x\"y"}"#);
+        let plain = Value::List(vec![Value::Float64(0.5), Value::Bool(true), Value::Unreadable]);
+        assert_eq!(text(&plain, &|_| String::new()), plain.to_string());
+    }
 
     #[test]
     fn json_has_no_room_for_infinity_and_keeps_large_integers_as_text() {

@@ -179,7 +179,7 @@ fn a_follower_that_may_brings_the_file_into_order_when_the_writer_dies() {
         (0..150).for_each(|row| writeln!(input, "{row}").unwrap());
         until("the writer has begun", || is_live(&path));
         let mut command = h5live();
-        command.arg("watch").arg(&path).args(["/rows", "--json"]).args(recovers.then_some("--recover"));
+        command.arg("watch").arg("--wait").arg(&path).args(["/rows", "--json"]).args(recovers.then_some("--recover"));
         let mut watch = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut rows = BufReader::new(watch.stdout.take().unwrap()).lines();
         assert!(rows.next().unwrap().unwrap().contains('0'));

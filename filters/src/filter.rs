@@ -16,6 +16,11 @@ pub trait Filter: Send + Sync {
     /// The name of the filter in files.
     fn name(&self) -> &str;
 
+    /// Whether the filter can encode. If not, chunks that it has filtered can only be read.
+    fn can_encode(&self) -> bool {
+        true
+    }
+
     /// Undoes the filter. `output` is all the room that the result may take; it holds leftovers.
     ///
     /// # Errors

@@ -94,8 +94,13 @@ pub(crate) fn unavailable_error(spec: &FilterSpec) -> Error {
     Error::Unavailable { id: spec.id, name: name.unwrap_or_else(|| "unnamed".to_owned()) }
 }
 
-/// The name under which a number is registered: files need not name the filters of the format itself.
-fn registered_name(id: u16) -> Option<&'static str> {
+/// The name under which the number of a filter is registered; `None` if it is not known here. Files need not name the
+/// filters of the format itself, and give others names that are not short.
+///
+/// ```
+/// assert_eq!(h5live_filters::registered_name(32015), Some("zstd"));
+/// ```
+pub fn registered_name(id: u16) -> Option<&'static str> {
     let name = match id {
         1 => "deflate",
         2 => "shuffle",

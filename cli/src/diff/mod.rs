@@ -5,14 +5,14 @@ mod tolerance;
 
 use std::collections::BTreeMap;
 
-use h5live::{Dataset, File, Location, Object};
+use h5live::{Dataset, File, Location, Object, Reference};
 
 use crate::error::{Outcome, Result};
 use crate::manifest::listing::{Listing, ListingEntry};
 use crate::manifest::{space_text, type_text};
 use crate::model::{AttributeData, Dataspace, ObjectId};
 use crate::output::Output;
-use crate::value::{Value, json};
+use crate::value::{Value, hex, json};
 use crate::{open, progress};
 
 use elements::Comparison;
@@ -69,7 +69,7 @@ impl DiffSide {
     fn open(path: &Location, start: &str) -> Result<Self> {
         let file = open::for_reading(path)?;
         let id = file.object(start)?.id();
-        let listing = Listing::from_file(&file, id, start.as_bytes());
+        let listing = Listing::from_file(&file, id, start.as_bytes(), None);
         Ok(DiffSide { file, listing })
     }
 
@@ -203,6 +203,7 @@ impl Diff {
     fn show(&self, out: &mut Output, path: &str, difference: &FileDifference, found: &mut u64) -> Result<()> {
         *found += 1;
         if self.json {
+            let bytes = |reference: &Reference| hex(reference.as_bytes()).into();
             let text = match difference {
                 FileDifference::Only(file, kind) => {
                     serde_json::json!({"path": path, "only_in": file.to_string(), "kind": kind})
@@ -211,7 +212,7 @@ impl Diff {
                     serde_json::json!({"path": path, "differs": what, "a": a, "b": b})
                 }
                 FileDifference::Value(at, a, b) => {
-                    serde_json::json!({"path": path, "at": at, "a": json(a), "b": json(b)})
+                    serde_json::json!({"path": path, "at": at, "a": json(a, &bytes), "b": json(b, &bytes)})
                 }
                 FileDifference::Values(count) => serde_json::json!({"path": path, "differing_values": count}),
                 FileDifference::Unreadable(error) => serde_json::json!({"path": path, "unreadable": error}),

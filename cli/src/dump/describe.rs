@@ -21,7 +21,7 @@ use crate::reference_json::{self, selection};
 use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::value::{Value, exact_json};
 
-use super::values::nested;
+use super::lines::nested;
 
 /// Groups within groups that a description may have.
 const MAX_DEPTH: usize = 60;

@@ -2,6 +2,9 @@
 
 mod bytes;
 mod describe;
+mod lines;
+pub mod slices;
+mod tree;
 mod values;
 
 use std::sync::Arc;
@@ -17,20 +20,24 @@ use crate::wait::WaitArgs;
 use crate::{open, path_target};
 
 use bytes::RawFile;
-use values::{RowRange, ValueStyle};
+use lines::ValueStyle;
+use slices::{RowRange, Slices};
 
-/// Prints values, or the structure at an offset field by field
+/// Prints values, the tree of a group, or the structure at an offset field by field
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").args(["path", "bytes"]))]
 pub struct DumpCommand {
     /// The file
     file: Location,
-    /// A dataset, or an attribute as OBJECT@NAME; with --json also a group, or nothing for the whole file
-    #[arg(required_unless_present_any = ["bytes", "json"])]
+    /// A dataset, or an attribute as OBJECT@NAME: its values. A group, or nothing for the whole file: the tree below it,
+    /// with the beginning of all values
     path: Option<String>,
     /// Only these rows: A..B, A.., ..B, A, or -N for the last N
-    #[arg(long, default_value = "0..", allow_hyphen_values = true)]
-    rows: RowRange,
+    #[arg(long, allow_hyphen_values = true, requires = "path")]
+    rows: Option<RowRange>,
+    /// Only these elements: for each dimension an index or START:STOP:STEP as in Python, such as 0:10:2,-5:,3 or ::-1
+    #[arg(long, allow_hyphen_values = true, value_name = "SLICE,...", requires = "path", conflicts_with = "rows")]
+    slice: Option<Slices>,
     /// The structure that begins here (bytes from the start of the file; 0x... for hexadecimal)
     #[arg(long, value_name = "OFFSET", value_parser = offset)]
     bytes: Option<u64>,
@@ -38,6 +45,9 @@ pub struct DumpCommand {
     /// object that cannot be read has `errors` in its place; then the exit code is 1
     #[arg(long, conflicts_with = "raw")]
     json: bool,
+    /// A line of CSV for each row, below the names of the columns
+    #[arg(long, requires = "path", conflicts_with_all = ["raw", "json", "bytes"])]
+    csv: bool,
     /// For programs: the elements as the file has them, and nothing else
     #[arg(long)]
     raw: bool,
@@ -88,22 +98,31 @@ impl DumpCommand {
         let Some(subject) = self.wait.find(&self.file, path, &interrupted, &open, &|file| subject(file, path))? else {
             return Ok(Outcome::INTERRUPTED);
         };
-        let style = match (self.raw, self.json) {
-            (true, _) => ValueStyle::Raw,
-            (_, true) => ValueStyle::Json,
-            _ => ValueStyle::Text,
-        };
+        let slices = self.slice.clone().or(self.rows.map(Slices::from));
+        let of_dataset = self.follow || self.raw || self.csv || slices.is_some();
+        let slices = slices.unwrap_or_else(Slices::all);
+        let style = self.style();
         match &subject {
-            Subject::Group(group) if self.json && !self.follow => return self.describe(group, out),
             // This says that it is no dataset.
-            Subject::Group(group) => drop(group.file().dataset(path)?),
-            Subject::Attribute(attribute) => values::attribute(attribute, style, out)?,
+            Subject::Group(group) if of_dataset => drop(group.file().dataset(path)?),
+            Subject::Group(group) if self.json => return self.describe(group, out),
+            Subject::Group(group) => return tree::print(group, out),
+            Subject::Attribute(file, attribute) => values::attribute(file, attribute, style, out)?,
             Subject::Dataset(dataset) if self.follow => {
-                values::follow(dataset, self.rows, style, &interrupted, out)?;
+                values::follow(dataset, slices, style, &interrupted, out)?;
             }
-            Subject::Dataset(dataset) => values::dataset(dataset, self.rows, style, out)?,
+            Subject::Dataset(dataset) => values::dataset(dataset, &slices, style, out)?,
         }
         Ok(Outcome::Clean)
+    }
+
+    fn style(&self) -> ValueStyle {
+        match (self.raw, self.json, self.csv) {
+            (true, ..) => ValueStyle::Raw,
+            (_, true, _) => ValueStyle::Json,
+            (.., true) => ValueStyle::Csv,
+            _ => ValueStyle::Text,
+        }
     }
 
     fn describe(&self, group: &Group, out: &mut Output) -> Result<Outcome> {
@@ -123,7 +142,7 @@ impl DumpCommand {
 enum Subject {
     Group(Group),
     Dataset(Dataset),
-    Attribute(Attribute),
+    Attribute(File, Attribute),
 }
 
 /// What a text means. An object may well have an @ in its name; only where there is none, an attribute is meant.
@@ -131,12 +150,17 @@ fn subject(file: &File, text: &str) -> Result<Subject> {
     match path_target::find(file, text)? {
         PathTarget::Object(Object::Group(group)) => Ok(Subject::Group(group)),
         PathTarget::Object(_) => Ok(Subject::Dataset(file.dataset(text)?)),
-        PathTarget::Attribute(object, name) => Ok(Subject::Attribute(match object {
-            Object::Group(group) => group.attribute(&name)?,
-            Object::Dataset(dataset) => dataset.attribute(&name)?,
-            Object::Datatype(datatype) => datatype.attribute(&name)?,
-            other => return file.dataset(other.path()).map(Subject::Dataset).map_err(Into::into),
-        })),
+        PathTarget::Attribute(object, name) => {
+            // It may be behind an external link.
+            let of = object.file().clone();
+            let attribute = match object {
+                Object::Group(group) => group.attribute(&name)?,
+                Object::Dataset(dataset) => dataset.attribute(&name)?,
+                Object::Datatype(datatype) => datatype.attribute(&name)?,
+                other => return file.dataset(other.path()).map(Subject::Dataset).map_err(Into::into),
+            };
+            Ok(Subject::Attribute(of, attribute))
+        }
     }
 }
 

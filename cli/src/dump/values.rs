@@ -1,97 +1,19 @@
 //! `h5live dump FILE PATH`: the values of a dataset or an attribute.
 
-use std::ops::Range;
-use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use h5live::Dataset;
 
-use crate::error::{Error, Result};
-use crate::model::{Dataspace, Selection};
+use crate::error::{Error, FileProblem, Result};
+use crate::model::{DatasetSpec, Dataspace};
 use crate::output::Output;
-use crate::value::{Value, json};
 use crate::{open, progress, watch};
+
+use super::lines::{ValueStyle, ValueWriter};
+use super::slices::{DimRange, Slices, reorder, selection};
 
 /// Values are read in blocks of about this many bytes.
 const BLOCK_BYTES: u64 = 4 << 20;
-
-/// Which rows are meant: `A..B`, `A..`, `..B`, `A`, or `-N` for the last N.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowRange {
-    /// From the first to the one before the second, if there is one.
-    Range(u64, Option<u64>),
-    /// The last ones.
-    Last(u64),
-}
-
-/// A text that names no rows.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("rows are A..B, A.., ..B, A, or -N for the last N")]
-pub struct RowRangeError;
-
-impl FromStr for RowRange {
-    type Err = RowRangeError;
-
-    fn from_str(text: &str) -> Result<Self, RowRangeError> {
-        let number = |text: &str| text.parse().map_err(|_| RowRangeError);
-        if let Some(last) = text.strip_prefix('-') {
-            return Ok(RowRange::Last(number(last)?));
-        }
-        match text.split_once("..") {
-            None => number(text).map(|row| RowRange::Range(row, Some(row.saturating_add(1)))),
-            Some((first, end)) => {
-                let first = if first.is_empty() { 0 } else { number(first)? };
-                let end = if end.is_empty() { None } else { Some(number(end)?) };
-                Ok(RowRange::Range(first, end))
-            }
-        }
-    }
-}
-
-impl RowRange {
-    /// The rows that a dataset of `len` rows has of these.
-    pub fn clip(self, len: u64) -> Range<u64> {
-        match self {
-            RowRange::Range(first, end) => first.min(len)..end.unwrap_or(len).clamp(first.min(len), len),
-            RowRange::Last(count) => len.saturating_sub(count)..len,
-        }
-    }
-
-    /// The rows that follow when some were shown, which are all that there were.
-    fn after(self, shown: &Range<u64>) -> Self {
-        match self {
-            // Nothing yet of what is meant.
-            RowRange::Range(first, end) if shown.is_empty() => RowRange::Range(first, end),
-            RowRange::Range(_, end) => RowRange::Range(shown.end, end),
-            RowRange::Last(_) => RowRange::Range(shown.end, None),
-        }
-    }
-
-    fn is_empty(self) -> bool {
-        matches!(self, RowRange::Range(first, Some(end)) if first >= end)
-    }
-}
-
-/// How values are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValueStyle {
-    /// Text, behind the index of the row.
-    Text,
-    /// A JSON value per line.
-    Json,
-    /// The elements as stored, without lines.
-    Raw,
-}
-
-impl ValueStyle {
-    fn line(self, row: Option<u64>, value: &Value, out: &mut Output) -> Result<()> {
-        match (self, row) {
-            (ValueStyle::Json, _) => out.line(json(value)),
-            (_, Some(row)) => out.line(format_args!("{row}: {value}")),
-            (_, None) => out.line(value),
-        }
-    }
-}
 
 /// Writes the rows of a dataset, each on a line, and then those that its writer adds, until it ends or the user
 /// interrupts.
@@ -100,7 +22,7 @@ impl ValueStyle {
 /// As [`crate::error::Error`] says.
 pub fn follow(
     dataset: &Dataset,
-    rows: RowRange,
+    slices: Slices,
     style: ValueStyle,
     interrupted: &AtomicBool,
     out: &mut Output,
@@ -108,17 +30,21 @@ pub fn follow(
     let file = dataset.file().name();
     let store_error = |source| Error::Store { file: file.into(), path: dataset.path().into(), source };
     let mut watch = dataset.file().store().watch(&[dataset.id()]).map_err(store_error)?;
-    let mut rest = rows;
+    let mut rest = Some(slices);
+    let mut writer = ValueWriter::new(style, dataset.file());
     loop {
         let last = watch::is_last(dataset, None, interrupted);
         let show = (|| {
             dataset.refresh()?;
-            let shown = rest.clip(watch::length(dataset)?);
-            self::dataset(dataset, RowRange::Range(shown.start, Some(shown.end)), style, out)?;
-            rest = rest.after(&shown);
+            let spec = dataset.spec()?;
+            if let Some(slices) = rest.take() {
+                let ranges = bind(dataset, &spec, &slices)?;
+                write(dataset, &spec, &ranges, &mut writer, out)?;
+                rest = slices.after(&ranges, spec.dataspace.dims());
+            }
             out.flush()
         })();
-        if watch::after(last, show)? || rest.is_empty() {
+        if watch::after(last, show)? || rest.is_none() {
             return Ok(());
         }
         watch.wait(watch::PAUSE).map_err(store_error)?;
@@ -129,54 +55,85 @@ pub fn follow(
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn dataset(dataset: &Dataset, rows: RowRange, style: ValueStyle, out: &mut Output) -> Result<()> {
+pub fn dataset(dataset: &Dataset, slices: &Slices, style: ValueStyle, out: &mut Output) -> Result<()> {
     let spec = dataset.spec()?;
-    let [length, row @ ..] = spec.dataspace.dims() else {
-        return match style {
-            ValueStyle::Raw => out.bytes(&dataset.read_raw(Selection::All)?),
-            _ => lines(&[], dataset.read_values(Selection::All)?, None, style, out),
-        };
-    };
-    let rows = rows.clip(*length);
-    let row_bytes = row.iter().fold(u64::from(spec.datatype.size()), |n, d| n.saturating_mul(*d));
-    let step = (BLOCK_BYTES / row_bytes.max(1)).max(1);
-    if style != ValueStyle::Raw {
-        // A row is a line.
-        open::check_values(dataset, row.iter().fold(1, |n: u64, d| n.saturating_mul(*d)))?;
+    let ranges = bind(dataset, &spec, slices)?;
+    write(dataset, &spec, &ranges, &mut ValueWriter::new(style, dataset.file()), out)
+}
+
+fn bind(dataset: &Dataset, spec: &DatasetSpec, slices: &Slices) -> Result<Vec<DimRange>> {
+    slices.bind(spec.dataspace.dims()).map_err(|fault| {
+        let problem = FileProblem::Slice { path: dataset.path().to_owned(), fault };
+        Error::InvalidFile { path: dataset.file().name().into(), problem }
+    })
+}
+
+fn product(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(1, u64::saturating_mul)
+}
+
+/// Writes what is taken of a dataset, a row of the first dimension that is kept on a line.
+fn write(
+    dataset: &Dataset,
+    spec: &DatasetSpec,
+    ranges: &[DimRange],
+    writer: &mut ValueWriter<'_>,
+    out: &mut Output,
+) -> Result<()> {
+    let kept = ranges.iter().position(|range| !range.is_index);
+    let row: Vec<u64> = ranges.iter().filter(|range| !range.is_index).skip(1).map(|range| range.count).collect();
+    writer.begin(dataset.path(), &spec.datatype, &row, out)?;
+    let size = u64::from(spec.datatype.size());
+    let elements = product(row.iter().copied());
+    if writer.style() == ValueStyle::Raw {
+        return raw(dataset, ranges, size, out);
     }
-    let bar = progress::bar(usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX), "rows");
-    let mut first = rows.start;
-    while first < rows.end {
-        let count = step.min(rows.end - first);
-        let start: Vec<_> = std::iter::once(first).chain(row.iter().map(|_| 0)).collect();
-        let counts: Vec<_> = std::iter::once(count).chain(row.iter().copied()).collect();
-        match style {
-            ValueStyle::Raw => raw(dataset, &start, &counts, spec.datatype.size().into(), out)?,
-            _ => lines(row, dataset.read_values(Selection::block(&start, &counts))?, Some(first), style, out)?,
-        }
-        first += count;
-        bar.inc(count);
+    // A row is a line.
+    open::check_values(dataset, elements)?;
+    let Some((at, rows)) = kept.and_then(|at| Some((at, *ranges.get(at)?))) else {
+        return writer.lines(&row, dataset.read_values(selection(ranges))?, &[], out);
+    };
+    if elements == 0 {
+        return Ok(());
+    }
+    let step = (BLOCK_BYTES / elements.saturating_mul(size).max(1)).max(1);
+    let bar = progress::bar(usize::try_from(rows.count).unwrap_or(usize::MAX), "rows");
+    let mut first = 0;
+    while first < rows.count {
+        let part = rows.part(first, step.min(rows.count - first));
+        let mut ranges = ranges.to_vec();
+        ranges.iter_mut().skip(at).take(1).for_each(|range| *range = part);
+        let mut values = dataset.read_values(selection(&ranges))?;
+        reorder(&mut values, &ranges, 1);
+        let labels: Vec<u64> = (0..part.count).map(|place| part.index(place)).collect();
+        writer.lines(&row, values, &labels, out)?;
+        first += part.count;
+        bar.inc(part.count);
     }
     bar.finish_and_clear();
     Ok(())
 }
 
-/// Writes the elements of a block as stored, in pieces.
-fn raw(dataset: &Dataset, start: &[u64], counts: &[u64], size: u64, out: &mut Output) -> Result<()> {
-    let bytes = counts.iter().fold(size, |n, count| n.saturating_mul(*count));
-    let cut = counts.iter().position(|count| *count > 1).filter(|_| bytes > BLOCK_BYTES);
-    let Some((cut, count)) = cut.and_then(|cut| Some((cut, *counts.get(cut)?))) else {
-        return out.bytes(&dataset.read_raw(Selection::block(start, counts))?);
+/// Writes the elements that are taken as stored, in pieces.
+fn raw(dataset: &Dataset, ranges: &[DimRange], size: u64, out: &mut Output) -> Result<()> {
+    let bytes = product(ranges.iter().map(|range| range.count)).saturating_mul(size);
+    if bytes == 0 {
+        return Ok(());
+    }
+    let cut = ranges.iter().position(|range| range.count > 1).filter(|_| bytes > BLOCK_BYTES);
+    let Some((cut, whole)) = cut.and_then(|cut| Some((cut, *ranges.get(cut)?))) else {
+        let mut elements = dataset.read_raw(selection(ranges))?;
+        reorder(&mut elements, ranges, usize::try_from(size).unwrap_or(usize::MAX));
+        return out.bytes(&elements);
     };
-    let step = (BLOCK_BYTES / (bytes / count)).clamp(1, count - 1);
+    let step = (BLOCK_BYTES / (bytes / whole.count).max(1)).clamp(1, whole.count - 1);
     let mut done = 0;
-    while done < count {
-        let now = step.min(count - done);
-        let (mut start, mut counts) = (start.to_vec(), counts.to_vec());
-        start.iter_mut().skip(cut).take(1).for_each(|start| *start += done);
-        counts.iter_mut().skip(cut).take(1).for_each(|count| *count = now);
-        raw(dataset, &start, &counts, size, out)?;
-        done += now;
+    while done < whole.count {
+        let part = whole.part(done, step.min(whole.count - done));
+        let mut ranges = ranges.to_vec();
+        ranges.iter_mut().skip(cut).take(1).for_each(|range| *range = part);
+        raw(dataset, &ranges, size, out)?;
+        done += part.count;
     }
     Ok(())
 }
@@ -185,58 +142,22 @@ fn raw(dataset: &Dataset, start: &[u64], counts: &[u64], size: u64, out: &mut Ou
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn attribute(attribute: &h5live::Attribute, style: ValueStyle, out: &mut Output) -> Result<()> {
-    match (style, attribute.dataspace()) {
-        (ValueStyle::Raw, _) => out.bytes(attribute.raw()),
-        (_, Dataspace::Simple(shape)) => {
-            lines(shape.dims().get(1..).unwrap_or_default(), attribute.values()?, Some(0), style, out)
-        }
-        _ => lines(&[], attribute.values()?, None, style, out),
+pub fn attribute(
+    file: &h5live::File,
+    attribute: &h5live::Attribute,
+    style: ValueStyle,
+    out: &mut Output,
+) -> Result<()> {
+    if style == ValueStyle::Raw {
+        return out.bytes(attribute.raw());
     }
-}
-
-/// Writes values, `row` (`[rank - 1]`, elements) of them on a line.
-fn lines(row: &[u64], values: Vec<Value>, first: Option<u64>, style: ValueStyle, out: &mut Output) -> Result<()> {
-    let per_line = row.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize)).max(1);
-    let mut values = values.into_iter();
-    let mut index = first;
-    while values.len() >= per_line {
-        style.line(index, &nested(row, &mut values), out)?;
-        index = index.map(|index| index.saturating_add(1));
-    }
-    Ok(())
-}
-
-/// The next elements, which make up a row, as lists within lists.
-pub fn nested(dims: &[u64], values: &mut dyn Iterator<Item = Value>) -> Value {
-    match dims {
-        [] => values.next().unwrap_or_default(),
-        [length, inner @ ..] => Value::List((0..*length).map(|_| nested(inner, values)).collect()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_cut_to_those_that_are_there() {
-        let within = |text: &str| text.parse::<RowRange>().unwrap().clip(10);
-        assert_eq!(within("2..5"), 2..5);
-        assert_eq!(within("2.."), 2..10);
-        assert_eq!(within("..3"), 0..3);
-        assert_eq!(within("9"), 9..10);
-        assert_eq!(within("-3"), 7..10);
-        assert_eq!(within("-30"), 0..10);
-        assert_eq!(within("8..20"), 8..10);
-        assert_eq!(within("15..20"), 10..10);
-        assert_eq!(within("5..2"), 5..5);
-    }
-
-    #[test]
-    fn refuses_other_texts() {
-        for text in ["", "a", "1..b", "--1", "-"] {
-            assert!(text.parse::<RowRange>().is_err(), "{text}");
-        }
-    }
+    let mut writer = ValueWriter::new(style, file);
+    let dims = attribute.dataspace().dims();
+    let row = dims.get(1..).unwrap_or_default();
+    writer.begin(&attribute.name().to_string(), attribute.datatype(), row, out)?;
+    let labels: Vec<u64> = match attribute.dataspace() {
+        Dataspace::Simple(_) => (0..dims.first().copied().unwrap_or(0)).collect(),
+        _ => Vec::new(),
+    };
+    writer.lines(row, attribute.values()?, &labels, out)
 }

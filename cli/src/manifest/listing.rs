@@ -43,8 +43,8 @@ pub struct Listing {
 impl Listing {
     /// As [`Listing::from_store`], of a file; how far a virtual dataset reaches is a matter of its sources, which the
     /// store does not know.
-    pub fn from_file(file: &File, start: ObjectId, path: &[u8]) -> Self {
-        let mut listing = Listing::from_store(file.store(), start, path);
+    pub fn from_file(file: &File, start: ObjectId, path: &[u8], depth: Option<usize>) -> Self {
+        let mut listing = Listing::from_store(file.store(), start, path, depth);
         for line in &mut listing.lines {
             let ListingEntry::Dataset(id, spec) = &mut line.entry else { continue };
             if let (Layout::Virtual(_), Ok(Object::Dataset(dataset))) =
@@ -57,20 +57,24 @@ impl Listing {
         listing
     }
 
-    /// Lists everything that can be reached from an object, which is called `path`.
-    pub fn from_store(store: &dyn Store, start: ObjectId, path: &[u8]) -> Self {
+    /// Lists everything that can be reached from an object, which is called `path`. If `depth` says so, only the
+    /// contents of so many groups inside each other are listed.
+    pub fn from_store(store: &dyn Store, start: ObjectId, path: &[u8], depth: Option<usize>) -> Self {
+        let depth = depth.unwrap_or(usize::MAX);
         let mut listing = Listing::default();
         // An explicit stack: a chain of a million groups must not exhaust the thread's.
         let mut stack = Vec::new();
-        stack.extend(listing.object(store, start, path));
-        while let Some(level) = stack.last_mut() {
+        stack.extend(listing.object(store, start, path, depth > 0));
+        loop {
+            let open_groups = stack.len();
+            let Some(level) = stack.last_mut() else { break };
             let Some(link) = level.links.pop() else {
                 stack.pop();
                 continue;
             };
             let path = level.path_of(&link.name);
             let opened = match link.target {
-                LinkTarget::Hard(id) => listing.object(store, id, &path),
+                LinkTarget::Hard(id) => listing.object(store, id, &path, open_groups < depth),
                 LinkTarget::Soft(target) => listing.plain(&path, "soft", escape(target.as_bytes())),
                 LinkTarget::External { file, path: target } => listing.plain(
                     &path,
@@ -84,8 +88,9 @@ impl Listing {
         listing
     }
 
-    /// Lists the object behind a hard link with its attributes; the links that follow, if it is a group.
-    fn object(&mut self, store: &dyn Store, id: ObjectId, path: &[u8]) -> Option<ListingLevel> {
+    /// Lists the object behind a hard link with its attributes; the links that follow, if it is a group that is to be
+    /// entered.
+    fn object(&mut self, store: &dyn Store, id: ObjectId, path: &[u8], enters: bool) -> Option<ListingLevel> {
         let Ok(kind) = store.kind(id) else {
             return self.error(path);
         };
@@ -98,7 +103,7 @@ impl Listing {
                 self.paths.insert(id, path.to_vec());
                 self.plain(path, "group", "-".to_owned());
                 self.attributes(store, id, path);
-                return self.links(store, id, path);
+                return if enters { self.links(store, id, path) } else { None };
             }
             ObjectKind::Dataset => {
                 let Ok(spec) = store.dataset(id).and_then(|chunks| chunks.spec()) else {

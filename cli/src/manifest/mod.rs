@@ -38,7 +38,7 @@ impl Manifest {
         let root = file.root();
         // Damage below the root ends nothing, but without the root there is nothing to list.
         root.links()?;
-        let listing = Listing::from_file(&file, root.id(), b"/");
+        let listing = Listing::from_file(&file, root.id(), b"/", None);
         let read = |id: ObjectId, selection: &Selection| match root.object_by_id(id, "") {
             Ok(Object::Dataset(dataset)) => dataset.read_raw(selection).ok(),
             _ => None,

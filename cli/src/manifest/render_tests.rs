@@ -23,7 +23,7 @@ fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, 
 
 /// The manifest of a store whose datasets are all of one chunk and small.
 fn manifest(store: &MemoryStore) -> Vec<String> {
-    let listing = Listing::from_store(store, store.session().root, b"/");
+    let listing = Listing::from_store(store, store.session().root, b"/", None);
     let read = |id, selection: &Selection| {
         assert_eq!(*selection, Selection::All);
         let chunks = store.dataset(id).ok()?;
@@ -172,7 +172,7 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
         let Selection::Hyperslab(slab) = selection else { panic!("{selection:?}") };
         expected.get(slab.start[0] as usize..).and_then(|from| from.get(..slab.block[0] as usize)).map(<[u8]>::to_vec)
     };
-    let listing = Listing::from_store(&store, store.session().root, b"/");
+    let listing = Listing::from_store(&store, store.session().root, b"/", None);
     let lines: Vec<_> = Renderer::new(&store, &listing, &read).lines().collect();
     assert!(lines[1].ends_with(&format!("\t{}", sha(&expected))), "{}", lines[1]);
     assert_eq!(reads.get(), 1, "of four blocks, one has a chunk");

@@ -16,6 +16,7 @@ use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
 use crate::model::{DatasetSpec, Selection, Store};
 use crate::output::Output;
+use crate::references::ReferencePaths;
 use crate::value::{self, Value};
 use crate::wait::{WaitArgs, seconds};
 
@@ -179,11 +180,12 @@ fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut Output) -> Resu
     let rows = length(dataset)?;
     let spec = dataset.spec()?;
     let places = dataset.file().store();
+    let references = ReferencePaths::new(dataset.file());
     while *next < rows {
         let end = rows.min(*next + BLOCK_ROWS);
         let (_, bytes) = newest(dataset, &spec, *next, end)?;
         for row in bytes.chunks_exact(row_bytes(&spec)) {
-            out.line(value::json(&row_value(&spec, row, places)))?;
+            out.line(value::json(&row_value(&spec, row, places), &|reference| references.json(reference)))?;
         }
         *next = end;
     }

@@ -24,6 +24,10 @@ impl Filter for Zfp {
         "H5Z-ZFP"
     }
 
+    fn can_encode(&self) -> bool {
+        false
+    }
+
     fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
         let header = ZfpHeader::parse(params)?;
         let limit = output.len();

@@ -1,0 +1,217 @@
+//! Values as lines: as text, as JSON, as CSV.
+
+use h5live::{File, Value};
+
+use crate::error::{Error, FileProblem, Result};
+use crate::model::{Array, Datatype};
+use crate::output::Output;
+use crate::references::ReferencePaths;
+use crate::value;
+
+/// Most columns of CSV.
+const MAX_COLUMNS: u64 = 1 << 20;
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueStyle {
+    /// Text, behind the index of the row.
+    Text,
+    /// A JSON value per line.
+    Json,
+    /// A line of CSV per row, below the names of the columns.
+    Csv,
+    /// The elements as stored, without lines.
+    Raw,
+}
+
+/// Writes rows of values.
+pub struct ValueWriter<'a> {
+    style: ValueStyle,
+    references: ReferencePaths<'a>,
+    /// The type of an element, as soon as it is known.
+    datatype: Option<Datatype>,
+}
+
+impl<'a> ValueWriter<'a> {
+    /// A writer of values of a file.
+    pub fn new(style: ValueStyle, file: &'a File) -> Self {
+        ValueWriter { style, references: ReferencePaths::new(file), datatype: None }
+    }
+
+    /// How values are written.
+    pub fn style(&self) -> ValueStyle {
+        self.style
+    }
+
+    /// Says what comes: rows (`[rank - 1]`, elements) of what is called `name`. The second time, nothing happens.
+    ///
+    /// # Errors
+    /// [`Error::Output`]; [`Error::InvalidFile`] if CSV cannot have so many columns.
+    pub fn begin(&mut self, name: &str, datatype: &Datatype, row: &[u64], out: &mut Output) -> Result<()> {
+        let is_first = self.datatype.replace(datatype.clone()).is_none();
+        if self.style != ValueStyle::Csv || !is_first {
+            return Ok(());
+        }
+        let number = product(row.iter().copied()).saturating_mul(column_count(datatype));
+        if number > MAX_COLUMNS {
+            let problem = FileProblem::TooManyColumns { path: name.to_owned(), number, most: MAX_COLUMNS };
+            return Err(Error::InvalidFile { path: self.references.file().name().into(), problem });
+        }
+        let name = name.rsplit('/').find(|part| !part.is_empty()).unwrap_or("value");
+        let mut names = Vec::new();
+        row_columns(row, datatype, name, &mut names);
+        csv_line(&names, out)
+    }
+
+    /// Writes values, `row` (`[rank - 1]`, elements) of them on a line, behind a label each.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn lines(&self, row: &[u64], values: Vec<Value>, labels: &[u64], out: &mut Output) -> Result<()> {
+        let per_line = row.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize)).max(1);
+        let mut values = values.into_iter();
+        let mut labels = labels.iter();
+        while values.len() >= per_line {
+            self.line(row, &nested(row, &mut values), labels.next().copied(), out)?;
+        }
+        Ok(())
+    }
+
+    fn line(&self, row: &[u64], value: &Value, label: Option<u64>, out: &mut Output) -> Result<()> {
+        match (self.style, label) {
+            (ValueStyle::Json, _) => out.line(value::json(value, &|reference| self.references.json(reference))),
+            (ValueStyle::Csv, _) => {
+                let mut cells = Vec::new();
+                self.row_cells(row.len(), value, &mut cells);
+                csv_line(&cells, out)
+            }
+            (_, Some(label)) => out.line(format_args!("{label}: {}", self.text(value))),
+            (_, None) => out.line(self.text(value)),
+        }
+    }
+
+    fn text(&self, value: &Value) -> String {
+        value::text(value, &|reference| self.references.text(reference))
+    }
+
+    fn row_cells(&self, rank: usize, value: &Value, cells: &mut Vec<String>) {
+        match (rank.checked_sub(1), value) {
+            (Some(inner), Value::List(values)) => values.iter().for_each(|value| self.row_cells(inner, value, cells)),
+            _ => self.cells(self.datatype.as_ref(), value, cells),
+        }
+    }
+
+    /// The cells of an element, as [`columns`] names them.
+    fn cells(&self, datatype: Option<&Datatype>, value: &Value, cells: &mut Vec<String>) {
+        match (datatype, value) {
+            (Some(Datatype::Compound(compound)), Value::Compound(values)) => {
+                for (member, (_, value)) in compound.members.iter().zip(values) {
+                    self.cells(Some(&member.datatype), value, cells);
+                }
+            }
+            (Some(Datatype::Array(array)), Value::List(values)) => {
+                self.array_cells(array.dims.len(), array, values, cells)
+            }
+            (_, Value::Text(text)) => cells.push(text.clone()),
+            (_, Value::EnumName(name)) => cells.push(name.to_string()),
+            (_, Value::Unreadable) => cells.push(String::new()),
+            (_, Value::Bytes(bytes)) => cells.push(value::hex(bytes)),
+            (_, Value::Reference(reference)) => cells.push(self.references.plain(reference)),
+            (_, Value::List(_) | Value::Compound(_)) => {
+                cells.push(value::json(value, &|reference| self.references.json(reference)).to_string());
+            }
+            _ => cells.push(value.to_string()),
+        }
+    }
+
+    fn array_cells(&self, rank: usize, array: &Array, values: &[Value], cells: &mut Vec<String>) {
+        for value in values {
+            match (rank, value) {
+                (2.., Value::List(values)) => self.array_cells(rank - 1, array, values, cells),
+                _ => self.cells(Some(&array.base), value, cells),
+            }
+        }
+    }
+}
+
+fn product(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(1, u64::saturating_mul)
+}
+
+fn array_elements(array: &Array) -> u64 {
+    product(array.dims.iter().map(|dim| u64::from(*dim)))
+}
+
+/// The number of columns of an element.
+fn column_count(datatype: &Datatype) -> u64 {
+    match datatype {
+        Datatype::Compound(compound) => {
+            compound.members.iter().map(|m| column_count(&m.datatype)).fold(0, u64::saturating_add)
+        }
+        Datatype::Array(array) => array_elements(array).saturating_mul(column_count(&array.base)),
+        _ => 1,
+    }
+}
+
+/// The names of the columns of a row of elements.
+fn row_columns(row: &[u64], datatype: &Datatype, name: &str, names: &mut Vec<String>) {
+    if row.is_empty() {
+        // The members of a compound have names enough.
+        let name = if matches!(datatype, Datatype::Compound(_)) { "" } else { name };
+        return columns(datatype, name, names);
+    }
+    (0..product(row.iter().copied())).for_each(|i| columns(datatype, &format!("c{i}"), names));
+}
+
+/// The names of the columns of an element: those of members of a compound are called `name.member`, and those of
+/// elements of an array `name.0`, `name.1`, ...
+fn columns(datatype: &Datatype, name: &str, names: &mut Vec<String>) {
+    let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };
+    match datatype {
+        Datatype::Compound(compound) => {
+            compound.members.iter().for_each(|m| columns(&m.datatype, &below(&m.name.to_string()), names));
+        }
+        Datatype::Array(array) => {
+            (0..array_elements(array)).for_each(|i| columns(&array.base, &below(&i.to_string()), names));
+        }
+        _ => names.push(name.to_owned()),
+    }
+}
+
+fn csv_line(cells: &[String], out: &mut Output) -> Result<()> {
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    // Memory takes every record.
+    let _ = writer.write_record(cells);
+    out.bytes(&writer.into_inner().unwrap_or_default())
+}
+
+/// The next elements, which make up a row, as lists within lists.
+pub fn nested(dims: &[u64], values: &mut dyn Iterator<Item = Value>) -> Value {
+    match dims {
+        [] => values.next().unwrap_or_default(),
+        [length, inner @ ..] => Value::List((0..*length).map(|_| nested(inner, values)).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::type_parse::TypeText;
+
+    #[test]
+    fn columns_have_the_names_of_members_and_the_numbers_of_elements() {
+        let names = |row: &[u64], text: &str| {
+            let mut names = Vec::new();
+            let datatype = text.parse::<TypeText>().unwrap().0;
+            row_columns(row, &datatype, "v", &mut names);
+            let count = product(row.iter().copied()) * column_count(&datatype);
+            assert_eq!(names.len() as u64, count);
+            names.join(" ")
+        };
+        assert_eq!(names(&[], "f64le"), "v");
+        assert_eq!(names(&[2], "f64le"), "c0 c1");
+        assert_eq!(names(&[], "array[2,2]<u8>"), "v.0 v.1 v.2 v.3");
+        assert_eq!(names(&[], "compound(3){a@0:u8,b@1:array[2]<u8>}"), "a b.0 b.1");
+        assert_eq!(names(&[2], "compound(1){a@0:u8}"), "c0.a c1.a");
+    }
+}

@@ -1,0 +1,115 @@
+//! `h5live dump FILE [GROUP]`: the tree below a group, with the beginning of all values.
+
+use h5live::{Dataset, Group, Object};
+
+use crate::error::{Outcome, Result, whole_text};
+use crate::ls::text::{EntryDescriber, EntryDetail, shape_text, shorten};
+use crate::manifest::listing::{Listing, ListingEntry};
+use crate::manifest::type_text;
+use crate::model::{DatasetSpec, Dataspace, ObjectId};
+use crate::output::Output;
+use crate::references::ReferencePaths;
+use crate::{open, value};
+
+use super::lines::nested;
+use super::slices::{DimRange, selection};
+
+/// About so many elements of a dataset are shown.
+const MAX_ELEMENTS: u64 = 10;
+/// Longer values are cut (characters).
+const VALUE_WIDTH: usize = 100;
+/// Longer paths do not push the columns to the right (characters).
+const PATH_WIDTH: usize = 40;
+
+/// Prints the tree below a group. Values that cannot be read have the error in their place.
+///
+/// # Errors
+/// As [`crate::error::Error`] says.
+pub fn print(group: &Group, out: &mut Output) -> Result<Outcome> {
+    group.links()?;
+    let file = group.file();
+    let listing = Listing::from_file(file, group.id(), group.path().as_bytes(), None);
+    let describer = EntryDescriber::new(file, EntryDetail { has_sizes: false, has_whole_values: false });
+    let references = ReferencePaths::new(file);
+    let width = listing.lines.iter().map(|line| line.path.chars().count()).filter(|width| *width <= PATH_WIDTH).max();
+    let width = width.unwrap_or(0);
+    let mut outcome = Outcome::Clean;
+    for line in &listing.lines {
+        let text = match &line.entry {
+            ListingEntry::Dataset(id, spec) => {
+                let head = head(group, *id, spec, &references);
+                let head = head.unwrap_or_else(|error| {
+                    outcome = Outcome::Findings;
+                    format!("(error: {})", whole_text(&error))
+                });
+                format!("{}  {}  {head}", type_text(&spec.datatype), shape_text(&spec.dataspace))
+            }
+            ListingEntry::Attribute(attribute) => {
+                let text = describer.value_text(attribute);
+                outcome = if text.is_none() { Outcome::Findings } else { outcome };
+                shorten(text.as_deref().unwrap_or("(error: this value cannot be read)"), VALUE_WIDTH)
+            }
+            ListingEntry::Plain("error", _) => {
+                outcome = Outcome::Findings;
+                "(error: this cannot be read)".to_owned()
+            }
+            ListingEntry::Plain(..) => describer.text(line),
+        };
+        out.line(format_args!("{:width$}  {text}", line.path).to_string().trim_end())?;
+    }
+    Ok(outcome)
+}
+
+/// The first elements of a dataset; with `...` behind them if there are more.
+fn head(group: &Group, id: ObjectId, spec: &DatasetSpec, references: &ReferencePaths<'_>) -> Result<String> {
+    if spec.dataspace == Dataspace::Null {
+        return Ok(String::new());
+    }
+    let Object::Dataset(dataset) = group.object_by_id(id, "")? else { return Ok(String::new()) };
+    let ranges = first_elements(spec.dataspace.dims());
+    let counts: Vec<u64> = ranges.iter().map(|range| range.count).collect();
+    let values = if counts.contains(&0) { Vec::new() } else { read(&dataset, &ranges)? };
+    let shown = nested(&counts, &mut values.into_iter());
+    let text = value::text(&shown, &|reference| references.text(reference));
+    let is_whole = counts == spec.dataspace.dims();
+    Ok(match text.strip_suffix(']') {
+        Some(text) if !is_whole => format!("{}, ...]", shorten(text, VALUE_WIDTH)),
+        _ => shorten(&text, VALUE_WIDTH),
+    })
+}
+
+fn read(dataset: &Dataset, ranges: &[DimRange]) -> Result<Vec<value::Value>> {
+    let elements = ranges.iter().fold(1, |n: u64, range| n.saturating_mul(range.count));
+    open::check_values(dataset, elements)?;
+    Ok(dataset.read_values(selection(ranges))?)
+}
+
+/// The first elements along each dimension: more of the last ones, because these follow each other.
+fn first_elements(dims: &[u64]) -> Vec<DimRange> {
+    let mut left = MAX_ELEMENTS;
+    let range = |dim: &u64| {
+        let count = (*dim).min(left.max(1));
+        left /= count.max(1);
+        DimRange { low: 0, step: 1, count, is_reversed: false, is_index: false }
+    };
+    let mut ranges: Vec<_> = dims.iter().rev().map(range).collect();
+    ranges.reverse();
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_elements_are_shown_however_many_dimensions_there_are() {
+        let counts = |dims: &[u64]| first_elements(dims).iter().map(|range| range.count).collect::<Vec<_>>();
+        assert_eq!(counts(&[1000]), [10]);
+        assert_eq!(counts(&[3]), [3]);
+        assert_eq!(counts(&[5, 5]), [2, 5]);
+        assert_eq!(counts(&[1000, 1000]), [1, 10]);
+        assert_eq!(counts(&[2, 2, 2]), [2, 2, 2]);
+        assert_eq!(counts(&[4, 0]), [4, 0]);
+        assert_eq!(counts(&[]), [] as [u64; 0]);
+    }
+}

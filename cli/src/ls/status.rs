@@ -1,0 +1,107 @@
+//! Who writes a file, since when, and when it was last flushed.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use h5live::{File, FileCondition, Holder, Location};
+use serde_json::{Value as Json, json};
+
+use crate::{open, utc};
+
+/// Ticks of a second in `/proc/PID/stat`: the kernel has the same for all programs.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// The state of a file that is being written.
+pub struct LiveStatus {
+    writers: Vec<(Holder, Option<SystemTime>)>,
+    changed: Option<SystemTime>,
+}
+
+impl LiveStatus {
+    /// The state of a file; `None` if nobody writes it.
+    pub fn of(file: &File, location: &Location) -> Option<Self> {
+        if !matches!(file.is_live(), Ok(true)) {
+            return None;
+        }
+        let holders = match open::options().diagnose(location).map(|found| found.condition) {
+            Ok(FileCondition::OpenForWriting { holders, .. }) => holders,
+            _ => Vec::new(),
+        };
+        let writers = holders.into_iter().map(|holder| {
+            let started = started(holder.pid);
+            (holder, started)
+        });
+        let path: Option<PathBuf> = open::file_path(location).ok().flatten();
+        Some(LiveStatus { writers: writers.collect(), changed: path.as_deref().and_then(changed) })
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let writer = |(holder, started): &(Holder, Option<SystemTime>)| match started {
+            Some(at) => format!("{holder}, which runs since {}", utc::text(*at)),
+            None => holder.to_string(),
+        };
+        let writers: Vec<_> = self.writers.iter().map(writer).collect();
+        let by = if writers.is_empty() { "another process".to_owned() } else { writers.join(" and ") };
+        let flushed = self.changed.map_or(String::new(), |at| {
+            let age = SystemTime::now().duration_since(at).unwrap_or_default();
+            format!("; last flush {} ({} ago)", utc::text(at), age_text(age))
+        });
+        format!("being written by {by}{flushed}")
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Json {
+        let writer = |(holder, started): &(Holder, Option<SystemTime>)| json!({ "pid": holder.pid, "name": holder.name, "started": started.map(utc::text) });
+        json!({
+            "writers": self.writers.iter().map(writer).collect::<Vec<_>>(),
+            "last_flush": self.changed.map(utc::text),
+        })
+    }
+}
+
+fn changed(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).ok()?.modified().ok()
+}
+
+/// When a process was started, where the system tells.
+fn started(pid: u32) -> Option<SystemTime> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let boot = std::fs::read_to_string("/proc/stat").ok()?;
+    let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    let ticks = start_ticks(&stat)?;
+    UNIX_EPOCH.checked_add(Duration::from_secs(boot.checked_add(ticks / TICKS_PER_SECOND)?))
+}
+
+/// The field `starttime` of `/proc/PID/stat`. The name of the program, in parentheses, may have any characters.
+fn start_ticks(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+fn age_text(age: Duration) -> String {
+    match age.as_secs() {
+        0..10 => format!("{:.1} s", age.as_secs_f64()),
+        seconds @ 10..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_of_a_process_is_found_behind_any_name() {
+        let fields: Vec<_> = (3..=30).map(|field| field.to_string()).collect();
+        assert_eq!(start_ticks(&format!("7 (a) b) {}", fields.join(" "))), Some(22));
+        assert_eq!(start_ticks("7 (a"), None);
+    }
+
+    #[test]
+    fn ages_have_a_unit_that_suits_them() {
+        let text = [0, 9, 119, 600, 7200, 172_800].map(|seconds| age_text(Duration::from_secs(seconds)));
+        assert_eq!(text, ["0.0 s", "9.0 s", "119 s", "10 min", "2 h", "2 days"]);
+    }
+}

@@ -1,0 +1,252 @@
+//! The entries of a listing as text and as JSON.
+
+use h5live::{File, Object, SourceState, Value};
+use serde_json::{Value as Json, json};
+
+use crate::manifest::listing::{ListingEntry, ListingLine};
+use crate::manifest::{space_text, type_text};
+use crate::model::{AttributeData, DatasetSpec, Dataspace, Layout, ObjectId};
+use crate::references::ReferencePaths;
+use crate::value;
+
+use super::filters::{filter_json, storage_text};
+
+/// Longer values of attributes are cut (characters).
+const VALUE_WIDTH: usize = 60;
+
+/// The chunks of a dataset that are stored.
+struct StoredChunks {
+    chunks: usize,
+    bytes: u64,
+}
+
+/// `None` if the dataset is not chunked or its index cannot be read.
+fn stored(file: &File, id: ObjectId) -> Option<StoredChunks> {
+    let Ok(Object::Dataset(dataset)) = file.root().object_by_id(id, "") else {
+        return None;
+    };
+    let chunks = dataset.chunks().ok()?;
+    Some(StoredChunks { chunks: chunks.len(), bytes: total_bytes(chunks.iter().map(|chunk| chunk.size)) })
+}
+
+/// The sum of sizes that a file states, which may be damaged.
+fn total_bytes(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}
+
+/// The states of sources of virtual datasets, and their names.
+const STATES: [(SourceState, &str); 5] = [
+    (SourceState::Closed, "closed"),
+    (SourceState::Live, "being written"),
+    (SourceState::InUse, "in use"),
+    (SourceState::Missing, "missing"),
+    (SourceState::Unreadable, "unreadable"),
+];
+
+/// The states of the sources of a virtual dataset; `None` if it is none, or they cannot be found out.
+fn sources(file: &File, id: ObjectId, spec: &DatasetSpec) -> Option<Vec<SourceState>> {
+    let Layout::Virtual(_) = spec.layout else { return None };
+    match file.root().object_by_id(id, "") {
+        Ok(Object::Dataset(dataset)) => dataset.source_states().ok(),
+        _ => None,
+    }
+}
+
+fn count(states: &[SourceState], wanted: SourceState) -> usize {
+    states.iter().filter(|state| **state == wanted).count()
+}
+
+/// The sources that may still change; `None` if all exist and nobody writes them.
+fn sources_text(states: &[SourceState]) -> Option<String> {
+    let counts = STATES.iter().map(|(state, name)| (count(states, *state), name));
+    let mut text = String::new();
+    for (n, name) in counts.skip(1).filter(|(n, _)| *n > 0) {
+        let of_all = format!(" of {} sources", states.len());
+        let (before, of_all) = if text.is_empty() { ("", &*of_all) } else { (", ", "") };
+        text.extend([before, &n.to_string(), of_all, " ", name]);
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// What is shown of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryDetail {
+    /// The sizes of datasets.
+    pub has_sizes: bool,
+    /// The whole values of attributes.
+    pub has_whole_values: bool,
+}
+
+/// Describes the entries of a listing of a file.
+pub struct EntryDescriber<'a> {
+    file: &'a File,
+    references: ReferencePaths<'a>,
+    detail: EntryDetail,
+}
+
+impl<'a> EntryDescriber<'a> {
+    /// For the entries of a file.
+    pub fn new(file: &'a File, detail: EntryDetail) -> Self {
+        EntryDescriber { file, references: ReferencePaths::new(file), detail }
+    }
+
+    /// An entry for people.
+    pub fn text(&self, line: &ListingLine) -> String {
+        match &line.entry {
+            ListingEntry::Plain("soft" | "external", target) => format!("-> {target}"),
+            ListingEntry::Plain("hard", first) => format!("= {first}"),
+            ListingEntry::Plain(kind, text) if text == "-" => (*kind).to_owned(),
+            ListingEntry::Plain(kind, text) => format!("{kind} {text}"),
+            ListingEntry::Dataset(id, spec) => {
+                let DatasetSpec { datatype, dataspace, .. } = &**spec;
+                let sizes = if self.detail.has_sizes { self.sizes(*id, spec) } else { String::new() };
+                let sources = sources(self.file, *id, spec).and_then(|states| sources_text(&states));
+                let sources = sources.map_or(String::new(), |text| format!("  {text}"));
+                format!("{}  {}  {}{sizes}{sources}", type_text(datatype), shape_text(dataspace), storage_text(spec))
+            }
+            ListingEntry::Attribute(attribute) => {
+                let value = self.value_text(attribute).unwrap_or_else(|| "?".to_owned());
+                let value = if self.detail.has_whole_values { value } else { shorten(&value, VALUE_WIDTH) };
+                format!("{}  {}  {value}", type_text(&attribute.datatype), shape_text(&attribute.dataspace))
+            }
+        }
+    }
+
+    fn sizes(&self, id: ObjectId, spec: &DatasetSpec) -> String {
+        let whole = bytes_text(size_bytes(spec));
+        match stored(self.file, id) {
+            Some(stored) if matches!(spec.layout, Layout::Chunked(_)) => {
+                let chunks = if stored.chunks == 1 { "1 chunk" } else { &format!("{} chunks", stored.chunks) };
+                format!("  {chunks}, {} of {whole}", bytes_text(stored.bytes))
+            }
+            Some(stored) => format!("  {} of {whole}", bytes_text(stored.bytes)),
+            None => format!("  {whole}"),
+        }
+    }
+
+    /// The value of an attribute as text.
+    pub fn value_text(&self, attribute: &AttributeData) -> Option<String> {
+        let value = value_of(self.file, attribute)?;
+        Some(value::text(&value, &|reference| self.references.text(reference)))
+    }
+
+    /// An entry for programs.
+    pub fn json(&self, line: &ListingLine) -> Json {
+        match &line.entry {
+            ListingEntry::Plain(kind @ ("soft" | "external" | "hard"), target) => {
+                json!({ "path": line.path, "kind": kind, "target": target })
+            }
+            ListingEntry::Plain(kind, text) if text == "-" => json!({ "path": line.path, "kind": kind }),
+            ListingEntry::Plain(kind, text) => json!({ "path": line.path, "kind": kind, "type": text }),
+            ListingEntry::Dataset(id, spec) => self.dataset_json(&line.path, *id, spec),
+            ListingEntry::Attribute(attribute) => json!({
+                "path": line.path,
+                "kind": "attribute",
+                "type": type_text(&attribute.datatype),
+                "space": space_text(&attribute.dataspace),
+                "value": value_of(self.file, attribute)
+                    .map(|value| value::json(&value, &|reference| self.references.json(reference))),
+            }),
+        }
+    }
+
+    fn dataset_json(&self, path: &str, id: ObjectId, spec: &DatasetSpec) -> Json {
+        let max = |m: &u64| if *m == crate::model::UNLIMITED { None } else { Some(*m) };
+        let stored = if self.detail.has_sizes { stored(self.file, id) } else { None };
+        let is_chunked = matches!(spec.layout, Layout::Chunked(_));
+        let mut described = json!({
+            "path": path,
+            "kind": "dataset",
+            "type": type_text(&spec.datatype),
+            "space": space_text(&spec.dataspace),
+            "shape": spec.dataspace.dims(),
+            "max_shape": spec.dataspace.max().iter().map(max).collect::<Vec<_>>(),
+            "storage": storage_text(spec),
+            "filters": spec.filters.iter().map(filter_json).collect::<Vec<_>>(),
+            "size_bytes": size_bytes(spec),
+            "chunks": stored.as_ref().filter(|_| is_chunked).map(|s| s.chunks),
+            "stored_bytes": stored.as_ref().map(|s| s.bytes),
+        });
+        if let Some(states) = sources(self.file, id, spec) {
+            let counts = STATES.map(|(state, name)| (name.replace(' ', "_"), count(&states, state).into()));
+            described["sources"] = counts.into_iter().collect::<serde_json::Map<_, _>>().into();
+        }
+        described
+    }
+}
+
+/// Bytes of all elements.
+fn size_bytes(spec: &DatasetSpec) -> u64 {
+    spec.dataspace.elements().unwrap_or(0).saturating_mul(u64::from(spec.datatype.size()))
+}
+
+/// The shape, and the maximum where it is another.
+pub fn shape_text(space: &Dataspace) -> String {
+    let text = space_text(space);
+    match text.split_once('/') {
+        Some((dims, max)) if dims == max => dims.to_owned(),
+        _ => text,
+    }
+}
+
+/// A text, cut to so many characters.
+pub fn shorten(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(3)).chain("...".chars()).collect()
+}
+
+/// Bytes in a unit that suits them.
+pub fn bytes_text(bytes: u64) -> String {
+    let units = ["B", "KB", "MB", "GB", "TB"];
+    let step = units.len().min(1 + (bytes.max(1).ilog10() / 3) as usize) - 1;
+    let unit = units.get(step).copied().unwrap_or("B");
+    if step == 0 {
+        format!("{bytes} {unit}")
+    } else {
+        format!("{:.1} {unit}", bytes as f64 / 1000f64.powi(step as i32))
+    }
+}
+
+/// The value of an attribute: its only element, or a list.
+fn value_of(file: &File, attribute: &AttributeData) -> Option<Value> {
+    let mut elements = Value::decode_all(&attribute.datatype, &attribute.value, Some(file.store())).ok()?;
+    match attribute.dataspace {
+        Dataspace::Scalar => elements.pop(),
+        _ => Some(Value::List(elements)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_unit_that_suits_them() {
+        let text = [0, 999, 1_000, 31_400_000, u64::MAX].map(bytes_text);
+        assert_eq!(text, ["0 B", "999 B", "1.0 KB", "31.4 MB", "18446744.1 TB"]);
+    }
+
+    #[test]
+    fn only_sources_that_are_not_closed_are_worth_a_word() {
+        use SourceState::{Closed, InUse, Live, Missing};
+        assert_eq!(sources_text(&[Closed, Closed]), None);
+        assert_eq!(sources_text(&[Live]).unwrap(), "1 of 1 sources being written");
+        let states = [Closed, Missing, Live, InUse, Missing];
+        assert_eq!(sources_text(&states).unwrap(), "1 of 5 sources being written, 1 in use, 2 missing");
+    }
+
+    #[test]
+    fn damaged_sizes_add_up_without_overflow() {
+        assert_eq!(total_bytes([u64::MAX, 1, u64::MAX].into_iter()), u64::MAX);
+        assert_eq!(total_bytes([3, 4].into_iter()), 7);
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        assert_eq!(shorten("abc", 60), "abc");
+        let cut = shorten(&"ü".repeat(100), 60);
+        assert_eq!((cut.chars().count(), cut.ends_with("ü...")), (60, true));
+    }
+}
