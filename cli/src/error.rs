@@ -146,6 +146,14 @@ pub enum Error {
         /// The shape (elements).
         shape: Vec<u64>,
     },
+    /// A row is larger than a row may be.
+    #[error("standard input: a row would have {bytes} bytes, and may have {most}; --types makes columns narrower")]
+    RowTooLarge {
+        /// Its size (bytes).
+        bytes: u64,
+        /// The largest size (bytes).
+        most: u64,
+    },
     /// A type was given for a column that does not come in.
     #[error("standard input: there is no column {0:?}")]
     NoColumn(String),

@@ -23,9 +23,14 @@ pub struct InputRow {
     pub number: u64,
     /// Its cells in the order of the columns, or why they cannot be told. The caller checks their number.
     pub cells: Result<Vec<InputCell>, RowError>,
+    /// Values with names that the first row does not have, if these are kept.
+    pub new_keys: Vec<(String, InputCell)>,
     /// The row as it came in, if that was asked for.
     pub text: Vec<u8>,
 }
+
+/// The cells of a row in the order of the columns, and those with new names.
+pub type NamedCells = (Vec<InputCell>, Vec<(String, InputCell)>);
 
 /// An event of the input.
 #[derive(Debug)]
@@ -60,9 +65,18 @@ impl<'a> RowOutput<'a> {
 
     /// Hands on a row. Returns `false` if nobody listens any more.
     pub fn row(&mut self, cells: Result<Vec<InputCell>, RowError>, text: impl FnOnce() -> Vec<u8>) -> bool {
+        self.row_with_new_keys(cells.map(|cells| (cells, Vec::new())), text)
+    }
+
+    /// Hands on a row that may have new names. Returns `false` if nobody listens any more.
+    pub fn row_with_new_keys(&mut self, cells: Result<NamedCells, RowError>, text: impl FnOnce() -> Vec<u8>) -> bool {
         self.rows += 1;
         let text = if self.keeps_text { text() } else { Vec::new() };
-        self.sender.send(InputEvent::Row(InputRow { number: self.rows, cells, text })).is_ok()
+        let (cells, new_keys) = match cells {
+            Ok((cells, new_keys)) => (Ok(cells), new_keys),
+            Err(error) => (Err(error), Vec::new()),
+        };
+        self.sender.send(InputEvent::Row(InputRow { number: self.rows, cells, new_keys, text })).is_ok()
     }
 
     /// Hands on a frame. Returns `false` if nobody listens any more.

@@ -8,7 +8,7 @@ use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
 use super::csv_rows::numbered;
-use super::input::{InputError, RowOutput};
+use super::input::{InputError, NamedCells, RowOutput};
 use super::row::{InputCell, RowError};
 
 /// The longest row that goes over several lines (bytes).
@@ -22,6 +22,8 @@ pub enum NewKeys {
     Error,
     /// The value is left out
     Ignore,
+    /// The value goes to a dataset of its own, PATH.KEY, together with the number of the row
+    Dataset,
 }
 
 /// Whether a text begins as rows of JSON do.
@@ -191,10 +193,6 @@ impl RowColumns {
     /// Hands on a row. Returns `false` if nobody listens any more.
     fn hand_on(&mut self, row: Json, text: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
         let cells = named_cells(row).and_then(|cells| {
-            if let Some((name, _)) = cells.iter().find(|(_, cell)| self.names.is_empty() && *cell == InputCell::Nested)
-            {
-                return Err(RowError::Nested(name.clone()));
-            }
             if self.names.is_empty() {
                 self.names = cells.iter().map(|(name, _)| name.clone()).collect();
                 if !out.columns(&self.names, Vec::new()) {
@@ -204,32 +202,33 @@ impl RowColumns {
             self.in_order(cells).map(Some)
         });
         match cells.transpose() {
-            Some(cells) => out.row(cells, text),
+            Some(cells) => out.row_with_new_keys(cells, text),
             None => false,
         }
     }
 
-    /// The cells in the order of the columns; a name that the row has not is an empty cell.
-    fn in_order(&self, named: Vec<(String, InputCell)>) -> Result<Vec<InputCell>, RowError> {
+    /// The cells in the order of the columns, and those with new names, if these are kept. A name that the row has not
+    /// is an empty cell.
+    fn in_order(&self, named: Vec<(String, InputCell)>) -> Result<NamedCells, RowError> {
         let mut cells = vec![InputCell::Empty; self.names.len()];
+        let mut new_keys: Vec<(String, InputCell)> = Vec::new();
         for (at, (name, cell)) in named.into_iter().enumerate() {
-            let is_ignored = self.new_keys == NewKeys::Ignore && !self.names.contains(&name);
-            if cell == InputCell::Nested && !is_ignored {
-                return Err(RowError::Nested(name));
-            }
             // Names nearly always come in the order of the first row.
             let known =
                 if self.names.get(at) == Some(&name) { Some(at) } else { self.names.iter().position(|n| *n == name) };
             match known.and_then(|at| cells.get_mut(at)) {
                 Some(place) if *place != InputCell::Empty => return Err(RowError::Twice(name)),
                 Some(place) => *place = cell,
-                // No object instead of one that the first row has.
                 None if self.new_keys == NewKeys::Ignore => {}
+                // No object instead of one that the first row has.
                 None if cell == InputCell::Empty && self.names.iter().any(|n| is_inside(n, &name)) => {}
-                None => return Err(RowError::NewName(name)),
+                None if self.new_keys == NewKeys::Error => return Err(RowError::NewName(name)),
+                None if new_keys.iter().any(|(of, _)| *of == name) => return Err(RowError::Twice(name)),
+                None if cell == InputCell::Empty => {}
+                None => new_keys.push((name, cell)),
             }
         }
-        Ok(cells)
+        Ok((cells, new_keys))
     }
 }
 
@@ -242,11 +241,11 @@ fn named_cells(row: Json) -> Result<Vec<(String, InputCell)>, RowError> {
     let mut cells = Vec::new();
     match row {
         Json::Object(members) if !members.is_empty() => {
-            members.into_iter().try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
+            members.into_iter().for_each(|(name, value)| flatten(name, value, &mut cells));
         }
         Json::Array(values) if !values.is_empty() => {
             let names = numbered(values.len());
-            names.into_iter().zip(values).try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
+            names.into_iter().zip(values).for_each(|(name, value)| flatten(name, value, &mut cells));
         }
         _ => return Err(RowError::NotARow),
     }
@@ -254,18 +253,22 @@ fn named_cells(row: Json) -> Result<Vec<(String, InputCell)>, RowError> {
 }
 
 /// The cells of a value: those of an object's members are called `object.member`.
-fn flatten(name: String, value: Json, cells: &mut Vec<(String, InputCell)>) -> Result<(), RowError> {
-    let cell = match value {
+fn flatten(name: String, value: Json, cells: &mut Vec<(String, InputCell)>) {
+    match value {
+        Json::Object(members) => {
+            members.into_iter().for_each(|(member, value)| flatten(format!("{name}.{member}"), value, cells));
+        }
+        value => cells.push((name, cell(value))),
+    }
+}
+
+fn cell(value: Json) -> InputCell {
+    match value {
         Json::Null => InputCell::Empty,
         Json::Bool(truth) => InputCell::Plain(truth.to_string()),
         Json::Number(number) => InputCell::Plain(number.to_string()),
         Json::String(text) => InputCell::Text(text),
-        Json::Object(members) => {
-            let mut members = members.into_iter();
-            return members.try_for_each(|(member, value)| flatten(format!("{name}.{member}"), value, cells));
-        }
-        Json::Array(_) => InputCell::Nested,
-    };
-    cells.push((name, cell));
-    Ok(())
+        Json::Array(values) => InputCell::List(values.into_iter().map(cell).collect()),
+        Json::Object(_) => InputCell::Object,
+    }
 }

@@ -7,7 +7,7 @@ use h5live::Conversion;
 
 use crate::manifest::type_text;
 use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign};
-use crate::number_text;
+use crate::{number_text, utc};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,15 @@ pub enum ColumnKind {
     Bool,
     /// UTF-8 text of at most this many bytes, NUL-padded.
     Text(u32),
+    /// A time in ISO 8601, stored as nanoseconds since 1970 in an integer of 8 bytes.
+    Time,
 }
+
+/// What the stored integers of [`ColumnKind::Time`] are, for an attribute of the dataset.
+pub const TIME_UNITS: &str = "nanoseconds since 1970-01-01T00:00:00Z";
+
+/// The integer that stands for no time, as in numpy.
+const NO_TIME: i64 = i64::MIN;
 
 /// The reason why a cell cannot be stored under its column's type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +64,7 @@ pub enum CellError {
         becomes: String,
     },
     /// The text is longer than the column is wide.
-    #[error("a text of {found} bytes is too long for {kind} (--lossy cuts it)")]
+    #[error("a text of {found} bytes is too long for {kind} (--lossy cuts it; --str-width makes a new dataset wider)")]
     TooLong {
         /// Bytes of the text.
         found: usize,
@@ -69,12 +77,34 @@ pub enum CellError {
         /// The type.
         kind: ColumnKind,
     },
+    /// An array of another shape than the column has, which may be none.
+    #[error("{} is no {}", found_text(found), shape_text(expected, *kind))]
+    Shape {
+        /// The shape (elements).
+        found: Vec<u32>,
+        /// That of the column (elements).
+        expected: Vec<u32>,
+        /// The type of an element.
+        kind: ColumnKind,
+    },
+    /// An array with elements that are objects, or that are arrays of different lengths.
+    #[error("an array has numbers, texts or truth values in rows of equal length")]
+    NoArray,
+}
+
+fn found_text(dims: &[u32]) -> String {
+    if dims.is_empty() { "a single value".to_owned() } else { format!("an array of shape {dims:?}") }
+}
+
+fn shape_text(dims: &[u32], kind: ColumnKind) -> String {
+    if dims.is_empty() { kind.to_string() } else { format!("array of {kind} of shape {dims:?}") }
 }
 
 /// A name that no type has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no type is called {0:?}: i8 to i64, u8 to u64, f32 and f64 (with `be` for big-endian), bool, str1 to str65535"
+    "no type is called {0:?}: i8 to i64, u8 to u64, f32 and f64 (with `be` for big-endian), bool, time, str1 to \
+     str65535; arrays have [N] or [NxM] behind it"
 )]
 pub struct UnknownKind(String);
 
@@ -108,6 +138,7 @@ impl ColumnKind {
         match self {
             ColumnKind::Integer { size, .. } | ColumnKind::Float { size, .. } | ColumnKind::Text(size) => size,
             ColumnKind::Bool => 1,
+            ColumnKind::Time => 8,
         }
     }
 
@@ -117,6 +148,7 @@ impl ColumnKind {
             ColumnKind::Integer { size, sign, order } => Datatype::integer(size, order, sign),
             ColumnKind::Float { size, order } => Datatype::float(size, order).unwrap_or_default(),
             ColumnKind::Text(size) => Datatype::fixed_string(size, CharacterSet::Utf8),
+            ColumnKind::Time => ColumnKind::I64.datatype(),
             ColumnKind::Bool => {
                 let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value] };
                 let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Signed));
@@ -125,7 +157,7 @@ impl ColumnKind {
         }
     }
 
-    /// Appends the stored form of a text; `None` is an empty cell: NaN, or an empty text. A number that the type does
+    /// Appends the stored form of a text; `None` is an empty cell: NaN, no time, or an empty text. A number that the type does
     /// not have becomes the nearest one if the conversion may be lossy.
     ///
     /// # Errors
@@ -135,6 +167,10 @@ impl ColumnKind {
             return match self {
                 ColumnKind::Float { .. } => self.encode(Some("nan"), fit, out),
                 ColumnKind::Text(_) => self.encode(Some(""), fit, out),
+                ColumnKind::Time => {
+                    out.extend_from_slice(&NO_TIME.to_le_bytes());
+                    Ok(())
+                }
                 ColumnKind::Integer { .. } | ColumnKind::Bool => Err(CellError::Empty { kind: self }),
             };
         };
@@ -163,6 +199,7 @@ impl ColumnKind {
                 push(&found.value.to_le_bytes(), size, order, out);
             }
             ColumnKind::Bool => out.push(u8::from(parse_bool(text).ok_or_else(not_a)?)),
+            ColumnKind::Time => out.extend_from_slice(&utc::parse_ns(text).ok_or_else(not_a)?.to_le_bytes()),
             ColumnKind::Text(size) => {
                 let size = size as usize;
                 if text.len() > size && fit == Conversion::Exact {
@@ -211,6 +248,7 @@ impl fmt::Display for ColumnKind {
             ColumnKind::Integer { size, sign: Sign::Unsigned, order } => write!(f, "u{}{}", size * 8, big(order)),
             ColumnKind::Float { size, order } => write!(f, "f{}{}", size * 8, big(order)),
             ColumnKind::Bool => f.write_str("bool"),
+            ColumnKind::Time => f.write_str("time"),
             ColumnKind::Text(size) => write!(f, "str{size}"),
         }
     }
@@ -223,6 +261,9 @@ impl FromStr for ColumnKind {
         let unknown = || UnknownKind(name.to_owned());
         if name == "bool" {
             return Ok(ColumnKind::Bool);
+        }
+        if name == "time" {
+            return Ok(ColumnKind::Time);
         }
         if let Some(size) = name.strip_prefix("str") {
             let size: u16 = size.parse().map_err(|_| unknown())?;
@@ -260,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_name_is_read_and_shown_alike() {
-        for name in ["i8", "i16", "i32be", "u64", "u16be", "f32", "f64be", "bool", "str1", "str300"] {
+        for name in ["i8", "i16", "i32be", "u64", "u16be", "f32", "f64be", "bool", "time", "str1", "str300"] {
             assert_eq!(name.parse::<ColumnKind>().unwrap().to_string(), name);
         }
         assert_eq!("u16le".parse(), "u16".parse::<ColumnKind>());
@@ -281,6 +322,7 @@ mod tests {
         assert_eq!(encoded("f64", Some("0.5")).unwrap(), 0.5f64.to_le_bytes());
         assert_eq!(encoded("f32be", Some("0.1")).unwrap(), 0.1f32.to_be_bytes());
         assert_eq!(encoded("bool", Some("true")).unwrap(), [1]);
+        assert_eq!(encoded("time", Some("1970-01-01T00:00:00.000000258Z")).unwrap(), [2, 1, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
@@ -303,6 +345,7 @@ mod tests {
         assert!(matches!(encoded("i32", Some("nan")), Err(CellError::NotA { .. })));
         assert!(matches!(encoded("bool", Some("1")), Err(CellError::NotA { .. })));
         assert!(matches!(encoded("f64", Some("")), Err(CellError::NotA { .. })));
+        assert!(matches!(encoded("time", Some("1700000000")), Err(CellError::NotA { .. })));
         assert!(matches!(encoded("str2", Some("abc")), Err(CellError::TooLong { found: 3, .. })));
     }
 
@@ -321,9 +364,10 @@ mod tests {
     }
 
     #[test]
-    fn empty_cells_are_nan_or_empty_text_and_nothing_else() {
+    fn empty_cells_are_nan_or_no_time_or_empty_text_and_nothing_else() {
         assert!(f64::from_le_bytes(encoded("f64", None).unwrap().try_into().unwrap()).is_nan());
         assert_eq!(encoded("str3", None).unwrap(), [0; 3]);
+        assert_eq!(encoded("time", None).unwrap(), i64::MIN.to_le_bytes());
         assert!(matches!(encoded("i32", None), Err(CellError::Empty { .. })));
         assert!(matches!(encoded("bool", None), Err(CellError::Empty { .. })));
     }

@@ -3,6 +3,7 @@
 mod csv_rows;
 pub mod input;
 mod json_rows;
+mod key_datasets;
 mod kind;
 pub mod on_error;
 mod reader;
@@ -52,7 +53,7 @@ pub struct RecordCommand {
     /// Numbers of CSV have a decimal comma; between semicolons they may have one anyway
     #[arg(long)]
     decimal_comma: bool,
-    /// The integer that stands for an empty cell; empty cells of floats are NaN
+    /// The integer that stands for an empty cell; empty cells of floats are NaN, and those of times the smallest integer
     #[arg(long, value_name = "INTEGER", allow_hyphen_values = true)]
     empty: Option<i128>,
     /// What to do with a key of JSON that the first row does not have
@@ -61,14 +62,18 @@ pub struct RecordCommand {
     /// Infer the types of columns from this many rows, or from those of the first second
     #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     infer_rows: u64,
+    /// Bytes of texts in a new dataset; by default twice as many as the longest text of the first rows has
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1..))]
+    str_width: Option<u16>,
     /// What to do with a row that cannot be stored: stop reading (what was read is kept), skip it, or append it to
     /// FILE (reject-to FILE)
     #[arg(long, value_name = "stop|skip|reject-to FILE", default_value = "stop")]
     on_error: OnError,
     #[command(flatten)]
     lossy: LossyArgs,
-    /// Types of columns as NAME=TYPE,... or NAME:TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian), bool, str1 to
-    /// str65535; types of other columns are inferred from the first rows
+    /// Types of columns as NAME=TYPE,... or NAME:TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian),
+    /// bool, str1 to str65535, time (ISO 8601, stored as nanoseconds since 1970), and [N] or [NxM] behind it for arrays;
+    /// types of other columns are inferred from the first rows
     #[arg(long, value_delimiter = ',', value_parser = named_kind)]
     types: Vec<RecordColumn>,
     /// The type of an element of a raw frame
@@ -111,7 +116,15 @@ fn delimiter(text: &str) -> Result<u8, &'static str> {
 
 fn named_kind(text: &str) -> Result<RecordColumn, Box<dyn std::error::Error + Send + Sync>> {
     let (name, kind) = text.rsplit_once(['=', ':']).ok_or("a type of a column is NAME=TYPE or NAME:TYPE")?;
-    Ok(RecordColumn { name: name.to_owned(), kind: kind.parse()? })
+    let (kind, dims) = match kind.strip_suffix(']').and_then(|kind| kind.split_once('[')) {
+        Some((kind, dims)) => (kind, dims.split('x').map(dimension).collect::<Result<_, _>>()?),
+        None => (kind, Vec::new()),
+    };
+    Ok(RecordColumn { name: name.to_owned(), kind: kind.parse()?, dims })
+}
+
+fn dimension(text: &str) -> Result<u32, &'static str> {
+    text.parse().ok().filter(|dim| *dim > 0).ok_or("the shape of an array is [N] or [NxM], in elements")
 }
 
 impl RecordCommand {
@@ -197,7 +210,13 @@ impl RecordCommand {
         RecordLayout { chunk_rows: self.chunk, deflate: self.deflate }
     }
 
-    fn open(&self, file: RecordFile, datatype: &crate::model::Datatype, row: &[u64]) -> Result<RecordSink> {
-        file.into_sink(&self.path, datatype, row, self.storage(), self.every)
+    fn open(
+        &self,
+        file: RecordFile,
+        datatype: &crate::model::Datatype,
+        row: &[u64],
+        times: &[String],
+    ) -> Result<RecordSink> {
+        file.into_sink(&self.path, datatype, row, times, self.storage(), self.every)
     }
 }

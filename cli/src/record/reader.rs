@@ -84,7 +84,8 @@ mod tests {
     /// What came in: names and cells as texts, or why a row has none.
     fn all(format: Format, input: &str) -> Vec<String> {
         let cell = |cell: &InputCell| match cell {
-            InputCell::Empty | InputCell::Nested => "-".to_owned(),
+            InputCell::Empty => "-".to_owned(),
+            InputCell::List(_) | InputCell::Object => format!("{cell:?}"),
             InputCell::Plain(text) => text.clone(),
             InputCell::DecimalComma(text, number) => format!("{text}={number}"),
             InputCell::Text(text) => format!("{text:?}"),
@@ -148,6 +149,15 @@ mod tests {
     }
 
     #[test]
+    fn a_new_key_is_handed_on_by_its_name_if_it_gets_a_dataset() {
+        let lines = "{\"a\": 1}\n{\"b\": 7, \"a\": 2, \"c\": null}\n{\"b\": 1, \"b\": 2}\n";
+        let events = events(Format::Json(NewKeys::Dataset), lines);
+        let InputEvent::Row(row) = &events[2] else { panic!("{events:?}") };
+        assert_eq!(row.cells.as_ref().unwrap(), &[InputCell::Plain("2".into())]);
+        assert_eq!(row.new_keys, [("b".to_owned(), InputCell::Plain("7".into()))]);
+    }
+
+    #[test]
     fn objects_in_objects_are_flattened() {
         let rows = "{\"t\": 1, \"p\": {\"x\": 2, \"y\": {\"z\": 3}}}\n{\"t\": 2, \"p\": null}\n";
         assert_eq!(all(Format::Json(NewKeys::Error), rows), ["t|p.x|p.y.z", "1|2|3", "2|-|-"]);
@@ -160,7 +170,7 @@ mod tests {
         assert!(found[0].starts_with("row 1: EOF while parsing an object"), "{}", found[0]);
         assert_eq!(found[1..3], ["a", "1"]);
         assert_eq!(found[3], "row 3: \"b\" is not in the first row");
-        assert_eq!(found[4], "row 4: \"a\" is neither a number nor a text nor a truth value");
+        assert_eq!(found[4], "List([Plain(\"1\")])");
         assert_eq!(found[5], "row 5: neither an object nor an array with values");
         assert!(found[6].starts_with("row 6: EOF while parsing an object"), "{}", found[6]);
         assert_eq!(found[7], "3");

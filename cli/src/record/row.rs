@@ -3,7 +3,8 @@
 use h5live::Conversion;
 
 use crate::manifest::type_text;
-use crate::model::{Compound, CompoundMember, Datatype};
+use crate::model::{Array, Compound, CompoundMember, Datatype, MAX_RANK};
+use crate::utc;
 
 use super::kind::{CellError, ColumnKind, parse_bool};
 
@@ -18,15 +19,43 @@ pub enum InputCell {
     DecimalComma(String, String),
     /// A text, even if it looks like a number.
     Text(String),
-    /// An array, which no column takes.
-    Nested,
+    /// An array.
+    List(Vec<InputCell>),
+    /// An object within an array, which no column takes.
+    Object,
 }
 
 impl InputCell {
     fn text(&self) -> Option<&str> {
         match self {
-            InputCell::Empty | InputCell::Nested => None,
+            InputCell::Empty | InputCell::List(_) | InputCell::Object => None,
             InputCell::Plain(text) | InputCell::Text(text) | InputCell::DecimalComma(text, _) => Some(text),
+        }
+    }
+
+    /// The shape (elements); none for a single value.
+    ///
+    /// # Errors
+    /// [`CellError::NoArray`].
+    fn shape(&self) -> Result<Vec<u32>, CellError> {
+        let InputCell::List(elements) = self else {
+            return if *self == InputCell::Object { Err(CellError::NoArray) } else { Ok(Vec::new()) };
+        };
+        let length = u32::try_from(elements.len()).map_err(|_| CellError::NoArray)?;
+        let inner = elements.first().map_or(Ok(Vec::new()), InputCell::shape)?;
+        for element in elements.iter().skip(1) {
+            if element.shape()? != inner {
+                return Err(CellError::NoArray);
+            }
+        }
+        if inner.len() >= MAX_RANK { Err(CellError::NoArray) } else { Ok([&[length], &*inner].concat()) }
+    }
+
+    /// Puts the single values of an array into a list, or a cell that is none itself.
+    fn leaves<'a>(&'a self, leaves: &mut Vec<&'a InputCell>) {
+        match self {
+            InputCell::List(elements) => elements.iter().for_each(|element| element.leaves(leaves)),
+            single => leaves.push(single),
         }
     }
 
@@ -44,8 +73,88 @@ impl InputCell {
 pub struct RecordColumn {
     /// The name.
     pub name: String,
-    /// The type.
+    /// The type of a value, or of an element of an array.
     pub kind: ColumnKind,
+    /// The shape of an array (elements); none for single values.
+    pub dims: Vec<u32>,
+}
+
+impl RecordColumn {
+    /// A column of single values.
+    pub fn single(name: &str, kind: ColumnKind) -> Self {
+        RecordColumn { name: name.to_owned(), kind, dims: Vec::new() }
+    }
+
+    fn elements(&self) -> u64 {
+        self.dims.iter().fold(1, |n: u64, dim| n.saturating_mul(u64::from(*dim)))
+    }
+
+    /// Bytes of a value.
+    fn size(&self) -> u64 {
+        self.elements().saturating_mul(u64::from(self.kind.size()))
+    }
+
+    fn datatype(&self) -> Datatype {
+        match &*self.dims {
+            [] => self.kind.datatype(),
+            dims => Datatype::Array(Array { dims: dims.to_vec(), base: Box::new(self.kind.datatype()) }),
+        }
+    }
+
+    /// The column in which values of a type are stored; `None` if they cannot be recorded.
+    fn of(name: &str, datatype: &Datatype) -> Option<Self> {
+        let (dims, base) = match datatype {
+            Datatype::Array(array) => (array.dims.clone(), &*array.base),
+            single => (Vec::new(), single),
+        };
+        Some(RecordColumn { name: name.to_owned(), kind: ColumnKind::of(base)?, dims })
+    }
+
+    /// Appends the stored form of a cell. `empty` stands for an empty one of integers.
+    fn encode(
+        &self,
+        cell: &InputCell,
+        empty: Option<&str>,
+        fit: Conversion,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CellError> {
+        let kind = self.kind;
+        let empty = empty.filter(|_| matches!(kind, ColumnKind::Integer { .. }));
+        let is_list = matches!(cell, InputCell::List(_) | InputCell::Object);
+        if self.dims.is_empty() && !is_list {
+            return kind.encode(cell.text_for(kind).or(empty), fit, out);
+        }
+        if *cell == InputCell::Empty {
+            return (0..self.elements()).try_for_each(|_| kind.encode(empty, fit, out));
+        }
+        let found = cell.shape()?;
+        if found != self.dims {
+            return Err(CellError::Shape { found, expected: self.dims.clone(), kind });
+        }
+        let mut leaves = Vec::new();
+        cell.leaves(&mut leaves);
+        leaves.into_iter().try_for_each(|leaf| kind.encode(leaf.text_for(kind).or(empty), fit, out))
+    }
+
+    /// The type that holds all of `cells` without a change.
+    pub fn infer(name: &str, cells: &[&InputCell], rules: &InferRules) -> Self {
+        let shape = cells.iter().find(|cell| ***cell != InputCell::Empty).and_then(|cell| cell.shape().ok());
+        // Cells of other shapes are odd ones.
+        let dims = shape.filter(|dims| !dims.contains(&0)).unwrap_or_default();
+        let mut leaves = Vec::new();
+        let fits = |cell: &&&InputCell| ***cell == InputCell::Empty || cell.shape().as_ref() == Ok(&dims);
+        cells.iter().filter(fits).for_each(|cell| cell.leaves(&mut leaves));
+        RecordColumn { name: name.to_owned(), kind: infer(leaves.iter().copied(), rules), dims }
+    }
+}
+
+/// How types are inferred.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InferRules {
+    /// Whether there is an integer for empty cells.
+    pub has_empty_value: bool,
+    /// Bytes of texts, if they are not to suit those that are there.
+    pub str_width: Option<u16>,
 }
 
 /// The columns of a table of rows, and their order.
@@ -94,9 +203,17 @@ pub enum RowError {
     /// It has two values of one name.
     #[error("{0:?} is there twice")]
     Twice(String),
-    /// A value is an array.
-    #[error("{0:?} is neither a number nor a text nor a truth value")]
-    Nested(String),
+    /// It has a new name that no dataset can have.
+    #[error("{0:?} is not in the first row, and cannot be the name of a dataset")]
+    KeyName(String),
+    /// There are too many new names for a dataset each.
+    #[error("{name:?} is not in the first row, and there are {most} new keys with a dataset already")]
+    TooManyKeys {
+        /// The name.
+        name: String,
+        /// Most new names.
+        most: usize,
+    },
     /// The input ends within a frame.
     #[error("a frame of {found} bytes instead of {expected}")]
     Frame {
@@ -126,9 +243,7 @@ impl RowType {
     /// type cannot be recorded, or the input has other columns.
     pub fn of(datatype: &Datatype, names: &[String]) -> Option<Self> {
         let Datatype::Compound(compound) = datatype else { return None };
-        let column = |member: &CompoundMember| {
-            Some(RecordColumn { name: member.name.to_string(), kind: ColumnKind::of(&member.datatype)? })
-        };
+        let column = |member: &CompoundMember| RecordColumn::of(&member.name.to_string(), &member.datatype);
         let columns: Vec<_> = compound.members.iter().map(column).collect::<Option<_>>()?;
         let is_known = |name: &String| columns.iter().any(|column| column.name == *name);
         let sources = columns.iter().map(|column| names.iter().position(|name| *name == column.name)).collect();
@@ -146,22 +261,42 @@ impl RowType {
         &self.columns
     }
 
-    /// The types that hold every one of `rows` (each as long as `names`) without a change: integers and floats of 8
-    /// bytes, truth values, or text twice as long as the longest.
-    pub fn infer_columns(names: &[String], rows: &[&[InputCell]], empty: Option<&str>) -> Self {
+    /// The same table, in which the integers of some columns are times.
+    pub fn with_times(mut self, is_time: impl Fn(&str) -> bool) -> Self {
+        for column in &mut self.columns {
+            if column.kind == ColumnKind::I64 && is_time(&column.name) {
+                column.kind = ColumnKind::Time;
+            }
+        }
+        self
+    }
+
+    /// The names of the columns of times.
+    pub fn times(&self) -> Vec<String> {
+        self.columns.iter().filter(|c| c.kind == ColumnKind::Time).map(|c| c.name.clone()).collect()
+    }
+
+    /// Bytes of a row.
+    pub fn row_bytes(&self) -> u64 {
+        self.columns.iter().map(RecordColumn::size).fold(0, u64::saturating_add)
+    }
+
+    /// The columns that hold every one of `rows` (each as long as `names`) without a change: integers and floats of 8
+    /// bytes, truth values, times, or text; and arrays of these.
+    pub fn infer_columns(names: &[String], rows: &[&[InputCell]], rules: &InferRules) -> Vec<RecordColumn> {
         let column = |(i, name): (usize, &String)| {
-            let cells = rows.iter().filter_map(|row| row.get(i));
-            RecordColumn { name: name.clone(), kind: infer(cells, empty.is_some()) }
+            let cells: Vec<_> = rows.iter().filter_map(|row| row.get(i)).collect();
+            RecordColumn::infer(name, &cells, rules)
         };
-        RowType::new(names.iter().enumerate().map(column).collect()).with_empty(empty.map(str::to_owned))
+        names.iter().enumerate().map(column).collect()
     }
 
     /// The stored type: the columns one after the other, without gaps.
     pub fn datatype(&self) -> Datatype {
         let mut offset = 0;
         let members = self.columns.iter().map(|column| {
-            let member = CompoundMember { name: column.name.as_str().into(), offset, datatype: column.kind.datatype() };
-            offset += column.kind.size();
+            let member = CompoundMember { name: column.name.as_str().into(), offset, datatype: column.datatype() };
+            offset = offset.saturating_add(u32::try_from(column.size()).unwrap_or(u32::MAX));
             member
         });
         let members = members.collect();
@@ -179,10 +314,7 @@ impl RowType {
         let start = out.len();
         for (column, source) in self.columns.iter().zip(&self.sources) {
             let cell = source.and_then(|at| cells.get(at)).unwrap_or(&InputCell::Empty);
-            let is_integer = matches!(column.kind, ColumnKind::Integer { .. });
-            let empty = self.empty.as_deref().filter(|_| is_integer);
-            let text = cell.text_for(column.kind).or(empty);
-            if let Err(source) = column.kind.encode(text, fit, out) {
+            if let Err(source) = column.encode(cell, self.empty.as_deref(), fit, out) {
                 out.truncate(start);
                 return Err(RowError::Cell { column: column.name.clone(), source });
             }
@@ -191,17 +323,18 @@ impl RowType {
     }
 }
 
-fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, has_empty_value: bool) -> ColumnKind {
+fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRules) -> ColumnKind {
     let all = |fits: fn(&str) -> bool| {
         cells.clone().all(|cell| match cell {
             InputCell::Empty => true,
             InputCell::Plain(text) | InputCell::DecimalComma(_, text) => fits(text.trim()),
-            InputCell::Text(_) | InputCell::Nested => false,
+            InputCell::Text(_) | InputCell::List(_) | InputCell::Object => false,
         })
     };
     let empty = cells.clone().any(|cell| *cell == InputCell::Empty);
     let all_empty = cells.clone().all(|cell| *cell == InputCell::Empty);
-    let may_be_integers = !empty || has_empty_value && !all_empty;
+    let may_be_integers = !empty || rules.has_empty_value && !all_empty;
+    let is_time = |cell: &InputCell| cell.text().is_none_or(|text| utc::parse_ns(text).is_some());
     if may_be_integers && all(|text| text.parse::<i64>().is_ok()) {
         ColumnKind::I64
     } else if may_be_integers && all(|text| text.parse::<u64>().is_ok()) {
@@ -210,6 +343,10 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, has_empty_value
         ColumnKind::F64
     } else if !empty && all(|text| parse_bool(text).is_some()) {
         ColumnKind::Bool
+    } else if cells.clone().all(is_time) {
+        ColumnKind::Time
+    } else if let Some(width) = rules.str_width {
+        ColumnKind::Text(width.into())
     } else {
         let longest = cells.filter_map(InputCell::text).map(str::len).max().unwrap_or(0);
         let size = longest.saturating_mul(2).max(8).checked_next_power_of_two().unwrap_or(longest);
@@ -221,6 +358,11 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, has_empty_value
 mod tests {
     use super::*;
 
+    fn dims_text(dims: &[u32]) -> String {
+        let dims: Vec<_> = dims.iter().map(ToString::to_string).collect();
+        if dims.is_empty() { String::new() } else { format!("[{}]", dims.join("x")) }
+    }
+
     fn plain(cells: &[&str]) -> Vec<InputCell> {
         cells.iter().map(|c| if c.is_empty() { InputCell::Empty } else { InputCell::Plain((*c).to_owned()) }).collect()
     }
@@ -228,7 +370,8 @@ mod tests {
     fn inferred(rows: &[Vec<InputCell>]) -> Vec<String> {
         let names: Vec<_> = (0..rows[0].len()).map(|i| format!("c{i}")).collect();
         let rows: Vec<&[InputCell]> = rows.iter().map(Vec::as_slice).collect();
-        RowType::infer_columns(&names, &rows, None).columns().iter().map(|c| c.kind.to_string()).collect()
+        let columns = RowType::infer_columns(&names, &rows, &InferRules::default());
+        columns.iter().map(|c| format!("{}{}", c.kind, dims_text(&c.dims))).collect()
     }
 
     #[test]
@@ -253,13 +396,48 @@ mod tests {
     }
 
     #[test]
+    fn texts_that_are_all_times_are_times() {
+        let text = |text: &str| InputCell::Text(text.to_owned());
+        assert_eq!(inferred(&[plain(&["2026-11-24", "2026-11-24"]), plain(&["2026-11-24T19:40Z", "soon"])])[0], "time");
+        assert_eq!(
+            inferred(&[plain(&["2026-11-24", "2026-11-24"]), plain(&["2026-11-24T19:40Z", "soon"])])[1],
+            "str32"
+        );
+        assert_eq!(inferred(&[vec![text("2026-11-24 12:00:00.5")], vec![InputCell::Empty]]), ["time"]);
+    }
+
+    #[test]
+    fn arrays_of_one_shape_are_arrays() {
+        let list = |cells: &[&str]| InputCell::List(plain(cells));
+        assert_eq!(inferred(&[vec![list(&["1", "2"])], vec![list(&["3", "0.5"])]]), ["f64[2]"]);
+        // Others are odd rows, and say nothing.
+        assert_eq!(inferred(&[vec![list(&["1", "2"])], vec![list(&["x"])], vec![InputCell::Empty]]), ["f64[2]"]);
+        let grid = InputCell::List(vec![list(&["1"]), list(&["2"]), list(&["3"])]);
+        assert_eq!(inferred(&[vec![grid.clone()]]), ["i64[3x1]"]);
+        let column = RecordColumn { name: "a".into(), kind: "u8".parse().unwrap(), dims: vec![3, 1] };
+        let encoded = |cell: &InputCell, empty| {
+            let mut out = Vec::new();
+            column.encode(cell, empty, Conversion::Exact, &mut out).map(|()| out)
+        };
+        assert_eq!(encoded(&grid, None).unwrap(), [1, 2, 3]);
+        assert_eq!(encoded(&InputCell::Empty, Some("7")).unwrap(), [7, 7, 7]);
+        let said = |cell: &InputCell| encoded(cell, None).unwrap_err().to_string();
+        assert_eq!(said(&InputCell::Empty), "an empty cell is no u8");
+        assert_eq!(said(&list(&["1", "2"])), "an array of shape [2] is no array of u8 of shape [3, 1]");
+        assert_eq!(said(&plain(&["1"])[0]), "a single value is no array of u8 of shape [3, 1]");
+        let ragged = InputCell::List(vec![list(&["1"]), list(&["2", "3"])]);
+        assert!(said(&ragged).starts_with("an array has numbers"));
+        assert!(said(&InputCell::List(vec![InputCell::Object])).starts_with("an array has numbers"));
+    }
+
+    #[test]
     fn text_that_looks_like_a_number_stays_text() {
         assert_eq!(inferred(&[vec![InputCell::Text("12".into())]]), ["str8"]);
     }
 
     #[test]
     fn rows_are_packed_in_the_order_of_their_columns() {
-        let column = |name: &str, kind: &str| RecordColumn { name: name.into(), kind: kind.parse().unwrap() };
+        let column = |name: &str, kind: &str| RecordColumn::single(name, kind.parse().unwrap());
         let table = RowType::new(vec![column("t", "u16"), column("v", "f32"), column("s", "str3")]);
         let Datatype::Compound(t) = table.datatype() else { panic!("not a compound") };
         assert_eq!(t.size, 9);
@@ -271,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_row_that_does_not_fit_leaves_nothing_behind() {
-        let column = |name: &str| RecordColumn { name: name.into(), kind: ColumnKind::I64 };
+        let column = |name: &str| RecordColumn::single(name, ColumnKind::I64);
         let table = RowType::new(vec![column("a"), column("b")]);
         let mut out = vec![7];
         let error = table.encode(&plain(&["1"]), Conversion::Exact, &mut out).unwrap_err();

@@ -8,7 +8,7 @@ use super::RecordCommand;
 use super::input::{InputEvent, InputRow};
 use super::kind::ColumnKind;
 use super::on_error::OddRows;
-use super::row::{InputCell, RecordColumn, RowError, RowType};
+use super::row::{InferRules, InputCell, RecordColumn, RowError, RowType};
 use super::sink::{RecordFile, RecordSink};
 use crate::error::{Error, Result};
 use crate::model::Datatype;
@@ -16,6 +16,9 @@ use crate::progress;
 
 /// How long the types of columns may stay open after the first row.
 const SAMPLE_TIME: Duration = Duration::from_secs(1);
+
+/// The longest row that is stored (bytes).
+const MAX_ROW_BYTES: u64 = 1 << 30;
 
 /// The state of a recording.
 pub struct RecordSession<'a> {
@@ -79,14 +82,14 @@ impl<'a> RecordSession<'a> {
             bar: progress::counter("rows"),
         };
         if let Some(kind) = options.dtype {
-            session.open_sink(&kind.datatype(), &options.shape)?;
+            session.open_sink(&kind.datatype(), &options.shape, &[])?;
         }
         Ok(session)
     }
 
-    fn open_sink(&mut self, datatype: &Datatype, row: &[u64]) -> Result<()> {
+    fn open_sink(&mut self, datatype: &Datatype, row: &[u64], times: &[String]) -> Result<()> {
         if let Some(file) = self.file.take() {
-            self.sink = Some(self.options.open(file, datatype, row)?);
+            self.sink = Some(self.options.open(file, datatype, row, times)?);
         }
         Ok(())
     }
@@ -94,9 +97,13 @@ impl<'a> RecordSession<'a> {
     /// The columns of the dataset that is there; `None` if it is not, or the input has others.
     fn known_columns(&self) -> Result<Option<RowType>> {
         let Some(file) = &self.file else { return Ok(None) };
-        let found = file.row_type(&self.options.path)?;
-        let table = found.and_then(|datatype| RowType::of(&datatype, &self.names));
-        let as_given = |column: &RecordColumn| self.options.types.iter().all(|c| c.name != column.name || c == column);
+        let table = file.table(&self.options.path, &self.names)?;
+        let is_like = |given: &RecordColumn, column: &RecordColumn| {
+            given.kind == column.kind && (given.dims.is_empty() || given.dims == column.dims)
+        };
+        let as_given = |column: &RecordColumn| {
+            self.options.types.iter().filter(|given| given.name == column.name).all(|given| is_like(given, column))
+        };
         Ok(table.filter(|table| table.columns().iter().all(as_given)))
     }
 
@@ -120,7 +127,7 @@ impl<'a> RecordSession<'a> {
                     None => Ok(()),
                 }
             }
-            InputEvent::Row(InputRow { number, cells: Err(error), text }) if self.odd.stops() => {
+            InputEvent::Row(InputRow { number, cells: Err(error), text, .. }) if self.odd.stops() => {
                 self.odd.take(number, error, &text)
             }
             InputEvent::Row(row) if self.table.is_none() => {
@@ -168,34 +175,56 @@ impl<'a> RecordSession<'a> {
             return waiting.into_iter().try_for_each(odd);
         }
         let empty = self.options.empty.map(|value| value.to_string());
+        let rules = InferRules { has_empty_value: empty.is_some(), str_width: self.options.str_width };
         let table = match self.known_columns()? {
             Some(table) => table,
             None => {
-                let inferred = RowType::infer_columns(&self.names, &cells, empty.as_deref());
-                let given =
-                    |c: &RecordColumn| self.options.types.iter().find(|g| g.name == c.name).unwrap_or(c).clone();
-                RowType::new(inferred.columns().iter().map(given).collect())
+                let inferred = RowType::infer_columns(&self.names, &cells, &rules);
+                RowType::new(inferred.into_iter().map(|column| self.as_given(column)).collect())
             }
         };
-        self.open_sink(&table.datatype(), &[])?;
+        let bytes = table.row_bytes();
+        if bytes > MAX_ROW_BYTES {
+            return Err(Error::RowTooLarge { bytes, most: MAX_ROW_BYTES });
+        }
+        self.open_sink(&table.datatype(), &[], &table.times())?;
+        if let Some(sink) = &mut self.sink {
+            sink.key_datasets().learn(&waiting, &rules);
+        }
         self.table = Some(table.with_empty(empty));
         waiting.into_iter().try_for_each(|row| self.store(row))
+    }
+
+    /// A column with the type that was given for it, if one was.
+    fn as_given(&self, column: RecordColumn) -> RecordColumn {
+        match self.options.types.iter().find(|given| given.name == column.name) {
+            None => column,
+            Some(given) if given.dims.is_empty() => RecordColumn { dims: column.dims, ..given.clone() },
+            Some(given) => given.clone(),
+        }
     }
 
     fn store(&mut self, row: InputRow) -> Result<()> {
         let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
             return Ok(());
         };
-        let InputRow { number, cells, text } = row;
+        let InputRow { number, cells, new_keys, text } = row;
         let fit = self.options.lossy.conversion();
-        let encoded = cells.and_then(|cells| table.encode(&cells, fit, sink.row_buffer()));
+        let start = sink.row_buffer().len();
+        let mut encoded = cells.and_then(|cells| table.encode(&cells, fit, sink.row_buffer()));
+        if encoded.is_ok() && !new_keys.is_empty() {
+            encoded = sink.stage_new_keys(&new_keys, fit)?;
+        }
         match encoded {
             Ok(()) => {
                 sink.push()?;
                 self.bar.inc(1);
                 Ok(())
             }
-            Err(error) => self.odd.take(number, error, &text),
+            Err(error) => {
+                sink.row_buffer().truncate(start);
+                self.odd.take(number, error, &text)
+            }
         }
     }
 

@@ -2,12 +2,16 @@
 
 use std::path::PathBuf;
 
-use h5live::{Dataset, File, Location, StoreErrorKind};
+use h5live::{Conversion, Dataset, File, Location, StoreErrorKind};
 
 use crate::error::{Error, FileProblem, Result};
 use crate::manifest::type_text;
-use crate::model::Datatype;
+use crate::model::{CharacterSet, Datatype};
 use crate::temp_output::{self, Force};
+
+use super::key_datasets::KeyDatasets;
+use super::kind::TIME_UNITS;
+use super::row::{InputCell, RowError, RowType};
 
 /// A chunk of small rows has about this many bytes.
 const CHUNK_BYTES: u64 = 64 << 10;
@@ -36,6 +40,10 @@ pub struct RecordSink {
     /// Rows after which to flush.
     every: u64,
     rows: u64,
+    /// Rows of the dataset before.
+    first_row: u64,
+    /// The datasets of keys that the first row does not have.
+    keys: KeyDatasets,
 }
 
 /// The file of a recording, open for appending. Other processes may read it.
@@ -67,19 +75,19 @@ impl RecordFile {
         Ok(RecordFile { file, location: location.clone(), is_new })
     }
 
-    /// The type of the rows of a dataset; `None` if the dataset is not there.
+    /// The columns of a dataset for rows with these names; `None` if the dataset is not there, or has others.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn row_type(&self, dataset: &str) -> Result<Option<Datatype>> {
+    pub fn table(&self, dataset: &str, names: &[String]) -> Result<Option<RowType>> {
         match self.file.dataset(dataset) {
             Err(error) if error.is_not_found() => Ok(None),
-            found => Ok(Some(found?.datatype()?)),
+            found => table(&found?, names),
         }
     }
 
     /// Opens the dataset for appending, and makes it if it is not there. Its rows are `row` (`[rank - 1]`, elements) of
-    /// `datatype`.
+    /// `datatype`. The columns `times` are times.
     ///
     /// # Errors
     /// [`Error::File`]; [`Error::InvalidFile`] if the dataset has rows of another type or shape.
@@ -88,20 +96,16 @@ impl RecordFile {
         dataset: &str,
         datatype: &Datatype,
         row: &[u64],
+        times: &[String],
         storage: RecordLayout,
         every: u64,
     ) -> Result<RecordSink> {
         let RecordFile { file, location, .. } = self;
-        let dataset = match file.dataset(dataset) {
-            Err(error) if error.is_not_found() => {
-                let made = create(&file, dataset, datatype, row, storage)?;
-                file.flush()?;
-                made
-            }
-            found => check(&location, found?, datatype, row)?,
-        };
+        let keys = KeyDatasets::new(location.clone(), dataset, storage);
+        let dataset = open_or_create(&file, &location, dataset, datatype, row, times, storage)?;
         let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
-        Ok(RecordSink { file, dataset, row_bytes, batch: Vec::new(), unflushed: 0, every, rows: 0 })
+        let first_row = dataset.shape()?.first().copied().unwrap_or(0);
+        Ok(RecordSink { file, dataset, row_bytes, batch: Vec::new(), unflushed: 0, every, rows: 0, first_row, keys })
     }
 
     /// Closes the file, in which nothing was recorded. Removes it if it was not there before; whether it has.
@@ -121,6 +125,21 @@ impl RecordSink {
     /// Where the next row is to be put. A row that is not whole must be taken away again.
     pub fn row_buffer(&mut self) -> &mut Vec<u8> {
         &mut self.batch
+    }
+
+    /// The datasets of keys that the first row does not have.
+    pub fn key_datasets(&mut self) -> &mut KeyDatasets {
+        &mut self.keys
+    }
+
+    /// Puts the values of keys that the first row does not have, of the row that was put into the buffer, before their
+    /// datasets. If one cannot be stored, none is.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::InvalidFile`] if a dataset cannot be made or takes no such values.
+    pub fn stage_new_keys(&mut self, values: &[(String, InputCell)], fit: Conversion) -> Result<Result<(), RowError>> {
+        let row = self.first_row.saturating_add(self.rows);
+        self.keys.stage(&self.file, row, values, fit)
     }
 
     /// Appends the row that was put into the buffer.
@@ -143,7 +162,7 @@ impl RecordSink {
             self.dataset.append_raw(&self.batch)?;
             self.batch.clear();
         }
-        Ok(())
+        self.keys.append()
     }
 
     /// Makes all rows visible to other processes.
@@ -154,6 +173,7 @@ impl RecordSink {
         if self.unflushed > 0 {
             self.append()?;
             self.dataset.flush()?;
+            self.keys.flush()?;
             self.unflushed = 0;
         }
         Ok(())
@@ -172,6 +192,51 @@ impl RecordSink {
         self.flush()?;
         Ok(self.file.close()?)
     }
+}
+
+/// Opens a dataset for appending, and makes it if it is not there.
+///
+/// # Errors
+/// As [`RecordFile::into_sink`].
+pub fn open_or_create(
+    file: &File,
+    location: &Location,
+    path: &str,
+    datatype: &Datatype,
+    row: &[u64],
+    times: &[String],
+    storage: RecordLayout,
+) -> Result<Dataset> {
+    match file.dataset(path) {
+        Err(error) if error.is_not_found() => {
+            let made = create(file, path, datatype, row, storage)?;
+            for column in times {
+                let units = Datatype::fixed_string(TIME_UNITS.len() as u32, CharacterSet::Ascii);
+                made.new_attribute(&units_name(column)).datatype(units).write_raw(TIME_UNITS.as_bytes())?;
+            }
+            file.flush()?;
+            Ok(made)
+        }
+        found => check(location, found?, datatype, row),
+    }
+}
+
+/// The columns of a dataset for rows with these names; `None` if it has others.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn table(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
+    let Some(table) = RowType::of(&dataset.datatype()?, names) else { return Ok(None) };
+    let is_time = |column: &str| {
+        let units = dataset.attribute(&units_name(column)).ok();
+        units.and_then(|units| units.values().ok()?.first()?.text().map(|text| text == TIME_UNITS)).unwrap_or(false)
+    };
+    Ok(Some(table.with_times(is_time)))
+}
+
+/// The attribute of a dataset that says what the integers of a column of times are.
+fn units_name(column: &str) -> String {
+    format!("{column}.units")
 }
 
 fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: RecordLayout) -> Result<Dataset> {

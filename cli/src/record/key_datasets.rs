@@ -1,0 +1,162 @@
+//! `--on-new-key dataset`: the values of keys that the first row does not have, each key in a dataset of its own.
+
+use std::collections::{BTreeMap, HashMap};
+
+use h5live::{Conversion, Dataset, File, Location};
+
+use crate::error::Result;
+
+use super::input::InputRow;
+use super::kind::ColumnKind;
+use super::row::{InferRules, InputCell, RecordColumn, RowError, RowType};
+use super::sink::{self, RecordLayout};
+
+/// Most keys that get a dataset.
+const MAX_KEYS: usize = 1000;
+
+/// The columns of such a dataset: the number of the row, and the value.
+const COLUMNS: [&str; 2] = ["row", "value"];
+
+/// The dataset of a key.
+#[derive(Debug)]
+struct KeyDataset {
+    table: RowType,
+    dataset: Dataset,
+    /// Rows that are not in the dataset yet.
+    batch: Vec<u8>,
+    is_unflushed: bool,
+}
+
+/// The datasets of keys that the first row does not have: `PATH.KEY`.
+#[derive(Debug)]
+pub struct KeyDatasets {
+    location: Location,
+    path: String,
+    storage: RecordLayout,
+    /// What the first rows say of the types of keys.
+    inferred: HashMap<String, RecordColumn>,
+    rules: InferRules,
+    datasets: BTreeMap<String, KeyDataset>,
+}
+
+impl KeyDatasets {
+    /// None yet, of a dataset at `path`.
+    pub fn new(location: Location, path: &str, storage: RecordLayout) -> Self {
+        KeyDatasets {
+            location,
+            path: path.to_owned(),
+            storage,
+            inferred: HashMap::new(),
+            rules: InferRules::default(),
+            datasets: BTreeMap::new(),
+        }
+    }
+
+    /// Infers the types of keys from the first rows.
+    pub fn learn(&mut self, rows: &[InputRow], rules: &InferRules) {
+        let mut cells: HashMap<&str, Vec<InputCell>> = HashMap::new();
+        for (key, cell) in rows.iter().flat_map(|row| &row.new_keys) {
+            cells.entry(key).or_default().push(cell.clone());
+        }
+        self.rules = *rules;
+        let each = cells.into_iter().map(|(key, cells)| (key.to_owned(), infer(&cells, rules)));
+        self.inferred = each.collect();
+    }
+
+    /// Puts values of a row before their datasets, which are made if they are not there. If one value cannot be stored,
+    /// none is.
+    ///
+    /// # Errors
+    /// As [`sink::open_or_create`].
+    pub fn stage(
+        &mut self,
+        file: &File,
+        row: u64,
+        values: &[(String, InputCell)],
+        fit: Conversion,
+    ) -> Result<Result<(), RowError>> {
+        let mut staged = Vec::with_capacity(values.len());
+        for (key, cell) in values {
+            if !self.datasets.contains_key(key) {
+                if let Err(error) = self.check_key(key) {
+                    return Ok(Err(error));
+                }
+                self.open(file, key, cell)?;
+            }
+            let Some(of) = self.datasets.get(key) else { continue };
+            let mut bytes = Vec::new();
+            let cells = [InputCell::Plain(row.to_string()), cell.clone()];
+            if let Err(error) = of.table.encode(&cells, fit, &mut bytes) {
+                return Ok(Err(match error {
+                    RowError::Cell { source, .. } => RowError::Cell { column: key.clone(), source },
+                    other => other,
+                }));
+            }
+            staged.push((key, bytes));
+        }
+        for (key, bytes) in staged {
+            if let Some(of) = self.datasets.get_mut(key) {
+                of.batch.extend_from_slice(&bytes);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn check_key(&self, key: &str) -> Result<(), RowError> {
+        if self.datasets.len() >= MAX_KEYS {
+            return Err(RowError::TooManyKeys { name: key.to_owned(), most: MAX_KEYS });
+        }
+        if key.contains(['/', '\0']) { Err(RowError::KeyName(key.to_owned())) } else { Ok(()) }
+    }
+
+    fn open(&mut self, file: &File, key: &str, cell: &InputCell) -> Result<()> {
+        let path = format!("{}.{key}", self.path);
+        let names = COLUMNS.map(str::to_owned);
+        let known = match file.dataset(&path) {
+            Err(error) if error.is_not_found() => None,
+            found => sink::table(&found?, &names)?,
+        };
+        let table = known.unwrap_or_else(|| {
+            let value = self.inferred.get(key).cloned();
+            let value = value.unwrap_or_else(|| infer(std::slice::from_ref(cell), &self.rules));
+            let [row, _] = COLUMNS;
+            RowType::new(vec![RecordColumn::single(row, ColumnKind::U64), value])
+        });
+        let (datatype, times) = (table.datatype(), table.times());
+        let dataset = sink::open_or_create(file, &self.location, &path, &datatype, &[], &times, self.storage)?;
+        let of = KeyDataset { table, dataset, batch: Vec::new(), is_unflushed: false };
+        self.datasets.insert(key.to_owned(), of);
+        Ok(())
+    }
+
+    /// Hands what is staged to the datasets.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::File`].
+    pub fn append(&mut self) -> Result<()> {
+        for of in self.datasets.values_mut().filter(|of| !of.batch.is_empty()) {
+            of.dataset.append_raw(&of.batch)?;
+            of.batch.clear();
+            of.is_unflushed = true;
+        }
+        Ok(())
+    }
+
+    /// Makes what was appended visible to other processes.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::File`].
+    pub fn flush(&mut self) -> Result<()> {
+        for of in self.datasets.values_mut().filter(|of| of.is_unflushed) {
+            of.dataset.flush()?;
+            of.is_unflushed = false;
+        }
+        Ok(())
+    }
+}
+
+/// The column of the values of a key.
+fn infer(cells: &[InputCell], rules: &InferRules) -> RecordColumn {
+    let [_, value] = COLUMNS;
+    RecordColumn::infer(value, &cells.iter().collect::<Vec<_>>(), rules)
+}
