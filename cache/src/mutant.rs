@@ -15,6 +15,9 @@ pub struct CacheMutant {
     /// Whether changes in place have no redo record.
     #[cfg(feature = "mutants")]
     pub disable_redo: bool,
+    /// Whether redo records have no serial numbers, nor those of generations.
+    #[cfg(feature = "mutants")]
+    pub disable_redo_serials: bool,
 }
 
 impl CacheMutant {
@@ -48,6 +51,19 @@ impl CacheMutant {
         #[cfg(feature = "mutants")]
         {
             self.disable_redo
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }
+
+    /// Whether redo records have no serial numbers, nor those of generations.
+    #[inline(always)]
+    pub(crate) fn lacks_redo_serials(self) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.disable_redo_serials
         }
         #[cfg(not(feature = "mutants"))]
         {

@@ -34,6 +34,9 @@ pub struct RedoRecord {
     pub addr: Addr,
     /// Whether it changes raw data that others may be reading, and which such change it is.
     pub seqlock: SeqlockCounter,
+    /// The number of the record: another one for each, so that a record whose write was cut off is none, whatever lay
+    /// behind the part that was written. Zero in records that were written before there were numbers.
+    pub serial: u32,
     /// The writes to repeat, in this order.
     pub writes: Vec<RedoWrite>,
 }
@@ -48,8 +51,15 @@ impl RedoRecord {
     /// The size in bytes of a redo record that begins with these [`RedoRecord::HEAD_BYTES`] bytes; `None` if they are
     /// no head.
     pub fn stated_size(head: &[u8]) -> Option<u64> {
-        let size = head.get(8..16)?.first_chunk()?;
-        head.starts_with(&Self::SIGNATURE).then(|| u64::from_le_bytes(*size))
+        let size = head.get(8..12)?.first_chunk()?;
+        head.starts_with(&Self::SIGNATURE).then(|| u32::from_le_bytes(*size).into())
+    }
+
+    /// The number of the redo record that begins with these bytes, or that did before it was made invalid; zero if they
+    /// are no head.
+    pub fn stated_serial(head: &[u8]) -> u32 {
+        let serial = head.get(12..Self::HEAD_BYTES).and_then(|bytes| bytes.first_chunk());
+        serial.filter(|_| SeqlockCounter::from_bytes(head).is_some()).map_or(0, |serial| u32::from_le_bytes(*serial))
     }
 
     fn size(&self, offset: usize) -> u64 {
@@ -69,7 +79,10 @@ impl Record for RedoRecord {
         w.uint("turn", Width::THREE, &mut turn)?;
         self.seqlock = SeqlockCounter::new(u32::try_from(turn).unwrap_or(0));
         let offset = w.widths().offset.bytes();
-        let size = w.derived("size", Width::EIGHT, self.size(offset))?;
+        let size = w.derived("size", Width::FOUR, self.size(offset))?;
+        let mut serial = self.serial.into();
+        w.uint("serial", Width::FOUR, &mut serial)?;
+        self.serial = u32::try_from(serial).unwrap_or(0);
         w.addr("own address", &mut self.addr)?;
         let count = w.derived("writes", Width::FOUR, self.writes.len() as u64)?;
         w.list("writes", count, offset.saturating_add(4), &mut self.writes)?;
@@ -89,6 +102,7 @@ mod tests {
         RedoRecord {
             addr: Addr::new(2048),
             seqlock: SeqlockCounter::new(7),
+            serial: 0x0102_0304,
             writes: vec![write(96, &[1, 2, 3]), write(400, &[4; 20])],
         }
     }
@@ -97,6 +111,10 @@ mod tests {
     fn comes_back_from_bytes() {
         let bytes = encode(&intent(), Widths::default()).unwrap();
         assert_eq!(RedoRecord::stated_size(&bytes), Some(bytes.len() as u64));
+        assert_eq!(RedoRecord::stated_serial(&bytes), 0x0102_0304);
+        let idle = [&SeqlockCounter::new(8).to_bytes(), &bytes[8..]].concat();
+        assert_eq!(RedoRecord::stated_serial(&idle), 0x0102_0304, "it outlasts the record");
+        assert_eq!(RedoRecord::stated_serial(&[0; 16]), 0);
         assert_eq!(decode::<RedoRecord>(&bytes, Widths::default()).unwrap(), intent());
     }
 

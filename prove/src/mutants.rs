@@ -125,6 +125,8 @@ pub enum ProtocolMutant {
     IntentsAtDeath,
     /// Changes in place have no redo record, and the power fails.
     IntentsAtPowerFailure,
+    /// Redo records have no serial numbers, and the process dies.
+    RedoSerials,
     /// The next writer does not recount and correct the structures of a dead writer.
     Recount,
     /// Writers take all space that was never allocated for zeros, though redo records were written there.
@@ -133,12 +135,13 @@ pub enum ProtocolMutant {
 
 impl ProtocolMutant {
     /// All of them.
-    pub const ALL: [ProtocolMutant; 7] = [
+    pub const ALL: [ProtocolMutant; 8] = [
         ProtocolMutant::Checksums,
         ProtocolMutant::Grace,
         ProtocolMutant::Barriers,
         ProtocolMutant::IntentsAtDeath,
         ProtocolMutant::IntentsAtPowerFailure,
+        ProtocolMutant::RedoSerials,
         ProtocolMutant::Recount,
         ProtocolMutant::Zeros,
     ];
@@ -154,17 +157,14 @@ impl ProtocolMutant {
                     let setup = WriterSetup { disable_barriers: true, ..WriterSetup::durable() };
                     after_power_failure(case, setup, Tearing::NONE, threads, limit)
                 }
-                ProtocolMutant::IntentsAtDeath => {
-                    let workload = (case.record)(without_intents);
-                    recovery_fault(
-                        &CrashRecovery::for_process_death(&workload),
-                        &workload,
-                        death_bounds(threads, limit),
-                    )
-                }
+                ProtocolMutant::IntentsAtDeath => after_death(case, without_intents, threads, limit),
                 ProtocolMutant::IntentsAtPowerFailure => {
                     let tearing = Tearing { observations: 1, ..Tearing::at(512) };
                     after_power_failure(case, WriterSetup { durable: true, ..without_intents }, tearing, threads, limit)
+                }
+                ProtocolMutant::RedoSerials => {
+                    let setup = WriterSetup { disable_redo_serials: true, ..WriterSetup::default() };
+                    after_death(case, setup, threads, limit)
                 }
                 ProtocolMutant::Recount => uncounted(case, threads, limit),
                 ProtocolMutant::Zeros => without_zero_fill(case, threads, limit),
@@ -172,6 +172,11 @@ impl ProtocolMutant {
             fault.map(|fault| (case, fault))
         })
     }
+}
+
+fn after_death(case: &Case, setup: WriterSetup, threads: usize, limit: Duration) -> Option<String> {
+    let workload = (case.record)(setup);
+    recovery_fault(&CrashRecovery::for_process_death(&workload), &workload, death_bounds(threads, limit))
 }
 
 fn without_checksums(case: &Case, threads: usize, limit: Duration) -> Option<String> {

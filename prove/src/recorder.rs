@@ -43,6 +43,8 @@ pub struct WriterSetup {
     pub disable_barriers: bool,
     /// Whether changes in place have no redo record.
     pub disable_redo: bool,
+    /// Whether redo records have no serial numbers.
+    pub disable_redo_serials: bool,
     /// Whether it takes all space that was never allocated for zeros.
     pub trusts_zeros: bool,
     /// Whether the next writer leaves contradictions of the dead writer.
@@ -135,6 +137,7 @@ impl WriterRecorder {
             durable,
             disable_barriers: without_barriers,
             disable_redo: without_intents,
+            disable_redo_serials,
             trusts_zeros,
             profile,
             ..
@@ -142,6 +145,7 @@ impl WriterRecorder {
         let mut trial = MutantOptions::default();
         trial.cache.disabled_edges = disabled_edges;
         trial.cache.disable_redo = without_intents;
+        trial.cache.disable_redo_serials = disable_redo_serials;
         trial.disable_barriers = without_barriers;
         trial.trusts_zeros = trusts_zeros;
         let time = self.time.clone();

@@ -124,15 +124,40 @@ impl Cache {
         }
     }
 
+    /// The serial number of the next redo record, which is written at `place`. A session goes on from the record that
+    /// it finds there, or begins anywhere.
+    fn next_serial(&self, place: Addr) -> Result<u32> {
+        if self.settings.mutant.lacks_redo_serials() {
+            return Ok(0);
+        }
+        let mut serial = self.intents.serial.lock();
+        let last = match *serial {
+            Some(last) => last,
+            None => {
+                let (start, mut head) = (place.get().ok_or(Error::Undefined)?, [0; RedoRecord::HEAD_BYTES]);
+                let found = self.storage.read_at(&mut head, start);
+                let found = found.map_err(Error::io(StorageAction::Read, start, head.len() as u64))?;
+                match RedoRecord::stated_serial(head.get(..found).unwrap_or_default()) {
+                    0 => self.settings.clock.now().subsec_nanos(),
+                    known => known,
+                }
+            }
+        };
+        // Zero says that there is none.
+        Ok(*serial.insert(last.checked_add(1).unwrap_or(1)))
+    }
+
     /// Writes a redo record. If it has raw data that readers may be reading, its seqlock counter is odd from here on.
     pub(super) fn write_redo(&self, intent: &RedoRecord, is_seen: bool) -> Result<()> {
         let at = intent.addr;
+        let serial = self.next_serial(at)?;
         let turn = match self.generation() {
+            Some(_) if serial == 0 => SeqlockCounter::default(),
             Some(shown) => shown.settled().next().redo_number(),
             None if is_seen => self.seqlock_at(at)?.next(),
             None => self.seqlock_at(at)?.settled(),
         };
-        let image = encode(&RedoRecord { seqlock: turn, ..intent.clone() }, self.settings.widths);
+        let image = encode(&RedoRecord { seqlock: turn, serial, ..intent.clone() }, self.settings.widths);
         let image = image.map_err(|source| Error::Encode { at, source })?;
         *self.intents.seqlock.lock() = Some((at, turn));
         let start = at.get().ok_or(Error::Undefined)?;
@@ -217,5 +242,40 @@ impl Cache {
             self.write_at(StorageAction::WriteRedo, Addr::new(place), &[0; RedoRecord::SIGNATURE.len()][..beyond])?;
         }
         Ok(had_some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use h5live_format::{Widths, decode};
+
+    use super::super::tests::Announcer;
+    use super::*;
+    use crate::MemoryStorage;
+
+    /// The bytes of a redo record of one write of `bytes`, as a cache writes it at an end of file that is aligned.
+    fn written(cache: &Cache, storage: &MemoryStorage, bytes: Vec<u8>) -> Vec<u8> {
+        let place = SeqlockCounter::word_addr(Addr::new(cache.space.superblock_eof())).unwrap();
+        let writes = vec![RedoWrite { at: Addr::new(8), bytes }];
+        cache.write_redo(&RedoRecord { addr: place, writes, ..RedoRecord::default() }, false).unwrap();
+        storage.to_vec()[place.get().unwrap() as usize..].to_vec()
+    }
+
+    #[test]
+    fn a_record_that_is_cut_off_brings_no_earlier_one_back() {
+        let storage = MemoryStorage::new();
+        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
+        let is_valid = |bytes: &[u8]| decode::<RedoRecord>(bytes, Widths::default()).is_ok();
+        let page = OS_PAGE_BYTES as usize;
+        // The heap of names comes first in it, and what changes lies behind its first page.
+        let first = written(&cache, &storage, [vec![7; page], vec![1; 100]].concat());
+        assert!(is_valid(&first));
+        let residue = written(&cache, &storage, vec![2; 100]);
+        let third = written(&cache, &storage, [vec![7; page], vec![3; 100]].concat());
+        assert!(is_valid(&third));
+        let cut_off = [&third[..page], &residue[page..]].concat();
+        assert!(!is_valid(&cut_off), "it is the first record again, and what was changed since would be undone");
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct RedoState {
     pub(super) unfinished: Mutex<Option<RedoRecord>>,
     /// The turn that is shown where the last one was, and where that is.
     pub(super) seqlock: Mutex<Option<(Addr, SeqlockCounter)>>,
+    /// The serial number of the last record of this session.
+    pub(super) serial: Mutex<Option<u32>>,
     /// Held alone by a flush with redo records, because space that is allocated meanwhile may lie where they do. Shared
     /// by writers behind the announced end.
     pub(crate) past_eof: RwLock<()>,

@@ -93,3 +93,8 @@ pub const EXCHANGED: &[Change] = &[
     Put(5, 2),
     Flush,
 ];
+
+/// Names take more than a page of memory. So do redo records with them, while others are short: the end of a longer one
+/// lies behind a shorter one, and before the next longer one is complete.
+pub const BEYOND_A_PAGE: &[Change] =
+    &[Put(30, 1200), Flush, Put(21, 3), Put(22, 2), Flush, Put(23, 2), Flush, Remove(21), Flush, Put(24, 2), Flush];

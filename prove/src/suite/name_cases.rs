@@ -3,7 +3,8 @@
 use h5live_model::CreationOrder::{Indexed, Untracked};
 
 use super::Case;
-use super::changes::{EXCHANGED, LINKS_TO_AND_FRO, MANY, MOVED, REPLACED, TO_AND_FRO};
+use super::changes::{BEYOND_A_PAGE, EXCHANGED, LINKS_TO_AND_FRO, MANY, MOVED, REPLACED, TO_AND_FRO};
+use crate::WriterSetup;
 use crate::names::Kind::{Attributes, Links};
 use crate::names::{Names, names};
 
@@ -55,6 +56,14 @@ pub(super) const NAME_CASES: &[Case] = &[
     Case {
         name: "old file, symbols come and go",
         record: |setup| names(setup.with_old_format(), Names { kind: Links, ..NAMES }),
+        ..Case::PLAIN
+    },
+    Case {
+        name: "old file, names beyond a page",
+        record: |setup| {
+            let setup = WriterSetup { headroom: 1 << 16, ..setup.with_old_format() };
+            names(setup, Names { kind: Links, changes: BEYOND_A_PAGE, ..NAMES })
+        },
         ..Case::PLAIN
     },
 ];
