@@ -42,7 +42,7 @@ install: ## the program, into cargo's bin folder
 ##@ Check
 .PHONY: test lint unit doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
 .PHONY: attack attack-cut house sanitize
-test: setup corpus doc-test loom stress live-matrix-cut unit ## every test; sets up what they need by itself
+test: setup corpus doc-test loom stress live-matrix-cut attack-cut unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the house, documentation, dependencies, spelling; no warning passes
 	cargo fmt --all --check
