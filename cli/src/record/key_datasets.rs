@@ -9,7 +9,7 @@ use crate::error::Result;
 use super::input::InputRow;
 use super::kind::ColumnKind;
 use super::row::{InferRules, InputCell, RecordColumn, RowError, RowType};
-use super::sink::{self, RecordLayout};
+use super::target::{self, RecordLayout};
 
 /// Most keys that get a dataset.
 const MAX_KEYS: usize = 1000;
@@ -67,7 +67,7 @@ impl KeyDatasets {
     /// none is.
     ///
     /// # Errors
-    /// As [`sink::open_or_create`].
+    /// As [`target::open_or_create`].
     pub fn stage(
         &mut self,
         file: &File,
@@ -114,7 +114,7 @@ impl KeyDatasets {
         let names = COLUMNS.map(str::to_owned);
         let known = match file.dataset(&path) {
             Err(error) if error.is_not_found() => None,
-            found => sink::table(&found?, &names)?,
+            found => target::table(&found?, &names)?,
         };
         let table = known.unwrap_or_else(|| {
             let value = self.inferred.get(key).cloned();
@@ -123,7 +123,7 @@ impl KeyDatasets {
             RowType::new(vec![RecordColumn::single(row, ColumnKind::U64), value])
         });
         let (datatype, times) = (table.datatype(), table.times());
-        let dataset = sink::open_or_create(file, &self.location, &path, &datatype, &[], &times, self.storage)?;
+        let dataset = target::open_or_create(file, &self.location, &path, &datatype, &[], &times, self.storage)?;
         let of = KeyDataset { table, dataset, batch: Vec::new(), is_unflushed: false };
         self.datasets.insert(key.to_owned(), of);
         Ok(())

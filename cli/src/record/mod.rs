@@ -10,6 +10,7 @@ mod reader;
 pub mod row;
 mod session;
 mod sink;
+mod target;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -26,7 +27,8 @@ use on_error::{OddRows, OnError};
 use reader::Format;
 use row::RecordColumn;
 use session::RecordSession;
-use sink::{RecordFile, RecordLayout, RecordSink};
+use sink::{RecordFile, RecordSink};
+use target::RecordLayout;
 
 /// After this long without input, what there is is flushed.
 const IDLE_FLUSH_DELAY: Duration = Duration::from_millis(50);

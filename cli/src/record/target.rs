@@ -1,0 +1,91 @@
+//! The dataset into which rows are recorded: how a new one is made, and what an existing one must be.
+
+use h5live::{Dataset, File, Location};
+
+use crate::error::{Error, FileProblem, Result};
+use crate::manifest::type_text;
+use crate::model::{CharacterSet, Datatype};
+
+use super::kind::TIME_UNITS;
+use super::row::RowType;
+
+/// A chunk of small rows has about this many bytes.
+const CHUNK_BYTES: u64 = 64 << 10;
+
+/// How a new dataset is stored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RecordLayout {
+    /// Rows of a chunk; as many as suit their size if it is not said.
+    pub chunk_rows: Option<u64>,
+    /// The level of deflate, with shuffle before it.
+    pub deflate: Option<u32>,
+}
+
+/// Opens a dataset for appending, and makes it if it is not there.
+///
+/// # Errors
+/// [`Error::File`], and [`Error::InvalidFile`] if there is one of another type or shape.
+pub fn open_or_create(
+    file: &File,
+    location: &Location,
+    path: &str,
+    datatype: &Datatype,
+    row: &[u64],
+    times: &[String],
+    storage: RecordLayout,
+) -> Result<Dataset> {
+    match file.dataset(path) {
+        Err(error) if error.is_not_found() => {
+            let made = create(file, path, datatype, row, storage)?;
+            for column in times {
+                let units = Datatype::fixed_string(TIME_UNITS.len() as u32, CharacterSet::Ascii);
+                made.new_attribute(&units_name(column)).datatype(units).write_raw(TIME_UNITS.as_bytes())?;
+            }
+            file.flush()?;
+            Ok(made)
+        }
+        found => check(location, found?, datatype, row),
+    }
+}
+
+/// The columns of a dataset for rows with these names; `None` if it has others.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn table(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
+    let Some(table) = RowType::of(&dataset.datatype()?, names) else { return Ok(None) };
+    let is_time = |column: &str| {
+        let units = dataset.attribute(&units_name(column)).ok();
+        units.and_then(|units| units.values().ok()?.first()?.text().map(|text| text == TIME_UNITS)).unwrap_or(false)
+    };
+    Ok(Some(table.with_times(is_time)))
+}
+
+/// The attribute of a dataset that says what the integers of a column of times are.
+fn units_name(column: &str) -> String {
+    format!("{column}.units")
+}
+
+fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: RecordLayout) -> Result<Dataset> {
+    let row_bytes = row.iter().product::<u64>().saturating_mul(u64::from(datatype.size()));
+    let chunk_rows = storage.chunk_rows.unwrap_or((CHUNK_BYTES / row_bytes.max(1)).clamp(1, 4096));
+    let chunk: Vec<_> = std::iter::once(chunk_rows).chain(row.iter().copied()).collect();
+    let mut builder = file.root().new_dataset_with_type(datatype.clone()).unlimited_rows(row).chunk_shape(&chunk);
+    if let Some(level) = storage.deflate {
+        builder = builder.shuffle().deflate(level);
+    }
+    Ok(builder.create(path)?)
+}
+
+fn check(location: &Location, dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> {
+    let spec = dataset.spec()?;
+    let text = |datatype: &Datatype, row: &[u64]| format!("rows {row:?} of {}", type_text(datatype));
+    let found = spec.dataspace.dims().get(1..).unwrap_or_default();
+    // By what they say: the padding of unused bits, of which there are none, may differ.
+    let (found, given) = (text(&spec.datatype, found), text(datatype, row));
+    if found == given && spec.dataspace.rank() > 0 {
+        return Ok(dataset);
+    }
+    let problem = FileProblem::OtherType { path: dataset.path().to_owned(), found, given };
+    Err(Error::InvalidFile { path: location.to_string().into(), problem })
+}
