@@ -29,6 +29,7 @@ mod dims;
 mod error;
 mod file;
 mod file_shared;
+mod file_waiter;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -71,6 +72,7 @@ pub use dataset::{Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
 pub use error::{Error, ErrorKind, Result, UnpublishedRows};
 pub use file::File;
+pub use file_waiter::{AwaitedChange, FileWaiter};
 pub use group::Group;
 pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;

@@ -10,7 +10,7 @@ use crate::error::ErrorKind;
 use crate::file_shared::{FileShared, LinkedFiles};
 use crate::options::open_error;
 use crate::recovery::{self, WriterState};
-use crate::{Error, File, Options, Result, open};
+use crate::{Error, File, FileWaiter, Options, Result, open};
 
 impl File {
     /// Creates a file for writing, and replaces an existing one.
@@ -124,6 +124,12 @@ impl Options {
     /// [`ErrorKind::Open`](crate::ErrorKind::Open) that names the file and the reason.
     pub fn open(&self, location: impl Into<Location>) -> Result<File> {
         let location = location.into();
+        if let Some(timeout) = self.wait {
+            let mut waiter = FileWaiter::new(self.clone(), location.clone())?;
+            if let Some(file) = waiter.find(timeout, |file| Ok(file.clone()))? {
+                return Ok(file);
+            }
+        }
         let at = self.resolve(&location)?;
         let checked = self.check_native_names(&**at.connector());
         checked.map_err(|error| open_error(at.location(), error.into()))?;

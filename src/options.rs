@@ -40,6 +40,7 @@ pub struct Options {
     pub(crate) publish_rows: Option<u64>,
     pub(crate) publish_time: Option<Duration>,
     pub(crate) recover: bool,
+    pub(crate) wait: Option<Duration>,
     pub(crate) conversion: Conversion,
     pub(crate) links: Links,
     pub(crate) max_linked_files: usize,
@@ -66,6 +67,7 @@ impl Default for Options {
             publish_rows: None,
             publish_time: None,
             recover: false,
+            wait: None,
             conversion: Conversion::default(),
             links: Links::default(),
             max_linked_files: MAX_LINKED_FILES,
@@ -265,6 +267,25 @@ impl Options {
         self
     }
 
+    /// Waits for a file that is not there yet, that is still empty, or that its writer does not let be opened yet, at
+    /// most so long. After that, opening fails as it does without this option. [`FileWaiter`](crate::FileWaiter) waits
+    /// for something in the file, too.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("run.h5");
+    /// # let at = path.clone();
+    /// # let writer = std::thread::spawn(move || h5live::File::create(at)?.start_swmr());
+    /// let file = h5live::File::options().swmr_read().wait(Duration::from_secs(60)).open(&path)?;
+    /// # writer.join().unwrap()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait(mut self, timeout: Duration) -> Self {
+        self.wait = Some(timeout);
+        self
+    }
+
     /// The mode.
     pub fn get_mode(&self) -> Mode {
         self.mode
@@ -341,6 +362,7 @@ impl Options {
             ("with", !self.typed.is_empty() && self.native_names.is_empty()),
             ("setting", !self.settings.is_empty()),
             ("recover", self.recover != default.recover),
+            ("wait", self.wait != default.wait),
         ];
         let portable = given.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
         portable.or_else(|| self.native_names.first().copied())

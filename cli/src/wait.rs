@@ -1,22 +1,15 @@
 //! `--wait [SECONDS]`: waiting for a file, and for something in it, that another process has yet to make.
 
 use std::ffi::OsString;
-use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use h5live::{File, Location, StoreErrorKind};
+use h5live::{AwaitedChange, File, FileWaiter, Location, Mode, Options};
 
 use crate::error::{Awaited, Error, Result};
 
-/// Pauses between two looks grow from the first to the second.
-const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
-
-/// A change that is younger than this may be followed by another one that the clock of the file system does not tell
-/// from it.
-const CLOCK_STEP: Duration = Duration::from_millis(50);
+/// A pause between two looks whether the user has interrupted.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Whether to wait for what is not there yet.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -48,129 +41,58 @@ pub fn join_words(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     joined
 }
 
-/// What tells a file from what it was at another moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileStamp {
-    len: u64,
-    modified: Option<SystemTime>,
-}
-
-impl FileStamp {
-    fn of(path: &Path) -> Option<Self> {
-        let found = fs::metadata(path).ok()?;
-        Some(FileStamp { len: found.len(), modified: found.modified().ok() })
-    }
-
-    /// Whether a later change will have another time.
-    fn is_settled(&self) -> bool {
-        self.modified.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > CLOCK_STEP)
-    }
-}
-
-/// A file that is opened when it is worth it.
-struct AwaitedFile<'a> {
-    location: &'a Location,
-    open: &'a dyn Fn() -> Result<File>,
-    /// The state in which there was nothing to be found, and nobody wrote it. To open it for a look might keep a writer
-    /// out that comes at this moment.
-    in_vain: Option<FileStamp>,
-    file: Option<File>,
-    awaited: Awaited,
-}
-
-impl AwaitedFile<'_> {
-    /// Opens the file unless it is open, cannot be, or has not changed.
-    fn open(&mut self) -> Result<()> {
-        // Another store than a native file is opened in any case.
-        let path = crate::open::file_path(self.location).ok().flatten();
-        let stamp = path.as_deref().map(FileStamp::of);
-        match stamp {
-            // An empty file is about to become one.
-            Some(None | Some(FileStamp { len: 0, .. })) => {
-                self.awaited = Awaited::File;
-                return Ok(());
-            }
-            Some(stamp) if stamp == self.in_vain => return Ok(()),
-            _ => {}
-        }
-        match (self.open)() {
-            Ok(file) => {
-                self.file = Some(file);
-                self.in_vain = stamp.flatten().filter(FileStamp::is_settled);
-                Ok(())
-            }
-            Err(Error::File(error)) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
-                self.awaited = Awaited::File;
-                Ok(())
-            }
-            Err(Error::File(error)) if error.is_in_use() => {
-                self.awaited = Awaited::Access;
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Looks once.
-    fn look<T>(&mut self, find: &dyn Fn(&File) -> Result<T>) -> Result<Option<T>> {
-        if self.file.is_none() {
-            self.open()?;
-        }
-        let Some(file) = &self.file else { return Ok(None) };
-        // What its writer does before the end is still seen.
-        let is_live = matches!(file.is_live(), Ok(true));
-        match find(file) {
-            Err(Error::File(error)) if error.is_not_found() => self.awaited = Awaited::Object,
-            // It was replaced or deleted, and may come again.
-            Err(Error::File(error)) if error.file_change().is_some() => self.awaited = Awaited::File,
-            found => return found.map(Some),
-        }
-        if !is_live {
-            self.file = None;
-        }
-        Ok(None)
-    }
-}
-
 impl WaitArgs {
     /// Whether to wait.
     pub fn is_asked(self) -> bool {
         self.wait.is_some()
     }
 
-    /// Finds something, which is called `path`, in a file; waits for both, if that was asked for. `None`, if the user interrupts it.
+    /// Finds something, which is called `path`, in a file that is followed if a process writes it; waits for both, if that
+    /// was asked for. `None`, if the user interrupts it.
     ///
     /// # Errors
-    /// Those of `open` and `find`; [`Error::Waited`] if it was not there in time.
+    /// Those of opening and of `find`; [`Error::Waited`] if it was not there in time.
     pub fn find<T>(
         self,
         location: &Location,
         path: &str,
         interrupted: &AtomicBool,
-        open: &dyn Fn() -> Result<File>,
+        options: Options,
         find: &dyn Fn(&File) -> Result<T>,
     ) -> Result<Option<T>> {
-        let Some(limit) = self.wait else { return find(&open()?).map(Some) };
-        let until = limit.map(|seconds| (seconds, Instant::now() + Duration::from_secs_f64(seconds)));
-        let [mut pause, longest] = PAUSES;
-        let mut file = AwaitedFile { location, open, in_vain: None, file: None, awaited: Awaited::File };
+        let Some(limit) = self.wait else {
+            let file = match options.open(location) {
+                Err(error) if error.is_in_use() && options.get_mode() == Mode::Read => {
+                    options.swmr_read().open(location)
+                }
+                opened => opened,
+            };
+            return find(&file?).map(Some);
+        };
+        let begin = Instant::now();
+        let limit = limit.map(|seconds| (seconds, Duration::from_secs_f64(seconds)));
+        let mut waiter = FileWaiter::new(options, location)?.or_follow();
+        // What the library does not know of ends the wait.
+        let find = |file: &File| match find(file) {
+            Err(Error::File(error)) => Err(error),
+            found => Ok(found),
+        };
         loop {
-            if let Some(found) = file.look(find)? {
-                return Ok(Some(found));
+            let left = limit.map_or(PAUSE, |(_, limit)| limit.saturating_sub(begin.elapsed()));
+            if let Some(found) = waiter.find(left.min(PAUSE), find)? {
+                return found.map(Some);
             }
             if interrupted.load(Ordering::Acquire) {
                 return Ok(None);
             }
-            let left = until.map(|(_, until)| until.saturating_duration_since(Instant::now()));
-            if let Some((seconds, _)) = until.filter(|_| left == Some(Duration::ZERO)) {
-                let place = match file.awaited {
-                    Awaited::Object => format!("{location}: {path}"),
-                    _ => location.to_string(),
+            if let Some((seconds, _)) = limit.filter(|(_, limit)| begin.elapsed() >= *limit) {
+                let (place, awaited) = match waiter.awaited() {
+                    AwaitedChange::Object => (format!("{location}: {path}"), Awaited::Object),
+                    AwaitedChange::Access => (location.to_string(), Awaited::Access),
+                    _ => (location.to_string(), Awaited::File),
                 };
-                return Err(Error::Waited { place, seconds, awaited: file.awaited });
+                return Err(Error::Waited { place, seconds, awaited });
             }
-            thread::sleep(left.unwrap_or(pause).min(pause));
-            pause = (pause * 2).min(longest);
         }
     }
 }

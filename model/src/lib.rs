@@ -39,8 +39,8 @@ pub use attribute::AttributeData;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
 pub use condition::{Diagnosis, FileChange, FileCondition, Holder, Repair};
 pub use connect::{
-    Connector, ConnectorOptions, ConnectorRegistry, Identity, LinkUse, Location, OpenError, OpenRequest, Origin,
-    PathProbe, ResolvedLocation, Setting, SettingError, SettingValue, Upkeep, Url,
+    Connector, ConnectorOptions, ConnectorRegistry, Identity, LinkUse, Location, LocationWatch, OpenError, OpenRequest,
+    Origin, PathProbe, ResolvedLocation, Setting, SettingError, SettingValue, Upkeep, Url,
 };
 pub use dataspace::{Dataspace, MAX_RANK, Shape, UNLIMITED};
 pub use datatype::{

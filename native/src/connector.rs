@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, Mode, Name, OpenError,
-    OpenRequest, Origin, PathProbe, Repair, Store, Upkeep,
+    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Mode, Name,
+    OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep,
 };
+use h5live_swmr::PathWatch;
 
 pub use options::{Locking, Native};
 
@@ -131,6 +132,10 @@ impl Connector for NativeConnector {
 
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         Some(self)
+    }
+
+    fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
+        Some(Box::new(PathWatch::new(&NativeConnector::path(at).ok()?)))
     }
 }
 

@@ -94,8 +94,9 @@ impl DumpCommand {
         // Without these, the signal ends the process at once.
         let heeds = self.follow || self.wait.is_asked();
         let interrupted = if heeds { interrupt_flag() } else { Arc::default() };
-        let open = || if self.follow { open::for_following(&self.file) } else { open::for_reading(&self.file) };
-        let Some(subject) = self.wait.find(&self.file, path, &interrupted, &open, &|file| subject(file, path))? else {
+        let options = if self.follow { open::options().swmr_read() } else { open::options().read() };
+        let Some(subject) = self.wait.find(&self.file, path, &interrupted, options, &|file| subject(file, path))?
+        else {
             return Ok(Outcome::INTERRUPTED);
         };
         let slices = self.slice.clone().or(self.rows.map(Slices::from));

@@ -65,9 +65,9 @@ impl WatchCommand {
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
-        let open = || Ok(crate::open::options().swmr_read().recover(self.recover).open(&self.file)?);
+        let options = crate::open::options().swmr_read().recover(self.recover);
         let dataset =
-            self.wait.find(&self.file, &self.path, &interrupted, &open, &|file| Ok(file.dataset(&self.path)?))?;
+            self.wait.find(&self.file, &self.path, &interrupted, options, &|file| Ok(file.dataset(&self.path)?))?;
         let Some(dataset) = dataset else { return Ok(Outcome::INTERRUPTED) };
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {

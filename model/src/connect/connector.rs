@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::setting::ConnectorOptions;
 use super::{Location, OpenError};
@@ -51,6 +52,20 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
     /// What finds out in which state a store is, and brings it into order; `None` if such stores need nothing of the
     /// kind.
     fn upkeep(&self) -> Option<&dyn Upkeep>;
+
+    /// Watches what is at a location, from before it is there; `None` if nothing tells of changes.
+    fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>>;
+}
+
+/// Watches what is at a location, from before it is there. [`Connector::watch`] makes it.
+///
+/// Make the watch first, and then look at what is there; then no change is missed. A wait may also end without a change.
+pub trait LocationWatch: Send + fmt::Debug {
+    /// Whether something is there to be opened. What has no bytes yet is not.
+    fn is_there(&self) -> bool;
+
+    /// Waits until what is there may have changed, at most so long. Returns whether it may have.
+    fn wait(&mut self, timeout: Duration) -> bool;
 }
 
 /// The connectors at hand. The first one opens the paths that no other one claims.

@@ -6,7 +6,9 @@ mod location;
 mod registry;
 mod setting;
 
-pub use connector::{Connector, ConnectorRegistry, Identity, LinkUse, OpenRequest, Origin, PathProbe, Upkeep};
+pub use connector::{
+    Connector, ConnectorRegistry, Identity, LinkUse, LocationWatch, OpenRequest, Origin, PathProbe, Upkeep,
+};
 pub use error::OpenError;
 pub use location::{Location, Url};
 pub use registry::ResolvedLocation;

@@ -68,6 +68,10 @@ impl Connector for Dir {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         None
     }
+
+    fn watch(&self, _: &Location) -> Option<Box<dyn LocationWatch>> {
+        None
+    }
 }
 
 fn registry() -> ConnectorRegistry {

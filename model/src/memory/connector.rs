@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use super::file::{MemoryAccess, MemoryFile, SCHEME};
 use super::{MemoryBehavior, MemoryState, MemoryStore};
 use crate::{
-    Capabilities, Connector, ConnectorOptions, Error, Holder, Identity, LinkUse, Location, Mode, Name, OpenError,
-    OpenRequest, Origin, PathProbe, Store, StoreErrorKind, Upkeep, Url,
+    Capabilities, Connector, ConnectorOptions, Error, Holder, Identity, LinkUse, Location, LocationWatch, Mode, Name,
+    OpenError, OpenRequest, Origin, PathProbe, Store, StoreErrorKind, Upkeep, Url,
 };
 
 /// Opens files in memory: `mem:` makes one that nobody else can open, `mem:name` one that links and further sessions of
@@ -180,6 +180,10 @@ impl Connector for MemoryConnector {
     }
 
     fn upkeep(&self) -> Option<&dyn Upkeep> {
+        None
+    }
+
+    fn watch(&self, _: &Location) -> Option<Box<dyn LocationWatch>> {
         None
     }
 }

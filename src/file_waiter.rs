@@ -1,0 +1,199 @@
+//! Waiting for a file, and for something in it, that another process has yet to make.
+
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live_model::{Location, LocationWatch, Mode, StoreErrorKind};
+
+use crate::{Error, File, Options, Result};
+
+/// Two looks at the file are at least so far apart, however often it changes.
+const MIN_PAUSE: Duration = Duration::from_millis(5);
+/// If nothing tells of changes, pauses between two looks grow up to this.
+const MAX_PAUSE_WITHOUT_WATCH: Duration = Duration::from_millis(100);
+/// A file that is open, or that a process has for itself, is looked at after this time in any case.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a [`FileWaiter`] waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AwaitedChange {
+    /// There is no file, or an empty one.
+    File,
+    /// A process has the file open and lets nobody else open it so.
+    Access,
+    /// Something that is not in the file.
+    Object,
+}
+
+/// Waits for a file, and for something in it, that another process has yet to make. No file is opened again before it
+/// has changed, so that a process that is about to write it is not kept out.
+///
+/// To wait for a file alone, use [`Options::wait`].
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// use h5live::{File, FileWaiter};
+///
+/// let mut waiter = FileWaiter::new(File::options().swmr_read(), "run.h5")?;
+/// match waiter.find(Duration::from_secs(60), |file| file.dataset("frames"))? {
+///     Some(frames) => println!("{} frames", frames.shape()?[0]),
+///     None => println!("not within a minute: {:?}", waiter.awaited()),
+/// }
+/// # Ok::<(), h5live::Error>(())
+/// ```
+pub struct FileWaiter {
+    options: Options,
+    location: Location,
+    /// `None` if nothing tells of changes.
+    watch: Option<Box<dyn LocationWatch>>,
+    is_follower_allowed: bool,
+    file: Option<File>,
+    awaited: AwaitedChange,
+    /// Whether something may have changed since the last look.
+    may_have_changed: bool,
+    looked_at: Option<Instant>,
+    pause: Duration,
+}
+
+impl FileWaiter {
+    /// Waits for the file at a location, which is opened with these options.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Open`](crate::ErrorKind::Open) if no store can be at this location.
+    pub fn new(options: Options, location: impl Into<Location>) -> Result<Self> {
+        let location = location.into();
+        let mut options = options;
+        options.wait = None;
+        let at = options.resolve(&location)?;
+        let watch = at.connector().watch(at.location());
+        Ok(FileWaiter {
+            options,
+            location,
+            watch,
+            is_follower_allowed: false,
+            file: None,
+            awaited: AwaitedChange::File,
+            may_have_changed: true,
+            looked_at: None,
+            pause: MIN_PAUSE,
+        })
+    }
+
+    /// Follows the file ([`Mode::SwmrRead`]) if it is to be opened for reading and a process writes it.
+    pub fn or_follow(mut self) -> Self {
+        self.is_follower_allowed = self.options.get_mode() == Mode::Read;
+        self
+    }
+
+    /// What was not there at the last look.
+    pub fn awaited(&self) -> AwaitedChange {
+        self.awaited
+    }
+
+    /// Waits until `find` finds something in the file, at most so long. `None` if the time is over; the next call goes
+    /// on. An error of `find` that says that something is not there ([`Error::is_not_found`]) makes the wait go on.
+    ///
+    /// # Errors
+    /// Other errors of `find`, and those of [`Options::open`] that no time changes.
+    pub fn find<T>(&mut self, timeout: Duration, mut find: impl FnMut(&File) -> Result<T>) -> Result<Option<T>> {
+        let begin = Instant::now();
+        loop {
+            if self.is_look_due() {
+                self.looked_at = Some(Instant::now());
+                self.may_have_changed = false;
+                if let Some(found) = self.look(&mut find)? {
+                    return Ok(Some(found));
+                }
+            }
+            let left = timeout.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.rest(left);
+        }
+    }
+
+    fn is_look_due(&self) -> bool {
+        let Some(looked_at) = self.looked_at else { return true };
+        // The end of a writer is not always told, and a lock may be given back without a change.
+        let may_be_untold = self.file.is_some() || self.awaited == AwaitedChange::Access;
+        self.may_have_changed || may_be_untold && looked_at.elapsed() >= MAX_PAUSE
+    }
+
+    /// Rests until something may have changed, at most so long.
+    fn rest(&mut self, left: Duration) {
+        let since = self.looked_at.map_or(MIN_PAUSE, |at| at.elapsed());
+        if since < MIN_PAUSE {
+            thread::sleep((MIN_PAUSE - since).min(left));
+            return;
+        }
+        match &mut self.watch {
+            Some(watch) => self.may_have_changed |= watch.wait(left.min(MAX_PAUSE)),
+            None => {
+                thread::sleep(left.min(self.pause));
+                self.pause = (self.pause * 2).min(MAX_PAUSE_WITHOUT_WATCH);
+                self.may_have_changed = true;
+            }
+        }
+    }
+
+    /// Opens the file unless it is open, or is not there.
+    fn open(&mut self) -> Result<()> {
+        if self.watch.as_ref().is_some_and(|watch| !watch.is_there()) {
+            self.awaited = AwaitedChange::File;
+            return Ok(());
+        }
+        let opened = match self.options.open(&self.location) {
+            Err(error) if error.is_in_use() && self.is_follower_allowed => {
+                self.options.clone().swmr_read().open(&self.location)
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok(file) => self.file = Some(file),
+            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => self.awaited = AwaitedChange::File,
+            Err(error) if error.is_in_use() => self.awaited = AwaitedChange::Access,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn look<T>(&mut self, find: &mut impl FnMut(&File) -> Result<T>) -> Result<Option<T>> {
+        if self.file.is_none() {
+            self.open()?;
+        }
+        let Some(file) = &self.file else { return Ok(None) };
+        // What its writer does before the end is still seen.
+        let is_live = matches!(file.is_live(), Ok(true));
+        match find(file) {
+            Err(error) if error.is_not_found() => self.awaited = AwaitedChange::Object,
+            Err(error) if is_replaced(&error) => {
+                // It may come again at once.
+                self.awaited = AwaitedChange::File;
+                self.may_have_changed = true;
+            }
+            found => return found.map(Some),
+        }
+        if !is_live {
+            self.file = None;
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the file was replaced, deleted or cut since it was opened.
+fn is_replaced(error: &Error) -> bool {
+    error.file_change().is_some()
+}
+
+impl fmt::Debug for FileWaiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileWaiter").field("location", &self.location).field("awaited", &self.awaited).finish()
+    }
+}
+
+#[cfg(test)]
+#[path = "file_waiter_tests.rs"]
+mod tests;

@@ -1,0 +1,109 @@
+//! Waiting for files and for what is in them.
+
+use std::fs;
+use std::sync::mpsc::channel;
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn opening_waits_for_a_file_that_is_made_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let at = path.clone();
+    let (done, is_done) = channel::<()>();
+    let writer = thread::spawn(move || {
+        // A file that is empty, and one that its writer has for itself, are not to be opened yet.
+        fs::write(&at, b"").unwrap();
+        let file = File::create(&at).unwrap();
+        file.new_dataset::<u8>().shape(&[1]).create("data").unwrap().write(&[7]).unwrap();
+        file.start_swmr().unwrap();
+        is_done.recv().unwrap();
+    });
+    let file = File::options().swmr_read().wait(LONG).open(&path).unwrap();
+    assert_eq!(file.dataset("data").unwrap().read::<u8>().unwrap(), [7]);
+    done.send(()).unwrap();
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_wait_that_is_over_ends_as_opening_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let without = File::options().swmr_read().open(&path).unwrap_err();
+    let error = File::options().swmr_read().wait(Duration::from_millis(1)).open(&path).unwrap_err();
+    assert_eq!(error.to_string(), without.to_string());
+    assert_eq!(error.store_kind(), Some(&StoreErrorKind::NotThere));
+    fs::write(&path, b"this is no HDF5 file").unwrap();
+    // What no time changes is an error at once.
+    assert!(File::options().wait(LONG).open(&path).is_err());
+}
+
+#[test]
+fn a_waiter_finds_what_the_writer_adds_and_says_what_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let mut waiter = FileWaiter::new(File::options().swmr_read(), path.as_path()).unwrap();
+    let find = |file: &File| file.dataset("a/late");
+    assert!(waiter.find(Duration::ZERO, find).unwrap().is_none());
+    assert_eq!(waiter.awaited(), AwaitedChange::File);
+    let file = File::create(&path).unwrap();
+    assert!(waiter.find(Duration::from_millis(50), find).unwrap().is_none());
+    assert_eq!(waiter.awaited(), AwaitedChange::Access);
+    file.new_dataset::<u8>().shape(&[1]).create("a/early").unwrap();
+    file.start_swmr().unwrap();
+    let early = waiter.find(LONG, |file| file.dataset("a/early")).unwrap();
+    assert!(early.is_some());
+    assert!(waiter.find(Duration::from_millis(50), find).unwrap().is_none());
+    assert_eq!(waiter.awaited(), AwaitedChange::Object);
+    let late = file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[4]).create("a/late").unwrap();
+    late.append(&[1u8]).unwrap();
+    file.flush().unwrap();
+    assert!(waiter.find(LONG, find).unwrap().is_some());
+}
+
+#[test]
+fn a_waiter_finds_the_next_file_at_the_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    File::create(&path).unwrap().close().unwrap();
+    let mut waiter = FileWaiter::new(File::options(), path.as_path()).unwrap().or_follow();
+    assert!(waiter.find(Duration::ZERO, |file| file.dataset("x")).unwrap().is_none());
+    assert_eq!(waiter.awaited(), AwaitedChange::Object);
+    let other = folder.path().join("other.h5");
+    let file = File::create(&other).unwrap();
+    file.new_dataset::<u8>().shape(&[1]).create("x").unwrap();
+    file.close().unwrap();
+    fs::rename(&other, &path).unwrap();
+    assert!(waiter.find(LONG, |file| file.dataset("x")).unwrap().is_some());
+}
+
+#[test]
+fn a_waiter_without_a_watch_looks_again_and_again() {
+    let mut waiter = FileWaiter::new(File::options().swmr_read(), "mem:not-made-yet").unwrap();
+    assert!(waiter.find(Duration::from_millis(20), |file| file.dataset("x")).unwrap().is_none());
+    assert_eq!(waiter.awaited(), AwaitedChange::File);
+    let file = File::create("mem:not-made-yet").unwrap();
+    file.new_dataset::<u8>().shape(&[1]).create("x").unwrap();
+    file.close().unwrap();
+    assert!(waiter.find(LONG, |file| file.dataset("x")).unwrap().is_some());
+}
+
+#[test]
+fn a_file_that_nobody_changes_is_not_opened_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    File::create(&path).unwrap().close().unwrap();
+    let mut waiter = FileWaiter::new(File::options(), path.as_path()).unwrap();
+    let mut looks = 0;
+    let mut find = |file: &File| {
+        looks += 1;
+        file.dataset("x")
+    };
+    for _ in 0..10 {
+        assert!(waiter.find(Duration::from_millis(20), &mut find).unwrap().is_none());
+    }
+    // The clock of the file system may not tell a second change from the first at once.
+    assert!(looks <= 3, "{looks} looks");
+}
