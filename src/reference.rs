@@ -64,7 +64,7 @@ impl H5Type for Reference {
     fn decoder(file: &Datatype) -> Result<ReferenceKind, ConvertError> {
         match file {
             Datatype::Reference(reference) => Ok(reference.kind),
-            _ => Err(ConvertError::Class { file: class(file), memory: "a reference" }),
+            _ => Err(ConvertError::Class { file: class(file), memory: "reference" }),
         }
     }
 
@@ -83,7 +83,7 @@ impl H5Type for Reference {
             return Ok(());
         }
         if self.kind != *encoder {
-            return Err(ConvertError::Class { file: "reference of another kind", memory: "a reference" });
+            return Err(ConvertError::Class { file: "reference of another kind", memory: "reference" });
         }
         if self.bytes.len() != element.len() {
             return Err(ConvertError::Truncated { expected: element.len(), found: self.bytes.len() });

@@ -6,11 +6,11 @@ use crate::model::{Compound, Datatype, Name, ReferenceType, VarLenKind};
 use crate::number_text;
 use crate::value::Value;
 
-/// Why JSON is no value of a datatype.
+/// Why JSON is not a value of a datatype.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonValueError {
     /// It is of another kind.
-    #[error("{0} is no value of type {1}")]
+    #[error("{0} is not a value of type {1}")]
     Kind(String, String),
     /// A compound lacks a member.
     #[error("the member {0:?} is missing")]
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        assert_eq!(parsed("u8", "\"x\"").unwrap_err().to_string(), "\"x\" is no value of type u8");
+        assert_eq!(parsed("u8", "\"x\"").unwrap_err().to_string(), "\"x\" is not a value of type u8");
         assert!(matches!(parsed("array[2]<u8>", "[1]"), Err(JsonValueError::Count { found: 1, wanted: 2 })));
         assert!(matches!(parsed("compound(1){a@0:u8}", "{}"), Err(JsonValueError::Member(_))));
         assert!(matches!(parsed("ref(object)", "\"/a\""), Err(JsonValueError::NoReferent(_))));

@@ -16,7 +16,7 @@ pub struct TypeText(pub Datatype);
 
 /// A text that is no datatype.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no datatype; one is u16le, f64be, str(10,nullpad,utf8), string, ...")]
+#[error("{0:?} is not a datatype; examples are u16le, f64be, str(10,nullpad,utf8) and string")]
 pub struct TypeParseError(String);
 
 impl FromStr for TypeText {

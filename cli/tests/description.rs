@@ -91,11 +91,11 @@ fn says_what_is_wrong_with_a_description_and_makes_no_file() {
     let named = elsewhere.path().join("named.json");
     std::fs::write(&named, r#"{"lynx": {}}"#).unwrap();
     let said = error(&run(&["new", path.to_str().unwrap(), named.to_str().unwrap()]));
-    assert_eq!(said, format!("h5live: {}: /: nobody knows \"lynx\"", named.display()));
+    assert_eq!(said, format!("h5live: {}: /: the field \"lynx\" is not known", named.display()));
     assert!(refused("{").starts_with("EOF while parsing"));
-    assert_eq!(refused(r#"{"lynx": {}}"#), "/: nobody knows \"lynx\"");
+    assert_eq!(refused(r#"{"lynx": {}}"#), "/: the field \"lynx\" is not known");
     assert_eq!(refused(r#"{"links": {"a": {"shape": [1]}}}"#), "/a: \"type\" is missing, or is not a text");
-    assert!(refused(r#"{"links": {"a": {"type": "u7"}}}"#).starts_with("/a: \"u7\" is no datatype"));
+    assert!(refused(r#"{"links": {"a": {"type": "u7"}}}"#).starts_with("/a: \"u7\" is not a datatype"));
     assert!(refused(r#"{"links": {"a": {"type": "u8", "values": 300}}}"#).contains("300 does not fit u8"));
     let hard = r#"{"links": {"a": {"kind": "hard", "target": "/b"}}}"#;
     assert_eq!(refused(hard), "/a: the description has no \"/b\" of the right kind");
@@ -182,7 +182,7 @@ with h5py.File(path, "w") as f:
     let description = String::from_utf8(output.stdout).unwrap();
     assert!(description.contains("1 reference leads to nothing in this description, and is null"), "{description}");
     assert!(description.contains("1 text is not UTF-8, and is changed"), "{description}");
-    assert!(error(&run_with(&["new", &copy], description.as_bytes())).contains("nobody knows \"errors\""));
+    assert!(error(&run_with(&["new", &copy], description.as_bytes())).contains("the field \"errors\" is not known"));
 }
 
 #[test]

@@ -62,12 +62,14 @@ fn what_does_not_fit_changes_nothing() {
         let said = error(&run(arguments));
         said.strip_prefix(&format!("h5live: {path}: ")).unwrap_or(&said).to_owned()
     };
-    assert_eq!(refused(&["set", &path, "run/data@scale", "x"]), "run/data@scale: \"x\" is no value of type f32le");
+    assert_eq!(refused(&["set", &path, "run/data@scale", "x"]), "run/data@scale: \"x\" is not a value of type f32le");
     assert_eq!(refused(&["set", &path, "run/data", "[1, 2, 3]"]), "run/data: these are 3 values instead of 2");
     assert_eq!(refused(&["set", &path, "run", "1"]), "run: this is neither a dataset nor an attribute");
     assert_eq!(refused(&["set", &path, "none@x", "1"]), "/none: there is no \"none\" here");
     let wrong = run(&["set", &path, "run@x", "1", "--type", "u7"]);
-    assert!(wrong.status.code() == Some(2) && String::from_utf8_lossy(&wrong.stderr).contains("\"u7\" is no datatype"));
+    assert!(
+        wrong.status.code() == Some(2) && String::from_utf8_lossy(&wrong.stderr).contains("\"u7\" is not a datatype")
+    );
     assert_eq!(refused(&["rm", &path, "run/none"]), "/run/none: there is no \"none\" here");
     assert_eq!(refused(&["rm", &path, "run", "none"]), "/none: there is no \"none\" here");
     assert_eq!(refused(&["rm", &path, "run/data", "run@none"]), "run@none: there is no \"none\" here");

@@ -21,7 +21,9 @@ fn times_become_nanoseconds_with_their_units_and_are_still_times_in_the_next_rec
     assert_eq!(text(&run(&["dump", &name, "x@t.units"])), "\"nanoseconds since 1970-01-01T00:00:00Z\"\n");
     let line = b"{\"v\": 4, \"t\": \"1970-01-01T00:00:01\"}\n{\"v\": 5, \"t\": \"yesterday\"}\n";
     let output = run_with(&["record", "--on-error=skip", &name, "x"], line);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("column \"t\": \"yesterday\" is no time"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("column \"t\": \"yesterday\" is not a value of type time")
+    );
     assert_eq!(dumped(&name, "x"), format!("{rows}{{\"t\":1000000000,\"v\":4}}\n"));
     if let Some(python) = python() {
         let program = "f = h5py.File(path); print(f['x']['t'].view('M8[ns]')[:3], f['x'].attrs['t.units'])";
@@ -63,8 +65,8 @@ fn arrays_of_json_become_arrays_of_the_type_of_their_elements() {
     let odd = b"{\"t\": 3, \"p\": [1, 2], \"m\": [[1, 2], [3, 4]]}\n{\"t\": 4, \"p\": [1, 2, 3], \"m\": 7}\n{\"t\": 5, \"p\": null, \"m\": [[0, 0], [0, 0]]}\n";
     let output = run_with(&["record", "--on-error=skip", &name, "x"], odd);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("row 1: column \"p\": an array of shape [2] is no array of f64 of shape [3]"), "{said}");
-    assert!(said.contains("row 2: column \"m\": a single value is no array of i64 of shape [2, 2]"), "{said}");
+    assert!(said.contains("row 1: column \"p\": an array of shape [2] is not an array of f64 of shape [3]"), "{said}");
+    assert!(said.contains("row 2: column \"m\": a single value is not an array of i64 of shape [2, 2]"), "{said}");
     assert!(dumped(&name, "x").ends_with("{\"t\":5,\"p\":[null,null,null],\"m\":[[0,0],[0,0]]}\n"));
     text(&run_with(&["record", "--types=p:u8,m:f32[2x2]", &name, "y"], b"{\"p\": [1, 2], \"m\": [[1, 2], [3, 4]]}\n"));
     assert!(text(&run(&["ls", &name, "y"])).contains("{p@0:array[2]<u8>,m@2:array[2,2]<f32le>}"));
@@ -90,7 +92,7 @@ fn a_new_key_gets_a_dataset_of_its_own() {
         b"{\"a\": 4}\n{\"a\": 5, \"w\": \"x\"}\n{\"a\": 6, \"w\": 2, \"b/c\": 1}\n{\"a\": 7, \"w\": 3, \"n\": 1}\n";
     let output = run_with(&["record", "--on-new-key=dataset", "--on-error=skip", &name, "x"], second);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("row 2: column \"w\": \"x\" is no f64"), "{said}");
+    assert!(said.contains("row 2: column \"w\": \"x\" is not a value of type f64"), "{said}");
     assert!(said.contains("row 3: \"b/c\" is not in the first row, and cannot be the name of a dataset"), "{said}");
     assert_eq!(dumped(&name, "x"), "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n{\"a\":7}\n");
     assert!(dumped(&name, "x.w").ends_with("{\"row\":4,\"value\":3.0}\n"));

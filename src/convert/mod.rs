@@ -45,7 +45,7 @@ impl From<InexactValue> for ConvertError {
 #[non_exhaustive]
 pub enum ConvertError {
     /// There is no conversion between a type in the file and one in memory.
-    #[error("a {file} in the file cannot be converted to or from {memory}")]
+    #[error("the type {file} in the file and the type {memory} in memory cannot be converted into each other")]
     Class {
         /// The class of the type in the file.
         file: &'static str,
@@ -85,7 +85,7 @@ pub enum ConvertError {
         memory: usize,
     },
     /// A value in the file is none of those that the enum in memory has.
-    #[error("the file has {value}, which is no value of {memory}")]
+    #[error("the file has {value}, which is not a value of {memory}")]
     NoVariant {
         /// The value in the file.
         value: String,
@@ -96,7 +96,7 @@ pub enum ConvertError {
     #[error("the enum in the file has no value named {0:?}")]
     NoEnumName(Name),
     /// Elements of the file have no such value.
-    #[error("{value} is no value of the {class} in the file")]
+    #[error("{value} is not a value of the {class} in the file")]
     Value {
         /// The value.
         value: String,

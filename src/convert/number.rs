@@ -193,7 +193,7 @@ pub(crate) struct IntegerPlan(NumberLayout);
 
 impl IntegerPlan {
     pub(crate) fn new(from: &Datatype) -> Result<Self, ConvertError> {
-        let none = ConvertError::Class { file: class(from), memory: "an integer" };
+        let none = ConvertError::Class { file: class(from), memory: "integer" };
         Ok(IntegerPlan(NumberFormat::new(from).ok_or(none)??.layout))
     }
 

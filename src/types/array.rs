@@ -19,7 +19,7 @@ fn inner<const N: usize>(file: &Datatype) -> Result<Datatype, ConvertError> {
         return Ok((*complex.base).clone());
     }
     let Datatype::Array(Array { dims, base }) = file else {
-        return Err(ConvertError::Class { file: class(file), memory: "an array" });
+        return Err(ConvertError::Class { file: class(file), memory: "array" });
     };
     match dims.split_first() {
         Some((first, [])) if *first as usize == N => Ok((**base).clone()),

@@ -16,7 +16,7 @@ pub struct SequenceCodec<C> {
 fn base(file: &Datatype) -> Result<&Datatype, ConvertError> {
     match file {
         Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, base, .. }) => Ok(base),
-        _ => Err(ConvertError::Class { file: class(file), memory: "a sequence" }),
+        _ => Err(ConvertError::Class { file: class(file), memory: "sequence" }),
     }
 }
 

@@ -31,7 +31,7 @@ pub enum TraceError {
     #[error("the trace cannot be read or written")]
     Io(#[from] io::Error),
     /// It is another kind of file.
-    #[error("this is no trace")]
+    #[error("this is not a trace")]
     NotATrace,
     /// It is of a version that is not known.
     #[error("the trace is of version {0}, which is not known")]

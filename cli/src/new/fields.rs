@@ -28,7 +28,7 @@ pub enum DescriptionFault {
         wanted: &'static str,
     },
     /// A field is known to nobody.
-    #[error("{path}: nobody knows {field:?}")]
+    #[error("{path}: the field {field:?} is not known")]
     Unknown {
         /// The object.
         path: String,

@@ -46,7 +46,7 @@ const NO_TIME: i64 = i64::MIN;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CellError {
     /// The text is not a value of the type.
-    #[error("{text:?} is no {kind}")]
+    #[error("{text:?} is not a value of type {kind}")]
     NotA {
         /// The text.
         text: String,
@@ -72,13 +72,13 @@ pub enum CellError {
         kind: ColumnKind,
     },
     /// An empty cell, and the type has no value for "nothing".
-    #[error("an empty cell is no {kind}")]
+    #[error("an empty cell is not a value of type {kind}")]
     Empty {
         /// The type.
         kind: ColumnKind,
     },
     /// An array of another shape than the column has, which may be none.
-    #[error("{} is no {}", found_text(found), shape_text(expected, *kind))]
+    #[error("{} is not {}", found_text(found), shape_text(expected, *kind))]
     Shape {
         /// The shape (elements).
         found: Vec<u32>,
@@ -97,7 +97,7 @@ fn found_text(dims: &[u32]) -> String {
 }
 
 fn shape_text(dims: &[u32], kind: ColumnKind) -> String {
-    if dims.is_empty() { kind.to_string() } else { format!("array of {kind} of shape {dims:?}") }
+    if dims.is_empty() { format!("a value of type {kind}") } else { format!("an array of {kind} of shape {dims:?}") }
 }
 
 /// A name that no type has.

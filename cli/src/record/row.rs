@@ -422,9 +422,9 @@ mod tests {
         assert_eq!(encoded(&grid, None).unwrap(), [1, 2, 3]);
         assert_eq!(encoded(&InputCell::Empty, Some("7")).unwrap(), [7, 7, 7]);
         let said = |cell: &InputCell| encoded(cell, None).unwrap_err().to_string();
-        assert_eq!(said(&InputCell::Empty), "an empty cell is no u8");
-        assert_eq!(said(&list(&["1", "2"])), "an array of shape [2] is no array of u8 of shape [3, 1]");
-        assert_eq!(said(&plain(&["1"])[0]), "a single value is no array of u8 of shape [3, 1]");
+        assert_eq!(said(&InputCell::Empty), "an empty cell is not a value of type u8");
+        assert_eq!(said(&list(&["1", "2"])), "an array of shape [2] is not an array of u8 of shape [3, 1]");
+        assert_eq!(said(&plain(&["1"])[0]), "a single value is not an array of u8 of shape [3, 1]");
         let ragged = InputCell::List(vec![list(&["1"]), list(&["2", "3"])]);
         assert!(said(&ragged).starts_with("an array has numbers"));
         assert!(said(&InputCell::List(vec![InputCell::Object])).starts_with("an array has numbers"));
@@ -455,7 +455,7 @@ mod tests {
         let error = table.encode(&plain(&["1"]), Conversion::Exact, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "1 fields instead of 2");
         let error = table.encode(&plain(&["1", "x"]), Conversion::Exact, &mut out).unwrap_err();
-        assert_eq!(error.to_string(), "column \"b\": \"x\" is no i64");
+        assert_eq!(error.to_string(), "column \"b\": \"x\" is not a value of type i64");
         assert_eq!(out, [7]);
     }
 }
