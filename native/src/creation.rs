@@ -164,7 +164,7 @@ impl NativeSession {
     pub(crate) fn count_user(&self, user: &CachedHeader, committed: Option<ObjectId>) -> Result<()> {
         let Some(id) = committed else { return Ok(()) };
         let addr = self.object(id)?;
-        let is_first = self.unlinked.lock().remove(&addr);
+        let is_first = self.unlinked.take_new(addr);
         let _lock = self.header_lock(addr);
         let mut header = self.header(addr)?;
         if !is_first {

@@ -5,6 +5,7 @@ mod batch;
 mod chunk_row;
 mod create;
 mod extent;
+mod extent_message;
 mod extent_overlap;
 mod external;
 mod fill;
@@ -12,33 +13,33 @@ mod late_index;
 #[cfg(test)]
 mod late_index_tests;
 mod layout;
+mod load;
+mod preallocated_chunks;
 mod preallocation;
 mod refresh;
+mod registry;
+mod repeated_append;
 mod spec_cache;
+mod state;
 mod write;
 
-use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_cache::{MAX_ATOMIC_READ_BYTES, Owner};
-use h5live_format::messages::{LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES};
-use h5live_format::{Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode};
+use h5live_format::messages::{LayoutClass, LayoutMessage};
+use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError, Name,
-    ObjectId, ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, VirtualSource, read_each,
+    ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError, ObjectId,
+    ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, read_each,
 };
 use h5live_swmr::ReaderMemory;
-use parking_lot::{Mutex, RwLock};
 
-use self::append_fast_path::FastAppendState;
-pub(crate) use self::create::{SpecMessageCache, create_dataset, not_compact_error};
+pub(crate) use self::create::{create_dataset, not_compact_error};
 use self::layout::NativeLayout;
-pub(crate) use self::preallocation::PreallocatedChunks;
-pub(crate) use self::spec_cache::SpecCache;
-use self::spec_cache::cached_spec;
-use crate::header::CachedHeader;
+use self::load::load_state;
+pub(crate) use self::registry::{DatasetRegistry, OpenDataset};
+use self::state::DatasetState;
 use crate::object_kind::kind_of;
 use crate::session::NativeSession;
 use crate::{Error, Result};
@@ -47,103 +48,55 @@ use crate::{Error, Result};
 /// changes in place either old or new.
 const MAX_FOLLOWER_READ_BYTES: usize = MAX_ATOMIC_READ_BYTES;
 
-/// A dataset of an HDF5 file.
+/// A dataset of an HDF5 file. All handles of one dataset share what is known of it.
 #[derive(Debug)]
 pub struct NativeDataset {
     session: Arc<NativeSession>,
-    addr: Addr,
-    state: RwLock<Arc<DatasetState>>,
-    fast_append: Mutex<FastAppendState>,
-    /// Held by the one that writes a batch: an index is changed by one thread at a time.
-    writer: Mutex<()>,
-    /// Held while a reader reads the state again.
-    refresh_lock: Mutex<()>,
-    /// The extent without an index for which a reader has waited in vain; held while it waits.
-    missed: Mutex<Vec<u64>>,
-    /// Whether the dataset has been deleted.
-    is_deleted: AtomicBool,
-}
-
-/// The result of one reading of the header.
-#[derive(Debug, Clone)]
-struct DatasetState {
-    /// Before the header was read.
-    since: Duration,
-    spec: Arc<DatasetSpec>,
-    layout: NativeLayout,
-    /// Bytes that the layout says contiguous data has, if they are fewer than the elements take.
-    too_short: Option<u64>,
-    /// The version of the layout message, if it does not allow chunks as large as it says they are.
-    oversized_chunks: Option<u8>,
-    /// Bytes of the first chunk of the header.
-    header_len: usize,
-    /// That chunk, of a reader that follows, if it is known.
-    image: Option<Arc<[u8]>>,
-}
-
-/// The state of a new dataset until it is opened.
-#[derive(Debug)]
-pub(crate) struct NewDataset {
-    addr: Addr,
-    state: DatasetState,
-}
-
-fn invalid(text: impl Into<String>) -> Error {
-    Error::Model(ModelError::Invalid(text.into()))
-}
-
-/// The pieces of a virtual dataset.
-fn virtual_sources(
-    session: &NativeSession,
-    header: &CachedHeader,
-    heap: Addr,
-    index: u32,
-) -> Result<Vec<VirtualSource>> {
-    let place = GlobalHeapId { collection: heap, index };
-    if !place.is_defined() {
-        return Ok(Vec::new());
-    }
-    let bytes = session.read_global_heap(place)?;
-    let layout: VirtualLayout = decode(&bytes, header.widths())
-        .map_err(|source| Error::Cache(h5live_cache::Error::Decode { at: heap, source }))?;
-    let source = |mapping: VirtualMapping| VirtualSource {
-        file: Name::clone(&mapping.file),
-        dataset: Name::clone(&mapping.dataset),
-        source: mapping.source.selection,
-        target: mapping.target.selection,
-    };
-    Ok(layout.mappings.into_iter().map(source).collect())
+    open: Arc<OpenDataset>,
 }
 
 impl NativeDataset {
-    pub(crate) fn open(session: &Arc<NativeSession>, addr: Addr) -> Result<Arc<Self>> {
-        let mut open = session.datasets.lock();
-        if let Some(dataset) = open.get(&addr).and_then(Weak::upgrade) {
-            return Ok(dataset);
-        }
-        let made = session.new_dataset.lock().take_if(|made| made.addr == addr);
+    /// The dataset with its header at `addr`.
+    ///
+    /// # Errors
+    /// If it is not there, cannot be read, or is no dataset.
+    pub(crate) fn open(session: &Arc<NativeSession>, addr: Addr) -> Result<Self> {
         let read = |since: &mut Duration| {
             let header = session.header(addr)?;
             if kind_of(&header)? != ObjectKind::Dataset {
                 return Err(Error::Model(ModelError::WrongKind { expected: "dataset" }));
             }
-            DatasetState::new(session, &header, *since)
+            load_state(session, &header, *since)
         };
-        let state = made.map_or_else(|| session.retry.retry_since(read), |made| Ok(made.state))?;
-        let state = RwLock::new(Arc::new(state));
-        let dataset = NativeDataset {
-            session: session.clone(),
-            addr,
-            state,
-            fast_append: Mutex::default(),
-            writer: Mutex::default(),
-            refresh_lock: Mutex::default(),
-            missed: Mutex::default(),
-            is_deleted: AtomicBool::new(false),
-        };
-        let dataset = Arc::new(dataset);
-        open.insert(addr, Arc::downgrade(&dataset));
-        Ok(dataset)
+        let open = session.datasets.open(addr, || session.retry.retry_since(read))?;
+        Ok(NativeDataset { session: session.clone(), open })
+    }
+
+    /// The dataset with its header at `addr`, if somebody has it open.
+    pub(crate) fn find_open(session: &Arc<NativeSession>, addr: Addr) -> Option<Self> {
+        session.datasets.find(addr).map(|open| NativeDataset { session: session.clone(), open })
+    }
+
+    /// Takes up what the writer of a file has published since of all datasets that are open.
+    ///
+    /// # Errors
+    /// If one of them cannot be read any more, and was not deleted.
+    pub(crate) fn refresh_all(session: &Arc<NativeSession>) -> Result<()> {
+        session.check_open()?;
+        if !session.is_follower() {
+            return Ok(());
+        }
+        session.datasets.all().into_iter().try_for_each(|open| {
+            match (NativeDataset { session: session.clone(), open }).refresh_published() {
+                Err(Error::Model(ModelError::NoObject(_))) => Ok(()),
+                refreshed => refreshed.map(drop),
+            }
+        })
+    }
+
+    /// What all handles of this dataset share.
+    pub(crate) fn into_shared(self) -> Arc<OpenDataset> {
+        self.open
     }
 
     /// The committed datatype that is the type of the elements, if it is one.
@@ -179,24 +132,9 @@ impl NativeDataset {
         })
     }
 
-    /// The dataset is deleted.
-    pub(crate) fn mark_deleted(&self) {
-        self.is_deleted.store(true, Ordering::Release);
-        self.forget_preallocated();
-    }
-
-    /// Gives back the space of the chunk index: the dataset is deleted.
-    ///
-    /// # Errors
-    /// If the index cannot be read.
-    pub(crate) fn delete_index(&self) -> Result<()> {
-        self.mark_deleted();
-        self.state().layout.delete_index()
-    }
-
     fn check_not_deleted(&self) -> Result<()> {
         self.session.check_open()?;
-        match self.is_deleted.load(Ordering::Acquire) {
+        match self.open.is_deleted() {
             true => Err(Error::Model(ModelError::NoObject(self.id()))),
             false => Ok(()),
         }
@@ -208,20 +146,28 @@ impl NativeDataset {
     }
 
     fn state(&self) -> Arc<DatasetState> {
-        self.state.read().clone()
+        self.open.state()
+    }
+
+    /// Gives back the space of the chunk index: the dataset is deleted.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub(crate) fn delete_index(&self) -> Result<()> {
+        self.open.delete_index()
     }
 
     /// Reads the header again, and marks the index as stale. The header comes first, so that the index is at least as
     /// new.
     fn reload(&self) -> Result<bool> {
-        let owner = Owner::new(self.addr);
+        let owner = Owner::new(self.open.addr);
         let new = self.session.retry.retry_since(|since| {
-            let header = self.session.header(self.addr)?;
-            let state = DatasetState::new(&self.session, &header, *since)?;
+            let header = self.session.header(self.open.addr)?;
+            let state = load_state(&self.session, &header, *since)?;
             self.session.cache.evict_owner(owner);
             Ok::<_, Error>(state)
         })?;
-        let mut state = self.state.write();
+        let mut state = self.open.state.write();
         let changed = new.spec.dataspace != state.spec.dataspace;
         *state = Arc::new(new);
         Ok(changed)
@@ -274,91 +220,16 @@ impl NativeDataset {
         let rank = state.spec.dataspace.rank();
         state.layout.for_each(rank, &mut |coord, element| each(self.stored_chunk(state, &coord, element)))
     }
-
-    /// Hashes everything that is kept of the dataset, apart from what a file without generations shows by itself.
-    pub(crate) fn hash_state(&self, state: &mut impl Hasher) {
-        let now = self.state();
-        (self.addr, now.header_len, now.spec.dataspace.dims()).hash(state);
-        match now.layout.header() {
-            Some(header) => header.hash_state(state),
-            None => format!("{:?}", now.spec).hash(state),
-        }
-    }
-}
-
-impl Drop for NativeDataset {
-    fn drop(&mut self) {
-        let mut open = self.session.datasets.lock();
-        // Another one may have been opened since nobody had this one.
-        if open.get(&self.addr).is_some_and(|dataset| dataset.strong_count() == 0) {
-            open.remove(&self.addr);
-        }
-    }
-}
-
-impl DatasetState {
-    fn new(session: &Arc<NativeSession>, header: &CachedHeader, since: Duration) -> Result<Self> {
-        let (spec, mut layout) = cached_spec(session, header)?;
-        let place = match &mut layout.storage {
-            LayoutClass::Compact { data, .. } if session.is_at_rest() => {
-                NativeLayout::Compact(Some(std::mem::take(data)))
-            }
-            _ => NativeLayout::new(session, header, &spec, &layout)?,
-        };
-        let header_len = header.chunk_ranges().next().map_or(0, |(_, len)| len);
-        let too_short = match layout.storage {
-            // Earlier versions do not state it.
-            LayoutClass::Contiguous { addr, size, .. } if layout.version >= 3 && addr.is_defined() => {
-                Some(size).filter(|size| spec.chunk_bytes().is_none_or(|bytes| bytes > *size) && spec.grid().is_some())
-            }
-            _ => None,
-        };
-        let oversized_chunks = Some(layout.version).filter(|_| !layout.allows_chunk_size());
-        Ok(DatasetState { since, spec, layout: place, too_short, oversized_chunks, header_len, image: None })
-    }
-
-    /// Refuses to write chunks that other programs cannot read.
-    #[inline]
-    fn check_chunk_size(&self) -> Result<()> {
-        self.oversized_chunks.map_or(Ok(()), |version| Err(self.oversized(version)))
-    }
-
-    /// Says that the chunks are too large.
-    #[cold]
-    fn oversized(&self, version: u8) -> Error {
-        let bytes = self.spec.chunk_bytes().map_or_else(|| "more than 2^64".into(), |bytes| bytes.to_string());
-        invalid(format!(
-            "a chunk of {bytes} bytes cannot be written: a layout message of version {version} allows \
-             {MAX_OLD_CHUNK_BYTES} bytes (LibVer::V200 makes datasets with larger chunks)"
-        ))
-    }
-
-    /// Refuses elements that have no place.
-    #[inline]
-    fn check_length(&self) -> Result<()> {
-        self.too_short.map_or(Ok(()), |size| Err(self.misfit(size)))
-    }
-
-    /// Says that the elements do not fit the bytes that the layout has for them.
-    #[cold]
-    fn misfit(&self, size: u64) -> Error {
-        match self.spec.chunk_bytes() {
-            Some(bytes) => {
-                invalid(format!("the elements take {bytes} bytes, but the layout has {size} bytes for them"))
-            }
-            None => invalid("the elements take more than 2^64 bytes"),
-        }
-    }
 }
 
 impl ChunkStore for NativeDataset {
     fn id(&self) -> ObjectId {
-        ObjectId(self.addr.get().unwrap_or(u64::MAX).into())
+        ObjectId(self.open.addr.get().unwrap_or(u64::MAX).into())
     }
 
     fn spec(&self) -> ModelResult<Arc<DatasetSpec>> {
         self.check_not_deleted()?;
-        Ok(self.state().spec.clone())
+        Ok(self.open.state.read().spec.clone())
     }
 
     fn locate(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
@@ -409,7 +280,7 @@ impl ChunkStore for NativeDataset {
             let mut copy = |data: &[u8]| {
                 let start = usize::try_from(at).unwrap_or(usize::MAX);
                 let part = data.get(start..).and_then(|rest| rest.get(..into.len()));
-                into.copy_from_slice(part.ok_or_else(|| invalid("the bytes are not in the dataset"))?);
+                into.copy_from_slice(part.ok_or_else(|| Error::invalid("the bytes are not in the dataset"))?);
                 Ok(())
             };
             match &self.state().layout {
@@ -417,7 +288,7 @@ impl ChunkStore for NativeDataset {
                 NativeLayout::Compact(Some(data)) => return copy(data),
                 _ => {}
             }
-            let header = self.session.header(self.addr)?;
+            let header = self.session.header(self.open.addr)?;
             let layout = header.require::<LayoutMessage>("a dataset has a layout")?;
             return match &layout.storage {
                 LayoutClass::Compact { data, .. } => copy(data),
@@ -444,7 +315,7 @@ impl ChunkStore for NativeDataset {
             }
             return Ok(());
         }
-        let is_filtered = matches!(self.state().layout.format(), Some(ElementFormat::Filtered(_)));
+        let is_filtered = matches!(self.open.state.read().layout.format(), Some(ElementFormat::Filtered(_)));
         let (cache, chunk) = (&self.session.cache, Addr::new(offset));
         // Filtered chunks are written as a whole. Of other chunks, a writer may have parts that are not in the file
         // yet.

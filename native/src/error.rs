@@ -131,6 +131,11 @@ impl Error {
         }
     }
 
+    /// The error of a request that contradicts the data model.
+    pub(crate) fn invalid(text: impl Into<String>) -> Error {
+        Error::Model(model::Error::Invalid(text.into()))
+    }
+
     pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Swmr(h5live_swmr::Error::Io { action, source })
     }

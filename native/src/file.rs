@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash};
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use h5live_cache::Storage;
 use h5live_format::messages::DatatypeMessage;
@@ -60,10 +60,8 @@ impl NativeFile {
         let superblock = Superblock { end_of_file: Addr::UNDEFINED, ..session.superblock.clone() };
         format!("{superblock:?} {:?}", session.extension).hash(state);
         // While one is opened, nothing is known of it.
-        let Some(datasets) = session.datasets.try_lock() else { return };
-        let mut open: Vec<_> = datasets.values().filter_map(Weak::upgrade).collect();
-        drop(datasets);
-        open.sort_unstable_by_key(|dataset| ChunkStore::id(&**dataset));
+        let Some(mut open) = session.datasets.try_all() else { return };
+        open.sort_unstable_by_key(|dataset| dataset.addr);
         open.iter().for_each(|dataset| dataset.hash_state(state));
     }
 
@@ -186,7 +184,7 @@ impl Store for NativeFile {
     }
 
     fn dataset(&self, id: ObjectId) -> ModelResult<Arc<dyn ChunkStore>> {
-        Ok(NativeDataset::open(&self.0, self.0.object(id)?)?)
+        Ok(Arc::new(NativeDataset::open(&self.0, self.0.object(id)?)?))
     }
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> ModelResult<()> {
@@ -211,10 +209,10 @@ impl Store for NativeFile {
     }
 
     fn refresh(&self, scope: Scope<'_>) -> ModelResult<()> {
-        let Scope::Objects(objects) = scope else { return Ok(self.0.refresh_datasets()?) };
+        let Scope::Objects(objects) = scope else { return Ok(NativeDataset::refresh_all(&self.0)?) };
         for id in objects {
             let addr = self.0.object(*id)?;
-            match self.0.open_dataset(addr) {
+            match NativeDataset::find_open(&self.0, addr) {
                 Some(dataset) => drop(dataset.refresh()?),
                 None => drop(self.0.header(addr)?),
             }

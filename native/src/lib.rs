@@ -22,6 +22,7 @@ mod header;
 mod heap_reuse;
 mod links;
 mod member_files;
+mod object_headers;
 mod object_kind;
 mod open;
 mod open_options;
@@ -33,6 +34,7 @@ mod seen_names;
 mod session;
 mod shared_messages;
 mod superblock_extension;
+mod unlinked_objects;
 mod watch;
 mod writer;
 

@@ -1,39 +1,38 @@
 //! One open file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use h5live_cache::{Cache, Clock, FlushScope, Owner, ReusePolicy};
+use h5live_cache::{Cache, Clock, FlushScope, ReusePolicy};
 use h5live_format::{Addr, LibVer, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, Liveness, ObjectId, Unfilter};
 use h5live_swmr::{
-    Error as SwmrError, LockHandle, LockKind, NotLiveReason, OpenedFile, ReaderMemory, RetryPolicy, SuperblockStatus,
-    WriterPresence, read_superblock,
+    Error as SwmrError, LockHandle, LockKind, NotLiveReason, OpenedFile, RetryPolicy, SuperblockStatus, WriterPresence,
+    read_superblock,
 };
 use parking_lot::{Mutex, MutexGuard};
-use rustc_hash::{FxHashMap, FxHashSet};
 
+mod deleted_objects;
 mod extension;
 mod flush;
 mod heap_objects;
 mod heap_structures;
 mod stable_names;
 
-use crate::dataset::{NativeDataset, NewDataset, PreallocatedChunks, SpecCache, SpecMessageCache};
-use crate::deletion::PendingDelete;
+use crate::dataset::DatasetRegistry;
 use crate::global_heap::{GlobalHeapReader, GlobalHeapWriter};
 use crate::header::CachedHeader;
 use crate::heap_reuse::HeapReuse;
 use crate::links::LinkCache;
+use crate::object_headers::{ObjectHeaders, no_object};
 use crate::open_options::{MutantOptions, OpenOptions};
 use crate::seen_names::SeenNames;
 use crate::superblock_extension::SuperblockExtension;
+use crate::unlinked_objects::UnlinkedObjects;
 use crate::{Error, Mode, Result};
-
-const HEADER_LOCKS: usize = 64;
 
 /// There was no look yet, or it found that they are not.
 const NEVER_CHECKED: u64 = u64::MAX;
@@ -85,21 +84,11 @@ pub(crate) struct NativeSession {
     has_barriers: AtomicBool,
     flush_nanos: AtomicU64,
     longest_flush_nanos: AtomicU64,
-    closed: Mutex<bool>,
-    is_closed: AtomicBool,
-    /// Taken to change an object header; which one is a matter of its address.
-    headers: Vec<Mutex<()>>,
-    pub datasets: Mutex<FxHashMap<Addr, Weak<NativeDataset>>>,
-    /// Chunks of datasets that were made ready for appends last.
-    pub preallocated: Mutex<FxHashMap<Addr, PreallocatedChunks>>,
-    /// The dataset that was created last, kept until it is opened.
-    pub new_dataset: Mutex<Option<NewDataset>>,
-    /// How it is described.
-    pub spec_messages: SpecMessageCache,
-    /// Deleted objects to which the file still leads.
-    pub pending_deletes: Mutex<Vec<PendingDelete>>,
-    /// Objects that nothing leads to yet, though their headers count one link.
-    pub unlinked: Mutex<FxHashSet<Addr>>,
+    /// Held while the session is closed.
+    closing: Mutex<()>,
+    pub headers: Arc<ObjectHeaders>,
+    pub datasets: Arc<DatasetRegistry>,
+    pub unlinked: UnlinkedObjects,
     pub heap: Mutex<GlobalHeapWriter>,
     pub heap_reader: Arc<GlobalHeapReader>,
     /// Operations since the last flush for the sake of space.
@@ -110,7 +99,6 @@ pub(crate) struct NativeSession {
     pub seen_names: SeenNames,
     /// Empty unless the file is at rest.
     pub link_cache: LinkCache,
-    pub spec_cache: SpecCache,
 }
 
 impl NativeSession {
@@ -123,6 +111,7 @@ impl NativeSession {
         let retry = retry.of_file(opened.clone());
         let extension = retry.retry(|| SuperblockExtension::load(&cache, &superblock))?;
         let has_liveness_lock = options.mode.writes() && lock.is_liveness_locked();
+        let headers = ObjectHeaders::new(cache.clone(), options.mode, retry.clone(), heap_reader.clone());
         Ok(NativeSession {
             cache,
             status,
@@ -147,15 +136,10 @@ impl NativeSession {
             headroom: options.headroom,
             flush_nanos: AtomicU64::new(0),
             longest_flush_nanos: AtomicU64::new(0),
-            closed: Mutex::new(false),
-            is_closed: AtomicBool::new(false),
-            headers: (0..HEADER_LOCKS).map(|_| Mutex::new(())).collect(),
-            datasets: Mutex::default(),
-            preallocated: Mutex::default(),
-            new_dataset: Mutex::default(),
-            spec_messages: SpecMessageCache::default(),
-            unlinked: Mutex::default(),
-            pending_deletes: Mutex::default(),
+            closing: Mutex::default(),
+            headers: Arc::new(headers),
+            datasets: Arc::default(),
+            unlinked: UnlinkedObjects::default(),
             heap: Mutex::default(),
             heap_reader,
             operations_since_reclaim: AtomicU32::new(0),
@@ -163,7 +147,6 @@ impl NativeSession {
             heap_reuse: HeapReuse::default(),
             seen_names: SeenNames::default(),
             link_cache: LinkCache::default(),
-            spec_cache: SpecCache::default(),
         })
     }
 
@@ -184,7 +167,7 @@ impl NativeSession {
     }
 
     pub fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) { Err(Error::Model(model::Error::Closed)) } else { Ok(()) }
+        self.headers.check_open()
     }
 
     /// Counts a further link to an object, or a further use of a committed type.
@@ -192,7 +175,7 @@ impl NativeSession {
     /// # Errors
     /// If the header cannot be changed.
     pub fn count_use(&self, addr: Addr) -> Result<()> {
-        if self.unlinked.lock().remove(&addr) {
+        if self.unlinked.take_new(addr) {
             return Ok(());
         }
         let _lock = self.header_lock(addr);
@@ -206,8 +189,7 @@ impl NativeSession {
 
     /// Keeps others from changing the header at `addr`.
     pub fn header_lock(&self, addr: Addr) -> MutexGuard<'_, ()> {
-        let number = addr.get().unwrap_or(0) / 8 % HEADER_LOCKS as u64;
-        self.headers[number as usize].lock()
+        self.headers.lock(addr)
     }
 
     /// Keeps other threads from changing the header at `addr` while several of its messages are read, or the structures
@@ -217,27 +199,18 @@ impl NativeSession {
     }
 
     pub fn metadata(&self, addr: Addr) -> ObjectMetadata {
-        ObjectMetadata::new(self.cache.clone(), Owner::new(addr))
+        self.headers.metadata(addr)
     }
 
     /// Reads the current header of an object.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the object was deleted or is about to be.
     pub fn header(&self, addr: Addr) -> Result<CachedHeader> {
-        self.check_open()?;
-        if !addr.is_defined() {
-            return Err(Error::Object { header: addr, rule: "its address is defined" });
+        if self.has_followers() && self.unlinked.is_pending_delete(addr) {
+            return Err(no_object(addr));
         }
-        self.retry.retry(|| {
-            if self.is_follower() {
-                self.cache.evict_owner(Owner::new(addr));
-            }
-            let header = CachedHeader::load(&self.metadata(addr), self.mode.writes())?;
-            self.heap_reader.forget();
-            // Its last link went while it was followed, or is about to go.
-            if header.is_empty() || self.has_followers() && self.is_pending_delete(addr) {
-                return Err(Error::Model(model::Error::NoObject(ObjectId(addr.get().unwrap_or(u64::MAX).into()))));
-            }
-            Ok(header)
-        })
+        self.headers.load(addr)
     }
 
     pub fn object(&self, id: ObjectId) -> Result<Addr> {
@@ -316,24 +289,6 @@ impl NativeSession {
         Ok(Liveness::AtRest)
     }
 
-    /// The dataset at `addr`, if somebody has it open.
-    pub fn open_dataset(&self, addr: Addr) -> Option<Arc<NativeDataset>> {
-        self.datasets.lock().get(&addr).and_then(Weak::upgrade)
-    }
-
-    /// Takes up what the writer has published since of all datasets that are open.
-    ///
-    /// # Errors
-    /// If one of them cannot be read any more, and was not deleted.
-    pub fn refresh_datasets(&self) -> Result<()> {
-        self.check_open()?;
-        let open: Vec<_> = self.datasets.lock().values().filter_map(Weak::upgrade).collect();
-        open.iter().filter(|_| self.is_follower()).try_for_each(|dataset| match dataset.refresh_published() {
-            Err(Error::Model(model::Error::NoObject(_))) => Ok(()),
-            refreshed => refreshed.map(drop),
-        })
-    }
-
     /// As [`NativeSession::liveness`], without other checks. For a storage that is no file, the superblock decides.
     pub fn may_be_written(&self) -> Result<bool> {
         let superblock = self.retry.retry(|| read_superblock(&**self.cache.storage(), 0))?;
@@ -345,14 +300,14 @@ impl NativeSession {
     /// The true end is announced, and the file is cut there, before the flags are cleared. As soon as they are clear,
     /// another writer may come and allocate space behind the end.
     pub fn close(&self) -> Result<()> {
-        let mut closed = self.closed.lock();
-        if *closed {
+        let _closing = self.closing.lock();
+        if self.headers.is_closed() {
             return Ok(());
         }
         if self.mode.writes() {
             self.check_hold_now()?;
             self.flush(FlushScope::All)?;
-            if self.free_preallocated()? {
+            if self.datasets.free_preallocated(&self.headers)? {
                 self.flush(FlushScope::All)?;
             }
             if self.reclaim_heap_space()? {
@@ -378,8 +333,7 @@ impl NativeSession {
             }
             self.check_hold_now()?;
         }
-        *closed = true;
-        self.is_closed.store(true, Ordering::Release);
+        self.headers.close();
         // Others tell a live writer by whether the file is open for writing, whatever handles are left here.
         self.cache.storage().close();
         self.lock.close();
@@ -393,8 +347,8 @@ impl NativeSession {
 impl NativeSession {
     /// Ends the session without writing anything.
     pub fn abandon(&self) {
-        *self.closed.lock() = true;
-        self.is_closed.store(true, Ordering::Release);
+        let _closing = self.closing.lock();
+        self.headers.close();
     }
 }
 

@@ -57,7 +57,7 @@ impl NativeFile {
         self.0.announce_for(new.spec)?;
         let _operation = self.0.cache.begin_operation();
         let header = self.0.create(new.spec, new.elements)?;
-        self.0.unlinked.lock().insert(header.addr());
+        self.0.unlinked.add_new(header.addr());
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }
 
@@ -118,7 +118,7 @@ impl StoreWriter for NativeFile {
         self.0.check_writable()?;
         let addr = self.0.object(id)?;
         let _operation = self.0.cache.begin_operation();
-        if self.0.unlinked.lock().remove(&addr) {
+        if self.0.unlinked.take_new(addr) {
             self.0.release_object(addr)?;
         }
         Ok(())

@@ -11,20 +11,20 @@ impl NativeDataset {
         if batch.changes() {
             self.check_writable()?;
         }
-        let alone = self.writer.lock();
+        let alone = self.open.writer.lock();
         if self.try_append_fast(batch)? {
             return Ok(());
         }
         batch.writes.iter().try_for_each(|write| self.write_elements(write))?;
         for earlier in batch.after {
-            self.session.publish_after(self.addr, self.session.object(*earlier)?)?;
+            self.session.publish_after(self.open.addr, self.session.object(*earlier)?)?;
         }
         if let Some(dims) = batch.extent {
             self.set_extent(dims)?;
         }
         // Others may change the dataset while this waits for the disk.
         drop(alone);
-        let scope = FlushScope::Owner(Owner::new(self.addr));
+        let scope = FlushScope::Owner(Owner::new(self.open.addr));
         match batch.publish {
             Some(Publish::Visible) => self.session.flush(scope),
             Some(Publish::Durable) => self.session.flush_durable(scope),
@@ -58,7 +58,7 @@ impl NativeDataset {
     fn set_extent(&self, dims: &[u64]) -> Result<()> {
         if self.put_extent(dims)? {
             // Nobody must find chunks gone below the extent that is in the file.
-            self.session.flush(FlushScope::Owner(Owner::new(self.addr)))?;
+            self.session.flush(FlushScope::Owner(Owner::new(self.open.addr)))?;
             self.free_chunks_outside(&self.state(), dims)?;
             self.session.reclaim_space()?;
         }

@@ -8,8 +8,9 @@ use h5live_cache::{ChunkProxy, Owner, SpaceKind};
 use h5live_format::{Addr, ElementFormat};
 use h5live_model::ChunkCoord;
 
+use super::NativeDataset;
 use super::layout::NativeLayout;
-use super::{DatasetState, NativeDataset};
+use super::state::DatasetState;
 use crate::Result;
 
 /// Chunks that are stored, and that no index leads to yet.
@@ -29,7 +30,7 @@ impl NativeDataset {
         size: u64,
         bytes: impl Fn(Range<usize>) -> Cow<'a, [u8]>,
     ) -> Result<StoredChunkRow> {
-        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
+        let (cache, owner) = (&self.session.cache, Owner::new(self.open.addr));
         let mut row = StoredChunkRow { places: Vec::with_capacity(number), runs: Vec::new() };
         let mut store = || -> Result<()> {
             for _ in 0..number {

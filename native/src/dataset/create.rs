@@ -13,13 +13,12 @@ use h5live_format::{
     StructureVersions, VirtualLayout, VirtualMapping, encode,
 };
 use h5live_model::{
-    AllocationTime, ChunkGrid, DatasetSpec, Dataspace, Error as ModelError, ExternalPiece, Fill, FillTime, FillValue,
-    Layout, ObjectSpec, Selection, UNLIMITED, VirtualSource,
+    AllocationTime, ChunkGrid, DatasetSpec, Dataspace, ExternalPiece, Fill, FillTime, FillValue, Layout, ObjectSpec,
+    Selection, UNLIMITED, VirtualSource,
 };
-use parking_lot::Mutex;
 
 use super::layout::NativeLayout;
-use super::{DatasetState, NewDataset, invalid};
+use super::state::{DatasetState, NewDataset};
 use crate::header::{CachedHeader, HeaderRoom};
 use crate::session::NativeSession;
 use crate::{Error, Result};
@@ -41,14 +40,6 @@ const V1_DATASET_ROOM: HeaderRoom = HeaderRoom::UpTo(256);
 
 /// Most bytes of a compact dataset: its layout message must fit its size field.
 const MAX_COMPACT_BYTES: u64 = 65_520;
-
-/// Messages of a header beside those that describe its dataset: layout, raw files, unused space.
-const EXTRA_MESSAGES: usize = 3;
-
-/// How the dataset that was made last is described, and the messages that say so, beside its layout: many are made
-/// alike.
-#[derive(Debug, Default)]
-pub(crate) struct SpecMessageCache(Mutex<Option<(Arc<DatasetSpec>, Vec<RawMessage>)>>);
 
 /// Creates the header of a new dataset, and the storage that must exist from the start: all of it for a contiguous
 /// dataset and for one without an index. The caller writes chunks that are allocated early. A compact dataset may get
@@ -95,7 +86,7 @@ pub(crate) fn create_dataset(
     header.depend_on_heap(session)?;
     session.count_user(&header, spec.committed)?;
     if spec.layout == Layout::Compact && spec.committed.is_none() {
-        debug_assert_eq!(super::cached_spec(session, &header)?.0, described, "what is made is what is read");
+        debug_assert_eq!(super::load::cached_spec(session, &header)?.0, described, "what is made is what is read");
         let header_len = header.chunk_ranges().next().map_or(0, |(_, len)| len);
         let (since, place) = (Duration::ZERO, NativeLayout::Compact(None));
         let state = DatasetState {
@@ -107,18 +98,16 @@ pub(crate) fn create_dataset(
             header_len,
             image: None,
         };
-        *session.new_dataset.lock() = Some(NewDataset { addr: header.addr(), state });
+        session.datasets.keep_new(NewDataset { addr: header.addr(), state });
     }
     Ok(header)
 }
 
 /// A dataset as its header will describe it, and the messages for it, except the layout.
 fn spec_messages(session: &NativeSession, spec: &DatasetSpec) -> Result<(Arc<DatasetSpec>, Vec<RawMessage>)> {
-    let mut last = session.spec_messages.0.lock();
-    if let Some((described, known)) = last.as_ref().filter(|(described, _)| **described == *spec) {
-        let mut messages = Vec::with_capacity(known.len() + EXTRA_MESSAGES);
-        messages.extend_from_slice(known);
-        return Ok((described.clone(), messages));
+    let cache = &session.datasets.spec_messages;
+    if let Some(known) = cache.find(spec) {
+        return Ok(known);
     }
     let (profile, constant) = (session.profile, MessageFlags::CONSTANT);
     let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
@@ -134,36 +123,36 @@ fn spec_messages(session: &NativeSession, spec: &DatasetSpec) -> Result<(Arc<Dat
         messages.push(session.message_of(FilterPipelineMessage::new(profile, spec.filters.clone()), constant)?);
     }
     // Whether a committed datatype is one is to be found out each time.
-    *last = (spec.committed.is_none() && *described == *spec).then(|| (described.clone(), messages.clone()));
+    cache.set((spec.committed.is_none() && *described == *spec).then(|| (described.clone(), messages.clone())));
     Ok((described, messages))
 }
 
 /// The error of elements for an object that does not hold them in its header.
 pub(crate) fn not_compact_error() -> Error {
-    invalid("only a compact dataset is made with its elements")
+    Error::invalid("only a compact dataset is made with its elements")
 }
 
 fn new_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<&[u8]>) -> Result<LayoutClass> {
     let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
-    let bytes = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
+    let bytes = bytes.ok_or_else(|| Error::invalid("a dataset has less than 2^64 bytes"))?;
     let fixed = spec.dataspace.dims() == spec.dataspace.max();
     match &spec.layout {
         Layout::Chunked(_) | Layout::Virtual(_) | Layout::External(_) => {}
-        _ if !fixed => return Err(invalid("a dataset that can grow is stored in chunks")),
+        _ if !fixed => return Err(Error::invalid("a dataset that can grow is stored in chunks")),
         _ => {}
     }
     if !spec.filters.is_empty() && !matches!(spec.layout, Layout::Chunked(_)) {
-        return Err(invalid("a dataset with filters is stored in chunks"));
+        return Err(Error::invalid("a dataset with filters is stored in chunks"));
     }
     match &spec.layout {
         Layout::Compact if bytes > MAX_COMPACT_BYTES => {
-            Err(invalid(format!("a compact dataset has at most {MAX_COMPACT_BYTES} bytes")))
+            Err(Error::invalid(format!("a compact dataset has at most {MAX_COMPACT_BYTES} bytes")))
         }
         Layout::Compact => {
             let data = match elements {
                 Some(elements) if elements.len() as u64 == bytes => elements.to_vec(),
                 Some(elements) => {
-                    return Err(invalid(format!("{} bytes are not a dataset of {bytes} bytes", elements.len())));
+                    return Err(Error::invalid(format!("{} bytes are not a dataset of {bytes} bytes", elements.len())));
                 }
                 None => spec.fill_bytes(bytes as usize),
             };
@@ -201,17 +190,17 @@ fn alloc_filled(session: &NativeSession, spec: &DatasetSpec, bytes: u64) -> Resu
 
 fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Result<LayoutClass> {
     let Dataspace::Simple(shape) = &spec.dataspace else {
-        return Err(invalid("only a dataset with dimensions is stored in chunks"));
+        return Err(Error::invalid("only a dataset with dimensions is stored in chunks"));
     };
     let fits = dims.len() == shape.rank() && !dims.is_empty() && !dims.contains(&0);
     let below_max = dims.iter().zip(shape.max()).all(|(dim, max)| dim <= max || shape.dims().contains(&0));
     if !fits || !below_max {
-        return Err(invalid(format!("chunks of {dims:?} do not fit a dataset of {:?}", shape.max())));
+        return Err(Error::invalid(format!("chunks of {dims:?} do not fit a dataset of {:?}", shape.max())));
     }
     let bytes = dims.iter().try_fold(u64::from(spec.datatype.size()), |n, dim| n.checked_mul(*dim));
-    let bytes = bytes.ok_or_else(|| invalid("a chunk has less than 2^64 bytes"))?;
+    let bytes = bytes.ok_or_else(|| Error::invalid("a chunk has less than 2^64 bytes"))?;
     if bytes > MAX_OLD_CHUNK_BYTES && session.profile < LibVer::V200 {
-        return Err(invalid(format!(
+        return Err(Error::invalid(format!(
             "a chunk of {bytes} bytes needs LibVer::V200: before, a chunk has at most {MAX_OLD_CHUNK_BYTES} bytes"
         )));
     }
@@ -228,7 +217,7 @@ fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Res
                 counts.try_fold(1u64, |n, count| n.checked_mul(count))
             });
             let bytes = chunks.and_then(|chunks| chunks.checked_mul(bytes));
-            let bytes = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
+            let bytes = bytes.ok_or_else(|| Error::invalid("a dataset has less than 2^64 bytes"))?;
             if bytes > 0 {
                 addr = alloc_filled(session, spec, bytes)?;
             }
@@ -296,7 +285,7 @@ fn external_files(
 ) -> Result<(ExternalFiles, LocalHeap, LocalHeapData)> {
     let open = pieces.iter().position(|piece| piece.size == UNLIMITED);
     if pieces.is_empty() || open.is_some_and(|at| at + 1 < pieces.len()) {
-        return Err(invalid("a dataset in raw files names some, and only the last of them has no end"));
+        return Err(Error::invalid("a dataset in raw files names some, and only the last of them has no end"));
     }
     let widths = session.cache.widths();
     // An offset of 0 stands for the empty string.
@@ -309,7 +298,7 @@ fn external_files(
     let mut data = LocalHeapData { bytes: vec![0; end as usize] };
     for (file, piece) in files.iter().zip(pieces) {
         if piece.name.is_empty() || !data.put(file.name_offset, &piece.name) {
-            return Err(Error::Model(ModelError::Invalid("a raw file has a name".into())));
+            return Err(Error::invalid("a raw file has a name"));
         }
     }
     let space = session.cache.space();

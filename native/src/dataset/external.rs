@@ -20,7 +20,7 @@ const PREFIX_VARIABLE: &str = "HDF5_EXTFILE_PREFIX";
 
 /// The raw files of one dataset, in the order of its elements.
 #[derive(Debug, Clone)]
-pub(super) struct ExternalRawFiles {
+pub(crate) struct ExternalRawFiles {
     /// The folder of the HDF5 file.
     folder: PathBuf,
     pieces: Vec<ExternalPiece>,

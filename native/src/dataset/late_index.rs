@@ -9,7 +9,8 @@
 use h5live_format::messages::MessageType;
 use h5live_model::ChunkCoord;
 
-use super::{DatasetState, NativeDataset};
+use super::NativeDataset;
+use super::state::DatasetState;
 use crate::Error;
 use crate::Result;
 use crate::header::CachedHeader;
@@ -43,7 +44,7 @@ impl NativeDataset {
             return Ok(false);
         }
         // A thread that finds another one waiting waits with it.
-        let mut missed = self.missed.lock();
+        let mut missed = self.open.missed.lock();
         let dims = |state: &DatasetState| state.spec.dataspace.dims().to_vec();
         let before = self.state();
         if !before.may_lag() || *missed == dims(&before) {

@@ -1,11 +1,12 @@
 //! Where the elements of one dataset are: in its header, in one run, or in chunks behind an index.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_cache::{ChunkProxy, DependencyNode, EdgeKind, EntryId};
 use h5live_format::messages::{
-    ChunkIndexType as IndexKind, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage, MessageType,
+    BtreeK, ChunkIndexType as IndexKind, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage, MessageType,
 };
 use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_indexes::{
@@ -15,12 +16,12 @@ use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
 
 use super::external::ExternalRawFiles;
 use crate::header::CachedHeader;
-use crate::session::NativeSession;
+use crate::object_headers::ObjectHeaders;
 use crate::{Error, Result};
 
 /// Where the elements are. Clones are the same place.
 #[derive(Debug, Clone)]
-pub(super) enum NativeLayout {
+pub(crate) enum NativeLayout {
     /// In the header; the bytes, if nobody changes them.
     Compact(Option<Vec<u8>>),
     /// In one run of bytes, to which the layout message leads: contiguous storage, or a single chunk.
@@ -35,8 +36,8 @@ pub(super) enum NativeLayout {
 
 /// The layout message, as the way to chunks.
 #[derive(Debug)]
-pub(super) struct LayoutRoot {
-    session: std::sync::Weak<NativeSession>,
+pub(crate) struct LayoutRoot {
+    headers: Arc<ObjectHeaders>,
     header: Addr,
     addr: AtomicU64,
     filtered: parking_lot::Mutex<FilteredChunk>,
@@ -52,9 +53,8 @@ impl LayoutRoot {
     /// Changes what the layout message says of the storage. Where the extent is stated in a later chunk of the header,
     /// which might be written before, it comes after this.
     fn update(&self, change: impl FnOnce(&mut LayoutClass)) -> Result<()> {
-        let session = self.session.upgrade().ok_or(Error::Model(ModelError::Closed))?;
-        let _lock = session.header_lock(self.header);
-        let mut header = session.header(self.header)?;
+        let _lock = self.headers.lock(self.header);
+        let mut header = self.headers.load(self.header)?;
         let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
         change(&mut layout.storage);
         header.put(&layout)?;
@@ -125,16 +125,31 @@ fn unsupported(what: &'static str) -> Error {
     Error::Model(ModelError::Unsupported(what))
 }
 
+/// What a layout needs to know of its file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LayoutContext<'a> {
+    /// The way to the header with the layout message.
+    pub headers: &'a Arc<ObjectHeaders>,
+    /// The path of the file, beside which raw files are.
+    pub path: &'a Path,
+    /// The sizes of version 1 B-tree nodes.
+    pub btree_k: BtreeK,
+}
+
 impl NativeLayout {
+    /// The layout that a header states.
+    ///
+    /// # Errors
+    /// If the header is damaged.
     pub fn new(
-        session: &Arc<NativeSession>,
+        context: LayoutContext<'_>,
         header: &CachedHeader,
         spec: &DatasetSpec,
         layout: &LayoutMessage,
     ) -> Result<Self> {
         let root = |addr: Addr, filtered| {
             Arc::new(LayoutRoot {
-                session: Arc::downgrade(session),
+                headers: context.headers.clone(),
                 header: header.addr(),
                 addr: AtomicU64::new(addr.get().unwrap_or(u64::MAX)),
                 filtered: parking_lot::Mutex::new(filtered),
@@ -148,7 +163,7 @@ impl NativeLayout {
             LayoutClass::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
                 return Ok(NativeLayout::External(ExternalRawFiles::new(
                     super::external::external_pieces(header)?,
-                    &session.path,
+                    context.path,
                 )));
             }
             LayoutClass::Contiguous { addr, .. } => {
@@ -161,12 +176,12 @@ impl NativeLayout {
             IndexKind::Single { filtered } => filtered.unwrap_or_default(),
             _ => FilteredChunk::default(),
         };
-        NativeLayout::chunked(session, header, spec, layout.version, chunks, root(chunks.addr, filtered))
+        NativeLayout::chunked(context.btree_k, header, spec, layout.version, chunks, root(chunks.addr, filtered))
     }
 
     /// The layout of chunks, whose index begins at `root`.
     fn chunked(
-        session: &Arc<NativeSession>,
+        btree_k: BtreeK,
         header: &CachedHeader,
         spec: &DatasetSpec,
         version: u8,
@@ -193,8 +208,7 @@ impl NativeLayout {
                 Arc::new(ExtensibleArray::new(metadata, root.clone(), line()?, format, parameters)?)
             }
             IndexKind::Btree1 => {
-                let k = session.extension.btree_k.chunk;
-                Arc::new(ChunkBtree1::new(metadata, root.clone(), grid, chunks.element_size, k))
+                Arc::new(ChunkBtree1::new(metadata, root.clone(), grid, chunks.element_size, btree_k.chunk))
             }
             IndexKind::Implicit => Arc::new(ImplicitIndex::new(metadata, root.clone(), line()?, bytes)?),
             IndexKind::Btree2 { node_size, split, merge } => {

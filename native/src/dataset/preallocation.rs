@@ -9,13 +9,14 @@ use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 
 use h5live_cache::{FlushScope, Owner};
-use h5live_format::{Addr, ElementFormat, messages::DataspaceMessage};
+use h5live_format::{Addr, ElementFormat};
 use h5live_model::{ChunkCoord, DatasetSpec};
 
+use super::NativeDataset;
 use super::layout::NativeLayout;
-use super::{DatasetState, NativeDataset};
+use super::preallocated_chunks::{PreallocatedChunks, SequentialAppends};
+use super::state::DatasetState;
 use crate::Result;
-use crate::session::NativeSession;
 
 /// Chunks are preallocated after this many in sequence...
 const MIN_SEQUENTIAL_CHUNKS: u64 = 3;
@@ -31,44 +32,6 @@ const MAX_PREALLOCATED_CHUNK_BYTES: u64 = 32 << 10;
 
 static ZEROS: [u8; MAX_PREALLOCATED_BYTES] = [0; MAX_PREALLOCATED_BYTES];
 
-/// Chunks that appends fill one after the other, along one dimension.
-#[derive(Debug)]
-pub(super) struct SequentialAppends {
-    axis: usize,
-    last: ChunkCoord,
-    number: u64,
-}
-
-/// Chunks that were made ready: `from` the first along a dimension to the one before `end`.
-#[derive(Debug)]
-pub(crate) struct PreallocatedChunks {
-    place: NativeLayout,
-    axis: usize,
-    from: ChunkCoord,
-    end: u64,
-    /// Elements of a chunk along it.
-    side: u64,
-    /// Bytes of a chunk.
-    size: u64,
-    /// The addresses of the chunks.
-    places: Vec<Addr>,
-}
-
-impl SequentialAppends {
-    fn is_followed_by(&self, coord: &ChunkCoord) -> bool {
-        let last = self.last.scaled().get(self.axis);
-        last.and_then(|last| last.checked_add(1)).is_some_and(|next| self.last.with_index(self.axis, next) == *coord)
-    }
-
-    /// Counts an append into `coord` that makes the dataset grow along `axis`.
-    fn record(found: &mut Option<Self>, axis: usize, coord: &ChunkCoord) -> u64 {
-        let before = found.take().filter(|row| row.axis == axis && row.is_followed_by(coord));
-        let number = before.map_or(1, |row| row.number.saturating_add(1));
-        *found = Some(SequentialAppends { axis, last: coord.clone(), number });
-        number
-    }
-}
-
 /// The dimension along which `new` is larger, if it is only that.
 fn axis_of(old: &[u64], new: &[u64]) -> Option<usize> {
     let axis = old.iter().zip(new).position(|(old, new)| old != new)?;
@@ -79,54 +42,6 @@ fn axis_of(old: &[u64], new: &[u64]) -> Option<usize> {
 fn fill_bytes(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
     let zeros = ZEROS.get(..bytes).filter(|_| spec.fill_pattern().is_none());
     zeros.map_or_else(|| spec.fill_bytes(bytes).into(), Cow::Borrowed)
-}
-
-impl PreallocatedChunks {
-    /// Plans the wanted number of chunks from `from` on: not more than the dataset can have, and none that is stored
-    /// already.
-    fn plan(state: &DatasetState, axis: usize, from: &ChunkCoord, (wanted, size): (u64, u64)) -> Result<Option<Self>> {
-        let dims = state.spec.chunk_dims().and_then(|dims| dims.get(axis));
-        let sides = dims.copied().zip(state.spec.dataspace.max().get(axis));
-        let (Some((side, max)), Some(first)) = (sides, from.scaled().get(axis)) else { return Ok(None) };
-        let most = first.saturating_add(wanted).min(max.div_ceil(side));
-        let mut end = *first;
-        while end < most && state.layout.get(&from.with_index(axis, end))?.is_none() {
-            end += 1;
-        }
-        let place = state.layout.clone();
-        Ok((*first < end).then(|| PreallocatedChunks {
-            place,
-            axis,
-            from: from.clone(),
-            end,
-            side,
-            size,
-            places: Vec::new(),
-        }))
-    }
-
-    fn len(&self) -> u64 {
-        self.range().count() as u64
-    }
-
-    /// The range of the chunks along the dimension.
-    fn range(&self) -> Range<u64> {
-        self.from.scaled().get(self.axis).map_or(0..0, |first| *first..self.end)
-    }
-
-    /// The address of a chunk, if it is one of these.
-    #[inline]
-    pub(super) fn chunk_addr(&self, coord: &ChunkCoord) -> Option<Addr> {
-        let (at, first) = (*coord.scaled().get(self.axis)?, self.from.scaled().get(self.axis)?);
-        let place = self.places.get(usize::try_from(at.checked_sub(*first)?).ok()?)?;
-        (self.from.with_index(self.axis, at) == *coord).then_some(*place)
-    }
-
-    /// Whether the extent `dims` has nothing of a chunk: it is where it was made ready then.
-    pub(super) fn is_unused(&self, coord: &ChunkCoord, dims: &[u64]) -> bool {
-        let extent = coord.scaled().get(self.axis).zip(dims.get(self.axis));
-        extent.is_some_and(|(at, extent)| at.saturating_mul(self.side) >= *extent)
-    }
 }
 
 impl NativeDataset {
@@ -155,21 +70,16 @@ impl NativeDataset {
         let place = self.preallocate_chunks(state, ready)?;
         if place.is_some() {
             *row = Some(SequentialAppends { axis, last: coord.with_index(axis, end - 1), number });
-            self.session.flush(FlushScope::Owner(Owner::new(self.addr)))?;
+            self.session.flush(FlushScope::Owner(Owner::new(self.open.addr)))?;
         }
         Ok(place)
     }
 
     /// The address of a preallocated chunk, and whether it is still unused.
     pub(super) fn preallocated(&self, coord: &ChunkCoord, dims: &[u64]) -> Option<(Addr, bool)> {
-        let ready = self.session.preallocated.lock();
-        let ready = ready.get(&self.addr)?;
+        let ready = self.session.datasets.preallocated.lock();
+        let ready = ready.get(&self.open.addr)?;
         Some((ready.chunk_addr(coord)?, ready.is_unused(coord, dims)))
-    }
-
-    /// Forgets the preallocated chunks: they will be dropped with everything outside of the extent.
-    pub(super) fn forget_preallocated(&self) {
-        self.session.preallocated.lock().remove(&self.addr);
     }
 
     /// Stores chunks with fill values, and enters them into the index. Returns the address of the first one. `None` if
@@ -181,38 +91,7 @@ impl NativeDataset {
         let indexed = self.index_row(state, (&ready.from, ready.axis), &row);
         ready.places = row.places;
         let place = ready.places.first().copied();
-        self.session.preallocated.lock().insert(self.addr, ready);
+        self.session.datasets.preallocated.lock().insert(self.open.addr, ready);
         indexed.map(|()| place)
-    }
-}
-
-impl NativeSession {
-    /// Gives back the chunks that were made ready and never used; says whether there were some.
-    ///
-    /// # Errors
-    /// If the header or the index of a dataset cannot be read or changed.
-    pub(crate) fn free_preallocated(&self) -> Result<bool> {
-        let mut ready = self.preallocated.lock();
-        let mut any = false;
-        while let Some((addr, chunks)) = ready.iter().next() {
-            let addr = *addr;
-            any |= self.free_unused(addr, chunks)?;
-            ready.remove(&addr);
-        }
-        Ok(any)
-    }
-
-    fn free_unused(&self, addr: Addr, ready: &PreallocatedChunks) -> Result<bool> {
-        let message = self.header(addr)?.require::<DataspaceMessage>("a dataset has a dataspace")?;
-        let used = message.dataspace.dims().get(ready.axis).map_or(0, |extent| extent.div_ceil(ready.side));
-        let (owner, _operation) = (Owner::new(addr), self.cache.begin_operation());
-        for at in ready.range().skip_while(|at| *at < used) {
-            let coord = ready.from.with_index(ready.axis, at);
-            let Some(element) = ready.place.get(&coord)? else { continue };
-            ready.place.remove(&coord)?;
-            self.cache.discard_raw(element.addr);
-            self.cache.space().free_raw_owned(owner, element.addr, ready.size);
-        }
-        Ok(used < ready.end)
     }
 }

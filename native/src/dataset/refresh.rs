@@ -10,8 +10,9 @@ use h5live_format::{ObjectHeader, Widths, decode_prefix, lookup3};
 use h5live_model::DatasetSpec;
 use h5live_swmr::ReaderMemory;
 
-use super::extent::with_extent;
-use super::{DatasetState, NativeDataset};
+use super::NativeDataset;
+use super::extent_message::with_extent;
+use super::state::DatasetState;
 use crate::Result;
 
 /// Bytes of the checksum at the end of a header's first chunk.
@@ -24,15 +25,15 @@ impl NativeDataset {
     /// # Errors
     /// If the header cannot be read.
     pub(crate) fn refresh_published(&self) -> Result<bool> {
-        let _one_after_the_other = self.refresh_lock.lock();
+        let _one_after_the_other = self.open.refresh_lock.lock();
         let before = self.state();
         let since = self.session.retry.now();
         let image = self.image(before.header_len);
         if let Some(new) = before.with_image(since, &image, self.session.cache.widths()) {
             // Chunks come, and move, without the header.
-            self.session.cache.mark_owner_stale(Owner::new(self.addr));
+            self.session.cache.mark_owner_stale(Owner::new(self.open.addr));
             self.session.heap_reader.forget();
-            let mut state = self.state.write();
+            let mut state = self.open.state.write();
             if Arc::ptr_eq(&state, &before) {
                 let changed = new.spec.dataspace != before.spec.dataspace;
                 *state = Arc::new(new);
@@ -40,7 +41,7 @@ impl NativeDataset {
             }
         }
         let changed = self.reload()?;
-        let mut state = self.state.write();
+        let mut state = self.open.state.write();
         if state.matches_image(&image, self.session.cache.widths()) {
             let image = Some(image.into());
             *state = Arc::new(DatasetState { image, ..DatasetState::clone(&state) });
@@ -52,7 +53,7 @@ impl NativeDataset {
     fn image(&self, len: usize) -> Vec<u8> {
         match self.session.retry.generations() {
             Some(_) => Vec::new(),
-            None => self.session.cache.read_prefix(self.addr, len).unwrap_or_default(),
+            None => self.session.cache.read_prefix(self.open.addr, len).unwrap_or_default(),
         }
     }
 }

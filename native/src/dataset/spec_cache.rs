@@ -1,24 +1,25 @@
-//! A cache of descriptions of datasets. A description that the next dataset has, too, is decoded once.
+//! Caches of descriptions of datasets. A description that the next dataset has, too, is decoded or encoded once.
 
 use std::sync::Arc;
 
-use h5live_format::messages::{
-    DataspaceMessage, DatatypeMessage, FillValueMessage, FillValueOldMessage, FilterPipelineMessage, LayoutClass,
-    LayoutMessage, Message, MessageType, SharedMessage,
-};
-use h5live_format::{RawMessage, decode_prefix};
-use h5live_model::{DatasetSpec, Fill, Layout};
+use h5live_format::RawMessage;
+use h5live_format::messages::{FillValueOldMessage, Message, MessageType};
+use h5live_model::{DatasetSpec, Layout};
 use parking_lot::Mutex;
 
-use super::{external, virtual_sources};
 use crate::header::CachedHeader;
-use crate::object_kind::committed;
-use crate::session::NativeSession;
-use crate::{Error, Result};
 
-/// The last description, and the messages from which it was decoded.
+/// The last description that was read, and the messages from which it was decoded.
 #[derive(Debug, Default)]
 pub(crate) struct SpecCache(Mutex<Option<(Vec<RawMessage>, Arc<DatasetSpec>)>>);
+
+/// How the dataset that was made last is described, and the messages that say so, beside its layout: many are made
+/// alike.
+#[derive(Debug, Default)]
+pub(crate) struct SpecMessageCache(Mutex<Option<(Arc<DatasetSpec>, Vec<RawMessage>)>>);
+
+/// Messages of a header beside those that describe its dataset: layout, raw files, unused space.
+const EXTRA_MESSAGES: usize = 3;
 
 /// The messages that describe a dataset, beside its layout.
 const SPEC_MESSAGES: [MessageType; 5] = [
@@ -46,68 +47,40 @@ fn has_same_spec(header: &CachedHeader, known: &[RawMessage]) -> bool {
     alike && left.next().is_none()
 }
 
-/// The description that a header holds, and its layout.
-///
-/// # Errors
-/// If a message is not there, or cannot be decoded.
-pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Result<(Arc<DatasetSpec>, LayoutMessage)> {
-    let message = header.require::<LayoutMessage>("a dataset has a layout")?;
-    let layout = layout(session, header, &message.storage)?;
-    // A header that is being written may change before all of it is decoded.
-    if session.mode.writes() {
-        return Ok((decode(session, header, layout)?.into(), message));
+impl SpecCache {
+    /// The description that a header holds, if it is the last one and has this layout, with or without filters at the
+    /// edges.
+    pub fn find(&self, header: &CachedHeader, layout: &(Layout, bool)) -> Option<Arc<DatasetSpec>> {
+        let last = self.0.lock();
+        let (known, spec) = last.as_ref()?;
+        let is_same = (&spec.layout, spec.unfiltered_edges) == (&layout.0, layout.1) && has_same_spec(header, known);
+        is_same.then(|| spec.clone())
     }
-    if let Some((known, spec)) = &*session.spec_cache.0.lock()
-        && (&spec.layout, spec.unfiltered_edges) == (&layout.0, layout.1)
-        && has_same_spec(header, known)
-    {
-        return Ok((spec.clone(), message));
+
+    /// Keeps the description that was decoded from a header.
+    pub fn set(&self, header: &CachedHeader, spec: &Arc<DatasetSpec>) {
+        let mut describing = Vec::new();
+        for_each_spec_message(header, |message| describing.push(message.clone()));
+        // The address of a message that is stored elsewhere does not identify its contents.
+        if !describing.iter().any(|message| message.flags.is_shared()) {
+            *self.0.lock() = Some((describing, spec.clone()));
+        }
     }
-    let spec = Arc::new(decode(session, header, layout)?);
-    let mut describing = Vec::new();
-    for_each_spec_message(header, |message| describing.push(message.clone()));
-    // The address of a message that is stored elsewhere does not identify its contents.
-    if !describing.iter().any(|message| message.flags.is_shared()) {
-        *session.spec_cache.0.lock() = Some((describing, spec.clone()));
-    }
-    Ok((spec, message))
 }
 
-/// The layout, and whether chunks at the edges go without filters.
-fn layout(session: &NativeSession, header: &CachedHeader, storage: &LayoutClass) -> Result<(Layout, bool)> {
-    Ok(match storage {
-        LayoutClass::Compact { .. } => (Layout::Compact, false),
-        LayoutClass::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
-            (Layout::External(external::external_pieces(header)?), false)
-        }
-        LayoutClass::Contiguous { .. } => (Layout::Contiguous, false),
-        LayoutClass::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
-        LayoutClass::Virtual { heap, index } => {
-            (Layout::Virtual(virtual_sources(session, header, *heap, *index)?), false)
-        }
-    })
-}
+impl SpecMessageCache {
+    /// The messages for a dataset that is described like the last one, and how its header will describe it. There is
+    /// room for the other messages of a header.
+    pub fn find(&self, spec: &DatasetSpec) -> Option<(Arc<DatasetSpec>, Vec<RawMessage>)> {
+        let last = self.0.lock();
+        let (described, known) = last.as_ref().filter(|(described, _)| **described == *spec)?;
+        let mut messages = Vec::with_capacity(known.len() + EXTRA_MESSAGES);
+        messages.extend_from_slice(known);
+        Some((described.clone(), messages))
+    }
 
-fn decode(
-    session: &NativeSession,
-    header: &CachedHeader,
-    (layout, unfiltered_edges): (Layout, bool),
-) -> Result<DatasetSpec> {
-    let dataspace = session.required::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
-    let datatype = session.required::<DatatypeMessage>(header, "a dataset has a datatype")?.datatype;
-    let fill = match session.message::<FillValueMessage>(header)? {
-        Some(message) => message.fill,
-        None => match session.message::<FillValueOldMessage>(header)? {
-            Some(message) => message.fill(),
-            None => Fill::default(),
-        },
-    };
-    let filters = session.message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
-    let shared = header.with_first(MessageType::DATATYPE, |message| {
-        message.flags.is_shared().then(|| decode_prefix::<SharedMessage>(&message.body, header.widths()))
-    });
-    let shared = shared.flatten();
-    let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;
-    let committed = committed(shared.as_ref().map(|(shared, _)| shared));
-    Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges })
+    /// Keeps the messages for a dataset, if there are any that the next one can have, too.
+    pub fn set(&self, made: Option<(Arc<DatasetSpec>, Vec<RawMessage>)>) {
+        *self.0.lock() = made;
+    }
 }

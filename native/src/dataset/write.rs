@@ -8,8 +8,9 @@ use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_model::{ChunkCoord, Dataspace};
 
 use super::layout::NativeLayout;
-use super::{DatasetState, NativeDataset, extent_overlap, invalid};
-use crate::Result;
+use super::state::DatasetState;
+use super::{NativeDataset, extent_overlap};
+use crate::{Error, Result};
 
 /// A new chunk of at most this many bytes is put together with its fill values before it is written.
 const FILLED_WITH: u64 = 4 << 20;
@@ -23,19 +24,19 @@ impl NativeDataset {
         let single = matches!(state.layout, NativeLayout::Compact(_) | NativeLayout::Single(..));
         let rank = state.spec.dataspace.rank();
         if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
-            return Err(invalid(format!("the dataset has no chunk {:?}", coord.scaled())));
+            return Err(Error::invalid(format!("the dataset has no chunk {:?}", coord.scaled())));
         }
         let dims = state.spec.chunk_dims();
         if let (Some(dims), Dataspace::Simple(shape)) = (dims, &state.spec.dataspace) {
             let begins = coord.scaled().iter().zip(dims).map(|(at, size)| at.saturating_mul(*size));
             if begins.zip(shape.max()).any(|(begin, max)| begin >= *max) {
-                return Err(invalid(format!("chunk {:?} lies outside of the largest extent", coord.scaled())));
+                return Err(Error::invalid(format!("chunk {:?} lies outside of the largest extent", coord.scaled())));
             }
         }
         let size = state.spec.chunk_bytes().unwrap_or(0);
         match bytes {
             Some(bytes) if state.spec.filters.is_empty() && bytes as u64 != size => {
-                Err(invalid(format!("{bytes} bytes are not a chunk of {size} bytes")))
+                Err(Error::invalid(format!("{bytes} bytes are not a chunk of {size} bytes")))
             }
             _ => Ok(()),
         }
@@ -68,7 +69,7 @@ impl NativeDataset {
         self.check_writable()?;
         let state = self.state();
         self.check_chunk(&state, coord, Some(bytes.len()))?;
-        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
+        let (cache, owner) = (&self.session.cache, Owner::new(self.open.addr));
         match &state.layout {
             NativeLayout::Compact(_) => return self.write_compact(0, bytes),
             NativeLayout::External(files) => return files.write(0, bytes),
@@ -109,14 +110,14 @@ impl NativeDataset {
         let state = self.state();
         self.check_chunk(&state, coord, None)?;
         if !state.spec.filters.is_empty() {
-            return Err(invalid("part of a filtered chunk cannot be overwritten"));
+            return Err(Error::invalid("part of a filtered chunk cannot be overwritten"));
         }
         if let NativeLayout::Compact(_) = state.layout {
             return self.write_compact(at as usize, bytes);
         }
         let size = state.spec.chunk_bytes().unwrap_or(0);
         if at.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
-            return Err(invalid(format!("{} bytes at {at} do not fit a chunk of {size} bytes", bytes.len())));
+            return Err(Error::invalid(format!("{} bytes at {at} do not fit a chunk of {size} bytes", bytes.len())));
         }
         if let NativeLayout::External(files) = &state.layout {
             return files.write(at, bytes);
@@ -148,7 +149,7 @@ impl NativeDataset {
         }
         let operation = cache.begin_operation();
         self.session.require_atomic_flush();
-        let proxy = cache.overwrite_raw(Owner::new(self.addr), chunk, (offset, bytes), beneath);
+        let proxy = cache.overwrite_raw(Owner::new(self.open.addr), chunk, (offset, bytes), beneath);
         self.wait_for_heap(state, &proxy)?;
         state.layout.add_raw_dependency(&proxy)?;
         drop(operation);
@@ -163,7 +164,7 @@ impl NativeDataset {
         size: u64,
         (at, bytes): (u64, &[u8]),
     ) -> Result<()> {
-        let (cache, owner, spec) = (&self.session.cache, Owner::new(self.addr), &state.spec);
+        let (cache, owner, spec) = (&self.session.cache, Owner::new(self.open.addr), &state.spec);
         self.session.announce_hole(spec, size)?;
         let (addr, zeros) = self.session.raw_space(size)?;
         let (offset, raw) = if zeros == 0 && spec.fill_pattern().is_none() {
@@ -188,9 +189,9 @@ impl NativeDataset {
 
     fn write_compact(&self, at: usize, bytes: &[u8]) -> Result<()> {
         let _operation = self.session.cache.begin_operation();
-        let _lock = self.session.header_lock(self.addr);
-        let mut header = self.session.header(self.addr)?;
-        let misfit = || invalid("the bytes do not fit the dataset");
+        let _lock = self.session.header_lock(self.open.addr);
+        let mut header = self.session.header(self.open.addr)?;
+        let misfit = || Error::invalid("the bytes do not fit the dataset");
         let range = at..at.checked_add(bytes.len()).ok_or_else(misfit)?;
         let found = header.change_body(MessageType::LAYOUT, |body| {
             let data = LayoutMessage::elements_in(body)?;

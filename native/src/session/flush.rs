@@ -50,14 +50,13 @@ impl NativeSession {
         if !self.mode.writes() {
             return Ok(());
         }
-        let pending =
-            if scope == FlushScope::All { std::mem::take(&mut *self.pending_deletes.lock()) } else { Vec::new() };
+        let pending = if scope == FlushScope::All { self.unlinked.take_pending() } else { Vec::new() };
         let flushed = self.flush_once(scope);
         match flushed {
             Ok(()) if pending.is_empty() => return Ok(()),
             Ok(()) => self.finalize_deletes(pending)?,
             Err(error) => {
-                self.pending_deletes.lock().extend(pending);
+                self.unlinked.delete_later(pending);
                 return Err(error);
             }
         }

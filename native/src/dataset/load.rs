@@ -1,0 +1,123 @@
+//! Reading what a header says of its dataset.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_format::messages::{
+    DataspaceMessage, DatatypeMessage, FillValueMessage, FillValueOldMessage, FilterPipelineMessage, LayoutClass,
+    LayoutMessage, MessageType, SharedMessage,
+};
+use h5live_format::{Addr, GlobalHeapId, VirtualLayout, VirtualMapping, decode, decode_prefix};
+use h5live_model::{DatasetSpec, Fill, Layout, Name, VirtualSource};
+
+use super::external;
+use super::layout::{LayoutContext, NativeLayout};
+use super::state::DatasetState;
+use crate::header::CachedHeader;
+use crate::object_kind::committed;
+use crate::session::NativeSession;
+use crate::{Error, Result};
+
+/// The state of the dataset with this header, which was read at `since` or later.
+///
+/// # Errors
+/// If a message is not there or cannot be decoded, or messages contradict each other.
+pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: Duration) -> Result<DatasetState> {
+    let (spec, mut layout) = cached_spec(session, header)?;
+    let context = LayoutContext { headers: &session.headers, path: &session.path, btree_k: session.extension.btree_k };
+    let place = match &mut layout.storage {
+        LayoutClass::Compact { data, .. } if session.is_at_rest() => NativeLayout::Compact(Some(std::mem::take(data))),
+        _ => NativeLayout::new(context, header, &spec, &layout)?,
+    };
+    let header_len = header.chunk_ranges().next().map_or(0, |(_, len)| len);
+    let too_short = match layout.storage {
+        // Earlier versions do not state it.
+        LayoutClass::Contiguous { addr, size, .. } if layout.version >= 3 && addr.is_defined() => {
+            Some(size).filter(|size| spec.chunk_bytes().is_none_or(|bytes| bytes > *size) && spec.grid().is_some())
+        }
+        _ => None,
+    };
+    let oversized_chunks = Some(layout.version).filter(|_| !layout.allows_chunk_size());
+    Ok(DatasetState { since, spec, layout: place, too_short, oversized_chunks, header_len, image: None })
+}
+
+/// The description that a header holds, and its layout.
+///
+/// # Errors
+/// If a message is not there, or cannot be decoded.
+pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Result<(Arc<DatasetSpec>, LayoutMessage)> {
+    let message = header.require::<LayoutMessage>("a dataset has a layout")?;
+    let layout = layout(session, header, &message.storage)?;
+    // A header that is being written may change before all of it is decoded.
+    if session.mode.writes() {
+        return Ok((decode_spec(session, header, layout)?.into(), message));
+    }
+    if let Some(spec) = session.datasets.spec_cache.find(header, &layout) {
+        return Ok((spec, message));
+    }
+    let spec = Arc::new(decode_spec(session, header, layout)?);
+    session.datasets.spec_cache.set(header, &spec);
+    Ok((spec, message))
+}
+
+/// The layout, and whether chunks at the edges go without filters.
+fn layout(session: &NativeSession, header: &CachedHeader, storage: &LayoutClass) -> Result<(Layout, bool)> {
+    Ok(match storage {
+        LayoutClass::Compact { .. } => (Layout::Compact, false),
+        LayoutClass::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
+            (Layout::External(external::external_pieces(header)?), false)
+        }
+        LayoutClass::Contiguous { .. } => (Layout::Contiguous, false),
+        LayoutClass::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
+        LayoutClass::Virtual { heap, index } => {
+            (Layout::Virtual(virtual_sources(session, header, *heap, *index)?), false)
+        }
+    })
+}
+
+fn decode_spec(
+    session: &NativeSession,
+    header: &CachedHeader,
+    (layout, unfiltered_edges): (Layout, bool),
+) -> Result<DatasetSpec> {
+    let dataspace = session.required::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
+    let datatype = session.required::<DatatypeMessage>(header, "a dataset has a datatype")?.datatype;
+    let fill = match session.message::<FillValueMessage>(header)? {
+        Some(message) => message.fill,
+        None => match session.message::<FillValueOldMessage>(header)? {
+            Some(message) => message.fill(),
+            None => Fill::default(),
+        },
+    };
+    let filters = session.message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
+    let shared = header.with_first(MessageType::DATATYPE, |message| {
+        message.flags.is_shared().then(|| decode_prefix::<SharedMessage>(&message.body, header.widths()))
+    });
+    let shared = shared.flatten();
+    let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;
+    let committed = committed(shared.as_ref().map(|(shared, _)| shared));
+    Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges })
+}
+
+/// The pieces of a virtual dataset.
+fn virtual_sources(
+    session: &NativeSession,
+    header: &CachedHeader,
+    heap: Addr,
+    index: u32,
+) -> Result<Vec<VirtualSource>> {
+    let place = GlobalHeapId { collection: heap, index };
+    if !place.is_defined() {
+        return Ok(Vec::new());
+    }
+    let bytes = session.read_global_heap(place)?;
+    let layout: VirtualLayout = decode(&bytes, header.widths())
+        .map_err(|source| Error::Cache(h5live_cache::Error::Decode { at: heap, source }))?;
+    let source = |mapping: VirtualMapping| VirtualSource {
+        file: Name::clone(&mapping.file),
+        dataset: Name::clone(&mapping.dataset),
+        source: mapping.source.selection,
+        target: mapping.target.selection,
+    };
+    Ok(layout.mappings.into_iter().map(source).collect())
+}

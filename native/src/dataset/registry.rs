@@ -1,0 +1,179 @@
+//! The datasets of a file that are open, and what is known of others. Nothing here knows the session.
+
+use std::collections::hash_map::Entry;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use h5live_format::Addr;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+
+use super::preallocated_chunks::PreallocatedChunks;
+use super::repeated_append::FastAppendState;
+use super::spec_cache::{SpecCache, SpecMessageCache};
+use super::state::{DatasetState, NewDataset};
+use crate::Result;
+use crate::object_headers::ObjectHeaders;
+
+/// An open dataset, as all its handles share it.
+#[derive(Debug)]
+pub(crate) struct OpenDataset {
+    /// Its header.
+    pub addr: Addr,
+    pub(super) state: RwLock<Arc<DatasetState>>,
+    pub(super) fast_append: Mutex<FastAppendState>,
+    /// Held by the one that writes a batch: an index is changed by one thread at a time.
+    pub(super) writer: Mutex<()>,
+    /// Held while a reader reads the state again.
+    pub(super) refresh_lock: Mutex<()>,
+    /// The extent without an index for which a reader has waited in vain; held while it waits.
+    pub(super) missed: Mutex<Vec<u64>>,
+    is_deleted: AtomicBool,
+    registry: Arc<DatasetRegistry>,
+}
+
+/// What a session keeps of the datasets of its file. There is one [`OpenDataset`] for each dataset that somebody has
+/// open.
+#[derive(Debug, Default)]
+pub(crate) struct DatasetRegistry {
+    open: Mutex<FxHashMap<Addr, Weak<OpenDataset>>>,
+    /// The dataset that was created last, kept until it is opened.
+    new: Mutex<Option<NewDataset>>,
+    /// Chunks of datasets that were made ready for appends last. They outlive the handles.
+    pub(super) preallocated: Mutex<FxHashMap<Addr, PreallocatedChunks>>,
+    /// How the dataset that was read last is described.
+    pub(super) spec_cache: SpecCache,
+    /// How the dataset that was created last is described.
+    pub(super) spec_messages: SpecMessageCache,
+}
+
+impl OpenDataset {
+    /// The dataset as it was read last.
+    pub(super) fn state(&self) -> Arc<DatasetState> {
+        self.state.read().clone()
+    }
+
+    /// Whether the dataset has been deleted.
+    pub fn is_deleted(&self) -> bool {
+        self.is_deleted.load(Ordering::Acquire)
+    }
+
+    /// The dataset is deleted.
+    pub fn mark_deleted(&self) {
+        self.is_deleted.store(true, Ordering::Release);
+        self.forget_preallocated();
+    }
+
+    /// Gives back the space of the chunk index: the dataset is deleted.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn delete_index(&self) -> Result<()> {
+        self.mark_deleted();
+        self.state().layout.delete_index()
+    }
+
+    /// Forgets the preallocated chunks: they will be dropped with everything outside of the extent.
+    pub(super) fn forget_preallocated(&self) {
+        self.registry.preallocated.lock().remove(&self.addr);
+    }
+
+    /// Hashes everything that is kept of the dataset, apart from what a file without generations shows by itself.
+    pub fn hash_state(&self, state: &mut impl Hasher) {
+        let now = self.state();
+        (self.addr, now.header_len, now.spec.dataspace.dims()).hash(state);
+        match now.layout.header() {
+            Some(header) => header.hash_state(state),
+            None => format!("{:?}", now.spec).hash(state),
+        }
+    }
+}
+
+impl Drop for OpenDataset {
+    fn drop(&mut self) {
+        let mut open = self.registry.open.lock();
+        // It may have been opened again since nobody had this one.
+        if let Entry::Occupied(known) = open.entry(self.addr)
+            && known.get().strong_count() == 0
+        {
+            known.remove();
+        }
+    }
+}
+
+impl DatasetRegistry {
+    /// The dataset with its header at `addr`, whose state `read` reads if nobody has it open.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn open(self: &Arc<Self>, addr: Addr, read: impl FnOnce() -> Result<DatasetState>) -> Result<Arc<OpenDataset>> {
+        let mut open = self.open.lock();
+        let entry = open.entry(addr);
+        if let Entry::Occupied(known) = &entry
+            && let Some(dataset) = known.get().upgrade()
+        {
+            return Ok(dataset);
+        }
+        let made = self.new.lock().take_if(|made| made.addr == addr);
+        let state = made.map_or_else(read, |made| Ok(made.state))?;
+        let dataset = Arc::new(OpenDataset {
+            addr,
+            state: RwLock::new(Arc::new(state)),
+            fast_append: Mutex::default(),
+            writer: Mutex::default(),
+            refresh_lock: Mutex::default(),
+            missed: Mutex::default(),
+            is_deleted: AtomicBool::new(false),
+            registry: self.clone(),
+        });
+        entry.insert_entry(Arc::downgrade(&dataset));
+        Ok(dataset)
+    }
+
+    /// The dataset with its header at `addr`, if somebody has it open.
+    pub fn find(&self, addr: Addr) -> Option<Arc<OpenDataset>> {
+        self.open.lock().get(&addr).and_then(Weak::upgrade)
+    }
+
+    /// All datasets that somebody has open.
+    pub fn all(&self) -> Vec<Arc<OpenDataset>> {
+        self.open.lock().values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// As [`all`](Self::all); `None` while one is being opened.
+    pub fn try_all(&self) -> Option<Vec<Arc<OpenDataset>>> {
+        self.open.try_lock().map(|open| open.values().filter_map(Weak::upgrade).collect())
+    }
+
+    /// Keeps the state of a dataset that was created, until it is opened or another one is created.
+    #[inline]
+    pub fn keep_new(&self, made: NewDataset) {
+        *self.new.lock() = Some(made);
+    }
+
+    /// Forgets the dataset that was created last: another object may come to be where it is.
+    pub fn forget_new(&self) {
+        *self.new.lock() = None;
+    }
+
+    /// The dataset with its header at `addr` is gone from the file. Those who have it open keep it.
+    pub fn forget(&self, addr: Addr) {
+        self.open.lock().remove(&addr);
+    }
+
+    /// Gives back the chunks that were made ready and never used; says whether there were some.
+    ///
+    /// # Errors
+    /// If the header or the index of a dataset cannot be read or changed.
+    pub fn free_preallocated(&self, headers: &ObjectHeaders) -> Result<bool> {
+        let mut ready = self.preallocated.lock();
+        let mut any = false;
+        while let Some((addr, chunks)) = ready.iter().next() {
+            let addr = *addr;
+            any |= chunks.free_unused(addr, headers)?;
+            ready.remove(&addr);
+        }
+        Ok(any)
+    }
+}

@@ -1,0 +1,70 @@
+//! What a dataset is at one moment: what its header said when it was read, and where its elements are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_format::Addr;
+use h5live_format::messages::MAX_OLD_CHUNK_BYTES;
+use h5live_model::DatasetSpec;
+
+use super::layout::NativeLayout;
+use crate::{Error, Result};
+
+/// The result of one reading of the header.
+#[derive(Debug, Clone)]
+pub(crate) struct DatasetState {
+    /// Before the header was read.
+    pub since: Duration,
+    pub spec: Arc<DatasetSpec>,
+    pub layout: NativeLayout,
+    /// Bytes that the layout says contiguous data has, if they are fewer than the elements take.
+    pub too_short: Option<u64>,
+    /// The version of the layout message, if it does not allow chunks as large as it says they are.
+    pub oversized_chunks: Option<u8>,
+    /// Bytes of the first chunk of the header.
+    pub header_len: usize,
+    /// That chunk, of a reader that follows, if it is known.
+    pub image: Option<Arc<[u8]>>,
+}
+
+/// The state of a new dataset until it is opened.
+#[derive(Debug)]
+pub(crate) struct NewDataset {
+    pub addr: Addr,
+    pub state: DatasetState,
+}
+
+impl DatasetState {
+    /// Refuses to write chunks that other programs cannot read.
+    #[inline]
+    pub fn check_chunk_size(&self) -> Result<()> {
+        self.oversized_chunks.map_or(Ok(()), |version| Err(self.oversized(version)))
+    }
+
+    /// Says that the chunks are too large.
+    #[cold]
+    fn oversized(&self, version: u8) -> Error {
+        let bytes = self.spec.chunk_bytes().map_or_else(|| "more than 2^64".into(), |bytes| bytes.to_string());
+        Error::invalid(format!(
+            "a chunk of {bytes} bytes cannot be written: a layout message of version {version} allows \
+             {MAX_OLD_CHUNK_BYTES} bytes (LibVer::V200 makes datasets with larger chunks)"
+        ))
+    }
+
+    /// Refuses elements that have no place.
+    #[inline]
+    pub fn check_length(&self) -> Result<()> {
+        self.too_short.map_or(Ok(()), |size| Err(self.misfit(size)))
+    }
+
+    /// Says that the elements do not fit the bytes that the layout has for them.
+    #[cold]
+    fn misfit(&self, size: u64) -> Error {
+        match self.spec.chunk_bytes() {
+            Some(bytes) => {
+                Error::invalid(format!("the elements take {bytes} bytes, but the layout has {size} bytes for them"))
+            }
+            None => Error::invalid("the elements take more than 2^64 bytes"),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The way to the objects of a file: reading their headers, and changing each by one thread at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use h5live_cache::{Cache, Owner};
+use h5live_format::Addr;
+use h5live_indexes::ObjectMetadata;
+use h5live_model::{Error as ModelError, ObjectId};
+use h5live_swmr::{ReaderMemory, RetryPolicy};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::global_heap::GlobalHeapReader;
+use crate::header::CachedHeader;
+use crate::{Error, Mode, Result};
+
+const HEADER_LOCKS: usize = 64;
+
+/// The object headers of an open file. Nothing is read once the file is closed.
+#[derive(Debug)]
+pub(crate) struct ObjectHeaders {
+    cache: Arc<Cache>,
+    mode: Mode,
+    retry: RetryPolicy,
+    heap_reader: Arc<GlobalHeapReader>,
+    /// Taken to change an object header; which one is a matter of its address.
+    locks: Vec<Mutex<()>>,
+    is_closed: AtomicBool,
+}
+
+impl ObjectHeaders {
+    /// The headers in the file of `cache`. `heap_reader` forgets what it has read with each header.
+    pub fn new(cache: Arc<Cache>, mode: Mode, retry: RetryPolicy, heap_reader: Arc<GlobalHeapReader>) -> Self {
+        let locks = (0..HEADER_LOCKS).map(|_| Mutex::new(())).collect();
+        ObjectHeaders { cache, mode, retry, heap_reader, locks, is_closed: AtomicBool::new(false) }
+    }
+
+    /// The cache of the file.
+    pub fn cache(&self) -> &Arc<Cache> {
+        &self.cache
+    }
+
+    /// The file is closed: no header is read from here on.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// Whether the file is closed.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Refuses to use a closed file.
+    pub fn check_open(&self) -> Result<()> {
+        if self.is_closed() { Err(Error::Model(ModelError::Closed)) } else { Ok(()) }
+    }
+
+    /// The structures of the object with its header at `addr`.
+    pub fn metadata(&self, addr: Addr) -> ObjectMetadata {
+        ObjectMetadata::new(self.cache.clone(), Owner::new(addr))
+    }
+
+    /// Keeps others from changing the header at `addr`.
+    pub fn lock(&self, addr: Addr) -> MutexGuard<'_, ()> {
+        let number = addr.get().unwrap_or(0) / 8 % HEADER_LOCKS as u64;
+        self.locks[number as usize].lock()
+    }
+
+    /// Reads the current header of an object.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the object was deleted.
+    pub fn load(&self, addr: Addr) -> Result<CachedHeader> {
+        self.check_open()?;
+        if !addr.is_defined() {
+            return Err(Error::Object { header: addr, rule: "its address is defined" });
+        }
+        self.retry.retry(|| {
+            if self.mode == Mode::SwmrRead {
+                self.cache.evict_owner(Owner::new(addr));
+            }
+            let header = CachedHeader::load(&self.metadata(addr), self.mode.writes())?;
+            self.heap_reader.forget();
+            // Its last link went while it was followed.
+            if header.is_empty() { Err(no_object(addr)) } else { Ok(header) }
+        })
+    }
+}
+
+/// The error of an object that was deleted.
+pub(crate) fn no_object(addr: Addr) -> Error {
+    Error::Model(ModelError::NoObject(ObjectId(addr.get().unwrap_or(u64::MAX).into())))
+}

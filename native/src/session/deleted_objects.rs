@@ -1,0 +1,97 @@
+//! Giving back what deleted objects had.
+
+use h5live_format::messages::{AttributeInfo, ExternalFiles, LinkInfo, SymbolTableMessage};
+use h5live_format::{AttributeNameRecord, AttributeOrderRecord, LinkNameRecord, LinkOrderRecord, LocalHeap};
+use h5live_indexes::Btree2;
+
+use super::NativeSession;
+use crate::Result;
+use crate::header::CachedHeader;
+use crate::unlinked_objects::DeletePlan;
+
+impl NativeSession {
+    /// Counts the uses of what stays.
+    ///
+    /// # Errors
+    /// If a header cannot be read or changed.
+    pub fn apply_use_counts(&self, plan: &DeletePlan) -> Result<()> {
+        for (addr, lost) in &plan.uses {
+            if !plan.gone.contains(addr) {
+                let _lock = self.header_lock(*addr);
+                self.header(*addr)?.count_link(-i32::try_from(*lost).unwrap_or(i32::MAX))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back the space of what goes.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn free_deleted(&self, plan: DeletePlan) -> Result<()> {
+        for dataset in &plan.datasets {
+            dataset.delete_index()?;
+        }
+        let (cache, space) = (&self.cache, self.cache.space());
+        for (addr, len) in &plan.raw {
+            cache.discard_raw(*addr);
+            space.free_raw(*addr, *len);
+        }
+        for addr in &plan.gone {
+            let header = CachedHeader::load(&self.metadata(*addr), true)?;
+            self.delete_storage(&header)?;
+            space.release_owner(header.metadata().owner());
+            if self.has_followers() {
+                header.replace_with_tombstone()
+            } else {
+                header.delete()
+            }
+            self.datasets.forget(*addr);
+            self.heap_reuse.forget_owner(*addr);
+        }
+        Ok(())
+    }
+
+    /// Gives back what deleted objects had, when the file no longer leads to them.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn finalize_deletes(&self, pending: Vec<DeletePlan>) -> Result<()> {
+        let _operation = self.cache.begin_operation();
+        pending.into_iter().try_for_each(|plan| self.free_deleted(plan))
+    }
+
+    /// Gives back what holds the dense links and attributes of an object, or the names of its raw files.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn delete_storage(&self, header: &CachedHeader) -> Result<()> {
+        let metadata = header.metadata();
+        if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
+            self.fractal_heap_for_writing(metadata, info.heap).delete()?;
+            Btree2::new(metadata.clone(), info.names, AttributeNameRecord::default()).delete()?;
+            if let Some(order) = info.order.filter(|order| order.is_defined()) {
+                Btree2::new(metadata.clone(), order, AttributeOrderRecord::default()).delete()?;
+            }
+        }
+        if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
+            self.fractal_heap_for_writing(metadata, info.heap).delete()?;
+            Btree2::new(metadata.clone(), info.names, LinkNameRecord::default()).delete()?;
+            if let Some(order) = info.order.filter(|order| order.is_defined()) {
+                Btree2::new(metadata.clone(), order, LinkOrderRecord::default()).delete()?;
+            }
+        }
+        if let Some(message) = header.get::<SymbolTableMessage>()? {
+            self.delete_symbol_table(metadata, &message)?;
+        }
+        if let Some(files) = header.get::<ExternalFiles>()? {
+            let len = LocalHeap::prefix_size(header.widths()) as u64;
+            let heap = metadata.load(files.heap, len, LocalHeap::default)?.read().clone();
+            for (addr, len) in [(files.heap, len), (heap.data, heap.size)] {
+                self.cache.remove(addr);
+                self.cache.space().free(addr, len);
+            }
+        }
+        Ok(())
+    }
+}
