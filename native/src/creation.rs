@@ -121,7 +121,7 @@ impl NativeSession {
         let none = SymbolTableMessage { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED };
         let mut header =
             self.new_header(spec, vec![self.message_of(none, MessageFlags::default())?], SYMBOL_TABLE_GROUP_ROOM)?;
-        let table = self.new_symbol_table(header.metadata())?;
+        let table = self.heaps.new_symbol_table(header.metadata())?;
         let (btree, heap) = table.addrs();
         header.put(&SymbolTableMessage { btree, heap })?;
         for chunk in header.chunk_nodes() {

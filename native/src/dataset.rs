@@ -33,7 +33,6 @@ use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError, ObjectId,
     ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, read_each,
 };
-use h5live_swmr::ReaderMemory;
 
 pub(crate) use self::create::{create_dataset, not_compact_error};
 use self::layout::NativeLayout;
@@ -311,7 +310,7 @@ impl ChunkStore for NativeDataset {
                 })?;
             }
             if self.state().spec.datatype.is_indirect() {
-                self.session.heap_reader.forget();
+                self.session.global_heap.forget_read();
             }
             return Ok(());
         }
@@ -323,7 +322,7 @@ impl ChunkStore for NativeDataset {
             true => cache.read_raw_padded(chunk, at, into),
             false => cache.read_raw(chunk, at, into),
         };
-        Ok(read.map_err(|error| self.session.opened.cause(Error::from(error)))?)
+        Ok(read.map_err(|error| self.session.hold.cause(Error::from(error)))?)
     }
 
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {

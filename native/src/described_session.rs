@@ -17,7 +17,9 @@ pub(crate) fn describe(session: &NativeSession) -> Session {
     let root = ObjectId(session.superblock.root.header().get().unwrap_or(u64::MAX).into());
     let offset_size = session.cache.widths().offset.bytes() as u32;
     let mut described = Session::new(CONNECTOR, session.mode, root, capabilities(session));
-    described.location = Some(Location::Path(session.path.clone())).filter(|_| !session.path.as_os_str().is_empty());
+    described.location = Some(session.hold.path())
+        .filter(|path| !path.as_os_str().is_empty())
+        .map(|path| Location::Path(path.to_owned()));
     described.forms = ElementForms::with_offset_size(offset_size);
     described.settings = settings(session, offset_size);
     described

@@ -94,7 +94,7 @@ impl Store for NativeFile {
         if let Some(known) = LinkStorage::find_cached(&self.0, addr, name) {
             return Ok(known);
         }
-        let found = self.0.find_stable(NameScope::Links(addr), name, || {
+        let found = self.0.names.find(NameScope::Links(addr), name, || {
             let _lock = self.0.lock_to_read(addr);
             let header = self.group(group)?;
             let links = LinkStorage::load(&self.0, &header)?;
@@ -106,7 +106,7 @@ impl Store for NativeFile {
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
         let addr = self.0.object(group)?;
-        self.0.for_each_listed(each, (NameScope::Links(addr), |link: &Link| &link.name), |each| {
+        self.0.names.for_each(each, (NameScope::Links(addr), |link: &Link| &link.name), |each| {
             let _lock = self.0.lock_to_read(addr);
             let header = self.group(group)?;
             LinkStorage::load(&self.0, &header)?.for_each(&header, each)
@@ -116,7 +116,7 @@ impl Store for NativeFile {
 
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<AttributeData>> {
         let addr = self.0.object(id)?;
-        let found = self.0.find_stable(NameScope::Attributes(addr), name, || {
+        let found = self.0.names.find(NameScope::Attributes(addr), name, || {
             let _lock = self.0.lock_to_read(addr);
             let header = self.0.header(addr)?;
             let tracked = header.prefix().attributes_tracked;
@@ -128,7 +128,7 @@ impl Store for NativeFile {
 
     fn attribute_names(&self, id: ObjectId) -> ModelResult<Vec<Name>> {
         let addr = self.0.object(id)?;
-        let names = self.0.list_stable(
+        let names = self.0.names.list(
             NameScope::Attributes(addr),
             |name| name,
             |each| {
@@ -143,7 +143,7 @@ impl Store for NativeFile {
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> ModelResult<()> {
         let addr = self.0.object(id)?;
-        self.0.for_each_listed(
+        self.0.names.for_each(
             each,
             (NameScope::Attributes(addr), |attribute: &AttributeData| &attribute.name),
             |each| {
@@ -194,7 +194,7 @@ impl Store for NativeFile {
                 decode(element, widths).map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
             match element.length == 0 || !element.place.is_defined() {
                 true => each(number, &[]),
-                false => self.0.with_global_heap(element.place, &mut |bytes| each(number, bytes))?,
+                false => self.0.global_heap.with(element.place, &mut |bytes| each(number, bytes))?,
             }
         }
         Ok(())

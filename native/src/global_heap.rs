@@ -1,25 +1,171 @@
-//! What a session keeps of global heaps: the collections into which it writes, and those that a follower has read.
+//! The global heap of a file: variable-length data, mappings of virtual datasets, regions.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use h5live_cache::{Cache, DependencyNode, EdgeKind, EntryId, Handle};
-use h5live_format::{Addr, GlobalHeapCollection};
-use h5live_swmr::ReaderMemory;
+use h5live_cache::{Cache, DependencyNode, EdgeKind, EntryId, Handle, Owner, SpaceKind};
+use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, decode};
+use h5live_swmr::{ReaderMemory, RetryPolicy};
 use parking_lot::Mutex;
 
-use crate::Result;
+use crate::header::CachedHeader;
+use crate::{Error, Mode, Result};
+
+/// Most bytes of one global heap collection.
+const MAX_COLLECTION_BYTES: u64 = 1 << 32;
+
+/// A new collection is twice as large as the one before, up to this (bytes).
+const MAX_NEW_COLLECTION_BYTES: u64 = 64 << 10;
+
+/// The global heap of an open file.
+#[derive(Debug)]
+pub(crate) struct GlobalHeap {
+    cache: Arc<Cache>,
+    retry: RetryPolicy,
+    /// Whether another process may be changing the file.
+    is_follower: bool,
+    writer: Mutex<GlobalHeapWriter>,
+    reader: Arc<GlobalHeapReader>,
+}
 
 /// The collections into which this session writes.
 #[derive(Debug, Default)]
-pub(crate) struct GlobalHeapWriter {
+struct GlobalHeapWriter {
     /// The one that may have room.
-    pub current: Option<Handle<GlobalHeapCollection>>,
+    current: Option<Handle<GlobalHeapCollection>>,
     /// Those that may not have been flushed since they changed, and in which generation they did.
     changed: BTreeMap<EntryId, (u64, Handle<GlobalHeapCollection>)>,
     /// Grows with each flush of the whole file.
     generation: u64,
+}
+
+impl GlobalHeap {
+    /// The heap in the file of `cache`; `reader` keeps what a follower has read of it.
+    pub fn new(cache: Arc<Cache>, retry: RetryPolicy, mode: Mode, reader: Arc<GlobalHeapReader>) -> Self {
+        GlobalHeap { cache, retry, is_follower: mode == Mode::SwmrRead, writer: Mutex::default(), reader }
+    }
+
+    /// Puts `bytes` into a global heap.
+    ///
+    /// # Errors
+    /// If there is no space.
+    pub fn write(&self, bytes: &[u8]) -> Result<GlobalHeapId> {
+        let widths = self.cache.widths();
+        let mut writer = self.writer.lock();
+        if let Some(collection) = &writer.current
+            && let Some(index) = collection.update(|collection| collection.insert(bytes, widths))
+        {
+            let collection = collection.clone();
+            let place = GlobalHeapId { collection: collection.addr(), index: index.into() };
+            writer.mark(collection);
+            return Ok(place);
+        }
+        let before = writer.current.as_ref().map_or(0, |collection| collection.read().size());
+        let needed = GlobalHeapCollection::size_for(bytes.len() as u64, widths);
+        let size = needed.max((before.saturating_mul(2)).min(MAX_NEW_COLLECTION_BYTES));
+        let mut collection = GlobalHeapCollection::new(size, widths);
+        let index = collection.insert(bytes, widths);
+        let at = self.cache.space().alloc(size, SpaceKind::Metadata)?;
+        let index =
+            index.ok_or(Error::Object { header: at, rule: "a new collection has room for its first object" })?;
+        let room = collection.free(widths) > 0;
+        let collection = self.cache.insert(at, Owner::new(at), collection);
+        writer.mark(collection.clone());
+        if room || writer.current.is_none() {
+            writer.current = Some(collection);
+        }
+        Ok(GlobalHeapId { collection: at, index: index.into() })
+    }
+
+    /// The bytes of an object of a global heap.
+    ///
+    /// # Errors
+    /// If the collection cannot be read, or has no such object.
+    pub fn read(&self, place: GlobalHeapId) -> Result<Vec<u8>> {
+        let mut found = Vec::new();
+        self.with(place, &mut |bytes| found = bytes.to_vec())?;
+        Ok(found)
+    }
+
+    /// Calls `each` once with the bytes of an object of a global heap. A collection may be locked meanwhile: `each`
+    /// must not use the file.
+    ///
+    /// # Errors
+    /// If the collection cannot be read, or has no such object.
+    pub fn with(&self, place: GlobalHeapId, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let at = place.collection;
+        let gone = || Error::Object { header: at, rule: "a collection of a global heap has what is referred to" };
+        if self.is_follower {
+            let collection = self.retry.retry(|| {
+                let collection = self.reader.get(at, || self.read_collection(at))?;
+                if collection.get(place.index).is_none() {
+                    self.reader.evict(at);
+                    return Err(gone());
+                }
+                Ok(collection)
+            })?;
+            // Once, however often it was read.
+            collection.get(place.index).map(each).ok_or_else(gone)
+        } else {
+            let collection = self.retry.retry(|| {
+                let collection = self.cache.load(at, Owner::new(at), || self.read_collection(at))?;
+                let is_there = collection.read().get(place.index).is_some();
+                if is_there { Ok(collection) } else { Err(gone()) }
+            })?;
+            let collection = collection.read();
+            collection.get(place.index).map(each).ok_or_else(gone)
+        }
+    }
+
+    fn read_collection(&self, at: Addr) -> h5live_cache::Result<GlobalHeapCollection> {
+        let widths = self.cache.widths();
+        let wrong = |source| h5live_cache::Error::Decode { at, source };
+        let start = self.cache.read_block(at, GlobalHeapCollection::PREFIX_BYTES)?;
+        let size = GlobalHeapCollection::stated_size(&start, widths).map_err(wrong)?;
+        let wanted = usize::try_from(size.min(MAX_COLLECTION_BYTES)).unwrap_or(usize::MAX);
+        let bytes = self.cache.read_block(at, wanted)?;
+        decode(&bytes, widths).map_err(wrong)
+    }
+
+    /// A follower has read something that may lead to newer objects.
+    pub fn forget_read(&self) {
+        self.reader.forget();
+    }
+
+    /// Collections with objects that were written lately.
+    pub fn changed(&self) -> Vec<Handle<GlobalHeapCollection>> {
+        self.writer.lock().changed.values().map(|(_, collection)| collection.clone()).collect()
+    }
+
+    /// Makes `parent`, which may hold elements that lead to heap objects, wait for the objects that were written
+    /// lately.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    pub fn add_parent(&self, parent: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
+        self.writer.lock().add_parent(&self.cache, parent, kind)
+    }
+
+    /// Makes every chunk of a header wait for the heap objects that were written lately, because its attributes or
+    /// elements may lead to them.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    pub fn add_header(&self, header: &CachedHeader) -> Result<()> {
+        let writer = self.writer.lock();
+        header.chunk_nodes().try_for_each(|node| writer.add_parent(&self.cache, node, EdgeKind::MetadataHeap))
+    }
+
+    /// A flush of the whole file begins, or of a part of it. Returns what [`end_flush`](Self::end_flush) takes.
+    pub fn begin_flush(&self) -> u64 {
+        self.writer.lock().begin_flush()
+    }
+
+    /// Ends the flush of the whole file that began as `generation`.
+    pub fn end_flush(&self, generation: u64) {
+        self.writer.lock().end_flush(generation);
+    }
 }
 
 impl GlobalHeapWriter {
@@ -28,31 +174,26 @@ impl GlobalHeapWriter {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn add_parent(&self, cache: &Cache, parent: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
+    fn add_parent(&self, cache: &Cache, parent: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
         for (_, collection) in self.changed.values() {
             cache.add_dependency(parent, collection, kind).map_err(h5live_cache::Error::from)?;
         }
         Ok(())
     }
 
-    /// Collections with objects that were written lately.
-    pub fn changed(&self) -> Vec<Handle<GlobalHeapCollection>> {
-        self.changed.values().map(|(_, collection)| collection.clone()).collect()
-    }
-
-    /// A flush of the whole file begins. Returns what [`GlobalHeapWriter::end_flush`] takes.
-    pub fn begin_flush(&mut self) -> u64 {
+    /// A flush of the whole file begins. Returns what `end_flush` takes.
+    fn begin_flush(&mut self) -> u64 {
         self.generation += 1;
         self.generation
     }
 
     /// Ends the flush that began as `generation`: it has written everything that was put into heaps before it.
-    pub fn end_flush(&mut self, generation: u64) {
+    fn end_flush(&mut self, generation: u64) {
         self.changed.retain(|_, (changed, _)| *changed >= generation);
     }
 
     /// An object was put into this collection.
-    pub fn mark(&mut self, collection: Handle<GlobalHeapCollection>) {
+    fn mark(&mut self, collection: Handle<GlobalHeapCollection>) {
         self.changed.insert(DependencyNode::id(&collection), (self.generation, collection));
     }
 }

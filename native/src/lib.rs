@@ -19,7 +19,7 @@ mod file;
 mod free_space;
 mod global_heap;
 mod header;
-mod heap_reuse;
+mod heap_structures;
 mod links;
 mod member_files;
 mod object_headers;

@@ -45,7 +45,7 @@ impl LinkStorage {
     /// If a message of the header is damaged.
     pub fn load(session: &NativeSession, header: &CachedHeader) -> Result<Self> {
         if let Some(message) = header.get::<SymbolTableMessage>()? {
-            return Ok(LinkStorage::SymbolTable(session.symbol_table(header.metadata(), &message)));
+            return Ok(LinkStorage::SymbolTable(session.heaps.symbol_table(header.metadata(), &message)));
         }
         match header.get::<LinkInfo>()? {
             Some(info) if info.is_dense() => Ok(LinkStorage::Dense(DenseLinks::open(session, header, &info))),

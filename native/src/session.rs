@@ -1,41 +1,42 @@
 //! One open file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
 
-use h5live_cache::{Cache, Clock, FlushScope, ReusePolicy};
+use h5live_cache::{Cache, FlushScope};
 use h5live_format::{Addr, LibVer, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
-use h5live_model::{self as model, Liveness, ObjectId, Unfilter};
-use h5live_swmr::{
-    Error as SwmrError, LockHandle, LockKind, NotLiveReason, OpenedFile, RetryPolicy, SuperblockStatus, WriterPresence,
-    read_superblock,
-};
+use h5live_model::{self as model, Liveness, ObjectId};
+use h5live_swmr::{Error as SwmrError, LockHandle, NotLiveReason, OpenedFile, RetryPolicy, SuperblockStatus};
 use parking_lot::{Mutex, MutexGuard};
 
 mod deleted_objects;
+mod durable_flushes;
 mod extension;
+mod file_hold;
 mod flush;
-mod heap_objects;
-mod heap_structures;
+mod flush_times;
+mod follower_policy;
+mod pack;
+mod reclaim_schedule;
 mod stable_names;
 
+use self::durable_flushes::DurableFlushes;
+use self::file_hold::FileHold;
+use self::flush_times::FlushTimes;
+use self::follower_policy::FollowerPolicy;
+use self::reclaim_schedule::ReclaimSchedule;
+use self::stable_names::StableNames;
 use crate::dataset::DatasetRegistry;
-use crate::global_heap::{GlobalHeapReader, GlobalHeapWriter};
+use crate::global_heap::{GlobalHeap, GlobalHeapReader};
 use crate::header::CachedHeader;
-use crate::heap_reuse::HeapReuse;
+use crate::heap_structures::HeapStructures;
 use crate::links::LinkCache;
 use crate::object_headers::{ObjectHeaders, no_object};
 use crate::open_options::{MutantOptions, OpenOptions};
-use crate::seen_names::SeenNames;
 use crate::superblock_extension::SuperblockExtension;
 use crate::unlinked_objects::UnlinkedObjects;
 use crate::{Error, Mode, Result};
-
-/// There was no look yet, or it found that they are not.
-const NEVER_CHECKED: u64 = u64::MAX;
 
 /// What a session is made of.
 #[derive(Debug)]
@@ -48,57 +49,35 @@ pub(crate) struct SessionParts {
     pub heap_reader: Arc<GlobalHeapReader>,
 }
 
-/// The state that all handles of one open file share.
+/// An open file, as all handles of it share it. It is put together of types that own their parts; none of them knows the
+/// session.
 #[derive(Debug)]
 pub(crate) struct NativeSession {
     pub cache: Arc<Cache>,
-    pub status: Arc<SuperblockStatus>,
     pub superblock: Superblock,
-    pub lock: Arc<LockHandle>,
-    pub mode: Mode,
-    /// The path under which the file was opened.
-    pub path: PathBuf,
-    pub opened: Arc<OpenedFile>,
-    pub retry: RetryPolicy,
-    pub profile: LibVer,
-    pub unfilter: Arc<dyn Unfilter>,
+    pub status: Arc<SuperblockStatus>,
     pub extension: SuperblockExtension,
-    /// Whether other processes may read what this one writes.
-    swmr: AtomicBool,
-    /// Whether flushes are durable.
-    durable: bool,
+    pub mode: Mode,
+    /// Which versions of structures are written.
+    pub profile: LibVer,
+    pub retry: RetryPolicy,
     /// The protections that a mutant lacks.
     pub mutant: MutantOptions,
-    /// Whether the record lock that stands for a live writer was taken.
-    has_liveness_lock: bool,
-    /// Bytes beyond its end that the file announces once others may follow.
-    headroom: u64,
-    /// How long space that became unreachable rests while others follow.
-    grace: Duration,
-    /// Whether freed space rests only while another process has the file open.
-    reuse_unread: bool,
-    clock: Clock,
-    /// When it was last seen that others are kept out (nanoseconds of the clock).
-    ownership_checked_at: AtomicU64,
-    /// Whether flushes keep the order that a power failure needs.
-    has_barriers: AtomicBool,
-    flush_nanos: AtomicU64,
-    longest_flush_nanos: AtomicU64,
-    /// Held while the session is closed.
-    closing: Mutex<()>,
+    pub hold: FileHold,
     pub headers: Arc<ObjectHeaders>,
     pub datasets: Arc<DatasetRegistry>,
     pub unlinked: UnlinkedObjects,
-    pub heap: Mutex<GlobalHeapWriter>,
-    pub heap_reader: Arc<GlobalHeapReader>,
-    /// Operations since the last flush for the sake of space.
-    operations_since_reclaim: AtomicU32,
-    /// Where the allocated space ended at the last of them.
-    end_at_reclaim: AtomicU64,
-    pub heap_reuse: HeapReuse,
-    pub seen_names: SeenNames,
+    pub heaps: HeapStructures,
+    pub global_heap: GlobalHeap,
+    pub names: StableNames,
     /// Empty unless the file is at rest.
     pub link_cache: LinkCache,
+    followers: FollowerPolicy,
+    durable_flushes: DurableFlushes,
+    flush_times: FlushTimes,
+    reclaims: ReclaimSchedule,
+    /// Held while the session is closed.
+    closing: Mutex<()>,
 }
 
 impl NativeSession {
@@ -106,47 +85,33 @@ impl NativeSession {
     /// If the superblock extension cannot be read.
     pub fn new(parts: SessionParts, options: &OpenOptions, path: &Path) -> Result<Self> {
         let SessionParts { cache, status, superblock, lock, retry, heap_reader } = parts;
+        let mode = options.mode;
         let base = superblock.base.get().unwrap_or(0);
         let opened = Arc::new(OpenedFile::new(lock.clone(), path, cache.storage().clone(), base));
         let retry = retry.of_file(opened.clone());
         let extension = retry.retry(|| SuperblockExtension::load(&cache, &superblock))?;
-        let has_liveness_lock = options.mode.writes() && lock.is_liveness_locked();
-        let headers = ObjectHeaders::new(cache.clone(), options.mode, retry.clone(), heap_reader.clone());
         Ok(NativeSession {
-            cache,
-            status,
-            superblock,
-            lock,
-            mode: options.mode,
-            path: path.to_owned(),
-            opened,
-            retry,
-            profile: options.profile,
-            unfilter: options.unfilter.clone(),
-            extension,
-            swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
-            durable: options.durable,
-            mutant: options.mutant,
-            has_liveness_lock,
-            grace: options.grace,
-            reuse_unread: options.reuse_unread,
-            clock: options.clock.clone(),
-            ownership_checked_at: AtomicU64::new(NEVER_CHECKED),
-            has_barriers: options.durable.into(),
-            headroom: options.headroom,
-            flush_nanos: AtomicU64::new(0),
-            longest_flush_nanos: AtomicU64::new(0),
-            closing: Mutex::default(),
-            headers: Arc::new(headers),
+            hold: FileHold::new(path, lock.clone(), opened, mode, options.clock.clone()),
+            headers: Arc::new(ObjectHeaders::new(cache.clone(), mode, retry.clone(), heap_reader.clone())),
             datasets: Arc::default(),
             unlinked: UnlinkedObjects::default(),
-            heap: Mutex::default(),
-            heap_reader,
-            operations_since_reclaim: AtomicU32::new(0),
-            end_at_reclaim: AtomicU64::new(0),
-            heap_reuse: HeapReuse::default(),
-            seen_names: SeenNames::default(),
+            heaps: HeapStructures::new(options.unfilter.clone(), extension.btree_k),
+            global_heap: GlobalHeap::new(cache.clone(), retry.clone(), mode, heap_reader),
+            names: StableNames::new(mode, retry.clone(), lock),
             link_cache: LinkCache::default(),
+            followers: FollowerPolicy::new(options),
+            durable_flushes: DurableFlushes::new(options.durable),
+            flush_times: FlushTimes::default(),
+            reclaims: ReclaimSchedule::default(),
+            closing: Mutex::default(),
+            mutant: options.mutant,
+            profile: options.profile,
+            cache,
+            superblock,
+            status,
+            extension,
+            mode,
+            retry,
         })
     }
 
@@ -157,7 +122,7 @@ impl NativeSession {
 
     /// Whether other processes may read what this one writes.
     pub fn has_followers(&self) -> bool {
-        self.swmr.load(Ordering::Acquire)
+        self.followers.has_followers()
     }
 
     /// Whether nobody changes the file while this session has it open. The file of a dead writer may get a new writer
@@ -218,18 +183,6 @@ impl NativeSession {
         addr.ok_or(Error::Model(model::Error::NoObject(id)))
     }
 
-    /// Writes the superblock, which announces as much headroom as was asked for.
-    ///
-    /// # Errors
-    /// If it cannot be written, or the file system has no files of that length.
-    pub fn announce_headroom(&self) -> Result<()> {
-        match self.headroom {
-            0 => self.cache.write_superblock()?,
-            headroom => self.cache.extend_superblock_eof(headroom)?,
-        }
-        Ok(())
-    }
-
     pub fn start_swmr(&self) -> Result<()> {
         self.check_open()?;
         if !self.mode.writes() {
@@ -242,13 +195,13 @@ impl NativeSession {
             return Ok(());
         }
         self.cache.flush(FlushScope::All)?;
-        self.cache.space().set_reuse_policy(ReusePolicy::AfterGrace(self.grace));
+        self.followers.protect_freed_space(self.cache.space());
         if self.has_generations() {
             self.cache.start_generations(None)?;
         }
         self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
-        self.announce_headroom()?;
-        self.swmr.store(true, Ordering::Release);
+        self.followers.announce_headroom(&self.cache)?;
+        self.followers.set_followed();
         self.allow_readers()
     }
 
@@ -263,36 +216,21 @@ impl NativeSession {
     /// # Errors
     /// If the system does not release the lock, or has no lock that shows a live writer.
     pub fn allow_readers(&self) -> Result<()> {
-        match self.has_generations() {
-            true => self.lock.acquire_generation_lock().map_err(Error::io("show readers that they can follow")),
-            false => self.lock.release_for_readers().map_err(Error::io("unlock the file")),
-        }
+        self.hold.allow_readers(self.has_generations())
     }
 
     /// Whether a writer may still be at work. Once it is gone, plain writers are kept out again.
     pub fn liveness(&self) -> Result<Liveness> {
         self.check_open()?;
-        if !self.is_follower() {
-            return Ok(Liveness::AtRest);
+        match self.is_follower() {
+            true => self.hold.liveness(&**self.cache.storage(), &self.retry),
+            false => Ok(Liveness::AtRest),
         }
-        let superblock = self.retry.retry(|| read_superblock(&**self.cache.storage(), 0))?;
-        if superblock.status.contains(StatusFlags::SWMR) {
-            self.opened.check_as_reader()?;
-            return Ok(match self.lock.writer() {
-                WriterPresence::None => Liveness::AtRest,
-                WriterPresence::Alive(_) => Liveness::Live,
-                WriterPresence::Unknown => Liveness::Unknown,
-            });
-        }
-        self.opened.check_length_as_reader()?;
-        self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
-        Ok(Liveness::AtRest)
     }
 
     /// As [`NativeSession::liveness`], without other checks. For a storage that is no file, the superblock decides.
     pub fn may_be_written(&self) -> Result<bool> {
-        let superblock = self.retry.retry(|| read_superblock(&**self.cache.storage(), 0))?;
-        Ok(superblock.status.contains(StatusFlags::SWMR) && self.lock.may_be_written())
+        self.hold.may_be_written(&**self.cache.storage(), &self.retry)
     }
 
     /// Flushes, clears the flags in the superblock, and closes the file.
@@ -305,7 +243,7 @@ impl NativeSession {
             return Ok(());
         }
         if self.mode.writes() {
-            self.check_hold_now()?;
+            self.check_hold()?;
             self.flush(FlushScope::All)?;
             if self.datasets.free_preallocated(&self.headers)? {
                 self.flush(FlushScope::All)?;
@@ -315,7 +253,7 @@ impl NativeSession {
             }
             self.pack()?;
             self.persist_free_space()?;
-            let durable = self.has_barriers.load(Ordering::Acquire);
+            let durable = self.durable_flushes.has_barriers();
             if self.has_generations() {
                 // At once with the true end: there is no generation behind that.
                 self.status.set_flags(StatusFlags::CLEAR);
@@ -331,16 +269,12 @@ impl NativeSession {
             if durable {
                 self.cache.sync()?;
             }
-            self.check_hold_now()?;
+            self.check_hold()?;
         }
         self.headers.close();
         // Others tell a live writer by whether the file is open for writing, whatever handles are left here.
         self.cache.storage().close();
-        self.lock.close();
-        if self.mode.writes() && self.has_generations() {
-            self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;
-        }
-        self.lock.release().map_err(Error::io("unlock the file"))
+        self.hold.release(self.mode.writes() && self.has_generations())
     }
 }
 

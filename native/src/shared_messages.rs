@@ -79,6 +79,6 @@ impl NativeSession {
         let index = tables.into_iter().find(|index| index.has(kind) && index.heap.is_defined());
         let rule = "the file has a heap for the messages that are shared";
         let index = index.ok_or(Error::Object { header: self.superblock.extension, rule })?;
-        Ok(self.fractal_heap(&ObjectMetadata::new(self.cache.clone(), Owner::FILE), index.heap))
+        Ok(self.heaps.fractal_heap(&ObjectMetadata::new(self.cache.clone(), Owner::FILE), index.heap))
     }
 }

@@ -52,7 +52,7 @@ impl NativeWatch {
     /// If an object cannot be read.
     pub fn new(session: &Arc<NativeSession>, objects: &[ObjectId]) -> Result<Self> {
         // In this order: later writes are reported.
-        let attention = Poller::new(InotifySource::new(&session.lock));
+        let attention = Poller::new(InotifySource::new(session.hold.lock()));
         let status = status(session)?;
         let places = WatchedRanges::find(session, objects)?;
         let images = places.images(session)?;

@@ -207,7 +207,7 @@ impl StoreWriter for NativeFile {
         let old = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, &attribute.name)?;
         let old_type = old.and_then(|old| committed(old.message.datatype.shared()));
         let committed = attribute.committed.map(|id| self.0.header(self.0.object(id)?)).transpose()?;
-        let heaps = if attribute.datatype.is_indirect() { self.0.heap.lock().changed() } else { Vec::new() };
+        let heaps = if attribute.datatype.is_indirect() { self.0.global_heap.changed() } else { Vec::new() };
         let heaps = heaps.iter().map(|heap| (heap as &dyn DependencyNode, EdgeKind::MetadataHeap));
         let types = committed
             .iter()
@@ -217,7 +217,7 @@ impl StoreWriter for NativeFile {
         let before: Vec<_> = heaps.chain(types).collect();
         self.0.put_attribute(&mut header, &message, &before)?;
         if attribute.datatype.is_indirect() {
-            header.depend_on_heap(&self.0)?;
+            self.0.global_heap.add_header(&header)?;
         }
         drop(lock);
         self.0.count_user(&header, attribute.committed)?;
@@ -253,7 +253,7 @@ impl StoreWriter for NativeFile {
             0 => GlobalHeapId { collection: Addr::new(0), index: 0 },
             _ => {
                 let _operation = self.0.cache.begin_operation();
-                self.0.write_global_heap(bytes)?
+                self.0.global_heap.write(bytes)?
             }
         };
         Ok(encode(&VarLenElement { length: count, place }, widths).map_err(Error::from)?)

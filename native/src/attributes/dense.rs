@@ -38,12 +38,12 @@ pub(crate) enum AttributeSource<'a> {
 impl DenseAttributes {
     /// The attributes to which `info` leads, to be read.
     pub fn open(session: &NativeSession, header: &CachedHeader, info: &AttributeInfo) -> Self {
-        Self::from_info(session.fractal_heap(header.metadata(), info.heap), header, info)
+        Self::from_info(session.heaps.fractal_heap(header.metadata(), info.heap), header, info)
     }
 
     /// The attributes to which `info` leads, to be changed.
     pub fn open_for_writing(session: &NativeSession, header: &CachedHeader, info: &AttributeInfo) -> Self {
-        Self::from_info(session.fractal_heap_for_writing(header.metadata(), info.heap), header, info)
+        Self::from_info(session.heaps.fractal_heap_for_writing(header.metadata(), info.heap), header, info)
     }
 
     /// The attributes to which `info` leads, for a comparison with other structures or for a correction of those.
@@ -64,7 +64,7 @@ impl DenseAttributes {
     /// If there is no room.
     pub fn create(session: &NativeSession, header: &CachedHeader, info: &mut AttributeInfo) -> Result<Self> {
         let metadata = header.metadata();
-        let heap = session.new_fractal_heap(metadata, &HeapParameters::ATTRIBUTES, None)?;
+        let heap = session.heaps.new_fractal_heap(metadata, &HeapParameters::ATTRIBUTES, None)?;
         let names = Btree2::create(metadata.clone(), AttributeNameRecord::default(), NODE_SIZE)?;
         let order = match info.order {
             Some(_) => Some(Btree2::create(metadata.clone(), AttributeOrderRecord::default(), NODE_SIZE)?),

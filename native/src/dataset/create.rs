@@ -83,7 +83,7 @@ pub(crate) fn create_dataset(
         header.metadata().add_dependency(&heap, &data, EdgeKind::SymbolTable)?;
         header.add_message_dependency(MessageType::EXTERNAL_FILES, &heap, EdgeKind::SymbolTable)?;
     }
-    header.depend_on_heap(session)?;
+    session.global_heap.add_header(&header)?;
     session.count_user(&header, spec.committed)?;
     if spec.layout == Layout::Compact && spec.committed.is_none() {
         debug_assert_eq!(super::load::cached_spec(session, &header)?.0, described, "what is made is what is read");
@@ -264,7 +264,7 @@ fn new_virtual(session: &NativeSession, spec: &DatasetSpec, sources: &[VirtualSo
         target: StoredSelection::new(profile, rank, source.target.clone()),
     });
     let layout = VirtualLayout::new(profile, mappings.collect(), widths);
-    let place = session.write_global_heap(&encode(&layout, widths)?)?;
+    let place = session.global_heap.write(&encode(&layout, widths)?)?;
     Ok(LayoutClass::Virtual { heap: place.collection, index: place.index })
 }
 

@@ -24,7 +24,8 @@ use crate::{Error, Result};
 /// If a message is not there or cannot be decoded, or messages contradict each other.
 pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: Duration) -> Result<DatasetState> {
     let (spec, mut layout) = cached_spec(session, header)?;
-    let context = LayoutContext { headers: &session.headers, path: &session.path, btree_k: session.extension.btree_k };
+    let context =
+        LayoutContext { headers: &session.headers, path: session.hold.path(), btree_k: session.extension.btree_k };
     let place = match &mut layout.storage {
         LayoutClass::Compact { data, .. } if session.is_at_rest() => NativeLayout::Compact(Some(std::mem::take(data))),
         _ => NativeLayout::new(context, header, &spec, &layout)?,
@@ -110,7 +111,7 @@ fn virtual_sources(
     if !place.is_defined() {
         return Ok(Vec::new());
     }
-    let bytes = session.read_global_heap(place)?;
+    let bytes = session.global_heap.read(place)?;
     let layout: VirtualLayout = decode(&bytes, header.widths())
         .map_err(|source| Error::Cache(h5live_cache::Error::Decode { at: heap, source }))?;
     let source = |mapping: VirtualMapping| VirtualSource {

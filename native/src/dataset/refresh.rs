@@ -8,7 +8,6 @@ use h5live_cache::Owner;
 use h5live_format::messages::{DataspaceMessage, MessageType};
 use h5live_format::{ObjectHeader, Widths, decode_prefix, lookup3};
 use h5live_model::DatasetSpec;
-use h5live_swmr::ReaderMemory;
 
 use super::NativeDataset;
 use super::extent_message::with_extent;
@@ -32,7 +31,7 @@ impl NativeDataset {
         if let Some(new) = before.with_image(since, &image, self.session.cache.widths()) {
             // Chunks come, and move, without the header.
             self.session.cache.mark_owner_stale(Owner::new(self.open.addr));
-            self.session.heap_reader.forget();
+            self.session.global_heap.forget_read();
             let mut state = self.open.state.write();
             if Arc::ptr_eq(&state, &before) {
                 let changed = new.spec.dataspace != before.spec.dataspace;

@@ -60,7 +60,7 @@ impl NativeDataset {
     /// Makes raw data that may lead to objects of a global heap wait for the objects that were written lately.
     fn wait_for_heap(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
         match state.spec.datatype.is_indirect() {
-            true => self.session.heap.lock().add_parent(&self.session.cache, proxy, EdgeKind::ChunkHeap),
+            true => self.session.global_heap.add_parent(proxy, EdgeKind::ChunkHeap),
             false => Ok(()),
         }
     }
@@ -199,13 +199,13 @@ impl NativeDataset {
         });
         if let Some(done) = found.flatten() {
             done.ok_or_else(misfit)?;
-            return header.depend_on_heap(&self.session);
+            return self.session.global_heap.add_header(&header);
         }
         let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
         if let LayoutClass::Compact { data, .. } = &mut layout.storage {
             data.get_mut(range).ok_or_else(misfit)?.copy_from_slice(bytes);
         }
         header.put(&layout)?;
-        header.depend_on_heap(&self.session)
+        self.session.global_heap.add_header(&header)
     }
 }

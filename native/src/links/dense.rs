@@ -37,14 +37,14 @@ impl DenseLinks {
         let metadata = header.metadata();
         DenseLinks {
             follows: session.is_follower(),
-            ..Self::from_info(session.fractal_heap(metadata, info.heap), header, info)
+            ..Self::from_info(session.heaps.fractal_heap(metadata, info.heap), header, info)
         }
     }
 
     /// The links to which `info` leads, to be changed.
     pub fn open_for_writing(session: &NativeSession, header: &CachedHeader, info: &LinkInfo) -> Self {
         let metadata = header.metadata();
-        Self::from_info(session.fractal_heap_for_writing(metadata, info.heap), header, info)
+        Self::from_info(session.heaps.fractal_heap_for_writing(metadata, info.heap), header, info)
     }
 
     /// The links to which `info` leads, for a comparison with other structures or for a correction of those.
@@ -67,7 +67,7 @@ impl DenseLinks {
         let metadata = header.metadata();
         // The filters of a group are those of its heap.
         let filters = header.get::<FilterPipelineMessage>()?;
-        let heap = session.new_fractal_heap(metadata, &HeapParameters::LINKS, filters)?;
+        let heap = session.heaps.new_fractal_heap(metadata, &HeapParameters::LINKS, filters)?;
         let names = Btree2::create(metadata.clone(), LinkNameRecord::default(), NODE_SIZE)?;
         let order = match info.order {
             Some(_) => Some(Btree2::create(metadata.clone(), LinkOrderRecord::default(), NODE_SIZE)?),

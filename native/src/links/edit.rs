@@ -70,7 +70,7 @@ impl NativeSession {
         }
         if let Some(table) = table {
             if name.is_ascii() && matches!(value, LinkValue::Hard(_) | LinkValue::Soft(_)) {
-                let table = self.symbol_table_for_writing(header.metadata(), &table);
+                let table = self.heaps.symbol_table_for_writing(header.metadata(), &table);
                 return insert_symbol(&table, name, value, target, &before);
             }
             self.convert_to_new_group(header, &table)?;
@@ -149,7 +149,7 @@ impl NativeSession {
         if let Some(dense) = dense {
             dense.add_parent(header)?;
         }
-        self.delete_symbol_table(header.metadata(), message)
+        self.heaps.delete_symbol_table(header.metadata(), message)
     }
 
     /// Removes a link from the group with this header, which the caller has locked.
@@ -159,9 +159,9 @@ impl NativeSession {
     pub fn remove_link(&self, header: &mut CachedHeader, name: &Name) -> Result<()> {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
         if let Some(table) = header.get::<SymbolTableMessage>()? {
-            let table = self.symbol_table_for_writing(header.metadata(), &table);
+            let table = self.heaps.symbol_table_for_writing(header.metadata(), &table);
             table.remove(name)?.map(drop).ok_or_else(missing)?;
-            return self.heap_reuse.note_removed_names(&table);
+            return self.heaps.note_removed_names(&table);
         }
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {

@@ -47,7 +47,7 @@ impl NativeSession {
                 header.delete()
             }
             self.datasets.forget(*addr);
-            self.heap_reuse.forget_owner(*addr);
+            self.heaps.forget_owner(*addr);
         }
         Ok(())
     }
@@ -68,21 +68,21 @@ impl NativeSession {
     pub fn delete_storage(&self, header: &CachedHeader) -> Result<()> {
         let metadata = header.metadata();
         if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
-            self.fractal_heap_for_writing(metadata, info.heap).delete()?;
+            self.heaps.fractal_heap_for_writing(metadata, info.heap).delete()?;
             Btree2::new(metadata.clone(), info.names, AttributeNameRecord::default()).delete()?;
             if let Some(order) = info.order.filter(|order| order.is_defined()) {
                 Btree2::new(metadata.clone(), order, AttributeOrderRecord::default()).delete()?;
             }
         }
         if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
-            self.fractal_heap_for_writing(metadata, info.heap).delete()?;
+            self.heaps.fractal_heap_for_writing(metadata, info.heap).delete()?;
             Btree2::new(metadata.clone(), info.names, LinkNameRecord::default()).delete()?;
             if let Some(order) = info.order.filter(|order| order.is_defined()) {
                 Btree2::new(metadata.clone(), order, LinkOrderRecord::default()).delete()?;
             }
         }
         if let Some(message) = header.get::<SymbolTableMessage>()? {
-            self.delete_symbol_table(metadata, &message)?;
+            self.heaps.delete_symbol_table(metadata, &message)?;
         }
         if let Some(files) = header.get::<ExternalFiles>()? {
             let len = LocalHeap::prefix_size(header.widths()) as u64;

@@ -44,7 +44,7 @@ impl NativeSession {
         }
         drop(operation);
         self.cache.flush(FlushScope::All)?;
-        if self.is_durable() && !free.is_empty() {
+        if self.durable_flushes.is_always() && !free.is_empty() {
             self.cache.sync()?;
         }
         // Only now does the file no longer say that this is free.

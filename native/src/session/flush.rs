@@ -1,34 +1,14 @@
 //! Flushes of a session: what was changed becomes visible, or durable, or free to be used again.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use h5live_cache::{EdgeKind, EntryPatch, FlushScope, Handle, Owner, UnpublishedPart};
 use h5live_format::{Addr, EncodeError, ObjectHeader};
 use h5live_model::Stats;
-use h5live_swmr::Error as SwmrError;
 
-use super::{NEVER_CHECKED, NativeSession};
+use super::NativeSession;
+use super::file_hold::{CHECK_INTERVAL, FLUSH_CHECK_INTERVAL};
 use crate::Result;
-
-/// Least freed bytes that are worth a flush, so that they can be used again.
-const MIN_RECLAIM_BYTES: u64 = 4 << 10;
-
-/// Operations between two such flushes: structures that a flush has written are copied when they next change.
-const MAX_OPERATIONS_BETWEEN_RECLAIMS: u64 = 128;
-const MIN_OPERATIONS_BETWEEN_RECLAIMS: u64 = 16;
-
-/// Bytes of a file for each operation between two such flushes.
-const FILE_BYTES_PER_OPERATION: u64 = 256 << 10;
-
-/// Bytes of a heap of names that are written for each operation, at most, so that names can be used again: if they
-/// cannot, the heap is moved sooner or later.
-const MAX_NAME_BYTES_PER_OPERATION: u64 = 512;
-
-/// The time for which a check of the ownership of the file is valid...
-const OWNERSHIP_CHECK_INTERVAL: Duration = Duration::from_millis(1);
-/// ...and this long for a flush that is followed by another check. So the check delays nobody who waits for the flush.
-const FLUSH_OWNERSHIP_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 impl NativeSession {
     /// Makes the operation that is under way atomic: it changes several structures that belong together. They are there
@@ -38,11 +18,6 @@ impl NativeSession {
         if !self.has_followers() {
             self.cache.require_atomic_flush();
         }
-    }
-
-    /// Whether flushes are durable.
-    pub fn is_durable(&self) -> bool {
-        self.durable
     }
 
     pub fn flush(&self, scope: FlushScope) -> Result<()> {
@@ -63,31 +38,15 @@ impl NativeSession {
         self.flush_once(scope)
     }
 
-    /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen `hold` ago at most.
-    fn check_ownership(&self, now: Duration, hold: Duration) -> Result<()> {
-        let looked = self.ownership_checked_at.load(Ordering::Relaxed);
-        if looked != NEVER_CHECKED && nanos(now).saturating_sub(looked) < nanos(hold) {
-            return Ok(());
-        }
-        self.ownership_checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
-        self.opened.check(self.cache.space().least_length())?;
-        if self.has_liveness_lock && !self.lock.is_liveness_locked() {
-            return Err(SwmrError::LockLost.into());
-        }
-        self.ownership_checked_at.store(nanos(now), Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// As [`NativeSession::check_ownership`], as of now: nothing is promised to last that does not.
-    pub(super) fn check_hold_now(&self) -> Result<()> {
-        self.ownership_checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
-        self.check_ownership(self.clock.now(), OWNERSHIP_CHECK_INTERVAL)
+    /// Refuses to go on if the file is not ours any more, as of now: nothing is promised to last that does not.
+    pub(super) fn check_hold(&self) -> Result<()> {
+        self.hold.check_now(self.cache.space().least_length())
     }
 
     /// Makes everything that was flushed durable.
     fn sync(&self) -> Result<()> {
         self.cache.sync()?;
-        self.check_hold_now()
+        self.check_hold()
     }
 
     fn flush_once(&self, scope: FlushScope) -> Result<()> {
@@ -107,18 +66,15 @@ impl NativeSession {
     }
 
     fn timed_flush<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
-        let begin = self.clock.now();
-        self.check_ownership(begin, FLUSH_OWNERSHIP_CHECK_INTERVAL)?;
-        if self.reuse_unread && self.has_followers() {
-            self.cache.space().reclaim_if(|| self.lock.is_sole_handle());
-        }
+        let (hold, space) = (&self.hold, self.cache.space());
+        let begin = hold.clock.now();
+        hold.check(|| space.least_length(), begin, FLUSH_CHECK_INTERVAL)?;
+        self.followers.reclaim_if_unread(space, hold.lock());
         let flushed = write();
-        let end = self.clock.now();
+        let end = hold.clock.now();
         // The write has been made. If the file is no longer ours, the next flush is refused.
-        let _refused = self.check_ownership(end, OWNERSHIP_CHECK_INTERVAL);
-        let took = nanos(end.saturating_sub(begin));
-        self.flush_nanos.fetch_add(took, Ordering::Relaxed);
-        self.longest_flush_nanos.fetch_max(took, Ordering::Relaxed);
+        let _refused = hold.check(|| space.least_length(), end, CHECK_INTERVAL);
+        self.flush_times.record(end.saturating_sub(begin));
         flushed
     }
 
@@ -126,7 +82,6 @@ impl NativeSession {
     pub fn stats(&self) -> Stats {
         let totals = self.cache.stats();
         let counts = self.retry.counts();
-        let time = |count: &AtomicU64| Duration::from_nanos(count.load(Ordering::Relaxed));
         let mut stats = Stats::default();
         stats.bytes_read = totals.bytes_read;
         stats.bytes_written = totals.bytes_written;
@@ -136,21 +91,20 @@ impl NativeSession {
         stats.torn = counts.torn.load(Ordering::Relaxed);
         stats.retries = counts.retries.load(Ordering::Relaxed);
         stats.flushes = totals.flushes;
-        stats.flush_time = time(&self.flush_nanos);
-        stats.longest_flush = time(&self.longest_flush_nanos);
+        self.flush_times.write_to(&mut stats);
         stats
     }
 
     fn flush_untimed(&self, scope: FlushScope) -> Result<()> {
-        let generation = self.heap.lock().begin_flush();
+        let generation = self.global_heap.begin_flush();
         if scope == FlushScope::All {
-            self.heap_reuse.begin_flush();
+            self.heaps.begin_flush();
         }
         self.cache.flush(scope)?;
         if scope == FlushScope::All {
-            self.heap.lock().end_flush(generation);
+            self.global_heap.end_flush(generation);
         }
-        if self.durable && scope == FlushScope::All { self.sync() } else { Ok(()) }
+        if self.durable_flushes.is_always() && scope == FlushScope::All { self.sync() } else { Ok(()) }
     }
 
     /// Flushes now and then if much was given back that can be used again only after a flush. Call it after operations
@@ -164,24 +118,8 @@ impl NativeSession {
             return Ok(());
         }
         self.cache.flush_excess()?;
-        let operations = self.operations_since_reclaim.fetch_add(1, Ordering::Relaxed);
-        // In a small file, the waiting space is much of the file.
-        let many = (self.cache.space().end() / FILE_BYTES_PER_OPERATION)
-            .clamp(MIN_OPERATIONS_BETWEEN_RECLAIMS, MAX_OPERATIONS_BETWEEN_RECLAIMS);
-        if u64::from(operations) < many {
-            return Ok(());
-        }
-        let space = self.cache.space();
-        // The end need not have moved if there had been a flush before.
-        let share = if space.end() > self.end_at_reclaim.load(Ordering::Relaxed) { 512 } else { 128 };
-        let names = self.heap_reuse.pending_name_bytes();
-        let are_names_worth_it = names > 0 && u64::from(operations) >= names / MAX_NAME_BYTES_PER_OPERATION;
-        if space.pending_free_bytes() <= (space.end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it {
-            return Ok(());
-        }
-        self.operations_since_reclaim.store(0, Ordering::Relaxed);
-        self.end_at_reclaim.store(space.end(), Ordering::Relaxed);
-        self.flush(FlushScope::All)
+        let is_due = self.reclaims.count_operation(self.cache.space(), || self.heaps.pending_name_bytes());
+        if is_due { self.flush(FlushScope::All) } else { Ok(()) }
     }
 
     /// Flushes, and returns when everything of that will outlast a power failure.
@@ -190,9 +128,8 @@ impl NativeSession {
         if !self.mode.writes() {
             return Ok(());
         }
-        self.cache.enable_barriers();
-        self.has_barriers.store(true, Ordering::Release);
-        self.check_hold_now()?;
+        self.durable_flushes.enable_barriers(&self.cache);
+        self.check_hold()?;
         self.flush(scope)?;
         self.sync()
     }
@@ -212,8 +149,4 @@ impl NativeSession {
         // Something of the earlier one already waits for the later one, which is thus to be written first and again.
         if circle { self.flush(FlushScope::Owner(Owner::new(earlier))) } else { Ok(()) }
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

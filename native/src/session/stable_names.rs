@@ -2,14 +2,34 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use h5live_model::Name;
+use h5live_swmr::{LockHandle, RetryPolicy};
 
-use super::NativeSession;
-use crate::Result;
-use crate::seen_names::NameScope;
+use crate::seen_names::{NameScope, SeenNames};
+use crate::{Mode, Result};
 
-impl NativeSession {
+/// Lookups and lists of names that are as stable as the mode of a session allows: a follower does not miss a name that
+/// it has seen because the index is being changed.
+#[derive(Debug)]
+pub(crate) struct StableNames {
+    mode: Mode,
+    retry: RetryPolicy,
+    lock: Arc<LockHandle>,
+    seen: SeenNames,
+}
+
+impl StableNames {
+    /// Names in a file that is open in `mode` and locked by `lock`. None was seen yet.
+    pub fn new(mode: Mode, retry: RetryPolicy, lock: Arc<LockHandle>) -> Self {
+        StableNames { mode, retry, lock, seen: SeenNames::default() }
+    }
+
+    fn is_follower(&self) -> bool {
+        self.mode == Mode::SwmrRead
+    }
+
     /// Whether a process writes the file that may change name indexes in place. Other programs cannot reach a storage
     /// that is no file.
     fn is_written_by_others(&self) -> bool {
@@ -20,7 +40,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// Errors of `find`.
-    pub fn find_stable<T>(
+    pub fn find<T>(
         &self,
         of: NameScope,
         name: &Name,
@@ -33,8 +53,8 @@ impl NativeSession {
             if !self.is_follower() {
                 return Ok(found);
             }
-            match (found.is_some(), self.seen_names.has(of, name)) {
-                (true, false) if self.is_written_by_others() => self.seen_names.add(of, [name].into_iter()),
+            match (found.is_some(), self.seen.has(of, name)) {
+                (true, false) if self.is_written_by_others() => self.seen.add(of, [name].into_iter()),
                 (false, true) if self.is_written_by_others() => {
                     vanished.set(true);
                     return Err(of.torn_error());
@@ -45,7 +65,7 @@ impl NativeSession {
         });
         match found {
             Err(_) if vanished.get() => {
-                self.seen_names.retain(of, |kept| kept != name);
+                self.seen.retain(of, |kept| kept != name);
                 Ok(None)
             }
             found => found,
@@ -56,7 +76,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// Errors of `list`.
-    pub fn list_stable<T>(
+    pub fn list<T>(
         &self,
         of: NameScope,
         name_of: impl Fn(&T) -> &Name,
@@ -74,18 +94,18 @@ impl NativeSession {
                 return Ok(all);
             }
             let names = all.iter().map(&name_of).collect();
-            if !self.seen_names.contains_all_of(of, &names) {
+            if !self.seen.contains_all_of(of, &names) {
                 drop(names);
                 less = Some(all);
                 return Err(of.torn_error());
             }
-            self.seen_names.add(of, names.into_iter());
+            self.seen.add(of, names.into_iter());
             Ok(all)
         });
         match (gathered, less) {
             (Err(_), Some(all)) => {
                 let names: HashSet<_> = all.iter().map(name_of).collect();
-                self.seen_names.retain(of, |name| names.contains(name));
+                self.seen.retain(of, |name| names.contains(name));
                 Ok(all)
             }
             (gathered, _) => gathered,
@@ -94,7 +114,7 @@ impl NativeSession {
 
     /// Calls `each` with everything that `list` lists. A follower may have to start again, and a writer must not keep
     /// others from writing meanwhile. So both first gather the whole list.
-    pub fn for_each_listed<T>(
+    pub fn for_each<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
         (of, name_of): (NameScope, impl Fn(&T) -> &Name),
@@ -103,7 +123,7 @@ impl NativeSession {
         if !self.is_follower() && !self.mode.writes() {
             return list(each);
         }
-        let all = self.list_stable(of, name_of, list)?;
+        let all = self.list(of, name_of, list)?;
         all.into_iter().all(each);
         Ok(())
     }

@@ -1,0 +1,147 @@
+//! The hold of a session on its file: it is still the file that was opened, and others are kept out as the mode says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use h5live_cache::{Clock, Storage};
+use h5live_format::StatusFlags;
+use h5live_model::{Liveness, Mode};
+use h5live_swmr::{
+    Error as SwmrError, LockHandle, LockKind, OpenedFile, RetryError, RetryPolicy, WriterPresence, read_superblock,
+};
+
+use super::flush_times::nanos;
+use crate::{Error, Result};
+
+/// There was no look yet, or it found that others are not kept out.
+const NEVER_CHECKED: u64 = u64::MAX;
+
+/// The time for which a look at the hold is valid...
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(1);
+/// ...and this long for a flush that is followed by another look. So the look delays nobody who waits for the flush.
+pub(super) const FLUSH_CHECK_INTERVAL: Duration = Duration::from_millis(2);
+
+/// What a session holds of its file: its path, its lock, and how it was when it was opened.
+#[derive(Debug)]
+pub(crate) struct FileHold {
+    path: PathBuf,
+    lock: Arc<LockHandle>,
+    opened: Arc<OpenedFile>,
+    /// Whether the record lock that stands for a live writer was taken.
+    has_liveness_lock: bool,
+    /// The clock of the session.
+    pub(super) clock: Clock,
+    /// When it was last seen that others are kept out (nanoseconds of the clock).
+    checked_at: AtomicU64,
+}
+
+impl FileHold {
+    /// The hold of a session of this mode on the file at `path`, which was opened and locked.
+    pub fn new(path: &Path, lock: Arc<LockHandle>, opened: Arc<OpenedFile>, mode: Mode, clock: Clock) -> Self {
+        let has_liveness_lock = mode.writes() && lock.is_liveness_locked();
+        let checked_at = AtomicU64::new(NEVER_CHECKED);
+        FileHold { path: path.to_owned(), lock, opened, has_liveness_lock, clock, checked_at }
+    }
+
+    /// The path under which the file was opened; empty for a storage that is no file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The handle through which the file is locked.
+    pub fn lock(&self) -> &Arc<LockHandle> {
+        &self.lock
+    }
+
+    /// The error, or the change of the file by another program that explains it.
+    pub fn cause<E: RetryError>(&self, error: E) -> E {
+        self.opened.cause(error)
+    }
+
+    /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen at most `valid` ago.
+    /// The file must have `least_length` bytes.
+    ///
+    /// # Errors
+    /// If the file was replaced, deleted or cut, or the lock was lost.
+    #[inline]
+    pub fn check(&self, least_length: impl FnOnce() -> u64, now: Duration, valid: Duration) -> Result<()> {
+        let looked = self.checked_at.load(Ordering::Relaxed);
+        if looked != NEVER_CHECKED && nanos(now).saturating_sub(looked) < nanos(valid) {
+            return Ok(());
+        }
+        self.look(least_length(), now)
+    }
+
+    /// As [`check`](Self::check), as of now: nothing is promised to last that does not.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_now(&self, least_length: u64) -> Result<()> {
+        self.look(least_length, self.clock.now())
+    }
+
+    fn look(&self, least_length: u64, now: Duration) -> Result<()> {
+        self.checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
+        self.opened.check(least_length)?;
+        if self.has_liveness_lock && !self.lock.is_liveness_locked() {
+            return Err(SwmrError::LockLost.into());
+        }
+        self.checked_at.store(nanos(now), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Lets readers in, now that the superblock says that they can follow. A file with generations keeps its lock,
+    /// because writers of other programs ignore the flags of such a superblock.
+    ///
+    /// # Errors
+    /// If the system does not release the lock, or has no lock that shows a live writer.
+    pub fn allow_readers(&self, has_generations: bool) -> Result<()> {
+        match has_generations {
+            true => self.lock.acquire_generation_lock().map_err(Error::io("show readers that they can follow")),
+            false => self.lock.release_for_readers().map_err(Error::io("unlock the file")),
+        }
+    }
+
+    /// Whether a writer may still be at work, for a reader that follows it. Once it is gone, plain writers are kept out
+    /// again.
+    ///
+    /// # Errors
+    /// If the superblock cannot be read, the file was replaced or cut, or it cannot be locked.
+    pub fn liveness(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<Liveness> {
+        let superblock = retry.retry(|| read_superblock(storage, 0))?;
+        if superblock.status.contains(StatusFlags::SWMR) {
+            self.opened.check_as_reader()?;
+            return Ok(match self.lock.writer() {
+                WriterPresence::None => Liveness::AtRest,
+                WriterPresence::Alive(_) => Liveness::Live,
+                WriterPresence::Unknown => Liveness::Unknown,
+            });
+        }
+        self.opened.check_length_as_reader()?;
+        self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
+        Ok(Liveness::AtRest)
+    }
+
+    /// As [`liveness`](Self::liveness), without other checks. For a storage that is no file, the superblock decides.
+    ///
+    /// # Errors
+    /// If the superblock cannot be read.
+    pub fn may_be_written(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<bool> {
+        let superblock = retry.retry(|| read_superblock(storage, 0))?;
+        Ok(superblock.status.contains(StatusFlags::SWMR) && self.lock.may_be_written())
+    }
+
+    /// Gives up the file, after its storage was closed.
+    ///
+    /// # Errors
+    /// If it cannot be unlocked.
+    pub fn release(&self, has_generation_lock: bool) -> Result<()> {
+        self.lock.close();
+        if has_generation_lock {
+            self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;
+        }
+        self.lock.release().map_err(Error::io("unlock the file"))
+    }
+}

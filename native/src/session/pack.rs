@@ -1,0 +1,76 @@
+//! Packing the file when it is closed: structures of links and attributes move from its end into free space.
+
+use h5live_cache::FlushScope;
+use h5live_format::messages::{AttributeInfo, LinkInfo};
+use h5live_format::{AttributeNameRecord, LinkNameRecord, LinkOrderRecord};
+use h5live_indexes::Btree2;
+
+use super::NativeSession;
+use crate::Result;
+use crate::header::CachedHeader;
+
+impl NativeSession {
+    /// Gives up what the last flush has made unreachable, and says whether there was any.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn reclaim_heap_space(&self) -> Result<bool> {
+        let _operation = self.cache.begin_operation();
+        self.heaps.reclaim()
+    }
+
+    /// Where the file would end if nothing in it were free.
+    fn packed_end(&self) -> u64 {
+        let space = self.cache.space();
+        space.end().saturating_sub(space.free_bytes())
+    }
+
+    /// Moves simple structures from the end of the file into free space. Everything was flushed before, and is flushed
+    /// after. A power failure might tear such a move, so durable sessions leave holes instead.
+    ///
+    /// # Errors
+    /// If a structure cannot be read, or a flush fails.
+    pub fn pack(&self) -> Result<()> {
+        let limit = self.packed_end();
+        if self.durable_flushes.is_always() || limit == self.cache.space().end() {
+            return Ok(());
+        }
+        let operation = self.cache.begin_operation();
+        let mut packed = false;
+        for owner in self.heaps.take_owners() {
+            // A structure that cannot be read stays where it is. A hole is no error.
+            packed |= self.header(owner).and_then(|header| self.pack_dense(&header, limit)).unwrap_or(false);
+        }
+        let mut copies = Vec::new();
+        for table in self.heaps.tables() {
+            copies.extend(table.pack(limit).unwrap_or(None));
+        }
+        drop(operation);
+        if packed || !copies.is_empty() {
+            self.cache.flush(FlushScope::All)?;
+        }
+        if !copies.is_empty() {
+            let operation = self.cache.begin_operation();
+            copies.into_iter().try_for_each(|copies| copies.commit())?;
+            drop(operation);
+            self.cache.flush(FlushScope::All)?;
+        }
+        Ok(())
+    }
+
+    /// Packs the indexes of dense links and attributes.
+    fn pack_dense(&self, header: &CachedHeader, limit: u64) -> Result<bool> {
+        let metadata = || header.metadata().clone();
+        let mut packed = false;
+        if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
+            packed |= Btree2::new(metadata(), info.names, LinkNameRecord::default()).pack(limit)?;
+            if let Some(order) = info.order.filter(|order| order.is_defined()) {
+                packed |= Btree2::new(metadata(), order, LinkOrderRecord::default()).pack(limit)?;
+            }
+        }
+        if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
+            packed |= Btree2::new(metadata(), info.names, AttributeNameRecord::default()).pack(limit)?;
+        }
+        Ok(packed)
+    }
+}

@@ -1,0 +1,51 @@
+//! When a flush is worth it for the sake of the space that can be used again after it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use h5live_cache::Space;
+
+/// Least freed bytes that are worth a flush, so that they can be used again.
+const MIN_RECLAIM_BYTES: u64 = 4 << 10;
+
+/// Operations between two such flushes: structures that a flush has written are copied when they next change.
+const MAX_OPERATIONS_BETWEEN_RECLAIMS: u64 = 128;
+const MIN_OPERATIONS_BETWEEN_RECLAIMS: u64 = 16;
+
+/// Bytes of a file for each operation between two such flushes.
+const FILE_BYTES_PER_OPERATION: u64 = 256 << 10;
+
+/// Bytes of a heap of names that are written for each operation, at most, so that names can be used again: if they
+/// cannot, the heap is moved sooner or later.
+const MAX_NAME_BYTES_PER_OPERATION: u64 = 512;
+
+/// The operations since the last flush for the sake of space.
+#[derive(Debug, Default)]
+pub(crate) struct ReclaimSchedule {
+    operations: AtomicU32,
+    /// Where the allocated space ended at the last of these flushes.
+    end: AtomicU64,
+}
+
+impl ReclaimSchedule {
+    /// Counts an operation, and says whether a flush is due. `pending_names` are the bytes of the largest heap in which
+    /// the flush makes names free. If one is due, the count begins again.
+    pub fn count_operation(&self, space: &Space, pending_names: impl FnOnce() -> u64) -> bool {
+        let operations = u64::from(self.operations.fetch_add(1, Ordering::Relaxed));
+        // In a small file, the waiting space is much of the file.
+        let many = (space.end() / FILE_BYTES_PER_OPERATION)
+            .clamp(MIN_OPERATIONS_BETWEEN_RECLAIMS, MAX_OPERATIONS_BETWEEN_RECLAIMS);
+        if operations < many {
+            return false;
+        }
+        // The end need not have moved if there had been a flush before.
+        let share = if space.end() > self.end.load(Ordering::Relaxed) { 512 } else { 128 };
+        let names = pending_names();
+        let are_names_worth_it = names > 0 && operations >= names / MAX_NAME_BYTES_PER_OPERATION;
+        if space.pending_free_bytes() <= (space.end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it {
+            return false;
+        }
+        self.operations.store(0, Ordering::Relaxed);
+        self.end.store(space.end(), Ordering::Relaxed);
+        true
+    }
+}
