@@ -2,6 +2,7 @@
 
 mod faulty;
 mod file;
+mod file_len;
 mod member_storage;
 mod memory;
 #[cfg(target_os = "linux")]

@@ -179,10 +179,11 @@ impl NativeDataset {
         let retry = &self.session.retry;
         let mut again = false;
         retry.retry_since(|since| {
-            if std::mem::replace(&mut again, true) || retry.is_expired(self.state().since) {
+            let mut state = self.state();
+            if std::mem::replace(&mut again, true) || retry.is_expired(state.since) {
                 self.reload()?;
+                state = self.state();
             }
-            let state = self.state();
             *since = state.since;
             operation(&state)
         })

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use parking_lot::RwLock;
 
 use super::Storage;
+use super::file_len::file_len;
 #[cfg(target_os = "linux")]
 use super::{
     mmap_read::{self, MmapReader},
@@ -113,14 +114,6 @@ const PAGE: usize = 4 << 10;
 pub(super) fn may_be_behind_end(bytes: &[u8], at: u64) -> bool {
     let first_end = PAGE - 1 - at as usize % PAGE;
     bytes.last() == Some(&0) || bytes.iter().skip(first_end).step_by(PAGE).any(|last| *last == 0)
-}
-
-/// The length of the file (bytes), by the system call that says no more than that: short reads ask for it each time.
-fn file_len(file: &File) -> io::Result<u64> {
-    #[cfg(target_os = "linux")]
-    return Ok(u64::try_from(nix::sys::stat::fstat(file)?.st_size).unwrap_or(0));
-    #[cfg(not(target_os = "linux"))]
-    Ok(file.metadata()?.len())
 }
 
 /// How many of `found` bytes, which were read at `at`, the file has.

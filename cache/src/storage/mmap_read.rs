@@ -17,6 +17,7 @@ use std::{
 
 use parking_lot::RwLock;
 
+use super::file_len::file_len;
 use super::mmap_write;
 use crate::os::Mapping;
 
@@ -114,7 +115,7 @@ impl MmapReader {
 
     /// Maps the file if it is not, and makes known how long it is now.
     fn remap(&self, file: &File) {
-        let Ok(len) = file.metadata().map(|found| found.len()) else { return };
+        let Ok(len) = file_len(file) else { return };
         if let ReadMappingState::Mapped(mapping) = &*self.mapped.read()
             && len <= mapping.map.len() as u64
         {
@@ -175,7 +176,7 @@ impl ReadMapping {
         if !may_be_cut_before(end) && !may_be_cut_before(end.saturating_sub(1) / MIN_PAGE_BYTES * MIN_PAGE_BYTES) {
             return true;
         }
-        file.metadata().is_ok_and(|found| found.len() >= end)
+        file_len(file).is_ok_and(|len| len >= end)
     }
 
     /// Whether the page that has the byte before `end` ends in bytes that are not zero: the file has all of that page.
