@@ -115,4 +115,19 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_session_ends_though_a_deleted_dataset_waits_for_a_flush() {
+        let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
+        let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
+        let (name, spec) = (Name::from("data"), DatasetSpec::default().into());
+        let id = file.create(&NewObject::linked(file.session().root, &name, &spec)).unwrap();
+        file.start_swmr().unwrap();
+        file.remove_link(file.session().root, &name).unwrap();
+        let addr = file.0.object(id).unwrap();
+        assert!(file.0.unlinked.is_pending_delete(addr));
+        let session = Arc::downgrade(&file.0);
+        drop(file);
+        assert!(session.upgrade().is_none(), "what waits to be deleted keeps no session");
+    }
 }

@@ -91,3 +91,23 @@ impl ObjectHeaders {
 pub(crate) fn no_object(addr: Addr) -> Error {
     Error::Model(ModelError::NoObject(ObjectId(addr.get().unwrap_or(u64::MAX).into())))
 }
+
+#[cfg(test)]
+mod tests {
+    use h5live_cache::MemoryStorage;
+    use h5live_model::Store;
+
+    use super::*;
+    use crate::{NativeFile, OpenOptions};
+
+    #[test]
+    fn no_header_is_read_once_the_file_is_closed() {
+        let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
+        let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
+        let root = file.native_session().superblock.root.header();
+        let headers = file.native_session().headers.clone();
+        assert!(headers.load(root).is_ok());
+        file.close().unwrap();
+        assert!(matches!(headers.load(root), Err(Error::Model(ModelError::Closed))));
+    }
+}

@@ -177,3 +177,30 @@ impl DatasetRegistry {
         Ok(any)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use h5live_cache::MemoryStorage;
+    use h5live_model::{DatasetSpec, Name, NewObject, Store, StoreWriter};
+
+    use crate::dataset::NativeDataset;
+    use crate::{Mode, NativeFile, OpenOptions};
+
+    use super::*;
+
+    #[test]
+    fn all_handles_of_a_dataset_share_its_state_until_the_last_of_them_goes() {
+        let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
+        let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
+        let (name, spec) = (Name::from("data"), DatasetSpec::default().into());
+        let id = file.create(&NewObject::linked(file.session().root, &name, &spec)).unwrap();
+        let (session, addr) = (&file.0, file.0.object(id).unwrap());
+        let [first, second] = [(); 2].map(|()| NativeDataset::open(session, addr).unwrap().into_shared());
+        assert!(Arc::ptr_eq(&first, &second));
+        drop(first);
+        assert!(Arc::ptr_eq(&second, &session.datasets.find(addr).unwrap()));
+        drop(second);
+        assert!(session.datasets.find(addr).is_none());
+        assert!(session.datasets.open.lock().is_empty(), "nothing is kept of a dataset that nobody has open");
+    }
+}

@@ -49,3 +49,28 @@ impl ReclaimSchedule {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use h5live_cache::MemoryStorage;
+
+    use super::*;
+    use crate::{Mode, NativeFile, OpenOptions};
+
+    #[test]
+    fn a_flush_is_due_when_the_names_that_it_frees_are_worth_the_operations() {
+        let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
+        let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
+        let (schedule, space) = (ReclaimSchedule::default(), file.native_session().cache.space());
+        let names = || 20 * MAX_NAME_BYTES_PER_OPERATION;
+        for round in 0..2 {
+            for operation in 0..20 {
+                assert!(!schedule.count_operation(space, names), "operation {operation} of round {round}");
+            }
+            assert!(schedule.count_operation(space, names), "20 operations pay for the names, round {round}");
+        }
+        assert!((0..200).all(|_| !schedule.count_operation(space, || 0)), "nothing is to be had from a flush");
+    }
+}
