@@ -110,3 +110,18 @@ const _: () = {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So are the recipes of the guide.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../docs/guide/crash.md")]
+    struct Crash;
+    #[doc = include_str!("../docs/guide/detector-frames.md")]
+    struct DetectorFrames;
+    #[doc = include_str!("../docs/guide/durable.md")]
+    struct Durable;
+    #[doc = include_str!("../docs/guide/gui-thread.md")]
+    struct GuiThread;
+    #[doc = include_str!("../docs/guide/in-step.md")]
+    struct InStep;
+}
