@@ -53,7 +53,7 @@ lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the hous
 	cargo deny --log-level error check bans licenses sources
 	typos
 
-# What breaks a rule today, and why, is in .ci/house-exceptions.txt. `python3 .ci/house.py --list` lists it with details.
+# What breaks a rule for a reason would be in .ci/house-exceptions.txt; nothing does. `python3 .ci/house.py --list` lists it with details.
 house: ## the length of files and functions, where unsafe code stands, import cycles, type names that mean two things
 	@python3 .ci/house.py
 
