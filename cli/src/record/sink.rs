@@ -47,7 +47,7 @@ impl RecordFile {
     /// Opens the file, and makes it at once if it is not there.
     ///
     /// # Errors
-    /// [`Error::File`].
+    /// [`Error::File`](crate::error::Error::File).
     pub fn open(location: &Location) -> Result<Self> {
         temp_output::sweep_beside(location)?;
         let mut is_new = false;
@@ -66,7 +66,7 @@ impl RecordFile {
     /// The columns of a dataset for rows with these names; `None` if the dataset is not there, or has others.
     ///
     /// # Errors
-    /// [`Error::File`].
+    /// [`Error::File`](crate::error::Error::File).
     pub fn table(&self, dataset: &str, names: &[String]) -> Result<Option<RowType>> {
         match self.file.dataset(dataset) {
             Err(error) if error.is_not_found() => Ok(None),
@@ -78,7 +78,8 @@ impl RecordFile {
     /// `datatype`. The columns `times` are times.
     ///
     /// # Errors
-    /// [`Error::File`]; [`Error::InvalidFile`] if the dataset has rows of another type or shape.
+    /// [`Error::File`](crate::error::Error::File); [`Error::InvalidFile`](crate::error::Error::InvalidFile) if the dataset
+    /// has rows of another type or shape.
     pub fn into_sink(
         self,
         dataset: &str,
@@ -99,7 +100,7 @@ impl RecordFile {
     /// Closes the file, in which nothing was recorded. Removes it if it was not there before; whether it has.
     ///
     /// # Errors
-    /// [`Error::File`].
+    /// [`Error::File`](crate::error::Error::File).
     pub fn close_unused(self) -> Result<bool> {
         self.file.close()?;
         let path = if self.is_new { crate::open::file_path(&self.location)? } else { None };
@@ -124,7 +125,8 @@ impl RecordSink {
     /// datasets. If one cannot be stored, none is.
     ///
     /// # Errors
-    /// [`Error::File`] or [`Error::InvalidFile`] if a dataset cannot be made or takes no such values.
+    /// [`Error::File`](crate::error::Error::File) or [`Error::InvalidFile`](crate::error::Error::InvalidFile) if a dataset
+    /// cannot be made or takes no such values.
     pub fn stage_new_keys(&mut self, values: &[(String, InputCell)], fit: Conversion) -> Result<Result<(), RowError>> {
         let row = self.first_row.saturating_add(self.rows);
         self.keys.stage(&self.file, row, values, fit)
@@ -133,7 +135,7 @@ impl RecordSink {
     /// Appends the row that was put into the buffer.
     ///
     /// # Errors
-    /// [`Error::File`] if the file cannot take it.
+    /// [`Error::File`](crate::error::Error::File) if the file cannot take it.
     pub fn push(&mut self) -> Result<()> {
         self.rows += 1;
         self.unflushed += 1;
@@ -156,7 +158,7 @@ impl RecordSink {
     /// Makes all rows visible to other processes.
     ///
     /// # Errors
-    /// [`Error::File`]; rows that were flushed before stay readable.
+    /// [`Error::File`](crate::error::Error::File); rows that were flushed before stay readable.
     pub fn flush(&mut self) -> Result<()> {
         if self.unflushed > 0 {
             self.append()?;
@@ -175,7 +177,7 @@ impl RecordSink {
     /// Flushes and closes the file.
     ///
     /// # Errors
-    /// [`Error::File`].
+    /// [`Error::File`](crate::error::Error::File).
     pub fn close(mut self) -> Result<()> {
         self.flush()?;
         Ok(self.file.close()?)
