@@ -240,6 +240,16 @@ impl Error {
         self.kind().file_change()
     }
 
+    /// Whether more memory was needed than [`Options::max_allocation`](crate::Options::max_allocation) allows. Less may
+    /// be read at a time.
+    pub fn is_over_max_allocation(&self) -> bool {
+        use model::AllocationError::OverLimit;
+        matches!(
+            self.kind(),
+            ErrorKind::Allocation(OverLimit { .. }) | ErrorKind::Convert(ConvertError::Allocation(OverLimit { .. }))
+        )
+    }
+
     /// Whether a link, an attribute or an object is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind(), ErrorKind::Store(model::Error::NotFound(_) | model::Error::NoObject(_)))

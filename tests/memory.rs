@@ -217,3 +217,28 @@ fn an_element_that_is_larger_than_the_option_is_an_error() {
     assert_over_limit(&data.read_values(..).unwrap_err(), "/large");
     assert_little_was_taken();
 }
+
+#[test]
+fn what_lies_within_dynamic_values_is_bounded_by_the_option() {
+    let (_alone, folder) = (alone(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("within.h5");
+    let file = File::create(&path).unwrap();
+    // Each value has a list of 64 more.
+    let arrays = file.new_dataset::<[u8; 64]>().shape(&[100_000]).create("arrays").unwrap();
+    arrays.write_slice(0..1, &[[7; 64]]).unwrap();
+    let unwritten = file.new_dataset::<[u8; 64]>().shape(&[100_000]).create("unwritten").unwrap();
+    let texts = file.new_dataset::<String>().shape(&[1000]).create("texts").unwrap();
+    texts.write(&vec!["x".repeat(2000); 1000]).unwrap();
+    drop((arrays, unwritten, texts));
+    file.close().unwrap();
+    let file = Options::default().max_allocation(1 << 20).read().open(&path).unwrap();
+    for name in ["arrays", "unwritten", "texts"] {
+        let data = file.dataset(name).unwrap();
+        let error = data.read_values(..).unwrap_err();
+        assert_over_limit(&error, &format!("/{name}"));
+        assert!(error.is_over_max_allocation());
+        assert_eq!(data.read_values(0..100).unwrap().len(), 100);
+    }
+    assert_little_was_taken();
+    assert_eq!(file.dataset("texts").unwrap().read::<String>().unwrap().len(), 1000);
+}

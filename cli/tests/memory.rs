@@ -54,12 +54,43 @@ fn values_that_take_too_much_memory_are_an_error_that_names_the_option() {
     let found = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(found.contains("large.h5: /x: ") && found.contains("option max_allocation"), "{found}");
+    // Each of these values is a list.
+    let parts = folder.path().join("parts.h5");
+    let file = File::create(&parts).unwrap();
+    let data = file.new_dataset::<[u8; 2]>().shape(&[4_000_000]).chunk_shape(&[1000]).create("x").unwrap();
+    data.write_slice(0..1, &[[1, 2]]).unwrap();
+    file.close().unwrap();
+    let output = run_on("dump --json", &[&parts]);
+    let found = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(found.contains("parts.h5: /x: ") && found.contains("option max_allocation"), "{found}");
     let wide = folder.path().join("wide.h5");
     let file = File::create(&wide).unwrap();
     file.new_dataset::<u8>().shape(&[1, 4_000_000_000]).chunk_shape(&[1, 1 << 20]).create("x").unwrap();
     file.close().unwrap();
     let found = error(&run(&["dump".as_ref(), wide.as_os_str(), "x".as_ref()]));
     assert!(found.contains("wide.h5: /x: ") && found.contains("option max_allocation"), "{found}");
+}
+
+#[test]
+fn long_texts_are_shown_and_compared_in_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = |name: &str, last: &str| {
+        let path = folder.path().join(name);
+        let file = File::create(&path).unwrap();
+        let mut texts = vec!["x".repeat(2000); 2000];
+        texts.push(last.to_owned());
+        file.new_dataset::<String>().shape(&[2001]).create("x").unwrap().write(&texts).unwrap();
+        file.close().unwrap();
+        path
+    };
+    let (a, b) = (make("a.h5", "a"), make("b.h5", "b"));
+    let limited = |arguments: &[&OsStr]| run(&[&["--max-allocation=1048576".as_ref()], arguments].concat());
+    let shown = text(&limited(&["dump".as_ref(), a.as_os_str(), "x".as_ref()]));
+    assert_eq!(shown.lines().count(), 2001);
+    let found = limited(&["diff".as_ref(), a.as_os_str(), b.as_os_str()]);
+    assert_eq!(found.status.code(), Some(1), "{}", String::from_utf8_lossy(&found.stderr));
+    assert!(String::from_utf8_lossy(&found.stdout).contains("2000"), "{}", String::from_utf8_lossy(&found.stdout));
 }
 
 #[test]

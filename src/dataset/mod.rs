@@ -64,7 +64,7 @@ use self::writer::DatasetWriter;
 use crate::convert::{Conversion, ElementPlan};
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
-use crate::value::{DecodePlan, EncodePlan};
+use crate::value::{DecodePlan, EncodePlan, ValueMemory};
 use crate::{File, H5Type, Result, Select, Value, attribute};
 
 /// An array of elements in a file. Clones of a handle, and other handles on the same dataset, share the staged
@@ -289,7 +289,8 @@ impl Dataset {
         })
     }
 
-    /// The elements of a selection as dynamic values.
+    /// The elements of a selection as dynamic values. What lies within them (lists, members, texts, bytes) may have
+    /// [`Options::max_allocation`](crate::Options::max_allocation) bytes of memory in all.
     ///
     /// # Errors
     /// As [`Dataset::read_into`].
@@ -305,7 +306,8 @@ impl Dataset {
                 return Err(ErrorKind::TooLarge(bytes).into());
             }
             values.resize(selected.elements() as usize, Value::default());
-            self.read_to(&view, &selected, ValueSink { values: &mut values, plan: &plan })?;
+            let memory = ValueMemory::new(self.core.max_allocation);
+            self.read_to(&view, &selected, ValueSink { values: &mut values, plan: &plan, memory: &memory })?;
             Ok(values)
         })
     }

@@ -6,7 +6,7 @@ use crate::Value;
 use crate::convert::{Conversion, ConvertError, ElementPlan};
 use crate::error::ErrorKind;
 use crate::types::{H5Type, Heap};
-use crate::value::{DecodePlan, EncodePlan};
+use crate::value::{DecodePlan, EncodePlan, ValueMemory};
 
 /// Converts values one by one, after the conversion of all at once has failed. So the error says which value it is, and
 /// a read of variable-length data that its writer has completed meanwhile succeeds.
@@ -139,6 +139,7 @@ impl ElementSink for RawSink<'_> {
 pub(crate) struct ValueSink<'a> {
     pub(crate) values: &'a mut [Value],
     pub(crate) plan: &'a DecodePlan,
+    pub(crate) memory: &'a ValueMemory,
 }
 
 impl ElementSink for ValueSink<'_> {
@@ -147,12 +148,15 @@ impl ElementSink for ValueSink<'_> {
     fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact(self.plan.size());
         let values = self.values[places].iter_mut();
-        values.zip(elements).for_each(|(value, element)| *value = self.plan.value(element, Some(heap.store())));
+        for (value, element) in values.zip(elements) {
+            *value = self.plan.value_within(element, Some(heap.store()), self.memory, 1)?;
+        }
         Ok(())
     }
 
     fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        self.values[places].fill(self.plan.value(element, Some(heap.store())));
+        let copies = places.len();
+        self.values[places].fill(self.plan.value_within(element, Some(heap.store()), self.memory, copies)?);
         Ok(())
     }
 
@@ -161,9 +165,9 @@ impl ElementSink for ValueSink<'_> {
     }
 
     fn split(self, n: usize) -> (Self, Self) {
-        let ValueSink { values, plan } = self;
+        let ValueSink { values, plan, memory } = self;
         let (first, rest) = values.split_at_mut(n);
-        (ValueSink { values: first, plan }, ValueSink { values: rest, plan })
+        (ValueSink { values: first, plan, memory }, ValueSink { values: rest, plan, memory })
     }
 }
 

@@ -1,8 +1,9 @@
 //! How elements of a datatype become values: made once, run over many elements.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use h5live_model::{Datatype, Name, ReferenceKind, Store, StringPadding, VarLenKind};
+use h5live_model::{AllocationError, AllocationLimit, Datatype, Name, ReferenceKind, Store, StringPadding, VarLenKind};
 
 use super::Value;
 use crate::Reference;
@@ -10,9 +11,38 @@ use crate::convert::{ConvertError, IntegerPlan, NativeNumber, NumberPlan};
 use crate::types::Heap;
 use crate::types::trim;
 
-/// Memory for the variable-length data and the lists of one element, at all depths (bytes): sequences of sequences may
-/// be the same ones over and over.
-const ELEMENT_BYTES: usize = 256 << 20;
+/// Memory for what lies within one value, at all depths (bytes): sequences of sequences may be the same ones over and
+/// over.
+const ELEMENT_BYTES: u64 = 256 << 20;
+/// What an allocator takes for each piece of memory, beyond the bytes that are asked for, and for the smallest piece
+/// (bytes).
+const ALLOCATION_OVERHEAD: u64 = 32;
+
+/// Memory for what lies within values: lists, members, texts and bytes. All threads of a read share it.
+pub(crate) struct ValueMemory {
+    limit: AllocationLimit,
+    taken: AtomicU64,
+}
+
+impl ValueMemory {
+    pub(crate) fn new(limit: AllocationLimit) -> Self {
+        ValueMemory { limit, taken: AtomicU64::new(0) }
+    }
+
+    /// Takes `bytes` more.
+    ///
+    /// # Errors
+    /// [`AllocationError::OverLimit`] if there are not enough. They are counted all the same, so that all later calls
+    /// fail, too.
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), AllocationError> {
+        let before = self.taken.fetch_add(bytes.min(u64::MAX >> 16), Relaxed);
+        self.limit.check(before.saturating_add(bytes)).map(drop)
+    }
+
+    fn left(&self) -> AllocationLimit {
+        AllocationLimit::new(self.limit.bytes().saturating_sub(self.taken.load(Relaxed)))
+    }
+}
 
 impl Value {
     /// The value of an element that a file stores as `bytes`; variable-length data is read from `heap`, if there is
@@ -123,16 +153,34 @@ impl DecodePlan {
 
     /// The value of an element.
     pub(crate) fn value(&self, element: &[u8], heap: Option<&dyn Store>) -> Value {
-        self.value_with_budget(element, heap, ELEMENT_BYTES)
+        self.value_with_budget(element, heap, ELEMENT_BYTES).0
     }
 
-    /// The value of an element, if its variable-length data needs no more than this many bytes. One sequence may need
-    /// more.
-    pub(super) fn value_with_budget(&self, element: &[u8], heap: Option<&dyn Store>, bytes: usize) -> Value {
-        self.resolve(element, &HeapBudget { heap, left: Cell::new(bytes) })
+    /// The value of an element, if what lies within it needs no more than this many bytes. What needs more is
+    /// [`Value::Unreadable`]. With it, the bytes that it needs.
+    pub(super) fn value_with_budget(&self, element: &[u8], heap: Option<&dyn Store>, bytes: u64) -> (Value, u64) {
+        let budget = ElementBudget { heap, limit: bytes, needed: Cell::new(0) };
+        let value = self.resolve(element, &budget);
+        (value, budget.needed.get())
     }
 
-    fn resolve(&self, element: &[u8], heap: &HeapBudget<'_>) -> Value {
+    /// The value of an element; what lies within it is taken from the memory of the read, `copies` times.
+    ///
+    /// # Errors
+    /// [`AllocationError`] if there is not enough memory.
+    pub(crate) fn value_within(
+        &self,
+        element: &[u8],
+        heap: Option<&dyn Store>,
+        memory: &ValueMemory,
+        copies: usize,
+    ) -> Result<Value, AllocationError> {
+        let (value, bytes) = self.value_with_budget(element, heap, memory.left().bytes());
+        memory.take(bytes.saturating_mul(copies as u64))?;
+        Ok(value)
+    }
+
+    fn resolve(&self, element: &[u8], budget: &ElementBudget<'_>) -> Value {
         let Some(element) = element.get(..self.size) else { return Value::Unreadable };
         match &self.step {
             DecodeStep::Integer(plan) => Value::Integer(plan.value(element)),
@@ -146,29 +194,34 @@ impl DecodePlan {
                 plan.run(element, &mut value);
                 Value::Float64(f64::from_ne_bytes(value))
             }
-            DecodeStep::Text(padding) => text(trim(element, *padding)),
-            DecodeStep::HeapText => match heap.read(element) {
+            DecodeStep::Text(padding) if budget.take(element.len() as u64) => text(trim(element, *padding)),
+            DecodeStep::Bytes if budget.take(element.len() as u64) => Value::Bytes(element.into()),
+            DecodeStep::Text(_) | DecodeStep::Bytes => Value::Unreadable,
+            DecodeStep::HeapText => match budget.read(element) {
                 Some(bytes) => text(trim(&bytes, StringPadding::NullTerminated)),
                 None => Value::Unreadable,
             },
-            DecodeStep::Bytes => Value::Bytes(element.into()),
             DecodeStep::Reference(kind) => Value::Reference(Reference::new(*kind, element)),
             DecodeStep::Enum { names, base } => match names.iter().find(|(value, _)| value == element) {
                 Some((_, name)) => name.clone(),
-                None => base.resolve(element, heap),
+                None => base.resolve(element, budget),
             },
             DecodeStep::Complex(plan) => {
+                budget.take(size_of::<[Value; 2]>() as u64);
                 let (real, imaginary) = element.split_at(element.len() / 2);
-                Value::Complex(Box::new([plan.resolve(real, heap), plan.resolve(imaginary, heap)]))
+                Value::Complex(Box::new([plan.resolve(real, budget), plan.resolve(imaginary, budget)]))
             }
-            DecodeStep::Array(plan) => plan.list(element, heap),
-            DecodeStep::Sequence(plan) => match heap.read(element) {
-                Some(bytes) => plan.list(&bytes, heap),
+            DecodeStep::Array(plan) => plan.list(element, budget),
+            DecodeStep::Sequence(plan) => match budget.read(element) {
+                Some(bytes) => plan.list(&bytes, budget),
                 None => Value::Unreadable,
             },
             DecodeStep::Compound(members) => {
+                if !budget.take((members.len() * size_of::<(Name, Value)>()) as u64) {
+                    return Value::Unreadable;
+                }
                 let member = |member: &MemberDecoder| {
-                    let value = element.get(member.at..).map(|bytes| member.plan.resolve(bytes, heap));
+                    let value = element.get(member.at..).map(|bytes| member.plan.resolve(bytes, budget));
                     (member.name.clone(), value.unwrap_or_default())
                 };
                 Value::Compound(members.iter().map(member).collect())
@@ -176,34 +229,39 @@ impl DecodePlan {
         }
     }
 
-    fn list(&self, elements: &[u8], heap: &HeapBudget<'_>) -> Value {
-        let bytes = (elements.len() / self.size).saturating_mul(size_of::<Value>());
-        if !heap.take(bytes) {
+    fn list(&self, elements: &[u8], budget: &ElementBudget<'_>) -> Value {
+        let count = (elements.len() / self.size) as u64;
+        if !budget.take(count.saturating_mul(size_of::<Value>() as u64)) {
             return Value::Unreadable;
         }
-        Value::List(elements.chunks_exact(self.size).map(|element| self.resolve(element, heap)).collect())
+        Value::List(elements.chunks_exact(self.size).map(|element| self.resolve(element, budget)).collect())
     }
 }
 
-/// The heap, for one element.
-struct HeapBudget<'a> {
+/// The heap, and the memory for what lies within one value.
+struct ElementBudget<'a> {
     heap: Option<&'a dyn Store>,
-    /// Bytes that may still be read.
-    left: Cell<usize>,
+    /// Bytes that the value may need.
+    limit: u64,
+    /// Bytes that it needs.
+    needed: Cell<u64>,
 }
 
-impl HeapBudget<'_> {
-    /// Takes `bytes` from the budget. Returns whether there were enough.
-    fn take(&self, bytes: usize) -> bool {
-        let left = self.left.get().checked_sub(bytes);
-        left.inspect(|left| self.left.set(*left)).is_some()
+impl ElementBudget<'_> {
+    /// Counts a piece of memory. Returns whether it may be allocated.
+    fn take(&self, bytes: u64) -> bool {
+        let needed = self.needed.get().saturating_add(bytes).saturating_add(ALLOCATION_OVERHEAD);
+        self.needed.set(needed);
+        needed <= self.limit
     }
 
+    /// The variable-length data of an element, if it can be read and there is memory for it.
     fn read(&self, element: &[u8]) -> Option<Vec<u8>> {
-        let left = Some(self.left.get()).filter(|left| *left > 0)?;
+        if self.needed.get() > self.limit {
+            return None;
+        }
         let bytes = Heap::new(self.heap?).read(element).ok()?;
-        self.left.set(left.saturating_sub(bytes.len().max(1)));
-        Some(bytes)
+        self.take(bytes.len() as u64).then_some(bytes)
     }
 }
 

@@ -96,20 +96,37 @@ impl<'a> Comparison<'a> {
                 waiting.extend([(second, here.clone()), (first, here)]);
                 continue;
             }
-            let selection = block.selection();
-            let ((a, in_a), (b, in_b)) = self.sides;
-            if self.bytewise && a.read_raw(&selection)? == b.read_raw(&selection)? {
-                continue;
+            if !self.compare(&block, halves.is_some())? {
+                waiting.extend(
+                    halves.into_iter().flat_map(|(first, second)| [(second, here.clone()), (first, here.clone())]),
+                );
             }
-            if let Some((first, second)) = halves.filter(|_| elements > BLOCK_VALUES) {
-                waiting.extend([(second, here.clone()), (first, here)]);
-                continue;
-            }
-            let (mine, theirs) = (a.read_values(&selection)?, b.read_values(&selection)?);
-            let first = self.index(&block);
-            self.found.add(self.tolerance, (&mine, in_a), (&theirs, in_b), &self.dims, first);
         }
         Ok(())
+    }
+
+    /// Compares the elements of a block. Returns whether it did: a block with differences is not compared if it has too
+    /// many values at once, but has halves.
+    ///
+    /// # Errors
+    /// If elements cannot be read.
+    fn compare(&mut self, block: &Block, has_halves: bool) -> h5live::Result<bool> {
+        let selection = block.selection();
+        let ((a, in_a), (b, in_b)) = self.sides;
+        if self.bytewise && a.read_raw(&selection)? == b.read_raw(&selection)? {
+            return Ok(true);
+        }
+        if has_halves && block.elements() > BLOCK_VALUES {
+            return Ok(false);
+        }
+        let read = || Ok((a.read_values(&selection)?, b.read_values(&selection)?));
+        let (mine, theirs) = match read() {
+            Err(error) if has_halves && h5live::Error::is_over_max_allocation(&error) => return Ok(false),
+            values => values?,
+        };
+        let first = self.index(block);
+        self.found.add(self.tolerance, (&mine, in_a), (&theirs, in_b), &self.dims, first);
+        Ok(true)
     }
 
     /// Whether the fill values of both sides are known for a block that neither has written. They are compared then.

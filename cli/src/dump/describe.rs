@@ -21,8 +21,6 @@ use crate::reference_json::{self, selection};
 use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::value::{Value, exact_json};
 
-use super::lines::nested;
-
 /// Groups within groups that a description may have.
 const MAX_DEPTH: usize = 60;
 
@@ -148,7 +146,8 @@ impl JsonDescriber<'_> {
                 Json::Null
             })
         };
-        let described = exact_json(&nested(space.dims(), &mut values.into_iter()), &reference);
+        let mut described = values.into_iter().map(|value| exact_json(&value, &reference));
+        let described = nested_json(space.dims(), &mut described);
         let one = "1 reference leads to nothing in this description, and is null";
         note(fields, lost.get(), one, "references lead to nothing in this description, and are null");
         fields.insert(name.into(), described);
@@ -302,6 +301,14 @@ impl JsonDescriber<'_> {
             }
         }
         fields
+    }
+}
+
+/// Values as lists of lists, as their dataspace has them.
+fn nested_json(dims: &[u64], values: &mut dyn Iterator<Item = Json>) -> Json {
+    match dims {
+        [] => values.next().unwrap_or_default(),
+        [length, inner @ ..] => (0..*length).map(|_| nested_json(inner, values)).collect(),
     }
 }
 

@@ -96,14 +96,21 @@ fn write(
     if elements == 0 {
         return Ok(());
     }
-    let step = (BLOCK_BYTES / elements.saturating_mul(size).max(1)).max(1);
+    let mut step = (BLOCK_BYTES / elements.saturating_mul(size).max(1)).max(1);
     let bar = progress::bar(usize::try_from(rows.count).unwrap_or(usize::MAX), "rows");
     let mut first = 0;
     while first < rows.count {
         let part = rows.part(first, step.min(rows.count - first));
         let mut ranges = ranges.to_vec();
         ranges.iter_mut().skip(at).take(1).for_each(|range| *range = part);
-        let mut values = dataset.read_values(selection(&ranges))?;
+        let mut values = match dataset.read_values(selection(&ranges)) {
+            // The rows hold more variable-length data than fits.
+            Err(error) if error.is_over_max_allocation() && part.count > 1 => {
+                step = part.count / 2;
+                continue;
+            }
+            values => values?,
+        };
         reorder(&mut values, &ranges, 1);
         let labels: Vec<u64> = (0..part.count).map(|place| part.index(place)).collect();
         writer.lines(&row, values, &labels, out)?;
