@@ -47,7 +47,7 @@ impl Names for Whole {
 pub fn write_deflate(path: &Path, chunk: u64, values: &[i32]) -> Result<()> {
     let write = || {
         let file = H5File::create(path)?;
-        let made = file.new_dataset::<i32>().shape([values.len()]).chunk_shape(&[chunk as usize]).shuffle_deflate(4);
+        let made = file.new_dataset::<i32>().shape([values.len()]).chunk(&[chunk as usize]).shuffle_deflate(4);
         made.create("data")?.write_raw(values)?;
         file.close_no_sync()
     };

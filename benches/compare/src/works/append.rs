@@ -118,7 +118,7 @@ pub(super) fn run(what: Append, side: Side, ground: &Ground) -> Result<Done> {
 /// A sum over the elements of a file that either side wrote.
 fn total(path: &Path) -> Result<u64> {
     let dataset = File::open(path)?.dataset("data")?;
-    let mut sum = dataset.elements()?;
+    let mut sum = dataset.size()?;
     for value in [0, sum / 2, sum - 1] {
         let row = dataset.shape()?.iter().skip(1).fold(value, |row, n| row / n);
         sum = sum.wrapping_add(dataset.read_slice::<u64>(row..row + 1)?.iter().sum());
@@ -139,7 +139,7 @@ fn run_two(side: Side, ground: &Ground) -> Result<Done> {
     let done = match side {
         Side::H5live => {
             let file = File::options().mode(Mode::Create).open(&path)?;
-            let data = file.new_dataset::<u64>().shape(&[0, 0]).resizable().chunk(&CHUNK).create("data")?;
+            let data = file.new_dataset::<u64>().shape(&[0, 0]).resizable().chunk_shape(&CHUNK).create("data")?;
             file.start_swmr()?;
             let mut dims = [0, 0];
             let timed = timed(times, || {

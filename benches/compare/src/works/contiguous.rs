@@ -68,8 +68,11 @@ fn view(side: Side, ground: &Ground) -> Result<Done> {
     let (done, sum) = match side {
         Side::H5live => {
             let data = File::open(&path)?.dataset("data")?;
-            // SAFETY: nobody changes the file of this run.
-            timed(len * 4, || Ok(total(unsafe { data.view::<i32>()?.as_slice() })))?
+            timed(len * 4, || {
+                let view = data.view::<i32>()?;
+                // SAFETY: nobody changes the file of this run.
+                Ok(total(unsafe { view.as_slice() }))
+            })?
         }
         _ => {
             let file = peer::File::open(&path)?;

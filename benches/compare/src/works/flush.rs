@@ -49,7 +49,7 @@ fn run(open: u64, side: Side, ground: &Ground) -> Result<Done> {
         }
     }
     .0;
-    let sum = File::open(&path)?.dataset("0")?.elements()?;
+    let sum = File::open(&path)?.dataset("0")?.size()?;
     fs::remove_file(path)?;
     Ok(done.sum(sum))
 }
