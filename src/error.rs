@@ -72,6 +72,20 @@ pub enum ErrorKind {
     /// A virtual dataset is made of itself, or of more than [`MAX_LINKS`](crate::MAX_LINKS) layers.
     #[error("a virtual dataset of more than {} layers of virtual datasets", crate::MAX_LINKS)]
     TooManyLayers,
+    /// Elements of a virtual dataset that are elements of no other dataset, so that they cannot be written.
+    #[error("{elements} of the elements of the virtual dataset have no source")]
+    NotMapped {
+        /// How many of the selected elements.
+        elements: u64,
+    },
+    /// A source of a virtual dataset that is to be written is not there.
+    #[error("the source {dataset:?} in {file:?} is not there")]
+    NoSource {
+        /// The file, as the virtual dataset names it.
+        file: String,
+        /// The path of the dataset in it.
+        dataset: String,
+    },
     /// A buffer has another number of elements than the selection.
     #[error("the selection has {expected} elements, the buffer {found}")]
     Length {
@@ -142,8 +156,8 @@ pub enum ErrorKind {
     /// An option was given that says how a store is opened, for a store that is open already.
     #[error("the option {0} has no meaning for a store that is open already")]
     UnusedOption(&'static str),
-    /// There is no virtual dataset, external file or similar here yet.
-    #[error("{0} cannot be read or written yet")]
+    /// Something that the library does not do.
+    #[error("{0} is not supported")]
     Unsupported(&'static str),
 }
 

@@ -8,11 +8,11 @@ use h5live_model::{Identity, ObjectId, ResolvedLocation, Store};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
-use crate::Options;
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
 use crate::dataset_cache::DatasetCache;
 use crate::error::UnpublishedRows;
 use crate::publish::Publisher;
+use crate::{File, Options, Result};
 
 /// An open file, shared by every handle.
 pub(crate) struct FileShared {
@@ -25,6 +25,8 @@ pub(crate) struct FileShared {
     pub(crate) linked_files: Arc<LinkedFiles>,
     /// Files to which this one led. They stay open as long as it does.
     pub(crate) kept_open: Mutex<Vec<Arc<FileShared>>>,
+    /// Other files in which elements of virtual datasets of this one were written, and that were not flushed since.
+    pub(crate) written_files: Mutex<Vec<Arc<FileShared>>>,
     pub(crate) publisher: Publisher,
     /// Looks at what a writer has published since.
     pub(crate) refreshes: AtomicU64,
@@ -53,6 +55,28 @@ impl FileShared {
         let done = listed.try_for_each(|id| self.cached_core(id).map_or(Ok(()), |core| each(&core)));
         self.staged.lock().extend(listed);
         done
+    }
+
+    /// Notes that elements of a virtual dataset of this file were written in another one.
+    pub(crate) fn add_written_file(&self, other: &Arc<FileShared>) {
+        let mut written = self.written_files.lock();
+        if !written.iter().any(|known| Arc::ptr_eq(known, other)) {
+            written.push(other.clone());
+        }
+    }
+
+    /// Flushes the other files in which elements of virtual datasets of this one were written. If one fails, it and the
+    /// rest are flushed by the next call.
+    pub(crate) fn flush_written_files(&self, flush: impl Fn(&File) -> Result<()>) -> Result<()> {
+        // Taken out, because the sources of a virtual dataset in the other file may be in this one.
+        let mut written = std::mem::take(&mut *self.written_files.lock()).into_iter();
+        while let Some(other) = written.next() {
+            if let Err(error) = flush(&File::from_shared(other.clone())) {
+                self.written_files.lock().extend(std::iter::once(other).chain(written));
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Notes that the store has the first `rows` rows of a dataset, which may not be published.

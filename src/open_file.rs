@@ -101,6 +101,7 @@ impl File {
             location,
             linked_files: family,
             kept_open: others,
+            written_files: Default::default(),
             publisher,
             refreshes,
             is_recovered,

@@ -55,6 +55,8 @@ pub(crate) struct DatasetCore {
     pub(super) published_rows: AtomicU64,
     /// Rows appended since the last time that everything was written out.
     pub(super) unpublished: AtomicU64,
+    /// Whether the elements are those of other datasets.
+    pub(super) is_virtual: bool,
     /// The extent of a virtual dataset, which follows from its sources.
     pub(super) virtual_extent: Mutex<Option<CoreDims>>,
     /// Counts changes that may make a decoded chunk outdated.
@@ -130,6 +132,7 @@ impl DatasetCore {
             published_after: Mutex::default(),
             published_rows: AtomicU64::new(spec.dataspace.dims().first().copied().unwrap_or(0)),
             unpublished: AtomicU64::new(0),
+            is_virtual: matches!(spec.layout, Layout::Virtual(_)),
             virtual_extent: Mutex::default(),
             changes: AtomicU64::new(0),
             cache_id: ObjectId(NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed).into()),

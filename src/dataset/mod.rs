@@ -39,6 +39,9 @@ mod strided_tests;
 mod tests;
 mod transfer;
 mod virtual_sources;
+mod virtual_transfer;
+#[cfg(test)]
+mod virtual_write_tests;
 mod write;
 mod write_out;
 mod writer;
@@ -57,7 +60,8 @@ use self::read::DatasetReader;
 use self::scratch::{filled_buffer, zeroed_buffer};
 use self::spec_snapshot::SpecSnapshot;
 use self::transfer::{
-    ConvertedSink, ElementSink, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource, raw_elements,
+    ConvertedSink, ElementSink, ElementSource, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource,
+    raw_elements,
 };
 pub use self::virtual_sources::SourceState;
 use self::writer::DatasetWriter;
@@ -355,12 +359,24 @@ impl Dataset {
 
     /// Writes the elements of a selection: in row-major order, or in the order of its points.
     ///
+    /// Elements of a virtual dataset are written to its sources, also in other files. [`File::flush`] of this file flushes
+    /// them, too.
+    ///
     /// # Errors
     /// [`ErrorKind::Selection`] if the selection does not fit, [`ErrorKind::Length`] if there are more or fewer
     /// values, [`ErrorKind::Convert`] if the file's type cannot hold them, [`ErrorKind::Filter`] or
     /// [`ErrorKind::Store`] if they cannot be written.
     pub fn write_slice<T: H5Type>(&self, selection: impl Select, values: &[T]) -> Result<()> {
         self.with_error_path(|| {
+            if let Some(view) = self.virtual_view()? {
+                return self.write_virtual(&view, &selection, values.len(), |selected, bytes| {
+                    let encoder = T::encoder(&view.spec.datatype)?;
+                    if T::is_partial(&encoder) {
+                        self.read_to(&view, selected, RawSink { bytes, size: view.size })?;
+                    }
+                    Ok(T::encode_slice(&encoder, values, bytes, view.size, self.heap())?)
+                });
+            }
             let writer = self.writer()?;
             let view = writer.view();
             let selected = self.select(view, &selection)?;
@@ -394,6 +410,12 @@ impl Dataset {
     /// As [`Dataset::write_slice`].
     pub fn write_values(&self, selection: impl Select, values: &[Value]) -> Result<()> {
         self.with_error_path(|| {
+            if let Some(view) = self.virtual_view()? {
+                return self.write_virtual(&view, &selection, values.len(), |_, bytes| {
+                    let plan = EncodePlan::new(&view.spec.datatype)?;
+                    Ok(ValueSource { values, plan: &plan, heap: self.heap() }.get(0..values.len(), bytes)?)
+                });
+            }
             let writer = self.writer()?;
             let selected = self.select(writer.view(), &selection)?;
             check_length(&selected, values.len())?;
@@ -408,6 +430,13 @@ impl Dataset {
     /// As [`Dataset::write_slice`].
     pub fn write_raw(&self, selection: impl Select, bytes: &[u8]) -> Result<()> {
         self.with_error_path(|| {
+            if let Some(view) = self.virtual_view()? {
+                let elements = raw_elements(bytes, view.size)?;
+                return self.write_virtual(&view, &selection, elements, |_, into| {
+                    into.copy_from_slice(bytes);
+                    Ok(())
+                });
+            }
             let writer = self.writer()?;
             let size = writer.view().size;
             let selected = self.select(writer.view(), &selection)?;

@@ -30,7 +30,7 @@ impl SpecSnapshot {
         let sides: &[u64] = match &self.spec.layout {
             Layout::Chunked(dims) if dims.len() == self.extent.len() => dims,
             Layout::Chunked(_) => return Err(ErrorKind::InvalidSpec("the chunks are of another rank than the shape")),
-            Layout::Virtual(_) => return Err(ErrorKind::Unsupported("writing a virtual dataset")),
+            Layout::Virtual(_) => return Err(ErrorKind::Unsupported("appending to a virtual dataset, or resizing it")),
             _ if self.spec.dataspace == Dataspace::Null => return Ok(None),
             _ => &self.extent,
         };

@@ -2,20 +2,15 @@
 
 use std::cell::Cell;
 
-use h5live_model::{BoundSelection, Hyperslab, Layout, LinkUse, Name, Selection, UNLIMITED, VirtualSource};
+use h5live_model::{Hyperslab, Layout, LinkUse, Name, Selection, UNLIMITED, VirtualSource};
 
 use super::Dataset;
 use super::error::DatasetError;
-use super::spec_snapshot::SpecSnapshot;
-use super::transfer::ElementSink;
-use crate::convert::ElementPlan;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::linked_files;
 use crate::{File, MAX_LINKS, Result};
 
-/// Elements of a source that are read at a time (bytes).
-const MAX_SOURCE_BATCH_BYTES: u64 = 16 << 20;
 /// Blocks of one source name with a number in it that are looked for.
 const MAX_BLOCKS: u64 = 1 << 20;
 
@@ -25,10 +20,10 @@ thread_local! {
 }
 
 /// Counts a layer of virtual datasets as long as it lives.
-struct VirtualDepthGuard;
+pub(super) struct VirtualDepthGuard;
 
 impl VirtualDepthGuard {
-    fn enter() -> Result<VirtualDepthGuard, ErrorKind> {
+    pub(super) fn enter() -> Result<VirtualDepthGuard, ErrorKind> {
         let depth = DEPTH.get();
         if depth == MAX_LINKS {
             return Err(ErrorKind::TooManyLayers);
@@ -45,7 +40,7 @@ impl Drop for VirtualDepthGuard {
 }
 
 /// A name in which `%b` stands for the number of a block, and `%%` for a percent sign.
-fn expand_block_name(name: &Name, block: u64) -> Name {
+pub(super) fn expand_block_name(name: &Name, block: u64) -> Name {
     let mut out = Vec::new();
     let mut bytes = name.as_bytes().iter().copied().peekable();
     while let Some(byte) = bytes.next() {
@@ -65,7 +60,7 @@ fn expand_block_name(name: &Name, block: u64) -> Name {
 }
 
 /// Whether a name has a number of a block in it.
-fn is_numbered(name: &Name) -> bool {
+pub(super) fn is_numbered(name: &Name) -> bool {
     expand_block_name(name, 0) != expand_block_name(name, 1)
 }
 
@@ -92,13 +87,13 @@ pub enum SourceState {
 }
 
 /// The dimension along which a selection has no limit.
-fn unlimited(selection: &Selection) -> Option<usize> {
+pub(super) fn unlimited(selection: &Selection) -> Option<usize> {
     let Selection::Hyperslab(slab) = selection else { return None };
     slab.count.iter().zip(&slab.block).position(|(count, block)| *count == UNLIMITED || *block == UNLIMITED)
 }
 
 /// One block of a pattern that repeats along a dimension.
-fn nth_block(slab: &Hyperslab, dim: usize, block: u64) -> Option<Hyperslab> {
+pub(super) fn nth_block(slab: &Hyperslab, dim: usize, block: u64) -> Option<Hyperslab> {
     let mut one = slab.clone();
     one.start[dim] = slab.stride.get(dim)?.checked_mul(block)?.checked_add(*slab.start.get(dim)?)?;
     one.count[dim] = 1;
@@ -126,7 +121,7 @@ impl Dataset {
     }
 
     /// The source of a piece; `None` if its file or the dataset is not there, or the file cannot be opened.
-    fn source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, DatasetError> {
+    pub(super) fn source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, DatasetError> {
         let other = match self.source_file(file) {
             // Fill values would hide that there is something that may not be read.
             Err(error) if linked_files::is_refusal(&error) => return Err(error.into()),
@@ -278,152 +273,5 @@ impl Dataset {
         let (Some(found), Some(along)) = (found, unlimited(&source.source)) else { return Ok(None) };
         let there = source.source.bind(&found.core.view()?.extent)?;
         Ok(there.dims().get(along).and_then(|elements| end_of(slab, dim, *elements)))
-    }
-
-    /// Reads the elements of a selection from the sources; the fill value where there is none.
-    pub(super) fn read_sources<S: ElementSink>(
-        &self,
-        sources: &[VirtualSource],
-        view: &SpecSnapshot,
-        selected: &BoundSelection,
-        mut sink: S,
-    ) -> Result<(), DatasetError> {
-        let Some((lo, hi)) = selected.bounds() else { return Ok(()) };
-        let _layer = VirtualDepthGuard::enter()?;
-        let elements = usize::try_from(selected.elements()).map_err(|_| ErrorKind::TooLarge(selected.elements()))?;
-        sink.fill(0..elements, &view.spec.fill_element(), self.file.heap())?;
-        for source in sources {
-            let numbers = is_numbered(&source.file) || is_numbered(&source.dataset);
-            let piece = match (&source.target, unlimited(&source.target)) {
-                (Selection::Hyperslab(slab), Some(dim)) if numbers && dim < lo.len() => {
-                    let stride = slab.stride[dim].max(1);
-                    let block = |index: u64| index.saturating_sub(slab.start[dim]) / stride;
-                    for n in block(lo[dim])..=block(hi[dim].saturating_sub(1)) {
-                        let Some(target) = nth_block(slab, dim, n) else { break };
-                        let piece = VirtualSource {
-                            file: expand_block_name(&source.file, n),
-                            dataset: expand_block_name(&source.dataset, n),
-                            source: source.source.clone(),
-                            target: Selection::Hyperslab(target),
-                        };
-                        self.read_source(&piece, view, selected, (&lo, &hi), &mut sink)?;
-                    }
-                    continue;
-                }
-                _ => VirtualSource {
-                    file: expand_block_name(&source.file, 0),
-                    dataset: expand_block_name(&source.dataset, 0),
-                    ..source.clone()
-                },
-            };
-            self.read_source(&piece, view, selected, (&lo, &hi), &mut sink)?;
-        }
-        Ok(())
-    }
-
-    /// Reads those elements of a selection that stand in one source. The selection lies in the box from `lo` to `hi`.
-    fn read_source<S: ElementSink>(
-        &self,
-        piece: &VirtualSource,
-        view: &SpecSnapshot,
-        selected: &BoundSelection,
-        (lo, hi): (&[u64], &[u64]),
-        sink: &mut S,
-    ) -> Result<(), DatasetError> {
-        // Elements outside of the extent do not exist.
-        let Ok(target) = clip(&piece.target, &view.extent).bind(&view.extent) else { return Ok(()) };
-        let Some((from, to)) = target.bounds() else { return Ok(()) };
-        if from.iter().zip(hi).any(|(from, hi)| from >= hi) || to.iter().zip(lo).any(|(to, lo)| to <= lo) {
-            return Ok(());
-        }
-        let Some(source) = self.source(&piece.file, &piece.dataset)? else { return Ok(()) };
-        let there = source.core.view()?;
-        let Ok(stands_for) = clip(&piece.source, &there.extent).bind(&there.extent) else { return Ok(()) };
-        let plan = ElementPlan::new(&there.spec.datatype, &view.spec.datatype)?;
-        if S::KEEPS_HEAP_IDS && view.spec.datatype.is_indirect() && !source.file.same(&self.file) {
-            return Err(ErrorKind::Unsupported("raw variable-length data of a virtual dataset's other file").into());
-        }
-        let mut boxes: Vec<(CoreDims, CoreDims)> = vec![(lo.into(), hi.into())];
-        while let Some((lo, hi)) = boxes.pop() {
-            let pair = target.restrict(&stands_for, &lo, &hi);
-            let (here, there_elements) = match pair {
-                Some(pair) => pair,
-                None if target.elements() == stands_for.elements() => (target.clone(), stands_for.clone()),
-                None => return Ok(()),
-            };
-            let bytes = here.elements().saturating_mul(there.size.max(view.size) as u64);
-            let split = (0..lo.len()).find(|dim| hi[*dim] - lo[*dim] > 1 && here.dims().get(*dim) > Some(&1));
-            if let (Some(dim), true) = (split, bytes > MAX_SOURCE_BATCH_BYTES) {
-                let middle = lo[dim] + (hi[dim] - lo[dim]) / 2;
-                let (mut below, mut above) = (hi.clone(), lo.clone());
-                (below[dim], above[dim]) = (middle, middle);
-                boxes.extend([(above, hi), (lo, below)]);
-                continue;
-            }
-            if here.elements() == 0 {
-                continue;
-            }
-            let elements = self.read_converted(&source, &there, &there_elements, (&plan, view.size))?;
-            let heap = source.file.heap();
-            let mut result = Ok(());
-            selected.for_each_shared(&here, |place, at, len| {
-                if result.is_ok() {
-                    let bytes = at as usize * view.size..(at + len) as usize * view.size;
-                    result = sink.put(place as usize..(place + len) as usize, &elements[bytes], heap);
-                }
-            });
-            result?;
-            if target.restrict(&stands_for, &lo, &hi).is_none() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Elements of a source, as `plan` makes elements of `size` bytes of them.
-    fn read_converted(
-        &self,
-        source: &Dataset,
-        view: &SpecSnapshot,
-        selected: &BoundSelection,
-        (plan, size): (&ElementPlan, usize),
-    ) -> Result<Vec<u8>, DatasetError> {
-        let bytes = selected.elements().saturating_mul(view.size as u64);
-        let mut elements = self.core.max_allocation.zeroed(bytes)?;
-        let raw = super::transfer::RawSink { bytes: &mut elements, size: view.size };
-        source.read_to(view, selected, raw).map_err(|failure| {
-            ErrorKind::OtherFile(Box::new(failure.with_path(source.file.name(), Some(&source.path))))
-        })?;
-        if plan.is_copy() {
-            return Ok(elements);
-        }
-        let n = elements.len() / plan.input_size();
-        let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(size as u64))?;
-        plan.run(&elements, &mut converted, source.file.heap().with_conversion(self.conversion))?;
-        Ok(converted)
-    }
-}
-
-/// A hyperslab cut to an extent, as far as its counts and blocks allow.
-fn clip(selection: &Selection, extent: &[u64]) -> Selection {
-    let Selection::Hyperslab(slab) = selection else { return selection.clone() };
-    let mut slab = slab.clone();
-    if slab.start.len() != extent.len() {
-        return selection.clone();
-    }
-    for (dim, extent) in extent.iter().enumerate() {
-        let single = slab.count[dim] == 1 && slab.block[dim] != UNLIMITED;
-        if slab.start[dim] >= *extent {
-            slab.count[dim] = 0;
-        } else if single && slab.start[dim].saturating_add(slab.block[dim]) > *extent {
-            slab.block[dim] = extent - slab.start[dim];
-        }
-    }
-    Selection::Hyperslab(slab)
-}
-
-impl File {
-    fn same(&self, other: &File) -> bool {
-        std::sync::Arc::ptr_eq(self.shared(), other.shared())
     }
 }

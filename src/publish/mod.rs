@@ -106,8 +106,9 @@ impl FileShared {
         if !self.publisher.close() {
             return close();
         }
+        let flushed = self.flush_written_files(File::flush);
         let _only = self.publisher.lock();
-        let written = self.write_out();
+        let written = flushed.and(self.write_out());
         // It is closed in any case.
         let closed = written.and(close());
         let closed = closed.map_err(|error| error.with_unpublished(|| self.unpublished_rows()));
@@ -150,6 +151,7 @@ impl File {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a write fails; what was flushed before stays readable.
     pub fn flush(&self) -> Result<()> {
         let shared = self.shared();
+        shared.flush_written_files(File::flush)?;
         shared.publisher.take_deferred()?;
         let _only = shared.publisher.lock();
         shared.publish()
@@ -165,6 +167,7 @@ impl File {
     /// As [`File::flush`].
     pub fn flush_durable(&self) -> Result<()> {
         let shared = self.shared();
+        shared.flush_written_files(File::flush_durable)?;
         shared.publisher.take_deferred()?;
         shared.publisher.durable.run(|| {
             {
@@ -207,6 +210,7 @@ impl Dataset {
     /// fails; what was flushed before stays readable.
     pub fn flush(&self) -> Result<()> {
         let shared = self.file().shared();
+        self.flush_sources(File::flush)?;
         shared.publisher.take_deferred()?;
         let _only = shared.publisher.lock();
         self.publish()?;
@@ -219,6 +223,7 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::flush`].
     pub fn flush_durable(&self) -> Result<()> {
+        self.flush_sources(File::flush_durable)?;
         self.flush()?;
         let shared = self.file().shared();
         let sync = || shared.commit(Scope::Objects(&[self.id()]), Publish::Durable);
