@@ -109,7 +109,7 @@ pub struct Cache {
     /// The next flush must be atomic.
     pub(crate) atomic_flush: AtomicBool,
     superblock: Option<Arc<dyn SuperblockEncoder>>,
-    pub(crate) intents: RedoState,
+    pub(crate) redo_state: RedoState,
     pub(crate) generations: GenerationPublisher,
     /// Held by the one flush that is under way.
     pub(crate) flushing: Mutex<()>,
@@ -172,7 +172,7 @@ impl Cache {
             barriers: settings.barriers.into(),
             atomic_flush: false.into(),
             superblock,
-            intents: RedoState::default(),
+            redo_state: RedoState::default(),
             generations: GenerationPublisher::default(),
             flushing: Mutex::new(()),
             gate: RwLock::new(()),

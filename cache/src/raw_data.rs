@@ -87,8 +87,8 @@ impl Cache {
     ) -> Result<Option<ChunkProxy>> {
         let start = defined(chunk.get().and_then(|at| at.checked_add(offset)))?;
         let end = start.saturating_add(bytes.len() as u64);
-        let no_intents = (end > self.space.superblock_eof()).then(|| self.intents.past_eof.read());
-        if no_intents.is_some() && self.generation().is_some() {
+        let no_redo_past_eof = (end > self.space.superblock_eof()).then(|| self.redo_state.past_eof.read());
+        if no_redo_past_eof.is_some() && self.generation().is_some() {
             // Readers look there until a flush has announced a new end.
             return Ok(Some(self.write_raw_with_visibility(
                 owner,
@@ -118,7 +118,7 @@ impl Cache {
         };
         if is_much {
             // It takes that lock itself. A thread that takes it twice would wait for a flush that waits in between.
-            drop(no_intents);
+            drop(no_redo_past_eof);
             self.drain_write_buffer()?;
             return Ok(None);
         }
@@ -132,7 +132,7 @@ impl Cache {
 
     /// Writes the pieces of the write buffer, between flushes.
     fn drain_write_buffer(&self) -> Result<()> {
-        let _no_intents = self.intents.past_eof.read();
+        let _no_redo_past_eof = self.redo_state.past_eof.read();
         let _alone = self.write_buffer.lock_writing();
         let Some(pieces) = self.write_buffer.begin_write() else { return Ok(()) };
         if self.generation().is_some() && pieces.end() > self.space.superblock_eof() {

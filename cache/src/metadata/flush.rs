@@ -59,7 +59,7 @@ struct ProtocolSteps {
     /// Before what the file leads to is changed.
     between: Vec<FlushStep>,
     /// Redo records, each before the change with this number.
-    intents: Vec<(usize, FlushStep)>,
+    redo_writes: Vec<(usize, FlushStep)>,
     after: Vec<FlushStep>,
 }
 
@@ -146,7 +146,7 @@ impl Cache {
         match step {
             FlushStep::Extend(len) => self.space.ensure_len(*len, &*self.storage),
             FlushStep::Barrier => self.sync(),
-            FlushStep::WriteRedo { intent, is_visible: is_seen } => self.write_redo(intent, *is_seen),
+            FlushStep::WriteRedo { record, is_visible: is_seen } => self.write_redo(record, *is_seen),
             FlushStep::InvalidateRedo(at) => self.invalidate_redo(*at),
             FlushStep::RetireRedo(at) => self.retire_redo(*at),
             FlushStep::InitGeneration { end, generation } => self.init_generation_at(*end, *generation),
@@ -330,19 +330,19 @@ impl FlushPlan<'_> {
         changes: Vec<FlushStep>,
         joints: Result<ProtocolSteps>,
     ) -> Result<()> {
-        let (ProtocolSteps { before, between, intents, after }, done) = match joints {
+        let (ProtocolSteps { before, between, redo_writes, after }, done) = match joints {
             Ok(joints) => (joints, Ok(())),
             Err(error) => (ProtocolSteps::default(), Err(error)),
         };
         self.steps.splice(0..0, before);
-        self.steps.reserve(new.len() + between.len() + changes.len() + intents.len() + after.len());
+        self.steps.reserve(new.len() + between.len() + changes.len() + redo_writes.len() + after.len());
         self.steps.append(&mut new);
         self.steps.extend(between);
         let mut changes = changes.into_iter();
         let mut taken = 0;
-        for (at, intent) in intents {
+        for (at, record) in redo_writes {
             self.steps.extend(changes.by_ref().take(at - taken));
-            self.steps.push(intent);
+            self.steps.push(record);
             taken = at;
         }
         self.steps.extend(changes);
@@ -356,43 +356,43 @@ impl FlushPlan<'_> {
         let cache = self.cache;
         let settings = &CacheOptions { barriers: self.barriers, ..cache.settings.clone() };
         if let Some(GenerationSteps { before, between, after }) = cache.generation_steps(settings, changes)? {
-            self.beyond = Some(cache.intents.past_eof.write());
+            self.beyond = Some(cache.redo_state.past_eof.write());
             return Ok(ProtocolSteps { before, between, after, ..ProtocolSteps::default() });
         }
         let joined = cache.active_redo().is_some() || cache.space.needs_superblock_eof();
         let groups = redo::redo_groups(settings, changes, self.as_one, joined);
         if !groups.is_empty() || changes.iter().any(|change| matches!(change, FlushStep::RawInPlace(_))) {
             // Space that is allocated from now on is not part of this flush, and may be where redo records are.
-            self.beyond = Some(cache.intents.past_eof.write());
+            self.beyond = Some(cache.redo_state.past_eof.write());
         }
         let announcement = cache.superblock_update()?;
         let end = announcement.as_ref().map_or(cache.space.superblock_eof(), |(_, _, end)| *end);
         let place = SeqlockCounter::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
-        let mut intents = Vec::with_capacity(groups.len());
+        let mut redo_writes = Vec::with_capacity(groups.len());
         let mut is_seen = false;
         for group in groups {
             let changes = changes.get(group.clone()).unwrap_or_default();
             is_seen |= changes.iter().any(redo::overwrites_visible);
-            intents.push((
+            redo_writes.push((
                 group.start,
-                FlushStep::WriteRedo { intent: redo::redo_record(place, changes), is_visible: is_seen },
+                FlushStep::WriteRedo { record: redo::redo_record(place, changes), is_visible: is_seen },
             ));
         }
         let mut joints = ProtocolSteps::default();
         let standing = cache.active_redo().filter(|at| *at == place);
-        let changed_after = settings.barriers.then(|| intents.pop()).flatten().map(|(_, intent)| intent);
+        let changed_after = settings.barriers.then(|| redo_writes.pop()).flatten().map(|(_, record)| record);
         if settings.barriers && (announcement.is_some() || !changes.is_empty()) {
             joints.between.push(FlushStep::Barrier);
         }
         // With barriers, the changes of an earlier redo record have long been durable in their places.
         joints.before.extend(standing.filter(|_| !settings.barriers).map(FlushStep::InvalidateRedo));
-        joints.intents = intents;
-        let has_intent = changed_after.is_some();
+        joints.redo_writes = redo_writes;
+        let has_redo_write = changed_after.is_some();
         joints.between.extend(changed_after);
         if let Some((at, bytes, end)) = announcement {
             self.add_superblock_step(&mut joints, FlushStep::Superblock { at, bytes, end }, end);
         }
-        if has_intent {
+        if has_redo_write {
             joints.between.push(FlushStep::Barrier);
         }
         if is_seen {

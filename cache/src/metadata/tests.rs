@@ -418,7 +418,7 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     let [
         FlushStep::Entry { id: first, .. },
         FlushStep::Barrier,
-        FlushStep::WriteRedo { intent, .. },
+        FlushStep::WriteRedo { record, .. },
         FlushStep::Barrier,
         FlushStep::Entry { id: second, .. },
         FlushStep::Entry { id: last, .. },
@@ -427,7 +427,7 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
         panic!("{plan:?}")
     };
     assert_eq!([*first, *second, *last], [new.id(), stored.id(), root.id()]);
-    let writes: Vec<_> = intent.writes.iter().map(|write| (write.at, &write.bytes[..])).collect();
+    let writes: Vec<_> = record.writes.iter().map(|write| (write.at, &write.bytes[..])).collect();
     assert_eq!(writes, [(stored.addr(), &b"Leaf"[..]), (root.addr(), b"Root")]);
 }
 
@@ -443,13 +443,13 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
     small.touch();
     cache.add_dependency(&large, &small, EdgeKind::Link).unwrap();
     let plan = cache.plan(FlushScope::All).unwrap();
-    let [FlushStep::Entry { id, .. }, FlushStep::WriteRedo { intent, .. }, FlushStep::Entry { id: last, .. }] =
+    let [FlushStep::Entry { id, .. }, FlushStep::WriteRedo { record, .. }, FlushStep::Entry { id: last, .. }] =
         plan.steps()
     else {
         panic!("{plan:?}")
     };
     assert_eq!([*id, *last], [small.id(), large.id()]);
-    let at = intent.addr;
+    let at = record.addr;
     assert_eq!(Some(at), SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())));
     plan.write().unwrap();
     let valid =
@@ -486,8 +486,8 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
         cache.require_atomic_flush();
         storage.fail_after(fails_after, WriteFailure::Full, true);
         let flushed = cache.flush(FlushScope::Owner(Owner::new(Addr::new(1)))).is_ok();
-        let intent = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
-        let at = |addr| found(&memory, addr, 3, intent);
+        let record = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
+        let at = |addr| found(&memory, addr, 3, record);
         let state = at(one.addr());
         assert!(at(other.addr()) == state && at(raw) == state, "{fails_after}, {beneath:?}");
         assert!(state == b"new" || !flushed && state == b"old", "{fails_after}, {beneath:?}");
@@ -511,13 +511,13 @@ fn pages_begin_with_the_file_and_not_behind_its_user_block() {
     }
 }
 
-/// The bytes at `at` for a process that opens the file now, and replays a valid redo record at `intent`.
-fn found(storage: &MemoryStorage, at: Addr, len: usize, intent: Addr) -> Vec<u8> {
+/// The bytes at `at` for a process that opens the file now, and replays a valid redo record at `record`.
+fn found(storage: &MemoryStorage, at: Addr, len: usize, record: Addr) -> Vec<u8> {
     let mut file = storage.to_vec();
-    let beyond = &file[(intent.get().unwrap() as usize).min(file.len())..];
+    let beyond = &file[(record.get().unwrap() as usize).min(file.len())..];
     let size = beyond.get(..RedoRecord::HEAD_BYTES).and_then(RedoRecord::stated_size).unwrap_or(0) as usize;
     let writes = beyond.get(..size).and_then(|bytes| decode::<RedoRecord>(bytes, Widths::default()).ok());
-    for write in writes.into_iter().flat_map(|intent| intent.writes) {
+    for write in writes.into_iter().flat_map(|record| record.writes) {
         let start = write.at.get().unwrap() as usize;
         file[start..start + write.bytes.len()].copy_from_slice(&write.bytes);
     }

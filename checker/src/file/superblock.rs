@@ -46,7 +46,7 @@ impl<'a> FileWalk<'a> {
         self.widths = self.superblock.widths;
         self.k = self.superblock.btree_k;
         self.ends(len);
-        self.intent();
+        self.check_redo_record();
         let size = encoded_len(&self.superblock, self.widths).unwrap_or_default();
         self.claim(NAME, Addr::new(0), size as u64);
         if self.superblock.version > 1 {
@@ -108,7 +108,7 @@ impl<'a> FileWalk<'a> {
 
     /// Checks the redo record of a writer that has died. Readers take its changes as made, and the next writer makes
     /// them.
-    fn intent(&mut self) {
+    fn check_redo_record(&mut self) {
         let end = self.superblock.end_of_file.get().and_then(|end| end.checked_sub(self.superblock.base.get()?));
         let Some(end) = end else { return };
         // Where readers go by generations, these come first.
@@ -123,12 +123,12 @@ impl<'a> FileWalk<'a> {
         else {
             return;
         };
-        let Ok(intent) = decode::<RedoRecord>(&bytes, self.widths) else { return };
-        if intent.addr != Addr::new(place) {
+        let Ok(record) = decode::<RedoRecord>(&bytes, self.widths) else { return };
+        if record.addr != Addr::new(place) {
             return;
         }
-        self.note(NAME, Addr::new(0), Cause::UnfinishedRedo { writes: intent.writes.len() as u64 });
-        for write in intent.writes {
+        self.note(NAME, Addr::new(0), Cause::UnfinishedRedo { writes: record.writes.len() as u64 });
+        for write in record.writes {
             let len = write.bytes.len() as u64;
             if let Some(at) = write.at.get().filter(|at| at.checked_add(len).is_some_and(|last| last <= end)) {
                 self.source.overlay(at, write.bytes);

@@ -417,7 +417,7 @@ const CASES: &[Case] = &[
         record: |setup| workloads::delete(setup.exclusive(), 5, 0),
         ..Case::PLAIN
     },
-    Case { name: "a dead writer's intents", record: workloads::redo_records, ..Case::PLAIN },
+    Case { name: "a dead writer's redo records", record: workloads::redo_records, ..Case::PLAIN },
     Case {
         name: "free space that the file keeps",
         record: |setup| workloads::delete_and_close(setup.with_persistent_space(), 4),
