@@ -274,8 +274,8 @@ impl FlushPlan<'_> {
                 }
             }
         }
-        let joints = failure.map_or_else(|| self.protocol_steps(&changes), Err);
-        self.arrange(new, changes, joints)
+        let steps = failure.map_or_else(|| self.protocol_steps(&changes), Err);
+        self.arrange(new, changes, steps)
     }
 
     /// Whether readers are kept from raw data while it is changed in place.
@@ -328,10 +328,10 @@ impl FlushPlan<'_> {
         &mut self,
         mut new: Vec<FlushStep>,
         changes: Vec<FlushStep>,
-        joints: Result<ProtocolSteps>,
+        steps: Result<ProtocolSteps>,
     ) -> Result<()> {
-        let (ProtocolSteps { before, between, redo_writes, after }, done) = match joints {
-            Ok(joints) => (joints, Ok(())),
+        let (ProtocolSteps { before, between, redo_writes, after }, done) = match steps {
+            Ok(steps) => (steps, Ok(())),
             Err(error) => (ProtocolSteps::default(), Err(error)),
         };
         self.steps.splice(0..0, before);
@@ -378,39 +378,39 @@ impl FlushPlan<'_> {
                 FlushStep::WriteRedo { record: redo::redo_record(place, changes), is_visible: is_seen },
             ));
         }
-        let mut joints = ProtocolSteps::default();
+        let mut steps = ProtocolSteps::default();
         let standing = cache.active_redo().filter(|at| *at == place);
         let changed_after = settings.barriers.then(|| redo_writes.pop()).flatten().map(|(_, record)| record);
         if settings.barriers && (announcement.is_some() || !changes.is_empty()) {
-            joints.between.push(FlushStep::Barrier);
+            steps.between.push(FlushStep::Barrier);
         }
         // With barriers, the changes of an earlier redo record have long been durable in their places.
-        joints.before.extend(standing.filter(|_| !settings.barriers).map(FlushStep::InvalidateRedo));
-        joints.redo_writes = redo_writes;
+        steps.before.extend(standing.filter(|_| !settings.barriers).map(FlushStep::InvalidateRedo));
+        steps.redo_writes = redo_writes;
         let has_redo_write = changed_after.is_some();
-        joints.between.extend(changed_after);
+        steps.between.extend(changed_after);
         if let Some((at, bytes, end)) = announcement {
-            self.add_superblock_step(&mut joints, FlushStep::Superblock { at, bytes, end }, end);
+            self.add_superblock_step(&mut steps, FlushStep::Superblock { at, bytes, end }, end);
         }
         if has_redo_write {
-            joints.between.push(FlushStep::Barrier);
+            steps.between.push(FlushStep::Barrier);
         }
         if is_seen {
-            joints.after.extend(settings.barriers.then_some(FlushStep::Barrier));
-            joints.after.push(FlushStep::RetireRedo(place));
+            steps.after.extend(settings.barriers.then_some(FlushStep::Barrier));
+            steps.after.push(FlushStep::RetireRedo(place));
         }
-        Ok(joints)
+        Ok(steps)
     }
 
-    fn add_superblock_step(&self, joints: &mut ProtocolSteps, superblock: FlushStep, end: u64) {
+    fn add_superblock_step(&self, steps: &mut ProtocolSteps, superblock: FlushStep, end: u64) {
         // A mutant breaks it as thoroughly as can be.
         match self.cache.lacks_edge(EdgeKind::FileLength) {
-            false => joints.before.insert(0, FlushStep::Extend(end)),
-            true => joints.after.push(FlushStep::Extend(end)),
+            false => steps.before.insert(0, FlushStep::Extend(end)),
+            true => steps.after.push(FlushStep::Extend(end)),
         }
         match self.cache.lacks_edge(EdgeKind::EndOfFile) {
-            false => joints.between.push(superblock),
-            true => joints.after.insert(0, superblock),
+            false => steps.between.push(superblock),
+            true => steps.after.insert(0, superblock),
         }
     }
 }
