@@ -313,10 +313,10 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
             replay(&mut left, [&cut]).unwrap();
             let waits = Arc::new(AtomicU64::new(0));
             let counted = waits.clone();
-            let patience = RetryPolicy::new(12, move |_| {
+            let policy = RetryPolicy::new(12, move |_| {
                 counted.fetch_add(1, Ordering::Relaxed);
             });
-            let options = OpenOptions { take_over: true, retry: patience, ..options(Mode::SwmrRead) };
+            let options = OpenOptions { take_over: true, retry: policy, ..options(Mode::SwmrRead) };
             let reader = NativeFile::open_storage(Arc::new(MemoryStorage::from(left)), &options).unwrap();
             let data = dataset(&reader, "large");
             for n in 0..100 {
