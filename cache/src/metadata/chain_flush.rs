@@ -84,7 +84,8 @@ struct ChainWrite<'a> {
     cache: &'a Cache,
     chain: EntryChain,
     done: usize,
-    early: Option<Arc<MergedWrites>>,
+    /// Raw data of the write buffer that is being written with it.
+    buffered: Option<Arc<MergedWrites>>,
     /// Whether the snapshot was taken: the flush has begun for the space too.
     has_begun: bool,
 }
@@ -105,11 +106,11 @@ impl Cache {
             }
             let is_whole = |head: &EntryHeader, len| is_within_page(self.settings.base, head.addr, len);
             let Some(chain) = self.ledger.graph.lock().take_chain(owner, is_whole) else { return Ok(false) };
-            let mut flight = ChainWrite { cache: self, chain, done: 0, early: None, has_begun: false };
+            let mut flight = ChainWrite { cache: self, chain, done: 0, buffered: None, has_begun: false };
             let Some(images) = flight.images() else { return Ok(false) };
             self.space.begin_flush(FlushScope::Owner(owner));
             flight.has_begun = true;
-            flight.early = self.write_buffer.begin_write();
+            flight.buffered = self.write_buffer.begin_write();
             (flight, images)
         };
         count(&self.stats.flushes, 1);
@@ -133,10 +134,10 @@ impl ChainWrite<'_> {
 
     fn write(&mut self, images: &[Vec<u8>]) -> Result<()> {
         self.cache.write_buffer.wait_for_writers();
-        if let Some(pieces) = &self.early {
+        if let Some(pieces) = &self.buffered {
             self.cache.write_buffered(pieces)?;
         }
-        if let Some(pieces) = self.early.take() {
+        if let Some(pieces) = self.buffered.take() {
             self.cache.write_buffer.end_write(pieces, true);
         }
         while let Some(slot) = self.chain.get(self.done) {
@@ -188,9 +189,9 @@ impl ChainWrite<'_> {
 
 impl Drop for ChainWrite<'_> {
     fn drop(&mut self) {
-        let Cache { ledger, write_buffer: early, space, .. } = self.cache;
-        if let Some(pieces) = self.early.take() {
-            early.end_write(pieces, false);
+        let Cache { ledger, write_buffer, space, .. } = self.cache;
+        if let Some(pieces) = self.buffered.take() {
+            write_buffer.end_write(pieces, false);
         }
         let mut graph = ledger.graph.lock();
         for (n, slot) in self.chain.iter().enumerate() {

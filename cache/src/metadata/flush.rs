@@ -417,7 +417,7 @@ impl FlushPlan<'_> {
 
 impl Drop for FlushPlan<'_> {
     fn drop(&mut self) {
-        let Cache { ledger, chunks, write_buffer: early, space, .. } = self.cache;
+        let Cache { ledger, chunks, write_buffer, space, .. } = self.cache;
         if !self.succeeded {
             // The changes of a generation are completed in another way.
             if !self.cache.has_generations() {
@@ -427,7 +427,7 @@ impl Drop for FlushPlan<'_> {
         }
         for (n, step) in self.steps.iter_mut().enumerate() {
             match step {
-                FlushStep::BufferedRaw(pieces) => early.end_write(std::mem::take(&mut pieces.0), n < self.done),
+                FlushStep::BufferedRaw(pieces) => write_buffer.end_write(std::mem::take(&mut pieces.0), n < self.done),
                 FlushStep::Raw(flights) | FlushStep::RawInPlace(flights) => {
                     flights.drain(..).for_each(|flight| chunks.end_write(flight, n < self.done, ledger));
                 }
