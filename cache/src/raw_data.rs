@@ -250,41 +250,41 @@ impl Cache {
 
     /// Writes raw data over bytes that readers may be reading. The new bytes are first written to redo records of at
     /// most [`MAX_ATOMIC_READ_BYTES`] bytes each.
-    pub(crate) fn write_in_place(&self, flights: &[RawWrite]) -> Result<()> {
-        flights.iter().for_each(|flight| self.chunks.wait_for_write_through(flight.chunk()));
-        let mut writes = Vec::new();
+    pub(crate) fn write_in_place(&self, writes: &[RawWrite]) -> Result<()> {
+        writes.iter().for_each(|write| self.chunks.wait_for_write_through(write.chunk()));
+        let mut redo_writes = Vec::new();
         let mut bytes = 0;
-        for flight in flights {
-            if bytes + flight.weight() > MAX_ATOMIC_READ_BYTES {
-                self.write_with_redo(std::mem::take(&mut writes))?;
+        for write in writes {
+            if bytes + write.weight() > MAX_ATOMIC_READ_BYTES {
+                self.write_with_redo(std::mem::take(&mut redo_writes))?;
                 bytes = 0;
             }
-            if flight.weight() <= MAX_ATOMIC_READ_BYTES {
-                writes.extend(flight.pieces().map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
-                bytes += flight.weight();
+            if write.weight() <= MAX_ATOMIC_READ_BYTES {
+                redo_writes.extend(write.pieces().map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
+                bytes += write.weight();
                 continue;
             }
             let mut window = 0;
-            for (offset, piece) in flight.pieces.split_at_multiples(MAX_ATOMIC_READ_BYTES) {
+            for (offset, piece) in write.pieces.split_at_multiples(MAX_ATOMIC_READ_BYTES) {
                 if offset / MAX_ATOMIC_READ_BYTES as u64 != window {
-                    self.write_with_redo(std::mem::take(&mut writes))?;
+                    self.write_with_redo(std::mem::take(&mut redo_writes))?;
                     window = offset / MAX_ATOMIC_READ_BYTES as u64;
                 }
-                let at = flight.chunk().checked_add(offset).unwrap_or_default();
-                writes.push(RedoWrite { at, bytes: piece.to_vec() });
+                let at = write.chunk().checked_add(offset).unwrap_or_default();
+                redo_writes.push(RedoWrite { at, bytes: piece.to_vec() });
             }
-            self.write_with_redo(std::mem::take(&mut writes))?;
+            self.write_with_redo(std::mem::take(&mut redo_writes))?;
         }
-        self.write_with_redo(writes)
+        self.write_with_redo(redo_writes)
     }
 
     /// Writes taken raw data, in order of addresses, adjacent pieces together.
-    pub(crate) fn write_flights(&self, flights: &[RawWrite]) -> Result<()> {
-        let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(flights.len());
-        for flight in flights {
-            self.chunks.wait_for_write_through(flight.chunk());
-            let chunk = defined(flight.chunk().get())?;
-            pieces.extend(flight.pieces.iter().map(|(offset, bytes)| (chunk.saturating_add(offset), bytes)));
+    pub(crate) fn write_raw_writes(&self, writes: &[RawWrite]) -> Result<()> {
+        let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(writes.len());
+        for write in writes {
+            self.chunks.wait_for_write_through(write.chunk());
+            let chunk = defined(write.chunk().get())?;
+            pieces.extend(write.pieces.iter().map(|(offset, bytes)| (chunk.saturating_add(offset), bytes)));
         }
         pieces.sort_unstable_by_key(|(at, _)| *at);
         if let Some((at, last)) = pieces.last() {

@@ -99,22 +99,22 @@ impl Cache {
     pub(super) fn flush_chain(&self, owner: Owner) -> Result<bool> {
         let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flushing.lock();
-        let (mut flight, images) = {
+        let (mut chain_write, images) = {
             let _gate = self.gate.write();
             if self.needs_protocol_steps() || self.space.needs_superblock_eof() {
                 return Ok(false);
             }
             let is_whole = |head: &EntryHeader, len| is_within_page(self.settings.base, head.addr, len);
             let Some(chain) = self.ledger.graph.lock().take_chain(owner, is_whole) else { return Ok(false) };
-            let mut flight = ChainWrite { cache: self, chain, done: 0, buffered: None, has_begun: false };
-            let Some(images) = flight.images() else { return Ok(false) };
+            let mut chain_write = ChainWrite { cache: self, chain, done: 0, buffered: None, has_begun: false };
+            let Some(images) = chain_write.images() else { return Ok(false) };
             self.space.begin_flush(FlushScope::Owner(owner));
-            flight.has_begun = true;
-            flight.buffered = self.write_buffer.begin_write();
-            (flight, images)
+            chain_write.has_begun = true;
+            chain_write.buffered = self.write_buffer.begin_write();
+            (chain_write, images)
         };
         count(&self.stats.flushes, 1);
-        flight.write(&images)?;
+        chain_write.write(&images)?;
         Ok(true)
     }
 }

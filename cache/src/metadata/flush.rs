@@ -152,8 +152,8 @@ impl Cache {
             FlushStep::InitGeneration { end, generation } => self.init_generation_at(*end, *generation),
             FlushStep::SetGeneration { at, generation } => self.write_generation_word(*at, *generation),
             FlushStep::BufferedRaw(pieces) => self.write_buffered(&pieces.0),
-            FlushStep::Raw(flights) => self.write_flights(flights),
-            FlushStep::RawInPlace(flights) => self.write_in_place(flights),
+            FlushStep::Raw(writes) => self.write_raw_writes(writes),
+            FlushStep::RawInPlace(writes) => self.write_in_place(writes),
             FlushStep::Superblock { at, bytes, end } => {
                 self.write_at(StorageAction::WriteSuperblock, *at, bytes)?;
                 self.space.set_superblock_eof(*end);
@@ -253,8 +253,8 @@ impl FlushPlan<'_> {
             match what {
                 FlushItemKind::Raw { .. } if !waits => {}
                 FlushItemKind::Raw { chunk } => {
-                    if let Some(flight) = cache.chunks.begin_write(chunk) {
-                        self.add_waiting_raw_write(flight, &mut new, &mut changes);
+                    if let Some(write) = cache.chunks.begin_write(chunk) {
+                        self.add_waiting_raw_write(write, &mut new, &mut changes);
                     }
                 }
                 FlushItemKind::Entry(slot) => {
@@ -285,8 +285,8 @@ impl FlushPlan<'_> {
     }
 
     /// The step that changes raw data in place: part of the flush's redo record, or each part after its own record.
-    fn raw_in_place(&self, flights: Vec<RawWrite>) -> FlushStep {
-        if self.has_single_redo() { FlushStep::Raw(flights) } else { FlushStep::RawInPlace(flights) }
+    fn raw_in_place(&self, writes: Vec<RawWrite>) -> FlushStep {
+        if self.has_single_redo() { FlushStep::Raw(writes) } else { FlushStep::RawInPlace(writes) }
     }
 
     /// Takes the raw data that waits for nothing. It comes first, or goes to `changes` if it replaces bytes to which
@@ -297,9 +297,9 @@ impl FlushPlan<'_> {
             FlushItemKind::Raw { chunk } if !pick.waits => cache.chunks.begin_write(*chunk),
             _ => None,
         });
-        let (seen, raw): (Vec<RawWrite>, Vec<_>) = raw.partition(|flight| guarded && flight.is_visible());
-        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|flight| self.as_one && flight.is_overwrite());
-        let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > MAX_REDO_RAW_BYTES;
+        let (seen, raw): (Vec<RawWrite>, Vec<_>) = raw.partition(|write| guarded && write.is_visible());
+        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|write| self.as_one && write.is_overwrite());
+        let much = over.iter().fold(0, |sum: usize, write| sum.saturating_add(write.weight())) > MAX_REDO_RAW_BYTES;
         let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
         // Raw data may be written over it. Its space is part of the end that is announced later.
         self.steps
@@ -310,15 +310,15 @@ impl FlushPlan<'_> {
     }
 
     /// Adds raw data that waits for other entries: to the step before it if that is of its kind.
-    fn add_waiting_raw_write(&self, flight: RawWrite, new: &mut Vec<FlushStep>, changes: &mut Vec<FlushStep>) {
-        let seen = self.guards_raw_in_place() && flight.is_visible();
-        let unreachable = self.as_one && !flight.is_overwrite() && !seen;
+    fn add_waiting_raw_write(&self, write: RawWrite, new: &mut Vec<FlushStep>, changes: &mut Vec<FlushStep>) {
+        let seen = self.guards_raw_in_place() && write.is_visible();
+        let unreachable = self.as_one && !write.is_overwrite() && !seen;
         let list = if unreachable { new } else { changes };
         match list.last_mut() {
-            Some(FlushStep::Raw(flights)) if !seen || self.has_single_redo() => flights.push(flight),
-            Some(FlushStep::RawInPlace(flights)) if seen => flights.push(flight),
-            _ if seen => list.push(self.raw_in_place(vec![flight])),
-            _ => list.push(FlushStep::Raw(vec![flight])),
+            Some(FlushStep::Raw(writes)) if !seen || self.has_single_redo() => writes.push(write),
+            Some(FlushStep::RawInPlace(writes)) if seen => writes.push(write),
+            _ if seen => list.push(self.raw_in_place(vec![write])),
+            _ => list.push(FlushStep::Raw(vec![write])),
         }
     }
 
@@ -428,8 +428,8 @@ impl Drop for FlushPlan<'_> {
         for (n, step) in self.steps.iter_mut().enumerate() {
             match step {
                 FlushStep::BufferedRaw(pieces) => write_buffer.end_write(std::mem::take(&mut pieces.0), n < self.done),
-                FlushStep::Raw(flights) | FlushStep::RawInPlace(flights) => {
-                    flights.drain(..).for_each(|flight| chunks.end_write(flight, n < self.done, ledger));
+                FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
+                    writes.drain(..).for_each(|write| chunks.end_write(write, n < self.done, ledger));
                 }
                 _ => {}
             }

@@ -103,8 +103,8 @@ impl fmt::Debug for FlushStep {
             FlushStep::InitGeneration { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
             FlushStep::SetGeneration { generation, .. } => write!(f, "{generation:?}"),
             FlushStep::BufferedRaw(pieces) => write!(f, "{} bytes of new raw data", pieces.0.weight()),
-            FlushStep::Raw(flights) | FlushStep::RawInPlace(flights) => {
-                f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish()
+            FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
+                f.debug_list().entries(writes.iter().map(|write| write.chunk())).finish()
             }
             FlushStep::Superblock { end, .. } => write!(f, "announce {end:#x}"),
             FlushStep::Entry { id, at, name, image, .. } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),

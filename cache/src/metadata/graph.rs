@@ -340,7 +340,7 @@ impl DependencyGraph {
         }
     }
 
-    /// Ends a flight: the node was written.
+    /// Ends a write: the node was written.
     pub(crate) fn complete_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.in_flight = false;
@@ -360,7 +360,7 @@ impl DependencyGraph {
         self.release_if_unused(id);
     }
 
-    /// Ends a flight: the node was not written, and is dirty again.
+    /// Ends a write: the node was not written, and is dirty again.
     pub(crate) fn fail_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.in_flight = false;

@@ -45,7 +45,7 @@ pub(super) fn redo_groups(
     if as_one {
         let in_place = |step: &FlushStep| match step {
             FlushStep::Entry { in_place, .. } => *in_place,
-            FlushStep::Raw(flights) => flights.iter().any(RawWrite::is_overwrite),
+            FlushStep::Raw(writes) => writes.iter().any(RawWrite::is_overwrite),
             _ => false,
         };
         let alone = changes.len() == 1 && !is_cut(&changes[0], OS_PAGE_BYTES);
@@ -66,8 +66,8 @@ pub(super) fn redo_record(place: Addr, changes: &[FlushStep]) -> RedoRecord {
             FlushStep::Entry { at, image, .. } => {
                 record.writes.push(RedoWrite { at: *at, bytes: image.clone() });
             }
-            FlushStep::Raw(flights) => {
-                let pieces = flights.iter().flat_map(|flight| flight.pieces());
+            FlushStep::Raw(writes) => {
+                let pieces = writes.iter().flat_map(|write| write.pieces());
                 record.writes.extend(pieces.map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
             }
             _ => {}
@@ -78,7 +78,7 @@ pub(super) fn redo_record(place: Addr, changes: &[FlushStep]) -> RedoRecord {
 
 /// Whether a step changes raw data that readers may be reading.
 pub(super) fn overwrites_visible(change: &FlushStep) -> bool {
-    matches!(change, FlushStep::Raw(flights) if flights.iter().any(RawWrite::is_visible))
+    matches!(change, FlushStep::Raw(writes) if writes.iter().any(RawWrite::is_visible))
 }
 
 /// Whether the `len` bytes at `at` do not lie in one `unit`.
