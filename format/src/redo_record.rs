@@ -75,9 +75,9 @@ impl Record for RedoRecord {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("H5WI")?;
         w.version(SeqlockCounter::VERSION..=SeqlockCounter::VERSION, &mut { SeqlockCounter::VERSION })?;
-        let mut turn = self.seqlock.number().into();
-        w.uint("turn", Width::THREE, &mut turn)?;
-        self.seqlock = SeqlockCounter::new(u32::try_from(turn).unwrap_or(0));
+        let mut counter = self.seqlock.number().into();
+        w.uint("seqlock counter", Width::THREE, &mut counter)?;
+        self.seqlock = SeqlockCounter::new(u32::try_from(counter).unwrap_or(0));
         let offset = w.widths().offset.bytes();
         let size = w.derived("size", Width::FOUR, self.size(offset))?;
         let mut serial = self.serial.into();

@@ -108,7 +108,7 @@ impl Cache {
     fn seqlock_at(&self, place: Addr) -> Result<SeqlockCounter> {
         let mut known = self.redo_state.seqlock.lock();
         match *known {
-            Some((at, turn)) if at == place => Ok(turn),
+            Some((at, counter)) if at == place => Ok(counter),
             _ => {
                 // A reader may have begun when an earlier writer was there. Where nothing tells of one, it may all the
                 // same; so each begins with another number.
@@ -117,9 +117,9 @@ impl Cache {
                 let start = place.get().ok_or(Error::Undefined)?;
                 let found = self.storage.read_at(&mut bytes, start);
                 let found = found.map_err(Error::io(StorageAction::Read, start, SeqlockCounter::SIZE as u64))?;
-                let turn = bytes.get(..found).and_then(SeqlockCounter::from_bytes).unwrap_or_else(any);
-                *known = Some((place, turn));
-                Ok(turn)
+                let counter = bytes.get(..found).and_then(SeqlockCounter::from_bytes).unwrap_or_else(any);
+                *known = Some((place, counter));
+                Ok(counter)
             }
         }
     }
@@ -151,15 +151,15 @@ impl Cache {
     pub(super) fn write_redo(&self, record: &RedoRecord, is_seen: bool) -> Result<()> {
         let at = record.addr;
         let serial = self.next_serial(at)?;
-        let turn = match self.generation() {
+        let counter = match self.generation() {
             Some(_) if serial == 0 => SeqlockCounter::default(),
             Some(shown) => shown.settled().next().redo_number(),
             None if is_seen => self.seqlock_at(at)?.next(),
             None => self.seqlock_at(at)?.settled(),
         };
-        let image = encode(&RedoRecord { seqlock: turn, serial, ..record.clone() }, self.settings.widths);
+        let image = encode(&RedoRecord { seqlock: counter, serial, ..record.clone() }, self.settings.widths);
         let image = image.map_err(|source| Error::Encode { at, source })?;
-        *self.redo_state.seqlock.lock() = Some((at, turn));
+        *self.redo_state.seqlock.lock() = Some((at, counter));
         let start = at.get().ok_or(Error::Undefined)?;
         let end = start.saturating_add(image.len() as u64);
         self.space.note_redo(end);
@@ -225,9 +225,9 @@ impl Cache {
 
     /// As [`Cache::invalidate_redo`], but the record may come back after a power failure.
     pub(super) fn retire_redo(&self, at: Addr) -> Result<()> {
-        let turn = self.seqlock_at(at)?.settled();
-        self.write_at(StorageAction::WriteRedo, at, &turn.to_bytes())?;
-        *self.redo_state.seqlock.lock() = Some((at, turn));
+        let counter = self.seqlock_at(at)?.settled();
+        self.write_at(StorageAction::WriteRedo, at, &counter.to_bytes())?;
+        *self.redo_state.seqlock.lock() = Some((at, counter));
         Ok(())
     }
 
