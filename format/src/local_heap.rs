@@ -94,7 +94,7 @@ impl LocalHeapData {
     /// [`Fault::Value`] if a block lies outside the segment, or the list does not end.
     pub fn free_blocks(&self, head: Option<u64>, length: Width) -> Result<Vec<FreeBlock>> {
         let smallest = length.bytes().saturating_mul(2);
-        let most = self.bytes.len().checked_div(smallest).unwrap_or(0);
+        let max_blocks = self.bytes.len().checked_div(smallest).unwrap_or(0);
         let mut blocks = Vec::new();
         let mut next = head;
         while let Some(offset) = next {
@@ -111,7 +111,7 @@ impl LocalHeapData {
             if offset.checked_add(size).is_none_or(|end| end > self.bytes.len() as u64) {
                 return error(size, "a free block lies inside the data segment");
             }
-            if blocks.len() >= most || following == 0 {
+            if blocks.len() >= max_blocks || following == 0 {
                 return error(following, "the list of free blocks ends");
             }
             blocks.push(FreeBlock { offset, size });

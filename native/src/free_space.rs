@@ -46,8 +46,8 @@ impl NativeSession {
             let addr = std::mem::replace(manager, Addr::UNDEFINED);
             if addr.is_defined() {
                 // The rest of a large block's last page cannot be used before the block is free, too.
-                let least = page.filter(|_| number >= MANAGER_LARGE).unwrap_or(0);
-                self.read_manager(addr, (kind, least), &mut sections)?;
+                let min_size = page.filter(|_| number >= MANAGER_LARGE).unwrap_or(0);
+                self.read_manager(addr, (kind, min_size), &mut sections)?;
             }
         }
         info.end_before_managers = Addr::UNDEFINED;
@@ -57,7 +57,7 @@ impl NativeSession {
     fn read_manager(
         &self,
         addr: Addr,
-        (kind, least): (SpaceKind, u64),
+        (kind, min_size): (SpaceKind, u64),
         sections: &mut Vec<ManagedSection>,
     ) -> Result<()> {
         let metadata = ObjectMetadata::new(self.cache.clone(), Owner::FILE);
@@ -72,7 +72,7 @@ impl NativeSession {
             return Err(Error::Object { header: addr, rule: "a free-space manager has a sensible number of sections" });
         }
         let list = metadata.load(header.section_list, header.used, || header.section_list())?;
-        for group in list.read().groups.iter().filter(|group| group.size >= least) {
+        for group in list.read().groups.iter().filter(|group| group.size >= min_size) {
             sections.extend(group.sections.iter().map(|section| (section.addr, group.size, kind)));
         }
         self.cache.remove(header.section_list);

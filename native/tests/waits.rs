@@ -50,12 +50,12 @@ struct Waits {
 fn walk(path: &Path, mode: Mode) -> (u64, u64, usize) {
     let waits = Arc::new(Waits::default());
     let counted = waits.clone();
-    let most = Duration::from_millis(900);
+    let budget = Duration::from_millis(900);
     let policy = RetryPolicy::new(60, move |wait| {
         counted.number.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed);
         counted.micros.fetch_add(wait.as_micros().try_into().unwrap(), Ordering::Relaxed);
     });
-    let policy = policy.with_budget(most);
+    let policy = policy.with_budget(budget);
     let clock = Clock::new(|| Duration::ZERO);
     let file = NativeFile::open(path, &OpenOptions { mode, retry: policy, clock, ..OpenOptions::default() }).unwrap();
     let mut links = Vec::new();

@@ -9,20 +9,23 @@ use std::hash::Hash;
 use crate::observer::{Observer, RunEnd};
 use crate::workloads::{object, text};
 
-/// Checks the attributes `a0`, `a1`, ... of an object: there are from `least` to `most` of them, and each holds its
+/// Checks the attributes `a0`, `a1`, ... of an object: there are from `min_count` to `max_count` of them, and each holds its
 /// number, or its text. Returns how many there are. The rest of the run depends on `known` only.
 pub(crate) fn attributes(
     file: &NativeFile,
     id: ObjectId,
     see: &impl Observer,
-    least: u64,
-    most: &dyn Fn() -> u64,
+    min_count: u64,
+    max_count: &dyn Fn() -> u64,
     known: impl Hash,
 ) -> Result<u64, RunEnd> {
     let names = see.observe("list the attributes", || file.attribute_names(id))?;
-    let (count, most) = (names.len() as u64, most());
-    if count < least || count > most {
-        return Err(format!("there are the attributes {names:?}, of {least} that were there and {most} written").into());
+    let (count, max_count) = (names.len() as u64, max_count());
+    if count < min_count || count > max_count {
+        return Err(format!(
+            "there are the attributes {names:?}, of {min_count} that were there and {max_count} written"
+        )
+        .into());
     }
     for number in 0..count {
         // Each look at an object reads its header again.
@@ -42,13 +45,13 @@ pub(crate) fn attributes(
     Ok(count)
 }
 
-/// Checks the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds two
+/// Checks the datasets `o0`, `o1`, ... in the root group: there are from `min_count` to `max_count` of them, and each holds two
 /// rows. Returns how many there are. The rest of the run depends on `known` only.
 pub(crate) fn links(
     file: &NativeFile,
     see: &impl Observer,
-    least: u64,
-    most: &dyn Fn() -> u64,
+    min_count: u64,
+    max_count: &dyn Fn() -> u64,
     known: impl Hash,
 ) -> Result<u64, RunEnd> {
     let mut found = Vec::new();
@@ -59,9 +62,9 @@ pub(crate) fn links(
             true
         })
     })?;
-    let (count, most) = (found.len() as u64, most());
-    if count < least || count > most {
-        return Err(format!("there are {count} links, of {least} that were there and {most} made").into());
+    let (count, max_count) = (found.len() as u64, max_count());
+    if count < min_count || count > max_count {
+        return Err(format!("there are {count} links, of {min_count} that were there and {max_count} made").into());
     }
     let mut objects = Vec::new();
     for link in found {
@@ -95,15 +98,20 @@ pub(crate) fn links(
     Ok(count)
 }
 
-/// Looks at the rows of the dataset `s`: there are from `least` to `most` of them, and each holds its text. Returns how
+/// Looks at the rows of the dataset `s`: there are from `min_count` to `max_count` of them, and each holds its text. Returns how
 /// many there are.
-pub(crate) fn strings(file: &File, see: &impl Observer, least: u64, most: &dyn Fn() -> u64) -> Result<u64, RunEnd> {
+pub(crate) fn strings(
+    file: &File,
+    see: &impl Observer,
+    min_count: u64,
+    max_count: &dyn Fn() -> u64,
+) -> Result<u64, RunEnd> {
     let dataset = see.observe("open the dataset", || file.dataset("s"))?;
     see.observe("refresh", || dataset.refresh())?;
     let shape = see.observe("ask for the shape", || dataset.shape())?;
-    let (rows, most) = (shape.first().copied().unwrap_or(0), most());
-    if rows < least || rows > most {
-        return Err(format!("there are {rows} texts, of {least} that were there and {most} written").into());
+    let (rows, max_count) = (shape.first().copied().unwrap_or(0), max_count());
+    if rows < min_count || rows > max_count {
+        return Err(format!("there are {rows} texts, of {min_count} that were there and {max_count} written").into());
     }
     let texts = see.observe("read texts", || dataset.read_slice::<String>(0..rows))?;
     for (row, found) in texts.iter().enumerate() {

@@ -32,10 +32,10 @@ pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> 
             for pass in 0..passes {
                 // Each look at an object reads its header again.
                 eyes.reset((pass, before, opened))?;
-                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
-                eyes.remember(least);
-                let most = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::attributes(&file, id, eyes, least, &most, (pass, opened))?;
+                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                eyes.remember(min_count);
+                let max_count = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::attributes(&file, id, eyes, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
         };
@@ -55,10 +55,10 @@ pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdi
             let mut before = 0;
             for pass in 0..passes {
                 eyes.reset((pass, before, opened))?;
-                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
-                eyes.remember(least);
-                let most = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::links(&file, eyes, least, &most, (pass, opened))?;
+                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                eyes.remember(min_count);
+                let max_count = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::links(&file, eyes, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
         };
@@ -79,10 +79,10 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Ver
             for pass in 0..passes {
                 // The dataset was closed, and with it all that was kept.
                 eyes.reset((pass, before, opened))?;
-                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
-                eyes.remember(least);
-                let most = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::strings(&file, eyes, least, &most)?;
+                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                eyes.remember(min_count);
+                let max_count = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::strings(&file, eyes, min_count, &max_count)?;
             }
             Ok(())
         };

@@ -142,7 +142,7 @@ impl RowFollower {
         let (known, series) = (&mut all[n], &self.series[n]);
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
-        let most = series.issued.at(eyes.0.prefix()).unwrap_or(0);
+        let issued = series.issued.at(eyes.0.prefix()).unwrap_or(0);
         let series = &series.what;
         let name = series.name;
         if extent < known.extent {
@@ -151,8 +151,8 @@ impl RowFollower {
         if extent < series.extent(floor) {
             return Err(format!("{name}: the extent is {extent}, {floor} rows were flushed before it was read").into());
         }
-        if extent > series.extent(most) {
-            return Err(format!("{name}: the extent is {extent}, and only {most} rows were ever written").into());
+        if extent > series.extent(issued) {
+            return Err(format!("{name}: the extent is {extent}, and only {issued} rows were ever written").into());
         }
         known.extent = extent;
         // From here on it matters only to what is written several times.
@@ -205,9 +205,9 @@ fn read_chunk(
     chunk: Option<StoredChunk>,
 ) -> Result<(), RunEnd> {
     let (first, name, extent) = (at * series.chunk, series.name, known.extent);
-    let least = series.least_version(at, floor);
+    let min_version = series.least_version(at, floor);
     let Some(chunk) = chunk else {
-        return match first < extent && (least > 0 || known.versions.contains_key(&first)) {
+        return match first < extent && (min_version > 0 || known.versions.contains_key(&first)) {
             true => Err(format!("{name}: there is no chunk for row {first}, the extent is {extent}").into()),
             false => Ok(()),
         };
@@ -240,15 +240,15 @@ fn read_chunk(
         }
     }
     let may_be_torn = began_torn || eyes.0.tears() > tears;
-    check_rows(known, series, (first, least), &bytes, may_be_torn)
+    check_rows(known, series, (first, min_version), &bytes, may_be_torn)
 }
 
-/// Checks the rows of a chunk from `first` on, which are of version `least` at least. If they `may_be_torn`, those
+/// Checks the rows of a chunk from `first` on, which are of version `min_version` at least. If they `may_be_torn`, those
 /// beyond the extent may be anything.
 fn check_rows(
     known: &mut FollowerState,
     series: &Series,
-    (first, least): (u64, u64),
+    (first, min_version): (u64, u64),
     bytes: &[u8],
     may_be_torn: bool,
 ) -> Result<(), RunEnd> {
@@ -269,14 +269,16 @@ fn check_rows(
             }
             continue;
         };
-        let least = if series.is_constant(row) { least.min(1) } else { least };
+        let min_version = if series.is_constant(row) { min_version.min(1) } else { min_version };
         if series.has_uniform_version() && !series.is_constant(row) && *whole.get_or_insert(version) != version {
             return Err(format!("{name}: row {row} is of version {version}, others of its chunk of {whole:?}").into());
         }
         let tells = row == first || !series.has_one_version();
         let before = if tells { known.versions.insert(row, version).unwrap_or(0) } else { 0 };
-        if version < before.max(if row < extent { least } else { 0 }) {
-            return Err(format!("{name}: row {row} is of version {version}, {} was there", before.max(least)).into());
+        if version < before.max(if row < extent { min_version } else { 0 }) {
+            return Err(
+                format!("{name}: row {row} is of version {version}, {} was there", before.max(min_version)).into()
+            );
         }
     }
     Ok(())

@@ -172,15 +172,15 @@ impl WriterRecorder {
         let builder =
             if series.wide { builder.chunk_shape(&[series.chunk, 1]) } else { builder.chunk_shape(&[series.chunk]) };
         let builder = match series.kind {
-            SeriesKind::Rows { most: None } | SeriesKind::Cut { most: None } if series.wide => {
+            SeriesKind::Rows { max_rows: None } | SeriesKind::Cut { max_rows: None } if series.wide => {
                 builder.shape(&[0, 1]).resizable()
             }
             SeriesKind::Sparse { rows, .. } if series.wide => builder.shape(&[rows, 1]).resizable(),
-            SeriesKind::Rows { most: None }
-            | SeriesKind::Cut { most: None }
+            SeriesKind::Rows { max_rows: None }
+            | SeriesKind::Cut { max_rows: None }
             | SeriesKind::Sparse { fixed: false, .. } => builder.unlimited_rows(&[]),
-            SeriesKind::Rows { most: Some(most) } | SeriesKind::Cut { most: Some(most) } => {
-                builder.shape(&[0]).max_shape(&[most])
+            SeriesKind::Rows { max_rows: Some(max_rows) } | SeriesKind::Cut { max_rows: Some(max_rows) } => {
+                builder.shape(&[0]).max_shape(&[max_rows])
             }
             SeriesKind::InPlace { rows, contiguous } => {
                 let builder = builder.shape(&[rows]).alloc_time(AllocationTime::Early);

@@ -27,12 +27,12 @@ pub enum SeriesKind {
     /// Row after row, each once: counts in the trace are rows.
     Rows {
         /// Most rows that the dataset may have.
-        most: Option<u64>,
+        max_rows: Option<u64>,
     },
     /// As rows, but now and then the last ones are cut off, and appended again: counts in the trace are rows.
     Cut {
         /// Most rows that the dataset may have.
-        most: Option<u64>,
+        max_rows: Option<u64>,
     },
     /// All rows again and again: counts in the trace are versions, 0 being that nothing was written.
     Versions {
@@ -68,7 +68,15 @@ pub enum SeriesKind {
 impl Series {
     /// A dataset of rows that are appended, without limit, in chunks of `chunk`.
     pub fn rows(name: &'static str, chunk: u64) -> Self {
-        Series { name, chunk, first: 0, wide: false, early: false, ahead: false, kind: SeriesKind::Rows { most: None } }
+        Series {
+            name,
+            chunk,
+            first: 0,
+            wide: false,
+            early: false,
+            ahead: false,
+            kind: SeriesKind::Rows { max_rows: None },
+        }
     }
 
     /// The coordinate of a chunk.
@@ -152,7 +160,7 @@ impl Series {
     /// Most rows that there may ever be.
     pub fn max_rows(&self) -> u64 {
         match self.kind {
-            SeriesKind::Rows { most } | SeriesKind::Cut { most } => most.unwrap_or(u64::MAX),
+            SeriesKind::Rows { max_rows } | SeriesKind::Cut { max_rows } => max_rows.unwrap_or(u64::MAX),
             SeriesKind::Sparse { fixed: false, .. } => u64::MAX,
             SeriesKind::Versions { rows }
             | SeriesKind::InPlace { rows, .. }

@@ -103,18 +103,18 @@ pub fn extensible_array(setup: WriterSetup, start: u64, appends: u64, chunk: u64
     append(setup, Series::rows("d", chunk), start, appends)
 }
 
-/// Appends rows to a dataset of at most `most` rows.
-pub fn fixed_array(setup: WriterSetup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(setup, at_most(most, chunk), start, appends)
+/// Appends rows to a dataset of at most `max_rows` rows.
+pub fn fixed_array(setup: WriterSetup, max_rows: u64, start: u64, appends: u64, chunk: u64) -> Workload {
+    append(setup, at_most(max_rows, chunk), start, appends)
 }
 
 /// As [`fixed_array`], with space for all rows from the start.
-pub fn implicit(setup: WriterSetup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(setup, Series { early: true, ..at_most(most, chunk) }, start, appends)
+pub fn implicit(setup: WriterSetup, max_rows: u64, start: u64, appends: u64, chunk: u64) -> Workload {
+    append(setup, Series { early: true, ..at_most(max_rows, chunk) }, start, appends)
 }
 
-fn at_most(most: u64, chunk: u64) -> Series {
-    Series { kind: SeriesKind::Rows { most: Some(most) }, ..Series::rows("d", chunk) }
+fn at_most(max_rows: u64, chunk: u64) -> Series {
+    Series { kind: SeriesKind::Rows { max_rows: Some(max_rows) }, ..Series::rows("d", chunk) }
 }
 
 /// Appends rows to a dataset with two unlimited dimensions.
@@ -218,7 +218,7 @@ pub fn redo_records(setup: WriterSetup) -> Workload {
 pub fn two_datasets(setup: WriterSetup, appends: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     lab.add(Series::rows("d", 1));
-    lab.add(Series { kind: SeriesKind::Rows { most: Some(10) }, ..Series::rows("e", 2) });
+    lab.add(Series { kind: SeriesKind::Rows { max_rows: Some(10) }, ..Series::rows("e", 2) });
     lab.start_trace(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
@@ -256,15 +256,15 @@ pub enum WriterStep {
 }
 
 /// Takes any steps.
-pub fn steps(setup: WriterSetup, most: Option<u64>, wide: bool, chunk: u64, steps: &[WriterStep]) -> Workload {
+pub fn steps(setup: WriterSetup, max_rows: Option<u64>, wide: bool, chunk: u64, steps: &[WriterStep]) -> Workload {
     let mut lab = WriterRecorder::new(setup);
-    lab.add(Series { wide, kind: SeriesKind::Rows { most }, ..Series::rows("d", chunk) });
+    lab.add(Series { wide, kind: SeriesKind::Rows { max_rows }, ..Series::rows("d", chunk) });
     lab.start_trace(0);
     let (mut rows, mut flushed) = (0, 0);
     for step in steps {
         match step {
             WriterStep::Append(count) => {
-                let end = most.map_or(rows + count, |most| most.min(rows + count));
+                let end = max_rows.map_or(rows + count, |max_rows| max_rows.min(rows + count));
                 if end > rows {
                     lab.append("d", rows, end);
                 }
@@ -401,9 +401,9 @@ pub fn strings(setup: WriterSetup, start: u64, appends: u64, chunk: u64) -> Work
 }
 
 /// Appends rows, makes the dataset smaller, and appends rows again, which hold the same as those that were cut off.
-pub fn shrink(setup: WriterSetup, most: Option<u64>, chunk: u64, times: u64) -> Workload {
+pub fn shrink(setup: WriterSetup, max_rows: Option<u64>, chunk: u64, times: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
-    let dataset = lab.add(Series { kind: SeriesKind::Cut { most }, ..Series::rows("d", chunk) });
+    let dataset = lab.add(Series { kind: SeriesKind::Cut { max_rows }, ..Series::rows("d", chunk) });
     lab.start_trace(0);
     let mut rows = 0;
     for _ in 0..times {

@@ -76,12 +76,12 @@ impl DatasetCore {
         Ok(true)
     }
 
-    /// Stores buffered rows until no more than `most` bytes are left: those of whole chunks, and if need be all.
+    /// Stores buffered rows until no more than `max_bytes` bytes are left: those of whole chunks, and if need be all.
     #[cold]
-    fn make_room(&self, most: usize) -> Result<(), DatasetError> {
+    fn make_room(&self, max_bytes: usize) -> Result<(), DatasetError> {
         let len = || self.stage.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes().len());
         for which in [StoredRows::OfWholeChunks, StoredRows::All] {
-            if len() > most {
+            if len() > max_bytes {
                 self.store_rows(which)?;
             }
         }

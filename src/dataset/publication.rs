@@ -79,9 +79,9 @@ impl Dataset {
 
     /// Counts appended rows, and flushes when they are as many as the options say.
     pub(super) fn count_rows(&self, values: u64) -> Result<()> {
-        let Some(most) = self.file.shared().options.publish_rows else { return Ok(()) };
+        let Some(max_rows) = self.file.shared().options.publish_rows else { return Ok(()) };
         let rows = values / self.row_len()?.max(1);
-        if self.core.unpublished.fetch_add(rows, Ordering::AcqRel).saturating_add(rows) < most {
+        if self.core.unpublished.fetch_add(rows, Ordering::AcqRel).saturating_add(rows) < max_rows {
             return Ok(());
         }
         self.flush()

@@ -61,7 +61,7 @@ pub struct RetryPolicy {
 /// The time that may be waited in vain.
 #[derive(Debug)]
 struct Budget {
-    most: Duration,
+    total: Duration,
     left: Mutex<Left>,
 }
 
@@ -82,8 +82,8 @@ struct Course {
 }
 
 impl Budget {
-    fn new(most: Duration) -> Self {
-        Budget { most, left: Mutex::new(Left { time: most, since: None }) }
+    fn new(total: Duration) -> Self {
+        Budget { total, left: Mutex::new(Left { time: total, since: None }) }
     }
 
     /// Takes `wait` from the budget. Returns whether there was enough.
@@ -91,7 +91,7 @@ impl Budget {
         let left = &mut *self.left.lock();
         let gone = left.since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
         left.since = Some(now);
-        left.time = left.time.saturating_add(gone / WAITING_PART).min(self.most);
+        left.time = left.time.saturating_add(gone / WAITING_PART).min(self.total);
         match left.time.checked_sub(wait) {
             Some(rest) => {
                 left.time = rest;
@@ -103,7 +103,7 @@ impl Budget {
 
     fn give_back(&self, waited: Duration) {
         let left = &mut *self.left.lock();
-        left.time = left.time.saturating_add(waited).min(self.most);
+        left.time = left.time.saturating_add(waited).min(self.total);
     }
 }
 
@@ -164,16 +164,16 @@ impl RetryPolicy {
         }
     }
 
-    /// Limits the waiting: all operations of a session together wait in vain no longer than `most`, plus an eighth of
+    /// Limits the waiting: all operations of a session together wait in vain no longer than `total`, plus an eighth of
     /// the passing time. Each operation makes at least eight attempts, which take less than a millisecond.
     #[must_use]
-    pub fn with_budget(self, most: Duration) -> Self {
-        RetryPolicy { budget: Some(Arc::new(Budget::new(most))), ..self }
+    pub fn with_budget(self, total: Duration) -> Self {
+        RetryPolicy { budget: Some(Arc::new(Budget::new(total))), ..self }
     }
 
     /// The same policy for a new session. It measures time by `clock`, and asks `lock` whether the file has a writer.
     pub fn of_session(&self, clock: Clock, lock: Arc<LockHandle>) -> Self {
-        let budget = self.budget.as_ref().map(|budget| Arc::new(Budget::new(budget.most)));
+        let budget = self.budget.as_ref().map(|budget| Arc::new(Budget::new(budget.total)));
         RetryPolicy { clock, budget, lock: Some(lock), counts: Arc::default(), ..self.clone() }
     }
 
@@ -338,8 +338,8 @@ impl RetryPolicy {
     /// # Errors
     /// Errors of `look`.
     pub fn look_for<E>(&self, mut look: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
-        let (most, mut course) = (self.attempts.min(LOOKS), Course::default());
-        for attempt in 1..=most {
+        let (max_attempts, mut course) = (self.attempts.min(LOOKS), Course::default());
+        for attempt in 1..=max_attempts {
             if look()? {
                 self.give_back(&course);
                 return Ok(());
@@ -351,7 +351,7 @@ impl RetryPolicy {
                 }
                 course.taken += wait;
             }
-            if attempt < most {
+            if attempt < max_attempts {
                 (self.sleep)(wait);
             }
         }

@@ -59,9 +59,9 @@ impl FileWalk<'_> {
         root: bool,
     ) -> bool {
         let name = if depth == 0 { Btree2Leaf::NAME } else { Btree2Internal::NAME };
-        let most = tree.geometry.max_records(depth);
-        if node.records > most {
-            let cause = Cause::ExceedsLimit { what: "records", found: node.records.into(), limit: most.into() };
+        let max_records = tree.geometry.max_records(depth);
+        if node.records > max_records {
+            let cause = Cause::ExceedsLimit { what: "records", found: node.records.into(), limit: max_records.into() };
             self.report(name, node.addr, cause);
             return false;
         }

@@ -185,7 +185,7 @@ impl<'a> RecordSession<'a> {
         };
         let bytes = table.row_bytes();
         if bytes > MAX_ROW_BYTES {
-            return Err(Error::RowTooLarge { bytes, most: MAX_ROW_BYTES });
+            return Err(Error::RowTooLarge { bytes, max_bytes: MAX_ROW_BYTES });
         }
         self.open_sink(&table.datatype(), &[], &table.times())?;
         if let Some(sink) = &mut self.sink {

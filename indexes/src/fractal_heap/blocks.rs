@@ -87,9 +87,9 @@ impl FractalHeap {
     /// others.
     pub(super) fn add_block(&self, header: &HeapHeader, sections: &mut HeapSections, len: u64) -> Result<()> {
         let shape = header.read().clone();
-        let least = self.min_block_size(&shape, len);
-        let hole = sections.missing_blocks(least).find_map(|hole| {
-            let slot = shape.table.slot_after(hole.start, least)?;
+        let min_size = self.min_block_size(&shape, len);
+        let hole = sections.missing_blocks(min_size).find_map(|hole| {
+            let slot = shape.table.slot_after(hole.start, min_size)?;
             (slot.end() <= hole.end()).then_some((hole, slot))
         });
         let slot = match hole {
@@ -98,7 +98,7 @@ impl FractalHeap {
                 slot
             }
             None => {
-                let slot = shape.table.slot_after(self.end(&shape), least);
+                let slot = shape.table.slot_after(self.end(&shape), min_size);
                 slot.ok_or(Error::HeapFull { at: self.addr })?
             }
         };
@@ -152,12 +152,12 @@ impl FractalHeap {
         let (row, ..) = table.locate(slot.start).ok_or_else(lost)?;
         let end = self.end(shape);
         if row >= shape.root_rows {
-            let least = match (shape.root_rows, table.start_rows) {
+            let min_rows = match (shape.root_rows, table.start_rows) {
                 (0, 0) => table.max_rows(),
                 (0, rows) => rows,
                 (rows, _) => rows.saturating_mul(2),
             };
-            self.replace_root(header, shape, least.min(table.max_rows()).max(row + 1))?;
+            self.replace_root(header, shape, min_rows.min(table.max_rows()).max(row + 1))?;
         }
         let (root, rows) = {
             let header = header.read();

@@ -42,11 +42,11 @@ impl CountRange {
         CountRange { issued: counter("issued"), flushed: counter("flushed") }
     }
 
-    fn least(&self, view: &ReaderView) -> u64 {
+    fn min_count(&self, view: &ReaderView) -> u64 {
         self.flushed.at(view.prefix()).unwrap_or(0)
     }
 
-    fn most(&self, view: &ReaderView) -> u64 {
+    fn max_count(&self, view: &ReaderView) -> u64 {
         self.issued.at(view.prefix()).unwrap_or(0)
     }
 }
@@ -132,7 +132,7 @@ impl<'l> Libhdf5Follower<'l> {
     fn rows(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open(view, self.library, self.path)?;
         let opened = view.set_history(History::NONE);
-        let mut floors: Vec<u64> = self.series.iter().map(|series| series.counts.least(view)).collect();
+        let mut floors: Vec<u64> = self.series.iter().map(|series| series.counts.min_count(view)).collect();
         let mut all = Vec::new();
         for series in &self.series {
             let dataset = see(view, || file.dataset(series.what.name))?;
@@ -142,7 +142,7 @@ impl<'l> Libhdf5Follower<'l> {
         for pass in 0..self.passes {
             for (n, series) in self.series.iter().enumerate() {
                 if pass > 0 {
-                    floors[n] = series.counts.least(view);
+                    floors[n] = series.counts.min_count(view);
                     // The library drops all that it knew of the dataset.
                     view.set_history(History::NONE);
                     see(view, || all[n].dataset.refresh())?;
@@ -167,7 +167,7 @@ impl<'l> Libhdf5Follower<'l> {
         let dataset = see(view, || file.dataset("d"))?;
         let mut before = 0;
         for _ in 0..self.passes {
-            let least = self.attributes.least(view);
+            let min_count = self.attributes.min_count(view);
             see(view, || dataset.refresh())?;
             let mut count = 0;
             while let Some(value) = see(view, || dataset.attribute(&format!("a{count}")))? {
@@ -176,7 +176,7 @@ impl<'l> Libhdf5Follower<'l> {
                 }
                 count += 1;
             }
-            check("attributes", count, before.max(least), self.attributes.most(view))?;
+            check("attributes", count, before.max(min_count), self.attributes.max_count(view))?;
             before = count;
         }
         Ok(())
@@ -187,13 +187,13 @@ impl<'l> Libhdf5Follower<'l> {
         let root = see(view, || file.root())?;
         let mut before = 0;
         for _ in 0..self.passes {
-            let least = self.links.least(view);
+            let min_count = self.links.min_count(view);
             see(view, || root.refresh_group())?;
             let mut count = 0;
             while see(view, || root.has_link(&format!("o{count}")))? {
                 count += 1;
             }
-            check("links", count, before.max(least), self.links.most(view))?;
+            check("links", count, before.max(min_count), self.links.max_count(view))?;
             before = count;
             let series = Series::rows("o", 2);
             for number in 0..count {
@@ -208,10 +208,10 @@ impl<'l> Libhdf5Follower<'l> {
     }
 }
 
-fn check(what: &str, count: u64, least: u64, most: u64) -> Result<(), FollowEnd> {
-    match (least..=most).contains(&count) {
+fn check(what: &str, count: u64, min_count: u64, max_count: u64) -> Result<(), FollowEnd> {
+    match (min_count..=max_count).contains(&count) {
         true => Ok(()),
-        false => Err(format!("there are {count} {what}, of {least} that were there and {most} made").into()),
+        false => Err(format!("there are {count} {what}, of {min_count} that were there and {max_count} made").into()),
     }
 }
 
@@ -224,19 +224,22 @@ fn read_dataset(
 ) -> Result<(), FollowEnd> {
     let name = what.name;
     let extent = see(view, || known.dataset.extent())?.first().copied().unwrap_or(0);
-    let (least, most) = (what.extent(floor).max(known.extent), what.extent(counts.most(view)));
-    if !(least..=most).contains(&extent) {
-        return Err(format!("{name}: the extent is {extent}, of {least} that were there and {most} written").into());
+    let (min_extent, max_extent) = (what.extent(floor).max(known.extent), what.extent(counts.max_count(view)));
+    if !(min_extent..=max_extent).contains(&extent) {
+        return Err(format!(
+            "{name}: the extent is {extent}, of {min_extent} that were there and {max_extent} written"
+        )
+        .into());
     }
     known.extent = extent;
     let rows = see(view, || known.dataset.rows(what.first, extent.saturating_sub(what.first)))?;
     for (row, value) in (what.first..).zip(rows) {
-        let least = if what.is_written(row) { what.least_version(row / what.chunk, floor) } else { 0 };
+        let min_version = if what.is_written(row) { what.least_version(row / what.chunk, floor) } else { 0 };
         let version = what.version(row, value).filter(|_| what.is_written(row));
-        let Some(version) = version.or((value == 0 && least == 0).then_some(0)) else {
+        let Some(version) = version.or((value == 0 && min_version == 0).then_some(0)) else {
             return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
         };
-        let before = known.versions.insert(row, version).unwrap_or(0).max(least);
+        let before = known.versions.insert(row, version).unwrap_or(0).max(min_version);
         if version < before {
             return Err(format!("{name}: row {row} is of version {version}, {before} was there").into());
         }

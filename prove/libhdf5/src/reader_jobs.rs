@@ -190,20 +190,20 @@ fn explore_by_moves(
     follower: &Libhdf5Follower<'_>,
 ) -> (ExploreReport, Option<u32>) {
     let began = Instant::now();
-    let (mut most, mut reached) = (ExploreReport::default(), 0);
+    let (mut largest, mut reached) = (ExploreReport::default(), 0);
     for moves in 1.. {
         let time = Some(limit.saturating_sub(began.elapsed()));
         let bounds = ExploreBounds { moves: Some(moves), runs: Some(MIN_SCHEDULES), time, ..bounds.clone() };
         let found = explore(&workload.trace, &bounds, &|view| follower.run(view));
-        let is_last = !found.exhausted || found.schedules == most.schedules;
-        if found.wrong > 0 || found.schedules > most.schedules {
-            (most, reached) = (found, moves);
+        let is_last = !found.exhausted || found.schedules == largest.schedules;
+        if found.wrong > 0 || found.schedules > largest.schedules {
+            (largest, reached) = (found, moves);
         }
-        if is_last || most.wrong > 0 {
+        if is_last || largest.wrong > 0 {
             break;
         }
     }
-    (most, Some(reached))
+    (largest, Some(reached))
 }
 
 /// All schedules, if they come to an end in half of the time; else those with one move of the writer, then with two,

@@ -34,8 +34,13 @@ const ROWS: &[ReaderKind] = &[
     ReaderKind::Rows(ReadStrategy::BeyondExtent),
 ];
 
-fn appended(first: u64, chunk: u64, wide: bool, most: Option<u64>) -> Vec<Series> {
-    vec![Series { first: first.saturating_sub(2), wide, kind: SeriesKind::Rows { most }, ..Series::rows("d", chunk) }]
+fn appended(first: u64, chunk: u64, wide: bool, max_rows: Option<u64>) -> Vec<Series> {
+    vec![Series {
+        first: first.saturating_sub(2),
+        wide,
+        kind: SeriesKind::Rows { max_rows },
+        ..Series::rows("d", chunk)
+    }]
 }
 
 fn of(kind: SeriesKind, wide: bool, chunk: u64) -> Vec<Series> {
@@ -186,7 +191,7 @@ const CASES: &[WriterCase] = &[
         arguments: &["two", "4"],
         torn: &["two", "1"],
         series: || {
-            vec![Series::rows("d", 1), Series { kind: SeriesKind::Rows { most: Some(10) }, ..Series::rows("e", 2) }]
+            vec![Series::rows("d", 1), Series { kind: SeriesKind::Rows { max_rows: Some(10) }, ..Series::rows("e", 2) }]
         },
         readers: ROWS,
         passes: 2,
