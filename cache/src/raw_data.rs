@@ -186,7 +186,7 @@ impl Cache {
             let found = self.storage.read_at(gap, start).map_err(Error::io(StorageAction::Read, start, len))?;
             count(&self.stats.bytes_read, found as u64);
             let rest = gap.get_mut(found..).unwrap_or_default();
-            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.least_length() {
+            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.min_file_len() {
                 return Err(Error::PastEnd { at, wanted: len, found: found as u64 });
             }
             rest.fill(0);

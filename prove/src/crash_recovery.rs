@@ -165,7 +165,7 @@ impl CrashRecovery {
         let grown = plan.expected_rows(done, extent)?;
         for at in series.first / series.chunk..extent.div_ceil(series.chunk) {
             let first = at * series.chunk;
-            let min_version = series.least_version(at, plan.kept);
+            let min_version = series.min_version(at, plan.kept);
             let Some(chunk) = dataset.locate(&series.coord(at)).map_err(told)? else {
                 if min_version > 0 && grown.must_hold(first) {
                     return Err(format!("there is no chunk for row {first}, the extent is {extent}"));

@@ -205,7 +205,7 @@ fn read_chunk(
     chunk: Option<StoredChunk>,
 ) -> Result<(), RunEnd> {
     let (first, name, extent) = (at * series.chunk, series.name, known.extent);
-    let min_version = series.least_version(at, floor);
+    let min_version = series.min_version(at, floor);
     let Some(chunk) = chunk else {
         return match first < extent && (min_version > 0 || known.versions.contains_key(&first)) {
             true => Err(format!("{name}: there is no chunk for row {first}, the extent is {extent}").into()),

@@ -114,7 +114,7 @@ impl Series {
 
     /// The version that the rows of a chunk have at least when the trace counts `count`; 0 if the chunk need not be
     /// there.
-    pub fn least_version(&self, chunk: u64, count: u64) -> u64 {
+    pub fn min_version(&self, chunk: u64, count: u64) -> u64 {
         match self.kind {
             SeriesKind::Rows { .. } | SeriesKind::Cut { .. } => 1,
             SeriesKind::Versions { .. } | SeriesKind::InPlace { .. } | SeriesKind::Filtered { .. } => count,

@@ -234,7 +234,7 @@ fn read_dataset(
     known.extent = extent;
     let rows = see(view, || known.dataset.rows(what.first, extent.saturating_sub(what.first)))?;
     for (row, value) in (what.first..).zip(rows) {
-        let min_version = if what.is_written(row) { what.least_version(row / what.chunk, floor) } else { 0 };
+        let min_version = if what.is_written(row) { what.min_version(row / what.chunk, floor) } else { 0 };
         let version = what.version(row, value).filter(|_| what.is_written(row));
         let Some(version) = version.or((value == 0 && min_version == 0).then_some(0)) else {
             return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
