@@ -76,10 +76,10 @@ fn run(recorder: &Path, path: &Path, last: usize) -> std::process::ExitStatus {
 /// Looks whether every dataset has between `min_count` and `max_count` rows, and the first has `named` attributes and there are
 /// as many groups.
 fn check(path: &Path, mode: Mode, (min_count, max_count): (u64, u64), named: u64) -> Result<(), String> {
-    let told = |error: h5live::Error| format!("{mode:?}: {error}");
-    let file = File::options().mode(mode).open(path).map_err(told)?;
+    let error_text = |error: h5live::Error| format!("{mode:?}: {error}");
+    let file = File::options().mode(mode).open(path).map_err(error_text)?;
     for name in DATASETS {
-        let rows: Vec<u64> = file.dataset(name).and_then(|dataset| dataset.read()).map_err(told)?;
+        let rows: Vec<u64> = file.dataset(name).and_then(|dataset| dataset.read()).map_err(error_text)?;
         let count = rows.len() as u64;
         if !(min_count..=max_count).contains(&count) {
             return Err(format!(
@@ -92,11 +92,11 @@ fn check(path: &Path, mode: Mode, (min_count, max_count): (u64, u64), named: u64
     }
     for row in 0..named {
         let attribute = file.dataset(DATASETS[0]).and_then(|dataset| dataset.attribute(&format!("a{row}")));
-        let found: u64 = attribute.and_then(|attribute| attribute.read_scalar()).map_err(told)?;
+        let found: u64 = attribute.and_then(|attribute| attribute.read_scalar()).map_err(error_text)?;
         if found != row {
             return Err(format!("{mode:?}: the attribute a{row} is {found}"));
         }
-        file.group(&format!("g{row}")).map_err(told)?;
+        file.group(&format!("g{row}")).map_err(error_text)?;
     }
     Ok(())
 }

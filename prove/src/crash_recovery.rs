@@ -158,22 +158,22 @@ impl CrashRecovery {
 
     /// Reads a series. Before more rows were written, if they were, it had this many rows.
     fn read_series(&self, file: &NativeFile, series: &Series, plan: &SeriesExpectation, done: Option<u64>) -> Verdict {
-        let told = |error: h5live_model::Error| explain(&error);
-        let id = find(file, series.name).map_err(told)?.ok_or("the link is not there")?;
-        let dataset = file.dataset(id).map_err(told)?;
-        let extent = dataset.spec().map_err(told)?.dataspace.dims().first().copied().unwrap_or(0);
+        let error_text = |error: h5live_model::Error| explain(&error);
+        let id = find(file, series.name).map_err(error_text)?.ok_or("the link is not there")?;
+        let dataset = file.dataset(id).map_err(error_text)?;
+        let extent = dataset.spec().map_err(error_text)?.dataspace.dims().first().copied().unwrap_or(0);
         let grown = plan.expected_rows(done, extent)?;
         for at in series.first / series.chunk..extent.div_ceil(series.chunk) {
             let first = at * series.chunk;
             let min_version = series.min_version(at, plan.kept);
-            let Some(chunk) = dataset.locate(&series.coord(at)).map_err(told)? else {
+            let Some(chunk) = dataset.locate(&series.coord(at)).map_err(error_text)? else {
                 if min_version > 0 && grown.must_hold(first) {
                     return Err(format!("there is no chunk for row {first}, the extent is {extent}"));
                 }
                 continue;
             };
             let mut bytes = vec![0; series.chunk as usize * 8];
-            dataset.read(&chunk, series.start_in(&chunk), &mut bytes).map_err(told)?;
+            dataset.read(&chunk, series.start_in(&chunk), &mut bytes).map_err(error_text)?;
             let mut whole = None;
             for (row, value) in (first..extent).zip(bytes.chunks_exact(8)).filter(|(row, _)| *row >= series.first) {
                 let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -201,15 +201,15 @@ impl CrashRecovery {
     /// that are still to come. Closes the file. Returns how many rows there were.
     fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Result<Vec<u64>, String> {
         let file = self.open(disk, self.mode)?;
-        let told = |error: h5live::Error| explain(&error);
-        let file = File::with_store(Arc::new(file), "recovered", Options::default()).map_err(told)?;
+        let error_text = |error: h5live::Error| explain(&error);
+        let file = File::with_store(Arc::new(file), "recovered", Options::default()).map_err(error_text)?;
         let mut found = Vec::new();
         for (series, counted) in &self.series {
-            let dataset = file.dataset(series.name).map_err(told)?;
-            let rows = dataset.shape().map_err(told)?.first().copied().unwrap_or(0);
+            let dataset = file.dataset(series.name).map_err(error_text)?;
+            let rows = dataset.shape().map_err(error_text)?.first().copied().unwrap_or(0);
             found.push(rows);
             if series.is_appendable() {
-                dataset.append(&[series.value(rows, 1)]).map_err(told)?;
+                dataset.append(&[series.value(rows, 1)]).map_err(error_text)?;
             }
             if let SeriesKind::Sparse { order, part, .. } = series.kind {
                 // The chunks that are still to be written, one after the other.
@@ -222,7 +222,7 @@ impl CrashRecovery {
                         false => dataset.write_slice(rows, &values),
                     }
                     .and_then(|()| file.flush())
-                    .map_err(told)?;
+                    .map_err(error_text)?;
                 }
             }
             if let Some(far) = SeriesExpectation::new(series, counted, expected).far {
@@ -231,17 +231,17 @@ impl CrashRecovery {
                     true => dataset.resize(&[far + 1, 1]).and_then(|()| dataset.write_slice((row, ..), &value)),
                     false => dataset.resize(&[far + 1]).and_then(|()| dataset.write_slice(row, &value)),
                 }
-                .map_err(told)?;
+                .map_err(error_text)?;
             }
         }
         if let Some((names, _)) = &self.names {
             names.write_on(&file)?;
         }
-        file.flush().map_err(told)?;
+        file.flush().map_err(error_text)?;
         if self.mode == Mode::SwmrWrite {
             self.read(disk, Mode::SwmrRead, expected, RecoveryHistory::Continued(&found))?;
         }
-        file.close().map_err(told)?;
+        file.close().map_err(error_text)?;
         Ok(found)
     }
 }

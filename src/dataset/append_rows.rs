@@ -42,16 +42,16 @@ impl DatasetCore {
         done
     }
 
-    /// Buffers rows if they are short, and stores them if not; `told` is the extent that the store knows. Returns
+    /// Buffers rows if they are short, and stores them if not; `stored_extent` is the extent that the store knows. Returns
     /// `false` if they do not come after the buffered ones, and nothing was done. The caller holds the writer's lock.
     pub(super) fn push_rows<'a>(
         &'a self,
         mut stage: MutexGuard<'a, StagedData>,
-        told: &[u64],
+        stored_extent: &[u64],
         rows: &[u8],
     ) -> Result<bool, DatasetError> {
         let StagedData { rows: Some(buffer), extent, chunks } = &*stage else { return Ok(false) };
-        let extent = extent.as_deref().unwrap_or(told);
+        let extent = extent.as_deref().unwrap_or(stored_extent);
         let Some(count) = buffer.count(extent, rows.len()).filter(|_| chunks.is_empty()) else { return Ok(false) };
         let limit = buffer.limit(self.staging);
         let is_direct = rows.len() > limit.min(MAX_BUFFERED_APPEND_BYTES);

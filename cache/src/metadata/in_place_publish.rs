@@ -78,7 +78,7 @@ impl Cache {
             return Ok(false);
         }
         self.write_raw_part(at, part)?;
-        let told = {
+        let patch = {
             let _gate = self.gate.write();
             // Another thread may have begun to change it meanwhile. Then it is written again.
             if !self.is_clean(entry.owner()) || !entry.matches_file() {
@@ -86,11 +86,11 @@ impl Cache {
             }
             entry.update_for_write_through(change)
         };
-        let Some(told) = told else { return Ok(false) };
+        let Some(patch) = patch else { return Ok(false) };
         let at = entry.addr();
-        let written = told
-            .map_err(|source| Error::Encode { at, source })
-            .and_then(|told| self.write_entry_patch(StorageAction::WriteEntry(std::any::type_name::<T>()), at, &told));
+        let written = patch.map_err(|source| Error::Encode { at, source }).and_then(|patch| {
+            self.write_entry_patch(StorageAction::WriteEntry(std::any::type_name::<T>()), at, &patch)
+        });
         match written {
             Ok(()) => count(&self.stats.flushes, 1),
             Err(_) => entry.touch(),
@@ -111,12 +111,12 @@ impl Cache {
     }
 
     /// Writes an entry that lies within a page by the shortest way.
-    fn write_entry_patch(&self, action: StorageAction, at: Addr, told: &EntryPatch<'_>) -> Result<()> {
-        if self.storage.store_atomic(&told.image, told.changed.clone(), defined(at.get())?) {
-            self.count_write(told.changed.len());
+    fn write_entry_patch(&self, action: StorageAction, at: Addr, patch: &EntryPatch<'_>) -> Result<()> {
+        if self.storage.store_atomic(&patch.image, patch.changed.clone(), defined(at.get())?) {
+            self.count_write(patch.changed.len());
             return Ok(());
         }
-        self.write_at(action, at, &told.image)
+        self.write_at(action, at, &patch.image)
     }
 
     /// Whether [`Cache::publish_part`] can be used at all, maybe after the next flush: flushes have no steps beside

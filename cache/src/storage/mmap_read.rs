@@ -206,7 +206,7 @@ impl ReadMapping {
         // A byte for each page, from the beginning of the part on.
         let is_there = |page: u64| {
             let byte = (page * MIN_PAGE_BYTES - start) as usize / self.page;
-            there.get(byte).is_some_and(|told| told & 1 != 0)
+            there.get(byte).is_some_and(|residency| residency & 1 != 0)
         };
         if (start / MIN_PAGE_BYTES..(start + len).div_ceil(MIN_PAGE_BYTES)).all(is_there) {
             if bits.fetch_or(bit, Relaxed) & bit != 0 {

@@ -47,7 +47,7 @@ pub(super) struct MmapWriter {
     wanted: VecDeque<u64>,
     /// Whether the file can be mapped; `None` before that was asked.
     suits: Option<bool>,
-    telling: NotifyThrottle,
+    notify_throttle: NotifyThrottle,
 }
 
 /// When those who listen are told of what was written.
@@ -95,8 +95,8 @@ impl MmapWriter {
             return false;
         }
         // Who looks has it already: those who listen hear of it by a call that writes the same.
-        let told = || file.write_all_at(image.get(changed.clone())?, at + changed.start as u64).ok();
-        !self.telling.is_due(Instant::now()) || told().is_some()
+        let notify = || file.write_all_at(image.get(changed.clone())?, at + changed.start as u64).ok();
+        !self.notify_throttle.is_due(Instant::now()) || notify().is_some()
     }
 
     /// As [`Storage::store_diff_atomic`](super::Storage::store_diff_atomic).
@@ -230,11 +230,11 @@ mod tests {
                 assert_ne!(modified(&file), SystemTime::UNIX_EPOCH, "the first one is told of");
             } else {
                 assert!(changed.end < 32 || changed.len() > 32, "{changed:?} of {len}");
-                assert!(windows.telling.due.is_none());
+                assert!(windows.notify_throttle.due.is_none());
             }
             // As if no time went by.
             let soon = Instant::now() + NOTIFY_INTERVAL * 10_000;
-            windows.telling.due = Some((soon, soon));
+            windows.notify_throttle.due = Some((soon, soon));
             file.write_all_at(&vec![7; len], 1001).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
             if windows.store_atomic(&file, &image, changed.clone(), 1001) {
@@ -248,7 +248,7 @@ mod tests {
         let mut windows = MmapWriter::default();
         assert!(!windows.store_atomic(&file, &[7; 300], 0..65, 0), "too much for one instruction");
         assert!(!windows.store_atomic(&file, &[7; 300], 0..5, 0), "there is nothing before it");
-        assert!(windows.telling.due.is_none());
+        assert!(windows.notify_throttle.due.is_none());
     }
 
     #[test]
@@ -287,11 +287,11 @@ mod tests {
 
     #[test]
     fn those_who_listen_are_told_every_so_often() {
-        let (begin, mut telling) = (Instant::now(), NotifyThrottle::default());
-        let mut due = |micros| telling.is_due(begin + Duration::from_micros(micros));
+        let (begin, mut notify_throttle) = (Instant::now(), NotifyThrottle::default());
+        let mut due = |micros| notify_throttle.is_due(begin + Duration::from_micros(micros));
         assert!(due(0), "of the first one");
-        let told = (1..=20).map(|n| due(n * 50)).filter(|told| *told).count();
-        assert_eq!(told, 4, "of some, where they follow each other");
+        let due_count = (1..=20).map(|n| due(n * 50)).filter(|is_due| *is_due).count();
+        assert_eq!(due_count, 4, "of some, where they follow each other");
         assert!(!due(1050));
         assert!(due(1150), "of one that comes alone");
         assert!(due(1250) && due(1350));

@@ -183,7 +183,7 @@ impl Scenario {
         let mut out = Output::stdout();
         let (mut elements, mut looks, mut violations) = (0, 0, Vec::new());
         for row in &rows {
-            if let matrix::CellOutcome::Tested { written, read, violations: found, .. } = &row.told {
+            if let matrix::CellOutcome::Tested { written, read, violations: found, .. } = &row.outcome {
                 elements += written.refreshes;
                 looks += read.refreshes;
                 violations.extend(found);

@@ -187,9 +187,9 @@ fn nobody_waits_for_a_writer_that_is_not_there() {
 #[test]
 fn what_may_never_come_is_looked_for_for_a_while() {
     let slept = Arc::new(AtomicU64::new(0));
-    let told = slept.clone();
+    let slept_micros = slept.clone();
     let policy = RetryPolicy::new(60, move |time| {
-        told.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
+        slept_micros.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
     });
     let mut looks = 0;
     let mut look_until = |last: u32| {
