@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::error::whole_text;
 use crate::error::{Error, FileProblem, Result};
+use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::manifest::{escape, type_text};
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementForms, EntryStorage, FillTime, FillValue,
@@ -18,7 +19,6 @@ use crate::model::{
 };
 use crate::open;
 use crate::reference_json::{self, selection};
-use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::value::{Value, exact_json};
 
 use super::lines::nested;
@@ -38,7 +38,7 @@ pub fn describe(group: &Group) -> Result<(Json, u64)> {
     describer.collect(group, "/", 0)?;
     let mut fields = describer.group(group, "/", 0);
     if group.path() == "/" {
-        let space = space::to_json(group.file().file_space());
+        let space = file_space_args::to_json(group.file().file_space());
         fields.extend(space.map(|space| ("file_space".into(), space)));
         let size = group.file().offset_size();
         fields.extend((size != DEFAULT_OFFSET_BYTES).then(|| ("offset_size".into(), size.into())));

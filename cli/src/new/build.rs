@@ -6,6 +6,7 @@ use h5live::{Dataset, File, Group, NamedType, Object};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
+use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::from_json;
 use crate::manifest::escape;
 use crate::model::{
@@ -13,7 +14,6 @@ use crate::model::{
     ObjectId, ObjectSpec, ReferenceType, Selection, Store,
 };
 use crate::reference_json::{self, numbers};
-use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::type_parse::unescape;
 use crate::value::Value;
 
@@ -67,7 +67,9 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
 /// [`Error::InvalidDescription`].
 pub fn file_space(json: &Json) -> Result<FileSpace> {
     let wanted = "strategy, persist, threshold and page_size";
-    Ok(fields("/", json, &GROUP_FIELDS)?.optional("file_space", wanted, space::from_json)?.unwrap_or_default())
+    Ok(fields("/", json, &GROUP_FIELDS)?
+        .optional("file_space", wanted, file_space_args::from_json)?
+        .unwrap_or_default())
 }
 
 /// Bytes of addresses in the file.

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use h5live::{LibVer, Location};
 
 use crate::error::{Error, Outcome, Result};
+use crate::file_space_args::{DEFAULT_OFFSET_BYTES, FileSpaceArgs};
 use crate::lossy::LossyArgs;
 use crate::model::FileSpace;
 use crate::new_output::NewOutput;
-use crate::space::{DEFAULT_OFFSET_BYTES, SpaceArgs};
 use crate::temp_output::Force;
 
 pub use fields::DescriptionFault;
@@ -29,7 +29,7 @@ pub struct New {
     #[arg(long)]
     profile: Option<LibVer>,
     #[command(flatten)]
-    space: SpaceArgs,
+    space: FileSpaceArgs,
     #[command(flatten)]
     lossy: LossyArgs,
     #[command(flatten)]
