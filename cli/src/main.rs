@@ -21,7 +21,7 @@ mod guard;
 mod latency;
 mod list_stores;
 mod live;
-mod lossy;
+mod lossy_args;
 mod ls;
 mod manifest;
 mod mv;

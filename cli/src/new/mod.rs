@@ -9,7 +9,7 @@ use h5live::{LibVer, Location};
 
 use crate::error::{Error, Outcome, Result};
 use crate::file_space_args::{DEFAULT_OFFSET_BYTES, FileSpaceArgs};
-use crate::lossy::LossyArgs;
+use crate::lossy_args::LossyArgs;
 use crate::model::FileSpace;
 use crate::new_output::NewOutput;
 use crate::temp_output::Force;

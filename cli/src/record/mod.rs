@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
-use crate::lossy::LossyArgs;
+use crate::lossy_args::LossyArgs;
 
 use csv_rows::CsvOptions;
 use json_rows::NewKeys;
