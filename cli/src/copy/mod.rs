@@ -18,7 +18,7 @@ use crate::error::{Error, Outcome, Result};
 use crate::file_space_args::FileSpaceArgs;
 use crate::new_output::NewOutput;
 use crate::output::Output;
-use crate::temp_output::Force;
+use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
@@ -54,7 +54,7 @@ pub struct CopyCommand {
     #[command(flatten)]
     space: FileSpaceArgs,
     #[command(flatten)]
-    force: Force,
+    force: ForceArgs,
     /// Copy the elements of virtual datasets and of raw files to the new file, too
     #[arg(long)]
     inline: bool,

@@ -12,7 +12,7 @@ use crate::file_space_args::{DEFAULT_OFFSET_BYTES, FileSpaceArgs};
 use crate::lossy_args::LossyArgs;
 use crate::model::FileSpace;
 use crate::new_output::NewOutput;
-use crate::temp_output::Force;
+use crate::temp_output::ForceArgs;
 
 pub use fields::DescriptionFault;
 
@@ -33,7 +33,7 @@ pub struct New {
     #[command(flatten)]
     lossy: LossyArgs,
     #[command(flatten)]
-    force: Force,
+    force: ForceArgs,
 }
 
 impl New {

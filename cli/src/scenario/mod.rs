@@ -15,7 +15,7 @@ use crate::live::processes::{interrupt_flag, stop_flag};
 use crate::live::role::WorkerRole;
 use crate::output::Output;
 use crate::stress::matrix::{self, cell};
-use crate::temp_output::{self, Force, Scratch};
+use crate::temp_output::{self, ForceArgs, Scratch};
 use crate::wait::seconds;
 
 use scripts::ScenarioScript;
@@ -36,7 +36,7 @@ pub struct Scenario {
     /// The file; a temporary one if it is not said
     file: Option<PathBuf>,
     #[command(flatten)]
-    force: Force,
+    force: ForceArgs,
     /// Processes that read
     #[arg(long, default_value_t = 2)]
     readers: usize,
