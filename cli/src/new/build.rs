@@ -65,7 +65,7 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
 ///
 /// # Errors
 /// [`Error::InvalidDescription`].
-pub fn file_space(json: &Json) -> Result<FileSpace> {
+pub fn parse_file_space(json: &Json) -> Result<FileSpace> {
     let wanted = "strategy, persist, threshold and page_size";
     Ok(fields("/", json, &GROUP_FIELDS)?
         .optional("file_space", wanted, file_space_args::from_json)?
@@ -76,7 +76,7 @@ pub fn file_space(json: &Json) -> Result<FileSpace> {
 ///
 /// # Errors
 /// [`Error::InvalidDescription`].
-pub fn offset_size(json: &Json) -> Result<u32> {
+pub fn parse_offset_size(json: &Json) -> Result<u32> {
     let size =
         |json: &Json| json.as_u64().and_then(|size| u32::try_from(size).ok()).filter(|size| [2, 4, 8].contains(size));
     Ok(fields("/", json, &GROUP_FIELDS)?.optional("offset_size", "2, 4 or 8", size)?.unwrap_or(DEFAULT_OFFSET_BYTES))

@@ -58,7 +58,7 @@ impl New {
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
         let output = NewOutput::create_for(&self.file, self.force)?;
         let mut options = crate::open::options().conversion(self.lossy.conversion()).root(build::root(json)?);
-        let (space, offset_size) = (build::file_space(json)?, build::offset_size(json)?);
+        let (space, offset_size) = (build::parse_file_space(json)?, build::parse_offset_size(json)?);
         // What is as by default is no option, so that stores without such options take the file.
         if let Some(profile) = self.profile {
             options = options.libver(profile);
