@@ -41,9 +41,9 @@ pub struct CacheOptions {
     pub widths: Widths,
     /// Bytes in memory of cached entries, beyond which unused ones are evicted.
     pub metadata_budget: usize,
-    /// Bytes in memory of dirty entries, beyond which [`Cache::flush_excess`] writes some.
+    /// Bytes in memory of dirty entries, beyond which [`Cache::flush_over_budget`] writes some.
     pub dirty_budget: usize,
-    /// Bytes of raw data not yet written, beyond which [`Cache::flush_excess`] writes them.
+    /// Bytes of raw data not yet written, beyond which [`Cache::flush_over_budget`] writes them.
     pub raw_budget: usize,
     /// Pieces of new raw data of at most this many bytes are gathered (up to 1 MiB) before they are written.
     pub max_buffered_piece_bytes: usize,

@@ -344,7 +344,7 @@ impl Model {
                 }
             }
             Act::Trim => {
-                let _ = self.cache.flush_excess();
+                let _ = self.cache.flush_over_budget();
                 self.check_log();
             }
             Act::Evict => self.cache.evict_all(),

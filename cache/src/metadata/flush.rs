@@ -91,14 +91,14 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::flush`].
-    pub fn flush_excess(&self) -> Result<()> {
+    pub fn flush_over_budget(&self) -> Result<()> {
         let too_dirty = self.ledger.graph.lock().dirty_weight() > self.settings.dirty_budget;
         let raw = self.chunks.waiting() > self.settings.raw_budget;
         if !too_dirty && !raw {
             return Ok(());
         }
-        let leave = if too_dirty { self.settings.dirty_budget / 2 } else { usize::MAX };
-        self.snapshot(FlushSelection::Excess { leave, raw })?.write()?;
+        let max_dirty_bytes_left = if too_dirty { self.settings.dirty_budget / 2 } else { usize::MAX };
+        self.snapshot(FlushSelection::OverBudget { max_dirty_bytes_left, with_raw: raw })?.write()?;
         // Raw data that waits for metadata of other objects (global heaps) goes only with a whole flush.
         if self.chunks.waiting() > self.settings.raw_budget {
             self.flush(FlushScope::All)?;
@@ -117,7 +117,7 @@ impl Cache {
         let take = if as_one { FlushSelection::Scope(FlushScope::All) } else { take };
         let scope = match take {
             FlushSelection::Scope(scope) => Some(scope),
-            FlushSelection::Excess { .. } => None,
+            FlushSelection::OverBudget { .. } => None,
         };
         let picked = self.ledger.graph.lock().take(take);
         if let Some(scope) = scope {

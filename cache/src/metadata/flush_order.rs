@@ -25,10 +25,10 @@ pub enum FlushScope {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlushSelection {
     Scope(FlushScope),
-    /// Entries until the rest weighs no more than `leave` bytes. With `raw`, also raw data that waits for nothing.
-    Excess {
-        leave: usize,
-        raw: bool,
+    /// Entries until the rest weighs no more than `max_dirty_bytes_left` bytes. With `with_raw`, also raw data that waits for nothing.
+    OverBudget {
+        max_dirty_bytes_left: usize,
+        with_raw: bool,
     },
 }
 
@@ -48,8 +48,8 @@ pub(super) enum FlushItemKind {
 impl DependencyGraph {
     /// Takes dirty entries and proxies, children first; they are then in flight.
     pub(super) fn take(&mut self, take: FlushSelection) -> Vec<FlushItem> {
-        if let FlushSelection::Excess { leave, raw: false } = take
-            && let Some(picked) = self.take_independent(leave)
+        if let FlushSelection::OverBudget { max_dirty_bytes_left, with_raw: false } = take
+            && let Some(picked) = self.take_independent(max_dirty_bytes_left)
         {
             return picked;
         }
@@ -57,7 +57,7 @@ impl DependencyGraph {
         let pass = self.pass;
         let scope = match take {
             FlushSelection::Scope(scope) => scope,
-            FlushSelection::Excess { .. } => FlushScope::All,
+            FlushSelection::OverBudget { .. } => FlushScope::All,
         };
         let order = self.ancestors_first(scope);
         if let FlushScope::Owner(owner) = scope {
@@ -70,8 +70,8 @@ impl DependencyGraph {
             let wanted = match take {
                 FlushSelection::Scope(FlushScope::All) => true,
                 FlushSelection::Scope(FlushScope::Owner(_)) => node.needed == pass,
-                FlushSelection::Excess { leave, .. } => {
-                    self.dirty_weight > leave || !waits && matches!(node.body, NodeContent::Proxy { .. })
+                FlushSelection::OverBudget { max_dirty_bytes_left, .. } => {
+                    self.dirty_weight > max_dirty_bytes_left || !waits && matches!(node.body, NodeContent::Proxy { .. })
                 }
             };
             if wanted && let Some(what) = node.begin_write() {
@@ -87,14 +87,14 @@ impl DependencyGraph {
         picked
     }
 
-    /// Takes entries below which there is nothing at all, until those left weigh no more than `leave`: they need no
+    /// Takes entries below which there is nothing at all, until those left weigh no more than `max_dirty_bytes_left`: they need no
     /// order. `None`, and nothing is taken, if there are not enough of them.
-    fn take_independent(&mut self, leave: usize) -> Option<Vec<FlushItem>> {
+    fn take_independent(&mut self, max_dirty_bytes_left: usize) -> Option<Vec<FlushItem>> {
         // A mutant needs the wrong order.
         if !self.broken.is_empty() {
             return None;
         }
-        let mut excess = self.dirty_weight.checked_sub(leave).filter(|excess| *excess > 0)?;
+        let mut excess = self.dirty_weight.checked_sub(max_dirty_bytes_left).filter(|excess| *excess > 0)?;
         let mut free = Vec::new();
         for id in self.dirty.all() {
             let node = self.nodes.get(&id).filter(|node| node.dirty && node.children == 0);

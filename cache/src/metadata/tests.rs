@@ -81,7 +81,7 @@ fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     });
     let is_cached = |child: usize| cache.peek::<Block>(children[child]).unwrap().is_some();
     assert!(is_cached(0));
-    cache.flush_excess().unwrap();
+    cache.flush_over_budget().unwrap();
     let there = |storage: &MemoryStorage, at: Addr, n| {
         storage.to_vec().get(at.get().unwrap() as usize..).map(|b| b[0]) == Some(n)
     };

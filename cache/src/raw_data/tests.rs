@@ -140,12 +140,12 @@ fn excess_raw_data_is_written_by_a_trim() {
     let [one, two] = [(); 2].map(|()| cache.space().alloc(20, SpaceKind::Raw).unwrap());
     let heap = cache.insert(cache.space().alloc(1, SpaceKind::Metadata).unwrap(), Owner::FILE, Heap);
     let free = cache.write_raw(Owner::FILE, one, 0, vec![1; 20]);
-    cache.flush_excess().unwrap();
+    cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(8, 20)]);
     let waits = cache.write_raw(Owner::FILE, two, 0, vec![1; 20]);
     cache.add_dependency(&waits, &heap, crate::EdgeKind::ChunkHeap).unwrap();
     cache.add_dependency(&free, &heap, crate::EdgeKind::ChunkHeap).unwrap();
-    cache.flush_excess().unwrap();
+    cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(48, 1), (28, 20)]);
 }
 

@@ -117,7 +117,7 @@ impl NativeSession {
         if self.has_followers() {
             return Ok(());
         }
-        self.cache.flush_excess()?;
+        self.cache.flush_over_budget()?;
         let is_due = self.reclaims.count_operation(self.cache.space(), || self.heaps.pending_name_bytes());
         if is_due { self.flush(FlushScope::All) } else { Ok(()) }
     }
