@@ -34,7 +34,7 @@ impl DependencyGraph {
         owner: Owner,
         is_whole: impl Fn(&EntryHeader, u64) -> bool,
     ) -> Option<EntryChain> {
-        if self.owner_deps.get(&owner).is_some_and(|below| !below.is_empty()) {
+        if self.owner_deps.children_of(&owner).is_some_and(|below| !below.is_empty()) {
             return None;
         }
         let list = self.dirty.get_mut(&owner)?;

@@ -82,7 +82,9 @@ impl DependencyGraph {
         let is_dirty = |id: EntryId| self.nodes.get(&id).is_some_and(|node| node.dirty);
         match scope {
             FlushScope::All => self.dirty.retain(is_dirty),
-            FlushScope::Owner(owner) => self.dirty.retain_owners(&owners_below(&self.owner_deps, owner), is_dirty),
+            FlushScope::Owner(owner) => {
+                self.dirty.retain_owners(&owners_reached_from(&self.owner_deps, owner), is_dirty)
+            }
         }
         picked
     }
@@ -125,7 +127,7 @@ impl DependencyGraph {
     /// Whether a flush of `owner` would find nothing to write, neither of it nor of others.
     pub(super) fn is_clean(&mut self, owner: Owner) -> bool {
         let is_dirty = |id: &EntryId| self.nodes.get(id).is_some_and(|node| node.dirty || node.in_flight);
-        self.owner_deps.get(&owner).is_none_or(ChildOwners::is_empty)
+        self.owner_deps.children_of(&owner).is_none_or(ChildOwners::is_empty)
             && !self.dirty.get_mut(&owner).is_some_and(|list| list.iter().any(is_dirty))
     }
 
@@ -134,7 +136,7 @@ impl DependencyGraph {
         let pass = self.pass;
         let candidates = match scope {
             FlushScope::All => self.dirty.all(),
-            FlushScope::Owner(owner) => self.dirty.of_owners(&owners_below(&self.owner_deps, owner)),
+            FlushScope::Owner(owner) => self.dirty.of_owners(&owners_reached_from(&self.owner_deps, owner)),
         };
         let mut order = Vec::with_capacity(2 * candidates.len());
         let mut path: SmallVec<[(EntryId, usize); 16]> = SmallVec::new();
@@ -203,9 +205,9 @@ impl GraphNode {
     }
 }
 
-fn owners_below(across: &OwnerDependencies, owner: Owner) -> SmallVec<[Owner; 4]> {
+fn owners_reached_from(owner_deps: &OwnerDependencies, owner: Owner) -> SmallVec<[Owner; 4]> {
     let mut owners: SmallVec<[Owner; 4]> = SmallVec::from_slice(&[owner]);
-    if across.get(&owner).is_none() {
+    if owner_deps.children_of(&owner).is_none() {
         return owners;
     }
     // A group may have any number of them.
@@ -213,7 +215,7 @@ fn owners_below(across: &OwnerDependencies, owner: Owner) -> SmallVec<[Owner; 4]
     let mut next = 0;
     while let Some(owner) = owners.get(next).copied() {
         next += 1;
-        let below = across.get(&owner).into_iter().flat_map(ChildOwners::iter);
+        let below = owner_deps.children_of(&owner).into_iter().flat_map(ChildOwners::iter);
         let known = owners.len();
         owners.extend(below.filter(|below| seen.insert(*below)));
         owners[known..].sort_unstable();
