@@ -53,7 +53,7 @@ impl FileWalk<'_> {
                 if size == 0 {
                     self.report(FreeSpaceSections::NAME, *manager, Cause::Rule("a free section has bytes"));
                 } else if let Some(start) = self.check_range("free section", addr, size) {
-                    self.space.free(start, size, self.owner, "free section");
+                    self.space.add_free_space(start, size, self.owner, "free section");
                 }
             }
         }

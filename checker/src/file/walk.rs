@@ -133,7 +133,7 @@ impl<'a> FileWalk<'a> {
     pub fn used_range(&self, used: &SpaceUse) -> UsedRange {
         UsedRange {
             path: self.objects.path(used.owner),
-            structure: self.space.name(used),
+            structure: self.space.structure_name(used),
             offset: self.source.base.saturating_add(used.start),
             len: used.len,
         }
@@ -170,7 +170,7 @@ impl<'a> FileWalk<'a> {
     /// Claims bytes for raw data of the present object.
     pub fn claim_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
         if let Some(start) = self.check_range(what, addr, len).filter(|_| len > 0) {
-            self.space.raw(start, len, self.owner, what);
+            self.space.claim_raw_data(start, len, self.owner, what);
         }
     }
 
