@@ -72,7 +72,7 @@ impl FileWalk<'_> {
         }
         if !root && node.records < tree.geometry.merge_at(depth) / 2 {
             let fewest = tree.geometry.merge_at(depth).into();
-            self.note(
+            self.add_note(
                 name,
                 node.addr,
                 Cause::Count { what: "fewest records", stated: fewest, found: node.records.into() },

@@ -71,7 +71,7 @@ impl<'a> FileWalk<'a> {
         let (stated, announced) = (self.superblock.base, self.superblock.end_of_file.get().unwrap_or(0));
         if stated != Addr::new(at) {
             // A user block was put before the file, or taken away: libhdf5 corrects what it reads.
-            self.note(
+            self.add_note(
                 NAME,
                 Addr::new(0),
                 Cause::Count { what: "base address", stated: stated.get().unwrap_or(0), found: at },
@@ -84,13 +84,13 @@ impl<'a> FileWalk<'a> {
         if self.end > here {
             let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
             if self.options.live {
-                self.note(NAME, Addr::new(0), cause)
+                self.add_note(NAME, Addr::new(0), cause)
             } else {
                 self.report(NAME, Addr::new(0), cause)
             }
         } else if self.end < here {
             let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
-            self.note(NAME, Addr::new(0), cause);
+            self.add_note(NAME, Addr::new(0), cause);
             if self.options.live && open {
                 self.end = here;
             }
@@ -101,7 +101,7 @@ impl<'a> FileWalk<'a> {
             if self.superblock.version >= 3 && !self.options.live {
                 self.report(NAME, Addr::new(0), cause);
             } else {
-                self.note(NAME, Addr::new(0), cause);
+                self.add_note(NAME, Addr::new(0), cause);
             }
         }
     }
@@ -127,7 +127,7 @@ impl<'a> FileWalk<'a> {
         if record.addr != Addr::new(place) {
             return;
         }
-        self.note(NAME, Addr::new(0), Cause::UnfinishedRedo { writes: record.writes.len() as u64 });
+        self.add_note(NAME, Addr::new(0), Cause::UnfinishedRedo { writes: record.writes.len() as u64 });
         for write in record.writes {
             let len = write.bytes.len() as u64;
             if let Some(at) = write.at.get().filter(|at| at.checked_add(len).is_some_and(|last| last <= end)) {
@@ -169,7 +169,7 @@ impl<'a> FileWalk<'a> {
                 MessageType::REFERENCE_COUNT,
             ];
             if message.kind.is_known() && !belongs.contains(&message.kind) {
-                self.note(header.name(), addr, Cause::Rule("a superblock extension holds messages about the file"));
+                self.add_note(header.name(), addr, Cause::Rule("a superblock extension holds messages about the file"));
             }
         }
     }

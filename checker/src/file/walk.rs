@@ -94,12 +94,12 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Notes something unusual but allowed.
-    pub fn note(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
-        self.note_for(self.owner, structure, addr, cause);
+    pub fn add_note(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+        self.add_note_for(self.owner, structure, addr, cause);
     }
 
-    /// As [`FileWalk::note`], of another object.
-    pub fn note_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
+    /// As [`FileWalk::add_note`], of another object.
+    pub fn add_note_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
         if self.report.notes.len() < Report::MAX_FINDINGS {
             let note = self.finding(owner, structure, self.offset(addr), cause);
             self.report.notes.push(note);
@@ -118,7 +118,7 @@ impl<'a> FileWalk<'a> {
         if !self.options.live {
             self.report_for(owner, structure, addr, cause);
         } else {
-            self.note_for(owner, structure, addr, cause);
+            self.add_note_for(owner, structure, addr, cause);
         }
     }
 
