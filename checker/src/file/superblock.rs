@@ -155,7 +155,7 @@ impl<'a> FileWalk<'a> {
             self.shared_table(&info);
         }
         if let Some(info) = self.message::<FileSpaceInfo>(&header) {
-            self.file_space(&info, addr);
+            self.check_free_space_managers(&info, addr);
         }
         for message in &header.messages {
             let belongs = [
