@@ -35,7 +35,7 @@ pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> 
                 let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
                 eyes.remember(min_count);
                 let max_count = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::attributes(&file, id, eyes, min_count, &max_count, (pass, opened))?;
+                before = content::check_attributes(&file, id, eyes, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
         };
@@ -58,7 +58,7 @@ pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdi
                 let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
                 eyes.remember(min_count);
                 let max_count = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::links(&file, eyes, min_count, &max_count, (pass, opened))?;
+                before = content::check_links(&file, eyes, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
         };
@@ -82,7 +82,7 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Ver
                 let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
                 eyes.remember(min_count);
                 let max_count = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::strings(&file, eyes, min_count, &max_count)?;
+                before = content::check_strings(&file, eyes, min_count, &max_count)?;
             }
             Ok(())
         };

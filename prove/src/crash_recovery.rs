@@ -133,15 +133,15 @@ impl CrashRecovery {
         }
         if let Some((min_count, max_count)) = self.attributes.range(expected) {
             let id = find(&file, "d").map_err(|error| explain(&error))?.ok_or("the link d is not there")?;
-            verdict(content::attributes(&file, id, &SoleObserver, min_count, &|| max_count, ()).map(drop))?;
+            verdict(content::check_attributes(&file, id, &SoleObserver, min_count, &|| max_count, ()).map(drop))?;
         }
         if let Some((min_count, max_count)) = self.links.range(expected) {
-            verdict(content::links(&file, &SoleObserver, min_count, &|| max_count, ()).map(drop))?;
+            verdict(content::check_links(&file, &SoleObserver, min_count, &|| max_count, ()).map(drop))?;
         }
         if let Some((min_count, max_count)) = self.strings.range(expected) {
             let file =
                 File::with_store(file.clone(), "survivor", Options::default()).map_err(|error| explain(&error))?;
-            verdict(content::strings(&file, &SoleObserver, min_count, &|| max_count).map(drop))?;
+            verdict(content::check_strings(&file, &SoleObserver, min_count, &|| max_count).map(drop))?;
         }
         if let Some((names, counted)) = &self.names {
             let (min_count, max_count) = counted.range(expected).unwrap_or((0, 0));
