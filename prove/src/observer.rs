@@ -139,7 +139,7 @@ impl Drop for ConcurrentObserver<'_> {
 }
 
 impl<'a> ConcurrentObserver<'a> {
-    /// The eyes of a reader that has seen nothing yet.
+    /// The observer of a reader that has seen nothing yet.
     pub fn new(view: &'a Arc<ReaderView>, generations: &Arc<TraceGenerations>) -> Self {
         ConcurrentObserver(view, Arc::new(ObserverCache::new(generations.clone())), Arc::default())
     }

@@ -69,11 +69,11 @@ impl From<String> for FollowEnd {
 }
 
 /// The result of an operation of the library. It may fail only if a write is half-done, and stays so.
-fn see<T>(view: &ReaderView, operation: impl FnOnce() -> Result<T, Libhdf5Error>) -> Result<T, FollowEnd> {
-    operation().map_err(|failure| judge(view, &failure))
+fn run_or_end<T>(view: &ReaderView, operation: impl FnOnce() -> Result<T, Libhdf5Error>) -> Result<T, FollowEnd> {
+    operation().map_err(|failure| follow_end(view, &failure))
 }
 
-fn judge(view: &ReaderView, failure: &Libhdf5Error) -> FollowEnd {
+fn follow_end(view: &ReaderView, failure: &Libhdf5Error) -> FollowEnd {
     if view.position().is_torn() || virtual_file::was_torn() {
         return FollowEnd::Torn;
     }
@@ -87,7 +87,7 @@ fn open<'l>(view: &ReaderView, library: &'l Library, path: &CStr) -> Result<Open
         view.restart_operation();
         match library.file(path) {
             Ok(file) => return Ok(file),
-            Err(failure) if view.is_at_rest() => return Err(judge(view, &failure)),
+            Err(failure) if view.is_at_rest() => return Err(follow_end(view, &failure)),
             Err(_) => {}
         }
     }
@@ -135,7 +135,7 @@ impl<'l> Libhdf5Follower<'l> {
         let mut floors: Vec<u64> = self.series.iter().map(|series| series.counts.min_count(view)).collect();
         let mut all = Vec::new();
         for series in &self.series {
-            let dataset = see(view, || file.dataset(series.what.name))?;
+            let dataset = run_or_end(view, || file.dataset(series.what.name))?;
             let history = view.set_history(History::NONE);
             all.push(Libhdf5DatasetState { dataset, extent: 0, versions: BTreeMap::new(), history });
         }
@@ -145,7 +145,7 @@ impl<'l> Libhdf5Follower<'l> {
                     floors[n] = series.counts.min_count(view);
                     // The library drops all that it knew of the dataset.
                     view.set_history(History::NONE);
-                    see(view, || all[n].dataset.refresh())?;
+                    run_or_end(view, || all[n].dataset.refresh())?;
                     all[n].history = view.set_history(History::NONE);
                     let states: Vec<_> =
                         all.iter().map(|known| (known.extent, known.versions.clone(), known.history)).collect();
@@ -164,19 +164,19 @@ impl<'l> Libhdf5Follower<'l> {
 
     fn attributes(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open(view, self.library, self.path)?;
-        let dataset = see(view, || file.dataset("d"))?;
+        let dataset = run_or_end(view, || file.dataset("d"))?;
         let mut before = 0;
         for _ in 0..self.passes {
             let min_count = self.attributes.min_count(view);
-            see(view, || dataset.refresh())?;
+            run_or_end(view, || dataset.refresh())?;
             let mut count = 0;
-            while let Some(value) = see(view, || dataset.attribute(&format!("a{count}")))? {
+            while let Some(value) = run_or_end(view, || dataset.attribute(&format!("a{count}")))? {
                 if value != count {
                     return Err(format!("the attribute a{count} is {value}").into());
                 }
                 count += 1;
             }
-            check("attributes", count, before.max(min_count), self.attributes.max_count(view))?;
+            check_count("attributes", count, before.max(min_count), self.attributes.max_count(view))?;
             before = count;
         }
         Ok(())
@@ -184,21 +184,21 @@ impl<'l> Libhdf5Follower<'l> {
 
     fn links(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open(view, self.library, self.path)?;
-        let root = see(view, || file.root())?;
+        let root = run_or_end(view, || file.root())?;
         let mut before = 0;
         for _ in 0..self.passes {
             let min_count = self.links.min_count(view);
-            see(view, || root.refresh_group())?;
+            run_or_end(view, || root.refresh_group())?;
             let mut count = 0;
-            while see(view, || root.has_link(&format!("o{count}")))? {
+            while run_or_end(view, || root.has_link(&format!("o{count}")))? {
                 count += 1;
             }
-            check("links", count, before.max(min_count), self.links.max_count(view))?;
+            check_count("links", count, before.max(min_count), self.links.max_count(view))?;
             before = count;
             let series = Series::rows("o", 2);
             for number in 0..count {
-                let dataset = see(view, || root.dataset(&format!("o{number}")))?;
-                let rows = see(view, || dataset.rows(0, 2))?;
+                let dataset = run_or_end(view, || root.dataset(&format!("o{number}")))?;
+                let rows = run_or_end(view, || dataset.rows(0, 2))?;
                 if (0..).zip(&rows).any(|(row, value)| series.version(row, *value).is_none()) {
                     return Err(format!("the rows of the new dataset o{number} are {rows:x?}").into());
                 }
@@ -208,7 +208,7 @@ impl<'l> Libhdf5Follower<'l> {
     }
 }
 
-fn check(what: &str, count: u64, min_count: u64, max_count: u64) -> Result<(), FollowEnd> {
+fn check_count(what: &str, count: u64, min_count: u64, max_count: u64) -> Result<(), FollowEnd> {
     match (min_count..=max_count).contains(&count) {
         true => Ok(()),
         false => Err(format!("there are {count} {what}, of {min_count} that were there and {max_count} made").into()),
@@ -223,7 +223,7 @@ fn read_dataset(
     floor: u64,
 ) -> Result<(), FollowEnd> {
     let name = what.name;
-    let extent = see(view, || known.dataset.extent())?.first().copied().unwrap_or(0);
+    let extent = run_or_end(view, || known.dataset.extent())?.first().copied().unwrap_or(0);
     let (min_extent, max_extent) = (what.extent(floor).max(known.extent), what.extent(counts.max_count(view)));
     if !(min_extent..=max_extent).contains(&extent) {
         return Err(format!(
@@ -232,7 +232,7 @@ fn read_dataset(
         .into());
     }
     known.extent = extent;
-    let rows = see(view, || known.dataset.rows(what.first, extent.saturating_sub(what.first)))?;
+    let rows = run_or_end(view, || known.dataset.rows(what.first, extent.saturating_sub(what.first)))?;
     for (row, value) in (what.first..).zip(rows) {
         let min_version = if what.is_written(row) { what.min_version(row / what.chunk, floor) } else { 0 };
         let version = what.version(row, value).filter(|_| what.is_written(row));
