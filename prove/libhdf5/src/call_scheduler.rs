@@ -106,7 +106,7 @@ pub fn is_stepped() -> bool {
 }
 
 /// Waits until this thread may make a call.
-pub fn wait() {
+pub fn wait_for_permit() {
     let Some(thread_turn) = me() else { return };
     let mut calls = lock_ignoring_poison(&thread_turn.calls);
     while calls.made >= calls.allowed {
@@ -119,7 +119,7 @@ pub fn wait() {
 }
 
 /// Writes down what this thread did.
-pub fn note(what: &'static str, done: bool) {
+pub fn log_step(what: &'static str, done: bool) {
     if let Some(thread_turn) = me() {
         thread_turn.log.add(CallStep { who: thread_turn.who, what, done });
     }
@@ -140,7 +140,7 @@ impl<'s, R: Send + 's> SteppedThread<'s, R> {
         let thread = scope.spawn(move || {
             ME.set(Some(own.clone()));
             let done = catch_unwind(AssertUnwindSafe(act));
-            note(ENDED, true);
+            log_step(ENDED, true);
             ME.set(None);
             lock_ignoring_poison(&own.calls).ended = true;
             own.changed.notify_all();

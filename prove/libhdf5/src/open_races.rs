@@ -95,7 +95,7 @@ fn act_h5live(path: &Path, mode: Mode, locking: Locking) -> Result<ProcessResult
         Err(error) if error.is_in_use() => return Ok(ProcessResult::Refused),
         file => file.map_err(error_text)?,
     };
-    call_scheduler::note(call_scheduler::OPENED, true);
+    call_scheduler::log_step(call_scheduler::OPENED, true);
     let dataset = file.dataset("d").map_err(error_text)?;
     let end = if matches!(mode, Mode::Write | Mode::SwmrWrite) {
         let rows = dataset.shape().map_err(error_text)?.first().copied().unwrap_or(0);
@@ -107,7 +107,7 @@ fn act_h5live(path: &Path, mode: Mode, locking: Locking) -> Result<ProcessResult
         ProcessResult::Saw(first, dataset.read().map_err(error_text)?)
     };
     drop(dataset);
-    call_scheduler::note(call_scheduler::CLOSING, true);
+    call_scheduler::log_step(call_scheduler::CLOSING, true);
     file.close().map_err(error_text)?;
     Ok(end)
 }
@@ -117,7 +117,7 @@ fn act_libhdf5(path: &Path, library: &Library, access: Access) -> Result<Process
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
     let open = |path: &CStr| (0..MAX_OPENINGS).find_map(|_| library.file_for(path, access).ok());
     let Some(file) = open(&path) else { return Ok(ProcessResult::Refused) };
-    call_scheduler::note(call_scheduler::OPENED, true);
+    call_scheduler::log_step(call_scheduler::OPENED, true);
     let dataset = file.dataset("d").map_err(error_text)?;
     let rows = || dataset.extent().and_then(|extent| dataset.rows(0, extent.first().copied().unwrap_or(0)));
     let end = if matches!(access, Access::Write | Access::SwmrWrite) {
@@ -130,7 +130,7 @@ fn act_libhdf5(path: &Path, library: &Library, access: Access) -> Result<Process
         ProcessResult::Saw(first, rows().map_err(error_text)?)
     };
     drop(dataset);
-    call_scheduler::note(call_scheduler::CLOSING, true);
+    call_scheduler::log_step(call_scheduler::CLOSING, true);
     drop(file);
     Ok(end)
 }
