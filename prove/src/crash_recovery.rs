@@ -217,7 +217,7 @@ impl CrashRecovery {
                 for chunk in order.iter().skip(issued as usize) {
                     let rows = chunk * series.chunk..chunk * series.chunk + part;
                     let values: Vec<u64> = rows.clone().map(|row| series.value(row, 1)).collect();
-                    match series.wide {
+                    match series.is_two_dimensional {
                         true => dataset.write_slice((rows, ..), &values),
                         false => dataset.write_slice(rows, &values),
                     }
@@ -227,7 +227,7 @@ impl CrashRecovery {
             }
             if let Some(far) = SeriesExpectation::new(series, counted, expected).far {
                 let (value, row) = ([series.value(far, 1)], far..far + 1);
-                match series.wide {
+                match series.is_two_dimensional {
                     true => dataset.resize(&[far + 1, 1]).and_then(|()| dataset.write_slice((row, ..), &value)),
                     false => dataset.resize(&[far + 1]).and_then(|()| dataset.write_slice(row, &value)),
                 }

@@ -266,7 +266,7 @@ fn check_rows(
             // Rows of a stored chunk may still come, and hold nothing until then; the first row only if chunks are
             // stored before their rows.
             let is_under_way = row >= extent && may_be_torn;
-            let must_be = row < extent || row == first && !(series.early || series.ahead);
+            let must_be = row < extent || row == first && !(series.allocates_early || series.has_preallocated_chunks);
             if value != 0 && !is_under_way || series.is_written(row) && must_be {
                 return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
             }

@@ -12,11 +12,11 @@ pub struct Series {
     /// The first row that readers look at.
     pub first: u64,
     /// Whether there is a second dimension, of one element, that can grow as well.
-    pub wide: bool,
+    pub is_two_dimensional: bool,
     /// Whether the space of all chunks is allocated from the start.
-    pub early: bool,
+    pub allocates_early: bool,
     /// Whether chunks are made ready before rows come to them.
-    pub ahead: bool,
+    pub has_preallocated_chunks: bool,
     /// How it is written.
     pub kind: SeriesKind,
 }
@@ -72,16 +72,16 @@ impl Series {
             name,
             chunk,
             first: 0,
-            wide: false,
-            early: false,
-            ahead: false,
+            is_two_dimensional: false,
+            allocates_early: false,
+            has_preallocated_chunks: false,
             kind: SeriesKind::Rows { max_rows: None },
         }
     }
 
     /// The coordinate of a chunk.
     pub fn coord(&self, chunk: u64) -> ChunkCoord {
-        if self.wide { ChunkCoord::new(&[chunk, 0]) } else { ChunkCoord::new(&[chunk]) }
+        if self.is_two_dimensional { ChunkCoord::new(&[chunk, 0]) } else { ChunkCoord::new(&[chunk]) }
     }
 
     /// The value of a row that has been written `version` times (from 1).

@@ -224,11 +224,11 @@ fn readers_find_the_whole_of_what_a_dead_writer_left_half_written() {
 #[test]
 fn kept_counterexamples_are_still_found() {
     let rows = |chunk| vec![Series::rows("d", chunk)];
-    let wide = || vec![Series { wide: true, ..Series::rows("d", 1) }];
+    let two_dimensional = || vec![Series { is_two_dimensional: true, ..Series::rows("d", 1) }];
     let kept: [(&str, ReaderKind, Vec<Series>); 5] = [
         ("ObjectHeaderIndex", ROWS, rows(1)),
         ("LayoutRaw", ROWS, rows(3)),
-        ("BTree2Shadow", ROWS, wide()),
+        ("BTree2Shadow", ROWS, two_dimensional()),
         ("Continuation", ReaderKind::Attributes, rows(1)),
         ("Link", ReaderKind::Links, Vec::new()),
     ];
@@ -250,9 +250,9 @@ fn kept_counterexamples_are_still_found() {
 /// A writer once took space for zeros in which a redo record had been written.
 #[test]
 fn readers_find_nothing_in_those_parts_of_chunks_that_were_never_written() {
-    for (fixed, wide) in [(true, false), (false, false), (false, true)] {
+    for (fixed, is_two_dimensional) in [(true, false), (false, false), (false, true)] {
         let setup = if fixed { WriterSetup::default() } else { WriterSetup::durable() };
-        let workload = workloads::sparse_rows(setup, fixed, wide);
+        let workload = workloads::sparse_rows(setup, fixed, is_two_dimensional);
         let bounds = ExploreBounds { moves: Some(1), ..ExploreBounds::default() };
         assert_eq!(ROWS.explore(&workload, 1, &bounds).violations, []);
     }

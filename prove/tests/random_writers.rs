@@ -25,13 +25,13 @@ proptest! {
 
     #[test]
     fn readers_are_right_whatever_the_writer_does(
-        (max_rows, wide) in prop_oneof![Just((None, false)), Just((Some(60), false)), Just((None, true))],
+        (max_rows, is_two_dimensional) in prop_oneof![Just((None, false)), Just((Some(60), false)), Just((None, true))],
         chunk in 1u64..4,
         durable in any::<bool>(),
         taken in prop::collection::vec(step(), 1..9),
     ) {
         let setup = WriterSetup { durable, ..WriterSetup::default() };
-        let workload = steps(setup, max_rows, wide, chunk, &taken);
+        let workload = steps(setup, max_rows, is_two_dimensional, chunk, &taken);
         for (look, tearing) in [
             (ReadStrategy::Rows, Tearing::NONE),
             (ReadStrategy::IndexFirst, Tearing::NONE),

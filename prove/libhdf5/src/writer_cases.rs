@@ -34,17 +34,17 @@ const ROWS: &[ReaderKind] = &[
     ReaderKind::Rows(ReadStrategy::BeyondExtent),
 ];
 
-fn appended(first: u64, chunk: u64, wide: bool, max_rows: Option<u64>) -> Vec<Series> {
+fn appended(first: u64, chunk: u64, is_two_dimensional: bool, max_rows: Option<u64>) -> Vec<Series> {
     vec![Series {
         first: first.saturating_sub(2),
-        wide,
+        is_two_dimensional,
         kind: SeriesKind::Rows { max_rows },
         ..Series::rows("d", chunk)
     }]
 }
 
-fn of(kind: SeriesKind, wide: bool, chunk: u64) -> Vec<Series> {
-    vec![Series { kind, wide, ..Series::rows("d", chunk) }]
+fn of(kind: SeriesKind, is_two_dimensional: bool, chunk: u64) -> Vec<Series> {
+    vec![Series { kind, is_two_dimensional, ..Series::rows("d", chunk) }]
 }
 
 /// Where the dataspace is in a later chunk of the header than the layout.

@@ -301,10 +301,10 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "B-tree, sparse",
-        record: |setup| workloads::rewrite_wide(setup, SPARSE, 3, 6),
+        record: |setup| workloads::rewrite_two_dimensional(setup, SPARSE, 3, 6),
         readers: ROWS,
         passes: 2,
-        torn: Some((|setup| workloads::rewrite_wide(setup, SPARSE, 3, 3), 2)),
+        torn: Some((|setup| workloads::rewrite_two_dimensional(setup, SPARSE, 3, 3), 2)),
         ..Case::PLAIN
     },
     Case {
