@@ -25,7 +25,7 @@ struct WriterCase {
     readers: &'static [ReaderKind],
     passes: usize,
     /// The structure that libhdf5 writes before the one to which it leads. Readers may fail until its flush returns.
-    early: Option<&'static str>,
+    structure_written_early: Option<&'static str>,
 }
 
 const ROWS: &[ReaderKind] = &[
@@ -58,7 +58,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, false, None),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "extensible array, first super block",
@@ -67,7 +67,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(242, 1, false, None),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "fixed array",
@@ -76,7 +76,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, false, Some(40)),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "fixed array, second page",
@@ -85,7 +85,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(1020, 1, false, Some(3000)),
         readers: ROWS,
         passes: 3,
-        early: Some("the bit of a page before the page"),
+        structure_written_early: Some("the bit of a page before the page"),
     },
     WriterCase {
         name: "B-tree, from nothing",
@@ -94,7 +94,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, true, None),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "B-tree, root splits",
@@ -103,7 +103,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(80, 1, true, None),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "extensible array, split header",
@@ -112,7 +112,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, false, None),
         readers: ROWS,
         passes: 3,
-        early: Some(LATE_INDEX),
+        structure_written_early: Some(LATE_INDEX),
     },
     WriterCase {
         name: "fixed array, split header",
@@ -121,7 +121,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, false, Some(40)),
         readers: ROWS,
         passes: 3,
-        early: Some(LATE_INDEX),
+        structure_written_early: Some(LATE_INDEX),
     },
     WriterCase {
         name: "B-tree, split header",
@@ -130,7 +130,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, true, None),
         readers: ROWS,
         passes: 3,
-        early: Some(LATE_INDEX),
+        structure_written_early: Some(LATE_INDEX),
     },
     WriterCase {
         name: "B-tree, split header, root splits",
@@ -139,7 +139,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(80, 1, true, None),
         readers: ROWS,
         passes: 3,
-        early: Some(LATE_INDEX),
+        structure_written_early: Some(LATE_INDEX),
     },
     WriterCase {
         name: "extensible array, sparse",
@@ -148,7 +148,7 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, false, 3),
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "B-tree, sparse",
@@ -157,7 +157,7 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, true, 3),
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "overwritten chunks",
@@ -166,7 +166,7 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Versions { rows: 6 }, false, 2),
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "single chunk",
@@ -175,7 +175,7 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Versions { rows: 6 }, false, 6),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "chunks that move",
@@ -184,7 +184,7 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Filtered { rows: 4 }, false, 2),
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "two datasets",
@@ -195,7 +195,7 @@ const CASES: &[WriterCase] = &[
         },
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "attributes, continued header",
@@ -204,7 +204,7 @@ const CASES: &[WriterCase] = &[
         series: || vec![Series::rows("d", 1)],
         readers: &[ReaderKind::Attributes],
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "attributes become many",
@@ -213,7 +213,7 @@ const CASES: &[WriterCase] = &[
         series: || vec![Series::rows("d", 1)],
         readers: &[ReaderKind::Attributes],
         passes: 2,
-        early: Some("the object header before the heap and the B-tree of attributes"),
+        structure_written_early: Some("the object header before the heap and the B-tree of attributes"),
     },
     WriterCase {
         name: "new datasets",
@@ -222,7 +222,7 @@ const CASES: &[WriterCase] = &[
         series: Vec::new,
         readers: &[ReaderKind::Links],
         passes: 2,
-        early: Some("a link before the object to which it leads"),
+        structure_written_early: Some("a link before the object to which it leads"),
     },
     WriterCase {
         name: "links become many",
@@ -231,7 +231,7 @@ const CASES: &[WriterCase] = &[
         series: Vec::new,
         readers: &[ReaderKind::Links],
         passes: 2,
-        early: Some("the object header before the heap and the B-tree of links"),
+        structure_written_early: Some("the object header before the heap and the B-tree of links"),
     },
     WriterCase {
         name: "texts",
@@ -240,7 +240,7 @@ const CASES: &[WriterCase] = &[
         series: Vec::new,
         readers: &[ReaderKind::Strings],
         passes: 2,
-        early: Some("elements before the heap to which they lead"),
+        structure_written_early: Some("elements before the heap to which they lead"),
     },
 ];
 
@@ -382,7 +382,7 @@ fn explore_one(
             let verdict = run(view);
             let has_failed = |fault: &String| [FAILED_AT_REST, WAITED_IN_VAIN].iter().any(|text| fault.contains(text));
             let failed = verdict.as_ref().is_err_and(has_failed);
-            if failed && case.early.is_some() && busy.at(view.prefix()) {
+            if failed && case.structure_written_early.is_some() && busy.at(view.prefix()) {
                 excused.fetch_add(1, Relaxed);
                 return Ok(());
             }
@@ -402,7 +402,7 @@ fn explore_one(
         if explored.exhausted { "yes" } else { "no" },
         explored.schedules as f64 / explored.elapsed.as_secs_f64(),
     );
-    if let (Some(what), 1..) = (case.early, excused.load(Relaxed)) {
+    if let (Some(what), 1..) = (case.structure_written_early, excused.load(Relaxed)) {
         println!("    early: {what}");
     }
     for found in explored.violations.iter().take(2) {
