@@ -231,7 +231,7 @@ impl WriterRecorder {
     }
 
     /// Lets time go by.
-    pub fn wait(&self, milliseconds: u64) {
+    pub fn advance_clock(&self, milliseconds: u64) {
         let now = self.time.fetch_add(milliseconds, Relaxed) + milliseconds;
         self.mark_count("time", now);
     }

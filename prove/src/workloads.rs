@@ -169,7 +169,7 @@ fn rewrite_as(setup: WriterSetup, kind: SeriesKind, is_two_dimensional: bool, ch
 }
 
 /// Overwrites rows of every chunk of a dataset of two chunks `times` times, or of one without any: they cannot move.
-pub fn in_place(setup: WriterSetup, contiguous: bool, chunk: u64, times: u64) -> Workload {
+pub fn rewrite_in_place(setup: WriterSetup, contiguous: bool, chunk: u64, times: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     let rows = if contiguous { chunk } else { 2 * chunk };
     lab.add(Series { kind: SeriesKind::InPlace { rows, contiguous }, ..Series::rows("d", chunk) });
@@ -256,7 +256,7 @@ pub enum WriterStep {
 }
 
 /// Takes any steps.
-pub fn steps(
+pub fn writer_steps(
     setup: WriterSetup,
     max_rows: Option<u64>,
     is_two_dimensional: bool,
@@ -429,16 +429,16 @@ pub(crate) fn transient_series() -> (Series, u64) {
     (Series::rows("x", 4), 12)
 }
 
-/// Makes datasets and removes them again, each time all but the newest; its space is used again, if the `pause`
+/// Makes datasets and removes them again, each time all but the newest; its space is used again, if the `pause_ms`
 /// (milliseconds) after each is long enough for that.
-pub fn delete(setup: WriterSetup, times: u64, pause: u64) -> Workload {
+pub fn delete(setup: WriterSetup, times: u64, pause_ms: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     lab.add(Series::rows("d", 2));
     lab.start_trace(0);
     for time in 0..times {
         replace(&lab, time);
-        if pause > 0 {
-            lab.wait(pause);
+        if pause_ms > 0 {
+            lab.advance_clock(pause_ms);
         }
     }
     lab.finish()
@@ -472,22 +472,22 @@ pub fn delete_and_close(setup: WriterSetup, times: u64) -> Workload {
     lab.finish()
 }
 
-/// Writes chunks of other sizes again and again, `pause` milliseconds apart: with pauses that are longer than what
+/// Writes chunks of other sizes again and again, `pause_ms` milliseconds apart: with pauses that are longer than what
 /// readers count on, the space of old ones is used again under them.
-pub fn reuse(setup: WriterSetup, rows: u64, chunk: u64, times: u64, pause: u64) -> Workload {
+pub fn reuse_freed_space(setup: WriterSetup, rows: u64, chunk: u64, times: u64, pause_ms: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     lab.add(Series { kind: SeriesKind::Filtered { rows }, ..Series::rows("d", chunk) });
     lab.start_trace(0);
     for version in 1..=times {
         lab.rewrite("d", version);
         lab.flush(&[("d", version)]);
-        lab.wait(pause);
+        lab.advance_clock(pause_ms);
     }
     lab.finish()
 }
 
 /// Appends to `e` and to `d`, which is published before it.
-pub fn ordered(setup: WriterSetup, appends: u64) -> Workload {
+pub fn publish_in_order(setup: WriterSetup, appends: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     let earlier = lab.add(Series::rows("d", 1));
     let later = lab.add(Series::rows("e", 2));
