@@ -175,7 +175,7 @@ impl Library {
 
     fn failure(&self, call: &str) -> Libhdf5Error {
         let mut texts: Vec<String> = Vec::new();
-        // SAFETY: `note` takes what it is given here, and nobody else has it meanwhile.
+        // SAFETY: `push_error_text` takes what it is given here, and nobody else has it meanwhile.
         unsafe { (self.functions.H5Ewalk2)(DEFAULT, WALK_DOWNWARD, push_error_text, (&raw mut texts).cast()) };
         Libhdf5Error(format!("{call}: {}", texts.join(": ")))
     }
