@@ -13,6 +13,7 @@ mod connector;
 mod creation;
 mod dataset;
 mod deletion;
+mod dense_storage;
 mod error;
 mod file;
 mod free_space;
