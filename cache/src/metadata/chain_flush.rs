@@ -211,8 +211,9 @@ impl Drop for ChainWrite<'_> {
 mod tests {
     use h5live_format::Addr;
 
-    use super::super::tests::{Announcer, Block};
+    use super::super::tests::Block;
     use super::*;
+    use crate::test_superblock::EofOnlySuperblock;
     use crate::{
         CacheOptions, EdgeKind, FaultyStorage, Handle, MemoryStorage, RecordingStorage, SpaceKind, WriteFailure,
     };
@@ -233,7 +234,7 @@ mod tests {
     fn prepared(entries: usize) -> File {
         let memory = MemoryStorage::new();
         let storage = Arc::new(FaultyStorage::new(memory.clone()));
-        let cache = Cache::new_writable(storage.clone(), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache = Cache::new_writable(storage.clone(), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let blocks: Vec<_> = (0..entries).map(|_| add(&cache, OWNER, 4)).collect();
         for pair in blocks.windows(2) {
             cache.add_dependency(&pair[0], &pair[1], KIND).unwrap();
@@ -315,7 +316,8 @@ mod tests {
     #[test]
     fn of_what_the_file_leads_to_only_what_has_changed_is_stored() {
         let storage = RecordingStorage::new(MemoryStorage::new());
-        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache =
+            Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let root = add(&cache, OWNER, 40);
         cache.flush(FlushScope::All).unwrap();
         let new = add(&cache, OWNER, 3000);

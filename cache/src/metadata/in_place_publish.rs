@@ -144,15 +144,16 @@ impl Cache {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::tests::{Announcer, Block};
+    use super::super::tests::Block;
     use super::*;
+    use crate::test_superblock::EofOnlySuperblock;
     use crate::{CacheOptions, FaultyStorage, FlushScope, MemoryStorage, SpaceKind, Storage, WriteFailure};
 
     const OWNER: Owner = Owner::new(Addr::new(8));
 
     /// A cache whose file has an extent of 1 and a chunk of 8 bytes.
     fn prepared(storage: Arc<dyn Storage>) -> (Cache, Handle<Block>, Addr) {
-        let cache = Cache::new_writable(storage, CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache = Cache::new_writable(storage, CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let at = cache.space().alloc(4, SpaceKind::Metadata).unwrap();
         let extent = cache.insert(at, OWNER, Block(vec![1; 4]));
         let chunk = cache.space().alloc(8, SpaceKind::Raw).unwrap();

@@ -251,9 +251,9 @@ mod tests {
 
     use h5live_format::{Widths, decode};
 
-    use super::super::tests::Announcer;
     use super::*;
     use crate::MemoryStorage;
+    use crate::test_superblock::EofOnlySuperblock;
 
     /// The bytes of a redo record of one write of `bytes`, as a cache writes it at an end of file that is aligned.
     fn written(cache: &Cache, storage: &MemoryStorage, bytes: Vec<u8>) -> Vec<u8> {
@@ -266,7 +266,8 @@ mod tests {
     #[test]
     fn a_record_that_is_cut_off_brings_no_earlier_one_back() {
         let storage = MemoryStorage::new();
-        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache =
+            Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let is_valid = |bytes: &[u8]| decode::<RedoRecord>(bytes, Widths::default()).is_ok();
         let page = OS_PAGE_BYTES as usize;
         // The heap of names comes first in it, and what changes lies behind its first page.

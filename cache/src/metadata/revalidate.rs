@@ -102,8 +102,9 @@ mod tests {
     use h5live_format::Addr;
     use parking_lot::Mutex;
 
-    use super::super::tests::{Announcer, Block};
+    use super::super::tests::Block;
     use super::*;
+    use crate::test_superblock::EofOnlySuperblock;
     use crate::{Cache, CacheOptions, Error, FlushScope, MemoryStorage, SpaceKind, Storage};
 
     const OWNER: Owner = Owner::new(Addr::new(8));
@@ -244,8 +245,12 @@ mod tests {
 
     #[test]
     fn a_writer_forgets_what_it_doubts() {
-        let cache =
-            Cache::new_writable(Arc::new(MemoryStorage::new()), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache = Cache::new_writable(
+            Arc::new(MemoryStorage::new()),
+            CacheOptions::default(),
+            8,
+            Arc::new(EofOnlySuperblock),
+        );
         let at = cache.space().alloc(5, SpaceKind::Metadata).unwrap();
         let block = cache.insert(at, OWNER, Block(b"block".to_vec()));
         cache.flush(FlushScope::All).unwrap();

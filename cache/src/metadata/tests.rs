@@ -2,9 +2,10 @@ use std::sync::Arc;
 
 use h5live_format::{Addr, EncodeError, RedoRecord, SeqlockCounter, Widths, decode};
 
+use crate::test_superblock::EofOnlySuperblock;
 use crate::{
     Cache, CacheOptions, EdgeKind, Entry, Error, FaultyStorage, FlushScope, FlushStep, MemoryStorage, Owner, SpaceKind,
-    SuperblockEncoder, Visibility, WriteFailure,
+    Visibility, WriteFailure,
 };
 
 #[derive(Debug)]
@@ -20,17 +21,8 @@ impl Entry for Block {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Announcer;
-
-impl SuperblockEncoder for Announcer {
-    fn encode_with_eof(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
-        Ok((Addr::new(0), end.to_le_bytes().to_vec()))
-    }
-}
-
 fn cache(storage: &MemoryStorage) -> Cache {
-    Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer))
+    Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock))
 }
 
 const OWNER: Owner = Owner::new(Addr::new(8));
@@ -72,7 +64,7 @@ fn children_are_written_before_parents_and_raw_data_first() {
 fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     let storage = MemoryStorage::new();
     let settings = CacheOptions { dirty_budget: 64, ..CacheOptions::default() };
-    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let parent = add(&cache, OWNER, &[9; 16]);
     let children = [1, 2, 3, 4, 5, 6].map(|n| {
         let child = add(&cache, OWNER, &[n; 16]);
@@ -404,7 +396,7 @@ fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
 fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     let storage = MemoryStorage::new();
     let settings = CacheOptions { barriers: true, ..CacheOptions::default() };
-    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let root = add(&cache, OWNER, b"root");
     cache.flush(FlushScope::All).unwrap();
     let stored = add(&cache, OWNER, b"leaf");
@@ -472,7 +464,8 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
     for (fails_after, beneath) in (0..14).flat_map(|n| [(n, Visibility::BeyondExtent), (n, Visibility::Visible)]) {
         let memory = MemoryStorage::new();
         let storage = FaultyStorage::new(memory.clone());
-        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache =
+            Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let (one, other) = (add(&cache, OWNER, b"old"), add(&cache, OWNER, b"old"));
         let raw = cache.space().alloc(3, SpaceKind::Raw).unwrap();
         cache.write_raw(OWNER, raw, 0, b"old".into());
@@ -501,7 +494,7 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
 fn pages_begin_with_the_file_and_not_behind_its_user_block() {
     for (base, cut) in [(0, false), (512, true)] {
         let settings = CacheOptions { base, ..CacheOptions::default() };
-        let cache = Cache::new_writable(Arc::new(MemoryStorage::new()), settings, 4096, Arc::new(Announcer));
+        let cache = Cache::new_writable(Arc::new(MemoryStorage::new()), settings, 4096, Arc::new(EofOnlySuperblock));
         let block = add(&cache, OWNER, &[1; 4000]);
         assert_eq!(block.addr(), Addr::new(4096));
         cache.flush(FlushScope::All).unwrap();
@@ -533,7 +526,7 @@ fn what_a_failed_flush_has_torn_is_whole_at_every_moment_of_the_next_one() {
         let memory = MemoryStorage::new();
         let storage = FaultyStorage::new(memory.clone());
         let settings = CacheOptions { barriers, ..CacheOptions::default() };
-        let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+        let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
         let large = add(&cache, OWNER, &[1; 9000]);
         cache.flush(FlushScope::All).unwrap();
         let announced = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
