@@ -71,7 +71,7 @@ impl FileHold {
         if looked != NEVER_CHECKED && nanos(now).saturating_sub(looked) < nanos(valid) {
             return Ok(());
         }
-        self.look(min_file_len(), now)
+        self.check_uncached(min_file_len(), now)
     }
 
     /// As [`check`](Self::check), as of now: nothing is promised to last that does not.
@@ -79,10 +79,10 @@ impl FileHold {
     /// # Errors
     /// As [`check`](Self::check).
     pub fn check_now(&self, min_file_len: u64) -> Result<()> {
-        self.look(min_file_len, self.clock.now())
+        self.check_uncached(min_file_len, self.clock.now())
     }
 
-    fn look(&self, min_file_len: u64, now: Duration) -> Result<()> {
+    fn check_uncached(&self, min_file_len: u64, now: Duration) -> Result<()> {
         self.checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
         self.opened.check(min_file_len)?;
         if self.has_liveness_lock && !self.lock.is_liveness_locked() {
