@@ -66,10 +66,10 @@ impl DependencyGraph {
         let mut picked = Vec::with_capacity(order.len());
         for id in order.into_iter().rev() {
             let Some(node) = self.nodes.get_mut(&id).filter(|node| node.dirty) else { continue };
-            let waits = node.above == pass;
+            let waits = node.waits_in_pass == pass;
             let wanted = match take {
                 FlushSelection::Scope(FlushScope::All) => true,
-                FlushSelection::Scope(FlushScope::Owner(_)) => node.needed == pass,
+                FlushSelection::Scope(FlushScope::Owner(_)) => node.needed_in_pass == pass,
                 FlushSelection::OverBudget { max_dirty_bytes_left, .. } => {
                     self.dirty_weight > max_dirty_bytes_left || !waits && matches!(node.body, NodeContent::Proxy { .. })
                 }
@@ -159,8 +159,8 @@ impl DependencyGraph {
                     continue;
                 };
                 if let Some(node) = self.nodes.get_mut(&later) {
-                    node.above = pass;
-                    if std::mem::replace(&mut node.visited, pass) != pass {
+                    node.waits_in_pass = pass;
+                    if std::mem::replace(&mut node.visited_in_pass, pass) != pass {
                         path.push((later, 0));
                     }
                 }
@@ -171,7 +171,7 @@ impl DependencyGraph {
 
     fn visit(&mut self, id: EntryId) -> bool {
         let pass = self.pass;
-        self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited, pass) != pass)
+        self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited_in_pass, pass) != pass)
     }
 
     /// Marks the dirty nodes of `owner`, and everything below them.
@@ -183,9 +183,9 @@ impl DependencyGraph {
                 || node
                     .parents
                     .iter()
-                    .any(|above| self.nodes.get(&above.parent).is_some_and(|node| node.needed == pass));
+                    .any(|above| self.nodes.get(&above.parent).is_some_and(|node| node.needed_in_pass == pass));
             if needed && let Some(node) = self.nodes.get_mut(id) {
-                node.needed = pass;
+                node.needed_in_pass = pass;
             }
         }
     }
