@@ -83,7 +83,7 @@ impl DependencyGraph {
 struct ChainWrite<'a> {
     cache: &'a Cache,
     chain: EntryChain,
-    done: usize,
+    entries_written: usize,
     /// Raw data of the write buffer that is being written with it.
     buffered: Option<Arc<MergedWrites>>,
     /// Whether the snapshot was taken: the flush has begun for the space too.
@@ -106,7 +106,8 @@ impl Cache {
             }
             let is_whole = |head: &EntryHeader, len| is_within_page(self.settings.base, head.addr, len);
             let Some(chain) = self.ledger.graph.lock().take_chain(owner, is_whole) else { return Ok(false) };
-            let mut chain_write = ChainWrite { cache: self, chain, done: 0, buffered: None, has_begun: false };
+            let mut chain_write =
+                ChainWrite { cache: self, chain, entries_written: 0, buffered: None, has_begun: false };
             let Some(images) = chain_write.images() else { return Ok(false) };
             self.space.begin_flush(FlushScope::Owner(owner));
             chain_write.has_begun = true;
@@ -140,19 +141,19 @@ impl ChainWrite<'_> {
         if let Some(pieces) = self.buffered.take() {
             self.cache.write_buffer.end_write(pieces, true);
         }
-        while let Some(slot) = self.chain.get(self.done) {
+        while let Some(slot) = self.chain.get(self.entries_written) {
             let (head, name) = (slot.head(), slot.type_name());
-            let neighbours = self.adjacent_entry_count(&images[self.done..]);
+            let neighbours = self.adjacent_entry_count(&images[self.entries_written..]);
             let joined;
             let image = match neighbours {
-                1 => &images[self.done],
+                1 => &images[self.entries_written],
                 _ => {
-                    joined = images[self.done..][..neighbours].concat();
+                    joined = images[self.entries_written..][..neighbours].concat();
                     &joined
                 }
             };
             self.write_entries(StorageAction::WriteEntry(name), head, image)?;
-            self.done += neighbours;
+            self.entries_written += neighbours;
         }
         Ok(())
     }
@@ -177,7 +178,7 @@ impl ChainWrite<'_> {
     /// How many of the next entries one write takes: several if they are new and lie side by side.
     fn adjacent_entry_count(&self, images: &[Vec<u8>]) -> usize {
         let is_new = |slot: &&Arc<dyn AnySlot>| !slot.head().is_stored();
-        let new = self.chain[self.done..].iter().take_while(is_new).zip(images);
+        let new = self.chain[self.entries_written..].iter().take_while(is_new).zip(images);
         let mut end = None;
         let beside = new.take_while(|(slot, image)| {
             let start = slot.head().addr;
@@ -195,14 +196,14 @@ impl Drop for ChainWrite<'_> {
         }
         let mut graph = ledger.graph.lock();
         for (n, slot) in self.chain.iter().enumerate() {
-            match n < self.done {
+            match n < self.entries_written {
                 true => graph.complete_write(slot.head().id),
                 false => graph.fail_write(slot.head().id),
             }
         }
         drop(graph);
         if self.has_begun {
-            space.end_flush(self.done == self.chain.len());
+            space.end_flush(self.entries_written == self.chain.len());
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::{
 pub struct FlushPlan<'a> {
     cache: &'a Cache,
     steps: Vec<FlushStep>,
-    done: usize,
+    steps_done: usize,
     /// Everything that was dirty in a scope is in the steps.
     whole: bool,
     /// [`CacheOptions::barriers`] at the time of the snapshot.
@@ -126,7 +126,7 @@ impl Cache {
         let mut plan = FlushPlan {
             cache: self,
             steps: Vec::new(),
-            done: 0,
+            steps_done: 0,
             whole: scope.is_some(),
             barriers: self.has_barriers(),
             as_one,
@@ -194,11 +194,11 @@ impl FlushPlan<'_> {
         }
         self.cache.complete_generation()?;
         self.cache.write_buffer.wait_for_writers();
-        while self.done < self.steps.len() {
-            self.done = match self.new_entry_count() {
+        while self.steps_done < self.steps.len() {
+            self.steps_done = match self.new_entry_count() {
                 0..=1 => {
-                    self.cache.write_step(&self.steps[self.done])?;
-                    self.done + 1
+                    self.cache.write_step(&self.steps[self.steps_done])?;
+                    self.steps_done + 1
                 }
                 several => self.write_new_entries(several)?,
             };
@@ -209,23 +209,23 @@ impl FlushPlan<'_> {
 
     /// How many of the next steps write new entries that wait for nothing: their order is free.
     fn new_entry_count(&self) -> usize {
-        let next = self.steps[self.done..].iter();
+        let next = self.steps[self.steps_done..].iter();
         next.take_while(|step| matches!(step, FlushStep::Entry { in_place: false, waits: false, .. })).count()
     }
 
     /// Takes the next steps, as many as [`FlushPlan::new_entry_count`] said, in the order of their places: neighbours
     /// in one write. Returns the number of the step after them.
     fn write_new_entries(&mut self, several: usize) -> Result<usize> {
-        let end = self.done + several;
-        self.steps[self.done..end].sort_by_key(FlushStep::offset);
+        let end = self.steps_done + several;
+        self.steps[self.steps_done..end].sort_by_key(FlushStep::offset);
         let mut bytes = Vec::new();
-        while self.done < end {
-            let first = &self.steps[self.done];
+        while self.steps_done < end {
+            let first = &self.steps[self.steps_done];
             bytes.clear();
-            let mut next = self.done;
+            let mut next = self.steps_done;
             while let Some(FlushStep::Entry { at, image, .. }) = self.steps[..end].get(next) {
                 let touches = first.offset().and_then(|start| start.checked_add(bytes.len() as u64)) == at.get();
-                if next > self.done && !(touches && bytes.len() + image.len() <= MAX_MERGED_ENTRY_BYTES) {
+                if next > self.steps_done && !(touches && bytes.len() + image.len() <= MAX_MERGED_ENTRY_BYTES) {
                     break;
                 }
                 bytes.extend_from_slice(image);
@@ -234,7 +234,7 @@ impl FlushPlan<'_> {
             if let FlushStep::Entry { at, name, .. } = first {
                 self.cache.write_at(StorageAction::WriteEntry(name), *at, &bytes)?;
             }
-            self.done = next;
+            self.steps_done = next;
         }
         Ok(end)
     }
@@ -421,15 +421,17 @@ impl Drop for FlushPlan<'_> {
         if !self.succeeded {
             // The changes of a generation are completed in another way.
             if !self.cache.has_generations() {
-                self.cache.note_unfinished(&self.steps, self.done, self.has_single_redo());
+                self.cache.note_unfinished(&self.steps, self.steps_done, self.has_single_redo());
             }
             self.cache.atomic_flush.fetch_or(self.as_one, Ordering::AcqRel);
         }
         for (n, step) in self.steps.iter_mut().enumerate() {
             match step {
-                FlushStep::BufferedRaw(pieces) => write_buffer.end_write(std::mem::take(&mut pieces.0), n < self.done),
+                FlushStep::BufferedRaw(pieces) => {
+                    write_buffer.end_write(std::mem::take(&mut pieces.0), n < self.steps_done)
+                }
                 FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
-                    writes.drain(..).for_each(|write| chunks.end_write(write, n < self.done, ledger));
+                    writes.drain(..).for_each(|write| chunks.end_write(write, n < self.steps_done, ledger));
                 }
                 _ => {}
             }
@@ -437,7 +439,7 @@ impl Drop for FlushPlan<'_> {
         let mut graph = ledger.graph.lock();
         for (n, step) in self.steps.iter().enumerate() {
             match step {
-                FlushStep::Entry { id, .. } if n < self.done => graph.complete_write(*id),
+                FlushStep::Entry { id, .. } if n < self.steps_done => graph.complete_write(*id),
                 FlushStep::Entry { id, .. } => graph.fail_write(*id),
                 _ => {}
             }
@@ -446,7 +448,7 @@ impl Drop for FlushPlan<'_> {
         if self.whole {
             space.end_flush(self.succeeded);
         } else {
-            self.cache.evict_unused(self.steps[..self.done].iter().filter_map(FlushStep::new_entry));
+            self.cache.evict_unused(self.steps[..self.steps_done].iter().filter_map(FlushStep::new_entry));
         }
     }
 }
