@@ -79,10 +79,10 @@ struct ThreadTurn {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct CallBudget {
-    made: u64,
+    calls_made: u64,
     /// The number of calls that may be made.
-    allowed: u64,
-    waits: bool,
+    calls_allowed: u64,
+    is_waiting: bool,
     ended: bool,
 }
 
@@ -109,13 +109,13 @@ pub fn is_stepped() -> bool {
 pub fn wait_for_permit() {
     let Some(thread_turn) = me() else { return };
     let mut calls = lock_ignoring_poison(&thread_turn.calls);
-    while calls.made >= calls.allowed {
-        calls.waits = true;
+    while calls.calls_made >= calls.calls_allowed {
+        calls.is_waiting = true;
         thread_turn.changed.notify_all();
         calls = thread_turn.changed.wait(calls).unwrap_or_else(PoisonError::into_inner);
     }
-    calls.waits = false;
-    calls.made += 1;
+    calls.is_waiting = false;
+    calls.calls_made += 1;
 }
 
 /// Writes down what this thread did.
@@ -152,12 +152,12 @@ impl<'s, R: Send + 's> SteppedThread<'s, R> {
     /// Lets it make all calls up to that one; returns whether it has ended before.
     pub fn run_calls(&self, calls: u64) -> bool {
         let mut state = lock_ignoring_poison(&self.thread_turn.calls);
-        if state.made == 0 && calls > 0 {
+        if state.calls_made == 0 && calls > 0 {
             self.thread_turn.log.add(CallStep { who: self.thread_turn.who, what: BEGAN, done: true });
         }
-        state.allowed = calls;
+        state.calls_allowed = calls;
         self.thread_turn.changed.notify_all();
-        while !(state.ended || state.waits && state.made >= state.allowed) {
+        while !(state.ended || state.is_waiting && state.calls_made >= state.calls_allowed) {
             let (next, waited) =
                 self.thread_turn.changed.wait_timeout(state, HANG_TIMEOUT).unwrap_or_else(PoisonError::into_inner);
             state = next;
