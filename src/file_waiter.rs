@@ -103,7 +103,7 @@ impl FileWaiter {
             if self.is_look_due() {
                 self.looked_at = Some(Instant::now());
                 self.may_have_changed = false;
-                if let Some(found) = self.look(&mut find)? {
+                if let Some(found) = self.try_find(&mut find)? {
                     return Ok(Some(found));
                 }
             }
@@ -160,7 +160,7 @@ impl FileWaiter {
         Ok(())
     }
 
-    fn look<T>(&mut self, find: &mut impl FnMut(&File) -> Result<T>) -> Result<Option<T>> {
+    fn try_find<T>(&mut self, find: &mut impl FnMut(&File) -> Result<T>) -> Result<Option<T>> {
         if self.file.is_none() {
             self.open()?;
         }

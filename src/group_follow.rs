@@ -182,7 +182,7 @@ impl GroupFollower {
     }
 
     /// Waits for something new; `None` at the end.
-    fn wait(&mut self) -> Result<Option<WalkItem>> {
+    fn wait_for_item(&mut self) -> Result<Option<WalkItem>> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
         let mut last = self.liveness.is_due() && !self.is_live()?;
         loop {
@@ -230,7 +230,7 @@ impl GroupFollower {
 
     /// Whether a writer may still be at work on the file, which is what its path leads to.
     fn is_live(&mut self) -> Result<bool> {
-        self.liveness.note(self.file.is_live())
+        self.liveness.update(self.file.is_live())
     }
 }
 
@@ -248,7 +248,7 @@ impl Iterator for GroupFollower {
         if self.is_finished {
             return None;
         }
-        let next = self.failure.take().map_or_else(|| self.wait(), Err).transpose();
+        let next = self.failure.take().map_or_else(|| self.wait_for_item(), Err).transpose();
         self.is_finished = !matches!(next, Some(Ok(_)));
         next
     }

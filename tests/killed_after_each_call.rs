@@ -73,16 +73,18 @@ fn run(recorder: &Path, path: &Path, last: usize) -> std::process::ExitStatus {
     writer.env("H5TRACE_KILL", last.to_string()).output().unwrap().status
 }
 
-/// Looks whether every dataset has between `least` and `most` rows, and the first has `named` attributes and there are
+/// Looks whether every dataset has between `min_count` and `max_count` rows, and the first has `named` attributes and there are
 /// as many groups.
-fn check(path: &Path, mode: Mode, (least, most): (u64, u64), named: u64) -> Result<(), String> {
-    let told = |error: h5live::Error| format!("{mode:?}: {error}");
-    let file = File::options().mode(mode).open(path).map_err(told)?;
+fn check(path: &Path, mode: Mode, (min_count, max_count): (u64, u64), named: u64) -> Result<(), String> {
+    let error_text = |error: h5live::Error| format!("{mode:?}: {error}");
+    let file = File::options().mode(mode).open(path).map_err(error_text)?;
     for name in DATASETS {
-        let rows: Vec<u64> = file.dataset(name).and_then(|dataset| dataset.read()).map_err(told)?;
+        let rows: Vec<u64> = file.dataset(name).and_then(|dataset| dataset.read()).map_err(error_text)?;
         let count = rows.len() as u64;
-        if !(least..=most).contains(&count) {
-            return Err(format!("{mode:?}: {name} has {count} rows, of {least} that were flushed and {most} written"));
+        if !(min_count..=max_count).contains(&count) {
+            return Err(format!(
+                "{mode:?}: {name} has {count} rows, of {min_count} that were flushed and {max_count} written"
+            ));
         }
         if let Some(row) = (0..count).find(|row| rows[*row as usize] != value(*row)) {
             return Err(format!("{mode:?}: row {row} of {name} is {:#x}", rows[row as usize]));
@@ -90,11 +92,11 @@ fn check(path: &Path, mode: Mode, (least, most): (u64, u64), named: u64) -> Resu
     }
     for row in 0..named {
         let attribute = file.dataset(DATASETS[0]).and_then(|dataset| dataset.attribute(&format!("a{row}")));
-        let found: u64 = attribute.and_then(|attribute| attribute.read_scalar()).map_err(told)?;
+        let found: u64 = attribute.and_then(|attribute| attribute.read_scalar()).map_err(error_text)?;
         if found != row {
             return Err(format!("{mode:?}: the attribute a{row} is {found}"));
         }
-        file.group(&format!("g{row}")).map_err(told)?;
+        file.group(&format!("g{row}")).map_err(error_text)?;
     }
     Ok(())
 }
@@ -134,18 +136,18 @@ fn a_writer_that_is_killed_after_any_system_call_loses_nothing() {
         }
         kills += 1;
         let count = |what| marks.lines().filter_map(|line| line.strip_prefix(what)?.parse::<u64>().ok()).next_back();
-        let (least, most) = (count("flushed ").unwrap_or(0), count("issued ").unwrap_or(0));
+        let (min_count, max_count) = (count("flushed ").unwrap_or(0), count("issued ").unwrap_or(0));
         let copy = folder.path().join(format!("{last}-as-it-was.h5"));
         std::fs::copy(&path, &copy).unwrap();
-        python += &format!("{} swmr {least} {most}\n", copy.display());
-        let recovered = check(&path, Mode::SwmrRead, (least, most), least)
-            .and_then(|()| check(&path, Mode::Read, (least, most), least))
+        python += &format!("{} swmr {min_count} {max_count}\n", copy.display());
+        let recovered = check(&path, Mode::SwmrRead, (min_count, max_count), min_count)
+            .and_then(|()| check(&path, Mode::Read, (min_count, max_count), min_count))
             .and_then(|()| go_on(&path).map_err(|error| format!("to go on: {error}")))
-            .and_then(|rows| check(&path, Mode::Read, ((least + 1).min(rows), most + 1), least));
+            .and_then(|rows| check(&path, Mode::Read, ((min_count + 1).min(rows), max_count + 1), min_count));
         if let Err(fault) = recovered {
-            panic!("killed after operation {last}, row {most}: {fault}");
+            panic!("killed after operation {last}, row {max_count}: {fault}");
         }
-        python += &format!("{} closed {least} {}\n", path.display(), most + 1);
+        python += &format!("{} closed {min_count} {}\n", path.display(), max_count + 1);
     }
     println!("killed {kills} times");
     assert!(kills > 50);

@@ -177,12 +177,12 @@ fn at_most_so_many_linked_files_are_kept_open() {
         file.group("to 0").unwrap();
         open_files(folder) - before
     };
-    for most in [0, 1, 3] {
-        let file = File::options().max_linked_files(most).open(&*at("whole.h5")).unwrap();
+    for max_files in [0, 1, 3] {
+        let file = File::options().max_linked_files(max_files).open(&*at("whole.h5")).unwrap();
         let before = open_files(folder);
         for _ in 0..2 {
             assert_eq!(file.dataset("whole").unwrap().read::<i32>().unwrap(), values);
-            assert_eq!(open_files(folder) - before, most * of_one);
+            assert_eq!(open_files(folder) - before, max_files * of_one);
         }
         // What the user holds stays open; only what nobody holds is closed.
         let held = file.group("to 5").unwrap();

@@ -167,30 +167,30 @@ fn a_virtual_dataset_in_a_closed_file_is_followed_until_its_sources_are_closed()
         assert_eq!(whole.source_states().unwrap(), [SourceState::Live]);
         assert!(whole.is_live().unwrap() && !file.is_live().unwrap());
     }
-    let (told, tells) = std::sync::mpsc::channel();
+    let (seen_count, seen_counts) = std::sync::mpsc::channel();
     let files = [File::options().swmr_read(), File::options(), File::options().swmr_read()];
     let follow = files.map(|options| options.open(&path).unwrap().dataset("whole").unwrap().follow::<u64>());
     let follow = follow.into_iter().zip([false, false, true]);
     let followers: Vec<_> = follow
         .map(|(follow, restless)| {
             let mut follow = if restless { follow.busy_poll() } else { follow };
-            let told = told.clone();
+            let seen_count = seen_count.clone();
             std::thread::spawn(move || {
                 let mut seen = Vec::new();
                 for batch in follow.by_ref() {
                     seen.extend(batch.unwrap());
-                    told.send(seen.len()).unwrap();
+                    seen_count.send(seen.len()).unwrap();
                 }
                 seen
             })
         })
         .collect();
-    drop(told);
+    drop(seen_count);
     // Each batch is written when all have seen the one before, and wait.
     for n in 3..30 {
         let mut have = 0;
         while have < followers.len() {
-            have += usize::from(tells.recv().expect("they follow as long as the source is written") == n);
+            have += usize::from(seen_counts.recv().expect("they follow as long as the source is written") == n);
         }
         rows.append(&[n as u64]).unwrap();
         rows.flush().unwrap();

@@ -60,9 +60,9 @@ fn libhdf5_finds(path: &Path, names: &[&str], rows: u64) {
 }
 
 /// Bytes of a file where flushes follow two rows each, for which nothing is made ready.
-fn size_by_twos(path: &Path, most: [(&str, [u64; 2]); 3], rows: u64) -> u64 {
+fn size_by_twos(path: &Path, max_shapes: [(&str, [u64; 2]); 3], rows: u64) -> u64 {
     let file = live(path);
-    let datasets = most.map(|(name, max)| of_rows(&file, name, &max));
+    let datasets = max_shapes.map(|(name, max)| of_rows(&file, name, &max));
     file.start_swmr().unwrap();
     for data in &datasets {
         for number in 0..rows {
@@ -87,11 +87,11 @@ fn of_rows(file: &File, name: &str, max: &[u64; 2]) -> Dataset {
 fn none_is_left_when_the_file_is_closed_or_dropped() {
     let folder = tempfile::tempdir().unwrap();
     // An extensible array, a fixed array, and a version 2 B-tree.
-    let most = [("one", [UNLIMITED, 64]), ("fixed", [1000, 64]), ("two", [UNLIMITED; 2])];
+    let max_shapes = [("one", [UNLIMITED, 64]), ("fixed", [1000, 64]), ("two", [UNLIMITED; 2])];
     for (closed, rows) in [(true, 100), (false, 100), (true, 4), (false, 3), (true, 3), (true, 1000)] {
         let path = folder.path().join("live.h5");
         let file = live(&path);
-        let datasets = most.map(|(name, max)| of_rows(&file, name, &max));
+        let datasets = max_shapes.map(|(name, max)| of_rows(&file, name, &max));
         file.start_swmr().unwrap();
         datasets.iter().for_each(|data| append(data, 0..rows));
         for data in &datasets {
@@ -107,15 +107,16 @@ fn none_is_left_when_the_file_is_closed_or_dropped() {
         drop(file);
         let size = std::fs::metadata(&path).unwrap().len();
         let file = File::open(&path).unwrap();
-        for (name, _) in most {
+        for (name, _) in max_shapes {
             let data = file.dataset(name).unwrap();
             assert_eq!(stored(&file, &data), (0..rows).collect::<Vec<_>>(), "{name}");
             let wanted: Vec<u32> = (0..rows).flat_map(row).collect();
             assert_eq!(data.read::<u32>().unwrap(), wanted, "{name}");
         }
-        let (data_size, others) = (3 * rows * 4 * ROW as u64, size_by_twos(&folder.path().join("twos.h5"), most, rows));
+        let (data_size, others) =
+            (3 * rows * 4 * ROW as u64, size_by_twos(&folder.path().join("twos.h5"), max_shapes, rows));
         assert!(size <= others + data_size / 8 + 8192, "{size} bytes, and {others} where none are made ready");
-        libhdf5_finds(&path, &most.map(|(name, _)| name), rows);
+        libhdf5_finds(&path, &max_shapes.map(|(name, _)| name), rows);
     }
 }
 

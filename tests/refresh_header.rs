@@ -63,11 +63,11 @@ impl Written {
     }
 }
 
-fn follow(path: &Path, most: &[u64; 2], seed: u64) {
-    println!("{most:?}, seed {seed}");
+fn follow(path: &Path, max_shape: &[u64; 2], seed: u64) {
+    println!("{max_shape:?}, seed {seed}");
     let mut numbers = Numbers(seed);
     let file = File::options().mode(Mode::Create).open(path).unwrap();
-    let new = file.new_dataset::<u32>().shape(&[0, WIDTH as u64]).max_shape(most).chunk_shape(&[3, WIDTH as u64]);
+    let new = file.new_dataset::<u32>().shape(&[0, WIDTH as u64]).max_shape(max_shape).chunk_shape(&[3, WIDTH as u64]);
     let mut written = Written { data: new.create("data").unwrap(), rows: Vec::new(), next: 0 };
     file.start_swmr().unwrap();
     let reading = File::options().mode(Mode::SwmrRead).open(path).unwrap();
@@ -97,8 +97,8 @@ fn follow(path: &Path, most: &[u64; 2], seed: u64) {
 fn a_reader_knows_what_the_header_says_whatever_has_changed() {
     let folder = tempfile::tempdir().unwrap();
     for seed in 1..=12 {
-        for most in &MOST {
-            follow(&folder.path().join("live.h5"), most, 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed));
+        for max_shape in &MOST {
+            follow(&folder.path().join("live.h5"), max_shape, 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed));
         }
     }
 }

@@ -41,9 +41,9 @@ pub struct CacheOptions {
     pub widths: Widths,
     /// Bytes in memory of cached entries, beyond which unused ones are evicted.
     pub metadata_budget: usize,
-    /// Bytes in memory of dirty entries, beyond which [`Cache::flush_excess`] writes some.
+    /// Bytes in memory of dirty entries, beyond which [`Cache::flush_over_budget`] writes some.
     pub dirty_budget: usize,
-    /// Bytes of raw data not yet written, beyond which [`Cache::flush_excess`] writes them.
+    /// Bytes of raw data not yet written, beyond which [`Cache::flush_over_budget`] writes them.
     pub raw_budget: usize,
     /// Pieces of new raw data of at most this many bytes are gathered (up to 1 MiB) before they are written.
     pub max_buffered_piece_bytes: usize,
@@ -109,7 +109,7 @@ pub struct Cache {
     /// The next flush must be atomic.
     pub(crate) atomic_flush: AtomicBool,
     superblock: Option<Arc<dyn SuperblockEncoder>>,
-    pub(crate) intents: RedoState,
+    pub(crate) redo_state: RedoState,
     pub(crate) generations: GenerationPublisher,
     /// Held by the one flush that is under way.
     pub(crate) flushing: Mutex<()>,
@@ -172,7 +172,7 @@ impl Cache {
             barriers: settings.barriers.into(),
             atomic_flush: false.into(),
             superblock,
-            intents: RedoState::default(),
+            redo_state: RedoState::default(),
             generations: GenerationPublisher::default(),
             flushing: Mutex::new(()),
             gate: RwLock::new(()),

@@ -31,7 +31,7 @@ pub(crate) struct EntryHeader {
     /// No longer what the cache has at this address: changes are not written.
     pub(crate) invalidated: AtomicBool,
     /// Whether the file has the structure: one of the constants below.
-    file_state: AtomicU8,
+    write_state: AtomicU8,
     /// Bytes of the last image that a flush took; 0 before. A hint.
     len: AtomicUsize,
     /// How often the value was changed. Changed under its lock.
@@ -43,11 +43,11 @@ pub(crate) struct EntryHeader {
 }
 
 /// No flush has taken the structure yet.
-const FILE_STATE_NEW: u8 = 0;
+const WRITE_STATE_NEVER_WRITTEN: u8 = 0;
 /// A flush that is under way has taken it for the first time.
-const FILE_STATE_WRITING: u8 = 1;
+const WRITE_STATE_FIRST_WRITE: u8 = 1;
 /// It was read from the file, or written.
-const FILE_STATE_STORED: u8 = 2;
+const WRITE_STATE_IN_FILE: u8 = 2;
 
 impl EntryHeader {
     /// The header of an entry that the file has, of `weight` bytes in memory.
@@ -59,7 +59,7 @@ impl EntryHeader {
             weight: AtomicUsize::new(weight),
             dirty: AtomicBool::new(false),
             invalidated: AtomicBool::new(false),
-            file_state: FILE_STATE_STORED.into(),
+            write_state: WRITE_STATE_IN_FILE.into(),
             len: AtomicUsize::new(0),
             version: AtomicU64::new(0),
             origin,
@@ -107,31 +107,31 @@ impl EntryHeader {
     }
 
     pub(crate) fn set_new(&self) {
-        self.file_state.store(FILE_STATE_NEW, Release);
+        self.write_state.store(WRITE_STATE_NEVER_WRITTEN, Release);
     }
 
     /// Whether the file has the structure.
     #[inline]
     pub(crate) fn is_stored(&self) -> bool {
-        self.file_state.load(Acquire) == FILE_STATE_STORED
+        self.write_state.load(Acquire) == WRITE_STATE_IN_FILE
     }
 
     /// Whether no flush has taken the structure.
     #[inline]
     pub(crate) fn is_new(&self) -> bool {
-        self.file_state.load(Acquire) == FILE_STATE_NEW
+        self.write_state.load(Acquire) == WRITE_STATE_NEVER_WRITTEN
     }
 
     fn set_writing(&self) {
-        let _ = self.file_state.compare_exchange(FILE_STATE_NEW, FILE_STATE_WRITING, AcqRel, Relaxed);
+        let _ = self.write_state.compare_exchange(WRITE_STATE_NEVER_WRITTEN, WRITE_STATE_FIRST_WRITE, AcqRel, Relaxed);
     }
 
     pub(crate) fn set_stored(&self) {
-        self.file_state.store(FILE_STATE_STORED, Release);
+        self.write_state.store(WRITE_STATE_IN_FILE, Release);
     }
 
     pub(crate) fn set_not_stored(&self) {
-        let _ = self.file_state.compare_exchange(FILE_STATE_WRITING, FILE_STATE_NEW, AcqRel, Relaxed);
+        let _ = self.write_state.compare_exchange(WRITE_STATE_FIRST_WRITE, WRITE_STATE_NEVER_WRITTEN, AcqRel, Relaxed);
     }
 
     #[inline]

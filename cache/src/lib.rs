@@ -30,6 +30,8 @@ mod reentry;
 mod space;
 mod stats;
 mod storage;
+#[cfg(test)]
+mod test_superblock;
 
 pub use cache::{Cache, CacheOptions, OperationGuard, SuperblockEncoder};
 pub use clock::Clock;

@@ -87,8 +87,8 @@ impl Cache {
     ) -> Result<Option<ChunkProxy>> {
         let start = defined(chunk.get().and_then(|at| at.checked_add(offset)))?;
         let end = start.saturating_add(bytes.len() as u64);
-        let no_intents = (end > self.space.superblock_eof()).then(|| self.intents.past_eof.read());
-        if no_intents.is_some() && self.generation().is_some() {
+        let no_redo_past_eof = (end > self.space.superblock_eof()).then(|| self.redo_state.past_eof.read());
+        if no_redo_past_eof.is_some() && self.generation().is_some() {
             // Readers look there until a flush has announced a new end.
             return Ok(Some(self.write_raw_with_visibility(
                 owner,
@@ -118,7 +118,7 @@ impl Cache {
         };
         if is_much {
             // It takes that lock itself. A thread that takes it twice would wait for a flush that waits in between.
-            drop(no_intents);
+            drop(no_redo_past_eof);
             self.drain_write_buffer()?;
             return Ok(None);
         }
@@ -132,7 +132,7 @@ impl Cache {
 
     /// Writes the pieces of the write buffer, between flushes.
     fn drain_write_buffer(&self) -> Result<()> {
-        let _no_intents = self.intents.past_eof.read();
+        let _no_redo_past_eof = self.redo_state.past_eof.read();
         let _alone = self.write_buffer.lock_writing();
         let Some(pieces) = self.write_buffer.begin_write() else { return Ok(()) };
         if self.generation().is_some() && pieces.end() > self.space.superblock_eof() {
@@ -186,7 +186,7 @@ impl Cache {
             let found = self.storage.read_at(gap, start).map_err(Error::io(StorageAction::Read, start, len))?;
             count(&self.stats.bytes_read, found as u64);
             let rest = gap.get_mut(found..).unwrap_or_default();
-            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.least_length() {
+            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.min_file_len() {
                 return Err(Error::PastEnd { at, wanted: len, found: found as u64 });
             }
             rest.fill(0);
@@ -250,41 +250,41 @@ impl Cache {
 
     /// Writes raw data over bytes that readers may be reading. The new bytes are first written to redo records of at
     /// most [`MAX_ATOMIC_READ_BYTES`] bytes each.
-    pub(crate) fn write_in_place(&self, flights: &[RawWrite]) -> Result<()> {
-        flights.iter().for_each(|flight| self.chunks.wait_for_write_through(flight.chunk()));
-        let mut writes = Vec::new();
+    pub(crate) fn write_in_place(&self, writes: &[RawWrite]) -> Result<()> {
+        writes.iter().for_each(|write| self.chunks.wait_for_write_through(write.chunk()));
+        let mut redo_writes = Vec::new();
         let mut bytes = 0;
-        for flight in flights {
-            if bytes + flight.weight() > MAX_ATOMIC_READ_BYTES {
-                self.write_with_redo(std::mem::take(&mut writes))?;
+        for write in writes {
+            if bytes + write.weight() > MAX_ATOMIC_READ_BYTES {
+                self.write_with_redo(std::mem::take(&mut redo_writes))?;
                 bytes = 0;
             }
-            if flight.weight() <= MAX_ATOMIC_READ_BYTES {
-                writes.extend(flight.pieces().map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
-                bytes += flight.weight();
+            if write.weight() <= MAX_ATOMIC_READ_BYTES {
+                redo_writes.extend(write.pieces().map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
+                bytes += write.weight();
                 continue;
             }
             let mut window = 0;
-            for (offset, piece) in flight.pieces.split_at_multiples(MAX_ATOMIC_READ_BYTES) {
+            for (offset, piece) in write.pieces.split_at_multiples(MAX_ATOMIC_READ_BYTES) {
                 if offset / MAX_ATOMIC_READ_BYTES as u64 != window {
-                    self.write_with_redo(std::mem::take(&mut writes))?;
+                    self.write_with_redo(std::mem::take(&mut redo_writes))?;
                     window = offset / MAX_ATOMIC_READ_BYTES as u64;
                 }
-                let at = flight.chunk().checked_add(offset).unwrap_or_default();
-                writes.push(RedoWrite { at, bytes: piece.to_vec() });
+                let at = write.chunk().checked_add(offset).unwrap_or_default();
+                redo_writes.push(RedoWrite { at, bytes: piece.to_vec() });
             }
-            self.write_with_redo(std::mem::take(&mut writes))?;
+            self.write_with_redo(std::mem::take(&mut redo_writes))?;
         }
-        self.write_with_redo(writes)
+        self.write_with_redo(redo_writes)
     }
 
     /// Writes taken raw data, in order of addresses, adjacent pieces together.
-    pub(crate) fn write_flights(&self, flights: &[RawWrite]) -> Result<()> {
-        let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(flights.len());
-        for flight in flights {
-            self.chunks.wait_for_write_through(flight.chunk());
-            let chunk = defined(flight.chunk().get())?;
-            pieces.extend(flight.pieces.iter().map(|(offset, bytes)| (chunk.saturating_add(offset), bytes)));
+    pub(crate) fn write_raw_writes(&self, writes: &[RawWrite]) -> Result<()> {
+        let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(writes.len());
+        for write in writes {
+            self.chunks.wait_for_write_through(write.chunk());
+            let chunk = defined(write.chunk().get())?;
+            pieces.extend(write.pieces.iter().map(|(offset, bytes)| (chunk.saturating_add(offset), bytes)));
         }
         pieces.sort_unstable_by_key(|(at, _)| *at);
         if let Some((at, last)) = pieces.last() {

@@ -363,7 +363,7 @@ impl Space {
     }
 
     /// Least bytes of the storage (from the base address), unless another program has truncated it.
-    pub fn least_length(&self) -> u64 {
+    pub fn min_file_len(&self) -> u64 {
         let length = *self.length.lock();
         length.unwrap_or_else(|| self.superblock_eof())
     }

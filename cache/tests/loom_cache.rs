@@ -45,9 +45,9 @@ impl Entry for Pointer {
 }
 
 #[derive(Debug)]
-struct Announcer;
+struct EofOnlySuperblock;
 
-impl SuperblockEncoder for Announcer {
+impl SuperblockEncoder for EofOnlySuperblock {
     fn encode_with_eof(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
         Ok((Addr::new(0), end.to_le_bytes().to_vec()))
     }
@@ -60,7 +60,7 @@ const CHUNK: Addr = Addr::new(24);
 
 /// A cache whose whole space is announced, so that a flush writes just what is dirty.
 fn cache(storage: &(impl Storage + Clone + 'static)) -> Arc<Cache> {
-    Arc::new(Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 64, Arc::new(Announcer)))
+    Arc::new(Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 64, Arc::new(EofOnlySuperblock)))
 }
 
 fn load(cache: &Cache, at: u64) -> Handle<Version> {

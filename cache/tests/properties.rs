@@ -46,9 +46,9 @@ impl Block {
 
 /// Sixteen bytes: the announced end, and its complement.
 #[derive(Debug)]
-struct Announcer;
+struct CheckedEofSuperblock;
 
-impl SuperblockEncoder for Announcer {
+impl SuperblockEncoder for CheckedEofSuperblock {
     fn encode_with_eof(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
         Ok((Addr::new(0), Block(end).image(Widths::default())?))
     }
@@ -142,7 +142,7 @@ impl Model {
         settings.max_buffered_piece_bytes = GATHERED;
         settings.metadata_budget = 64 * 1500;
         settings.mutant.disabled_edges = disabled;
-        let cache = Cache::new_writable(Arc::new(disk.clone()), settings, 48, Arc::new(Announcer));
+        let cache = Cache::new_writable(Arc::new(disk.clone()), settings, 48, Arc::new(CheckedEofSuperblock));
         let mut model = Model {
             cache,
             disk,
@@ -344,7 +344,7 @@ impl Model {
                 }
             }
             Act::Trim => {
-                let _ = self.cache.flush_excess();
+                let _ = self.cache.flush_over_budget();
                 self.check_log();
             }
             Act::Evict => self.cache.evict_all(),
@@ -484,7 +484,12 @@ fn a_broken_edge_is_noticed() {
 #[test]
 fn threads_that_write_and_flush_keep_the_order() {
     let disk = RecordingStorage::new(MemoryStorage::from(vec![0; 48]));
-    let cache = Arc::new(Cache::new_writable(Arc::new(disk.clone()), CacheOptions::default(), 48, Arc::new(Announcer)));
+    let cache = Arc::new(Cache::new_writable(
+        Arc::new(disk.clone()),
+        CacheOptions::default(),
+        48,
+        Arc::new(CheckedEofSuperblock),
+    ));
     let pairs: Vec<_> = (0..3)
         .map(|n| {
             let [parent, child] = [(); 2].map(|()| cache.space().alloc(BLOCK, SpaceKind::Metadata).unwrap());
@@ -539,7 +544,12 @@ fn threads_that_write_and_flush_keep_the_order() {
 
 #[test]
 fn freed_space_is_used_again_only_when_nothing_on_the_storage_points_to_it() {
-    let cache = Cache::new_writable(Arc::new(MemoryStorage::new()), CacheOptions::default(), 48, Arc::new(Announcer));
+    let cache = Cache::new_writable(
+        Arc::new(MemoryStorage::new()),
+        CacheOptions::default(),
+        48,
+        Arc::new(CheckedEofSuperblock),
+    );
     let space = cache.space();
     let freed = space.alloc(BLOCK, SpaceKind::Metadata).unwrap();
     cache.insert(freed, owner(0), Block(1));

@@ -71,9 +71,9 @@ pub struct CrashBounds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ExpectedPrefix {
     /// All that these operations did is there.
-    pub least: usize,
+    pub min_ops: usize,
     /// Nothing is there that these operations did not do.
-    pub most: usize,
+    pub max_ops: usize,
     /// How many recoveries have crashed since.
     pub round: u32,
 }
@@ -157,7 +157,7 @@ pub fn explore_crashes(
     let mut found = shared.found.into_inner();
     found.crashes = all.states.len() as u64;
     found.exhausted = all.complete && !shared.stop.load(Relaxed);
-    found.violations.sort_by_key(|bad| (bad.recoveries.len(), bad.survivors.weight(), bad.expected.most));
+    found.violations.sort_by_key(|bad| (bad.recoveries.len(), bad.survivors.weight(), bad.expected.max_ops));
     found.elapsed = began.elapsed();
     found
 }
@@ -173,8 +173,8 @@ fn process_deaths(trace: &Trace, bounds: &CrashBounds) -> CrashStates {
     for prefix in bounds.start..=trace.len() {
         let mut add = |tear| {
             let position = Position { tear, ..Position::after(prefix) };
-            let most = prefix + usize::from(tear != Tear::None);
-            states.push((SurvivingWrites::Prefix(position), ExpectedPrefix { least: prefix, most, round: 0 }));
+            let max_ops = prefix + usize::from(tear != Tear::None);
+            states.push((SurvivingWrites::Prefix(position), ExpectedPrefix { min_ops: prefix, max_ops, round: 0 }));
         };
         add(Tear::None);
         trace
@@ -213,10 +213,10 @@ fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailure) -> 
             let kept: Vec<u32> = subset.kept.iter().filter_map(|n| pending.get(*n).copied()).collect();
             // Marks that follow the last survivor and precede the next operation belong to it.
             let last = kept.last().map_or(*durable, |last| *last as usize + 1);
-            let most = (last..end).find(|n| changes(n)).unwrap_or(end);
+            let max_ops = (last..end).find(|n| changes(n)).unwrap_or(end);
             // What was said of what is durable was said before anything else was done.
-            let least = pending.first().map_or(end, |first| *first as usize);
-            let expected = ExpectedPrefix { least, most, round: 0 };
+            let min_ops = pending.first().map_or(end, |first| *first as usize);
+            let expected = ExpectedPrefix { min_ops, max_ops, round: 0 };
             let torn = kept.iter().filter(|_| subset.may_be_torn).flat_map(|n| {
                 let tears = operations.get(*n as usize).map(|operation| tears(operation, &bounds.tearing));
                 tears.into_iter().flatten().map(move |tear| Some((*n, tear)))

@@ -25,7 +25,7 @@ impl Block {
     ///
     /// # Errors
     /// Those of `for_each_chunk`.
-    pub fn written<E>(
+    pub fn list_written<E>(
         spec: &DatasetSpec,
         for_each_chunk: impl FnOnce(&mut dyn FnMut(StoredChunk) -> bool) -> Result<(), E>,
     ) -> Result<Vec<Block>, E> {

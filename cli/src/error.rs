@@ -147,12 +147,12 @@ pub enum Error {
         shape: Vec<u64>,
     },
     /// A row is larger than a row may be.
-    #[error("standard input: a row would have {bytes} bytes, and may have {most}; --types makes columns narrower")]
+    #[error("standard input: a row would have {bytes} bytes, and may have {max_bytes}; --types makes columns narrower")]
     RowTooLarge {
         /// Its size (bytes).
         bytes: u64,
         /// The largest size (bytes).
-        most: u64,
+        max_bytes: u64,
     },
     /// A type was given for a column that does not come in.
     #[error("standard input: there is no column {0:?}")]
@@ -207,14 +207,14 @@ pub enum FileProblem {
         fault: SliceFault,
     },
     /// CSV cannot have a column for each part of a row.
-    #[error("{path}: a row has {number} columns, and CSV may have {most}; --slice takes some")]
+    #[error("{path}: a row has {number} columns, and CSV may have {max_columns}; --slice takes some")]
     TooManyColumns {
         /// The dataset or attribute.
         path: String,
         /// Its columns.
         number: u64,
         /// Most of them.
-        most: u64,
+        max_columns: u64,
     },
     /// The recorded rows are of another type than the dataset.
     #[error("{path} holds {found}, the input {given}")]

@@ -4,7 +4,7 @@ use h5live::{File, Location, Options};
 
 use crate::error::{Error, Result};
 use crate::open;
-use crate::temp_output::{Force, TempOutput};
+use crate::temp_output::{ForceArgs, TempOutput};
 
 /// A new store. A native file appears under its name when it is complete; another store is there from the start.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct NewOutput {
     /// The options of the location, which the unfinished file needs too.
     settings: Vec<(String, String)>,
     unfinished: Option<TempOutput>,
-    force: Force,
+    force: ForceArgs,
 }
 
 impl NewOutput {
@@ -21,7 +21,7 @@ impl NewOutput {
     ///
     /// # Errors
     /// [`Error::Location`] if no store can open the location; as [`TempOutput::create_for`].
-    pub fn create_for(location: &Location, force: Force) -> Result<Self> {
+    pub fn create_for(location: &Location, force: ForceArgs) -> Result<Self> {
         let unfinished = open::file_path(location)?.map(|path| TempOutput::create_for(&path, force)).transpose()?;
         let settings = match (location, &unfinished) {
             (Location::Url(url), Some(_)) if !is_path(location) => {
@@ -45,7 +45,7 @@ impl NewOutput {
     /// [`Error::File`].
     pub fn open(&self, options: Options) -> Result<File> {
         let Some(unfinished) = &self.unfinished else {
-            let options = if self.force.force { options.create() } else { options.create_new() };
+            let options = if self.force.replaces_file { options.create() } else { options.create_new() };
             return Ok(options.open(&self.location)?);
         };
         let set = |options: Options, (name, value): &(String, String)| options.setting(name, value);

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, Outcome, Result, SetRefusal};
 use crate::from_json;
-use crate::lossy::LossyArgs;
+use crate::lossy_args::LossyArgs;
 use crate::model::{Dataspace, Datatype, ReferenceType, Selection, Shape};
 use crate::path_target::{self, PathTarget};
 use crate::temp_output;

@@ -77,11 +77,11 @@ fn kill_libhdf5(python: &Path, path: PathBuf, guarded: bool, number: u64) -> Kil
     }
     command.arg("-c").arg(program).arg(&path).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let least = 1 + number * 31 % 200;
+    let min_number = 1 + number * 31 % 200;
     // Open until the end: a program that cannot print comes to its own.
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut numbers = lines.by_ref().map_while(Result::ok).filter_map(|line| line.parse().ok());
-    let flushed = numbers.find(|number: &u64| *number >= least).unwrap();
+    let flushed = numbers.find(|number: &u64| *number >= min_number).unwrap();
     let writer = if guarded { child_with(child.id(), "-c") } else { child.id() };
     kill(writer);
     Killed { child, path, flushed }

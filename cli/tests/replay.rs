@@ -20,9 +20,9 @@ fn kept(folder: &std::path::Path) -> String {
 fn a_counterexample_is_told_for_people_and_for_programs() {
     let folder = tempfile::tempdir().unwrap();
     let path = kept(folder.path());
-    let told = run(&["check", "replay", &path]);
+    let answer = run(&["check", "replay", &path]);
     for part in ["bytes at 0x0, 8 bytes", "(d.flushed 1)", "| reads 8 bytes at 0x0", "| it went back"] {
-        assert!(text(&told).contains(part), "{part}\n{}", text(&told));
+        assert!(text(&answer).contains(part), "{part}\n{}", text(&answer));
     }
     let lines = text(&run(&["check", "replay", "--json", &path]));
     let lines: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -166,9 +166,9 @@ fn an_impossible_chunk_size_is_an_error() {
 fn refuses_more_filters_than_a_mask_has_bits() {
     let specs = vec![spec(3, &[]); 33];
     assert!(matches!(Pipeline::new(&specs, &Registry::default()), Err(Error::TooManyFilters(33))));
-    let most = pipeline(&specs[..32]);
-    let (stored, mask) = most.encode(&ramp(10)).unwrap();
-    assert_eq!(most.decode(mask, &stored, 10).unwrap(), ramp(10));
+    let longest = pipeline(&specs[..32]);
+    let (stored, mask) = longest.encode(&ramp(10)).unwrap();
+    assert_eq!(longest.decode(mask, &stored, 10).unwrap(), ramp(10));
 }
 
 /// Subtracts its first parameter from every byte; gains nothing on empty chunks.

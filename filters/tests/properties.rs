@@ -33,10 +33,10 @@ fn any_bytes() -> Vec<FilterSpec> {
 }
 
 /// Bytes with some repetition, of up to some length.
-fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
-    let noise = prop::collection::vec(any::<u8>(), 0..most);
-    let few = prop::collection::vec(select(vec![0u8, 0, 0, 1, 255]), 0..most);
-    let runs = prop::collection::vec((any::<u8>(), 0..most / 8), 0..16)
+fn bytes(max_bytes: usize) -> impl Strategy<Value = Vec<u8>> {
+    let noise = prop::collection::vec(any::<u8>(), 0..max_bytes);
+    let few = prop::collection::vec(select(vec![0u8, 0, 0, 1, 255]), 0..max_bytes);
+    let runs = prop::collection::vec((any::<u8>(), 0..max_bytes / 8), 0..16)
         .prop_map(|runs| runs.into_iter().flat_map(|(byte, count)| vec![byte; count]).collect());
     prop_oneof![noise, few, runs]
 }

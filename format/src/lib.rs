@@ -78,7 +78,7 @@ pub use free_space::{FreeBlocks, FreeSection, FreeSections, FreeSpaceClient, Fre
 pub use generation::Generation;
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use libver::{LibVer, StructureVersions};
-pub use local_heap::{FreeBlock, LocalHeap, LocalHeapData};
+pub use local_heap::{LocalHeap, LocalHeapData, LocalHeapFreeBlock};
 pub use object_header::{
     AttributePhase, ContinuationChunk, HeaderTimes, MessageBody, MessageFlags, ObjectHeader, ObjectHeaderPrefix,
     RawMessage,

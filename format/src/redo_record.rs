@@ -16,7 +16,7 @@ pub struct RedoWrite {
 }
 
 impl Record for RedoWrite {
-    const NAME: &'static str = "intended write";
+    const NAME: &'static str = "redo write";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.addr("address", &mut self.at)?;
@@ -70,14 +70,14 @@ impl RedoRecord {
 }
 
 impl Record for RedoRecord {
-    const NAME: &'static str = "intent";
+    const NAME: &'static str = "redo record";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("H5WI")?;
         w.version(SeqlockCounter::VERSION..=SeqlockCounter::VERSION, &mut { SeqlockCounter::VERSION })?;
-        let mut turn = self.seqlock.number().into();
-        w.uint("turn", Width::THREE, &mut turn)?;
-        self.seqlock = SeqlockCounter::new(u32::try_from(turn).unwrap_or(0));
+        let mut counter = self.seqlock.number().into();
+        w.uint("seqlock counter", Width::THREE, &mut counter)?;
+        self.seqlock = SeqlockCounter::new(u32::try_from(counter).unwrap_or(0));
         let offset = w.widths().offset.bytes();
         let size = w.derived("size", Width::FOUR, self.size(offset))?;
         let mut serial = self.serial.into();
@@ -87,7 +87,7 @@ impl Record for RedoRecord {
         let count = w.derived("writes", Width::FOUR, self.writes.len() as u64)?;
         w.list("writes", count, offset.saturating_add(4), &mut self.writes)?;
         let used = w.position().saturating_add(4) as u64;
-        w.require("size", used == size, size, "the size is that of the intent")?;
+        w.require("size", used == size, size, "the size is that of the redo record")?;
         w.checksum()
     }
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::{Widths, decode, encode};
 
-    fn intent() -> RedoRecord {
+    fn sample() -> RedoRecord {
         let write = |at, bytes: &[u8]| RedoWrite { at: Addr::new(at), bytes: bytes.to_vec() };
         RedoRecord {
             addr: Addr::new(2048),
@@ -109,18 +109,18 @@ mod tests {
 
     #[test]
     fn comes_back_from_bytes() {
-        let bytes = encode(&intent(), Widths::default()).unwrap();
+        let bytes = encode(&sample(), Widths::default()).unwrap();
         assert_eq!(RedoRecord::stated_size(&bytes), Some(bytes.len() as u64));
         assert_eq!(RedoRecord::stated_serial(&bytes), 0x0102_0304);
         let idle = [&SeqlockCounter::new(8).to_bytes(), &bytes[8..]].concat();
         assert_eq!(RedoRecord::stated_serial(&idle), 0x0102_0304, "it outlasts the record");
         assert_eq!(RedoRecord::stated_serial(&[0; 16]), 0);
-        assert_eq!(decode::<RedoRecord>(&bytes, Widths::default()).unwrap(), intent());
+        assert_eq!(decode::<RedoRecord>(&bytes, Widths::default()).unwrap(), sample());
     }
 
     #[test]
     fn refuses_every_change_of_a_bit_and_every_cut() {
-        let bytes = encode(&intent(), Widths::default()).unwrap();
+        let bytes = encode(&sample(), Widths::default()).unwrap();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);

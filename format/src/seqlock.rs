@@ -93,12 +93,12 @@ mod tests {
 
     #[test]
     fn an_intent_shows_its_turn_and_so_does_what_is_left_of_it() {
-        let turn = SeqlockCounter::new(0x12_34_56);
-        let intent = RedoRecord { addr: Addr::new(64), seqlock: turn, ..RedoRecord::default() };
-        let bytes = encode(&intent, Widths::default()).unwrap();
-        assert_eq!(SeqlockCounter::from_bytes(&bytes), Some(turn));
-        assert_eq!(SeqlockCounter::from_bytes(&turn.to_bytes()), Some(turn));
-        assert_eq!(RedoRecord::stated_size(&[turn.to_bytes(), turn.to_bytes()].concat()), None);
+        let counter = SeqlockCounter::new(0x12_34_56);
+        let record = RedoRecord { addr: Addr::new(64), seqlock: counter, ..RedoRecord::default() };
+        let bytes = encode(&record, Widths::default()).unwrap();
+        assert_eq!(SeqlockCounter::from_bytes(&bytes), Some(counter));
+        assert_eq!(SeqlockCounter::from_bytes(&counter.to_bytes()), Some(counter));
+        assert_eq!(RedoRecord::stated_size(&[counter.to_bytes(), counter.to_bytes()].concat()), None);
         assert_eq!(SeqlockCounter::from_bytes(&[0; 8]), None);
         assert_eq!(SeqlockCounter::from_bytes(&bytes[..7]), None);
     }

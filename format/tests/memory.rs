@@ -15,14 +15,14 @@ const CONSTANT: usize = 8 << 10;
 
 #[test]
 fn damaged_bytes_take_no_more_memory_than_they_are_worth() {
-    let mut most = 0;
+    let mut peak = 0;
     let mut measure = |data: &[u8], run: &mut dyn FnMut()| {
         let before = MEMORY.current_usage();
         MEMORY.reset_peak_usage();
         run();
         let taken = MEMORY.peak_usage().saturating_sub(before);
         assert!(taken <= data.len() * EACH + CONSTANT, "{taken} bytes for {} bytes {data:02x?}", data.len());
-        most = most.max(taken);
+        peak = peak.max(taken);
     };
     for (i, seed) in seeds().iter().enumerate() {
         if seed.data.len() < 200 {
@@ -30,5 +30,5 @@ fn damaged_bytes_take_no_more_memory_than_they_are_worth() {
         }
         mutate(seed, 100, 0xfeed + i as u64, &mut measure);
     }
-    println!("at most {most} bytes");
+    println!("at most {peak} bytes");
 }

@@ -291,7 +291,9 @@ impl<R: Btree2Record> Btree2<R> {
         let _shared = lock.read_recursive();
         let (header, geometry) = self.shape(&root)?;
         let Some(way) = self.root(&header) else { return Ok(()) };
-        Btree2Walk { tree: self, geometry, seen: HashSet::new(), before, each, begun: false }.visit(way).map(|_| ())
+        Btree2Walk { tree: self, geometry, visited_nodes: HashSet::new(), before, each, begun: false }
+            .visit(way)
+            .map(|_| ())
     }
 
     /// Gives back the space of all nodes and of the header. The tree is no more.
@@ -358,7 +360,7 @@ fn search<R, E: From<Error>>(
 struct Btree2Walk<'a, R, E> {
     tree: &'a Btree2<R>,
     geometry: Arc<Btree2Geometry>,
-    seen: HashSet<Addr>,
+    visited_nodes: HashSet<Addr>,
     before: &'a mut dyn FnMut(&R) -> Result<bool, E>,
     each: &'a mut dyn FnMut(R) -> Result<bool, E>,
     /// The first record has been found.
@@ -368,7 +370,7 @@ struct Btree2Walk<'a, R, E> {
 impl<R: Btree2Record, E: From<Error>> Btree2Walk<'_, R, E> {
     /// Visits everything below `way`. Returns `false` if `each` has returned `false`. Goes no deeper than the tree is.
     fn visit(&mut self, way: NodePtr) -> Result<bool, E> {
-        if !self.seen.insert(way.addr) {
+        if !self.visited_nodes.insert(way.addr) {
             return Err(self.tree.two_parents(way.addr).into());
         }
         let node = self.tree.node(way, &self.geometry)?;

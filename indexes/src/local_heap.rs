@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use h5live_cache::{DependencyNode, EdgeKind, FreeEpoch, FreeList, Handle, Space, SpaceKind};
-use h5live_format::{Addr, FreeBlock, LocalHeap, LocalHeapData};
+use h5live_format::{Addr, LocalHeap, LocalHeapData, LocalHeapFreeBlock};
 use h5live_model::Name;
 use parking_lot::Mutex;
 
@@ -246,7 +246,7 @@ impl LocalStrings {
     }
 
     /// The free blocks that the file lists; none if the list is damaged.
-    fn free_blocks(&self) -> Vec<FreeBlock> {
+    fn free_blocks(&self) -> Vec<LocalHeapFreeBlock> {
         let (head, width) = (self.prefix.read().free, self.metadata.widths().length);
         self.with(|data| data.free_blocks(head, width)).unwrap_or_default()
     }
@@ -307,7 +307,8 @@ impl LocalStrings {
         }
         strings.surveyed = false;
         strings.reclaim(self.metadata.cache().space());
-        let mut blocks: Vec<_> = strings.free.sections().map(|(offset, size)| FreeBlock { offset, size }).collect();
+        let mut blocks: Vec<_> =
+            strings.free.sections().map(|(offset, size)| LocalHeapFreeBlock { offset, size }).collect();
         strings.free.clear();
         let old = self.prefix.read().size;
         let mut size = old;

@@ -17,7 +17,7 @@ use h5live_swmr::{
 use crate::global_heap::GlobalHeapReader;
 use crate::header::CachedHeader;
 use crate::open_options::OpenOptions;
-use crate::recovery_scan::{self, RecoveryScan, Unsettled};
+use crate::recovery_scan::{self, RecoveryScan, RepairPlan};
 use crate::session::{NativeSession, SessionParts};
 use crate::superblock_extension::{cache_image, write_cache_image};
 use crate::{Error, Mode, Result, member_files};
@@ -130,9 +130,9 @@ impl OpenOptions {
         }
         // A writer that died may have left structures beyond the end that it announced; one with redo records has not.
         let end = if left.is_some() && record.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
-        let (tail, unsettled) = match left {
+        let (tail, repair_plan) = match left {
             Some(left) => self.scan_tail(&storage, &superblock, left, end)?,
-            None => (FileTail::None(end), Unsettled::default()),
+            None => (FileTail::None(end), RepairPlan::default()),
         };
         superblock.status = match self.mode {
             Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
@@ -164,7 +164,10 @@ impl OpenOptions {
             session.allow_readers()?;
         }
         session.claim_extension()?;
-        recovery_scan::settle_left(session, if self.mutant.lacks_recount() { Unsettled::default() } else { unsettled })
+        recovery_scan::apply_repairs(
+            session,
+            if self.mutant.lacks_recount() { RepairPlan::default() } else { repair_plan },
+        )
     }
 
     /// Finds the structures of a dead writer at the end of the file, which ends at `end` at the latest (bytes from the
@@ -175,12 +178,12 @@ impl OpenOptions {
         superblock: &Superblock,
         left: UncleanClose,
         end: u64,
-    ) -> Result<(FileTail, Unsettled)> {
-        let (found, unsettled) = match recovery_scan::scan(storage, superblock, self, end) {
-            Ok(RecoveryScan { end: Some(found), with_unpublished: left }) if found <= end => (found, left),
+    ) -> Result<(FileTail, RepairPlan)> {
+        let (found, repair_plan) = match recovery_scan::scan(storage, superblock, self, end) {
+            Ok(RecoveryScan { end: Some(found), repair_plan: left }) if found <= end => (found, left),
             // Nothing is known to be in nobody's use, but nothing can be there that is not in the file.
-            survey if storage.len().is_ok_and(|len| len >= end) => {
-                return Ok((FileTail::None(end), survey.map(|survey| survey.with_unpublished).unwrap_or_default()));
+            scan if storage.len().is_ok_and(|len| len >= end) => {
+                return Ok((FileTail::None(end), scan.map(|scan| scan.repair_plan).unwrap_or_default()));
             }
             _ => {
                 let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
@@ -197,7 +200,7 @@ impl OpenOptions {
                 FileTail::None(found)
             }
         };
-        Ok((tail, unsettled))
+        Ok((tail, repair_plan))
     }
 
     /// Bytes of the user block of a new file: none, or at least 512, and a power of two.

@@ -15,7 +15,7 @@ use h5live_swmr::PathWatch;
 
 pub use options::{Locking, Native};
 
-use crate::described_session::{CONNECTOR, MAX_CAPABILITIES};
+use crate::session_description::{CONNECTOR, MAX_CAPABILITIES};
 use crate::{LockPolicy, MemoryStorage, NativeFile, OpenOptions};
 
 /// Opens native HDF5 files: paths, `native:run.h5`, and `file:///data/run.h5`.

@@ -15,13 +15,13 @@ use h5live_model::{
 
 use crate::attributes::{AttributeStorage, StoredAttribute};
 use crate::dataset::NativeDataset;
-use crate::described_session::describe;
 use crate::header::CachedHeader;
 use crate::links::LinkStorage;
 use crate::object_kind::{kind_of, link_storage};
 use crate::open_options::OpenOptions;
 use crate::seen_names::NameScope;
 use crate::session::NativeSession;
+use crate::session_description::describe_session;
 use crate::watch::NativeWatch;
 use crate::{Error, Result};
 
@@ -47,7 +47,7 @@ impl NativeFile {
     }
 
     fn new(session: NativeSession) -> Self {
-        let described = describe(&session);
+        let described = describe_session(&session);
         NativeFile(Arc::new(session), Arc::new(described))
     }
 

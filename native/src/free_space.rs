@@ -12,15 +12,15 @@ use crate::superblock_extension;
 use crate::{Error, Result};
 
 /// The managers of a file that has no pages, and of a paged one: their places in the message that lists all twelve.
-const MANAGER_SIMPLE: usize = 0;
-const MANAGER_SMALL_METADATA: usize = 0;
-const MANAGER_SMALL_RAW: usize = 2;
-const MANAGER_LARGE: usize = 6;
+const SIMPLE_MANAGER_INDEX: usize = 0;
+const SMALL_METADATA_MANAGER_INDEX: usize = 0;
+const SMALL_RAW_MANAGER_INDEX: usize = 2;
+const LARGE_MANAGER_INDEX: usize = 6;
 
 /// The kinds of sections of a file.
-const CLASS_SIMPLE: u8 = 0;
-const CLASS_SMALL: u8 = 1;
-const CLASS_LARGE: u8 = 2;
+const SIMPLE_SECTION_CLASS: u8 = 0;
+const SMALL_SECTION_CLASS: u8 = 1;
+const LARGE_SECTION_CLASS: u8 = 2;
 
 /// The parameters that libhdf5 gives to the managers of a file.
 const ADDRESS_BITS: u16 = 63;
@@ -46,8 +46,8 @@ impl NativeSession {
             let addr = std::mem::replace(manager, Addr::UNDEFINED);
             if addr.is_defined() {
                 // The rest of a large block's last page cannot be used before the block is free, too.
-                let least = page.filter(|_| number >= MANAGER_LARGE).unwrap_or(0);
-                self.read_manager(addr, (kind, least), &mut sections)?;
+                let min_size = page.filter(|_| number >= LARGE_MANAGER_INDEX).unwrap_or(0);
+                self.read_manager(addr, (kind, min_size), &mut sections)?;
             }
         }
         info.end_before_managers = Addr::UNDEFINED;
@@ -57,7 +57,7 @@ impl NativeSession {
     fn read_manager(
         &self,
         addr: Addr,
-        (kind, least): (SpaceKind, u64),
+        (kind, min_size): (SpaceKind, u64),
         sections: &mut Vec<ManagedSection>,
     ) -> Result<()> {
         let metadata = ObjectMetadata::new(self.cache.clone(), Owner::FILE);
@@ -72,7 +72,7 @@ impl NativeSession {
             return Err(Error::Object { header: addr, rule: "a free-space manager has a sensible number of sections" });
         }
         let list = metadata.load(header.section_list, header.used, || header.section_list())?;
-        for group in list.read().groups.iter().filter(|group| group.size >= least) {
+        for group in list.read().groups.iter().filter(|group| group.size >= min_size) {
             sections.extend(group.sections.iter().map(|section| (section.addr, group.size, kind)));
         }
         self.cache.remove(header.section_list);
@@ -95,10 +95,10 @@ impl NativeSession {
         space.shrink_to_used();
         let page = Some(info.page_size).filter(|_| is_paged(&info));
         let manager = |kind| match kind {
-            _ if page.is_none() => (MANAGER_SIMPLE, CLASS_SIMPLE),
-            Some(SpaceKind::Metadata) => (MANAGER_SMALL_METADATA, CLASS_SMALL),
-            Some(SpaceKind::Raw) => (MANAGER_SMALL_RAW, CLASS_SMALL),
-            None => (MANAGER_LARGE, CLASS_LARGE),
+            _ if page.is_none() => (SIMPLE_MANAGER_INDEX, SIMPLE_SECTION_CLASS),
+            Some(SpaceKind::Metadata) => (SMALL_METADATA_MANAGER_INDEX, SMALL_SECTION_CLASS),
+            Some(SpaceKind::Raw) => (SMALL_RAW_MANAGER_INDEX, SMALL_SECTION_CLASS),
+            None => (LARGE_MANAGER_INDEX, LARGE_SECTION_CLASS),
         };
         let widths = self.cache.widths();
         // The headers take from what they will list; a new page for them leaves something for structures.
@@ -106,7 +106,7 @@ impl NativeSession {
             .free_sections()
             .iter()
             .map(|(.., kind)| manager(*kind).0)
-            .chain(page.map(|_| MANAGER_SMALL_METADATA))
+            .chain(page.map(|_| SMALL_METADATA_MANAGER_INDEX))
             .collect();
         let mut headers = BTreeMap::new();
         for number in numbers {
@@ -116,7 +116,7 @@ impl NativeSession {
         for (at, len, kind) in space.free_sections() {
             let (number, class) = manager(kind);
             let manager = managers.entry(number).or_insert((class, Vec::new()));
-            let unit = page.filter(|_| class == CLASS_SMALL).unwrap_or(u64::MAX);
+            let unit = page.filter(|_| class == SMALL_SECTION_CLASS).unwrap_or(u64::MAX);
             manager.1.extend(split_at_pages(at, len, unit).filter(|(_, len)| *len >= info.threshold));
         }
         let operation = self.cache.begin_operation();

@@ -176,9 +176,9 @@ impl CachedHeader {
     /// Hashes everything that the header says.
     pub fn hash_state(&self, state: &mut impl Hasher) {
         self.chunk_ranges().for_each(|extent| extent.hash(state));
-        let mut told =
+        let mut hash_message =
             |message: &RawMessage| (format!("{:?}{:?}", message.kind, message.flags), &message.body).hash(state);
-        self.chunks.iter().for_each(|chunk| chunk.with(|messages| messages.iter().for_each(&mut told)));
+        self.chunks.iter().for_each(|chunk| chunk.with(|messages| messages.iter().for_each(&mut hash_message)));
     }
 
     /// Whether the first chunk is all of the header.

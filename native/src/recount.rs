@@ -112,7 +112,7 @@ impl NativeSession {
                 wrong |= DenseAttributes::for_recount(self, header, &info, mend).agree(mend)?;
             }
             let next = newest.attribute.and_then(|newest| newest.checked_add(1));
-            let is_low = raise(&mut info.max_creation_order, next);
+            let is_low = raise_creation_order(&mut info.max_creation_order, next);
             wrong |= is_low;
             if is_low && mend {
                 header.put(&info)?;
@@ -123,7 +123,7 @@ impl NativeSession {
                 wrong |= DenseLinks::for_recount(self, header, &info, mend).agree(header, mend)?;
             }
             let next = newest.link.and_then(|newest| newest.checked_add(1));
-            let is_low = raise(&mut info.max_creation_order, next);
+            let is_low = raise_creation_order(&mut info.max_creation_order, next);
             wrong |= is_low;
             if is_low && mend {
                 header.put(&info)?;
@@ -134,7 +134,7 @@ impl NativeSession {
 }
 
 /// Raises the highest position in the order of creation, if it is tracked and lower than `next`; whether it was.
-fn raise<T: Ord + Copy>(max: &mut Option<T>, next: Option<T>) -> bool {
+fn raise_creation_order<T: Ord + Copy>(max: &mut Option<T>, next: Option<T>) -> bool {
     let is_low = max.is_some() && next.is_some() && *max < next;
     if is_low {
         *max = next;

@@ -66,16 +66,16 @@ pub(crate) struct RecoveryScan {
     /// The end of everything to which the file leads, in bytes from the base address, if it could be found.
     pub end: Option<u64>,
     /// The structures that must be corrected.
-    pub with_unpublished: Unsettled,
+    pub repair_plan: RepairPlan,
 }
 
 /// Structures of a dead writer that must be corrected.
 #[derive(Debug, Default)]
-pub(crate) struct Unsettled {
+pub(crate) struct RepairPlan {
     /// The datasets with chunks outside of their extents.
-    grown: Vec<Addr>,
+    datasets_to_trim: Vec<Addr>,
     /// The objects whose structures contradict each other.
-    miscounted: Vec<Miscounted>,
+    objects_to_recount: Vec<Miscounted>,
 }
 
 /// Scans a file from its base address on, at which `storage` begins. Heap collections to which only elements of
@@ -111,16 +111,16 @@ pub(crate) fn scan(
 ///
 /// # Errors
 /// If a structure cannot be read or changed, or the file cannot be written.
-pub(crate) fn settle_left(session: NativeSession, left: Unsettled) -> Result<NativeSession> {
-    let Unsettled { grown, miscounted } = left;
-    if grown.is_empty() && miscounted.is_empty() {
+pub(crate) fn apply_repairs(session: NativeSession, repair_plan: RepairPlan) -> Result<NativeSession> {
+    let RepairPlan { datasets_to_trim, objects_to_recount } = repair_plan;
+    if datasets_to_trim.is_empty() && objects_to_recount.is_empty() {
         return Ok(session);
     }
     let session = Arc::new(session);
-    for addr in grown {
+    for addr in datasets_to_trim {
         NativeDataset::open(&session, addr)?.free_unpublished_chunks()?;
     }
-    miscounted.iter().try_for_each(|miscounted| session.set_right(miscounted))?;
+    objects_to_recount.iter().try_for_each(|object| session.set_right(object))?;
     session.flush(FlushScope::All)?;
     // Every dataset is closed again.
     Arc::into_inner(session).ok_or(Error::Model(ModelError::Closed))
@@ -131,7 +131,7 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
     // Shared messages may lie behind everything else, and use objects by themselves.
     let is_whole = session.extension.shared.is_none();
     let _operation = session.cache.begin_operation();
-    let (mut end, mut grown, mut counts) = (0, Vec::new(), Counts::default());
+    let (mut end, mut datasets_to_trim, mut counts) = (0, Vec::new(), Counts::default());
     let mut reach = |at: Addr, len: u64| end = end.max(at.get().map_or(0, |at| at.saturating_add(len)));
     if let Some(header) = superblock_extension::extension_header(&session.cache, &session.superblock)? {
         if header.has(MessageType::CACHE_IMAGE) {
@@ -173,7 +173,7 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
                 waiting.extend(dataset.committed().map(object).transpose()?);
                 dataset.for_each_raw_range_unpublished(&mut reach)?;
                 if dataset.has_unpublished_chunks()? {
-                    grown.push(addr);
+                    datasets_to_trim.push(addr);
                 }
                 dataset.delete_index()?;
             }
@@ -183,8 +183,8 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
         session.delete_storage(&header)?;
         header.delete();
     }
-    let left = Unsettled { grown, miscounted: counts.miscounted(is_whole) };
-    Ok(RecoveryScan { end: is_whole.then(|| end.max(session.cache.space().end_of_freed())), with_unpublished: left })
+    let repair_plan = RepairPlan { datasets_to_trim, objects_to_recount: counts.miscounted(is_whole) };
+    Ok(RecoveryScan { end: is_whole.then(|| end.max(session.cache.space().end_of_freed())), repair_plan })
 }
 
 /// The end of the last collection of the global heap that begins between `end` and `limit`; `end` if there is none.

@@ -177,9 +177,9 @@ fn another_program_that_writes_after_a_death_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.h5");
     die(&path, LibVer::Earliest, 5);
-    let patience = RetryPolicy::new(12, |_| ());
-    let impatient = OpenOptions { retry: patience, ..options(Mode::SwmrRead, LibVer::default()) };
-    let reader = NativeFile::open(&path, &impatient).unwrap();
+    let policy = RetryPolicy::new(12, |_| ());
+    let few_retries = OpenOptions { retry: policy, ..options(Mode::SwmrRead, LibVer::default()) };
+    let reader = NativeFile::open(&path, &few_retries).unwrap();
     let seen = dataset(&reader, "data");
     assert_eq!(rows(&seen), 5);
     let other = File::open(&path).unwrap();

@@ -68,8 +68,15 @@ fn options(profile: LibVer, mode: Mode) -> OpenOptions {
     OpenOptions { mode, profile, ..Default::default() }
 }
 
-fn change(file: &NativeFile, group: ObjectId, random: &mut Random, state: &mut State, epoch: &mut Epoch, most: u64) {
-    let number = random.below(most) as u32;
+fn change(
+    file: &NativeFile,
+    group: ObjectId,
+    random: &mut Random,
+    state: &mut State,
+    epoch: &mut Epoch,
+    max_entries: u64,
+) {
+    let number = random.below(max_entries) as u32;
     if random.below(2) == 0 {
         if state.links.remove(&number) {
             file.remove_link(group, &link_name(number)).unwrap();
@@ -160,7 +167,7 @@ fn check(image: &[u8], profile: LibVer, epoch: &Epoch) -> Result<(), String> {
     Ok(())
 }
 
-fn kill_everywhere(profile: LibVer, seed: u64, most: u64, flushes: u32, changes: u64) {
+fn kill_everywhere(profile: LibVer, seed: u64, max_entries: u64, flushes: u32, changes: u64) {
     let storage = RecordingStorage::new(MemoryStorage::default());
     let file = NativeFile::open_storage(Arc::new(storage.clone()), &options(profile, Mode::Create)).unwrap();
     let order =
@@ -177,7 +184,7 @@ fn kill_everywhere(profile: LibVer, seed: u64, most: u64, flushes: u32, changes:
         let (links, attributes) = (BTreeSet::new(), BTreeSet::new());
         let mut epoch = Epoch { before: state.clone(), after: State::default(), links, attributes };
         for _ in 0..1 + random.below(changes) {
-            change(&file, group, &mut random, &mut state, &mut epoch, most);
+            change(&file, group, &mut random, &mut state, &mut epoch, max_entries);
         }
         file.commit(Scope::All, Publish::Visible).unwrap();
         epoch.after = state.clone();

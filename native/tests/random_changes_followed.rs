@@ -92,12 +92,13 @@ fn values(file: &NativeFile, datatype: &Datatype, bytes: &[u8]) -> String {
 
 /// All that is in a file, by path.
 fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn ChunkStore>>) -> BTreeMap<String, String> {
-    let mut told = BTreeMap::new();
+    let mut contents = BTreeMap::new();
     let mut waiting = vec![(String::new(), file.session().root)];
     while let Some((path, id)) = waiting.pop() {
         file.for_each_attribute(id, &mut |attribute: AttributeData| {
             let value = values(file, &attribute.datatype, &attribute.value);
-            told.insert(format!("{path} @{:?}", attribute.name), value)
+            contents
+                .insert(format!("{path} @{:?}", attribute.name), value)
                 .is_none_or(|_| panic!("an attribute is there twice"))
         })
         .unwrap();
@@ -105,7 +106,7 @@ fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn ChunkStore>>) -
             ObjectKind::Group => {
                 for (name, target) in links(file, id) {
                     let path = format!("{path}/{name:?}");
-                    told.insert(path.clone(), format!("{target:?}"));
+                    contents.insert(path.clone(), format!("{target:?}"));
                     waiting.extend(hard(&target).map(|id| (path, id)));
                 }
             }
@@ -113,7 +114,7 @@ fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn ChunkStore>>) -
                 let data = held.entry(id).or_insert_with(|| file.dataset(id).unwrap());
                 data.refresh().unwrap();
                 let spec = data.spec().unwrap();
-                told.insert(format!("{path} dims"), format!("{:?}", spec.dataspace.dims()));
+                contents.insert(format!("{path} dims"), format!("{:?}", spec.dataspace.dims()));
                 let mut chunks = Vec::new();
                 data.for_each_chunk(&mut |chunk| {
                     chunks.push(chunk);
@@ -124,15 +125,16 @@ fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn ChunkStore>>) -
                     let mut bytes = vec![0; chunk.size as usize];
                     data.read(&chunk, 0, &mut bytes).unwrap();
                     assert_eq!(data.locate(&chunk.coord).unwrap().as_ref(), Some(&chunk));
-                    told.insert(format!("{path} {:?}", chunk.coord), values(file, &spec.datatype, &bytes));
+                    contents.insert(format!("{path} {:?}", chunk.coord), values(file, &spec.datatype, &bytes));
                 }
             }
             _ => drop(
-                told.insert(format!("{path} type"), format!("{:?}", file.spec(id).unwrap().into_datatype().unwrap())),
+                contents
+                    .insert(format!("{path} type"), format!("{:?}", file.spec(id).unwrap().into_datatype().unwrap())),
             ),
         }
     }
-    told
+    contents
 }
 
 /// The groups and datasets of a file.
@@ -266,8 +268,8 @@ fn follow(seed: u64, changes: u64) {
         change(&writer, &mut random, n);
         if random.below(3) == 0 {
             writer.commit(Scope::All, Publish::Visible).unwrap();
-            let (told, seen) = (tell(&writer, &mut BTreeMap::new()), tell(&reader, &mut held));
-            if told != seen {
+            let (contents, seen) = (tell(&writer, &mut BTreeMap::new()), tell(&reader, &mut held));
+            if contents != seen {
                 let only = |a: &BTreeMap<String, String>, b: &BTreeMap<String, String>| {
                     a.iter()
                         .filter(|(key, value)| b.get(*key) != Some(value))
@@ -276,8 +278,8 @@ fn follow(seed: u64, changes: u64) {
                 };
                 panic!(
                     "seed {seed}, change {n}: the writer alone has {:?}, the reader {:?}",
-                    only(&told, &seen),
-                    only(&seen, &told)
+                    only(&contents, &seen),
+                    only(&seen, &contents)
                 );
             }
             // Handles of what is no more are dropped, as their addresses are never used for another object.

@@ -243,7 +243,7 @@ fn only_what_holds_something_is_emptied_for_a_new_file() {
 fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
     let storage = RecordingStorage::new(MemoryStorage::default());
     let file = NativeFile::open_storage(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
-    // The changes of a page of the large array are intended first: it is longer than a page of memory.
+    // The changes of a page of the large array get a redo record first: it is longer than a page of memory.
     for (name, chunks) in [("large", 2048), ("small", 400)] {
         let len = 64 * chunks;
         let spec = DatasetSpec {
@@ -261,10 +261,10 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
         dataset(&file, "large").write_whole(&ChunkCoord::new(&[n * 250]), 0, &[0xaa; 64]).unwrap();
         file.commit(Scope::All, Publish::Visible).unwrap();
     }
-    let mut intents = 0;
+    let mut redo_records = 0;
     for operation in storage.take_log() {
         replay(&mut image, [&operation]).unwrap();
-        intents += u32::from(image.windows(4).any(|bytes| bytes == RedoRecord::SIGNATURE));
+        redo_records += u32::from(image.windows(4).any(|bytes| bytes == RedoRecord::SIGNATURE));
         let trial = MutantOptions { shards: Some(1), ..MutantOptions::default() };
         let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, mutant: trial, ..OpenOptions::default() };
         let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(image.clone())), &options).unwrap();
@@ -278,7 +278,7 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
             assert!(found.iter().enumerate().all(|(at, byte)| *byte == if at == 7 { 0xbb } else { 0 }), "chunk {n}");
         }
     }
-    assert!(intents > 0);
+    assert!(redo_records > 0);
 }
 
 /// Readers of what a dead writer has left torn tried again and again, each time that they looked there.
@@ -313,10 +313,10 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
             replay(&mut left, [&cut]).unwrap();
             let waits = Arc::new(AtomicU64::new(0));
             let counted = waits.clone();
-            let patience = RetryPolicy::new(12, move |_| {
+            let policy = RetryPolicy::new(12, move |_| {
                 counted.fetch_add(1, Ordering::Relaxed);
             });
-            let options = OpenOptions { take_over: true, retry: patience, ..options(Mode::SwmrRead) };
+            let options = OpenOptions { take_over: true, retry: policy, ..options(Mode::SwmrRead) };
             let reader = NativeFile::open_storage(Arc::new(MemoryStorage::from(left)), &options).unwrap();
             let data = dataset(&reader, "large");
             for n in 0..100 {

@@ -50,14 +50,14 @@ struct Waits {
 fn walk(path: &Path, mode: Mode) -> (u64, u64, usize) {
     let waits = Arc::new(Waits::default());
     let counted = waits.clone();
-    let most = Duration::from_millis(900);
-    let patience = RetryPolicy::new(60, move |wait| {
+    let budget = Duration::from_millis(900);
+    let policy = RetryPolicy::new(60, move |wait| {
         counted.number.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed);
         counted.micros.fetch_add(wait.as_micros().try_into().unwrap(), Ordering::Relaxed);
     });
-    let patience = patience.with_budget(most);
+    let policy = policy.with_budget(budget);
     let clock = Clock::new(|| Duration::ZERO);
-    let file = NativeFile::open(path, &OpenOptions { mode, retry: patience, clock, ..OpenOptions::default() }).unwrap();
+    let file = NativeFile::open(path, &OpenOptions { mode, retry: policy, clock, ..OpenOptions::default() }).unwrap();
     let mut links = Vec::new();
     file.for_each_link(file.session().root, &mut |link| {
         links.push(link);
@@ -153,10 +153,10 @@ fn nobody_waits_in_hostile_files() {
         // The lock is not needed, and the folder may be one in which nothing may be changed.
         let waits = Arc::new(AtomicU64::new(0));
         let counted = waits.clone();
-        let patience = RetryPolicy::new(60, move |wait| {
+        let policy = RetryPolicy::new(60, move |wait| {
             counted.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed);
         });
-        let options = OpenOptions { mode: Mode::SwmrRead, retry: patience, ..OpenOptions::default() };
+        let options = OpenOptions { mode: Mode::SwmrRead, retry: policy, ..OpenOptions::default() };
         if let Ok(file) = NativeFile::open(path, &options) {
             opened += usize::from(look_at_all(&file) > 0);
         }

@@ -9,31 +9,34 @@ use std::hash::Hash;
 use crate::observer::{Observer, RunEnd};
 use crate::workloads::{object, text};
 
-/// Checks the attributes `a0`, `a1`, ... of an object: there are from `least` to `most` of them, and each holds its
-/// number, or its text. Returns how many there are. The rest of the run depends on `known` only.
-pub(crate) fn attributes(
+/// Checks the attributes `a0`, `a1`, ... of an object: there are from `min_count` to `max_count` of them, and each holds its
+/// number, or its text. Returns how many there are. The rest of the run depends on `run_state` only.
+pub(crate) fn check_attributes(
     file: &NativeFile,
     id: ObjectId,
-    see: &impl Observer,
-    least: u64,
-    most: &dyn Fn() -> u64,
-    known: impl Hash,
+    observer: &impl Observer,
+    min_count: u64,
+    max_count: &dyn Fn() -> u64,
+    run_state: impl Hash,
 ) -> Result<u64, RunEnd> {
-    let names = see.observe("list the attributes", || file.attribute_names(id))?;
-    let (count, most) = (names.len() as u64, most());
-    if count < least || count > most {
-        return Err(format!("there are the attributes {names:?}, of {least} that were there and {most} written").into());
+    let names = observer.observe("list the attributes", || file.attribute_names(id))?;
+    let (count, max_count) = (names.len() as u64, max_count());
+    if count < min_count || count > max_count {
+        return Err(format!(
+            "there are the attributes {names:?}, of {min_count} that were there and {max_count} written"
+        )
+        .into());
     }
     for number in 0..count {
         // Each look at an object reads its header again.
-        see.reset((&known, count, number))?;
+        observer.reset((&run_state, count, number))?;
         let name = format!("a{number}");
-        let found = see.observe("read an attribute", || file.attribute(id, &name.as_str().into()))?;
+        let found = observer.observe("read an attribute", || file.attribute(id, &name.as_str().into()))?;
         let value = found.map(|attribute| attribute.value).unwrap_or_default();
-        see.checkpoint_state((&known, count, number, &value))?;
+        observer.checkpoint_state((&run_state, count, number, &value))?;
         let holds = match value.len() {
             8 => value == number.to_le_bytes(),
-            _ => see.observe("read from a heap", || read_blob(file, &value))? == text(number).as_bytes(),
+            _ => observer.observe("read from a heap", || read_blob(file, &value))? == text(number).as_bytes(),
         };
         if !holds {
             return Err(format!("the attribute {name} is {value:?}").into());
@@ -42,26 +45,26 @@ pub(crate) fn attributes(
     Ok(count)
 }
 
-/// Checks the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds two
-/// rows. Returns how many there are. The rest of the run depends on `known` only.
-pub(crate) fn links(
+/// Checks the datasets `o0`, `o1`, ... in the root group: there are from `min_count` to `max_count` of them, and each holds two
+/// rows. Returns how many there are. The rest of the run depends on `run_state` only.
+pub(crate) fn check_links(
     file: &NativeFile,
-    see: &impl Observer,
-    least: u64,
-    most: &dyn Fn() -> u64,
-    known: impl Hash,
+    observer: &impl Observer,
+    min_count: u64,
+    max_count: &dyn Fn() -> u64,
+    run_state: impl Hash,
 ) -> Result<u64, RunEnd> {
     let mut found = Vec::new();
-    see.observe("list the links", || {
+    observer.observe("list the links", || {
         found.clear();
         file.for_each_link(file.session().root, &mut |link| {
             found.push(link);
             true
         })
     })?;
-    let (count, most) = (found.len() as u64, most());
-    if count < least || count > most {
-        return Err(format!("there are {count} links, of {least} that were there and {most} made").into());
+    let (count, max_count) = (found.len() as u64, max_count());
+    if count < min_count || count > max_count {
+        return Err(format!("there are {count} links, of {min_count} that were there and {max_count} made").into());
     }
     let mut objects = Vec::new();
     for link in found {
@@ -71,20 +74,20 @@ pub(crate) fn links(
         objects.push((link.name.to_string(), id));
     }
     for (number, (name, id)) in objects.iter().enumerate() {
-        see.reset((&known, &objects, number))?;
-        let dataset = see.observe("open a new dataset", || file.dataset(*id))?;
-        see.checkpoint_state((&known, &objects, number, "open"))?;
+        observer.reset((&run_state, &objects, number))?;
+        let dataset = observer.observe("open a new dataset", || file.dataset(*id))?;
+        observer.checkpoint_state((&run_state, &objects, number, "open"))?;
         let spec = dataset.spec().map_err(|error| format!("a new dataset is closed: {error}"))?;
         let series = object();
         let rows = spec.dataspace.dims().first().copied().unwrap_or(0);
         if rows != 2 {
             return Err(format!("the new dataset {name} has {rows} rows").into());
         }
-        let chunk = see.observe("look up a chunk", || dataset.locate(&ChunkCoord::new(&[0])))?;
+        let chunk = observer.observe("look up a chunk", || dataset.locate(&ChunkCoord::new(&[0])))?;
         let chunk = chunk.ok_or_else(|| format!("the new dataset {name} has no chunk"))?;
-        see.checkpoint_state((&known, &objects, number, chunk.offset, chunk.size))?;
+        observer.checkpoint_state((&run_state, &objects, number, chunk.offset, chunk.size))?;
         let mut bytes = [0; 16];
-        see.observe("read a chunk", || dataset.read(&chunk, 0, &mut bytes))?;
+        observer.observe("read a chunk", || dataset.read(&chunk, 0, &mut bytes))?;
         for (row, value) in bytes.chunks_exact(8).enumerate() {
             let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             if series.version(row as u64, value).is_none() {
@@ -95,17 +98,22 @@ pub(crate) fn links(
     Ok(count)
 }
 
-/// Looks at the rows of the dataset `s`: there are from `least` to `most` of them, and each holds its text. Returns how
+/// Looks at the rows of the dataset `s`: there are from `min_count` to `max_count` of them, and each holds its text. Returns how
 /// many there are.
-pub(crate) fn strings(file: &File, see: &impl Observer, least: u64, most: &dyn Fn() -> u64) -> Result<u64, RunEnd> {
-    let dataset = see.observe("open the dataset", || file.dataset("s"))?;
-    see.observe("refresh", || dataset.refresh())?;
-    let shape = see.observe("ask for the shape", || dataset.shape())?;
-    let (rows, most) = (shape.first().copied().unwrap_or(0), most());
-    if rows < least || rows > most {
-        return Err(format!("there are {rows} texts, of {least} that were there and {most} written").into());
+pub(crate) fn check_strings(
+    file: &File,
+    observer: &impl Observer,
+    min_count: u64,
+    max_count: &dyn Fn() -> u64,
+) -> Result<u64, RunEnd> {
+    let dataset = observer.observe("open the dataset", || file.dataset("s"))?;
+    observer.observe("refresh", || dataset.refresh())?;
+    let shape = observer.observe("ask for the shape", || dataset.shape())?;
+    let (rows, max_count) = (shape.first().copied().unwrap_or(0), max_count());
+    if rows < min_count || rows > max_count {
+        return Err(format!("there are {rows} texts, of {min_count} that were there and {max_count} written").into());
     }
-    let texts = see.observe("read texts", || dataset.read_slice::<String>(0..rows))?;
+    let texts = observer.observe("read texts", || dataset.read_slice::<String>(0..rows))?;
     for (row, found) in texts.iter().enumerate() {
         if *found != text(row as u64) {
             return Err(format!("text {row} of {rows} is {found:?}").into());

@@ -23,19 +23,19 @@ pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> 
     let ((issued, flushed), generations) = (counters(trace, "a"), TraceGenerations::from_trace(trace));
     move |view| {
         let follow = || {
-            let eyes = &ConcurrentObserver::new(view, &generations);
-            let file = eyes.open()?;
-            let id = eyes.observe("find the dataset", || find(&file, "d"))?;
+            let observer = &ConcurrentObserver::new(view, &generations);
+            let file = observer.open()?;
+            let id = observer.observe("find the dataset", || find(&file, "d"))?;
             let id = id.ok_or_else(|| "there is no link d".to_owned())?;
-            let opened = eyes.set_history(History::NONE);
+            let opened = observer.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {
                 // Each look at an object reads its header again.
-                eyes.reset((pass, before, opened))?;
-                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
-                eyes.remember(least);
-                let most = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::attributes(&file, id, eyes, least, &most, (pass, opened))?;
+                observer.reset((pass, before, opened))?;
+                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                observer.remember(min_count);
+                let max_count = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::check_attributes(&file, id, observer, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
         };
@@ -49,16 +49,16 @@ pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdi
     let ((issued, flushed), generations) = (counters(trace, "o"), TraceGenerations::from_trace(trace));
     move |view| {
         let follow = || {
-            let eyes = &ConcurrentObserver::new(view, &generations);
-            let file = eyes.open()?;
-            let opened = eyes.set_history(History::NONE);
+            let observer = &ConcurrentObserver::new(view, &generations);
+            let file = observer.open()?;
+            let opened = observer.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {
-                eyes.reset((pass, before, opened))?;
-                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
-                eyes.remember(least);
-                let most = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::links(&file, eyes, least, &most, (pass, opened))?;
+                observer.reset((pass, before, opened))?;
+                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                observer.remember(min_count);
+                let max_count = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::check_links(&file, observer, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
         };
@@ -71,18 +71,18 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Ver
     let ((issued, flushed), generations) = (counters(trace, "s"), TraceGenerations::from_trace(trace));
     move |view| {
         let follow = || {
-            let eyes = &ConcurrentObserver::new(view, &generations);
+            let observer = &ConcurrentObserver::new(view, &generations);
             let file =
-                File::with_store(Arc::new(eyes.open()?), "prove", Options::default()).expect("no option is unused");
-            let opened = eyes.set_history(History::NONE);
+                File::with_store(Arc::new(observer.open()?), "prove", Options::default()).expect("no option is unused");
+            let opened = observer.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {
                 // The dataset was closed, and with it all that was kept.
-                eyes.reset((pass, before, opened))?;
-                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
-                eyes.remember(least);
-                let most = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::strings(&file, eyes, least, &most)?;
+                observer.reset((pass, before, opened))?;
+                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                observer.remember(min_count);
+                let max_count = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::check_strings(&file, observer, min_count, &max_count)?;
             }
             Ok(())
         };
@@ -94,29 +94,29 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Ver
 pub fn ordered(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
     move |view| {
         let follow = || {
-            let eyes = &ConcurrentObserver::new(view, &Arc::default());
-            let file = eyes.open()?;
-            let opened = eyes.set_history(History::NONE);
+            let observer = &ConcurrentObserver::new(view, &Arc::default());
+            let file = observer.open()?;
+            let opened = observer.set_history(History::NONE);
             let open = |name: &str| {
-                let id = eyes.observe("find a dataset", || find(&file, name))?;
+                let id = observer.observe("find a dataset", || find(&file, name))?;
                 let id = id.ok_or_else(|| format!("there is no link {name}"))?;
                 // Of the group nothing is kept but where the dataset is.
-                eyes.set_history(History::NONE);
-                let dataset = eyes.observe("open a dataset", || file.dataset(id))?;
-                Ok::<_, RunEnd>((dataset, eyes.set_history(History::NONE)))
+                observer.set_history(History::NONE);
+                let dataset = observer.observe("open a dataset", || file.dataset(id))?;
+                Ok::<_, RunEnd>((dataset, observer.set_history(History::NONE)))
             };
             let ((later, first), (earlier, second)) = (open("e")?, open("d")?);
             let mut known = [first, second];
             for pass in 0..passes {
                 let mut rows = [0; 2];
                 for (n, dataset) in [&later, &earlier].into_iter().enumerate() {
-                    eyes.set_history(known[n]);
-                    refresh(eyes, &**dataset)?;
-                    known[n] = eyes.set_history(History::NONE);
+                    observer.set_history(known[n]);
+                    refresh(observer, &**dataset)?;
+                    known[n] = observer.set_history(History::NONE);
                     let spec =
                         dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
                     rows[n] = spec.dataspace.dims().first().copied().unwrap_or(0);
-                    eyes.checkpoint((pass, n, opened, known, rows))?;
+                    observer.checkpoint((pass, n, opened, known, rows))?;
                 }
                 let [e, d] = rows;
                 if d < e {

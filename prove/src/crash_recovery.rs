@@ -29,8 +29,8 @@ impl CountLimits {
 
     /// The least and the most that may be found.
     fn range(&self, expected: &ExpectedPrefix) -> Option<(u64, u64)> {
-        let most = self.issued.at(expected.most)?;
-        Some((self.kept.at(expected.least).unwrap_or(0), most))
+        let max_count = self.issued.at(expected.max_ops)?;
+        Some((self.kept.at(expected.min_ops).unwrap_or(0), max_count))
     }
 }
 
@@ -131,53 +131,53 @@ impl CrashRecovery {
             };
             self.read_series(&file, series, &plan, done).map_err(|fault| format!("{}: {fault}", series.name))?;
         }
-        if let Some((least, most)) = self.attributes.range(expected) {
+        if let Some((min_count, max_count)) = self.attributes.range(expected) {
             let id = find(&file, "d").map_err(|error| explain(&error))?.ok_or("the link d is not there")?;
-            verdict(content::attributes(&file, id, &SoleObserver, least, &|| most, ()).map(drop))?;
+            verdict(content::check_attributes(&file, id, &SoleObserver, min_count, &|| max_count, ()).map(drop))?;
         }
-        if let Some((least, most)) = self.links.range(expected) {
-            verdict(content::links(&file, &SoleObserver, least, &|| most, ()).map(drop))?;
+        if let Some((min_count, max_count)) = self.links.range(expected) {
+            verdict(content::check_links(&file, &SoleObserver, min_count, &|| max_count, ()).map(drop))?;
         }
-        if let Some((least, most)) = self.strings.range(expected) {
+        if let Some((min_count, max_count)) = self.strings.range(expected) {
             let file =
                 File::with_store(file.clone(), "survivor", Options::default()).map_err(|error| explain(&error))?;
-            verdict(content::strings(&file, &SoleObserver, least, &|| most).map(drop))?;
+            verdict(content::check_strings(&file, &SoleObserver, min_count, &|| max_count).map(drop))?;
         }
         if let Some((names, counted)) = &self.names {
-            let (least, most) = counted.range(expected).unwrap_or((0, 0));
+            let (min_count, max_count) = counted.range(expected).unwrap_or((0, 0));
             let written_on = match since {
                 RecoveryHistory::CrashOnly => (expected.round > 0).then_some(false),
                 RecoveryHistory::Continued(_) => Some(true),
             };
             let file =
                 File::with_store(file.clone(), "survivor", Options::default()).map_err(|error| explain(&error))?;
-            names.check(&file, least..=most, written_on)?;
+            names.check(&file, min_count..=max_count, written_on)?;
         }
         Ok(())
     }
 
     /// Reads a series. Before more rows were written, if they were, it had this many rows.
     fn read_series(&self, file: &NativeFile, series: &Series, plan: &SeriesExpectation, done: Option<u64>) -> Verdict {
-        let told = |error: h5live_model::Error| explain(&error);
-        let id = find(file, series.name).map_err(told)?.ok_or("the link is not there")?;
-        let dataset = file.dataset(id).map_err(told)?;
-        let extent = dataset.spec().map_err(told)?.dataspace.dims().first().copied().unwrap_or(0);
+        let error_text = |error: h5live_model::Error| explain(&error);
+        let id = find(file, series.name).map_err(error_text)?.ok_or("the link is not there")?;
+        let dataset = file.dataset(id).map_err(error_text)?;
+        let extent = dataset.spec().map_err(error_text)?.dataspace.dims().first().copied().unwrap_or(0);
         let grown = plan.expected_rows(done, extent)?;
         for at in series.first / series.chunk..extent.div_ceil(series.chunk) {
             let first = at * series.chunk;
-            let least = series.least_version(at, plan.kept);
-            let Some(chunk) = dataset.locate(&series.coord(at)).map_err(told)? else {
-                if least > 0 && grown.must_hold(first) {
+            let min_version = series.min_version(at, plan.kept);
+            let Some(chunk) = dataset.locate(&series.coord(at)).map_err(error_text)? else {
+                if min_version > 0 && grown.must_hold(first) {
                     return Err(format!("there is no chunk for row {first}, the extent is {extent}"));
                 }
                 continue;
             };
             let mut bytes = vec![0; series.chunk as usize * 8];
-            dataset.read(&chunk, series.start_in(&chunk), &mut bytes).map_err(told)?;
+            dataset.read(&chunk, series.start_in(&chunk), &mut bytes).map_err(error_text)?;
             let mut whole = None;
             for (row, value) in (first..extent).zip(bytes.chunks_exact(8)).filter(|(row, _)| *row >= series.first) {
                 let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                let least = if series.is_constant(row) { least.min(1) } else { least };
+                let min_version = if series.is_constant(row) { min_version.min(1) } else { min_version };
                 let is_right = match series.version(row, value) {
                     Some(version)
                         if series.has_uniform_version()
@@ -186,7 +186,7 @@ impl CrashRecovery {
                     {
                         return Err(format!("row {row} is of version {version}, others of its chunk of {whole:?}"));
                     }
-                    Some(version) => series.is_written(row) && grown.may_hold(row) && version >= least,
+                    Some(version) => series.is_written(row) && grown.may_hold(row) && version >= min_version,
                     None => value == 0 && !(series.is_written(row) && grown.must_hold(row)),
                 };
                 if !is_right {
@@ -201,15 +201,15 @@ impl CrashRecovery {
     /// that are still to come. Closes the file. Returns how many rows there were.
     fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Result<Vec<u64>, String> {
         let file = self.open(disk, self.mode)?;
-        let told = |error: h5live::Error| explain(&error);
-        let file = File::with_store(Arc::new(file), "recovered", Options::default()).map_err(told)?;
+        let error_text = |error: h5live::Error| explain(&error);
+        let file = File::with_store(Arc::new(file), "recovered", Options::default()).map_err(error_text)?;
         let mut found = Vec::new();
         for (series, counted) in &self.series {
-            let dataset = file.dataset(series.name).map_err(told)?;
-            let rows = dataset.shape().map_err(told)?.first().copied().unwrap_or(0);
+            let dataset = file.dataset(series.name).map_err(error_text)?;
+            let rows = dataset.shape().map_err(error_text)?.first().copied().unwrap_or(0);
             found.push(rows);
             if series.is_appendable() {
-                dataset.append(&[series.value(rows, 1)]).map_err(told)?;
+                dataset.append(&[series.value(rows, 1)]).map_err(error_text)?;
             }
             if let SeriesKind::Sparse { order, part, .. } = series.kind {
                 // The chunks that are still to be written, one after the other.
@@ -217,31 +217,31 @@ impl CrashRecovery {
                 for chunk in order.iter().skip(issued as usize) {
                     let rows = chunk * series.chunk..chunk * series.chunk + part;
                     let values: Vec<u64> = rows.clone().map(|row| series.value(row, 1)).collect();
-                    match series.wide {
+                    match series.is_two_dimensional {
                         true => dataset.write_slice((rows, ..), &values),
                         false => dataset.write_slice(rows, &values),
                     }
                     .and_then(|()| file.flush())
-                    .map_err(told)?;
+                    .map_err(error_text)?;
                 }
             }
             if let Some(far) = SeriesExpectation::new(series, counted, expected).far {
                 let (value, row) = ([series.value(far, 1)], far..far + 1);
-                match series.wide {
+                match series.is_two_dimensional {
                     true => dataset.resize(&[far + 1, 1]).and_then(|()| dataset.write_slice((row, ..), &value)),
                     false => dataset.resize(&[far + 1]).and_then(|()| dataset.write_slice(row, &value)),
                 }
-                .map_err(told)?;
+                .map_err(error_text)?;
             }
         }
         if let Some((names, _)) = &self.names {
             names.write_on(&file)?;
         }
-        file.flush().map_err(told)?;
+        file.flush().map_err(error_text)?;
         if self.mode == Mode::SwmrWrite {
             self.read(disk, Mode::SwmrRead, expected, RecoveryHistory::Continued(&found))?;
         }
-        file.close().map_err(told)?;
+        file.close().map_err(error_text)?;
         Ok(found)
     }
 }
@@ -275,40 +275,48 @@ struct SeriesExpectation {
 impl SeriesExpectation {
     fn new(series: &Series, counted: &CountLimits, expected: &ExpectedPrefix) -> Self {
         let (kept, issued) = counted.range(expected).unwrap_or((0, 0));
-        let (mut least, mut most) = (series.extent(kept), series.extent(issued));
+        let (mut min_extent, mut max_extent) = (series.extent(kept), series.extent(issued));
         if let SeriesKind::Cut { .. } = series.kind {
             // Every extent that was asked for since the last flush.
-            let between = counted.issued.between(expected.least, expected.most);
-            for count in between.chain(counted.issued.at(expected.least)) {
-                (least, most) = (least.min(count), most.max(count));
+            let between = counted.issued.between(expected.min_ops, expected.max_ops);
+            for count in between.chain(counted.issued.at(expected.min_ops)) {
+                (min_extent, max_extent) = (min_extent.min(count), max_extent.max(count));
             }
-            most = most.max(kept);
+            max_extent = max_extent.max(kept);
         }
-        let far = (most + 1).next_multiple_of(series.chunk) + 2 * series.chunk + series.chunk / 2;
+        let far = (max_extent + 1).next_multiple_of(series.chunk) + 2 * series.chunk + series.chunk / 2;
         let far = (series.is_appendable() && far < series.max_rows()).then_some(far);
         let (grows, again) = (series.is_appendable(), expected.round > 0);
-        SeriesExpectation { kept, extents: (least, most), grows, far, chunk: series.chunk, again, unmarked: false }
+        SeriesExpectation {
+            kept,
+            extents: (min_extent, max_extent),
+            grows,
+            far,
+            chunk: series.chunk,
+            again,
+            unmarked: false,
+        }
     }
 
     /// The rows that must be there with this extent; or the reason why the extent is wrong.
     fn expected_rows(&self, done: Option<u64>, extent: u64) -> Result<ExpectedRows, String> {
-        let (least, most) = self.extents;
-        let wrong = || Err(format!("the extent is {extent}, of {least} rows kept and {most} written"));
+        let (min_extent, max_extent) = self.extents;
+        let wrong = || Err(format!("the extent is {extent}, of {min_extent} rows kept and {max_extent} written"));
         match (done, self.far) {
             // The row that was appended, what the dead writer left in its chunk, nothing, and the row far away.
             (Some(found), far) if self.grows => {
                 let end = found + 1;
                 let left = if self.unmarked { u64::MAX } else { end.next_multiple_of(self.chunk) };
-                let left = left.min(most.max(end));
+                let left = left.min(max_extent.max(end));
                 let is_right = extent == far.map_or(end, |far| far + 1);
                 if is_right { Ok(ExpectedRows { rows: end, left, far }) } else { wrong() }
             }
             (_, Some(far)) if self.again && extent == far + 1 => {
-                Ok(ExpectedRows { rows: least, left: most + 1, far: Some(far) })
+                Ok(ExpectedRows { rows: min_extent, left: max_extent + 1, far: Some(far) })
             }
             _ => {
                 let more = u64::from(self.grows && self.again);
-                if extent < least || extent > most + more {
+                if extent < min_extent || extent > max_extent + more {
                     return wrong();
                 }
                 Ok(ExpectedRows { rows: extent, left: extent, far: None })

@@ -18,38 +18,38 @@ pub fn check_below_eof(view: &Arc<ReaderView>, passes: usize) -> Verdict {
     verdict(check_objects(&ConcurrentObserver::new(view, &Arc::default()), passes))
 }
 
-fn end(eyes: &ConcurrentObserver<'_>) -> Result<u64, RunEnd> {
-    eyes.observe("read the superblock", || {
+fn end(observer: &ConcurrentObserver<'_>) -> Result<u64, RunEnd> {
+    observer.observe("read the superblock", || {
         // Torn once, it is whole when it is read again, or the writer rests.
         let mut last = None;
         for _ in 0..4 {
             let mut bytes = vec![0; Superblock::MAX_SIZE];
-            let len = eyes.0.read_at(&mut bytes, 0)?;
+            let len = observer.0.read_at(&mut bytes, 0)?;
             bytes.truncate(len);
             match Superblock::decode(&bytes) {
                 Ok(superblock) => return Ok(superblock.end_of_file.get().unwrap_or(0)),
                 Err(error) => last = Some(std::io::Error::other(error)),
             }
-            eyes.0.restart_operation();
+            observer.0.restart_operation();
         }
         Err(last.unwrap_or_else(|| std::io::Error::other("no superblock")))
     })
 }
 
-fn check_objects(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
-    let file = eyes.open()?;
-    let opened = eyes.set_history(History::NONE);
+fn check_objects(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
+    let file = observer.open()?;
+    let opened = observer.set_history(History::NONE);
     for pass in 0..passes {
         // Objects are opened and closed again, and each look at one reads its header again.
-        eyes.reset((pass, opened))?;
-        let before = end(eyes)?;
-        let length = eyes.observe("ask for the length", || eyes.0.len())?;
-        if before > length && end(eyes)? == before {
+        observer.reset((pass, opened))?;
+        let before = end(observer)?;
+        let length = observer.observe("ask for the length", || observer.0.len())?;
+        if before > length && end(observer)? == before {
             return Err(format!("the end is announced at {before}, and the file has {length} bytes").into());
         }
-        eyes.reset((pass, opened, "checked"))?;
+        observer.reset((pass, opened, "checked"))?;
         let mut objects = Vec::new();
-        eyes.observe("list the links", || {
+        observer.observe("list the links", || {
             objects.clear();
             file.for_each_link(file.session().root, &mut |link| {
                 if let LinkTarget::Hard(id) = link.target {
@@ -60,22 +60,22 @@ fn check_objects(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), Run
         })?;
         let mut far = 0;
         for (number, id) in objects.iter().copied().enumerate() {
-            eyes.reset((pass, opened, &objects, number, far))?;
+            observer.reset((pass, opened, &objects, number, far))?;
             far = far.max(u64::try_from(id.0).unwrap_or(u64::MAX));
-            if eyes.observe("look at an object", || file.kind(id))? != ObjectKind::Dataset {
+            if observer.observe("look at an object", || file.kind(id))? != ObjectKind::Dataset {
                 continue;
             }
-            let dataset = eyes.observe("open a dataset", || file.dataset(id))?;
-            eyes.observe("refresh a dataset", || dataset.refresh())?;
-            eyes.observe("list the chunks", || {
+            let dataset = observer.observe("open a dataset", || file.dataset(id))?;
+            observer.observe("refresh a dataset", || dataset.refresh())?;
+            observer.observe("list the chunks", || {
                 dataset.for_each_chunk(&mut |chunk| {
                     far = far.max(chunk.offset.unwrap_or(0).saturating_add(chunk.size));
                     true
                 })
             })?;
         }
-        eyes.reset((pass, opened, far))?;
-        let after = end(eyes)?;
+        observer.reset((pass, opened, far))?;
+        let after = end(observer)?;
         if far > after {
             return Err(format!("something lies up to {far}, and the end is announced at {after}").into());
         }

@@ -61,11 +61,13 @@ impl Hash for FollowerState {
 impl FollowerState {
     /// Notes whether the last operation has waited in vain. Where rows are appended, everything below the extent must
     /// be there.
-    fn note_wait(&mut self, eyes: &ConcurrentObserver<'_>, series: &Series) -> Result<(), RunEnd> {
-        let waited = eyes.has_waited();
+    fn note_wait(&mut self, observer: &ConcurrentObserver<'_>, series: &Series) -> Result<(), RunEnd> {
+        let waited = observer.has_waited();
         self.waited |= waited;
         match waited && series.is_appendable() {
-            true => Err(eyes.missed(&format!("{}: there are no chunks, the extent is {}", series.name, self.extent))),
+            true => {
+                Err(observer.missed(&format!("{}: there are no chunks, the extent is {}", series.name, self.extent)))
+            }
             false => Ok(()),
         }
     }
@@ -90,40 +92,40 @@ impl RowFollower {
         verdict(self.follow(&ConcurrentObserver::new(view, &self.generations)))
     }
 
-    fn follow(&self, eyes: &ConcurrentObserver<'_>) -> Result<(), RunEnd> {
-        let view = eyes.0;
-        let file = eyes.open()?;
-        let opened = eyes.set_history(History::NONE);
+    fn follow(&self, observer: &ConcurrentObserver<'_>) -> Result<(), RunEnd> {
+        let view = observer.0;
+        let file = observer.open()?;
+        let opened = observer.set_history(History::NONE);
         let mut all = Vec::new();
         let mut floors: Vec<u64> =
             self.series.iter().map(|series| series.flushed.at(view.prefix()).unwrap_or(0)).collect();
-        eyes.checkpoint((&floors, opened))?;
+        observer.checkpoint((&floors, opened))?;
         for series in &self.series {
             let name = series.what.name;
-            let id = eyes.observe("find the dataset", || find(&file, name))?;
+            let id = observer.observe("find the dataset", || find(&file, name))?;
             let id = id.ok_or_else(|| format!("there is no link {name}"))?;
             // Of the group nothing is kept but where the dataset is.
-            eyes.set_history(History::NONE);
-            eyes.checkpoint_state(("found", id, &floors, &all))?;
-            let dataset = eyes.observe("open the dataset", || file.dataset(id))?;
-            let history = eyes.set_history(History::NONE);
+            observer.set_history(History::NONE);
+            observer.checkpoint_state(("found", id, &floors, &all))?;
+            let dataset = observer.observe("open the dataset", || file.dataset(id))?;
+            let history = observer.set_history(History::NONE);
             all.push(FollowerState { dataset, extent: 0, versions: BTreeMap::new(), waited: false, history });
-            eyes.checkpoint((&floors, opened, &all))?;
+            observer.checkpoint((&floors, opened, &all))?;
         }
         for pass in 0..self.passes {
             for (n, series) in self.series.iter().enumerate() {
                 // The known state of this dataset is in the history.
-                eyes.set_history(std::mem::take(&mut all[n].history));
+                observer.set_history(std::mem::take(&mut all[n].history));
                 if pass > 0 {
                     floors[n] = series.flushed.at(view.prefix()).unwrap_or(0);
-                    eyes.remember(floors[n]);
-                    refresh(eyes, &*all[n].dataset)?;
-                    eyes.checkpoint((pass, n, &floors, opened, &all))?;
+                    observer.remember(floors[n]);
+                    refresh(observer, &*all[n].dataset)?;
+                    observer.checkpoint((pass, n, &floors, opened, &all))?;
                 }
                 let floor = std::mem::take(&mut floors[n]);
                 let others = (pass, n, floors.clone(), opened);
-                self.pass(eyes, &mut all, n, floor, &others)?;
-                all[n].history = eyes.set_history(History::NONE);
+                self.pass(observer, &mut all, n, floor, &others)?;
+                all[n].history = observer.set_history(History::NONE);
             }
         }
         Ok(())
@@ -133,7 +135,7 @@ impl RowFollower {
     /// depends on `others`.
     fn pass(
         &self,
-        eyes: &ConcurrentObserver<'_>,
+        observer: &ConcurrentObserver<'_>,
         all: &mut [FollowerState],
         n: usize,
         floor: u64,
@@ -142,7 +144,7 @@ impl RowFollower {
         let (known, series) = (&mut all[n], &self.series[n]);
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
-        let most = series.issued.at(eyes.0.prefix()).unwrap_or(0);
+        let issued = series.issued.at(observer.0.prefix()).unwrap_or(0);
         let series = &series.what;
         let name = series.name;
         if extent < known.extent {
@@ -151,14 +153,14 @@ impl RowFollower {
         if extent < series.extent(floor) {
             return Err(format!("{name}: the extent is {extent}, {floor} rows were flushed before it was read").into());
         }
-        if extent > series.extent(most) {
-            return Err(format!("{name}: the extent is {extent}, and only {most} rows were ever written").into());
+        if extent > series.extent(issued) {
+            return Err(format!("{name}: the extent is {extent}, and only {issued} rows were ever written").into());
         }
         known.extent = extent;
         // From here on it matters only to what is written several times.
         let floor = if series.is_appendable() { 0 } else { floor };
         if self.look == ReadStrategy::IndexFirst {
-            let chunks = eyes.observe("list the chunks", || {
+            let chunks = observer.observe("list the chunks", || {
                 let mut chunks = Vec::new();
                 known.dataset.for_each_chunk(&mut |chunk| {
                     chunks.push(chunk);
@@ -166,25 +168,25 @@ impl RowFollower {
                 })?;
                 Ok::<_, h5live_model::Error>(chunks)
             })?;
-            known.note_wait(eyes, series)?;
+            known.note_wait(observer, series)?;
             for (number, chunk) in chunks.iter().enumerate() {
                 let at = chunk.coord.scaled().first().copied().unwrap_or(0);
                 if at * series.chunk >= series.first {
                     let left = chunks.iter().skip(number).map(chunk_facts).collect::<Vec<_>>();
-                    eyes.checkpoint_state((others, "listed", n, floor, &left, &*all))?;
-                    read_chunk(eyes, &mut all[n], series, floor, at, Some(chunk.clone()))?;
-                    eyes.checkpoint((others, "listed", floor, left, &*all))?;
+                    observer.checkpoint_state((others, "listed", n, floor, &left, &*all))?;
+                    read_chunk(observer, &mut all[n], series, floor, at, Some(chunk.clone()))?;
+                    observer.checkpoint((others, "listed", floor, left, &*all))?;
                 }
             }
         }
         let last = if self.look == ReadStrategy::BeyondExtent { extent + 2 * series.chunk } else { extent };
         for at in series.first / series.chunk..last.div_ceil(series.chunk) {
             let coord = series.coord(at);
-            let chunk = eyes.observe("look up a chunk", || all[n].dataset.locate(&coord))?;
-            all[n].note_wait(eyes, series)?;
-            eyes.checkpoint_state((others, "found", n, floor, at, chunk.as_ref().map(chunk_facts), &*all))?;
-            read_chunk(eyes, &mut all[n], series, floor, at, chunk)?;
-            eyes.checkpoint((others, floor, at, &*all))?;
+            let chunk = observer.observe("look up a chunk", || all[n].dataset.locate(&coord))?;
+            all[n].note_wait(observer, series)?;
+            observer.checkpoint_state((others, "found", n, floor, at, chunk.as_ref().map(chunk_facts), &*all))?;
+            read_chunk(observer, &mut all[n], series, floor, at, chunk)?;
+            observer.checkpoint((others, floor, at, &*all))?;
         }
         Ok(())
     }
@@ -197,7 +199,7 @@ fn chunk_facts(chunk: &StoredChunk) -> (Vec<u64>, Option<u64>, u64, u32) {
 
 /// Reads what the index says of one chunk.
 fn read_chunk(
-    eyes: &ConcurrentObserver<'_>,
+    observer: &ConcurrentObserver<'_>,
     known: &mut FollowerState,
     series: &Series,
     floor: u64,
@@ -205,50 +207,51 @@ fn read_chunk(
     chunk: Option<StoredChunk>,
 ) -> Result<(), RunEnd> {
     let (first, name, extent) = (at * series.chunk, series.name, known.extent);
-    let least = series.least_version(at, floor);
+    let min_version = series.min_version(at, floor);
     let Some(chunk) = chunk else {
-        return match first < extent && (least > 0 || known.versions.contains_key(&first)) {
+        return match first < extent && (min_version > 0 || known.versions.contains_key(&first)) {
             true => Err(format!("{name}: there is no chunk for row {first}, the extent is {extent}").into()),
             false => Ok(()),
         };
     };
     let mut bytes = vec![0; series.chunk as usize * 8];
     let mut chunk = Some(chunk);
-    let (began_torn, tears) = (eyes.0.position().is_torn(), eyes.0.tears());
+    let (began_torn, tears) = (observer.0.position().is_torn(), observer.0.tears());
     // A chunk that was stored at a new place since its lookup is looked up again.
     while let Some(found) = chunk {
-        let (queries, before) = (eyes.0.queries(), eyes.set_history(History::NONE));
-        let read =
-            eyes.observe("read a chunk", || match known.dataset.read(&found, series.start_in(&found), &mut bytes) {
+        let (queries, before) = (observer.0.queries(), observer.set_history(History::NONE));
+        let read = observer.observe("read a chunk", || {
+            match known.dataset.read(&found, series.start_in(&found), &mut bytes) {
                 Err(h5live_model::Error::Moved) => Ok(false),
                 other => other.map(|()| true),
-            });
+            }
+        });
         let read = read?;
         // A read by one look has read the chunk itself, and keeps only the versions of its rows. Raw data that may
         // change in place is read between two reads of the announced end and of the word there.
-        let since = eyes.set_history(before);
+        let since = observer.set_history(before);
         let looks = if matches!(series.kind, SeriesKind::Filtered { .. }) { 1 } else { 5 };
-        if !read || eyes.0.queries() - queries > looks {
-            eyes.set_history(before.concat(since));
+        if !read || observer.0.queries() - queries > looks {
+            observer.set_history(before.concat(since));
         }
         chunk = match read {
             true => None,
-            false => eyes.observe("look up a chunk again", || known.dataset.locate(&found.coord))?,
+            false => observer.observe("look up a chunk again", || known.dataset.locate(&found.coord))?,
         };
         if chunk.is_some() {
             bytes.fill(0);
         }
     }
-    let may_be_torn = began_torn || eyes.0.tears() > tears;
-    check_rows(known, series, (first, least), &bytes, may_be_torn)
+    let may_be_torn = began_torn || observer.0.tears() > tears;
+    check_rows(known, series, (first, min_version), &bytes, may_be_torn)
 }
 
-/// Checks the rows of a chunk from `first` on, which are of version `least` at least. If they `may_be_torn`, those
+/// Checks the rows of a chunk from `first` on, which are of version `min_version` at least. If they `may_be_torn`, those
 /// beyond the extent may be anything.
 fn check_rows(
     known: &mut FollowerState,
     series: &Series,
-    (first, least): (u64, u64),
+    (first, min_version): (u64, u64),
     bytes: &[u8],
     may_be_torn: bool,
 ) -> Result<(), RunEnd> {
@@ -263,34 +266,36 @@ fn check_rows(
             // Rows of a stored chunk may still come, and hold nothing until then; the first row only if chunks are
             // stored before their rows.
             let is_under_way = row >= extent && may_be_torn;
-            let must_be = row < extent || row == first && !(series.early || series.ahead);
+            let must_be = row < extent || row == first && !(series.allocates_early || series.has_preallocated_chunks);
             if value != 0 && !is_under_way || series.is_written(row) && must_be {
                 return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
             }
             continue;
         };
-        let least = if series.is_constant(row) { least.min(1) } else { least };
+        let min_version = if series.is_constant(row) { min_version.min(1) } else { min_version };
         if series.has_uniform_version() && !series.is_constant(row) && *whole.get_or_insert(version) != version {
             return Err(format!("{name}: row {row} is of version {version}, others of its chunk of {whole:?}").into());
         }
         let tells = row == first || !series.has_one_version();
         let before = if tells { known.versions.insert(row, version).unwrap_or(0) } else { 0 };
-        if version < before.max(if row < extent { least } else { 0 }) {
-            return Err(format!("{name}: row {row} is of version {version}, {} was there", before.max(least)).into());
+        if version < before.max(if row < extent { min_version } else { 0 }) {
+            return Err(
+                format!("{name}: row {row} is of version {version}, {} was there", before.max(min_version)).into()
+            );
         }
     }
     Ok(())
 }
 
 /// Refreshes a dataset, and returns whether it has changed. The history is that of its known state, before and after.
-pub(crate) fn refresh(eyes: &ConcurrentObserver<'_>, dataset: &dyn ChunkStore) -> Result<(), RunEnd> {
-    let view = eyes.0;
-    let (queries, before) = (view.queries(), eyes.set_history(History::NONE));
-    eyes.observe("refresh", || dataset.refresh())?;
+pub(crate) fn refresh(observer: &ConcurrentObserver<'_>, dataset: &dyn ChunkStore) -> Result<(), RunEnd> {
+    let view = observer.0;
+    let (queries, before) = (view.queries(), observer.set_history(History::NONE));
+    observer.observe("refresh", || dataset.refresh())?;
     // One look shows the header unchanged; otherwise all that was known of the dataset is forgotten.
     if view.queries() - queries <= 1 {
-        let since = eyes.set_history(History::NONE);
-        eyes.set_history(before.concat(since));
+        let since = observer.set_history(History::NONE);
+        observer.set_history(before.concat(since));
     }
     Ok(())
 }

@@ -127,8 +127,8 @@ impl Names {
 
     /// The entries of a file.
     fn found(&self, file: &File) -> Result<State, String> {
-        let told = |error: h5live::Error| explain(&error);
-        let group = file.group("g").map_err(told)?;
+        let error_text = |error: h5live::Error| explain(&error);
+        let group = file.group("g").map_err(error_text)?;
         let mut found = State::new();
         let mut add = |name: &str, words: &mut dyn FnMut(u8) -> Option<u16>| {
             let entry = name.strip_prefix('n').and_then(|number| number.parse().ok());
@@ -139,15 +139,15 @@ impl Names {
         };
         match self.kind {
             Kind::Attributes => {
-                for attribute in group.attributes().map_err(told)? {
-                    let words: Vec<u64> = attribute.read().map_err(told)?;
+                for attribute in group.attributes().map_err(error_text)? {
+                    let words: Vec<u64> = attribute.read().map_err(error_text)?;
                     let len = u16::try_from(words.len()).ok();
                     add(&attribute.name().to_string(), &mut |entry| len.filter(|len| words == value(entry, *len)))?;
                 }
             }
             Kind::Links => {
-                let target = file.group("t").map_err(told)?.id();
-                for link in group.links().map_err(told)? {
+                let target = file.group("t").map_err(error_text)?.id();
+                for link in group.links().map_err(error_text)? {
                     let words = |entry: u8| match &link.target {
                         LinkTarget::Hard(id) => (*id == target).then_some(1),
                         LinkTarget::Soft(text) => {
@@ -191,10 +191,10 @@ impl Names {
 
     /// Adds an entry, and removes one.
     pub(crate) fn write_on(&self, file: &File) -> Result<(), String> {
-        let told = |error: h5live::Error| explain(&error);
-        let group = file.group("g").map_err(told)?;
+        let error_text = |error: h5live::Error| explain(&error);
+        let group = file.group("g").map_err(error_text)?;
         let first = self.found(file)?.first_key_value().map(|(entry, _)| *entry);
-        self.put(&group, LAST.0, LAST.1).map_err(told)?;
-        first.map_or(Ok(()), |entry| self.remove(&group, entry)).map_err(told)
+        self.put(&group, LAST.0, LAST.1).map_err(error_text)?;
+        first.map_or(Ok(()), |entry| self.remove(&group, entry)).map_err(error_text)
     }
 }

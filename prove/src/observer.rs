@@ -139,7 +139,7 @@ impl Drop for ConcurrentObserver<'_> {
 }
 
 impl<'a> ConcurrentObserver<'a> {
-    /// The eyes of a reader that has seen nothing yet.
+    /// The observer of a reader that has seen nothing yet.
     pub fn new(view: &'a Arc<ReaderView>, generations: &Arc<TraceGenerations>) -> Self {
         ConcurrentObserver(view, Arc::new(ObserverCache::new(generations.clone())), Arc::default())
     }
@@ -162,9 +162,9 @@ impl<'a> ConcurrentObserver<'a> {
     pub fn open(&self) -> Result<NativeFile, RunEnd> {
         let view = self.0.clone();
         let attempts = if self.1.generations().are_shown() { MAX_READ_ATTEMPTS } else { ATTEMPTS };
-        let patience = RetryPolicy::new(attempts, move |_| view.restart_operation());
+        let policy = RetryPolicy::new(attempts, move |_| view.restart_operation());
         let (view, kept, missed) = (self.0.clone(), self.1.clone(), self.2.clone());
-        let patience = patience.with_hook(move |moment| match moment {
+        let policy = policy.with_hook(move |moment| match moment {
             RetryEvent::Missed => missed.store(true, Relaxed),
             _ => kept.note(&view, moment),
         });
@@ -172,7 +172,7 @@ impl<'a> ConcurrentObserver<'a> {
         let view = self.0.clone();
         let options = OpenOptions {
             mode: Mode::SwmrRead,
-            retry: patience,
+            retry: policy,
             mutant: trial,
             clock: Clock::new(move || view.time()),
             ..OpenOptions::default()

@@ -169,18 +169,21 @@ impl WriterRecorder {
     /// Makes a dataset that readers will follow.
     pub fn add(&mut self, series: Series) -> Dataset {
         let builder = self.file().new_dataset::<u64>();
-        let builder =
-            if series.wide { builder.chunk_shape(&[series.chunk, 1]) } else { builder.chunk_shape(&[series.chunk]) };
+        let builder = if series.is_two_dimensional {
+            builder.chunk_shape(&[series.chunk, 1])
+        } else {
+            builder.chunk_shape(&[series.chunk])
+        };
         let builder = match series.kind {
-            SeriesKind::Rows { most: None } | SeriesKind::Cut { most: None } if series.wide => {
+            SeriesKind::Rows { max_rows: None } | SeriesKind::Cut { max_rows: None } if series.is_two_dimensional => {
                 builder.shape(&[0, 1]).resizable()
             }
-            SeriesKind::Sparse { rows, .. } if series.wide => builder.shape(&[rows, 1]).resizable(),
-            SeriesKind::Rows { most: None }
-            | SeriesKind::Cut { most: None }
+            SeriesKind::Sparse { rows, .. } if series.is_two_dimensional => builder.shape(&[rows, 1]).resizable(),
+            SeriesKind::Rows { max_rows: None }
+            | SeriesKind::Cut { max_rows: None }
             | SeriesKind::Sparse { fixed: false, .. } => builder.unlimited_rows(&[]),
-            SeriesKind::Rows { most: Some(most) } | SeriesKind::Cut { most: Some(most) } => {
-                builder.shape(&[0]).max_shape(&[most])
+            SeriesKind::Rows { max_rows: Some(max_rows) } | SeriesKind::Cut { max_rows: Some(max_rows) } => {
+                builder.shape(&[0]).max_shape(&[max_rows])
             }
             SeriesKind::InPlace { rows, contiguous } => {
                 let builder = builder.shape(&[rows]).alloc_time(AllocationTime::Early);
@@ -191,9 +194,9 @@ impl WriterRecorder {
             }
         };
         let builder = if matches!(series.kind, SeriesKind::Filtered { .. }) { builder.deflate(1) } else { builder };
-        let builder = if series.early { builder.alloc_time(AllocationTime::Early) } else { builder };
+        let builder = if series.allocates_early { builder.alloc_time(AllocationTime::Early) } else { builder };
         let dataset = builder.create(series.name).expect("a dataset can be made");
-        if let (SeriesKind::Sparse { rows, fixed: false, .. }, false) = (series.kind, series.wide) {
+        if let (SeriesKind::Sparse { rows, fixed: false, .. }, false) = (series.kind, series.is_two_dimensional) {
             dataset.resize(&[rows]).expect("a dataset can grow");
         }
         self.series.push(series);
@@ -228,7 +231,7 @@ impl WriterRecorder {
     }
 
     /// Lets time go by.
-    pub fn wait(&self, milliseconds: u64) {
+    pub fn advance_clock(&self, milliseconds: u64) {
         let now = self.time.fetch_add(milliseconds, Relaxed) + milliseconds;
         self.mark_count("time", now);
     }
@@ -282,7 +285,7 @@ impl WriterRecorder {
                 let rows_written = first..first + part;
                 let rows: Vec<u64> = rows_written.clone().map(|row| series.value(row, 1)).collect();
                 let dataset = self.dataset(name);
-                let done = match series.wide {
+                let done = match series.is_two_dimensional {
                     true => dataset.write_slice((rows_written, ..), &rows),
                     false => dataset.write_slice(rows_written, &rows),
                 };

@@ -12,11 +12,11 @@ pub struct Series {
     /// The first row that readers look at.
     pub first: u64,
     /// Whether there is a second dimension, of one element, that can grow as well.
-    pub wide: bool,
+    pub is_two_dimensional: bool,
     /// Whether the space of all chunks is allocated from the start.
-    pub early: bool,
+    pub allocates_early: bool,
     /// Whether chunks are made ready before rows come to them.
-    pub ahead: bool,
+    pub has_preallocated_chunks: bool,
     /// How it is written.
     pub kind: SeriesKind,
 }
@@ -27,12 +27,12 @@ pub enum SeriesKind {
     /// Row after row, each once: counts in the trace are rows.
     Rows {
         /// Most rows that the dataset may have.
-        most: Option<u64>,
+        max_rows: Option<u64>,
     },
     /// As rows, but now and then the last ones are cut off, and appended again: counts in the trace are rows.
     Cut {
         /// Most rows that the dataset may have.
-        most: Option<u64>,
+        max_rows: Option<u64>,
     },
     /// All rows again and again: counts in the trace are versions, 0 being that nothing was written.
     Versions {
@@ -68,12 +68,20 @@ pub enum SeriesKind {
 impl Series {
     /// A dataset of rows that are appended, without limit, in chunks of `chunk`.
     pub fn rows(name: &'static str, chunk: u64) -> Self {
-        Series { name, chunk, first: 0, wide: false, early: false, ahead: false, kind: SeriesKind::Rows { most: None } }
+        Series {
+            name,
+            chunk,
+            first: 0,
+            is_two_dimensional: false,
+            allocates_early: false,
+            has_preallocated_chunks: false,
+            kind: SeriesKind::Rows { max_rows: None },
+        }
     }
 
     /// The coordinate of a chunk.
     pub fn coord(&self, chunk: u64) -> ChunkCoord {
-        if self.wide { ChunkCoord::new(&[chunk, 0]) } else { ChunkCoord::new(&[chunk]) }
+        if self.is_two_dimensional { ChunkCoord::new(&[chunk, 0]) } else { ChunkCoord::new(&[chunk]) }
     }
 
     /// The value of a row that has been written `version` times (from 1).
@@ -106,7 +114,7 @@ impl Series {
 
     /// The version that the rows of a chunk have at least when the trace counts `count`; 0 if the chunk need not be
     /// there.
-    pub fn least_version(&self, chunk: u64, count: u64) -> u64 {
+    pub fn min_version(&self, chunk: u64, count: u64) -> u64 {
         match self.kind {
             SeriesKind::Rows { .. } | SeriesKind::Cut { .. } => 1,
             SeriesKind::Versions { .. } | SeriesKind::InPlace { .. } | SeriesKind::Filtered { .. } => count,
@@ -152,7 +160,7 @@ impl Series {
     /// Most rows that there may ever be.
     pub fn max_rows(&self) -> u64 {
         match self.kind {
-            SeriesKind::Rows { most } | SeriesKind::Cut { most } => most.unwrap_or(u64::MAX),
+            SeriesKind::Rows { max_rows } | SeriesKind::Cut { max_rows } => max_rows.unwrap_or(u64::MAX),
             SeriesKind::Sparse { fixed: false, .. } => u64::MAX,
             SeriesKind::Versions { rows }
             | SeriesKind::InPlace { rows, .. }

@@ -15,14 +15,14 @@ pub fn transient_datasets(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict
     move |view| verdict(follow(&ConcurrentObserver::new(view, &Arc::default()), passes))
 }
 
-fn follow(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
-    let file = eyes.open()?;
-    let opened = eyes.set_history(History::NONE);
+fn follow(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
+    let file = observer.open()?;
+    let opened = observer.set_history(History::NONE);
     for pass in 0..passes {
         // Objects are opened and closed again, and each look at one reads its header again.
-        eyes.reset((pass, opened))?;
+        observer.reset((pass, opened))?;
         let mut objects = Vec::new();
-        eyes.observe("list the links", || {
+        observer.observe("list the links", || {
             objects.clear();
             file.for_each_link(file.session().root, &mut |link| {
                 if let (LinkTarget::Hard(id), true) = (&link.target, link.name.to_string().starts_with('x')) {
@@ -32,9 +32,9 @@ fn follow(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
             })
         })?;
         for (number, (name, id)) in objects.iter().enumerate() {
-            eyes.reset((pass, opened, &objects, number))?;
-            let is_there = read_dataset(eyes, &file, name, *id)?;
-            let found = eyes.observe("find a dataset", || find(&file, name))?;
+            observer.reset((pass, opened, &objects, number))?;
+            let is_there = read_dataset(observer, &file, name, *id)?;
+            let found = observer.observe("find a dataset", || find(&file, name))?;
             if !is_there && found == Some(*id) {
                 return Err(format!("{name} is gone, and its link is there").into());
             }
@@ -44,8 +44,13 @@ fn follow(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
 }
 
 /// Reads a dataset; `false` if it is gone.
-fn read_dataset(eyes: &ConcurrentObserver<'_>, file: &NativeFile, name: &str, id: ObjectId) -> Result<bool, RunEnd> {
-    let Some(dataset) = if_present(eyes, "open a dataset", || file.dataset(id))? else { return Ok(false) };
+fn read_dataset(
+    observer: &ConcurrentObserver<'_>,
+    file: &NativeFile,
+    name: &str,
+    id: ObjectId,
+) -> Result<bool, RunEnd> {
+    let Some(dataset) = if_present(observer, "open a dataset", || file.dataset(id))? else { return Ok(false) };
     let (series, rows) = workloads::transient_series();
     let spec = dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
     let found = spec.dataspace.dims().first().copied().unwrap_or(0);
@@ -53,12 +58,12 @@ fn read_dataset(eyes: &ConcurrentObserver<'_>, file: &NativeFile, name: &str, id
         return Err(format!("{name} has {found} rows").into());
     }
     for at in 0..rows / series.chunk {
-        let Some(chunk) = if_present(eyes, "look up a chunk", || dataset.locate(&ChunkCoord::new(&[at])))? else {
+        let Some(chunk) = if_present(observer, "look up a chunk", || dataset.locate(&ChunkCoord::new(&[at])))? else {
             return Ok(false);
         };
         let chunk = chunk.ok_or_else(|| format!("{name} has no chunk {at}"))?;
         let mut bytes = vec![0; series.chunk as usize * 8];
-        if if_present(eyes, "read a chunk", || dataset.read(&chunk, 0, &mut bytes))?.is_none() {
+        if if_present(observer, "read a chunk", || dataset.read(&chunk, 0, &mut bytes))?.is_none() {
             return Ok(false);
         }
         for (row, value) in (at * series.chunk..).zip(bytes.chunks_exact(8)) {
@@ -73,11 +78,11 @@ fn read_dataset(eyes: &ConcurrentObserver<'_>, file: &NativeFile, name: &str, id
 
 /// As [`Observer::observe`]; `None` if the object is gone.
 fn if_present<T>(
-    eyes: &ConcurrentObserver<'_>,
+    observer: &ConcurrentObserver<'_>,
     what: &str,
     operation: impl FnOnce() -> h5live_model::Result<T>,
 ) -> Result<Option<T>, RunEnd> {
-    eyes.observe(what, || match operation() {
+    observer.observe(what, || match operation() {
         Err(Error::NoObject(_)) => Ok(None),
         other => other.map(Some),
     })

@@ -25,7 +25,7 @@ fn add_with_rows(lab: &mut WriterRecorder, series: Series, start: u64) -> Datase
     if start > 0 {
         // What is stored where nobody looks makes no difference to an index that keeps a place for it all the same.
         let from = if series.max_rows() < u64::MAX { first } else { 0 };
-        dataset.resize(&[from, 1][..if series.wide { 2 } else { 1 }]).expect("a dataset can grow");
+        dataset.resize(&[from, 1][..if series.is_two_dimensional { 2 } else { 1 }]).expect("a dataset can grow");
         lab.append("d", from, start);
     }
     dataset
@@ -35,7 +35,7 @@ fn add_with_rows(lab: &mut WriterRecorder, series: Series, start: u64) -> Datase
 /// made ready many at once.
 pub fn repeated_appends(setup: WriterSetup, what: Series, appends: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
-    let dataset = lab.add(Series { ahead: true, ..what });
+    let dataset = lab.add(Series { has_preallocated_chunks: true, ..what });
     lab.start_trace(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
@@ -58,7 +58,7 @@ pub fn fixed_array_repeated(setup: WriterSetup, appends: u64, chunk: u64) -> Wor
 
 /// As [`repeated_appends`], with a version 2 B-tree.
 pub fn btree2_repeated(setup: WriterSetup, appends: u64, chunk: u64) -> Workload {
-    repeated_appends(setup, Series { wide: true, ..Series::rows("d", chunk) }, appends)
+    repeated_appends(setup, Series { is_two_dimensional: true, ..Series::rows("d", chunk) }, appends)
 }
 
 /// Appends rows of a chunk each to `start` rows, with a flush of the dataset after each `several` of them, which are stored
@@ -90,7 +90,7 @@ pub fn fixed_array_chunk_rows(setup: WriterSetup, appends: u64, several: u64) ->
 
 /// As [`chunk_rows`], with a version 2 B-tree.
 pub fn btree2_chunk_rows(setup: WriterSetup, appends: u64, several: u64) -> Workload {
-    chunk_rows(setup, Series { wide: true, ..Series::rows("d", 1) }, 0, appends, several)
+    chunk_rows(setup, Series { is_two_dimensional: true, ..Series::rows("d", 1) }, 0, appends, several)
 }
 
 /// As [`chunk_rows`], with a version 1 B-tree.
@@ -103,23 +103,23 @@ pub fn extensible_array(setup: WriterSetup, start: u64, appends: u64, chunk: u64
     append(setup, Series::rows("d", chunk), start, appends)
 }
 
-/// Appends rows to a dataset of at most `most` rows.
-pub fn fixed_array(setup: WriterSetup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(setup, at_most(most, chunk), start, appends)
+/// Appends rows to a dataset of at most `max_rows` rows.
+pub fn fixed_array(setup: WriterSetup, max_rows: u64, start: u64, appends: u64, chunk: u64) -> Workload {
+    append(setup, at_most(max_rows, chunk), start, appends)
 }
 
 /// As [`fixed_array`], with space for all rows from the start.
-pub fn implicit(setup: WriterSetup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(setup, Series { early: true, ..at_most(most, chunk) }, start, appends)
+pub fn implicit(setup: WriterSetup, max_rows: u64, start: u64, appends: u64, chunk: u64) -> Workload {
+    append(setup, Series { allocates_early: true, ..at_most(max_rows, chunk) }, start, appends)
 }
 
-fn at_most(most: u64, chunk: u64) -> Series {
-    Series { kind: SeriesKind::Rows { most: Some(most) }, ..Series::rows("d", chunk) }
+fn at_most(max_rows: u64, chunk: u64) -> Series {
+    Series { kind: SeriesKind::Rows { max_rows: Some(max_rows) }, ..Series::rows("d", chunk) }
 }
 
 /// Appends rows to a dataset with two unlimited dimensions.
 pub fn btree2(setup: WriterSetup, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(setup, Series { wide: true, ..Series::rows("d", chunk) }, start, appends)
+    append(setup, Series { is_two_dimensional: true, ..Series::rows("d", chunk) }, start, appends)
 }
 
 /// Appends several rows before each flush, one at a time unless they fill a chunk.
@@ -129,7 +129,7 @@ pub fn batches(setup: WriterSetup, flushes: u64, rows: u64, chunk: u64) -> Workl
 
 /// As [`batches`], with space for 40 rows from the start.
 pub fn implicit_batches(setup: WriterSetup, flushes: u64, rows: u64, chunk: u64) -> Workload {
-    batches_of(setup, Series { early: true, ..at_most(40, chunk) }, flushes, rows)
+    batches_of(setup, Series { allocates_early: true, ..at_most(40, chunk) }, flushes, rows)
 }
 
 fn batches_of(setup: WriterSetup, series: Series, flushes: u64, rows: u64) -> Workload {
@@ -153,13 +153,13 @@ pub fn rewrite(setup: WriterSetup, kind: SeriesKind, chunk: u64, times: u64) -> 
 }
 
 /// As [`rewrite`], with two unlimited dimensions.
-pub fn rewrite_wide(setup: WriterSetup, kind: SeriesKind, chunk: u64, times: u64) -> Workload {
+pub fn rewrite_two_dimensional(setup: WriterSetup, kind: SeriesKind, chunk: u64, times: u64) -> Workload {
     rewrite_as(setup, kind, true, chunk, times)
 }
 
-fn rewrite_as(setup: WriterSetup, kind: SeriesKind, wide: bool, chunk: u64, times: u64) -> Workload {
+fn rewrite_as(setup: WriterSetup, kind: SeriesKind, is_two_dimensional: bool, chunk: u64, times: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
-    lab.add(Series { kind, wide, ..Series::rows("d", chunk) });
+    lab.add(Series { kind, is_two_dimensional, ..Series::rows("d", chunk) });
     lab.start_trace(0);
     for version in 1..=times {
         lab.rewrite("d", version);
@@ -169,7 +169,7 @@ fn rewrite_as(setup: WriterSetup, kind: SeriesKind, wide: bool, chunk: u64, time
 }
 
 /// Overwrites rows of every chunk of a dataset of two chunks `times` times, or of one without any: they cannot move.
-pub fn in_place(setup: WriterSetup, contiguous: bool, chunk: u64, times: u64) -> Workload {
+pub fn rewrite_in_place(setup: WriterSetup, contiguous: bool, chunk: u64, times: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     let rows = if contiguous { chunk } else { 2 * chunk };
     lab.add(Series { kind: SeriesKind::InPlace { rows, contiguous }, ..Series::rows("d", chunk) });
@@ -184,12 +184,12 @@ pub fn in_place(setup: WriterSetup, contiguous: bool, chunk: u64, times: u64) ->
 
 /// Writes one row into each of some large chunks, which lie apart in a large dataset: in space that was never written,
 /// and behind the former announced end, where redo records may have been.
-pub fn sparse_rows(setup: WriterSetup, fixed: bool, wide: bool) -> Workload {
+pub fn sparse_rows(setup: WriterSetup, fixed: bool, is_two_dimensional: bool) -> Workload {
     let (chunk, rows) = (2048, 1100 * 2048);
     let order = &[1092, 1098, 1090, 1095, 1099, 1091, 1097, 1093];
     let kind = SeriesKind::Sparse { rows, order, part: 1, fixed };
     let mut lab = WriterRecorder::new(setup);
-    lab.add(Series { kind, wide, first: 1090 * chunk, ..Series::rows("d", chunk) });
+    lab.add(Series { kind, is_two_dimensional, first: 1090 * chunk, ..Series::rows("d", chunk) });
     lab.start_trace(0);
     for version in 1..=order.len() as u64 {
         lab.rewrite("d", version);
@@ -218,7 +218,7 @@ pub fn redo_records(setup: WriterSetup) -> Workload {
 pub fn two_datasets(setup: WriterSetup, appends: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     lab.add(Series::rows("d", 1));
-    lab.add(Series { kind: SeriesKind::Rows { most: Some(10) }, ..Series::rows("e", 2) });
+    lab.add(Series { kind: SeriesKind::Rows { max_rows: Some(10) }, ..Series::rows("e", 2) });
     lab.start_trace(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
@@ -256,15 +256,21 @@ pub enum WriterStep {
 }
 
 /// Takes any steps.
-pub fn steps(setup: WriterSetup, most: Option<u64>, wide: bool, chunk: u64, steps: &[WriterStep]) -> Workload {
+pub fn writer_steps(
+    setup: WriterSetup,
+    max_rows: Option<u64>,
+    is_two_dimensional: bool,
+    chunk: u64,
+    steps: &[WriterStep],
+) -> Workload {
     let mut lab = WriterRecorder::new(setup);
-    lab.add(Series { wide, kind: SeriesKind::Rows { most }, ..Series::rows("d", chunk) });
+    lab.add(Series { is_two_dimensional, kind: SeriesKind::Rows { max_rows }, ..Series::rows("d", chunk) });
     lab.start_trace(0);
     let (mut rows, mut flushed) = (0, 0);
     for step in steps {
         match step {
             WriterStep::Append(count) => {
-                let end = most.map_or(rows + count, |most| most.min(rows + count));
+                let end = max_rows.map_or(rows + count, |max_rows| max_rows.min(rows + count));
                 if end > rows {
                     lab.append("d", rows, end);
                 }
@@ -401,9 +407,9 @@ pub fn strings(setup: WriterSetup, start: u64, appends: u64, chunk: u64) -> Work
 }
 
 /// Appends rows, makes the dataset smaller, and appends rows again, which hold the same as those that were cut off.
-pub fn shrink(setup: WriterSetup, most: Option<u64>, chunk: u64, times: u64) -> Workload {
+pub fn shrink(setup: WriterSetup, max_rows: Option<u64>, chunk: u64, times: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
-    let dataset = lab.add(Series { kind: SeriesKind::Cut { most }, ..Series::rows("d", chunk) });
+    let dataset = lab.add(Series { kind: SeriesKind::Cut { max_rows }, ..Series::rows("d", chunk) });
     lab.start_trace(0);
     let mut rows = 0;
     for _ in 0..times {
@@ -423,16 +429,16 @@ pub(crate) fn transient_series() -> (Series, u64) {
     (Series::rows("x", 4), 12)
 }
 
-/// Makes datasets and removes them again, each time all but the newest; its space is used again, if the `pause`
+/// Makes datasets and removes them again, each time all but the newest; its space is used again, if the `pause_ms`
 /// (milliseconds) after each is long enough for that.
-pub fn delete(setup: WriterSetup, times: u64, pause: u64) -> Workload {
+pub fn delete(setup: WriterSetup, times: u64, pause_ms: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     lab.add(Series::rows("d", 2));
     lab.start_trace(0);
     for time in 0..times {
         replace(&lab, time);
-        if pause > 0 {
-            lab.wait(pause);
+        if pause_ms > 0 {
+            lab.advance_clock(pause_ms);
         }
     }
     lab.finish()
@@ -466,22 +472,22 @@ pub fn delete_and_close(setup: WriterSetup, times: u64) -> Workload {
     lab.finish()
 }
 
-/// Writes chunks of other sizes again and again, `pause` milliseconds apart: with pauses that are longer than what
+/// Writes chunks of other sizes again and again, `pause_ms` milliseconds apart: with pauses that are longer than what
 /// readers count on, the space of old ones is used again under them.
-pub fn reuse(setup: WriterSetup, rows: u64, chunk: u64, times: u64, pause: u64) -> Workload {
+pub fn reuse_freed_space(setup: WriterSetup, rows: u64, chunk: u64, times: u64, pause_ms: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     lab.add(Series { kind: SeriesKind::Filtered { rows }, ..Series::rows("d", chunk) });
     lab.start_trace(0);
     for version in 1..=times {
         lab.rewrite("d", version);
         lab.flush(&[("d", version)]);
-        lab.wait(pause);
+        lab.advance_clock(pause_ms);
     }
     lab.finish()
 }
 
 /// Appends to `e` and to `d`, which is published before it.
-pub fn ordered(setup: WriterSetup, appends: u64) -> Workload {
+pub fn publish_in_order(setup: WriterSetup, appends: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
     let earlier = lab.add(Series::rows("d", 1));
     let later = lab.add(Series::rows("e", 2));

@@ -58,12 +58,15 @@ fn readers_of_a_chunk_that_moves_are_right_in_every_schedule_of_torn_writes() {
 #[test]
 fn readers_of_what_is_rewritten_in_its_place_find_the_old_or_the_new() {
     for contiguous in [false, true] {
-        explore(&workloads::in_place(WriterSetup::default(), contiguous, 3, 1), ROWS, 1, Tearing::NONE);
-        found(EdgeKind::RawInPlace, |setup| workloads::in_place(setup, contiguous, 3, 1), ROWS);
+        explore(&workloads::rewrite_in_place(WriterSetup::default(), contiguous, 3, 1), ROWS, 1, Tearing::NONE);
+        found(EdgeKind::RawInPlace, |setup| workloads::rewrite_in_place(setup, contiguous, 3, 1), ROWS);
     }
     // A reader once took the change after the next one for the next one.
     let bounds = ExploreBounds { tearing: small_tears(), moves: Some(2), ..ExploreBounds::default() };
-    assert_eq!(ROWS.explore(&workloads::in_place(WriterSetup::default(), true, 3, 2), 1, &bounds).violations, []);
+    assert_eq!(
+        ROWS.explore(&workloads::rewrite_in_place(WriterSetup::default(), true, 3, 2), 1, &bounds).violations,
+        []
+    );
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn what_was_flushed_outlasts_the_death_of_the_writer() {
         workloads::reopen(WriterSetup::default(), 2),
         workloads::takeover(WriterSetup::default(), 2),
         workloads::fixed_array(WriterSetup::default(), 3000, 1020, 2, 1),
-        workloads::in_place(WriterSetup::default(), false, 3, 2),
+        workloads::rewrite_in_place(WriterSetup::default(), false, 3, 2),
         // Chunks that the dead writer's index does not count, or that it was about to cut off, do not come back.
         workloads::batches(WriterSetup::default(), 2, 3, 1),
         workloads::shrink(WriterSetup::default().exclusive(), Some(30), 1, 2),
@@ -224,11 +227,11 @@ fn readers_find_the_whole_of_what_a_dead_writer_left_half_written() {
 #[test]
 fn kept_counterexamples_are_still_found() {
     let rows = |chunk| vec![Series::rows("d", chunk)];
-    let wide = || vec![Series { wide: true, ..Series::rows("d", 1) }];
+    let two_dimensional = || vec![Series { is_two_dimensional: true, ..Series::rows("d", 1) }];
     let kept: [(&str, ReaderKind, Vec<Series>); 5] = [
         ("ObjectHeaderIndex", ROWS, rows(1)),
         ("LayoutRaw", ROWS, rows(3)),
-        ("BTree2Shadow", ROWS, wide()),
+        ("BTree2Shadow", ROWS, two_dimensional()),
         ("Continuation", ReaderKind::Attributes, rows(1)),
         ("Link", ReaderKind::Links, Vec::new()),
     ];
@@ -250,9 +253,9 @@ fn kept_counterexamples_are_still_found() {
 /// A writer once took space for zeros in which a redo record had been written.
 #[test]
 fn readers_find_nothing_in_those_parts_of_chunks_that_were_never_written() {
-    for (fixed, wide) in [(true, false), (false, false), (false, true)] {
+    for (fixed, is_two_dimensional) in [(true, false), (false, false), (false, true)] {
         let setup = if fixed { WriterSetup::default() } else { WriterSetup::durable() };
-        let workload = workloads::sparse_rows(setup, fixed, wide);
+        let workload = workloads::sparse_rows(setup, fixed, is_two_dimensional);
         let bounds = ExploreBounds { moves: Some(1), ..ExploreBounds::default() };
         assert_eq!(ROWS.explore(&workload, 1, &bounds).violations, []);
     }
@@ -266,16 +269,17 @@ fn readers_of_datasets_that_come_and_go_are_right_in_every_schedule() {
 
 #[test]
 fn space_is_used_again_under_readers_that_look_at_the_time() {
-    let workload = workloads::reuse(WriterSetup::default(), 4, 2, 4, 2500);
+    let workload = workloads::reuse_freed_space(WriterSetup::default(), 4, 2, 4, 2500);
     explore(&workload, ROWS, 2, Tearing::NONE);
     assert!(mutants::ProtocolMutant::Grace.find_killer(2, std::time::Duration::from_secs(60)).is_some());
 }
 
 #[test]
 fn datasets_are_published_in_their_order() {
-    for workload in [workloads::ordered(WriterSetup::default(), 2), workloads::transactions(WriterSetup::default(), 2)]
+    for workload in
+        [workloads::publish_in_order(WriterSetup::default(), 2), workloads::transactions(WriterSetup::default(), 2)]
     {
         explore(&workload, ReaderKind::Ordered, 2, Tearing::NONE);
     }
-    found(EdgeKind::PublishAfter, |setup| workloads::ordered(setup, 2), ReaderKind::Ordered);
+    found(EdgeKind::PublishAfter, |setup| workloads::publish_in_order(setup, 2), ReaderKind::Ordered);
 }

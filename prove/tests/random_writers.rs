@@ -7,7 +7,7 @@ use std::time::Duration;
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
 use h5live_checker::schedule::{ExploreBounds, Story, Tearing};
 use h5live_prove::suite::{ReaderKind, small_tears};
-use h5live_prove::workloads::{WriterStep, steps};
+use h5live_prove::workloads::{WriterStep, writer_steps};
 use h5live_prove::{CrashRecovery, ReadStrategy, WriterSetup, mutants};
 use proptest::prelude::*;
 
@@ -25,13 +25,13 @@ proptest! {
 
     #[test]
     fn readers_are_right_whatever_the_writer_does(
-        (most, wide) in prop_oneof![Just((None, false)), Just((Some(60), false)), Just((None, true))],
+        (max_rows, is_two_dimensional) in prop_oneof![Just((None, false)), Just((Some(60), false)), Just((None, true))],
         chunk in 1u64..4,
         durable in any::<bool>(),
         taken in prop::collection::vec(step(), 1..9),
     ) {
         let setup = WriterSetup { durable, ..WriterSetup::default() };
-        let workload = steps(setup, most, wide, chunk, &taken);
+        let workload = writer_steps(setup, max_rows, is_two_dimensional, chunk, &taken);
         for (look, tearing) in [
             (ReadStrategy::Rows, Tearing::NONE),
             (ReadStrategy::IndexFirst, Tearing::NONE),

@@ -157,8 +157,8 @@ impl AppendBuffer {
         let mut at = (self.first % self.chunk_rows) as usize * self.row_bytes;
         let mut pieces = SmallVec::new();
         while !rest.is_empty() {
-            let most = (MAX_BUFFERED_BYTES / self.chunk_bytes).clamp(1, MAX_ROW_CHUNKS);
-            let whole = (rest.len() / self.chunk_bytes).min(most);
+            let max_chunks = (MAX_BUFFERED_BYTES / self.chunk_bytes).clamp(1, MAX_ROW_CHUNKS);
+            let whole = (rest.len() / self.chunk_bytes).min(max_chunks);
             let (number, len) = match at {
                 0 if rest.len() >= self.chunk_bytes => (whole, whole * self.chunk_bytes),
                 _ => (1, rest.len().min(self.chunk_bytes - at)),

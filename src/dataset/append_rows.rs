@@ -42,16 +42,16 @@ impl DatasetCore {
         done
     }
 
-    /// Buffers rows if they are short, and stores them if not; `told` is the extent that the store knows. Returns
+    /// Buffers rows if they are short, and stores them if not; `stored_extent` is the extent that the store knows. Returns
     /// `false` if they do not come after the buffered ones, and nothing was done. The caller holds the writer's lock.
     pub(super) fn push_rows<'a>(
         &'a self,
         mut stage: MutexGuard<'a, StagedData>,
-        told: &[u64],
+        stored_extent: &[u64],
         rows: &[u8],
     ) -> Result<bool, DatasetError> {
         let StagedData { rows: Some(buffer), extent, chunks } = &*stage else { return Ok(false) };
-        let extent = extent.as_deref().unwrap_or(told);
+        let extent = extent.as_deref().unwrap_or(stored_extent);
         let Some(count) = buffer.count(extent, rows.len()).filter(|_| chunks.is_empty()) else { return Ok(false) };
         let limit = buffer.limit(self.staging);
         let is_direct = rows.len() > limit.min(MAX_BUFFERED_APPEND_BYTES);
@@ -76,12 +76,12 @@ impl DatasetCore {
         Ok(true)
     }
 
-    /// Stores buffered rows until no more than `most` bytes are left: those of whole chunks, and if need be all.
+    /// Stores buffered rows until no more than `max_bytes` bytes are left: those of whole chunks, and if need be all.
     #[cold]
-    fn make_room(&self, most: usize) -> Result<(), DatasetError> {
+    fn make_room(&self, max_bytes: usize) -> Result<(), DatasetError> {
         let len = || self.stage.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes().len());
         for which in [StoredRows::OfWholeChunks, StoredRows::All] {
-            if len() > most {
+            if len() > max_bytes {
                 self.store_rows(which)?;
             }
         }

@@ -131,10 +131,10 @@ impl ChunkReader<'_> {
             return Ok(());
         }
         // At least one chunk.
-        let least = self.bytes.saturating_mul(2).saturating_add(STORED_CHUNK_SLACK_BYTES);
-        let least = if core.filters.is_empty() { MAX_PART_BYTES.min(least) } else { least };
+        let min_budget = self.bytes.saturating_mul(2).saturating_add(STORED_CHUNK_SLACK_BYTES);
+        let min_budget = if core.filters.is_empty() { MAX_PART_BYTES.min(min_budget) } else { min_budget };
         let changes = core.changes.load(Ordering::Acquire);
-        core.chunks.read_many(&wanted, core.memory.max(least), &|number, found| {
+        core.chunks.read_many(&wanted, core.memory.max(min_budget), &|number, found| {
             let Some(number) = waiting.get(number).copied() else { return Ok(()) };
             let state = match self.put(&requests[number], found, changes, sink) {
                 Ok(()) => RequestState::Done,
@@ -246,7 +246,8 @@ impl ChunkReader<'_> {
 }
 
 /// A run in shares of so many elements.
-fn shares(run: ElementRun, most: usize) -> impl Iterator<Item = ElementRun> {
-    let share = move |n: u64| ElementRun { at: run.at + n, dest: run.dest + n, len: (most as u64).min(run.len - n) };
-    (0..run.len).step_by(most).map(share)
+fn shares(run: ElementRun, share_len: usize) -> impl Iterator<Item = ElementRun> {
+    let share =
+        move |n: u64| ElementRun { at: run.at + n, dest: run.dest + n, len: (share_len as u64).min(run.len - n) };
+    (0..run.len).step_by(share_len).map(share)
 }

@@ -18,7 +18,7 @@ use crate::{Dataset, File, Select};
 
 /// The chunks of a dataset, and what is asked of them.
 #[derive(Debug)]
-struct Watched {
+struct RecordingChunkStore {
     chunks: Arc<dyn ChunkStore>,
     /// The number of chunks or parts of each call that reads many.
     calls: Mutex<Vec<usize>>,
@@ -30,7 +30,7 @@ struct Watched {
     blocks: Mutex<Vec<(Vec<u64>, Vec<u64>)>>,
 }
 
-impl ChunkStore for Watched {
+impl ChunkStore for RecordingChunkStore {
     fn id(&self) -> ObjectId {
         self.chunks.id()
     }
@@ -102,8 +102,8 @@ fn table(behavior: MemoryBehavior, deflate: bool) -> (MemoryStore, File, Dataset
     (store, file, data)
 }
 
-fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<Watched>, DatasetCore) {
-    let watched = Arc::new(Watched {
+fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<RecordingChunkStore>, DatasetCore) {
+    let recording = Arc::new(RecordingChunkStore {
         chunks: store.dataset(data.id()).unwrap(),
         calls: Mutex::default(),
         reads: AtomicUsize::new(0),
@@ -111,8 +111,8 @@ fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<Watched>, DatasetCore) {
         blocks: Mutex::default(),
     });
     let options = File::options();
-    let core = DatasetCore::open(watched.clone(), &store.session().capabilities, &options, Arc::default()).unwrap();
-    (watched, core)
+    let core = DatasetCore::open(recording.clone(), &store.session().capabilities, &options, Arc::default()).unwrap();
+    (recording, core)
 }
 
 /// Reads a selection, and compares it with what is written: numbers that count up, and below row 9 the fill value.
@@ -131,50 +131,50 @@ fn check(store: &MemoryStore, core: &DatasetCore, cache: &ChunkCache, selection:
 fn a_slice_of_many_chunks_is_read_by_one_call() {
     for deflate in [false, true] {
         let (store, _file, data) = table(batched(), deflate);
-        let (watched, core) = watch(&store, &data);
+        let (recording, core) = watch(&store, &data);
         let cache = ChunkCache::new(1 << 20);
         check(&store, &core, &cache, ..);
-        assert_eq!(std::mem::take(&mut *watched.calls.lock()), [8], "two of them were never written");
+        assert_eq!(std::mem::take(&mut *recording.calls.lock()), [8], "two of them were never written");
         check(&store, &core, &cache, (1..11, 2..9));
-        assert_eq!(watched.calls.lock().len(), 1);
-        watched.calls.lock().clear();
+        assert_eq!(recording.calls.lock().len(), 1);
+        recording.calls.lock().clear();
         check(&store, &core, &cache, (2..9, 4..6));
         // What is decoded is kept. Of the other chunks, only those are missing that were never written.
         let want: &[usize] = if deflate { &[] } else { &[6] };
-        assert_eq!(*watched.calls.lock(), want);
+        assert_eq!(*recording.calls.lock(), want);
         check(&store, &core, &cache, 3);
-        assert_eq!(watched.reads.load(Ordering::Relaxed), 0, "no chunk is read by itself");
+        assert_eq!(recording.reads.load(Ordering::Relaxed), 0, "no chunk is read by itself");
     }
 }
 
 #[test]
 fn parts_of_a_chunk_are_read_as_one_if_they_are_near() {
     let (store, _file, data) = table(batched(), false);
-    let (watched, core) = watch(&store, &data);
+    let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
     // Rows of a chunk are 5 bytes apart, so one column leaves gaps of 4 bytes.
     check(&store, &core, &cache, (0..9, 1));
-    assert_eq!(*watched.calls.lock(), [3]);
+    assert_eq!(*recording.calls.lock(), [3]);
     let rows = Selection::Blocks(
         [0u64, 2]
             .map(|row| h5live_model::Block { start: [row, 0].as_slice().into(), count: [1, 5].as_slice().into() })
             .into(),
     );
     check(&store, &core, &cache, rows);
-    assert_eq!(*watched.calls.lock(), [3, 2], "a row of 5 bytes lies between them");
+    assert_eq!(*recording.calls.lock(), [3, 2], "a row of 5 bytes lies between them");
 }
 
 #[test]
 fn those_that_moved_are_asked_for_again() {
     for deflate in [false, true] {
         let (store, _file, data) = table(batched(), deflate);
-        let (watched, core) = watch(&store, &data);
-        watched.moves.store(2, Ordering::Relaxed);
+        let (recording, core) = watch(&store, &data);
+        recording.moves.store(2, Ordering::Relaxed);
         check(&store, &core, &ChunkCache::new(0), ..);
-        assert_eq!(*watched.calls.lock(), [8, 4, 2]);
-        watched.moves.store(usize::MAX, Ordering::Relaxed);
+        assert_eq!(*recording.calls.lock(), [8, 4, 2]);
+        recording.moves.store(usize::MAX, Ordering::Relaxed);
         check(&store, &core, &ChunkCache::new(0), ..);
-        assert!(watched.calls.lock().len() < 20, "not for ever");
+        assert!(recording.calls.lock().len() < 20, "not for ever");
     }
 }
 
@@ -182,14 +182,14 @@ fn those_that_moved_are_asked_for_again() {
 fn a_box_is_written_as_it_is() {
     let behavior = MemoryBehavior { parts: Parts::Blocks, ..MemoryBehavior::default() };
     let (store, _file, data) = table(behavior, false);
-    let (watched, core) = watch(&store, &data);
+    let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
     let selected = Selection::block(&[1, 3], &[3, 4]).bind(&[12, 10]).unwrap();
     let elements: Vec<u8> = (1..4).flat_map(|row| (3..7).map(move |column| 10 * row + column)).collect();
     core.writer(&store, &cache).unwrap().write(&selected, &RawSource { bytes: &elements, size: 1 }).unwrap();
     let block = |start: [u64; 2], count: [u64; 2]| (start.to_vec(), count.to_vec());
     let want = [block([1, 3], [2, 2]), block([1, 0], [2, 2]), block([0, 3], [1, 2]), block([0, 0], [1, 2])];
-    assert_eq!(*watched.blocks.lock(), want, "one for each chunk");
+    assert_eq!(*recording.blocks.lock(), want, "one for each chunk");
     assert!(!core.has_staged());
     check(&store, &core, &cache, ..);
 }

@@ -52,9 +52,9 @@ pub(crate) struct DatasetCore {
     /// Datasets whose rows are seen before those of this one.
     pub(super) published_after: Mutex<Vec<Arc<DatasetCore>>>,
     /// Where the rows end that are known to be published.
-    pub(super) published_rows: AtomicU64,
+    pub(super) published_end: AtomicU64,
     /// Rows appended since the last time that everything was written out.
-    pub(super) unpublished: AtomicU64,
+    pub(super) rows_since_write_out: AtomicU64,
     /// Whether the elements are those of other datasets.
     pub(super) is_virtual: bool,
     /// The extent of a virtual dataset, which follows from its sources.
@@ -130,8 +130,8 @@ impl DatasetCore {
             path: OnceLock::new(),
             is_listed: AtomicBool::new(false),
             published_after: Mutex::default(),
-            published_rows: AtomicU64::new(spec.dataspace.dims().first().copied().unwrap_or(0)),
-            unpublished: AtomicU64::new(0),
+            published_end: AtomicU64::new(spec.dataspace.dims().first().copied().unwrap_or(0)),
+            rows_since_write_out: AtomicU64::new(0),
             is_virtual: matches!(spec.layout, Layout::Virtual(_)),
             virtual_extent: Mutex::default(),
             changes: AtomicU64::new(0),

@@ -26,24 +26,30 @@ thread_local! {
 }
 
 /// Calls `encode` for the items, for several at once. Calls `store` for one item at a time, in the order of the items,
-/// with the bytes that `encode` left in [`EncodeBuffers::stored`] and the mask that it returned. At most `most` items
+/// with the bytes that `encode` left in [`EncodeBuffers::stored`] and the mask that it returned. At most `max_in_progress` items
 /// are begun and not stored.
 ///
 /// # Errors
 /// The error of the first item that fails. All items before it are stored, and none after it.
 pub(super) fn run<T: Sync>(
     items: &[T],
-    most: usize,
+    max_in_progress: usize,
     encode: impl Fn(&T, &mut EncodeBuffers) -> Result<u32, DatasetError> + Sync,
     store: impl Fn(&T, u32, &[u8]) -> Result<(), DatasetError> + Sync,
 ) -> Result<(), DatasetError> {
-    let threads = rayon::current_num_threads().min(most).min(items.len());
+    let threads = rayon::current_num_threads().min(max_in_progress).min(items.len());
     if threads > 1 {
-        let line =
-            EncodePipeline { items, most, threads, encode, store, state: Mutex::new(EncodePipelineState::default()) };
-        line.state.lock().working = threads;
-        rayon::scope_fifo(|scope| (0..threads).for_each(|_| scope.spawn_fifo(|scope| line.work(scope))));
-        return line.state.into_inner().failure.map_or(Ok(()), Err);
+        let pipeline = EncodePipeline {
+            items,
+            max_in_progress,
+            threads,
+            encode,
+            store,
+            state: Mutex::new(EncodePipelineState::default()),
+        };
+        pipeline.state.lock().working = threads;
+        rayon::scope_fifo(|scope| (0..threads).for_each(|_| scope.spawn_fifo(|scope| pipeline.work(scope))));
+        return pipeline.state.into_inner().failure.map_or(Ok(()), Err);
     }
     let mut memory = MEMORY.take();
     let done = items.iter().try_for_each(|item| {
@@ -61,7 +67,7 @@ pub(super) fn run<T: Sync>(
 
 struct EncodePipeline<'a, T, E, S> {
     items: &'a [T],
-    most: usize,
+    max_in_progress: usize,
     threads: usize,
     encode: E,
     store: S,
@@ -88,8 +94,10 @@ struct EncodePipelineState {
 type EncodedItem = (usize, u32, EncodeBuffers);
 
 impl EncodePipelineState {
-    fn may_begin(&self, items: usize, most: usize) -> bool {
-        self.failure.is_none() && self.begun < items && self.begun - self.taken + usize::from(self.storing) < most
+    fn may_begin(&self, items: usize, max_in_progress: usize) -> bool {
+        self.failure.is_none()
+            && self.begun < items
+            && self.begun - self.taken + usize::from(self.storing) < max_in_progress
     }
 
     /// The next item, if it can be stored now. The caller has to store it.
@@ -132,7 +140,7 @@ where
     /// An item to be encoded. A thread that gets none is done: it does not wait for others.
     fn next_item(&self) -> Option<(usize, EncodeBuffers)> {
         let mut state = self.state.lock();
-        if !state.may_begin(self.items.len(), self.most) {
+        if !state.may_begin(self.items.len(), self.max_in_progress) {
             state.working -= 1;
             return None;
         }
@@ -170,7 +178,7 @@ where
         }
         let next = state.take();
         // There is room again for a thread that had none.
-        if state.working < self.threads && state.may_begin(self.items.len(), self.most) {
+        if state.working < self.threads && state.may_begin(self.items.len(), self.max_in_progress) {
             state.working += 1;
             scope.spawn_fifo(|scope| self.work(scope));
         }
@@ -201,10 +209,10 @@ mod tests {
     #[test]
     fn stores_in_order_and_begins_no_more_than_it_may() {
         let items: Vec<u64> = (0..200).collect();
-        for (threads, most) in [(1, 8), (2, 1), (2, 2), (4, 3), (4, 16)] {
+        for (threads, max_in_progress) in [(1, 8), (2, 1), (2, 2), (4, 3), (4, 16)] {
             let (under_way, stored) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
             let encode = |item: &u64, memory: &mut EncodeBuffers| {
-                assert!(under_way.fetch_add(1, SeqCst) < most);
+                assert!(under_way.fetch_add(1, SeqCst) < max_in_progress);
                 encode(item, memory)
             };
             let store = |item: &u64, mask: u32, bytes: &[u8]| {
@@ -215,8 +223,8 @@ mod tests {
                 under_way.fetch_sub(1, SeqCst);
                 Ok(())
             };
-            pool(threads).install(|| run(&items, most, encode, store)).unwrap();
-            assert_eq!(stored.into_inner(), items, "{threads} threads, {most} at once");
+            pool(threads).install(|| run(&items, max_in_progress, encode, store)).unwrap();
+            assert_eq!(stored.into_inner(), items, "{threads} threads, {max_in_progress} at once");
         }
     }
 

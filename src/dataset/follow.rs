@@ -147,7 +147,7 @@ impl<T: H5Type> DatasetFollower<T> {
     }
 
     /// Waits for rows; `None` at the end.
-    fn wait(&mut self) -> Result<Option<u64>> {
+    fn wait_for_rows(&mut self) -> Result<Option<u64>> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
         let longest = match self.dataset.spec()?.layout {
             Layout::Virtual(_) => MAX_VIRTUAL_WAIT,
@@ -210,7 +210,7 @@ impl<T: H5Type> DatasetFollower<T> {
 
     /// Whether a writer may still be at work on the file, or a source, which is what its path leads to.
     fn is_live(&mut self) -> Result<bool> {
-        self.liveness.note(self.dataset.is_live())
+        self.liveness.update(self.dataset.is_live())
     }
 
     /// Reads the last row once more, so that the code and data of a read stay in the processor's caches until the next
@@ -257,7 +257,7 @@ impl<T: H5Type> Iterator for DatasetFollower<T> {
             return None;
         }
         let known = self.rows().ok().filter(|rows| *rows > self.next);
-        let rows = known.map_or_else(|| self.wait(), |rows| Ok(Some(rows)));
+        let rows = known.map_or_else(|| self.wait_for_rows(), |rows| Ok(Some(rows)));
         let batch = rows.and_then(|rows| rows.map(|rows| self.read_batch(rows)).transpose());
         self.failed = batch.is_err();
         batch.transpose()

@@ -92,14 +92,14 @@ impl RunGroup {
 /// Runs cut into such as can be read at once, or into single ones if they are far apart.
 pub(super) fn split_distant(runs: StridedRun, size: usize, gap: usize) -> impl Iterator<Item = StridedRun> {
     let (len, stride) = (runs.run.len as usize * size, (runs.at_stride as usize).saturating_mul(size));
-    let most = match stride - len <= gap {
+    let max_count = match stride - len <= gap {
         true => MAX_GROUP_READ_BYTES.saturating_sub(len) / stride + 1,
         false => 1,
     };
-    (0..runs.count).step_by(most).map(move |n| {
+    (0..runs.count).step_by(max_count).map(move |n| {
         let run =
             ElementRun { at: runs.run.at + n * runs.at_stride, dest: runs.run.dest + n * runs.dest_stride, ..runs.run };
-        StridedRun { run, count: (runs.count - n).min(most as u64), ..runs }
+        StridedRun { run, count: (runs.count - n).min(max_count as u64), ..runs }
     })
 }
 
@@ -131,16 +131,16 @@ pub(super) fn put<S: ElementSink>(
         copy(bytes, from_stride, direct, place_stride * size, len * size, count);
         return Ok(());
     }
-    let most = MAX_GATHER_BYTES / (len * size);
-    if most < 2 || place_stride != len {
+    let max_group = MAX_GATHER_BYTES / (len * size);
+    if max_group < 2 || place_stride != len {
         return (0..count).try_for_each(|n| {
             let (from, place) = (n * from_stride, place + n * place_stride);
             sink.put(place..place + len, &bytes[from..from + len * size], heap)
         });
     }
     let mut gathered = [0; MAX_GATHER_BYTES];
-    (0..count).step_by(most).try_for_each(|n| {
-        let count = most.min(count - n);
+    (0..count).step_by(max_group).try_for_each(|n| {
+        let count = max_group.min(count - n);
         let gathered = &mut gathered[..count * len * size];
         copy(&bytes[n * from_stride..], from_stride, gathered, len * size, len * size, count);
         sink.put(place + n * len..place + (n + count) * len, gathered, heap)

@@ -200,8 +200,8 @@ fn run(case: &Case, mut lab: Lab) {
     let mut file = lab.create();
     let unlimited = lab.unlimited();
     // A dimension that never has elements can have no chunks.
-    let least = |(dim, n): (usize, &u64)| if dim < unlimited { *n } else { (*n).max(1) };
-    let dims: Vec<u64> = case.dims.iter().enumerate().map(least).collect();
+    let min_dim = |(dim, n): (usize, &u64)| if dim < unlimited { *n } else { (*n).max(1) };
+    let dims: Vec<u64> = case.dims.iter().enumerate().map(min_dim).collect();
     let mut data = dataset(&file, case, &dims, unlimited);
     let mut plain = Plain::new(&dims);
     let mut next = 0;

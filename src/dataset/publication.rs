@@ -18,14 +18,14 @@ impl DatasetCore {
 
     /// Notes that the first `rows` rows are published.
     pub(crate) fn note_published(&self, rows: u64) {
-        self.published_rows.fetch_max(rows, Ordering::AcqRel);
+        self.published_end.fetch_max(rows, Ordering::AcqRel);
     }
 
     /// The rows that were appended, or are being appended, and are not published; `None` if all are, or if the dataset
     /// cannot be read any more.
     pub(crate) fn unpublished_rows(&self) -> Option<UnpublishedRows> {
         let end = *self.view().ok()?.extent.first()?;
-        let rows = self.published_rows.load(Ordering::Acquire)..end;
+        let rows = self.published_end.load(Ordering::Acquire)..end;
         (!rows.is_empty()).then(|| UnpublishedRows { dataset: self.path().unwrap_or_default().to_owned(), rows })
     }
 }
@@ -79,9 +79,9 @@ impl Dataset {
 
     /// Counts appended rows, and flushes when they are as many as the options say.
     pub(super) fn count_rows(&self, values: u64) -> Result<()> {
-        let Some(most) = self.file.shared().options.publish_rows else { return Ok(()) };
+        let Some(max_rows) = self.file.shared().options.publish_rows else { return Ok(()) };
         let rows = values / self.row_len()?.max(1);
-        if self.core.unpublished.fetch_add(rows, Ordering::AcqRel).saturating_add(rows) < most {
+        if self.core.rows_since_write_out.fetch_add(rows, Ordering::AcqRel).saturating_add(rows) < max_rows {
             return Ok(());
         }
         self.flush()

@@ -186,13 +186,13 @@ impl ChunkReader<'_> {
             return Some(pieces);
         }
         // Those of one piece are read by one thread. Elements of chunks without filters are all that takes time.
-        let least = if self.reader.core.filters.is_empty() { 2 } else { 2 * rayon::current_num_threads() };
+        let min_pieces = if self.reader.core.filters.is_empty() { 2 } else { 2 * rayon::current_num_threads() };
         (1..rank).rev().find_map(|depth| {
             let mut pieces = self.pieces_of(depth, listed, base)?;
             if !is_all {
                 pieces.pop();
             }
-            (pieces.len() >= least).then_some(pieces)
+            (pieces.len() >= min_pieces).then_some(pieces)
         })
     }
 
@@ -217,12 +217,13 @@ impl ChunkReader<'_> {
         // A chunk with filters is decoded once, and a follower reads as many bytes at once as are seen as one.
         let is_plain =
             self.reader.core.filters.is_empty() && self.reader.core.max_read_bytes < MIN_CONVERTED_SHARE_BYTES;
-        let least = if sink.direct(0..1).is_some() { MIN_COPIED_SHARE_BYTES } else { MIN_CONVERTED_SHARE_BYTES };
-        let most = run.len as usize / (least / size).max(1);
-        if most < 2 || !is_plain {
+        let min_share_bytes =
+            if sink.direct(0..1).is_some() { MIN_COPIED_SHARE_BYTES } else { MIN_CONVERTED_SHARE_BYTES };
+        let max_shares = run.len as usize / (min_share_bytes / size).max(1);
+        if max_shares < 2 || !is_plain {
             return Vec::new();
         }
-        let share = run.len.div_ceil(most.min(MAX_SHARES_PER_THREAD * rayon::current_num_threads()) as u64);
+        let share = run.len.div_ceil(max_shares.min(MAX_SHARES_PER_THREAD * rayon::current_num_threads()) as u64);
         let starts = (0..run.len).step_by(share as usize);
         let run_from = |n: u64| ElementRun { at: run.at + n, dest: run.dest + n, len: share.min(run.len - n) };
         let coords = std::slice::from_ref(coord);
@@ -407,8 +408,8 @@ impl ChunkReader<'_> {
     /// Reads a stored chunk and undoes its filters.
     fn decode_stored(&self, stored: &StoredChunk, into: &mut [u8]) -> Result<(), DatasetError> {
         let core = self.reader.core;
-        let most = self.bytes.saturating_mul(2).saturating_add(STORED_CHUNK_SLACK_BYTES);
-        let size = usize::try_from(stored.size).ok().filter(|size| *size <= most);
+        let max_bytes = self.bytes.saturating_mul(2).saturating_add(STORED_CHUNK_SLACK_BYTES);
+        let size = usize::try_from(stored.size).ok().filter(|size| *size <= max_bytes);
         let size = size.ok_or(ErrorKind::ChunkLength { expected: self.bytes as u64, found: stored.size })?;
         with_scratch(|scratch| {
             if scratch.len() < size {

@@ -19,7 +19,7 @@ use crate::{Dataset, File, H5Type, Options};
 
 /// Chunks that have moved, as often as is said, when some places in them are read.
 #[derive(Debug)]
-struct Moving {
+struct MovingChunkStore {
     chunks: Arc<dyn ChunkStore>,
     times: u32,
     /// How often each place was read.
@@ -29,7 +29,7 @@ struct Moving {
     threads: Mutex<HashSet<ThreadId>>,
 }
 
-impl ChunkStore for Moving {
+impl ChunkStore for MovingChunkStore {
     fn id(&self) -> ObjectId {
         self.chunks.id()
     }
@@ -86,7 +86,7 @@ const LEN: u64 = 3 << 20;
 const PLACES: u64 = 48 << 10;
 
 /// A contiguous dataset of `i16`, each its own place, whose chunk moves so often wherever it is read.
-fn moving(store: &MemoryStore, times: u32, options: &Options) -> (File, Arc<Moving>, DatasetCore) {
+fn moving(store: &MemoryStore, times: u32, options: &Options) -> (File, Arc<MovingChunkStore>, DatasetCore) {
     let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
     let data = file.new_dataset::<i16>().shape(&[LEN]).create("data").unwrap();
     moving_of(data, file, store, times, options)
@@ -99,12 +99,12 @@ fn moving_of(
     store: &MemoryStore,
     times: u32,
     options: &Options,
-) -> (File, Arc<Moving>, DatasetCore) {
+) -> (File, Arc<MovingChunkStore>, DatasetCore) {
     data.write(&(0..LEN).map(|i| i as i16).collect::<Vec<_>>()).unwrap();
     file.flush().unwrap();
     let chunks = store.dataset(data.id()).unwrap();
     let (reads, threads) = (Mutex::default(), Mutex::default());
-    let moving = Moving { chunks, times, reads, refreshed: AtomicUsize::new(0), threads };
+    let moving = MovingChunkStore { chunks, times, reads, refreshed: AtomicUsize::new(0), threads };
     let moving = Arc::new(moving);
     let atomic = if options.mode == crate::Mode::SwmrRead { LEN * 2 } else { 0 };
     let capabilities = Capabilities { reads: Reads::Direct { atomic }, ..store.session().capabilities };

@@ -40,8 +40,9 @@ fn pattern(n: u64) -> impl Strategy<Value = [u64; 4]> {
     let any = (0..n, 1..4u64, 0..n).prop_flat_map(move |(start, block, gap)| {
         let block = block.min(n - start);
         let stride = block + gap;
-        let most = (n - start - block) / stride + 1;
-        prop_oneof![(1..=most).boxed(), Just(most).boxed()].prop_map(move |count| [start, stride, count, block])
+        let max_count = (n - start - block) / stride + 1;
+        prop_oneof![(1..=max_count).boxed(), Just(max_count).boxed()]
+            .prop_map(move |count| [start, stride, count, block])
     });
     prop_oneof![1 => all, 1 => one, 3 => any]
 }

@@ -18,7 +18,7 @@ impl DatasetCore {
         // Nothing is appended to this dataset while those are written out whose rows were appended before.
         let writer = self.writer(&*shared.store, &shared.cache)?;
         self.write_out_earlier(shared)?;
-        self.unpublished.store(0, Ordering::Release);
+        self.rows_since_write_out.store(0, Ordering::Release);
         writer.write_out()?;
         shared.note_stored_rows(self.chunks.id(), self.stored_rows()?);
         Ok(())
@@ -34,7 +34,7 @@ impl DatasetCore {
         }
         let is_done = self.store_rows(StoredRows::AllWithExtent(Some(Publish::Visible)))?;
         if is_done {
-            self.unpublished.store(0, Ordering::Release);
+            self.rows_since_write_out.store(0, Ordering::Release);
         }
         Ok(is_done)
     }

@@ -32,8 +32,10 @@ impl PublishTimer {
     /// Errors of the system if the thread cannot be started.
     pub(crate) fn start(every: Duration, publish: impl Fn() -> bool + Send + 'static) -> std::io::Result<Self> {
         let stop = Arc::new(StopSignal::default());
-        let told = stop.clone();
-        thread::Builder::new().name("h5live publisher".into()).spawn(move || while told.wait(every) && publish() {})?;
+        let stop_signal = stop.clone();
+        thread::Builder::new()
+            .name("h5live publisher".into())
+            .spawn(move || while stop_signal.wait(every) && publish() {})?;
         Ok(PublishTimer(stop))
     }
 }

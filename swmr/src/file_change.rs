@@ -35,14 +35,14 @@ impl OpenedFile {
         OpenedFile { lock, path, storage, base, longest }
     }
 
-    /// Refuses a file that is not at its path any more, or has less than `least` bytes from the base address on. A file
+    /// Refuses a file that is not at its path any more, or has less than `min_len` bytes from the base address on. A file
     /// that has moved to where nothing was is the same file.
     ///
     /// # Errors
     /// [`Error::Replaced`], [`Error::Deleted`], [`Error::Truncated`].
-    pub fn check(&self, least: u64) -> Result<()> {
+    pub fn check(&self, min_len: u64) -> Result<()> {
         let Some(here) = self.check_name()? else { return Ok(()) };
-        let stated = self.base.saturating_add(least);
+        let stated = self.base.saturating_add(min_len);
         if here.len() < stated { Err(Error::Truncated { len: here.len(), stated }) } else { Ok(()) }
     }
 

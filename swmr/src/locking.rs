@@ -471,13 +471,14 @@ mod holders {
     /// Whether this process has just started the other one, which still runs this program. Until it executes another
     /// program, it has all files that were open at that moment.
     fn is_forked_child(pid: u32) -> bool {
-        let told = |of: &str, what| fs::read_to_string(format!("/proc/{of}/{what}"));
+        let read_proc = |of: &str, what| fs::read_to_string(format!("/proc/{of}/{what}"));
         let pid = pid.to_string();
-        let is_child = told(&pid, "status").is_ok_and(|status| {
+        let is_child = read_proc(&pid, "status").is_ok_and(|status| {
             let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
             parent.is_some_and(|parent| parent.trim() == std::process::id().to_string())
         });
-        is_child && told(&pid, "cmdline").is_ok_and(|line| told("self", "cmdline").is_ok_and(|own| own == line))
+        is_child
+            && read_proc(&pid, "cmdline").is_ok_and(|line| read_proc("self", "cmdline").is_ok_and(|own| own == line))
     }
 
     fn writes(process: &Path, wanted: (u64, u64)) -> bool {

@@ -133,12 +133,12 @@ impl PathWatch {
             #[cfg(target_os = "linux")]
             reports: linux::FolderReports::new(path),
         };
-        watch.look();
+        watch.update_stamp();
         watch
     }
 
     /// Takes a new stamp. Whether it may be another one.
-    fn look(&mut self) -> bool {
+    fn update_stamp(&mut self) -> bool {
         let stamp = PathStamp::of(&self.path);
         let is_changed = stamp != self.stamp || !self.is_settled;
         self.stamp = stamp;
@@ -173,7 +173,7 @@ impl LocationWatch for PathWatch {
         loop {
             let rest = timeout.saturating_sub(begin.elapsed());
             let is_reported = self.rest(rest);
-            if self.look() || is_reported {
+            if self.update_stamp() || is_reported {
                 [self.pause, _] = PAUSES;
                 return true;
             }

@@ -135,7 +135,7 @@ impl<S: WakeSource> Poller<S> {
     /// The shortest and the longest rest.
     fn poll_intervals(&self) -> (Duration, Duration) {
         match self.missed_events {
-            Some(untold) if untold < MISSED_EVENTS_BEFORE_FALLBACK => NOTIFIED_POLL_INTERVALS,
+            Some(missed_events) if missed_events < MISSED_EVENTS_BEFORE_FALLBACK => NOTIFIED_POLL_INTERVALS,
             None if self.source.has_events() => (MIN_POLL_INTERVAL, NOTIFIED_POLL_INTERVALS.1),
             _ => (MIN_POLL_INTERVAL, MAX_POLL_INTERVAL),
         }
@@ -191,9 +191,9 @@ impl<S: WakeSource> Poller<S> {
         self.is_behind = self.source.has_events();
         self.unrelated_events = 0;
         match (heard, &mut self.missed_events) {
-            (Some(FileEvent::Write), untold) => *untold = Some(0),
-            (Some(FileEvent::Timeout), Some(untold)) => *untold = untold.saturating_add(1),
-            (Some(FileEvent::Timeout), untold) => *untold = Some(MISSED_EVENTS_BEFORE_FALLBACK),
+            (Some(FileEvent::Write), missed_events) => *missed_events = Some(0),
+            (Some(FileEvent::Timeout), Some(missed_events)) => *missed_events = missed_events.saturating_add(1),
+            (Some(FileEvent::Timeout), missed_events) => *missed_events = Some(MISSED_EVENTS_BEFORE_FALLBACK),
             _ => {}
         }
     }
@@ -253,8 +253,8 @@ mod tests {
     }
 
     /// Follows changes at the times `changes` (µs) until `end`: how late each is seen (µs), and the number of looks.
-    fn follow(told: bool, changes: &[u64], other_writes: &[u64], end: u64) -> (Vec<u64>, u64) {
-        let mut writes = if told { [changes, other_writes].concat() } else { Vec::new() };
+    fn follow(is_notified: bool, changes: &[u64], other_writes: &[u64], end: u64) -> (Vec<u64>, u64) {
+        let mut writes = if is_notified { [changes, other_writes].concat() } else { Vec::new() };
         writes.sort_unstable();
         let (senses, now) = Scripted::new(&writes);
         let (looks, seen, mut late) = (Cell::new(0), Cell::new(0), Vec::new());

@@ -249,10 +249,10 @@ impl RedoReader {
         let before = seqlock_at(storage, place)?;
         read(into)?;
         let after = seqlock_at(storage, place)?;
-        let under_way = after.filter(|turn| turn.is_odd());
+        let under_way = after.filter(|counter| counter.is_odd());
         // From an even counter to the next one, only the change in the redo record was begun.
-        let at_rest = before.filter(|turn| !turn.is_odd());
-        let is_same = before == after || at_rest.is_some_and(|turn| Some(turn.next()) == under_way);
+        let at_rest = before.filter(|counter| !counter.is_odd());
+        let is_same = before == after || at_rest.is_some_and(|counter| Some(counter.next()) == under_way);
         let record = match under_way {
             Some(_) if is_same => {
                 let record = find_record_at(storage, place, end, widths)?;

@@ -61,12 +61,12 @@ pub struct RetryPolicy {
 /// The time that may be waited in vain.
 #[derive(Debug)]
 struct Budget {
-    most: Duration,
-    left: Mutex<Left>,
+    total: Duration,
+    left: Mutex<RemainingTime>,
 }
 
 #[derive(Debug)]
-struct Left {
+struct RemainingTime {
     time: Duration,
     /// When it was that much, by the clock.
     since: Option<Duration>,
@@ -74,16 +74,16 @@ struct Left {
 
 /// How an operation goes that meets something torn.
 #[derive(Debug, Default)]
-struct Course {
+struct RetryProgress {
     /// The time that it has taken from the budget.
-    taken: Duration,
+    time_taken: Duration,
     /// The torn address of the last attempt, once it is known that there is no writer to wait for.
     abandoned_at: Option<Option<Addr>>,
 }
 
 impl Budget {
-    fn new(most: Duration) -> Self {
-        Budget { most, left: Mutex::new(Left { time: most, since: None }) }
+    fn new(total: Duration) -> Self {
+        Budget { total, left: Mutex::new(RemainingTime { time: total, since: None }) }
     }
 
     /// Takes `wait` from the budget. Returns whether there was enough.
@@ -91,7 +91,7 @@ impl Budget {
         let left = &mut *self.left.lock();
         let gone = left.since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
         left.since = Some(now);
-        left.time = left.time.saturating_add(gone / WAITING_PART).min(self.most);
+        left.time = left.time.saturating_add(gone / WAITING_PART).min(self.total);
         match left.time.checked_sub(wait) {
             Some(rest) => {
                 left.time = rest;
@@ -103,7 +103,7 @@ impl Budget {
 
     fn give_back(&self, waited: Duration) {
         let left = &mut *self.left.lock();
-        left.time = left.time.saturating_add(waited).min(self.most);
+        left.time = left.time.saturating_add(waited).min(self.total);
     }
 }
 
@@ -164,16 +164,16 @@ impl RetryPolicy {
         }
     }
 
-    /// Limits the waiting: all operations of a session together wait in vain no longer than `most`, plus an eighth of
+    /// Limits the waiting: all operations of a session together wait in vain no longer than `total`, plus an eighth of
     /// the passing time. Each operation makes at least eight attempts, which take less than a millisecond.
     #[must_use]
-    pub fn with_budget(self, most: Duration) -> Self {
-        RetryPolicy { budget: Some(Arc::new(Budget::new(most))), ..self }
+    pub fn with_budget(self, total: Duration) -> Self {
+        RetryPolicy { budget: Some(Arc::new(Budget::new(total))), ..self }
     }
 
     /// The same policy for a new session. It measures time by `clock`, and asks `lock` whether the file has a writer.
     pub fn of_session(&self, clock: Clock, lock: Arc<LockHandle>) -> Self {
-        let budget = self.budget.as_ref().map(|budget| Arc::new(Budget::new(budget.most)));
+        let budget = self.budget.as_ref().map(|budget| Arc::new(Budget::new(budget.total)));
         RetryPolicy { clock, budget, lock: Some(lock), counts: Arc::default(), ..self.clone() }
     }
 
@@ -264,19 +264,19 @@ impl RetryPolicy {
         mut error: E,
         mut operation: impl FnMut(&mut Duration) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut course = Course::default();
+        let mut progress = RetryProgress::default();
         for attempt in 1.. {
             if !error.may_be_torn() || self.attempts == 1 {
-                self.give_back(&course);
+                self.give_back(&progress);
                 return Err(self.cause(error));
             }
-            let wait = if attempt < self.attempts { self.wait_after(attempt, &error, &mut course) } else { None };
+            let wait = if attempt < self.attempts { self.wait_after(attempt, &error, &mut progress) } else { None };
             let Some(wait) = wait else {
                 return Err(self.cause(error.after_attempts(attempt)));
             };
             self.counts.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
             self.counts.retries.fetch_add(1, Ordering::Relaxed);
-            let is_time = attempt >= ATTEMPTS_BEFORE_REDO.min(self.attempts - 1) || course.abandoned_at.is_some();
+            let is_time = attempt >= ATTEMPTS_BEFORE_REDO.min(self.attempts - 1) || progress.abandoned_at.is_some();
             if let (Some(redo_reader), Some(at), true) = (&self.redo_reader, error.addr(), is_time) {
                 redo_reader.overlay_at(at);
             }
@@ -284,7 +284,7 @@ impl RetryPolicy {
             error = match self.attempt_in_generation(attempt + 1, &mut operation) {
                 Err(error) => error,
                 Ok(done) => {
-                    self.give_back(&course);
+                    self.give_back(&progress);
                     return Ok(done);
                 }
             };
@@ -294,8 +294,8 @@ impl RetryPolicy {
 
     /// The time to wait after this number of attempts, the last of which ended in `error`; `None` if another one is in
     /// vain.
-    fn wait_after(&self, attempt: u32, error: &impl RetryError, course: &mut Course) -> Option<Duration> {
-        if let Some(before) = &mut course.abandoned_at {
+    fn wait_after(&self, attempt: u32, error: &impl RetryError, progress: &mut RetryProgress) -> Option<Duration> {
+        if let Some(before) = &mut progress.abandoned_at {
             // The structure may be complete now. The second time, it stays torn.
             let at = error.addr();
             return (std::mem::replace(before, at) != at).then_some(Duration::ZERO);
@@ -305,7 +305,7 @@ impl RetryPolicy {
         let is_left = || self.lock.as_ref().is_some_and(|lock| !lock.may_be_written());
         if attempt >= FIRST_WAIT && may_be_left && is_left() {
             // A writer that was at work a moment ago may have finished since.
-            course.abandoned_at = Some(error.addr());
+            progress.abandoned_at = Some(error.addr());
             return Some(Duration::ZERO);
         }
         let wait = Self::backoff_delay(attempt);
@@ -313,15 +313,15 @@ impl RetryPolicy {
             if !budget.take(wait, self.clock.now()) {
                 return None;
             }
-            course.taken += wait;
+            progress.time_taken += wait;
         }
         Some(wait)
     }
 
     /// Returns the waited time to the budget, because the waiting was not in vain.
-    fn give_back(&self, course: &Course) {
-        if let Some(budget) = self.budget.as_ref().filter(|_| !course.taken.is_zero()) {
-            budget.give_back(course.taken);
+    fn give_back(&self, progress: &RetryProgress) {
+        if let Some(budget) = self.budget.as_ref().filter(|_| !progress.time_taken.is_zero()) {
+            budget.give_back(progress.time_taken);
         }
     }
 
@@ -338,10 +338,10 @@ impl RetryPolicy {
     /// # Errors
     /// Errors of `look`.
     pub fn look_for<E>(&self, mut look: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
-        let (most, mut course) = (self.attempts.min(LOOKS), Course::default());
-        for attempt in 1..=most {
+        let (max_attempts, mut progress) = (self.attempts.min(LOOKS), RetryProgress::default());
+        for attempt in 1..=max_attempts {
             if look()? {
-                self.give_back(&course);
+                self.give_back(&progress);
                 return Ok(());
             }
             let wait = Self::backoff_delay(attempt);
@@ -349,9 +349,9 @@ impl RetryPolicy {
                 if !budget.take(wait, self.clock.now()) {
                     break;
                 }
-                course.taken += wait;
+                progress.time_taken += wait;
             }
-            if attempt < most {
+            if attempt < max_attempts {
                 (self.sleep)(wait);
             }
         }

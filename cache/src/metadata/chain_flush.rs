@@ -34,7 +34,7 @@ impl DependencyGraph {
         owner: Owner,
         is_whole: impl Fn(&EntryHeader, u64) -> bool,
     ) -> Option<EntryChain> {
-        if self.owner_deps.get(&owner).is_some_and(|below| !below.is_empty()) {
+        if self.owner_deps.children_of(&owner).is_some_and(|below| !below.is_empty()) {
             return None;
         }
         let list = self.dirty.get_mut(&owner)?;
@@ -83,8 +83,9 @@ impl DependencyGraph {
 struct ChainWrite<'a> {
     cache: &'a Cache,
     chain: EntryChain,
-    done: usize,
-    early: Option<Arc<MergedWrites>>,
+    entries_written: usize,
+    /// Raw data of the write buffer that is being written with it.
+    buffered: Option<Arc<MergedWrites>>,
     /// Whether the snapshot was taken: the flush has begun for the space too.
     has_begun: bool,
 }
@@ -98,22 +99,23 @@ impl Cache {
     pub(super) fn flush_chain(&self, owner: Owner) -> Result<bool> {
         let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flushing.lock();
-        let (mut flight, images) = {
+        let (mut chain_write, images) = {
             let _gate = self.gate.write();
             if self.needs_protocol_steps() || self.space.needs_superblock_eof() {
                 return Ok(false);
             }
             let is_whole = |head: &EntryHeader, len| is_within_page(self.settings.base, head.addr, len);
             let Some(chain) = self.ledger.graph.lock().take_chain(owner, is_whole) else { return Ok(false) };
-            let mut flight = ChainWrite { cache: self, chain, done: 0, early: None, has_begun: false };
-            let Some(images) = flight.images() else { return Ok(false) };
+            let mut chain_write =
+                ChainWrite { cache: self, chain, entries_written: 0, buffered: None, has_begun: false };
+            let Some(images) = chain_write.images() else { return Ok(false) };
             self.space.begin_flush(FlushScope::Owner(owner));
-            flight.has_begun = true;
-            flight.early = self.write_buffer.begin_write();
-            (flight, images)
+            chain_write.has_begun = true;
+            chain_write.buffered = self.write_buffer.begin_write();
+            (chain_write, images)
         };
         count(&self.stats.flushes, 1);
-        flight.write(&images)?;
+        chain_write.write(&images)?;
         Ok(true)
     }
 }
@@ -133,25 +135,25 @@ impl ChainWrite<'_> {
 
     fn write(&mut self, images: &[Vec<u8>]) -> Result<()> {
         self.cache.write_buffer.wait_for_writers();
-        if let Some(pieces) = &self.early {
+        if let Some(pieces) = &self.buffered {
             self.cache.write_buffered(pieces)?;
         }
-        if let Some(pieces) = self.early.take() {
+        if let Some(pieces) = self.buffered.take() {
             self.cache.write_buffer.end_write(pieces, true);
         }
-        while let Some(slot) = self.chain.get(self.done) {
+        while let Some(slot) = self.chain.get(self.entries_written) {
             let (head, name) = (slot.head(), slot.type_name());
-            let neighbours = self.adjacent_entry_count(&images[self.done..]);
+            let neighbours = self.adjacent_entry_count(&images[self.entries_written..]);
             let joined;
             let image = match neighbours {
-                1 => &images[self.done],
+                1 => &images[self.entries_written],
                 _ => {
-                    joined = images[self.done..][..neighbours].concat();
+                    joined = images[self.entries_written..][..neighbours].concat();
                     &joined
                 }
             };
             self.write_entries(StorageAction::WriteEntry(name), head, image)?;
-            self.done += neighbours;
+            self.entries_written += neighbours;
         }
         Ok(())
     }
@@ -176,7 +178,7 @@ impl ChainWrite<'_> {
     /// How many of the next entries one write takes: several if they are new and lie side by side.
     fn adjacent_entry_count(&self, images: &[Vec<u8>]) -> usize {
         let is_new = |slot: &&Arc<dyn AnySlot>| !slot.head().is_stored();
-        let new = self.chain[self.done..].iter().take_while(is_new).zip(images);
+        let new = self.chain[self.entries_written..].iter().take_while(is_new).zip(images);
         let mut end = None;
         let beside = new.take_while(|(slot, image)| {
             let start = slot.head().addr;
@@ -188,20 +190,20 @@ impl ChainWrite<'_> {
 
 impl Drop for ChainWrite<'_> {
     fn drop(&mut self) {
-        let Cache { ledger, write_buffer: early, space, .. } = self.cache;
-        if let Some(pieces) = self.early.take() {
-            early.end_write(pieces, false);
+        let Cache { ledger, write_buffer, space, .. } = self.cache;
+        if let Some(pieces) = self.buffered.take() {
+            write_buffer.end_write(pieces, false);
         }
         let mut graph = ledger.graph.lock();
         for (n, slot) in self.chain.iter().enumerate() {
-            match n < self.done {
+            match n < self.entries_written {
                 true => graph.complete_write(slot.head().id),
                 false => graph.fail_write(slot.head().id),
             }
         }
         drop(graph);
         if self.has_begun {
-            space.end_flush(self.done == self.chain.len());
+            space.end_flush(self.entries_written == self.chain.len());
         }
     }
 }
@@ -210,8 +212,9 @@ impl Drop for ChainWrite<'_> {
 mod tests {
     use h5live_format::Addr;
 
-    use super::super::tests::{Announcer, Block};
+    use super::super::tests::Block;
     use super::*;
+    use crate::test_superblock::EofOnlySuperblock;
     use crate::{
         CacheOptions, EdgeKind, FaultyStorage, Handle, MemoryStorage, RecordingStorage, SpaceKind, WriteFailure,
     };
@@ -232,7 +235,7 @@ mod tests {
     fn prepared(entries: usize) -> File {
         let memory = MemoryStorage::new();
         let storage = Arc::new(FaultyStorage::new(memory.clone()));
-        let cache = Cache::new_writable(storage.clone(), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache = Cache::new_writable(storage.clone(), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let blocks: Vec<_> = (0..entries).map(|_| add(&cache, OWNER, 4)).collect();
         for pair in blocks.windows(2) {
             cache.add_dependency(&pair[0], &pair[1], KIND).unwrap();
@@ -314,7 +317,8 @@ mod tests {
     #[test]
     fn of_what_the_file_leads_to_only_what_has_changed_is_stored() {
         let storage = RecordingStorage::new(MemoryStorage::new());
-        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache =
+            Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let root = add(&cache, OWNER, 40);
         cache.flush(FlushScope::All).unwrap();
         let new = add(&cache, OWNER, 3000);

@@ -26,7 +26,7 @@ use crate::{
 pub struct FlushPlan<'a> {
     cache: &'a Cache,
     steps: Vec<FlushStep>,
-    done: usize,
+    steps_done: usize,
     /// Everything that was dirty in a scope is in the steps.
     whole: bool,
     /// [`CacheOptions::barriers`] at the time of the snapshot.
@@ -59,7 +59,7 @@ struct ProtocolSteps {
     /// Before what the file leads to is changed.
     between: Vec<FlushStep>,
     /// Redo records, each before the change with this number.
-    intents: Vec<(usize, FlushStep)>,
+    redo_writes: Vec<(usize, FlushStep)>,
     after: Vec<FlushStep>,
 }
 
@@ -91,14 +91,14 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::flush`].
-    pub fn flush_excess(&self) -> Result<()> {
+    pub fn flush_over_budget(&self) -> Result<()> {
         let too_dirty = self.ledger.graph.lock().dirty_weight() > self.settings.dirty_budget;
         let raw = self.chunks.waiting() > self.settings.raw_budget;
         if !too_dirty && !raw {
             return Ok(());
         }
-        let leave = if too_dirty { self.settings.dirty_budget / 2 } else { usize::MAX };
-        self.snapshot(FlushSelection::Excess { leave, raw })?.write()?;
+        let max_dirty_bytes_left = if too_dirty { self.settings.dirty_budget / 2 } else { usize::MAX };
+        self.snapshot(FlushSelection::OverBudget { max_dirty_bytes_left, with_raw: raw })?.write()?;
         // Raw data that waits for metadata of other objects (global heaps) goes only with a whole flush.
         if self.chunks.waiting() > self.settings.raw_budget {
             self.flush(FlushScope::All)?;
@@ -117,7 +117,7 @@ impl Cache {
         let take = if as_one { FlushSelection::Scope(FlushScope::All) } else { take };
         let scope = match take {
             FlushSelection::Scope(scope) => Some(scope),
-            FlushSelection::Excess { .. } => None,
+            FlushSelection::OverBudget { .. } => None,
         };
         let picked = self.ledger.graph.lock().take(take);
         if let Some(scope) = scope {
@@ -126,7 +126,7 @@ impl Cache {
         let mut plan = FlushPlan {
             cache: self,
             steps: Vec::new(),
-            done: 0,
+            steps_done: 0,
             whole: scope.is_some(),
             barriers: self.has_barriers(),
             as_one,
@@ -146,14 +146,14 @@ impl Cache {
         match step {
             FlushStep::Extend(len) => self.space.ensure_len(*len, &*self.storage),
             FlushStep::Barrier => self.sync(),
-            FlushStep::WriteRedo { intent, is_visible: is_seen } => self.write_redo(intent, *is_seen),
+            FlushStep::WriteRedo { record, is_visible: is_seen } => self.write_redo(record, *is_seen),
             FlushStep::InvalidateRedo(at) => self.invalidate_redo(*at),
             FlushStep::RetireRedo(at) => self.retire_redo(*at),
             FlushStep::InitGeneration { end, generation } => self.init_generation_at(*end, *generation),
             FlushStep::SetGeneration { at, generation } => self.write_generation_word(*at, *generation),
             FlushStep::BufferedRaw(pieces) => self.write_buffered(&pieces.0),
-            FlushStep::Raw(flights) => self.write_flights(flights),
-            FlushStep::RawInPlace(flights) => self.write_in_place(flights),
+            FlushStep::Raw(writes) => self.write_raw_writes(writes),
+            FlushStep::RawInPlace(writes) => self.write_in_place(writes),
             FlushStep::Superblock { at, bytes, end } => {
                 self.write_at(StorageAction::WriteSuperblock, *at, bytes)?;
                 self.space.set_superblock_eof(*end);
@@ -194,11 +194,11 @@ impl FlushPlan<'_> {
         }
         self.cache.complete_generation()?;
         self.cache.write_buffer.wait_for_writers();
-        while self.done < self.steps.len() {
-            self.done = match self.new_entry_count() {
+        while self.steps_done < self.steps.len() {
+            self.steps_done = match self.new_entry_count() {
                 0..=1 => {
-                    self.cache.write_step(&self.steps[self.done])?;
-                    self.done + 1
+                    self.cache.write_step(&self.steps[self.steps_done])?;
+                    self.steps_done + 1
                 }
                 several => self.write_new_entries(several)?,
             };
@@ -209,23 +209,23 @@ impl FlushPlan<'_> {
 
     /// How many of the next steps write new entries that wait for nothing: their order is free.
     fn new_entry_count(&self) -> usize {
-        let next = self.steps[self.done..].iter();
+        let next = self.steps[self.steps_done..].iter();
         next.take_while(|step| matches!(step, FlushStep::Entry { in_place: false, waits: false, .. })).count()
     }
 
     /// Takes the next steps, as many as [`FlushPlan::new_entry_count`] said, in the order of their places: neighbours
     /// in one write. Returns the number of the step after them.
     fn write_new_entries(&mut self, several: usize) -> Result<usize> {
-        let end = self.done + several;
-        self.steps[self.done..end].sort_by_key(FlushStep::offset);
+        let end = self.steps_done + several;
+        self.steps[self.steps_done..end].sort_by_key(FlushStep::offset);
         let mut bytes = Vec::new();
-        while self.done < end {
-            let first = &self.steps[self.done];
+        while self.steps_done < end {
+            let first = &self.steps[self.steps_done];
             bytes.clear();
-            let mut next = self.done;
+            let mut next = self.steps_done;
             while let Some(FlushStep::Entry { at, image, .. }) = self.steps[..end].get(next) {
                 let touches = first.offset().and_then(|start| start.checked_add(bytes.len() as u64)) == at.get();
-                if next > self.done && !(touches && bytes.len() + image.len() <= MAX_MERGED_ENTRY_BYTES) {
+                if next > self.steps_done && !(touches && bytes.len() + image.len() <= MAX_MERGED_ENTRY_BYTES) {
                     break;
                 }
                 bytes.extend_from_slice(image);
@@ -234,7 +234,7 @@ impl FlushPlan<'_> {
             if let FlushStep::Entry { at, name, .. } = first {
                 self.cache.write_at(StorageAction::WriteEntry(name), *at, &bytes)?;
             }
-            self.done = next;
+            self.steps_done = next;
         }
         Ok(end)
     }
@@ -253,8 +253,8 @@ impl FlushPlan<'_> {
             match what {
                 FlushItemKind::Raw { .. } if !waits => {}
                 FlushItemKind::Raw { chunk } => {
-                    if let Some(flight) = cache.chunks.begin_write(chunk) {
-                        self.add_waiting_raw_write(flight, &mut new, &mut changes);
+                    if let Some(write) = cache.chunks.begin_write(chunk) {
+                        self.add_waiting_raw_write(write, &mut new, &mut changes);
                     }
                 }
                 FlushItemKind::Entry(slot) => {
@@ -274,8 +274,8 @@ impl FlushPlan<'_> {
                 }
             }
         }
-        let joints = failure.map_or_else(|| self.protocol_steps(&changes), Err);
-        self.arrange(new, changes, joints)
+        let steps = failure.map_or_else(|| self.protocol_steps(&changes), Err);
+        self.arrange(new, changes, steps)
     }
 
     /// Whether readers are kept from raw data while it is changed in place.
@@ -285,8 +285,8 @@ impl FlushPlan<'_> {
     }
 
     /// The step that changes raw data in place: part of the flush's redo record, or each part after its own record.
-    fn raw_in_place(&self, flights: Vec<RawWrite>) -> FlushStep {
-        if self.has_single_redo() { FlushStep::Raw(flights) } else { FlushStep::RawInPlace(flights) }
+    fn raw_in_place(&self, writes: Vec<RawWrite>) -> FlushStep {
+        if self.has_single_redo() { FlushStep::Raw(writes) } else { FlushStep::RawInPlace(writes) }
     }
 
     /// Takes the raw data that waits for nothing. It comes first, or goes to `changes` if it replaces bytes to which
@@ -297,9 +297,9 @@ impl FlushPlan<'_> {
             FlushItemKind::Raw { chunk } if !pick.waits => cache.chunks.begin_write(*chunk),
             _ => None,
         });
-        let (seen, raw): (Vec<RawWrite>, Vec<_>) = raw.partition(|flight| guarded && flight.is_visible());
-        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|flight| self.as_one && flight.is_overwrite());
-        let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > MAX_REDO_RAW_BYTES;
+        let (seen, raw): (Vec<RawWrite>, Vec<_>) = raw.partition(|write| guarded && write.is_visible());
+        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|write| self.as_one && write.is_overwrite());
+        let much = over.iter().fold(0, |sum: usize, write| sum.saturating_add(write.weight())) > MAX_REDO_RAW_BYTES;
         let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
         // Raw data may be written over it. Its space is part of the end that is announced later.
         self.steps
@@ -310,15 +310,15 @@ impl FlushPlan<'_> {
     }
 
     /// Adds raw data that waits for other entries: to the step before it if that is of its kind.
-    fn add_waiting_raw_write(&self, flight: RawWrite, new: &mut Vec<FlushStep>, changes: &mut Vec<FlushStep>) {
-        let seen = self.guards_raw_in_place() && flight.is_visible();
-        let unreachable = self.as_one && !flight.is_overwrite() && !seen;
+    fn add_waiting_raw_write(&self, write: RawWrite, new: &mut Vec<FlushStep>, changes: &mut Vec<FlushStep>) {
+        let seen = self.guards_raw_in_place() && write.is_visible();
+        let unreachable = self.as_one && !write.is_overwrite() && !seen;
         let list = if unreachable { new } else { changes };
         match list.last_mut() {
-            Some(FlushStep::Raw(flights)) if !seen || self.has_single_redo() => flights.push(flight),
-            Some(FlushStep::RawInPlace(flights)) if seen => flights.push(flight),
-            _ if seen => list.push(self.raw_in_place(vec![flight])),
-            _ => list.push(FlushStep::Raw(vec![flight])),
+            Some(FlushStep::Raw(writes)) if !seen || self.has_single_redo() => writes.push(write),
+            Some(FlushStep::RawInPlace(writes)) if seen => writes.push(write),
+            _ if seen => list.push(self.raw_in_place(vec![write])),
+            _ => list.push(FlushStep::Raw(vec![write])),
         }
     }
 
@@ -328,21 +328,21 @@ impl FlushPlan<'_> {
         &mut self,
         mut new: Vec<FlushStep>,
         changes: Vec<FlushStep>,
-        joints: Result<ProtocolSteps>,
+        steps: Result<ProtocolSteps>,
     ) -> Result<()> {
-        let (ProtocolSteps { before, between, intents, after }, done) = match joints {
-            Ok(joints) => (joints, Ok(())),
+        let (ProtocolSteps { before, between, redo_writes, after }, done) = match steps {
+            Ok(steps) => (steps, Ok(())),
             Err(error) => (ProtocolSteps::default(), Err(error)),
         };
         self.steps.splice(0..0, before);
-        self.steps.reserve(new.len() + between.len() + changes.len() + intents.len() + after.len());
+        self.steps.reserve(new.len() + between.len() + changes.len() + redo_writes.len() + after.len());
         self.steps.append(&mut new);
         self.steps.extend(between);
         let mut changes = changes.into_iter();
         let mut taken = 0;
-        for (at, intent) in intents {
+        for (at, record) in redo_writes {
             self.steps.extend(changes.by_ref().take(at - taken));
-            self.steps.push(intent);
+            self.steps.push(record);
             taken = at;
         }
         self.steps.extend(changes);
@@ -356,80 +356,82 @@ impl FlushPlan<'_> {
         let cache = self.cache;
         let settings = &CacheOptions { barriers: self.barriers, ..cache.settings.clone() };
         if let Some(GenerationSteps { before, between, after }) = cache.generation_steps(settings, changes)? {
-            self.beyond = Some(cache.intents.past_eof.write());
+            self.beyond = Some(cache.redo_state.past_eof.write());
             return Ok(ProtocolSteps { before, between, after, ..ProtocolSteps::default() });
         }
         let joined = cache.active_redo().is_some() || cache.space.needs_superblock_eof();
         let groups = redo::redo_groups(settings, changes, self.as_one, joined);
         if !groups.is_empty() || changes.iter().any(|change| matches!(change, FlushStep::RawInPlace(_))) {
             // Space that is allocated from now on is not part of this flush, and may be where redo records are.
-            self.beyond = Some(cache.intents.past_eof.write());
+            self.beyond = Some(cache.redo_state.past_eof.write());
         }
         let announcement = cache.superblock_update()?;
         let end = announcement.as_ref().map_or(cache.space.superblock_eof(), |(_, _, end)| *end);
         let place = SeqlockCounter::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
-        let mut intents = Vec::with_capacity(groups.len());
+        let mut redo_writes = Vec::with_capacity(groups.len());
         let mut is_seen = false;
         for group in groups {
             let changes = changes.get(group.clone()).unwrap_or_default();
             is_seen |= changes.iter().any(redo::overwrites_visible);
-            intents.push((
+            redo_writes.push((
                 group.start,
-                FlushStep::WriteRedo { intent: redo::redo_record(place, changes), is_visible: is_seen },
+                FlushStep::WriteRedo { record: redo::redo_record(place, changes), is_visible: is_seen },
             ));
         }
-        let mut joints = ProtocolSteps::default();
+        let mut steps = ProtocolSteps::default();
         let standing = cache.active_redo().filter(|at| *at == place);
-        let changed_after = settings.barriers.then(|| intents.pop()).flatten().map(|(_, intent)| intent);
+        let changed_after = settings.barriers.then(|| redo_writes.pop()).flatten().map(|(_, record)| record);
         if settings.barriers && (announcement.is_some() || !changes.is_empty()) {
-            joints.between.push(FlushStep::Barrier);
+            steps.between.push(FlushStep::Barrier);
         }
         // With barriers, the changes of an earlier redo record have long been durable in their places.
-        joints.before.extend(standing.filter(|_| !settings.barriers).map(FlushStep::InvalidateRedo));
-        joints.intents = intents;
-        let has_intent = changed_after.is_some();
-        joints.between.extend(changed_after);
+        steps.before.extend(standing.filter(|_| !settings.barriers).map(FlushStep::InvalidateRedo));
+        steps.redo_writes = redo_writes;
+        let has_redo_write = changed_after.is_some();
+        steps.between.extend(changed_after);
         if let Some((at, bytes, end)) = announcement {
-            self.add_superblock_step(&mut joints, FlushStep::Superblock { at, bytes, end }, end);
+            self.add_superblock_step(&mut steps, FlushStep::Superblock { at, bytes, end }, end);
         }
-        if has_intent {
-            joints.between.push(FlushStep::Barrier);
+        if has_redo_write {
+            steps.between.push(FlushStep::Barrier);
         }
         if is_seen {
-            joints.after.extend(settings.barriers.then_some(FlushStep::Barrier));
-            joints.after.push(FlushStep::RetireRedo(place));
+            steps.after.extend(settings.barriers.then_some(FlushStep::Barrier));
+            steps.after.push(FlushStep::RetireRedo(place));
         }
-        Ok(joints)
+        Ok(steps)
     }
 
-    fn add_superblock_step(&self, joints: &mut ProtocolSteps, superblock: FlushStep, end: u64) {
+    fn add_superblock_step(&self, steps: &mut ProtocolSteps, superblock: FlushStep, end: u64) {
         // A mutant breaks it as thoroughly as can be.
         match self.cache.lacks_edge(EdgeKind::FileLength) {
-            false => joints.before.insert(0, FlushStep::Extend(end)),
-            true => joints.after.push(FlushStep::Extend(end)),
+            false => steps.before.insert(0, FlushStep::Extend(end)),
+            true => steps.after.push(FlushStep::Extend(end)),
         }
         match self.cache.lacks_edge(EdgeKind::EndOfFile) {
-            false => joints.between.push(superblock),
-            true => joints.after.insert(0, superblock),
+            false => steps.between.push(superblock),
+            true => steps.after.insert(0, superblock),
         }
     }
 }
 
 impl Drop for FlushPlan<'_> {
     fn drop(&mut self) {
-        let Cache { ledger, chunks, write_buffer: early, space, .. } = self.cache;
+        let Cache { ledger, chunks, write_buffer, space, .. } = self.cache;
         if !self.succeeded {
             // The changes of a generation are completed in another way.
             if !self.cache.has_generations() {
-                self.cache.note_unfinished(&self.steps, self.done, self.has_single_redo());
+                self.cache.note_unfinished(&self.steps, self.steps_done, self.has_single_redo());
             }
             self.cache.atomic_flush.fetch_or(self.as_one, Ordering::AcqRel);
         }
         for (n, step) in self.steps.iter_mut().enumerate() {
             match step {
-                FlushStep::BufferedRaw(pieces) => early.end_write(std::mem::take(&mut pieces.0), n < self.done),
-                FlushStep::Raw(flights) | FlushStep::RawInPlace(flights) => {
-                    flights.drain(..).for_each(|flight| chunks.end_write(flight, n < self.done, ledger));
+                FlushStep::BufferedRaw(pieces) => {
+                    write_buffer.end_write(std::mem::take(&mut pieces.0), n < self.steps_done)
+                }
+                FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
+                    writes.drain(..).for_each(|write| chunks.end_write(write, n < self.steps_done, ledger));
                 }
                 _ => {}
             }
@@ -437,7 +439,7 @@ impl Drop for FlushPlan<'_> {
         let mut graph = ledger.graph.lock();
         for (n, step) in self.steps.iter().enumerate() {
             match step {
-                FlushStep::Entry { id, .. } if n < self.done => graph.complete_write(*id),
+                FlushStep::Entry { id, .. } if n < self.steps_done => graph.complete_write(*id),
                 FlushStep::Entry { id, .. } => graph.fail_write(*id),
                 _ => {}
             }
@@ -446,7 +448,7 @@ impl Drop for FlushPlan<'_> {
         if self.whole {
             space.end_flush(self.succeeded);
         } else {
-            self.cache.evict_unused(self.steps[..self.done].iter().filter_map(FlushStep::new_entry));
+            self.cache.evict_unused(self.steps[..self.steps_done].iter().filter_map(FlushStep::new_entry));
         }
     }
 }

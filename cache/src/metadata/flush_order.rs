@@ -25,10 +25,10 @@ pub enum FlushScope {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlushSelection {
     Scope(FlushScope),
-    /// Entries until the rest weighs no more than `leave` bytes. With `raw`, also raw data that waits for nothing.
-    Excess {
-        leave: usize,
-        raw: bool,
+    /// Entries until the rest weighs no more than `max_dirty_bytes_left` bytes. With `with_raw`, also raw data that waits for nothing.
+    OverBudget {
+        max_dirty_bytes_left: usize,
+        with_raw: bool,
     },
 }
 
@@ -48,8 +48,8 @@ pub(super) enum FlushItemKind {
 impl DependencyGraph {
     /// Takes dirty entries and proxies, children first; they are then in flight.
     pub(super) fn take(&mut self, take: FlushSelection) -> Vec<FlushItem> {
-        if let FlushSelection::Excess { leave, raw: false } = take
-            && let Some(picked) = self.take_independent(leave)
+        if let FlushSelection::OverBudget { max_dirty_bytes_left, with_raw: false } = take
+            && let Some(picked) = self.take_independent(max_dirty_bytes_left)
         {
             return picked;
         }
@@ -57,7 +57,7 @@ impl DependencyGraph {
         let pass = self.pass;
         let scope = match take {
             FlushSelection::Scope(scope) => scope,
-            FlushSelection::Excess { .. } => FlushScope::All,
+            FlushSelection::OverBudget { .. } => FlushScope::All,
         };
         let order = self.ancestors_first(scope);
         if let FlushScope::Owner(owner) = scope {
@@ -66,12 +66,12 @@ impl DependencyGraph {
         let mut picked = Vec::with_capacity(order.len());
         for id in order.into_iter().rev() {
             let Some(node) = self.nodes.get_mut(&id).filter(|node| node.dirty) else { continue };
-            let waits = node.above == pass;
+            let waits = node.waits_in_pass == pass;
             let wanted = match take {
                 FlushSelection::Scope(FlushScope::All) => true,
-                FlushSelection::Scope(FlushScope::Owner(_)) => node.needed == pass,
-                FlushSelection::Excess { leave, .. } => {
-                    self.dirty_weight > leave || !waits && matches!(node.body, NodeContent::Proxy { .. })
+                FlushSelection::Scope(FlushScope::Owner(_)) => node.needed_in_pass == pass,
+                FlushSelection::OverBudget { max_dirty_bytes_left, .. } => {
+                    self.dirty_weight > max_dirty_bytes_left || !waits && matches!(node.body, NodeContent::Proxy { .. })
                 }
             };
             if wanted && let Some(what) = node.begin_write() {
@@ -82,19 +82,21 @@ impl DependencyGraph {
         let is_dirty = |id: EntryId| self.nodes.get(&id).is_some_and(|node| node.dirty);
         match scope {
             FlushScope::All => self.dirty.retain(is_dirty),
-            FlushScope::Owner(owner) => self.dirty.retain_owners(&owners_below(&self.owner_deps, owner), is_dirty),
+            FlushScope::Owner(owner) => {
+                self.dirty.retain_owners(&owners_reached_from(&self.owner_deps, owner), is_dirty)
+            }
         }
         picked
     }
 
-    /// Takes entries below which there is nothing at all, until those left weigh no more than `leave`: they need no
+    /// Takes entries below which there is nothing at all, until those left weigh no more than `max_dirty_bytes_left`: they need no
     /// order. `None`, and nothing is taken, if there are not enough of them.
-    fn take_independent(&mut self, leave: usize) -> Option<Vec<FlushItem>> {
+    fn take_independent(&mut self, max_dirty_bytes_left: usize) -> Option<Vec<FlushItem>> {
         // A mutant needs the wrong order.
         if !self.broken.is_empty() {
             return None;
         }
-        let mut excess = self.dirty_weight.checked_sub(leave).filter(|excess| *excess > 0)?;
+        let mut excess = self.dirty_weight.checked_sub(max_dirty_bytes_left).filter(|excess| *excess > 0)?;
         let mut free = Vec::new();
         for id in self.dirty.all() {
             let node = self.nodes.get(&id).filter(|node| node.dirty && node.children == 0);
@@ -125,7 +127,7 @@ impl DependencyGraph {
     /// Whether a flush of `owner` would find nothing to write, neither of it nor of others.
     pub(super) fn is_clean(&mut self, owner: Owner) -> bool {
         let is_dirty = |id: &EntryId| self.nodes.get(id).is_some_and(|node| node.dirty || node.in_flight);
-        self.owner_deps.get(&owner).is_none_or(ChildOwners::is_empty)
+        self.owner_deps.children_of(&owner).is_none_or(ChildOwners::is_empty)
             && !self.dirty.get_mut(&owner).is_some_and(|list| list.iter().any(is_dirty))
     }
 
@@ -134,7 +136,7 @@ impl DependencyGraph {
         let pass = self.pass;
         let candidates = match scope {
             FlushScope::All => self.dirty.all(),
-            FlushScope::Owner(owner) => self.dirty.of_owners(&owners_below(&self.owner_deps, owner)),
+            FlushScope::Owner(owner) => self.dirty.of_owners(&owners_reached_from(&self.owner_deps, owner)),
         };
         let mut order = Vec::with_capacity(2 * candidates.len());
         let mut path: SmallVec<[(EntryId, usize); 16]> = SmallVec::new();
@@ -157,8 +159,8 @@ impl DependencyGraph {
                     continue;
                 };
                 if let Some(node) = self.nodes.get_mut(&later) {
-                    node.above = pass;
-                    if std::mem::replace(&mut node.visited, pass) != pass {
+                    node.waits_in_pass = pass;
+                    if std::mem::replace(&mut node.visited_in_pass, pass) != pass {
                         path.push((later, 0));
                     }
                 }
@@ -169,7 +171,7 @@ impl DependencyGraph {
 
     fn visit(&mut self, id: EntryId) -> bool {
         let pass = self.pass;
-        self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited, pass) != pass)
+        self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited_in_pass, pass) != pass)
     }
 
     /// Marks the dirty nodes of `owner`, and everything below them.
@@ -181,9 +183,9 @@ impl DependencyGraph {
                 || node
                     .parents
                     .iter()
-                    .any(|above| self.nodes.get(&above.parent).is_some_and(|node| node.needed == pass));
+                    .any(|above| self.nodes.get(&above.parent).is_some_and(|node| node.needed_in_pass == pass));
             if needed && let Some(node) = self.nodes.get_mut(id) {
-                node.needed = pass;
+                node.needed_in_pass = pass;
             }
         }
     }
@@ -203,9 +205,9 @@ impl GraphNode {
     }
 }
 
-fn owners_below(across: &OwnerDependencies, owner: Owner) -> SmallVec<[Owner; 4]> {
+fn owners_reached_from(owner_deps: &OwnerDependencies, owner: Owner) -> SmallVec<[Owner; 4]> {
     let mut owners: SmallVec<[Owner; 4]> = SmallVec::from_slice(&[owner]);
-    if across.get(&owner).is_none() {
+    if owner_deps.children_of(&owner).is_none() {
         return owners;
     }
     // A group may have any number of them.
@@ -213,7 +215,7 @@ fn owners_below(across: &OwnerDependencies, owner: Owner) -> SmallVec<[Owner; 4]
     let mut next = 0;
     while let Some(owner) = owners.get(next).copied() {
         next += 1;
-        let below = across.get(&owner).into_iter().flat_map(ChildOwners::iter);
+        let below = owner_deps.children_of(&owner).into_iter().flat_map(ChildOwners::iter);
         let known = owners.len();
         owners.extend(below.filter(|below| seen.insert(*below)));
         owners[known..].sort_unstable();

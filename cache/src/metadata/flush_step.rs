@@ -19,7 +19,7 @@ pub enum FlushStep {
     /// Write a redo record of the following changes in place, behind the announced end of file.
     WriteRedo {
         /// The record, with its address.
-        intent: RedoRecord,
+        record: RedoRecord,
         /// Whether raw data that readers may be reading is part of it.
         is_visible: bool,
     },
@@ -96,15 +96,15 @@ impl fmt::Debug for FlushStep {
         match self {
             FlushStep::Extend(len) => write!(f, "extend to {len:#x}"),
             FlushStep::Barrier => f.write_str("barrier"),
-            FlushStep::WriteRedo { intent, .. } => {
-                write!(f, "intent at {}, {} writes", intent.addr, intent.writes.len())
+            FlushStep::WriteRedo { record, .. } => {
+                write!(f, "redo record at {}, {} writes", record.addr, record.writes.len())
             }
-            FlushStep::InvalidateRedo(at) | FlushStep::RetireRedo(at) => write!(f, "forget the intent at {at}"),
+            FlushStep::InvalidateRedo(at) | FlushStep::RetireRedo(at) => write!(f, "forget the redo record at {at}"),
             FlushStep::InitGeneration { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
             FlushStep::SetGeneration { generation, .. } => write!(f, "{generation:?}"),
             FlushStep::BufferedRaw(pieces) => write!(f, "{} bytes of new raw data", pieces.0.weight()),
-            FlushStep::Raw(flights) | FlushStep::RawInPlace(flights) => {
-                f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish()
+            FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
+                f.debug_list().entries(writes.iter().map(|write| write.chunk())).finish()
             }
             FlushStep::Superblock { end, .. } => write!(f, "announce {end:#x}"),
             FlushStep::Entry { id, at, name, image, .. } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),

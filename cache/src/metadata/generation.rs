@@ -43,7 +43,7 @@ impl Cache {
     pub fn start_generations(&self, last: Option<Generation>) -> Result<()> {
         let _only = self.flushing.lock();
         // Nobody writes raw data where the word is to be.
-        let _beyond = self.intents.past_eof.write();
+        let _beyond = self.redo_state.past_eof.write();
         let first = last.map_or(Generation::FIRST, |last| last.next().settled());
         match self.superblock_update()? {
             None => self.init_generation_at(self.space.superblock_eof(), first),
@@ -88,10 +88,10 @@ impl Cache {
     }
 
     /// Sets the redo record that the next word brings into force.
-    pub(super) fn set_pending_redo(&self, intent: &RedoRecord) {
+    pub(super) fn set_pending_redo(&self, record: &RedoRecord) {
         let mut state = self.generations.0.lock();
         if state.current.is_some() {
-            state.intent = intent.clone();
+            state.record = record.clone();
         }
     }
 
@@ -104,16 +104,16 @@ impl Cache {
 
     /// Completes the changes of a flush that failed.
     pub(crate) fn complete_generation(&self) -> Result<()> {
-        let (current, intent) = {
+        let (current, record) = {
             let state = self.generations.0.lock();
             match state.current {
-                Some(current) if current.is_changing() => (current, state.intent.clone()),
+                Some(current) if current.is_changing() => (current, state.record.clone()),
                 _ => return Ok(()),
             }
         };
         let place = Generation::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
         self.write_generation_word(place, current)?;
-        for write in &intent.writes {
+        for write in &record.writes {
             self.write_at(StorageAction::WriteRedo, write.at, &write.bytes)?;
         }
         self.write_generation_word(place, current.settled())
@@ -136,10 +136,10 @@ impl Cache {
             end = new;
         }
         let end = Addr::new(end);
-        let (place, place_of_intent) =
+        let (place, record_addr) =
             Generation::word_addr(end).zip(Generation::redo_addr(end)).ok_or(Error::Undefined)?;
         if !changes.is_empty() {
-            let step = FlushStep::WriteRedo { intent: redo_record(place_of_intent, changes), is_visible: false };
+            let step = FlushStep::WriteRedo { record: redo_record(record_addr, changes), is_visible: false };
             let under_way = FlushStep::SetGeneration { at: place, generation: now.next() };
             between.extend(barrier());
             between.push(step);

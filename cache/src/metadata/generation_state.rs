@@ -12,5 +12,5 @@ pub(super) struct PublishedGeneration {
     /// The word in the file; `None` if nobody follows by it.
     pub(super) current: Option<Generation>,
     /// The redo record to which the word leads.
-    pub(super) intent: RedoRecord,
+    pub(super) record: RedoRecord,
 }

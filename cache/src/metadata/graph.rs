@@ -67,11 +67,11 @@ pub(super) struct GraphNode {
     /// Bytes in memory, counted while dirty.
     pub(super) weight: usize,
     /// The pass in which this was last visited.
-    pub(super) visited: u64,
+    pub(super) visited_in_pass: u64,
     /// The pass in which something below was found to be written.
-    pub(super) above: u64,
+    pub(super) waits_in_pass: u64,
     /// The pass in which this was found to be in scope.
-    pub(super) needed: u64,
+    pub(super) needed_in_pass: u64,
 }
 
 /// An edge, as its child keeps it.
@@ -112,9 +112,9 @@ impl GraphNode {
             dirty: false,
             in_flight: false,
             weight: 0,
-            visited: 0,
-            above: 0,
-            needed: 0,
+            visited_in_pass: 0,
+            waits_in_pass: 0,
+            needed_in_pass: 0,
         }
     }
 
@@ -239,7 +239,7 @@ impl DependencyGraph {
         let mut open: SmallVec<[EntryId; 8]> = SmallVec::from_slice(&[lower]);
         while let Some(id) = open.pop() {
             let Some(node) = self.nodes.get_mut(&id) else { continue };
-            if std::mem::replace(&mut node.visited, pass) == pass {
+            if std::mem::replace(&mut node.visited_in_pass, pass) == pass {
                 continue;
             }
             for ParentEdge { parent, until, .. } in &node.parents {
@@ -340,7 +340,7 @@ impl DependencyGraph {
         }
     }
 
-    /// Ends a flight: the node was written.
+    /// Ends a write: the node was written.
     pub(crate) fn complete_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.in_flight = false;
@@ -360,7 +360,7 @@ impl DependencyGraph {
         self.release_if_unused(id);
     }
 
-    /// Ends a flight: the node was not written, and is dirty again.
+    /// Ends a write: the node was not written, and is dirty again.
     pub(crate) fn fail_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.in_flight = false;

@@ -78,7 +78,7 @@ impl Cache {
             return Ok(false);
         }
         self.write_raw_part(at, part)?;
-        let told = {
+        let patch = {
             let _gate = self.gate.write();
             // Another thread may have begun to change it meanwhile. Then it is written again.
             if !self.is_clean(entry.owner()) || !entry.matches_file() {
@@ -86,11 +86,11 @@ impl Cache {
             }
             entry.update_for_write_through(change)
         };
-        let Some(told) = told else { return Ok(false) };
+        let Some(patch) = patch else { return Ok(false) };
         let at = entry.addr();
-        let written = told
-            .map_err(|source| Error::Encode { at, source })
-            .and_then(|told| self.write_entry_patch(StorageAction::WriteEntry(std::any::type_name::<T>()), at, &told));
+        let written = patch.map_err(|source| Error::Encode { at, source }).and_then(|patch| {
+            self.write_entry_patch(StorageAction::WriteEntry(std::any::type_name::<T>()), at, &patch)
+        });
         match written {
             Ok(()) => count(&self.stats.flushes, 1),
             Err(_) => entry.touch(),
@@ -111,12 +111,12 @@ impl Cache {
     }
 
     /// Writes an entry that lies within a page by the shortest way.
-    fn write_entry_patch(&self, action: StorageAction, at: Addr, told: &EntryPatch<'_>) -> Result<()> {
-        if self.storage.store_atomic(&told.image, told.changed.clone(), defined(at.get())?) {
-            self.count_write(told.changed.len());
+    fn write_entry_patch(&self, action: StorageAction, at: Addr, patch: &EntryPatch<'_>) -> Result<()> {
+        if self.storage.store_atomic(&patch.image, patch.changed.clone(), defined(at.get())?) {
+            self.count_write(patch.changed.len());
             return Ok(());
         }
-        self.write_at(action, at, &told.image)
+        self.write_at(action, at, &patch.image)
     }
 
     /// Whether [`Cache::publish_part`] can be used at all, maybe after the next flush: flushes have no steps beside
@@ -144,15 +144,16 @@ impl Cache {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::tests::{Announcer, Block};
+    use super::super::tests::Block;
     use super::*;
+    use crate::test_superblock::EofOnlySuperblock;
     use crate::{CacheOptions, FaultyStorage, FlushScope, MemoryStorage, SpaceKind, Storage, WriteFailure};
 
     const OWNER: Owner = Owner::new(Addr::new(8));
 
     /// A cache whose file has an extent of 1 and a chunk of 8 bytes.
     fn prepared(storage: Arc<dyn Storage>) -> (Cache, Handle<Block>, Addr) {
-        let cache = Cache::new_writable(storage, CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache = Cache::new_writable(storage, CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let at = cache.space().alloc(4, SpaceKind::Metadata).unwrap();
         let extent = cache.insert(at, OWNER, Block(vec![1; 4]));
         let chunk = cache.space().alloc(8, SpaceKind::Raw).unwrap();

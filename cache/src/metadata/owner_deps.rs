@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::identity::Owner;
 
 /// Duplicates are removed when there are this many.
-const MIN_DEDUP_LEN: usize = 32;
+const MIN_OWNERS_TO_DEDUPLICATE: usize = 32;
 
 /// Which owners' entries have been children of each owner's.
 #[derive(Default)]
@@ -16,25 +16,25 @@ pub(super) struct OwnerDependencies(FxHashMap<Owner, ChildOwners>);
 pub(super) struct ChildOwners {
     owners: Vec<Owner>,
     /// How many there were when each was in it once.
-    apart: usize,
+    deduplicated_count: usize,
 }
 
 impl OwnerDependencies {
-    pub fn add(&mut self, above: Owner, below: Owner) {
-        let ChildOwners { owners, apart } = self.0.entry(above).or_default();
-        if owners.last() == Some(&below) {
+    pub fn add(&mut self, parent: Owner, child: Owner) {
+        let ChildOwners { owners, deduplicated_count } = self.0.entry(parent).or_default();
+        if owners.last() == Some(&child) {
             return;
         }
-        owners.push(below);
-        if owners.len() >= MIN_DEDUP_LEN.max(2 * *apart) {
+        owners.push(child);
+        if owners.len() >= MIN_OWNERS_TO_DEDUPLICATE.max(2 * *deduplicated_count) {
             owners.sort_unstable();
             owners.dedup();
-            *apart = owners.len();
+            *deduplicated_count = owners.len();
         }
     }
 
-    pub fn get(&self, above: &Owner) -> Option<&ChildOwners> {
-        self.0.get(above)
+    pub fn children_of(&self, parent: &Owner) -> Option<&ChildOwners> {
+        self.0.get(parent)
     }
 }
 
@@ -57,12 +57,12 @@ mod tests {
     #[test]
     fn notes_each_owner_and_does_not_grow_by_those_it_knows() {
         let owner = |at| Owner::new(Addr::new(at));
-        let mut across = OwnerDependencies::default();
-        assert!(across.get(&owner(0)).is_none());
+        let mut owner_deps = OwnerDependencies::default();
+        assert!(owner_deps.children_of(&owner(0)).is_none());
         for n in 0..100_000 {
-            across.add(owner(0), owner(1 + n % 100));
+            owner_deps.add(owner(0), owner(1 + n % 100));
         }
-        let below = across.get(&owner(0)).unwrap();
+        let below = owner_deps.children_of(&owner(0)).unwrap();
         assert!(!below.is_empty() && below.owners.len() <= 2 * 100);
         let mut all: Vec<_> = below.iter().collect();
         all.sort_unstable();

@@ -45,7 +45,7 @@ pub(super) fn redo_groups(
     if as_one {
         let in_place = |step: &FlushStep| match step {
             FlushStep::Entry { in_place, .. } => *in_place,
-            FlushStep::Raw(flights) => flights.iter().any(RawWrite::is_overwrite),
+            FlushStep::Raw(writes) => writes.iter().any(RawWrite::is_overwrite),
             _ => false,
         };
         let alone = changes.len() == 1 && !is_cut(&changes[0], OS_PAGE_BYTES);
@@ -60,25 +60,25 @@ pub(super) fn redo_groups(
 /// The redo record of these steps, for the address `place`. [`Cache::write_redo`] is told whether it has raw data that
 /// readers may be reading.
 pub(super) fn redo_record(place: Addr, changes: &[FlushStep]) -> RedoRecord {
-    let mut intent = RedoRecord { addr: place, ..RedoRecord::default() };
+    let mut record = RedoRecord { addr: place, ..RedoRecord::default() };
     for change in changes {
         match change {
             FlushStep::Entry { at, image, .. } => {
-                intent.writes.push(RedoWrite { at: *at, bytes: image.clone() });
+                record.writes.push(RedoWrite { at: *at, bytes: image.clone() });
             }
-            FlushStep::Raw(flights) => {
-                let pieces = flights.iter().flat_map(|flight| flight.pieces());
-                intent.writes.extend(pieces.map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
+            FlushStep::Raw(writes) => {
+                let pieces = writes.iter().flat_map(|write| write.pieces());
+                record.writes.extend(pieces.map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
             }
             _ => {}
         }
     }
-    intent
+    record
 }
 
 /// Whether a step changes raw data that readers may be reading.
 pub(super) fn overwrites_visible(change: &FlushStep) -> bool {
-    matches!(change, FlushStep::Raw(flights) if flights.iter().any(RawWrite::is_visible))
+    matches!(change, FlushStep::Raw(writes) if writes.iter().any(RawWrite::is_visible))
 }
 
 /// Whether the `len` bytes at `at` do not lie in one `unit`.
@@ -95,20 +95,20 @@ pub(super) fn is_within_page(base: u64, at: Addr, len: u64) -> bool {
 impl Cache {
     /// Whether a redo record is still valid, or a flush failed before it had made all changes of one.
     pub(super) fn has_active_redo(&self) -> bool {
-        self.active_redo().is_some() || self.intents.unfinished.lock().is_some()
+        self.active_redo().is_some() || self.redo_state.unfinished.lock().is_some()
     }
 
     /// The address of a redo record that is still valid, at the announced end.
     pub(super) fn active_redo(&self) -> Option<Addr> {
         let place = SeqlockCounter::word_addr(Addr::new(self.space.superblock_eof()));
-        self.intents.last.lock().filter(|at| Some(*at) == place)
+        self.redo_state.last.lock().filter(|at| Some(*at) == place)
     }
 
     /// The turn that is shown at `place`.
     fn seqlock_at(&self, place: Addr) -> Result<SeqlockCounter> {
-        let mut known = self.intents.seqlock.lock();
+        let mut known = self.redo_state.seqlock.lock();
         match *known {
-            Some((at, turn)) if at == place => Ok(turn),
+            Some((at, counter)) if at == place => Ok(counter),
             _ => {
                 // A reader may have begun when an earlier writer was there. Where nothing tells of one, it may all the
                 // same; so each begins with another number.
@@ -117,9 +117,9 @@ impl Cache {
                 let start = place.get().ok_or(Error::Undefined)?;
                 let found = self.storage.read_at(&mut bytes, start);
                 let found = found.map_err(Error::io(StorageAction::Read, start, SeqlockCounter::SIZE as u64))?;
-                let turn = bytes.get(..found).and_then(SeqlockCounter::from_bytes).unwrap_or_else(any);
-                *known = Some((place, turn));
-                Ok(turn)
+                let counter = bytes.get(..found).and_then(SeqlockCounter::from_bytes).unwrap_or_else(any);
+                *known = Some((place, counter));
+                Ok(counter)
             }
         }
     }
@@ -130,7 +130,7 @@ impl Cache {
         if self.settings.mutant.lacks_redo_serials() {
             return Ok(0);
         }
-        let mut serial = self.intents.serial.lock();
+        let mut serial = self.redo_state.serial.lock();
         let last = match *serial {
             Some(last) => last,
             None => {
@@ -148,26 +148,26 @@ impl Cache {
     }
 
     /// Writes a redo record. If it has raw data that readers may be reading, its seqlock counter is odd from here on.
-    pub(super) fn write_redo(&self, intent: &RedoRecord, is_seen: bool) -> Result<()> {
-        let at = intent.addr;
+    pub(super) fn write_redo(&self, record: &RedoRecord, is_seen: bool) -> Result<()> {
+        let at = record.addr;
         let serial = self.next_serial(at)?;
-        let turn = match self.generation() {
+        let counter = match self.generation() {
             Some(_) if serial == 0 => SeqlockCounter::default(),
             Some(shown) => shown.settled().next().redo_number(),
             None if is_seen => self.seqlock_at(at)?.next(),
             None => self.seqlock_at(at)?.settled(),
         };
-        let image = encode(&RedoRecord { seqlock: turn, serial, ..intent.clone() }, self.settings.widths);
+        let image = encode(&RedoRecord { seqlock: counter, serial, ..record.clone() }, self.settings.widths);
         let image = image.map_err(|source| Error::Encode { at, source })?;
-        *self.intents.seqlock.lock() = Some((at, turn));
+        *self.redo_state.seqlock.lock() = Some((at, counter));
         let start = at.get().ok_or(Error::Undefined)?;
         let end = start.saturating_add(image.len() as u64);
         self.space.note_redo(end);
         self.space.ensure_len(end, &*self.storage)?;
         // Also if that fails, it may have been written.
-        *self.intents.last.lock() = Some(at);
+        *self.redo_state.last.lock() = Some(at);
         self.write_at(StorageAction::WriteRedo, at, &image)?;
-        self.set_pending_redo(intent);
+        self.set_pending_redo(record);
         Ok(())
     }
 
@@ -176,22 +176,22 @@ impl Cache {
     pub(super) fn note_unfinished(&self, steps: &[FlushStep], done: usize, one: bool) {
         let written = steps.get(..done).unwrap_or_default();
         let last = written.iter().enumerate().rev().find_map(|(n, step)| match step {
-            FlushStep::WriteRedo { intent, .. } => Some((n, intent)),
+            FlushStep::WriteRedo { record, .. } => Some((n, record)),
             _ => None,
         });
         // If not, each has one change, the next step.
-        if let Some((_, intent)) = last.filter(|(n, _)| one || n + 1 == done) {
-            *self.intents.unfinished.lock() = Some(intent.clone());
+        if let Some((_, record)) = last.filter(|(n, _)| one || n + 1 == done) {
+            *self.redo_state.unfinished.lock() = Some(record.clone());
         }
     }
 
     /// Finishes the changes of an earlier flush that failed, before its redo record is invalidated.
     pub(super) fn replay_unfinished(&self, barriers: bool) -> Result<()> {
-        let mut unfinished = self.intents.unfinished.lock();
-        let Some(intent) = &*unfinished else { return Ok(()) };
+        let mut unfinished = self.redo_state.unfinished.lock();
+        let Some(record) = &*unfinished else { return Ok(()) };
         let barrier = || if barriers { self.sync() } else { Ok(()) };
         barrier()?;
-        for write in &intent.writes {
+        for write in &record.writes {
             self.write_at(StorageAction::WriteRedo, write.at, &write.bytes)?;
         }
         barrier()?;
@@ -205,12 +205,12 @@ impl Cache {
             return Ok(());
         }
         let place = SeqlockCounter::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
-        let intent = RedoRecord { addr: place, writes, ..RedoRecord::default() };
-        self.write_redo(&intent, true)?;
+        let record = RedoRecord { addr: place, writes, ..RedoRecord::default() };
+        self.write_redo(&record, true)?;
         let written =
-            intent.writes.iter().try_for_each(|write| self.write_at(StorageAction::WriteRaw, write.at, &write.bytes));
+            record.writes.iter().try_for_each(|write| self.write_at(StorageAction::WriteRaw, write.at, &write.bytes));
         if written.is_err() {
-            *self.intents.unfinished.lock() = Some(intent);
+            *self.redo_state.unfinished.lock() = Some(record);
             return written;
         }
         self.invalidate_redo(place)
@@ -219,15 +219,15 @@ impl Cache {
     /// Invalidates the redo record: its bytes are in place, and readers no longer need it.
     pub(super) fn invalidate_redo(&self, at: Addr) -> Result<()> {
         self.retire_redo(at)?;
-        *self.intents.last.lock() = None;
+        *self.redo_state.last.lock() = None;
         Ok(())
     }
 
     /// As [`Cache::invalidate_redo`], but the record may come back after a power failure.
     pub(super) fn retire_redo(&self, at: Addr) -> Result<()> {
-        let turn = self.seqlock_at(at)?.settled();
-        self.write_at(StorageAction::WriteRedo, at, &turn.to_bytes())?;
-        *self.intents.seqlock.lock() = Some((at, turn));
+        let counter = self.seqlock_at(at)?.settled();
+        self.write_at(StorageAction::WriteRedo, at, &counter.to_bytes())?;
+        *self.redo_state.seqlock.lock() = Some((at, counter));
         Ok(())
     }
 
@@ -237,7 +237,7 @@ impl Cache {
         let place = SeqlockCounter::word_addr(Addr::new(end)).and_then(Addr::get).ok_or(Error::Undefined)?;
         let len = self.storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
         let beyond = len.saturating_sub(place).min(RedoRecord::SIGNATURE.len() as u64) as usize;
-        let had_some = self.intents.last.lock().take().is_some() && beyond > 0;
+        let had_some = self.redo_state.last.lock().take().is_some() && beyond > 0;
         if had_some {
             self.write_at(StorageAction::WriteRedo, Addr::new(place), &[0; RedoRecord::SIGNATURE.len()][..beyond])?;
         }
@@ -251,9 +251,9 @@ mod tests {
 
     use h5live_format::{Widths, decode};
 
-    use super::super::tests::Announcer;
     use super::*;
     use crate::MemoryStorage;
+    use crate::test_superblock::EofOnlySuperblock;
 
     /// The bytes of a redo record of one write of `bytes`, as a cache writes it at an end of file that is aligned.
     fn written(cache: &Cache, storage: &MemoryStorage, bytes: Vec<u8>) -> Vec<u8> {
@@ -266,7 +266,8 @@ mod tests {
     #[test]
     fn a_record_that_is_cut_off_brings_no_earlier_one_back() {
         let storage = MemoryStorage::new();
-        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache =
+            Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let is_valid = |bytes: &[u8]| decode::<RedoRecord>(bytes, Widths::default()).is_ok();
         let page = OS_PAGE_BYTES as usize;
         // The heap of names comes first in it, and what changes lies behind its first page.

@@ -102,8 +102,9 @@ mod tests {
     use h5live_format::Addr;
     use parking_lot::Mutex;
 
-    use super::super::tests::{Announcer, Block};
+    use super::super::tests::Block;
     use super::*;
+    use crate::test_superblock::EofOnlySuperblock;
     use crate::{Cache, CacheOptions, Error, FlushScope, MemoryStorage, SpaceKind, Storage};
 
     const OWNER: Owner = Owner::new(Addr::new(8));
@@ -185,22 +186,22 @@ mod tests {
     }
 
     /// Runs something each time that it was read from.
-    struct Watched {
+    struct HookedStorage {
         storage: MemoryStorage,
-        then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+        after_read: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     }
 
-    impl fmt::Debug for Watched {
+    impl fmt::Debug for HookedStorage {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             self.storage.fmt(f)
         }
     }
 
-    impl Storage for Watched {
+    impl Storage for HookedStorage {
         fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
             let found = self.storage.read_at(into, at);
-            let then = self.then.lock().take();
-            then.into_iter().for_each(|then| then());
+            let after_read = self.after_read.lock().take();
+            after_read.into_iter().for_each(|after_read| after_read());
             found
         }
 
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_is_doubted_while_it_is_compared_is_read_again() {
-        let watched = Arc::new(Watched { storage: MemoryStorage::from(vec![1]), then: Default::default() });
+        let watched = Arc::new(HookedStorage { storage: MemoryStorage::from(vec![1]), after_read: Default::default() });
         let cache = Arc::new(Cache::new_read_only(watched.clone(), CacheOptions::default()));
         let load = || {
             let make = |bytes: &[u8]| Ok::<_, Error>(Block(bytes.to_vec()));
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(load(), 1);
         cache.mark_owner_stale(OWNER);
         let (other, storage) = (cache.clone(), watched.storage.clone());
-        *watched.then.lock() = Some(Box::new(move || {
+        *watched.after_read.lock() = Some(Box::new(move || {
             storage.write_at(&[2], 0).unwrap();
             other.mark_owner_stale(OWNER);
         }));
@@ -244,8 +245,12 @@ mod tests {
 
     #[test]
     fn a_writer_forgets_what_it_doubts() {
-        let cache =
-            Cache::new_writable(Arc::new(MemoryStorage::new()), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache = Cache::new_writable(
+            Arc::new(MemoryStorage::new()),
+            CacheOptions::default(),
+            8,
+            Arc::new(EofOnlySuperblock),
+        );
         let at = cache.space().alloc(5, SpaceKind::Metadata).unwrap();
         let block = cache.insert(at, OWNER, Block(b"block".to_vec()));
         cache.flush(FlushScope::All).unwrap();

@@ -85,7 +85,7 @@ pub(super) enum EntryLookup<'a> {
 pub(super) struct LoadTicket<'a> {
     shard: &'a EntryShard,
     addr: Addr,
-    flight: Arc<PendingLoad>,
+    pending: Arc<PendingLoad>,
     is_delivered: bool,
 }
 
@@ -94,17 +94,17 @@ impl LoadTicket<'_> {
     /// replaced, removed or refreshed.
     pub(super) fn deliver(mut self, slot: Arc<dyn AnySlot>) -> bool {
         self.is_delivered = true;
-        self.shard.complete_load(self.addr, &self.flight, Some(slot))
+        self.shard.complete_load(self.addr, &self.pending, Some(slot))
     }
 }
 
 impl Drop for LoadTicket<'_> {
     fn drop(&mut self) {
         if !self.is_delivered {
-            self.shard.complete_load(self.addr, &self.flight, None);
+            self.shard.complete_load(self.addr, &self.pending, None);
         }
-        *self.flight.is_done.lock() = true;
-        self.flight.changed.notify_all();
+        *self.pending.is_done.lock() = true;
+        self.pending.changed.notify_all();
     }
 }
 
@@ -150,33 +150,34 @@ impl EntryShard {
         }
         let mut state = self.state.write();
         let EntryShardState { entries, loading, .. } = &mut *state;
-        let flight = match entries.entry(addr) {
+        let pending = match entries.entry(addr) {
             hash_map::Entry::Occupied(there) => match there.get() {
                 EntryMapSlot::Ready(ready) => return EntryLookup::Cached(Arc::clone(&ready.slot)),
-                EntryMapSlot::Loading(flight) => Arc::clone(flight),
+                EntryMapSlot::Loading(pending) => Arc::clone(pending),
             },
             hash_map::Entry::Vacant(free) => {
-                let flight = Arc::new(PendingLoad { is_done: Mutex::new(false), changed: Condvar::new() });
-                free.insert(EntryMapSlot::Loading(Arc::clone(&flight)));
+                let pending = Arc::new(PendingLoad { is_done: Mutex::new(false), changed: Condvar::new() });
+                free.insert(EntryMapSlot::Loading(Arc::clone(&pending)));
                 loading.push((addr, owner));
                 self.is_empty.store(false, Relaxed);
                 // A thread that finds the shard empty, after a fence, has seen nothing newer before than this thread
                 // will read.
                 fence(SeqCst);
-                return EntryLookup::Missing(LoadTicket { shard: self, addr, flight, is_delivered: false });
+                return EntryLookup::Missing(LoadTicket { shard: self, addr, pending, is_delivered: false });
             }
         };
         drop(state);
-        let mut landed = flight.is_done.lock();
-        while !*landed {
-            flight.changed.wait(&mut landed);
+        let mut is_done = pending.is_done.lock();
+        while !*is_done {
+            pending.changed.wait(&mut is_done);
         }
         EntryLookup::Retry
     }
 
-    fn complete_load(&self, addr: Addr, flight: &Arc<PendingLoad>, slot: Option<Arc<dyn AnySlot>>) -> bool {
+    fn complete_load(&self, addr: Addr, pending: &Arc<PendingLoad>, slot: Option<Arc<dyn AnySlot>>) -> bool {
         self.with_state(|state| {
-            let expected = matches!(state.entries.get(&addr), Some(EntryMapSlot::Loading(f)) if Arc::ptr_eq(f, flight));
+            let expected =
+                matches!(state.entries.get(&addr), Some(EntryMapSlot::Loading(f)) if Arc::ptr_eq(f, pending));
             match slot {
                 Some(slot) if expected => {
                     state.loading.retain(|(at, _)| *at != addr);

@@ -2,9 +2,10 @@ use std::sync::Arc;
 
 use h5live_format::{Addr, EncodeError, RedoRecord, SeqlockCounter, Widths, decode};
 
+use crate::test_superblock::EofOnlySuperblock;
 use crate::{
     Cache, CacheOptions, EdgeKind, Entry, Error, FaultyStorage, FlushScope, FlushStep, MemoryStorage, Owner, SpaceKind,
-    SuperblockEncoder, Visibility, WriteFailure,
+    Visibility, WriteFailure,
 };
 
 #[derive(Debug)]
@@ -20,17 +21,8 @@ impl Entry for Block {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Announcer;
-
-impl SuperblockEncoder for Announcer {
-    fn encode_with_eof(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
-        Ok((Addr::new(0), end.to_le_bytes().to_vec()))
-    }
-}
-
 fn cache(storage: &MemoryStorage) -> Cache {
-    Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer))
+    Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock))
 }
 
 const OWNER: Owner = Owner::new(Addr::new(8));
@@ -72,7 +64,7 @@ fn children_are_written_before_parents_and_raw_data_first() {
 fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     let storage = MemoryStorage::new();
     let settings = CacheOptions { dirty_budget: 64, ..CacheOptions::default() };
-    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let parent = add(&cache, OWNER, &[9; 16]);
     let children = [1, 2, 3, 4, 5, 6].map(|n| {
         let child = add(&cache, OWNER, &[n; 16]);
@@ -81,7 +73,7 @@ fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     });
     let is_cached = |child: usize| cache.peek::<Block>(children[child]).unwrap().is_some();
     assert!(is_cached(0));
-    cache.flush_excess().unwrap();
+    cache.flush_over_budget().unwrap();
     let there = |storage: &MemoryStorage, at: Addr, n| {
         storage.to_vec().get(at.get().unwrap() as usize..).map(|b| b[0]) == Some(n)
     };
@@ -404,7 +396,7 @@ fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
 fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     let storage = MemoryStorage::new();
     let settings = CacheOptions { barriers: true, ..CacheOptions::default() };
-    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let root = add(&cache, OWNER, b"root");
     cache.flush(FlushScope::All).unwrap();
     let stored = add(&cache, OWNER, b"leaf");
@@ -418,7 +410,7 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     let [
         FlushStep::Entry { id: first, .. },
         FlushStep::Barrier,
-        FlushStep::WriteRedo { intent, .. },
+        FlushStep::WriteRedo { record, .. },
         FlushStep::Barrier,
         FlushStep::Entry { id: second, .. },
         FlushStep::Entry { id: last, .. },
@@ -427,7 +419,7 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
         panic!("{plan:?}")
     };
     assert_eq!([*first, *second, *last], [new.id(), stored.id(), root.id()]);
-    let writes: Vec<_> = intent.writes.iter().map(|write| (write.at, &write.bytes[..])).collect();
+    let writes: Vec<_> = record.writes.iter().map(|write| (write.at, &write.bytes[..])).collect();
     assert_eq!(writes, [(stored.addr(), &b"Leaf"[..]), (root.addr(), b"Root")]);
 }
 
@@ -443,13 +435,13 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
     small.touch();
     cache.add_dependency(&large, &small, EdgeKind::Link).unwrap();
     let plan = cache.plan(FlushScope::All).unwrap();
-    let [FlushStep::Entry { id, .. }, FlushStep::WriteRedo { intent, .. }, FlushStep::Entry { id: last, .. }] =
+    let [FlushStep::Entry { id, .. }, FlushStep::WriteRedo { record, .. }, FlushStep::Entry { id: last, .. }] =
         plan.steps()
     else {
         panic!("{plan:?}")
     };
     assert_eq!([*id, *last], [small.id(), large.id()]);
-    let at = intent.addr;
+    let at = record.addr;
     assert_eq!(Some(at), SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())));
     plan.write().unwrap();
     let valid =
@@ -472,7 +464,8 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
     for (fails_after, beneath) in (0..14).flat_map(|n| [(n, Visibility::BeyondExtent), (n, Visibility::Visible)]) {
         let memory = MemoryStorage::new();
         let storage = FaultyStorage::new(memory.clone());
-        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
+        let cache =
+            Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let (one, other) = (add(&cache, OWNER, b"old"), add(&cache, OWNER, b"old"));
         let raw = cache.space().alloc(3, SpaceKind::Raw).unwrap();
         cache.write_raw(OWNER, raw, 0, b"old".into());
@@ -486,8 +479,8 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
         cache.require_atomic_flush();
         storage.fail_after(fails_after, WriteFailure::Full, true);
         let flushed = cache.flush(FlushScope::Owner(Owner::new(Addr::new(1)))).is_ok();
-        let intent = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
-        let at = |addr| found(&memory, addr, 3, intent);
+        let record = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
+        let at = |addr| found(&memory, addr, 3, record);
         let state = at(one.addr());
         assert!(at(other.addr()) == state && at(raw) == state, "{fails_after}, {beneath:?}");
         assert!(state == b"new" || !flushed && state == b"old", "{fails_after}, {beneath:?}");
@@ -501,7 +494,7 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
 fn pages_begin_with_the_file_and_not_behind_its_user_block() {
     for (base, cut) in [(0, false), (512, true)] {
         let settings = CacheOptions { base, ..CacheOptions::default() };
-        let cache = Cache::new_writable(Arc::new(MemoryStorage::new()), settings, 4096, Arc::new(Announcer));
+        let cache = Cache::new_writable(Arc::new(MemoryStorage::new()), settings, 4096, Arc::new(EofOnlySuperblock));
         let block = add(&cache, OWNER, &[1; 4000]);
         assert_eq!(block.addr(), Addr::new(4096));
         cache.flush(FlushScope::All).unwrap();
@@ -511,13 +504,13 @@ fn pages_begin_with_the_file_and_not_behind_its_user_block() {
     }
 }
 
-/// The bytes at `at` for a process that opens the file now, and replays a valid redo record at `intent`.
-fn found(storage: &MemoryStorage, at: Addr, len: usize, intent: Addr) -> Vec<u8> {
+/// The bytes at `at` for a process that opens the file now, and replays a valid redo record at `record`.
+fn found(storage: &MemoryStorage, at: Addr, len: usize, record: Addr) -> Vec<u8> {
     let mut file = storage.to_vec();
-    let beyond = &file[(intent.get().unwrap() as usize).min(file.len())..];
+    let beyond = &file[(record.get().unwrap() as usize).min(file.len())..];
     let size = beyond.get(..RedoRecord::HEAD_BYTES).and_then(RedoRecord::stated_size).unwrap_or(0) as usize;
     let writes = beyond.get(..size).and_then(|bytes| decode::<RedoRecord>(bytes, Widths::default()).ok());
-    for write in writes.into_iter().flat_map(|intent| intent.writes) {
+    for write in writes.into_iter().flat_map(|record| record.writes) {
         let start = write.at.get().unwrap() as usize;
         file[start..start + write.bytes.len()].copy_from_slice(&write.bytes);
     }
@@ -533,7 +526,7 @@ fn what_a_failed_flush_has_torn_is_whole_at_every_moment_of_the_next_one() {
         let memory = MemoryStorage::new();
         let storage = FaultyStorage::new(memory.clone());
         let settings = CacheOptions { barriers, ..CacheOptions::default() };
-        let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+        let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
         let large = add(&cache, OWNER, &[1; 9000]);
         cache.flush(FlushScope::All).unwrap();
         let announced = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();

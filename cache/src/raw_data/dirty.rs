@@ -152,9 +152,9 @@ impl DirtyRawData {
         })
     }
 
-    /// Ends a flight. If its bytes were not `written`, they wait again, below the bytes that have come meanwhile.
-    pub(crate) fn end_write(&self, flight: RawWrite, written: bool, ledger: &SharedGraph) {
-        let RawWrite { proxy, pieces, over } = flight;
+    /// Ends a write. If its bytes were not `written`, they wait again, below the bytes that have come meanwhile.
+    pub(crate) fn end_write(&self, write: RawWrite, written: bool, ledger: &SharedGraph) {
+        let RawWrite { proxy, pieces, over } = write;
         self.with_chunk(proxy.chunk, |chunk| {
             chunk.in_flight = None;
             if written {

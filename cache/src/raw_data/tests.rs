@@ -4,22 +4,12 @@ use h5live_format::{EncodeError, Widths};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 use super::*;
-use crate::{
-    CacheOptions, Entry, FlushScope, MemoryStorage, RecordingStorage, SpaceKind, StorageOp, SuperblockEncoder,
-};
-
-#[derive(Debug)]
-struct Announcer;
-
-impl SuperblockEncoder for Announcer {
-    fn encode_with_eof(&self, end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError> {
-        Ok((Addr::new(0), end.to_le_bytes().to_vec()))
-    }
-}
+use crate::test_superblock::EofOnlySuperblock;
+use crate::{CacheOptions, Entry, FlushScope, MemoryStorage, RecordingStorage, SpaceKind, StorageOp};
 
 fn cache() -> (RecordingStorage<MemoryStorage>, Cache) {
     let storage = RecordingStorage::new(MemoryStorage::new());
-    let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
+    let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
     (storage, cache)
 }
 
@@ -136,16 +126,16 @@ fn excess_raw_data_is_written_by_a_trim() {
 
     let storage = RecordingStorage::new(MemoryStorage::new());
     let settings = CacheOptions { raw_budget: 10, ..CacheOptions::default() };
-    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let [one, two] = [(); 2].map(|()| cache.space().alloc(20, SpaceKind::Raw).unwrap());
     let heap = cache.insert(cache.space().alloc(1, SpaceKind::Metadata).unwrap(), Owner::FILE, Heap);
     let free = cache.write_raw(Owner::FILE, one, 0, vec![1; 20]);
-    cache.flush_excess().unwrap();
+    cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(8, 20)]);
     let waits = cache.write_raw(Owner::FILE, two, 0, vec![1; 20]);
     cache.add_dependency(&waits, &heap, crate::EdgeKind::ChunkHeap).unwrap();
     cache.add_dependency(&free, &heap, crate::EdgeKind::ChunkHeap).unwrap();
-    cache.flush_excess().unwrap();
+    cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(48, 1), (28, 20)]);
 }
 

@@ -122,20 +122,21 @@ mod tests {
 
     #[test]
     fn the_largest_memory_of_what_was_written_is_taken_first() {
-        let early = WriteBuffer::default();
-        let put = |at, len| early.put(at, &vec![1; len]);
+        let write_buffer = WriteBuffer::default();
+        let put = |at, len| write_buffer.put(at, &vec![1; len]);
         for (at, len) in [(0, 100), (1000, 3000), (9000, 500), (20_000, 2 * MAX_BUFFERED_BYTES + 1)] {
             put(at, len);
         }
-        let pieces = early.begin_write().unwrap();
-        early.end_write(pieces, true);
-        let spare =
-            || early.state.lock().spare.iter().map(|memory| (memory.len(), memory.capacity())).collect::<Vec<_>>();
+        let pieces = write_buffer.begin_write().unwrap();
+        write_buffer.end_write(pieces, true);
+        let spare = || {
+            write_buffer.state.lock().spare.iter().map(|memory| (memory.len(), memory.capacity())).collect::<Vec<_>>()
+        };
         assert!(matches!(spare()[..], [(0, 500..3000), (0, 3000..)]), "{:?}", spare());
         put(0, 1);
         assert!(matches!(spare()[..], [(0, 500..3000)]), "{:?}", spare());
         let mut byte = [9; 2];
-        assert!(early.read_overlay(0, &mut byte).is_some());
+        assert!(write_buffer.read_overlay(0, &mut byte).is_some());
         assert_eq!(byte, [1, 9], "nothing of what was in that memory");
     }
 }

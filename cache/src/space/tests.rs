@@ -332,16 +332,16 @@ fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     assert_eq!(zeros(&space, 100), (300, 0));
     space.shrink_to_used();
     assert_eq!(zeros(&space, 600), (400, 0));
-    assert_eq!(zeros(&space, 1), (1000, 1), "an intent may come to be where the end is announced");
+    assert_eq!(zeros(&space, 1), (1000, 1), "a redo record may come to be where the end is announced");
     space.note_redo(1500);
     space.set_superblock_eof(4000);
-    assert_eq!(zeros(&space, 499), (1001, 499), "an intent was there");
+    assert_eq!(zeros(&space, 499), (1001, 499), "a redo record was there");
     assert_eq!(zeros(&space, 64), (1500, 0));
     space.free_unwritten(Addr::new(1500), 64);
     space.shrink_to_used();
     assert_eq!(zeros(&space, 64), (1500, 64), "it was in use before");
     space.note_redo(1600);
-    assert_eq!(zeros(&space, 400), (1564, 36), "an intent was at the begin of it");
+    assert_eq!(zeros(&space, 400), (1564, 36), "a redo record was at the begin of it");
 }
 
 /// As [`MemoryStorage`], but it likes to be filled ahead, and notes for what it is to find a place.

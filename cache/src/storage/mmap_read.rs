@@ -206,7 +206,7 @@ impl ReadMapping {
         // A byte for each page, from the beginning of the part on.
         let is_there = |page: u64| {
             let byte = (page * MIN_PAGE_BYTES - start) as usize / self.page;
-            there.get(byte).is_some_and(|told| told & 1 != 0)
+            there.get(byte).is_some_and(|residency| residency & 1 != 0)
         };
         if (start / MIN_PAGE_BYTES..(start + len).div_ceil(MIN_PAGE_BYTES)).all(is_there) {
             if bits.fetch_or(bit, Relaxed) & bit != 0 {
@@ -422,16 +422,16 @@ mod tests {
             let line = status.lines().find_map(|line| line.strip_prefix("Rss:")?.trim().strip_suffix(" kB"));
             line.and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(0) << 10
         };
-        let (before, mut most) = (resident(), 0);
+        let (before, mut peak_bytes) = (resident(), 0);
         for part in 0..len / FAULT_AROUND_BYTES {
             let wanted = if part == 0 { bytes(5000, 8) } else { vec![0; 8] };
             assert_eq!(read(&glance, &file, part * FAULT_AROUND_BYTES + 5000, 8).unwrap(), wanted);
-            most = most.max(if part % 50 == 0 { resident() } else { 0 });
+            peak_bytes = peak_bytes.max(if part % 50 == 0 { resident() } else { 0 });
         }
         let ReadMappingState::Mapped(mapping) = &*glance.mapped.read() else { panic!("it is mapped") };
         assert!(mapping.count.load(Relaxed) * (FAULT_AROUND_BYTES as usize) <= MAX_MAPPED_BYTES);
         assert!(mapping.count.load(Relaxed) < (len / FAULT_AROUND_BYTES) as usize, "some of it was given back");
         // Other tests take memory, too.
-        assert!(most <= before + MAX_MAPPED_BYTES + (100 << 20), "{before} {most}");
+        assert!(peak_bytes <= before + MAX_MAPPED_BYTES + (100 << 20), "{before} {peak_bytes}");
     }
 }

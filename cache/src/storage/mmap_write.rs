@@ -20,10 +20,10 @@ use crate::os::{VectorStore, WritableMapping};
 /// Bytes of a window.
 const WINDOW_BYTES: u64 = 1 << 20;
 /// Windows of one file.
-const MAX_WINDOWS: usize = 16;
+const MAX_OPEN_WINDOWS: usize = 16;
 /// Where that many are open, so many places are remembered that had none: the second time, another one is closed for
 /// it.
-const MAX_REMEMBERED_MISSES: usize = 16;
+const MAX_REMEMBERED_MISSED_WINDOWS: usize = 16;
 /// The longest image of which is found out what of it has changed (bytes).
 const MAX_DIFF_BYTES: usize = 256;
 /// File systems of this machine whose mappings and reads share pages.
@@ -42,12 +42,12 @@ pub(super) fn has_coherent_mappings(file: &File) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct MmapWriter {
     /// The one that was used last is the last.
-    open: Vec<WriteWindow>,
+    open_windows: Vec<WriteWindow>,
     /// Where there was none last, from the start of the file (bytes).
-    wanted: VecDeque<u64>,
+    missed_offsets: VecDeque<u64>,
     /// Whether the file can be mapped; `None` before that was asked.
-    suits: Option<bool>,
-    telling: NotifyThrottle,
+    is_mappable: Option<bool>,
+    notify_throttle: NotifyThrottle,
 }
 
 /// When those who listen are told of what was written.
@@ -95,8 +95,8 @@ impl MmapWriter {
             return false;
         }
         // Who looks has it already: those who listen hear of it by a call that writes the same.
-        let told = || file.write_all_at(image.get(changed.clone())?, at + changed.start as u64).ok();
-        !self.telling.is_due(Instant::now()) || told().is_some()
+        let notify = || file.write_all_at(image.get(changed.clone())?, at + changed.start as u64).ok();
+        !self.notify_throttle.is_due(Instant::now()) || notify().is_some()
     }
 
     /// As [`Storage::store_diff_atomic`](super::Storage::store_diff_atomic).
@@ -109,7 +109,7 @@ impl MmapWriter {
 
     /// Closes all windows.
     pub fn close(&mut self) {
-        self.open.clear();
+        self.open_windows.clear();
     }
 
     /// Calls `action` with the window that has the byte `at` of the file, and where in it that byte is. Says whether
@@ -122,49 +122,49 @@ impl MmapWriter {
         if window.mapping.is_broken() {
             // Somebody has cut the file, or the disk is full: a call says what is the matter.
             self.close();
-            self.suits = Some(false);
+            self.is_mappable = Some(false);
             return false;
         }
         true
     }
 
     fn window(&mut self, file: &File, at: u64) -> Option<&WriteWindow> {
-        if self.open.last().is_none_or(|last| last.at != at) {
-            let window = match self.open.iter().position(|window| window.at == at) {
-                Some(found) => self.open.remove(found),
+        if self.open_windows.last().is_none_or(|last| last.at != at) {
+            let window = match self.open_windows.iter().position(|window| window.at == at) {
+                Some(found) => self.open_windows.remove(found),
                 None => self.map(file, at)?,
             };
-            self.open.push(window);
+            self.open_windows.push(window);
         }
-        self.open.last()
+        self.open_windows.last()
     }
 
     fn map(&mut self, file: &File, at: u64) -> Option<WriteWindow> {
-        if !*self.suits.get_or_insert_with(|| VectorStore::is_supported() && has_coherent_mappings(file)) {
+        if !*self.is_mappable.get_or_insert_with(|| VectorStore::is_supported() && has_coherent_mappings(file)) {
             return None;
         }
-        if self.open.len() == MAX_WINDOWS {
+        if self.open_windows.len() == MAX_OPEN_WINDOWS {
             // To open one takes longer than several calls.
             if !self.was_missed_recently(at) {
                 return None;
             }
-            self.open.remove(0);
+            self.open_windows.remove(0);
         }
         let window = WritableMapping::new(file, at, WINDOW_BYTES as usize).map(|mapping| WriteWindow { at, mapping });
-        self.suits = Some(window.is_some());
+        self.is_mappable = Some(window.is_some());
         window
     }
 
     /// Whether a window there was wanted a short while ago.
     fn was_missed_recently(&mut self, at: u64) -> bool {
-        if let Some(found) = self.wanted.iter().position(|wanted| *wanted == at) {
-            self.wanted.remove(found);
+        if let Some(found) = self.missed_offsets.iter().position(|missed| *missed == at) {
+            self.missed_offsets.remove(found);
             return true;
         }
-        if self.wanted.len() == MAX_REMEMBERED_MISSES {
-            self.wanted.pop_front();
+        if self.missed_offsets.len() == MAX_REMEMBERED_MISSED_WINDOWS {
+            self.missed_offsets.pop_front();
         }
-        self.wanted.push_back(at);
+        self.missed_offsets.push_back(at);
         false
     }
 }
@@ -210,7 +210,7 @@ mod tests {
             assert_eq!(read(&file, at + 100, 1), [7]);
         }
         assert!(!windows.store_mapped(&file, &[1; 100], WINDOW_BYTES - 50), "no window has all of it");
-        assert!(windows.open.len() <= MAX_WINDOWS);
+        assert!(windows.open_windows.len() <= MAX_OPEN_WINDOWS);
         assert_eq!(file.metadata().unwrap().len(), 3 << 20);
     }
 
@@ -230,11 +230,11 @@ mod tests {
                 assert_ne!(modified(&file), SystemTime::UNIX_EPOCH, "the first one is told of");
             } else {
                 assert!(changed.end < 32 || changed.len() > 32, "{changed:?} of {len}");
-                assert!(windows.telling.due.is_none());
+                assert!(windows.notify_throttle.due.is_none());
             }
             // As if no time went by.
             let soon = Instant::now() + NOTIFY_INTERVAL * 10_000;
-            windows.telling.due = Some((soon, soon));
+            windows.notify_throttle.due = Some((soon, soon));
             file.write_all_at(&vec![7; len], 1001).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
             if windows.store_atomic(&file, &image, changed.clone(), 1001) {
@@ -248,7 +248,7 @@ mod tests {
         let mut windows = MmapWriter::default();
         assert!(!windows.store_atomic(&file, &[7; 300], 0..65, 0), "too much for one instruction");
         assert!(!windows.store_atomic(&file, &[7; 300], 0..5, 0), "there is nothing before it");
-        assert!(windows.telling.due.is_none());
+        assert!(windows.notify_throttle.due.is_none());
     }
 
     #[test]
@@ -278,20 +278,20 @@ mod tests {
         tmp.set_len(100 * WINDOW_BYTES).unwrap();
         let mut windows = MmapWriter::default();
         let mut store = |place: u64| windows.store_mapped(&tmp, &[1; 10], place * WINDOW_BYTES);
-        assert!((0..MAX_WINDOWS as u64).all(&mut store));
-        assert!(!(20..20 + MAX_REMEMBERED_MISSES as u64).any(&mut store), "none of them came before");
-        assert!((20..20 + MAX_REMEMBERED_MISSES as u64).all(&mut store));
-        assert!(!(0..=MAX_REMEMBERED_MISSES as u64).any(&mut store) && !store(0), "that is longer ago");
+        assert!((0..MAX_OPEN_WINDOWS as u64).all(&mut store));
+        assert!(!(20..20 + MAX_REMEMBERED_MISSED_WINDOWS as u64).any(&mut store), "none of them came before");
+        assert!((20..20 + MAX_REMEMBERED_MISSED_WINDOWS as u64).all(&mut store));
+        assert!(!(0..=MAX_REMEMBERED_MISSED_WINDOWS as u64).any(&mut store) && !store(0), "that is longer ago");
         assert!(store(0));
     }
 
     #[test]
     fn those_who_listen_are_told_every_so_often() {
-        let (begin, mut telling) = (Instant::now(), NotifyThrottle::default());
-        let mut due = |micros| telling.is_due(begin + Duration::from_micros(micros));
+        let (begin, mut notify_throttle) = (Instant::now(), NotifyThrottle::default());
+        let mut due = |micros| notify_throttle.is_due(begin + Duration::from_micros(micros));
         assert!(due(0), "of the first one");
-        let told = (1..=20).map(|n| due(n * 50)).filter(|told| *told).count();
-        assert_eq!(told, 4, "of some, where they follow each other");
+        let due_count = (1..=20).map(|n| due(n * 50)).filter(|is_due| *is_due).count();
+        assert_eq!(due_count, 4, "of some, where they follow each other");
         assert!(!due(1050));
         assert!(due(1150), "of one that comes alone");
         assert!(due(1250) && due(1350));

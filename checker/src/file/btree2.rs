@@ -59,9 +59,9 @@ impl FileWalk<'_> {
         root: bool,
     ) -> bool {
         let name = if depth == 0 { Btree2Leaf::NAME } else { Btree2Internal::NAME };
-        let most = tree.geometry.max_records(depth);
-        if node.records > most {
-            let cause = Cause::ExceedsLimit { what: "records", found: node.records.into(), limit: most.into() };
+        let max_records = tree.geometry.max_records(depth);
+        if node.records > max_records {
+            let cause = Cause::ExceedsLimit { what: "records", found: node.records.into(), limit: max_records.into() };
             self.report(name, node.addr, cause);
             return false;
         }
@@ -72,7 +72,7 @@ impl FileWalk<'_> {
         }
         if !root && node.records < tree.geometry.merge_at(depth) / 2 {
             let fewest = tree.geometry.merge_at(depth).into();
-            self.note(
+            self.add_note(
                 name,
                 node.addr,
                 Cause::Count { what: "fewest records", stated: fewest, found: node.records.into() },

@@ -152,7 +152,7 @@ impl Cause {
             Cause::Status(_) => "status",
             Cause::Filters(_) => "filters",
             Cause::Rule(_) => "rule",
-            Cause::UnfinishedRedo { .. } => "intent",
+            Cause::UnfinishedRedo { .. } => "unfinished-redo",
         }
     }
 }

@@ -158,7 +158,7 @@ impl FileWalk<'_> {
             |((place, chunk), dim): ((&u64, &u64), &u64)| place.checked_mul(*chunk).is_some_and(|start| start < *dim);
         let is_inside = coord.iter().zip(&chunked.storage.dims).zip(&chunked.dims).all(starts);
         if !is_inside {
-            self.note("chunk", addr, Cause::Rule("lies outside the extent"));
+            self.add_note("chunk", addr, Cause::Rule("lies outside the extent"));
         }
         let every = 1u32.checked_shl(u32::try_from(chunked.filters.len()).unwrap_or(32)).map_or(u32::MAX, |n| n - 1);
         let plain = unfiltered

@@ -146,7 +146,7 @@ impl FileWalk<'_> {
                 self.incomplete = true;
                 let cause = Cause::Filters(error.to_string());
                 if error.is::<UnknownFilter>() {
-                    self.note(name, addr, cause)
+                    self.add_note(name, addr, cause)
                 } else {
                     self.report(name, addr, cause)
                 }
@@ -323,7 +323,7 @@ impl FileWalk<'_> {
         if self.options.strict || stated == found {
             self.check_total(NAME, at, what, stated, found);
         } else {
-            self.note(NAME, at, Cause::Count { what, stated, found });
+            self.add_note(NAME, at, Cause::Count { what, stated, found });
         }
     }
 

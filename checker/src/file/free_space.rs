@@ -43,7 +43,7 @@ impl FileWalk<'_> {
     }
 
     /// The managers of the file's free space.
-    pub fn file_space(&mut self, info: &FileSpaceInfo, extension: Addr) {
+    pub fn check_free_space_managers(&mut self, info: &FileSpaceInfo, extension: Addr) {
         for manager in info.managers.iter().flatten().filter(|manager| manager.is_defined()) {
             let Some((header, sections)) = self.free_sections(*manager, FreeSpaceClient::File) else { continue };
             let total = sections.iter().fold(0u64, |n, (size, _)| n.saturating_add(*size));
@@ -53,7 +53,7 @@ impl FileWalk<'_> {
                 if size == 0 {
                     self.report(FreeSpaceSections::NAME, *manager, Cause::Rule("a free section has bytes"));
                 } else if let Some(start) = self.check_range("free section", addr, size) {
-                    self.space.free(start, size, self.owner, "free section");
+                    self.space.add_free_space(start, size, self.owner, "free section");
                 }
             }
         }

@@ -77,7 +77,7 @@ impl FileWalk<'_> {
             let unused = list.iter().flatten().filter(|entry| !entry.used).count() as u64;
             if unused > 0 {
                 let total = list.iter().flatten().count() as u64;
-                self.note(
+                self.add_note(
                     NAME,
                     Addr::new(*at),
                     Cause::Count { what: "objects in use", stated: total, found: total - unused },

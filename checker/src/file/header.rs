@@ -98,7 +98,7 @@ impl FileWalk<'_> {
             if stated < in_first {
                 self.report(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
             } else if stated != found {
-                self.note(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
+                self.add_note(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
             }
         }
         self.single_messages(&header);

@@ -50,7 +50,7 @@ impl FileWalk<'_> {
                 self.report_unless_live(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
             } else {
                 // From groups that only lead to each other, once the last link to them was removed.
-                self.note_for(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
+                self.add_note_for(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
             }
         }
     }

@@ -35,7 +35,7 @@ impl FileWalk<'_> {
 
     /// Reports what overlaps, and what nobody uses.
     fn sweep(&mut self) {
-        let (metadata, raw, free) = self.space.bytes();
+        let (metadata, raw, free) = self.space.total_bytes();
         (self.report.metadata_bytes, self.report.raw_bytes, self.report.free_bytes) = (metadata, raw, free);
         let mut space = std::mem::take(&mut self.space);
         let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
@@ -59,7 +59,7 @@ impl FileWalk<'_> {
         }
         for (piece, before) in overlaps {
             let cause = Cause::Overlap { len: piece.len, with: self.used_range(&before) };
-            self.report_for(piece.owner, self.space.name(&piece), Addr::new(piece.start), cause);
+            self.report_for(piece.owner, self.space.structure_name(&piece), Addr::new(piece.start), cause);
         }
         let base = self.source.base;
         let leak = |(from, to): (u64, u64)| {

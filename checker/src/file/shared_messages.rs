@@ -156,7 +156,7 @@ impl FileWalk<'_> {
                 match uses.found.cmp(&uses.stated) {
                     Ordering::Equal => {}
                     // libhdf5 counts some uses twice; the message then outlives them.
-                    Ordering::Less => self.note(name, at, cause),
+                    Ordering::Less => self.add_note(name, at, cause),
                     Ordering::Greater => self.report_for(ObjectIndex::FILE, name, at, cause),
                 }
             }

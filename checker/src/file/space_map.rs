@@ -17,7 +17,7 @@ pub(super) struct SpaceUse {
     pub start: u64,
     pub len: u64,
     pub owner: ObjectIndex,
-    what: u16,
+    structure_index: u16,
 }
 
 impl SpaceUse {
@@ -25,8 +25,8 @@ impl SpaceUse {
         self.start.saturating_add(self.len)
     }
 
-    fn overlaps(&self, other: &SpaceUse) -> bool {
-        self.owner == other.owner && self.what == other.what && self.end() == other.start
+    fn is_continued_by(&self, other: &SpaceUse) -> bool {
+        self.owner == other.owner && self.structure_index == other.structure_index && self.end() == other.start
     }
 }
 
@@ -36,31 +36,31 @@ const MAX_RAW_RANGES: usize = 1 << 24;
 /// The map of the file. Neighbours of one kind and owner count as one.
 #[derive(Debug, Default)]
 pub(super) struct SpaceMap {
-    names: Vec<&'static str>,
+    structure_names: Vec<&'static str>,
     metadata: BTreeMap<u64, SpaceUse>,
-    raw: Vec<SpaceUse>,
-    free: Vec<SpaceUse>,
+    raw_data: Vec<SpaceUse>,
+    free_space: Vec<SpaceUse>,
     /// Pieces that were left out.
-    pub left_out: u64,
+    pub skipped_uses: u64,
 }
 
 impl SpaceMap {
-    fn number(&mut self, name: &'static str) -> u16 {
-        let found = self.names.iter().position(|known| std::ptr::eq(*known, name) || *known == name);
+    fn name_index(&mut self, name: &'static str) -> u16 {
+        let found = self.structure_names.iter().position(|known| std::ptr::eq(*known, name) || *known == name);
         let number = found.unwrap_or_else(|| {
-            self.names.push(name);
-            self.names.len() - 1
+            self.structure_names.push(name);
+            self.structure_names.len() - 1
         });
         u16::try_from(number).unwrap_or(u16::MAX)
     }
 
     /// The name of the structure in a range.
-    pub fn name(&self, piece: &SpaceUse) -> &'static str {
-        self.names.get(usize::from(piece.what)).copied().unwrap_or("?")
+    pub fn structure_name(&self, piece: &SpaceUse) -> &'static str {
+        self.structure_names.get(usize::from(piece.structure_index)).copied().unwrap_or("?")
     }
 
     fn new_use(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) -> SpaceUse {
-        SpaceUse { start, len, owner, what: self.number(what) }
+        SpaceUse { start, len, owner, structure_index: self.name_index(what) }
     }
 
     /// Claims bytes for a structure. If some of them are used already, returns their user.
@@ -69,12 +69,13 @@ impl SpaceMap {
         if let Some((_, taken)) = self.metadata.range(..piece.end()).next_back().filter(|(_, t)| t.end() > start) {
             return Err(*taken);
         }
-        if let Some((at, before)) = self.metadata.range(..start).next_back().filter(|(_, b)| b.overlaps(&piece)) {
+        if let Some((at, before)) = self.metadata.range(..start).next_back().filter(|(_, b)| b.is_continued_by(&piece))
+        {
             let at = *at;
             piece = SpaceUse { start: at, len: before.len.saturating_add(len), ..piece };
             self.metadata.remove(&at);
         }
-        if let Some(after) = self.metadata.get(&piece.end()).copied().filter(|after| piece.overlaps(after)) {
+        if let Some(after) = self.metadata.get(&piece.end()).copied().filter(|after| piece.is_continued_by(after)) {
             self.metadata.remove(&after.start);
             piece.len = piece.len.saturating_add(after.len);
         }
@@ -83,26 +84,31 @@ impl SpaceMap {
     }
 
     /// Claims bytes for raw data. Overlaps are found at the end.
-    pub fn raw(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
+    pub fn claim_raw_data(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
         let piece = self.new_use(start, len, owner, what);
-        self.left_out += u64::from(!push(&mut self.raw, piece));
+        self.skipped_uses += u64::from(!push(&mut self.raw_data, piece));
     }
 
     /// Notes that bytes are free.
-    pub fn free(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
+    pub fn add_free_space(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
         let piece = self.new_use(start, len, owner, what);
-        self.left_out += u64::from(!push(&mut self.free, piece));
+        self.skipped_uses += u64::from(!push(&mut self.free_space, piece));
     }
 
     /// Bytes of metadata, raw data and free space.
-    pub fn bytes(&self) -> (u64, u64, u64) {
+    pub fn total_bytes(&self) -> (u64, u64, u64) {
         let sum = |list: &[SpaceUse]| list.iter().fold(0u64, |n, piece| n.saturating_add(piece.len));
-        (self.metadata.values().fold(0u64, |n, piece| n.saturating_add(piece.len)), sum(&self.raw), sum(&self.free))
+        (
+            self.metadata.values().fold(0u64, |n, piece| n.saturating_add(piece.len)),
+            sum(&self.raw_data),
+            sum(&self.free_space),
+        )
     }
 
     /// All pieces of metadata, raw data and free space, by their place.
     pub fn uses(&self) -> Vec<SpaceUse> {
-        let mut all: Vec<SpaceUse> = self.metadata.values().chain(&self.raw).chain(&self.free).copied().collect();
+        let mut all: Vec<SpaceUse> =
+            self.metadata.values().chain(&self.raw_data).chain(&self.free_space).copied().collect();
         all.sort_by_key(|piece| piece.start);
         all
     }
@@ -115,12 +121,12 @@ impl SpaceMap {
         mut overlap: impl FnMut(&SpaceUse, &SpaceUse) -> bool,
         mut gap: impl FnMut(u64, u64),
     ) {
-        self.raw.sort_unstable_by_key(|piece| (piece.start, piece.len));
-        self.free.sort_unstable_by_key(|piece| (piece.start, piece.len));
+        self.raw_data.sort_unstable_by_key(|piece| (piece.start, piece.len));
+        self.free_space.sort_unstable_by_key(|piece| (piece.start, piece.len));
         let mut lists = [
             Box::new(self.metadata.values()) as Box<dyn Iterator<Item = &SpaceUse>>,
-            Box::new(self.raw.iter()),
-            Box::new(self.free.iter()),
+            Box::new(self.raw_data.iter()),
+            Box::new(self.free_space.iter()),
         ]
         .map(Iterator::peekable);
         let mut last: Option<SpaceUse> = None;
@@ -151,7 +157,7 @@ impl SpaceMap {
 
 /// Adds a piece to a list, or to its last piece. `false` if the list is full.
 fn push(list: &mut Vec<SpaceUse>, piece: SpaceUse) -> bool {
-    if let Some(last) = list.last_mut().filter(|last| last.overlaps(&piece)) {
+    if let Some(last) = list.last_mut().filter(|last| last.is_continued_by(&piece)) {
         last.len = last.len.saturating_add(piece.len);
         return true;
     }
@@ -197,10 +203,10 @@ mod tests {
         let mut space = SpaceMap::default();
         for start in [0, 20, 10, 30] {
             space.claim(start, 10, ObjectIndex::FILE, "a").unwrap();
-            space.raw(start + 100, 10, ObjectIndex::FILE, "r");
+            space.claim_raw_data(start + 100, 10, ObjectIndex::FILE, "r");
         }
-        assert_eq!((space.metadata.len(), space.raw.len()), (1, 4));
-        assert_eq!(space.bytes(), (40, 40, 0));
+        assert_eq!((space.metadata.len(), space.raw_data.len()), (1, 4));
+        assert_eq!(space.total_bytes(), (40, 40, 0));
         assert_eq!(swept(&mut space, 200), (vec![], vec![(40, 100), (140, 200)]));
     }
 
@@ -208,9 +214,9 @@ mod tests {
     fn finds_what_overlaps_in_the_end() {
         let mut space = SpaceMap::default();
         space.claim(0, 10, ObjectIndex::FILE, "a").unwrap();
-        space.raw(5, 20, ObjectIndex(1), "r");
-        space.raw(6, 2, ObjectIndex(1), "r");
-        space.free(24, 10, ObjectIndex::FILE, "f");
+        space.claim_raw_data(5, 20, ObjectIndex(1), "r");
+        space.claim_raw_data(6, 2, ObjectIndex(1), "r");
+        space.add_free_space(24, 10, ObjectIndex::FILE, "f");
         assert_eq!(swept(&mut space, 34), (vec![(5, 0), (6, 5), (24, 5)], vec![]));
     }
 }

@@ -46,7 +46,7 @@ impl<'a> FileWalk<'a> {
         self.widths = self.superblock.widths;
         self.k = self.superblock.btree_k;
         self.ends(len);
-        self.intent();
+        self.check_redo_record();
         let size = encoded_len(&self.superblock, self.widths).unwrap_or_default();
         self.claim(NAME, Addr::new(0), size as u64);
         if self.superblock.version > 1 {
@@ -71,7 +71,7 @@ impl<'a> FileWalk<'a> {
         let (stated, announced) = (self.superblock.base, self.superblock.end_of_file.get().unwrap_or(0));
         if stated != Addr::new(at) {
             // A user block was put before the file, or taken away: libhdf5 corrects what it reads.
-            self.note(
+            self.add_note(
                 NAME,
                 Addr::new(0),
                 Cause::Count { what: "base address", stated: stated.get().unwrap_or(0), found: at },
@@ -84,13 +84,13 @@ impl<'a> FileWalk<'a> {
         if self.end > here {
             let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
             if self.options.live {
-                self.note(NAME, Addr::new(0), cause)
+                self.add_note(NAME, Addr::new(0), cause)
             } else {
                 self.report(NAME, Addr::new(0), cause)
             }
         } else if self.end < here {
             let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
-            self.note(NAME, Addr::new(0), cause);
+            self.add_note(NAME, Addr::new(0), cause);
             if self.options.live && open {
                 self.end = here;
             }
@@ -101,14 +101,14 @@ impl<'a> FileWalk<'a> {
             if self.superblock.version >= 3 && !self.options.live {
                 self.report(NAME, Addr::new(0), cause);
             } else {
-                self.note(NAME, Addr::new(0), cause);
+                self.add_note(NAME, Addr::new(0), cause);
             }
         }
     }
 
     /// Checks the redo record of a writer that has died. Readers take its changes as made, and the next writer makes
     /// them.
-    fn intent(&mut self) {
+    fn check_redo_record(&mut self) {
         let end = self.superblock.end_of_file.get().and_then(|end| end.checked_sub(self.superblock.base.get()?));
         let Some(end) = end else { return };
         // Where readers go by generations, these come first.
@@ -123,12 +123,12 @@ impl<'a> FileWalk<'a> {
         else {
             return;
         };
-        let Ok(intent) = decode::<RedoRecord>(&bytes, self.widths) else { return };
-        if intent.addr != Addr::new(place) {
+        let Ok(record) = decode::<RedoRecord>(&bytes, self.widths) else { return };
+        if record.addr != Addr::new(place) {
             return;
         }
-        self.note(NAME, Addr::new(0), Cause::UnfinishedRedo { writes: intent.writes.len() as u64 });
-        for write in intent.writes {
+        self.add_note(NAME, Addr::new(0), Cause::UnfinishedRedo { writes: record.writes.len() as u64 });
+        for write in record.writes {
             let len = write.bytes.len() as u64;
             if let Some(at) = write.at.get().filter(|at| at.checked_add(len).is_some_and(|last| last <= end)) {
                 self.source.overlay(at, write.bytes);
@@ -155,7 +155,7 @@ impl<'a> FileWalk<'a> {
             self.shared_table(&info);
         }
         if let Some(info) = self.message::<FileSpaceInfo>(&header) {
-            self.file_space(&info, addr);
+            self.check_free_space_managers(&info, addr);
         }
         for message in &header.messages {
             let belongs = [
@@ -169,7 +169,7 @@ impl<'a> FileWalk<'a> {
                 MessageType::REFERENCE_COUNT,
             ];
             if message.kind.is_known() && !belongs.contains(&message.kind) {
-                self.note(header.name(), addr, Cause::Rule("a superblock extension holds messages about the file"));
+                self.add_note(header.name(), addr, Cause::Rule("a superblock extension holds messages about the file"));
             }
         }
     }

@@ -117,7 +117,7 @@ impl FileWalk<'_> {
                     self.unseen_values |= leads.is_some();
                     let cause = Cause::Filters(error.to_string());
                     if error.is::<UnknownFilter>() {
-                        self.note("chunk", addr, cause);
+                        self.add_note("chunk", addr, cause);
                     } else {
                         self.report("chunk", addr, cause);
                     }

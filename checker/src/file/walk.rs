@@ -94,12 +94,12 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Notes something unusual but allowed.
-    pub fn note(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
-        self.note_for(self.owner, structure, addr, cause);
+    pub fn add_note(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+        self.add_note_for(self.owner, structure, addr, cause);
     }
 
-    /// As [`FileWalk::note`], of another object.
-    pub fn note_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
+    /// As [`FileWalk::add_note`], of another object.
+    pub fn add_note_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
         if self.report.notes.len() < Report::MAX_FINDINGS {
             let note = self.finding(owner, structure, self.offset(addr), cause);
             self.report.notes.push(note);
@@ -118,7 +118,7 @@ impl<'a> FileWalk<'a> {
         if !self.options.live {
             self.report_for(owner, structure, addr, cause);
         } else {
-            self.note_for(owner, structure, addr, cause);
+            self.add_note_for(owner, structure, addr, cause);
         }
     }
 
@@ -133,7 +133,7 @@ impl<'a> FileWalk<'a> {
     pub fn used_range(&self, used: &SpaceUse) -> UsedRange {
         UsedRange {
             path: self.objects.path(used.owner),
-            structure: self.space.name(used),
+            structure: self.space.structure_name(used),
             offset: self.source.base.saturating_add(used.start),
             len: used.len,
         }
@@ -170,7 +170,7 @@ impl<'a> FileWalk<'a> {
     /// Claims bytes for raw data of the present object.
     pub fn claim_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
         if let Some(start) = self.check_range(what, addr, len).filter(|_| len > 0) {
-            self.space.raw(start, len, self.owner, what);
+            self.space.claim_raw_data(start, len, self.owner, what);
         }
     }
 

@@ -143,9 +143,9 @@ pub fn find_shortest(
     bounds: &ExploreBounds,
     reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
 ) -> (Option<Counterexample>, ExploreReport) {
-    let most = bounds.moves.unwrap_or(u32::MAX);
+    let max_moves = bounds.moves.unwrap_or(u32::MAX);
     let mut last = None;
-    for moves in 0..=most {
+    for moves in 0..=max_moves {
         let mut explored = explore(trace, &ExploreBounds { moves: Some(moves), ..bounds.clone() }, reader);
         if !explored.violations.is_empty() {
             return (Some(explored.violations.swap_remove(0)), explored);
@@ -153,7 +153,7 @@ pub fn find_shortest(
         // More moves than there are operations, or queries, make no difference.
         let same = last == Some(explored.schedules);
         last = Some(explored.schedules);
-        if !explored.exhausted || same || moves == most {
+        if !explored.exhausted || same || moves == max_moves {
             return (None, explored);
         }
     }

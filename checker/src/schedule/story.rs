@@ -148,17 +148,17 @@ fn changed(old: &Dump, new: &Dump) -> Vec<String> {
     let same_shape = old.fields.len() == new.fields.len();
     let pairs = old.fields.iter().zip(&new.fields);
     let differ = pairs.filter(|(old, new)| old.value != new.value && new.field != "checksum");
-    let mut told: Vec<String> =
+    let mut lines: Vec<String> =
         differ.map(|(old, new)| format!("{}: {} -> {}", new.field, old.value, new.value)).collect();
     if !same_shape {
-        told.push(format!("{} fields, which were {}", new.fields.len(), old.fields.len()));
+        lines.push(format!("{} fields, which were {}", new.fields.len(), old.fields.len()));
     }
-    if told.len() > MAX_LISTED_CHANGES {
-        let more = told.len() - MAX_LISTED_CHANGES;
-        told.truncate(MAX_LISTED_CHANGES);
-        told.push(format!("and {more} more"));
+    if lines.len() > MAX_LISTED_CHANGES {
+        let more = lines.len() - MAX_LISTED_CHANGES;
+        lines.truncate(MAX_LISTED_CHANGES);
+        lines.push(format!("and {more} more"));
     }
-    told
+    lines
 }
 
 /// Columns of the writer's side.

@@ -59,8 +59,8 @@ struct SvgWriter {
 }
 
 impl SvgWriter {
-    fn text(&mut self, x: usize, class: &str, text: &str, most: usize) {
-        let mut shown: String = text.chars().take(most).collect();
+    fn text(&mut self, x: usize, class: &str, text: &str, max_chars: usize) {
+        let mut shown: String = text.chars().take(max_chars).collect();
         if shown.len() < text.len() {
             shown.push('…');
         }
@@ -76,12 +76,12 @@ impl SvgWriter {
     }
 }
 
-/// A text in lines of at most `most` characters.
-fn wrap(text: &str, most: usize) -> Vec<String> {
+/// A text in lines of at most `max_chars` characters.
+fn wrap(text: &str, max_chars: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.last_mut().map_or(0, |line| line.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > most {
+        if last > 0 && last + 1 + word.chars().count() > max_chars {
             lines.push(String::new());
         }
         let Some(line) = lines.last_mut() else { continue };

@@ -143,7 +143,7 @@ pub(super) struct ReaderRun {
     pending_checkpoint: Option<Checkpoint>,
     /// The hashed states of this run, and of the last run as far as they are the same.
     state_hashes: Vec<u64>,
-    times_told: usize,
+    hash_count: usize,
     checkpoints: Checkpoints,
     /// Whether the run ended at a checkpoint of another.
     pub merged: bool,
@@ -179,7 +179,7 @@ impl ReaderView {
             context: 0,
             pending_checkpoint: None,
             state_hashes: Vec::new(),
-            times_told: 0,
+            hash_count: 0,
             checkpoints,
             merged: false,
             fault: None,
@@ -193,7 +193,7 @@ impl ReaderView {
         run.position = run.limits.start;
         (run.passed, run.queries, run.moves, run.tears) = (0, 0, 0, 0);
         (run.moved, run.fault, run.merged, run.rest_beyond) = (false, None, false, None);
-        (run.history, run.context, run.times_told, run.pending_checkpoint) = (History::NONE, 0, 0, None);
+        (run.history, run.context, run.hash_count, run.pending_checkpoint) = (History::NONE, 0, 0, None);
         run.journal = journal.then(Vec::new);
     }
 
@@ -279,22 +279,22 @@ impl ReaderView {
         self.0.lock().merged
     }
 
-    /// The hash of the reader's state, by `tell`. Not called while the run repeats another one.
-    pub fn state_hash(&self, tell: impl FnOnce() -> u64) -> u64 {
+    /// The hash of the reader's state, by `compute_hash`. Not called while the run repeats another one.
+    pub fn state_hash(&self, compute_hash: impl FnOnce() -> u64) -> u64 {
         {
             let mut run = self.0.lock();
-            let number = run.times_told;
-            run.times_told += 1;
+            let number = run.hash_count;
+            run.hash_count += 1;
             if run.passed < run.forks.len()
-                && let Some(told) = run.state_hashes.get(number)
+                && let Some(hash) = run.state_hashes.get(number)
             {
-                return *told;
+                return *hash;
             }
             run.state_hashes.truncate(number);
         }
-        let told = tell();
-        self.0.lock().state_hashes.push(told);
-        told
+        let hash = compute_hash();
+        self.0.lock().state_hashes.push(hash);
+        hash
     }
 
     /// The history since the run began, or [`ReaderView::set_history`].

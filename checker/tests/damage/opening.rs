@@ -37,8 +37,8 @@ fn an_extensible_array_of_a_dataset_that_cannot_grow_is_found() {
     let at = file.at("/grows", HEADER);
     file.message::<DataspaceMessage>("/grows", |message| {
         let Dataspace::Simple(shape) = &message.dataspace else { panic!("{message:?}") };
-        let most: Vec<u64> = shape.dims().iter().map(|dim| dim + 1).collect();
-        message.dataspace = Dataspace::Simple(Shape::with_max(shape.dims(), &most).expect("a shape"));
+        let max_dims: Vec<u64> = shape.dims().iter().map(|dim| dim + 1).collect();
+        message.dataspace = Dataspace::Simple(Shape::with_max(shape.dims(), &max_dims).expect("a shape"));
     });
     file.expect_only("data layout", at, "rule");
 }

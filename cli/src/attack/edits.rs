@@ -199,17 +199,19 @@ impl Edits {
 
     /// Looks at the file, at a copy of it that was repaired, and at what the checker says of that copy.
     fn examine(&self, flushed: u64) -> Result<Outcome> {
-        let (told, attempted) = (self.model(flushed), self.model(flushed + 1));
+        let (flushed_model, attempted) = (self.model(flushed), self.model(flushed + 1));
         // A smaller extent is published at once, a larger one by the flush.
-        let shrunk = [told.grid[0].min(attempted.grid[0]), told.grid[1].min(attempted.grid[1])];
-        let half = Model { grid: shrunk, ..told.clone() };
+        let shrunk = [flushed_model.grid[0].min(attempted.grid[0]), flushed_model.grid[1].min(attempted.grid[1])];
+        let half = Model { grid: shrunk, ..flushed_model.clone() };
         let changes = |path: &Path| -> std::result::Result<u64, String> {
             let file = File::open(path).map_err(|error| whole_text(&error))?;
             let found = found(&file)?;
             match () {
-                () if found == told || found == half => Ok(flushed),
+                () if found == flushed_model || found == half => Ok(flushed),
                 () if found == attempted => Ok(flushed + 1),
-                () => Err(format!("{flushed} changes were flushed, but there is {}", difference(&found, &told))),
+                () => {
+                    Err(format!("{flushed} changes were flushed, but there is {}", difference(&found, &flushed_model)))
+                }
             }
         };
         let repaired = self.file.with_extension("repaired.h5");
@@ -327,19 +329,26 @@ fn number_of(name: &str) -> u64 {
 }
 
 /// In what two models differ.
-fn difference(found: &Model, told: &Model) -> String {
+fn difference(found: &Model, flushed_model: &Model) -> String {
     let all = [
-        ("attributes", &found.attributes, &told.attributes),
-        ("links", &found.links, &told.links),
-        ("datasets", &found.datasets, &told.datasets),
+        ("attributes", &found.attributes, &flushed_model.attributes),
+        ("links", &found.links, &flushed_model.links),
+        ("datasets", &found.datasets, &flushed_model.datasets),
     ];
-    for (what, found, told) in all {
-        let names = found.keys().chain(told.keys());
-        if let Some(name) = names.copied().find(|name| found.get(name) != told.get(name)) {
-            return format!("{what}: {name} is of change {:?}, not of {:?}", found.get(&name), told.get(&name));
+    for (what, found, flushed_model) in all {
+        let names = found.keys().chain(flushed_model.keys());
+        if let Some(name) = names.copied().find(|name| found.get(name) != flushed_model.get(name)) {
+            return format!(
+                "{what}: {name} is of change {:?}, not of {:?}",
+                found.get(&name),
+                flushed_model.get(&name)
+            );
         }
     }
-    format!("a grid of {:?}, not {:?}, and {} rows, not {}", found.grid, told.grid, found.rows, told.rows)
+    format!(
+        "a grid of {:?}, not {:?}, and {} rows, not {}",
+        found.grid, flushed_model.grid, found.rows, flushed_model.rows
+    )
 }
 
 #[cfg(test)]

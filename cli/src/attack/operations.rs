@@ -51,14 +51,14 @@ pub const OPERATIONS: [(&str, Operation); 13] = [
     ("edit", |place| edit(&place.clone_as("edit.h5")?, Mode::Write)),
     ("live", |place| edit(&place.clone_as("live.h5")?, Mode::SwmrWrite)),
     ("repair", |place| command(&["repair", &text(&place.clone_as("repair.h5")?)])),
-    ("follow", |place| File::options().swmr_read().open(&place.file).map(|file| read_all(&file)).map_err(told)),
+    ("follow", |place| File::options().swmr_read().open(&place.file).map(|file| read_all(&file)).map_err(error_text)),
 ];
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn told(error: impl std::error::Error) -> String {
+fn error_text(error: impl std::error::Error) -> String {
     whole_text(&error)
 }
 
@@ -73,7 +73,7 @@ impl Place {
 
     fn clone_as(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.folder.join(name);
-        fs::copy(&self.file, &path).map_err(told)?;
+        fs::copy(&self.file, &path).map_err(error_text)?;
         Ok(path)
     }
 }
@@ -83,7 +83,7 @@ fn command(words: &[&str]) -> Result<(), String> {
 }
 
 fn read(place: &Place) -> Result<(), String> {
-    File::open(&place.file).map(|file| read_all(&file)).map_err(told)
+    File::open(&place.file).map(|file| read_all(&file)).map_err(error_text)
 }
 
 /// Everything in a file, up to limits. An error in one place is no reason to leave the others out.
@@ -152,18 +152,18 @@ fn follow(file: &File, values: &[Value]) {
 }
 
 fn copy_to_memory(path: &Path) -> Result<(), String> {
-    let from = File::open(path).map_err(told)?;
+    let from = File::open(path).map_err(error_text)?;
     let to = File::in_memory();
     let mut copy = Copier::new(&from, &to);
-    copy.contents(&from.root(), &to.root()).map_err(told)?;
-    copy.finish().map_err(told)?;
+    copy.contents(&from.root(), &to.root()).map_err(error_text)?;
+    copy.finish().map_err(error_text)?;
     read_all(&to);
     Ok(())
 }
 
 /// Appends, writes, resizes, sets and removes attributes, creates and deletes objects. Ignores refusals.
 fn edit(path: &Path, mode: Mode) -> Result<(), String> {
-    let file = File::options().mode(mode).open(path).map_err(told)?;
+    let file = File::options().mode(mode).open(path).map_err(error_text)?;
     let visits: Vec<_> = file.walk().take(MAX_OBJECTS).filter_map(Result::ok).collect();
     for visit in &visits {
         match visit {
@@ -200,7 +200,7 @@ fn edit(path: &Path, mode: Mode) -> Result<(), String> {
         let _ = file.root().unlink(visit.path());
     }
     let _ = file.flush();
-    file.close().map_err(told)
+    file.close().map_err(error_text)
 }
 
 fn change(dataset: &Dataset) -> h5live::Result<()> {

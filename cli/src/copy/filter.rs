@@ -51,12 +51,12 @@ pub enum FilterArgError {
         param: String,
     },
     /// A level that the filter does not have.
-    #[error("{name} has levels of 0 to {most}")]
+    #[error("{name} has levels of 0 to {max_level}")]
     Level {
         /// The filter.
         name: String,
         /// The highest level.
-        most: u32,
+        max_level: u32,
     },
 }
 
@@ -100,9 +100,10 @@ impl FromStr for FilterArg {
         if id == 1 && params.is_empty() {
             params.push(6);
         }
-        if let Some((_, most)) = LEVELS.iter().find(|(leveled, most)| *leveled == id && params.iter().any(|n| n > most))
+        if let Some((_, max_level)) =
+            LEVELS.iter().find(|(leveled, max_level)| *leveled == id && params.iter().any(|n| n > max_level))
         {
-            return Err(FilterArgError::Level { name: owned(), most: *most });
+            return Err(FilterArgError::Level { name: owned(), max_level: *max_level });
         }
         Ok(FilterArg(Some(FilterSpec { id, optional: !REQUIRED.contains(&id), name: None, params })))
     }

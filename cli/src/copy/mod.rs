@@ -15,10 +15,10 @@ use h5live_format::Superblock;
 pub use self::filter::FilterArg;
 use self::names::MovedNames;
 use crate::error::{Error, Outcome, Result};
+use crate::file_space_args::FileSpaceArgs;
 use crate::new_output::NewOutput;
 use crate::output::Output;
-use crate::space::SpaceArgs;
-use crate::temp_output::Force;
+use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
@@ -52,9 +52,9 @@ pub struct CopyCommand {
     #[arg(long, num_args = 1.., value_name = "PATH")]
     select: Vec<String>,
     #[command(flatten)]
-    space: SpaceArgs,
+    space: FileSpaceArgs,
     #[command(flatten)]
-    force: Force,
+    force: ForceArgs,
     /// Copy the elements of virtual datasets and of raw files to the new file, too
     #[arg(long)]
     inline: bool,

@@ -20,7 +20,7 @@ use crate::live::reader::LiveReader;
 use crate::live::role::WorkerRole;
 use crate::open;
 use crate::output::Output;
-use crate::temp_output::{Force, TempOutput};
+use crate::temp_output::{ForceArgs, TempOutput};
 use crate::wait::seconds;
 use crate::watch::screen::Screen;
 use crate::watch::{length, newest};
@@ -42,7 +42,7 @@ pub struct Demo {
     /// The file; by default one in the folder for temporary files, which is replaced
     file: Option<PathBuf>,
     #[command(flatten)]
-    force: Force,
+    force: ForceArgs,
     /// How long it goes on
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     seconds: f64,
@@ -76,7 +76,7 @@ impl Demo {
 
     fn coordinate(&self, path: &Path) -> Result<Outcome> {
         // Its own file, at the usual place, is there to be replaced.
-        let force = Force { force: self.force.force || self.file.is_none() };
+        let force = ForceArgs { replaces_file: self.force.replaces_file || self.file.is_none() };
         let unfinished = TempOutput::create_for(path, force)?;
         create(unfinished.path())?;
         unfinished.persist()?;

@@ -48,8 +48,8 @@ impl<'a> Comparison<'a> {
         (a, b): (&DatasetSpec, &DatasetSpec),
         found: ValueDifferences,
     ) -> h5live::Result<Self> {
-        let mut stored = Block::written(a, |each| sides.0.0.for_each_chunk(each))?;
-        stored.extend(Block::written(b, |each| sides.1.0.for_each_chunk(each))?);
+        let mut stored = Block::list_written(a, |each| sides.0.0.for_each_chunk(each))?;
+        stored.extend(Block::list_written(b, |each| sides.1.0.for_each_chunk(each))?);
         let bytewise = a.datatype == b.datatype && !a.datatype.is_indirect() && !has_references(&a.datatype);
         Ok(Comparison {
             tolerance,

@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::error::whole_text;
 use crate::error::{Error, FileProblem, Result};
+use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::manifest::{escape, type_text};
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementForms, EntryStorage, FillTime, FillValue,
@@ -18,7 +19,6 @@ use crate::model::{
 };
 use crate::open;
 use crate::reference_json::{self, selection};
-use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::value::{Value, exact_json};
 
 /// Groups within groups that a description may have.
@@ -36,7 +36,7 @@ pub fn describe(group: &Group) -> Result<(Json, u64)> {
     describer.collect(group, "/", 0)?;
     let mut fields = describer.group(group, "/", 0);
     if group.path() == "/" {
-        let space = space::to_json(group.file().file_space());
+        let space = file_space_args::to_json(group.file().file_space());
         fields.extend(space.map(|space| ("file_space".into(), space)));
         let size = group.file().offset_size();
         fields.extend((size != DEFAULT_OFFSET_BYTES).then(|| ("offset_size".into(), size.into())));
@@ -116,11 +116,11 @@ impl JsonDescriber<'_> {
     }
 
     /// The value that was read, or `None`: then the fields get the error.
-    fn noted<T>(&self, fields: &mut JsonFields, read: Result<T, impl std::error::Error>) -> Option<T> {
-        read.inspect_err(|error| self.note(fields, whole_text(error))).ok()
+    fn ok_or_add_error<T>(&self, fields: &mut JsonFields, read: Result<T, impl std::error::Error>) -> Option<T> {
+        read.inspect_err(|error| self.add_error(fields, whole_text(error))).ok()
     }
 
-    fn note(&self, fields: &mut JsonFields, error: String) {
+    fn add_error(&self, fields: &mut JsonFields, error: String) {
         self.errors.set(self.errors.get().saturating_add(1));
         let errors = fields.entry("errors").or_insert_with(|| Json::Array(Vec::new()));
         errors.as_array_mut().into_iter().for_each(|errors| errors.push(error.as_str().into()));
@@ -130,8 +130,8 @@ impl JsonDescriber<'_> {
     fn put_values(&self, fields: &mut JsonFields, name: &str, space: &Dataspace, values: Vec<Value>) {
         let note = |fields: &mut JsonFields, number: u64, one: &str, many: &str| match number {
             0 => {}
-            1 => self.note(fields, one.to_owned()),
-            number => self.note(fields, format!("{number} {many}")),
+            1 => self.add_error(fields, one.to_owned()),
+            number => self.add_error(fields, format!("{number} {many}")),
         };
         let number = values.iter().map(unreadable).fold(0, u64::saturating_add);
         note(fields, number, "1 value cannot be read, and is null", "values cannot be read, and are null");
@@ -156,11 +156,11 @@ impl JsonDescriber<'_> {
     fn group(&self, group: &Group, path: &str, depth: usize) -> JsonFields {
         let mut fields = JsonFields::new();
         fields.insert("kind".into(), "group".into());
-        if let Some(spec) = self.noted(&mut fields, group.spec()) {
+        if let Some(spec) = self.ok_or_add_error(&mut fields, group.spec()) {
             order(&mut fields, "link_order", &spec.links);
         }
         self.common(&mut fields, group);
-        let mut links = self.noted(&mut fields, group.links()).unwrap_or_default();
+        let mut links = self.ok_or_add_error(&mut fields, group.links()).unwrap_or_default();
         links.sort_by_key(|link| link.creation_order);
         let mut described = JsonFields::new();
         for link in links {
@@ -190,7 +190,7 @@ impl JsonDescriber<'_> {
     /// The object to which a link of a group leads.
     fn object(&self, group: &Group, id: ObjectId, name: &str, path: &str, depth: usize) -> Json {
         let mut fields = JsonFields::new();
-        match self.noted(&mut fields, group.object_by_id(id, name)) {
+        match self.ok_or_add_error(&mut fields, group.object_by_id(id, name)) {
             Some(Object::Group(group)) => self.group(&group, path, depth + 1).into(),
             Some(Object::Dataset(dataset)) => self.dataset(&dataset).into(),
             Some(Object::Datatype(datatype)) => self.datatype(&datatype).into(),
@@ -218,7 +218,7 @@ impl JsonDescriber<'_> {
 
     /// The fields of all objects.
     fn common(&self, fields: &mut JsonFields, object: &impl Attributed) {
-        if let Some(info) = self.noted(fields, object.info()) {
+        if let Some(info) = self.ok_or_add_error(fields, object.info()) {
             order(fields, "attribute_order", &info.attributes);
             if info.times.is_some() {
                 fields.insert("times".into(), true.into());
@@ -242,10 +242,10 @@ impl JsonDescriber<'_> {
 
     /// The attributes of an object, read one by one because not all can be read.
     fn attributes_one_by_one(&self, fields: &mut JsonFields, object: &impl Attributed) -> JsonFields {
-        let names = self.noted(fields, object.names()).unwrap_or_default();
+        let names = self.ok_or_add_error(fields, object.names()).unwrap_or_default();
         let each = names.into_iter().map(|name| {
             let mut unread = JsonFields::new();
-            let read = self.noted(&mut unread, object.attribute(&name.to_string()));
+            let read = self.ok_or_add_error(&mut unread, object.attribute(&name.to_string()));
             let described = read.map_or(unread, |attribute| self.attribute(&attribute));
             (escape(name.as_bytes()), described.into())
         });
@@ -258,7 +258,7 @@ impl JsonDescriber<'_> {
         self.committed(&mut fields, attribute.committed());
         shape(&mut fields, attribute.dataspace());
         if *attribute.dataspace() != Dataspace::Null
-            && let Some(values) = self.noted(&mut fields, attribute.values())
+            && let Some(values) = self.ok_or_add_error(&mut fields, attribute.values())
         {
             self.put_values(&mut fields, "value", attribute.dataspace(), values);
         }
@@ -279,7 +279,7 @@ impl JsonDescriber<'_> {
     fn dataset(&self, dataset: &Dataset) -> JsonFields {
         let mut fields = JsonFields::new();
         fields.insert("kind".into(), "dataset".into());
-        let Some(spec) = self.noted(&mut fields, dataset.spec()) else {
+        let Some(spec) = self.ok_or_add_error(&mut fields, dataset.spec()) else {
             self.common(&mut fields, dataset);
             return fields;
         };
@@ -294,8 +294,9 @@ impl JsonDescriber<'_> {
         self.common(&mut fields, dataset);
         let elsewhere = matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
         if spec.dataspace != Dataspace::Null && !elsewhere {
-            let is_stored = self.noted(&mut fields, dataset.chunks()).is_some_and(|chunks| !chunks.is_empty());
-            let values = is_stored.then(|| self.noted(&mut fields, all_values(dataset, &spec)));
+            let is_stored =
+                self.ok_or_add_error(&mut fields, dataset.chunks()).is_some_and(|chunks| !chunks.is_empty());
+            let values = is_stored.then(|| self.ok_or_add_error(&mut fields, all_values(dataset, &spec)));
             if let Some(values) = values.flatten() {
                 self.put_values(&mut fields, "values", &spec.dataspace, values);
             }

@@ -86,7 +86,7 @@ fn write(
     let size = u64::from(spec.datatype.size());
     let elements = product(row.iter().copied());
     if writer.style() == ValueStyle::Raw {
-        return raw(dataset, ranges, size, out);
+        return write_raw_elements(dataset, ranges, size, out);
     }
     // A row is a line.
     open::check_values(dataset, elements)?;
@@ -122,7 +122,7 @@ fn write(
 }
 
 /// Writes the elements that are taken as stored, in pieces.
-fn raw(dataset: &Dataset, ranges: &[DimRange], size: u64, out: &mut Output) -> Result<()> {
+fn write_raw_elements(dataset: &Dataset, ranges: &[DimRange], size: u64, out: &mut Output) -> Result<()> {
     let bytes = product(ranges.iter().map(|range| range.count)).saturating_mul(size);
     if bytes == 0 {
         return Ok(());
@@ -139,7 +139,7 @@ fn raw(dataset: &Dataset, ranges: &[DimRange], size: u64, out: &mut Output) -> R
         let part = whole.part(done, step.min(whole.count - done));
         let mut ranges = ranges.to_vec();
         ranges.iter_mut().skip(cut).take(1).for_each(|range| *range = part);
-        raw(dataset, &ranges, size, out)?;
+        write_raw_elements(dataset, &ranges, size, out)?;
         done += part.count;
     }
     Ok(())

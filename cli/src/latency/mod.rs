@@ -16,7 +16,7 @@ use crate::live::message::now;
 use crate::live::role::WorkerRole;
 use crate::open;
 use crate::output::Output;
-use crate::temp_output::{Force, Scratch, TempOutput};
+use crate::temp_output::{ForceArgs, Scratch, TempOutput};
 use crate::wait::seconds;
 
 /// The dataset: row by row the time at which its append began (ns since 1970).
@@ -30,7 +30,7 @@ pub struct Latency {
     /// The file; a temporary one if it is not said
     file: Option<PathBuf>,
     #[command(flatten)]
-    force: Force,
+    force: ForceArgs,
     /// Appends in a second, each flushed
     #[arg(long, default_value_t = 1000.0, value_parser = seconds)]
     rate: f64,

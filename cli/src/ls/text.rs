@@ -57,7 +57,7 @@ fn count(states: &[SourceState], wanted: SourceState) -> usize {
 }
 
 /// The sources that may still change; `None` if all exist and nobody writes them.
-fn sources_text(states: &[SourceState]) -> Option<String> {
+fn source_states_text(states: &[SourceState]) -> Option<String> {
     let counts = STATES.iter().map(|(state, name)| (count(states, *state), name));
     let mut text = String::new();
     for (n, name) in counts.skip(1).filter(|(n, _)| *n > 0) {
@@ -100,7 +100,7 @@ impl<'a> EntryDescriber<'a> {
             ListingEntry::Dataset(id, spec) => {
                 let DatasetSpec { datatype, dataspace, .. } = &**spec;
                 let sizes = if self.detail.has_sizes { self.sizes(*id, spec) } else { String::new() };
-                let sources = sources(self.file, *id, spec).and_then(|states| sources_text(&states));
+                let sources = sources(self.file, *id, spec).and_then(|states| source_states_text(&states));
                 let sources = sources.map_or(String::new(), |text| format!("  {text}"));
                 format!("{}  {}  {}{sizes}{sources}", type_text(datatype), shape_text(dataspace), storage_text(spec))
             }
@@ -231,10 +231,10 @@ mod tests {
     #[test]
     fn only_sources_that_are_not_closed_are_worth_a_word() {
         use SourceState::{Closed, InUse, Live, Missing};
-        assert_eq!(sources_text(&[Closed, Closed]), None);
-        assert_eq!(sources_text(&[Live]).unwrap(), "1 of 1 sources being written");
+        assert_eq!(source_states_text(&[Closed, Closed]), None);
+        assert_eq!(source_states_text(&[Live]).unwrap(), "1 of 1 sources being written");
         let states = [Closed, Missing, Live, InUse, Missing];
-        assert_eq!(sources_text(&states).unwrap(), "1 of 5 sources being written, 1 in use, 2 missing");
+        assert_eq!(source_states_text(&states).unwrap(), "1 of 5 sources being written, 1 in use, 2 missing");
     }
 
     #[test]

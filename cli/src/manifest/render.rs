@@ -90,7 +90,7 @@ impl<'a> Renderer<'a> {
             if blocks.len() <= 1 {
                 return self.update(&spec.datatype, plan, &(self.read)(id, &Selection::All)?, sha);
             }
-            let written = self.written(id, spec);
+            let written = self.written_blocks(id, spec);
             for block in blocks {
                 let stored = match written.iter().any(|one| one.shared(&block) > 0) {
                     true => (self.read)(id, &block.selection())?,
@@ -104,9 +104,9 @@ impl<'a> Renderer<'a> {
     }
 
     /// The blocks of a dataset that were written, as far as that is known.
-    fn written(&self, id: ObjectId, spec: &DatasetSpec) -> Vec<Block> {
+    fn written_blocks(&self, id: ObjectId, spec: &DatasetSpec) -> Vec<Block> {
         let dataset = self.store.dataset(id);
-        let written = dataset.and_then(|dataset| Block::written(spec, |each| dataset.for_each_chunk(each)));
+        let written = dataset.and_then(|dataset| Block::list_written(spec, |each| dataset.for_each_chunk(each)));
         written.unwrap_or_else(|_| vec![Block::all(spec.dataspace.dims())])
     }
 

@@ -6,6 +6,7 @@ use h5live::{Dataset, File, Group, NamedType, Object};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
+use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::from_json;
 use crate::manifest::escape;
 use crate::model::{
@@ -13,7 +14,6 @@ use crate::model::{
     ObjectId, ObjectSpec, ReferenceType, Selection, Store,
 };
 use crate::reference_json::{self, numbers};
-use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::type_parse::unescape;
 use crate::value::Value;
 
@@ -65,16 +65,18 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
 ///
 /// # Errors
 /// [`Error::InvalidDescription`].
-pub fn file_space(json: &Json) -> Result<FileSpace> {
+pub fn parse_file_space(json: &Json) -> Result<FileSpace> {
     let wanted = "strategy, persist, threshold and page_size";
-    Ok(fields("/", json, &GROUP_FIELDS)?.optional("file_space", wanted, space::from_json)?.unwrap_or_default())
+    Ok(fields("/", json, &GROUP_FIELDS)?
+        .optional("file_space", wanted, file_space_args::from_json)?
+        .unwrap_or_default())
 }
 
 /// Bytes of addresses in the file.
 ///
 /// # Errors
 /// [`Error::InvalidDescription`].
-pub fn offset_size(json: &Json) -> Result<u32> {
+pub fn parse_offset_size(json: &Json) -> Result<u32> {
     let size =
         |json: &Json| json.as_u64().and_then(|size| u32::try_from(size).ok()).filter(|size| [2, 4, 8].contains(size));
     Ok(fields("/", json, &GROUP_FIELDS)?.optional("offset_size", "2, 4 or 8", size)?.unwrap_or(DEFAULT_OFFSET_BYTES))

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use h5live::{LibVer, Location};
 
 use crate::error::{Error, Outcome, Result};
-use crate::lossy::LossyArgs;
+use crate::file_space_args::{DEFAULT_OFFSET_BYTES, FileSpaceArgs};
+use crate::lossy_args::LossyArgs;
 use crate::model::FileSpace;
 use crate::new_output::NewOutput;
-use crate::space::{DEFAULT_OFFSET_BYTES, SpaceArgs};
-use crate::temp_output::Force;
+use crate::temp_output::ForceArgs;
 
 pub use fields::DescriptionFault;
 
@@ -29,11 +29,11 @@ pub struct New {
     #[arg(long)]
     profile: Option<LibVer>,
     #[command(flatten)]
-    space: SpaceArgs,
+    space: FileSpaceArgs,
     #[command(flatten)]
     lossy: LossyArgs,
     #[command(flatten)]
-    force: Force,
+    force: ForceArgs,
 }
 
 impl New {
@@ -58,7 +58,7 @@ impl New {
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
         let output = NewOutput::create_for(&self.file, self.force)?;
         let mut options = crate::open::options().conversion(self.lossy.conversion()).root(build::root(json)?);
-        let (space, offset_size) = (build::file_space(json)?, build::offset_size(json)?);
+        let (space, offset_size) = (build::parse_file_space(json)?, build::parse_offset_size(json)?);
         // What is as by default is no option, so that stores without such options take the file.
         if let Some(profile) = self.profile {
             options = options.libver(profile);

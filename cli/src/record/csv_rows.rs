@@ -77,8 +77,8 @@ fn separator(start: &[u8]) -> u8 {
     let counts = |separator: u8| lines.iter().map(move |line| count(line, separator));
     let first = |separator: u8| counts(separator).next().unwrap_or(0);
     let even = SEPARATORS.into_iter().find(|s| first(*s) > 0 && counts(*s).all(|n| n == first(*s)));
-    let most = SEPARATORS.into_iter().rev().max_by_key(|s| first(*s)).filter(|s| first(*s) > 0);
-    even.or(most).unwrap_or(b',')
+    let commonest = SEPARATORS.into_iter().rev().max_by_key(|s| first(*s)).filter(|s| first(*s) > 0);
+    even.or(commonest).unwrap_or(b',')
 }
 
 /// How often a separator stands in a line outside of quotes.

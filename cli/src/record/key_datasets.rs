@@ -104,7 +104,7 @@ impl KeyDatasets {
 
     fn check_key(&self, key: &str) -> Result<(), RowError> {
         if self.datasets.len() >= MAX_KEYS {
-            return Err(RowError::TooManyKeys { name: key.to_owned(), most: MAX_KEYS });
+            return Err(RowError::TooManyKeys { name: key.to_owned(), max_keys: MAX_KEYS });
         }
         if key.contains(['/', '\0']) { Err(RowError::KeyName(key.to_owned())) } else { Ok(()) }
     }

@@ -7,9 +7,9 @@ mod key_datasets;
 mod kind;
 pub mod on_error;
 mod reader;
+mod record_sink;
 pub mod row;
 mod session;
-mod sink;
 mod target;
 
 use std::sync::atomic::Ordering;
@@ -18,16 +18,16 @@ use std::time::Duration;
 
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
-use crate::lossy::LossyArgs;
+use crate::lossy_args::LossyArgs;
 
 use csv_rows::CsvOptions;
 use json_rows::NewKeys;
 use kind::ColumnKind;
 use on_error::{OddRows, OnError};
 use reader::Format;
+use record_sink::{RecordFile, RecordSink};
 use row::RecordColumn;
 use session::RecordSession;
-use sink::{RecordFile, RecordSink};
 use target::RecordLayout;
 
 /// After this long without input, what there is is flushed.

@@ -207,12 +207,12 @@ pub enum RowError {
     #[error("{0:?} is not in the first row, and cannot be the name of a dataset")]
     KeyName(String),
     /// There are too many new names for a dataset each.
-    #[error("{name:?} is not in the first row, and there are {most} new keys with a dataset already")]
+    #[error("{name:?} is not in the first row, and there are {max_keys} new keys with a dataset already")]
     TooManyKeys {
         /// The name.
         name: String,
         /// Most new names.
-        most: usize,
+        max_keys: usize,
     },
     /// The input ends within a frame.
     #[error("a frame of {found} bytes instead of {expected}")]

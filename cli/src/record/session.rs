@@ -8,8 +8,8 @@ use super::RecordCommand;
 use super::input::{InputEvent, InputRow};
 use super::kind::ColumnKind;
 use super::on_error::OddRows;
+use super::record_sink::{RecordFile, RecordSink};
 use super::row::{InferRules, InputCell, RecordColumn, RowError, RowType};
-use super::sink::{RecordFile, RecordSink};
 use crate::error::{Error, Result};
 use crate::model::Datatype;
 use crate::progress;
@@ -185,7 +185,7 @@ impl<'a> RecordSession<'a> {
         };
         let bytes = table.row_bytes();
         if bytes > MAX_ROW_BYTES {
-            return Err(Error::RowTooLarge { bytes, most: MAX_ROW_BYTES });
+            return Err(Error::RowTooLarge { bytes, max_bytes: MAX_ROW_BYTES });
         }
         self.open_sink(&table.datatype(), &[], &table.times())?;
         if let Some(sink) = &mut self.sink {

@@ -15,7 +15,7 @@ use crate::live::processes::{interrupt_flag, stop_flag};
 use crate::live::role::WorkerRole;
 use crate::output::Output;
 use crate::stress::matrix::{self, cell};
-use crate::temp_output::{self, Force, Scratch};
+use crate::temp_output::{self, ForceArgs, Scratch};
 use crate::wait::seconds;
 
 use scripts::ScenarioScript;
@@ -36,7 +36,7 @@ pub struct Scenario {
     /// The file; a temporary one if it is not said
     file: Option<PathBuf>,
     #[command(flatten)]
-    force: Force,
+    force: ForceArgs,
     /// Processes that read
     #[arg(long, default_value_t = 2)]
     readers: usize,
@@ -183,7 +183,7 @@ impl Scenario {
         let mut out = Output::stdout();
         let (mut elements, mut looks, mut violations) = (0, 0, Vec::new());
         for row in &rows {
-            if let matrix::CellOutcome::Tested { written, read, violations: found, .. } = &row.told {
+            if let matrix::CellOutcome::Tested { written, read, violations: found, .. } = &row.outcome {
                 elements += written.refreshes;
                 looks += read.refreshes;
                 violations.extend(found);

@@ -181,14 +181,14 @@ impl ScenarioScript for SeveralDatasets {
     }
 
     fn look(&self, file: &File, turn: u64) -> Result<Result<u64, String>> {
-        let mut least = u64::MAX;
+        let mut min_steps = u64::MAX;
         for n in 0..DATASETS {
             match rows(&file.dataset(&format!("data-{n}"))?, n, turn)? {
-                Ok(count) => least = least.min(count),
+                Ok(count) => min_steps = min_steps.min(count),
                 wrong => return Ok(wrong),
             }
         }
-        Ok(Ok(least))
+        Ok(Ok(min_steps))
     }
 }
 
@@ -312,7 +312,7 @@ impl ScenarioScript for ChangingAttributes {
     }
 
     fn look(&self, file: &File, _: u64) -> Result<Result<u64, String>> {
-        let mut least = u64::MAX;
+        let mut min_steps = u64::MAX;
         for (n, path) in (0..).zip(OBJECTS) {
             let object = file.object(path)?;
             let before = steps_of(&attributes(&object)?)?;
@@ -329,9 +329,9 @@ impl ScenarioScript for ChangingAttributes {
                     return Ok(Err(format!("/{path}: attribute {name:?} is {text:?} after {before} to {after} steps")));
                 }
             }
-            least = least.min(steps_of(&found)?);
+            min_steps = min_steps.min(steps_of(&found)?);
         }
-        Ok(Ok(least))
+        Ok(Ok(min_steps))
     }
 }
 

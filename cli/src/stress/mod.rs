@@ -20,7 +20,7 @@ use crate::live::processes::{interrupt_flag, stop_flag};
 use crate::live::reader::LiveReader;
 use crate::live::role::WorkerRole;
 use crate::output::Output;
-use crate::temp_output::{self, Force, Scratch};
+use crate::temp_output::{self, ForceArgs, Scratch};
 use crate::wait::seconds;
 use crate::watch::{length, newest};
 use crate::{open, progress};
@@ -39,7 +39,7 @@ pub struct Stress {
     /// The file; a temporary one if it is not said
     file: Option<PathBuf>,
     #[command(flatten)]
-    force: Force,
+    force: ForceArgs,
     /// Processes that read
     #[arg(long, default_value_t = 2)]
     readers: usize,

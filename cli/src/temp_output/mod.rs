@@ -29,10 +29,10 @@ const MAX_NAME_BYTES: usize = 120;
 
 /// Whether a command may replace a file that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
-pub struct Force {
+pub struct ForceArgs {
     /// Replace a file that exists; one that a process is writing is never replaced
-    #[arg(short, long)]
-    pub force: bool,
+    #[arg(short = 'f', long = "force")]
+    pub replaces_file: bool,
 }
 
 /// A file that is being written, and removed unless it takes its place.
@@ -40,7 +40,7 @@ pub struct Force {
 pub struct TempOutput {
     path: PathBuf,
     place: PathBuf,
-    force: Force,
+    force: ForceArgs,
     /// The file that will be replaced. No writer can open it meanwhile.
     replaced: Option<Replacement>,
 }
@@ -51,7 +51,7 @@ impl TempOutput {
     /// # Errors
     /// [`Error::Path`] if that folder does not exist, or `path` is a folder; [`Error::Exists`], or [`Error::Held`] if a
     /// process writes the file that would be replaced.
-    pub fn create_for(path: &Path, force: Force) -> Result<Self> {
+    pub fn create_for(path: &Path, force: ForceArgs) -> Result<Self> {
         let fault = |source| Error::Path { path: path.to_owned(), source };
         let folder = folder_of(path);
         match fs::metadata(folder) {
@@ -107,9 +107,9 @@ impl Drop for TempOutput {
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Held`]; [`Error::Path`] if it is no file.
-pub fn claim(path: &Path, force: Force) -> Result<Option<Replacement>> {
+pub fn claim(path: &Path, force: ForceArgs) -> Result<Option<Replacement>> {
     let held = |source| Error::Held { path: path.to_owned(), source: Box::new(source) };
-    match (fs::symlink_metadata(path), force.force) {
+    match (fs::symlink_metadata(path), force.replaces_file) {
         (Err(_), _) => Ok(None),
         (Ok(_), false) => Err(Error::Exists { path: path.to_owned() }),
         (Ok(_), true) if fs::metadata(path).is_ok_and(|found| !found.is_file()) => {
@@ -204,7 +204,7 @@ fn maker_of(name: &str) -> Option<Maker> {
 mod tests {
     use super::*;
 
-    const NOT: Force = Force { force: false };
+    const NO_FORCE: ForceArgs = ForceArgs { replaces_file: false };
 
     fn names(folder: &Path) -> Vec<String> {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn what_does_not_take_its_place_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let unfinished = TempOutput::create_for(&folder.path().join("new.h5"), NOT).unwrap();
+        let unfinished = TempOutput::create_for(&folder.path().join("new.h5"), NO_FORCE).unwrap();
         fs::write(unfinished.path(), "half").unwrap();
         drop(unfinished);
         assert!(names(folder.path()).is_empty());
@@ -223,15 +223,15 @@ mod tests {
     fn a_file_that_came_meanwhile_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("new.h5");
-        let unfinished = TempOutput::create_for(&place, NOT).unwrap();
+        let unfinished = TempOutput::create_for(&place, NO_FORCE).unwrap();
         fs::write(unfinished.path(), "new").unwrap();
         fs::write(&place, "of somebody else").unwrap();
         assert!(matches!(unfinished.persist(), Err(Error::Exists { .. })));
         assert_eq!(fs::read(&place).unwrap(), b"of somebody else");
         assert_eq!(names(folder.path()), ["new.h5"]);
-        assert!(matches!(TempOutput::create_for(&place, NOT), Err(Error::Exists { .. })));
+        assert!(matches!(TempOutput::create_for(&place, NO_FORCE), Err(Error::Exists { .. })));
 
-        let unfinished = TempOutput::create_for(&place, Force { force: true }).unwrap();
+        let unfinished = TempOutput::create_for(&place, ForceArgs { replaces_file: true }).unwrap();
         fs::write(unfinished.path(), "new").unwrap();
         unfinished.persist().unwrap();
         assert_eq!((fs::read(&place).unwrap(), names(folder.path())), (b"new".to_vec(), vec!["new.h5".to_owned()]));
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_name_of_any_length_has_an_unfinished_form() {
         let folder = tempfile::tempdir().unwrap();
-        let unfinished = TempOutput::create_for(&folder.path().join("ü".repeat(125)), NOT).unwrap();
+        let unfinished = TempOutput::create_for(&folder.path().join("ü".repeat(125)), NO_FORCE).unwrap();
         fs::write(unfinished.path(), "").unwrap();
         unfinished.persist().unwrap();
         assert_eq!(names(folder.path()), ["ü".repeat(125)]);

@@ -1,9 +1,9 @@
 //! A contiguous frame: a header of fixed places with named metadata, chunks, a chunk with where they start, a
 //! trailer. All but the chunks is MessagePack, so that its numbers are big-endian, each after a byte of its type.
 
+use super::b2nd_layout::B2ndLayout;
 use super::chunk::{BlockBuffers, BloscChunk, not_a_number};
 use super::encode::BloscEncoder;
-use super::grid::Grid;
 use super::msgpack::{INT32, INT64, int32, int64, number};
 use crate::FilterFault;
 use crate::byte_reader::ByteReader;
@@ -27,7 +27,7 @@ struct FrameHeader<'a> {
     size: usize,
     /// Bytes of the data of a chunk.
     chunk: usize,
-    grid: Option<Grid>,
+    grid: Option<B2ndLayout>,
     /// The bytes after the header.
     rest: &'a [u8],
 }
@@ -53,7 +53,7 @@ impl<'a> FrameHeader<'a> {
         reader.bytes(3 + 3 + 1 + 18)?;
         let header = input.get(..length).ok_or(FilterFault::Truncated)?;
         let rest = input.get(length..).unwrap_or_default();
-        let grid = grid_content(header, reader)?.map(Grid::parse).transpose()?;
+        let grid = grid_content(header, reader)?.map(B2ndLayout::parse).transpose()?;
         Ok(FrameHeader { bytes, stored, size, chunk, grid, rest })
     }
 }
@@ -115,7 +115,7 @@ impl<'a> FrameHeader<'a> {
         let limit = output.len();
         let bytes = match &self.grid {
             None => self.bytes,
-            Some(grid) => grid.bytes(self.size).ok_or(FilterFault::TooLarge { limit })?,
+            Some(grid) => grid.array_bytes(self.size).ok_or(FilterFault::TooLarge { limit })?,
         };
         let output = output.get_mut(..bytes).ok_or(FilterFault::TooLarge { limit })?;
         match self.chunk(work)? {

@@ -1,12 +1,12 @@
 //! Filters 32001 and 32026, Blosc and Blosc2: blocks of shuffled and compressed bytes.
 
+mod b2nd_layout;
 mod blosc1;
 mod blosc2;
 mod chunk;
 mod codec;
 mod encode;
 mod frame;
-mod grid;
 mod msgpack;
 
 pub(crate) use blosc1::Blosc;

@@ -142,9 +142,9 @@ impl NbitParser<'_> {
         FilterFault::Parameter { index: self.at - 1, value }
     }
 
-    fn size(&mut self, most: usize) -> Result<usize, FilterFault> {
+    fn size(&mut self, max_bytes: usize) -> Result<usize, FilterFault> {
         let value = self.next()?;
-        if value == 0 || count(value) > most { Err(self.fault(value)) } else { Ok(count(value)) }
+        if value == 0 || count(value) > max_bytes { Err(self.fault(value)) } else { Ok(count(value)) }
     }
 
     /// A type with its size.
@@ -153,13 +153,13 @@ impl NbitParser<'_> {
         self.node_within(class, usize::MAX, depth)
     }
 
-    /// A type of at most `most` bytes. Its class was read already.
-    fn node_within(&mut self, class: u32, most: usize, depth: u32) -> Result<(usize, NbitType), FilterFault> {
+    /// A type of at most `max_bytes` bytes. Its class was read already.
+    fn node_within(&mut self, class: u32, max_bytes: usize, depth: u32) -> Result<(usize, NbitType), FilterFault> {
         if !(ATOM..=BYTES).contains(&class) {
             return Err(self.fault(class));
         }
         let depth = depth.checked_sub(1).ok_or(FilterFault::Unsupported("a datatype of more than 64 levels"))?;
-        let size = self.size(most)?;
+        let size = self.size(max_bytes)?;
         let node = match class {
             ATOM => NbitType::Atom(self.atom(size)?),
             ARRAY => match self.next()? {

@@ -19,7 +19,7 @@ trait FloatType:
     fn power_of_ten(exponent: i32) -> Self;
     fn abs(self) -> Self;
     fn widened(self) -> f64;
-    fn finite(self) -> bool;
+    fn is_finite(self) -> bool;
     /// Rounds half away from zero.
     fn rounded(self) -> i64;
     fn from_integer(value: i64) -> Self;
@@ -45,7 +45,7 @@ macro_rules! real {
             fn widened(self) -> f64 {
                 f64::from(self)
             }
-            fn finite(self) -> bool {
+            fn is_finite(self) -> bool {
                 self.is_finite()
             }
             fn rounded(self) -> i64 {
@@ -82,7 +82,7 @@ fn packing_of<R: FloatType>(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOf
     let near = 10f64.powf(-f64::from(digits(params)));
     let mut range: Option<(R, R)> = None;
     for value in params.values(input).map(R::from_bits) {
-        if !(value * scale).finite() {
+        if !(value * scale).is_finite() {
             return unpacked;
         }
         if fill.is_some_and(|fill| (value - fill).widened().abs() < near) {
@@ -95,7 +95,7 @@ fn packing_of<R: FloatType>(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOf
     }
     let (min, max) = range.unwrap_or((R::ZERO, R::ZERO));
     let span = max * scale - min * scale;
-    if !span.finite() || span.widened() >= ones(R::BITS - 1) as f64 {
+    if !span.is_finite() || span.widened() >= ones(R::BITS - 1) as f64 {
         return unpacked;
     }
     let values = span.rounded().cast_unsigned() + 1;

@@ -122,10 +122,10 @@ impl SzipEncoder<'_> {
     /// The split that takes the fewest bits, and how many it takes. There is one minimum, and it is seldom
     /// far from that of the block before.
     fn best_split(&self, coded: &[u32]) -> (u32, u64) {
-        let most = (1 << self.coding.id_bits()) - 3;
+        let max_k = (1 << self.coding.id_bits()) - 3;
         let bits = |k: u32| coded.iter().map(|sample| u64::from(sample >> k) + u64::from(k + 1)).sum::<u64>();
         let mut best = (self.k, bits(self.k));
-        while best.0 < most {
+        while best.0 < max_k {
             match bits(best.0 + 1) {
                 fewer if fewer < best.1 => best = (best.0 + 1, fewer),
                 _ => break,

@@ -191,16 +191,16 @@ impl Filter for Szip {
         };
         let row = target.chunk_dims.last().copied().unwrap_or(1);
         let elements = target.chunk_dims.iter().fold(1u64, |n, d| n.saturating_mul(*d));
-        let most = u64::from(block) * LINE_BLOCKS;
+        let max_line = u64::from(block) * LINE_BLOCKS;
         let line = match row {
             row if row < u64::from(block) => {
                 if elements < u64::from(block) {
                     return Err(FilterFault::NotApplicable("chunks of at least one block of pixels"));
                 }
-                most.min(elements)
+                max_line.min(elements)
             }
-            row if row <= LINE_PIXELS => most.min(row),
-            _ => most,
+            row if row <= LINE_PIXELS => max_line.min(row),
+            _ => max_line,
         };
         let line = u32::try_from(line).map_err(|_| FilterFault::Parameter { index: 1, value: block })?;
         let params = vec![options & !(LSB | MSB) | order, block, pixel, line];

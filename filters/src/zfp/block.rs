@@ -170,11 +170,11 @@ impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
         self.bits.skip(self.header.min_bits.saturating_sub(used));
     }
 
-    /// Reads coefficients, bit plane by bit plane, in at most `most` bits. Returns the number of bits read. In each
+    /// Reads coefficients, bit plane by bit plane, in at most `max_bits` bits. Returns the number of bits read. In each
     /// plane, the coefficients that are known not to be zero have one bit each. Then follow, in turn, a bit that says
     /// whether there are any more, and the bits of the next ones up to the first bit that is set.
-    fn coefficients(&mut self, most: u32, precision: u32) -> Result<u32, FilterFault> {
-        let mut left = most;
+    fn coefficients(&mut self, max_bits: u32, precision: u32) -> Result<u32, FilterFault> {
+        let mut left = max_bits;
         let mut known = 0;
         self.planes.fill(0);
         let all = self.planes.len();
@@ -210,7 +210,7 @@ impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
                 known += 1;
             }
         }
-        Ok(most - left)
+        Ok(max_bits - left)
     }
 
     /// Turns coefficients into values, along the slowest-varying dimension first.

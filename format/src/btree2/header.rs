@@ -69,8 +69,8 @@ impl Record for Btree2Header {
         w.length("records", &mut self.records)?;
         w.checksum()?;
         let geometry = Btree2Geometry::of(self, w.widths()).map_err(|fault| w.fault("node size", fault))?;
-        let most = geometry.max_records(self.depth);
-        let fits = self.root_records <= most;
+        let max_records = geometry.max_records(self.depth);
+        let fits = self.root_records <= max_records;
         w.require("records of the root", fits, self.root_records.into(), "at most what a node of this depth holds")
     }
 }

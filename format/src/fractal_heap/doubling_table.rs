@@ -157,24 +157,24 @@ impl DoublingTable {
         before.last().copied().unwrap_or(0)
     }
 
-    /// The first direct block of at least `least` bytes that begins at `from` or later in heap space.
-    pub fn slot_after(&self, from: u64, least: u64) -> Option<HeapSlot> {
-        self.slot_below(self.max_rows(), 0, from, least)
+    /// The first direct block of at least `min_size` bytes that begins at `from` or later in heap space.
+    pub fn slot_after(&self, from: u64, min_size: u64) -> Option<HeapSlot> {
+        self.slot_below(self.max_rows(), 0, from, min_size)
     }
 
     /// As [`DoublingTable::slot_after`], in an indirect block of `rows` rows that begins at `base`; `from` counts from
     /// there.
-    fn slot_below(&self, rows: u16, base: u64, from: u64, least: u64) -> Option<HeapSlot> {
+    fn slot_below(&self, rows: u16, base: u64, from: u64, min_size: u64) -> Option<HeapSlot> {
         let (mut row, mut column, mut inside) = self.locate(from)?;
         while row < rows {
             let size = self.row_size(row)?;
             let start = base.checked_add(self.offset_of(row, column)?)?;
             let largest = |rows: u16| self.row_size(rows.min(self.direct_rows()).saturating_sub(1)).unwrap_or(0);
             let large_enough = match self.child_rows(row) {
-                None if inside == 0 && size >= least => return Some(HeapSlot { start, size }),
-                None => size >= least,
-                Some(below) if largest(below) >= least => {
-                    let found = self.slot_below(below, start, inside, least);
+                None if inside == 0 && size >= min_size => return Some(HeapSlot { start, size }),
+                None => size >= min_size,
+                Some(below) if largest(below) >= min_size => {
+                    let found = self.slot_below(below, start, inside, min_size);
                     if found.is_some() {
                         return found;
                     }

@@ -263,8 +263,10 @@ fn heaps(seeds: &mut Seeds) {
     seeds.add("heap", &[0, 0, 3], &SymbolTableNode { capacity: 3, entries });
     seeds.add("heap", &[0, 1, 0], &LocalHeap { size: 88, free: Some(16), data: SEED_ADDR });
     let mut data = LocalHeapData { bytes: vec![0; 56] };
-    let head =
-        data.set_free_blocks(&[FreeBlock { offset: 8, size: 16 }, FreeBlock { offset: 32, size: 24 }], Width::EIGHT);
+    let head = data.set_free_blocks(
+        &[LocalHeapFreeBlock { offset: 8, size: 16 }, LocalHeapFreeBlock { offset: 32, size: 24 }],
+        Width::EIGHT,
+    );
     seeds.bytes("heap", &[0, 2, u8::try_from(head.unwrap()).unwrap()], data.bytes, 0);
     seeds.add("heap", &[0, 3, 0], &GlobalHeapId { collection: SEED_ADDR, index: 4 });
     let mut heap = GlobalHeapCollection::new(GlobalHeapCollection::MIN_SIZE, WIDTHS);

@@ -66,27 +66,29 @@ impl Message for DatatypeMessage {
     const TYPE: MessageType = MessageType::DATATYPE;
 }
 
-/// The version in which `datatype` is written, if composite types are written in version `least` at least.
-fn version_of(datatype: &Datatype, least: u8) -> u8 {
+/// The version in which `datatype` is written, if composite types are written in version `min_version` at least.
+fn version_of(datatype: &Datatype, min_version: u8) -> u8 {
     match datatype {
         Datatype::Float(float) if float.order == ByteOrder::Vax => 3,
         Datatype::Reference(t) if !matches!(t.kind, ReferenceKind::Object1 | ReferenceKind::Region1) => 4,
-        Datatype::Compound(t) => t.members.iter().map(|m| version_of(&m.datatype, least)).fold(least, u8::max),
-        Datatype::Enum(t) => version_of(&t.base, least).max(least),
-        Datatype::Array(t) => version_of(&t.base, least).max(least).max(2),
-        Datatype::VarLen(t) => version_of(&t.base, least),
-        Datatype::Complex(t) => version_of(&t.base, least).max(5),
+        Datatype::Compound(t) => {
+            t.members.iter().map(|m| version_of(&m.datatype, min_version)).fold(min_version, u8::max)
+        }
+        Datatype::Enum(t) => version_of(&t.base, min_version).max(min_version),
+        Datatype::Array(t) => version_of(&t.base, min_version).max(min_version).max(2),
+        Datatype::VarLen(t) => version_of(&t.base, min_version),
+        Datatype::Complex(t) => version_of(&t.base, min_version).max(5),
         _ => 1,
     }
 }
 
 /// The number of members of a compound type that are raised to its version. When a member of a later version is added,
 /// libhdf5 raises the version of the compound type and of all members so far. Later members keep theirs.
-fn promoted_members(t: &Compound, least: u8) -> usize {
-    let mut version = least;
+fn promoted_members(t: &Compound, min_version: u8) -> usize {
+    let mut version = min_version;
     let mut raised = 0;
     for (i, member) in t.members.iter().enumerate() {
-        let own = version_of(&member.datatype, least);
+        let own = version_of(&member.datatype, min_version);
         if own > version {
             (version, raised) = (own, i.saturating_add(1));
         }
@@ -96,11 +98,11 @@ fn promoted_members(t: &Compound, least: u8) -> usize {
 
 /// One type, with the types in it. Returns its version; `lowest` collects the lowest version of a composite type that
 /// had the choice.
-fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, least: u8, depth: u32, lowest: &mut Option<u8>) -> Result<u8> {
+fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, min_version: u8, depth: u32, lowest: &mut Option<u8>) -> Result<u8> {
     if depth > MAX_DEPTH {
         return Err(w.fault("datatype", Fault::TooDeep(MAX_DEPTH)));
     }
-    let version = if w.is_decoding() { 0 } else { version_of(t, least) };
+    let version = if w.is_decoding() { 0 } else { version_of(t, min_version) };
     let first = w.derived_u8("class and version", bits::class(t) | (version << 4))?;
     let version = first >> 4;
     if !(1..=5).contains(&version) {
@@ -121,7 +123,7 @@ fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, least: u8, depth: u32, lowest:
     if let Some(rule) = flags.broken() {
         return Err(w.fault("class bits", Fault::Value { found: stored, rule }));
     }
-    let mut inner = NestedTypes { version, least, depth: depth.saturating_add(1), lowest };
+    let mut inner = NestedTypes { version, min_version, depth: depth.saturating_add(1), lowest };
     match t {
         Datatype::Integer(t) => bit_range(w, t.size, &mut t.offset, &mut t.precision)?,
         Datatype::Bitfield(t) => bit_range(w, t.size, &mut t.offset, &mut t.precision)?,
@@ -174,7 +176,7 @@ fn tag(w: &mut impl Wire, len: u32, tag: &mut Name) -> Result<()> {
 /// The types in a type.
 struct NestedTypes<'a> {
     version: u8,
-    least: u8,
+    min_version: u8,
     depth: u32,
     lowest: &'a mut Option<u8>,
 }
@@ -186,7 +188,7 @@ impl NestedTypes<'_> {
     }
 
     fn base(&mut self, w: &mut impl Wire, base: &mut Datatype) -> Result<()> {
-        datatype(w, base, self.least, self.depth, self.lowest).map(drop)
+        datatype(w, base, self.min_version, self.depth, self.lowest).map(drop)
     }
 
     /// A name, padded to a multiple of 8 bytes before version 3.
@@ -208,10 +210,10 @@ impl NestedTypes<'_> {
             t.members.resize(count, CompoundMember::default());
         }
         let width = if self.version < 3 { Width::FOUR } else { Width::for_value(t.size.into()) };
-        let least = self.least;
-        let raised = if w.is_decoding() { 0 } else { promoted_members(t, least) };
+        let min_version = self.min_version;
+        let raised = if w.is_decoding() { 0 } else { promoted_members(t, min_version) };
         for (i, member) in t.members.iter_mut().enumerate() {
-            self.least = if i < raised { self.version } else { least };
+            self.min_version = if i < raised { self.version } else { min_version };
             self.name(w, &mut member.name)?;
             let offset = w.derived("member offset", width, member.offset.into())?;
             member.offset = u32::try_from(offset).unwrap_or(u32::MAX);

@@ -378,8 +378,8 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Relaxed) {
-                cache.flush_excess().unwrap();
-                cache.flush_excess().unwrap();
+                cache.flush_over_budget().unwrap();
+                cache.flush_over_budget().unwrap();
                 cache.flush(FlushScope::All).unwrap();
             }
         });

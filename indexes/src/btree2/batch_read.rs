@@ -38,7 +38,7 @@ impl<R: Btree2Record> Btree2<R> {
             tree: self,
             geometry,
             few: header.records <= MAX_CACHED_TREE_RECORDS,
-            seen: HashSet::new(),
+            visited_nodes: HashSet::new(),
             leaves,
             awaited: 0,
             records,
@@ -56,7 +56,7 @@ struct BatchReader<'a, R, E> {
     tree: &'a Btree2<R>,
     geometry: Arc<Btree2Geometry>,
     few: bool,
-    seen: HashSet<Addr>,
+    visited_nodes: HashSet<Addr>,
     /// Leaves that are yet to be read.
     leaves: Vec<NodePtr>,
     /// The records in them.
@@ -68,7 +68,7 @@ struct BatchReader<'a, R, E> {
 impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
     /// Visits everything below `way`. Returns `false` if `each` has returned `false`. Goes no deeper than the tree is.
     fn visit(&mut self, way: NodePtr) -> Result<bool, E> {
-        if !self.seen.insert(way.addr) {
+        if !self.visited_nodes.insert(way.addr) {
             return Err(self.tree.two_parents(way.addr).into());
         }
         if way.depth == 0 {

@@ -185,20 +185,20 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         if !last && parent.content.len() > 0 {
             return self.redistribute(parent, index, child);
         }
-        let (most, fewest) = (self.max_records(child.depth), self.min_records(child.depth));
+        let (max_records, fewest) = (self.max_records(child.depth), self.min_records(child.depth));
         let room = |index: Option<usize>| {
             let neighbour = index.and_then(|index| parent.content.children.get(index));
-            neighbour.map_or(0, |child| most.saturating_sub(child.records.into()))
+            neighbour.map_or(0, |child| max_records.saturating_sub(child.records.into()))
         };
         let before = room(index.checked_sub(1));
         let after = room(index.checked_add(1));
         // If there is too little room, sharing would soon be necessary again.
-        let worthwhile = most / 8 + 1;
+        let worthwhile = max_records / 8 + 1;
         if before.max(after) >= worthwhile {
             let first = if before >= after { index.saturating_sub(1) } else { index };
             let pair = self.merge_children(parent, index, child, first)?;
             let len = pair.content.len();
-            let left = if last { most.min(len - 1 - fewest) } else { (len - 1) / 2 };
+            let left = if last { max_records.min(len - 1 - fewest) } else { (len - 1) / 2 };
             return self.redistribute_pair(parent, first, pair, left);
         }
         let OpenNode { addr, depth, mut content } = child;
@@ -217,7 +217,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// Distributes what a node that holds too much and those beside it hold over these nodes, and one more if they are
     /// full.
     fn redistribute(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode) -> Result<()> {
-        let (most, depth) = (self.max_records(child.depth), child.depth);
+        let (max_records, depth) = (self.max_records(child.depth), child.depth);
         let wide = parent.content.children.len().min(MAX_SHARING_SIBLINGS);
         let first = index.saturating_sub(1).min(parent.content.children.len() - wide);
         let (mut addrs, mut child) = (SmallVec::<[Addr; MAX_SHARING_SIBLINGS]>::new(), Some(child));
@@ -235,7 +235,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             all.append(node.content);
         }
         // Nodes that are left almost full would have to share again soon.
-        let parts = if all.len() + most / MIN_SPARE_FRACTION <= wide * most { wide } else { wide + 1 };
+        let parts = if all.len() + max_records / MIN_SPARE_FRACTION <= wide * max_records { wide } else { wide + 1 };
         let mut done = 0;
         for part in 0..parts {
             let left = parts - part - 1;
@@ -260,11 +260,11 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Joins a node that has too little to a neighbour, or takes some from it.
     fn handle_underflow(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode) -> Result<()> {
-        let (most, fewest) = (self.max_records(child.depth), self.min_records(child.depth));
+        let (max_records, fewest) = (self.max_records(child.depth), self.min_records(child.depth));
         let first = index.saturating_sub(1);
         let pair = self.merge_children(parent, index, child, first)?;
         let len = pair.content.len();
-        if len > (most * 3 / 4).max(fewest * 2) {
+        if len > (max_records * 3 / 4).max(fewest * 2) {
             return self.redistribute_pair(parent, first, pair, (len - 1) / 2);
         }
         let right = self.child(parent, first + 1)?;

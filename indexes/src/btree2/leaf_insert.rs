@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub(super) struct LeafSlot {
     geometry: Arc<Btree2Geometry>,
     /// The nodes above, from the root on, and the child of each that leads to the leaf.
-    above: SmallVec<[(Handle<Btree2Internal>, usize, NodeFreshness); INLINE_LEVELS]>,
+    ancestors: SmallVec<[(Handle<Btree2Internal>, usize, NodeFreshness); INLINE_LEVELS]>,
     leaf: (Handle<Btree2Leaf>, NodeFreshness),
     index: usize,
 }
@@ -48,11 +48,14 @@ impl<R: Btree2Record> Btree2<R> {
             (self.root(&root.header), self.geometry(&root)?)
         };
         let Some(mut way) = way else { return Ok(InsertPoint::MustSplit) };
-        let mut above = SmallVec::new();
+        let mut ancestors = SmallVec::new();
         loop {
             let (node, fresh) = self.node_with_freshness(root, way, &geometry)?;
-            let is_above = above.iter().any(|(above, ..): &(Handle<_>, _, _)| above.addr() == way.addr);
-            if is_above || fresh == NodeFreshness::Stored && self.metadata.cache().lacks_edge(EdgeKind::BTree2Shadow) {
+            let is_known_ancestor =
+                ancestors.iter().any(|(ancestor, ..): &(Handle<_>, _, _)| ancestor.addr() == way.addr);
+            if is_known_ancestor
+                || fresh == NodeFreshness::Stored && self.metadata.cache().lacks_edge(EdgeKind::BTree2Shadow)
+            {
                 return Ok(InsertPoint::MustSplit);
             }
             let len = usize::from(way.records);
@@ -65,14 +68,14 @@ impl<R: Btree2Record> Btree2<R> {
             let next = node.child(index, way.depth);
             match (node, next) {
                 (CachedBtree2Node::Internal(node), Some(child)) => {
-                    above.push((node, index, fresh));
+                    ancestors.push((node, index, fresh));
                     way = child;
                 }
                 (CachedBtree2Node::Leaf(leaf), _) => {
                     let fewest = usize::from(geometry.merge_at(0));
-                    let fits = len < usize::from(geometry.split_at(0)) && (above.is_empty() || len >= fewest);
+                    let fits = len < usize::from(geometry.split_at(0)) && (ancestors.is_empty() || len >= fewest);
                     return Ok(match fits {
-                        true => InsertPoint::Room(LeafSlot { geometry, above, leaf: (leaf, fresh), index }),
+                        true => InsertPoint::Room(LeafSlot { geometry, ancestors, leaf: (leaf, fresh), index }),
                         false => InsertPoint::MustSplit,
                     });
                 }
@@ -86,9 +89,9 @@ impl<R: Btree2Record> Btree2<R> {
     /// # Errors
     /// If there is no room for the nodes that must move. The tree is then unchanged.
     pub(super) fn insert_at(&self, root: &Handle<CachedBtree2Header>, spot: LeafSlot, bytes: &[u8]) -> Result<()> {
-        let LeafSlot { geometry, above, leaf: (leaf, fresh), index } = spot;
+        let LeafSlot { geometry, ancestors, leaf: (leaf, fresh), index } = spot;
         let moving =
-            above.iter().map(|(_, _, fresh)| *fresh).chain([fresh]).filter(|fresh| *fresh == NodeFreshness::Stored);
+            ancestors.iter().map(|(_, _, fresh)| *fresh).chain([fresh]).filter(|fresh| *fresh == NodeFreshness::Stored);
         let size = geometry.node_size().into();
         let places = self.alloc_nodes(moving.count(), size)?.into_iter();
         let mut change = PathChange { tree: self, root, size, places };
@@ -96,9 +99,9 @@ impl<R: Btree2Record> Btree2<R> {
             let fits = leaf.records.insert_bytes(index, bytes);
             debug_assert!(fits, "records of one tree have one size");
         };
-        let is_root = above.is_empty();
+        let is_root = ancestors.is_empty();
         let mut child = change.node(leaf, fresh, is_root, || geometry.empty_leaf(), CachedBtree2Node::Leaf, put)?;
-        for (depth, (number, (node, index, fresh))) in (0..).zip(above.into_iter().enumerate().rev()) {
+        for (depth, (number, (node, index, fresh))) in (0..).zip(ancestors.into_iter().enumerate().rev()) {
             let count = |node: &mut Btree2Internal| {
                 if let Some(way) = node.children.get_mut(index) {
                     way.addr = child;

@@ -31,7 +31,7 @@ impl<R: Btree2Record> Btree2<R> {
         self.node_addrs(way, &geometry, &mut nodes)?;
         let places =
             self.metadata.alloc_all_before(limit, nodes.into_iter().map(|node| (node, geometry.node_size().into())));
-        let mut packing = Btree2Packer { tree: self, geometry, places, seen: HashSet::new(), moved: false };
+        let mut packing = Btree2Packer { tree: self, geometry, places, visited_nodes: HashSet::new(), moved: false };
         let at = packing.pack_below(way);
         let space = self.metadata.cache().space();
         let len = packing.geometry.node_size().into();
@@ -49,7 +49,7 @@ struct Btree2Packer<'a, R> {
     geometry: Arc<Btree2Geometry>,
     /// The new addresses of the nodes that move.
     places: HashMap<Addr, Addr>,
-    seen: HashSet<Addr>,
+    visited_nodes: HashSet<Addr>,
     moved: bool,
 }
 
@@ -60,7 +60,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
     }
 
     fn pack_node(&mut self, way: NodePtr) -> Result<Addr> {
-        if !self.seen.insert(way.addr) || way.depth == 0 && !self.places.contains_key(&way.addr) {
+        if !self.visited_nodes.insert(way.addr) || way.depth == 0 && !self.places.contains_key(&way.addr) {
             return Ok(way.addr);
         }
         let node = self.tree.node(way, &self.geometry)?;

@@ -498,8 +498,8 @@ fn a_tree_that_changes_while_it_is_flushed_is_whole_after_every_write() {
         let done = &done;
         scope.spawn(move || {
             while !done.load(Relaxed) {
-                cache.flush_excess().unwrap();
-                cache.flush_excess().unwrap();
+                cache.flush_over_budget().unwrap();
+                cache.flush_over_budget().unwrap();
                 cache.flush(FlushScope::All).unwrap();
             }
         });

@@ -18,7 +18,7 @@ pub(super) type DirectBlock = Handle<FractalHeapDirectBlock>;
 #[derive(Debug)]
 pub(super) struct BlockPath {
     /// The indirect blocks that lead to it, from the root down, and the entry in each. None if the block is the root.
-    pub above: SmallVec<[(IndirectBlock, usize); 2]>,
+    pub ancestors: SmallVec<[(IndirectBlock, usize); 2]>,
     /// The stretch of heap space that it stands for.
     pub slot: HeapSlot,
     /// Where the block is.
@@ -38,10 +38,10 @@ impl FractalHeap {
         let lost = || self.contradiction(self.addr, "heap ID", "an object lies where the heap has a block");
         if header.root_rows == 0 {
             let slot = HeapSlot { start: 0, size: table.start_size };
-            return Ok(BlockPath { above: SmallVec::new(), slot, element: self.root_block(header) });
+            return Ok(BlockPath { ancestors: SmallVec::new(), slot, element: self.root_block(header) });
         }
         let (mut at, mut rows, mut start, mut inside) = (header.root, header.root_rows, 0u64, offset);
-        let mut above = SmallVec::new();
+        let mut ancestors = SmallVec::new();
         // Each indirect block has fewer rows than the one above it.
         loop {
             let block = self.indirect_block(header, at, rows, start)?;
@@ -50,13 +50,13 @@ impl FractalHeap {
             let before = table.offset_of(row, column).and_then(|before| start.checked_add(before)).ok_or_else(lost)?;
             let Some(below) = table.child_rows(row) else {
                 let element = block.read().direct.get(entry).ok_or_else(lost)?;
-                above.push((block, entry));
+                ancestors.push((block, entry));
                 let slot = HeapSlot { start: before, size: table.row_size(row).ok_or_else(lost)? };
-                return Ok(BlockPath { above, slot, element });
+                return Ok(BlockPath { ancestors, slot, element });
             };
             let child = block.read().child(entry);
             at = child.filter(|addr| addr.is_defined()).ok_or_else(lost)?;
-            above.push((block, entry));
+            ancestors.push((block, entry));
             (rows, start, inside) = (below, before, rest);
         }
     }

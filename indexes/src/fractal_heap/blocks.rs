@@ -65,7 +65,7 @@ impl FractalHeap {
             return Ok(());
         }
         self.order_path(header, place)?;
-        match place.above.last() {
+        match place.ancestors.last() {
             None => self.add_dependency(header, block),
             Some((parent, _)) => self.add_dependency(parent, block),
         }
@@ -73,7 +73,7 @@ impl FractalHeap {
 
     /// Makes each block on the way to a direct one wait for the next.
     pub(super) fn order_path(&self, header: &HeapHeader, place: &BlockPath) -> Result<()> {
-        let Some(((root, _), below)) = place.above.split_first() else { return Ok(()) };
+        let Some(((root, _), below)) = place.ancestors.split_first() else { return Ok(()) };
         self.add_dependency(header, root)?;
         let mut parent = root;
         for (child, _) in below {
@@ -87,9 +87,9 @@ impl FractalHeap {
     /// others.
     pub(super) fn add_block(&self, header: &HeapHeader, sections: &mut HeapSections, len: u64) -> Result<()> {
         let shape = header.read().clone();
-        let least = self.min_block_size(&shape, len);
-        let hole = sections.missing_blocks(least).find_map(|hole| {
-            let slot = shape.table.slot_after(hole.start, least)?;
+        let min_size = self.min_block_size(&shape, len);
+        let hole = sections.missing_blocks(min_size).find_map(|hole| {
+            let slot = shape.table.slot_after(hole.start, min_size)?;
             (slot.end() <= hole.end()).then_some((hole, slot))
         });
         let slot = match hole {
@@ -98,7 +98,7 @@ impl FractalHeap {
                 slot
             }
             None => {
-                let slot = shape.table.slot_after(self.end(&shape), least);
+                let slot = shape.table.slot_after(self.end(&shape), min_size);
                 slot.ok_or(Error::HeapFull { at: self.addr })?
             }
         };
@@ -152,12 +152,12 @@ impl FractalHeap {
         let (row, ..) = table.locate(slot.start).ok_or_else(lost)?;
         let end = self.end(shape);
         if row >= shape.root_rows {
-            let least = match (shape.root_rows, table.start_rows) {
+            let min_rows = match (shape.root_rows, table.start_rows) {
                 (0, 0) => table.max_rows(),
                 (0, rows) => rows,
                 (rows, _) => rows.saturating_mul(2),
             };
-            self.replace_root(header, shape, least.min(table.max_rows()).max(row + 1))?;
+            self.replace_root(header, shape, min_rows.min(table.max_rows()).max(row + 1))?;
         }
         let (root, rows) = {
             let header = header.read();
@@ -250,12 +250,12 @@ impl FractalHeap {
     /// Gives up the direct block at a place, in which nothing is left.
     pub(super) fn drop_block(&self, header: &HeapHeader, sections: &mut HeapSections, place: BlockPath) -> Result<()> {
         let shape = header.read().clone();
-        let BlockPath { mut above, slot, element } = place;
+        let BlockPath { mut ancestors, slot, element } = place;
         let widths = self.metadata.widths();
         self.release(element.addr, if shape.filtered.is_some() { element.size } else { slot.size });
         let mut gap = slot;
-        let mut emptied = above.is_empty();
-        while let Some((block, entry)) = above.pop() {
+        let mut emptied = ancestors.is_empty();
+        while let Some((block, entry)) = ancestors.pop() {
             block.update(|block| block.set_child(entry, Addr::UNDEFINED));
             emptied = block.read().is_empty();
             if !emptied {
@@ -266,7 +266,7 @@ impl FractalHeap {
                 (block.offset, block.size(widths) as u64)
             };
             self.release(block.addr(), len);
-            if let Some((_, entry)) = above.last() {
+            if let Some((_, entry)) = ancestors.last() {
                 let row = entry / usize::from(shape.table.width);
                 let size = u16::try_from(row).ok().and_then(|row| shape.table.row_size(row)).unwrap_or(0);
                 gap = HeapSlot { start, size };

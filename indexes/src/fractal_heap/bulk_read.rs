@@ -32,15 +32,15 @@ impl FractalHeap {
 }
 
 impl HeapBulkReader<'_> {
-    /// Calls `look` with the bytes of the objects with these heap IDs, in no particular order, until it returns
+    /// Calls `visit` with the bytes of the objects with these heap IDs, in no particular order, until it returns
     /// `false`; returns whether it never did. It must not use the heap.
     ///
     /// # Errors
-    /// The first error of `look`; as [`FractalHeap::get`].
+    /// The first error of `visit`; as [`FractalHeap::get`].
     pub fn for_each<E: From<Error>>(
         &mut self,
         ids: impl Iterator<Item: AsRef<[u8]>>,
-        mut look: impl FnMut(&[u8]) -> Result<bool, E>,
+        mut visit: impl FnMut(&[u8]) -> Result<bool, E>,
     ) -> Result<bool, E> {
         let mut places = Vec::with_capacity(ids.size_hint().0);
         for id in ids {
@@ -48,17 +48,17 @@ impl HeapBulkReader<'_> {
                 HeapObjectLocation::Managed { offset, length } if self.header.filtered.is_none() => {
                     places.push((offset, length))
                 }
-                _ if !look(&self.heap.get(id.as_ref())?)? => return Ok(false),
+                _ if !visit(&self.heap.get(id.as_ref())?)? => return Ok(false),
                 _ => {}
             }
         }
         places.sort_unstable();
         for (offset, length) in places {
-            let done = match self.with_object(offset, length, &mut look) {
+            let done = match self.with_object(offset, length, &mut visit) {
                 Some(done) => done,
                 None => {
                     self.find_block(offset)?;
-                    self.with_object(offset, length, &mut look).ok_or_else(|| self.heap.misplaced_error())?
+                    self.with_object(offset, length, &mut visit).ok_or_else(|| self.heap.misplaced_error())?
                 }
             };
             if !done? {
@@ -69,8 +69,8 @@ impl HeapBulkReader<'_> {
     }
 
     /// `None` if the object is not in the present block.
-    fn with_object<T>(&self, offset: u64, length: u64, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        self.block.as_ref()?.with(|block| block.object(offset, length).map(look))
+    fn with_object<T>(&self, offset: u64, length: u64, visit: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.block.as_ref()?.with(|block| block.object(offset, length).map(visit))
     }
 
     fn find_block(&mut self, offset: u64) -> Result<()> {

@@ -86,7 +86,7 @@ impl FractalHeap {
         place: &BlockPath,
         block: FractalHeapDirectBlock,
     ) -> Result<()> {
-        let element = match place.above.last() {
+        let element = match place.ancestors.last() {
             None => {
                 let element = self.store_block(header, filters, block)?;
                 header.update(|header| header.set_root_block(element));

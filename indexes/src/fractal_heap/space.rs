@@ -160,9 +160,9 @@ impl HeapSections {
         self.missing_blocks.retain(|(_, start)| !(from..to).contains(start));
     }
 
-    /// Places of blocks that stand for `least` bytes of heap space or more, the smallest first.
-    pub fn missing_blocks(&self, least: u64) -> impl Iterator<Item = HeapSlot> + '_ {
-        self.missing_blocks.range((least, 0)..).map(|&(size, start)| HeapSlot { start, size })
+    /// Places of blocks that stand for `min_size` bytes of heap space or more, the smallest first.
+    pub fn missing_blocks(&self, min_size: u64) -> impl Iterator<Item = HeapSlot> + '_ {
+        self.missing_blocks.range((min_size, 0)..).map(|&(size, start)| HeapSlot { start, size })
     }
 }
 

@@ -3,28 +3,23 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use h5live_cache::EdgeKind;
 use h5live_format::messages::{AttributeInfo, AttributeMessage};
 use h5live_format::{AttributeNameRecord, AttributeOrderRecord, decode_prefix, encode, lookup3};
 use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
 use super::stored::StoredAttribute;
+use crate::dense_storage::DenseStorage;
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};
-
-/// Bytes of a node of the indexes.
-const NODE_SIZE: u32 = 512;
 
 /// The flag of a dense attribute that is in the file's heap of shared messages.
 const SHARED_FLAG: u8 = 0x02;
 
 /// The dense attributes of an object.
 pub(crate) struct DenseAttributes {
-    heap: FractalHeap,
-    names: Btree2<AttributeNameRecord>,
-    order: Option<Btree2<AttributeOrderRecord>>,
+    storage: DenseStorage<AttributeNameRecord, AttributeOrderRecord>,
 }
 
 /// The source of a new dense attribute.
@@ -52,10 +47,8 @@ impl DenseAttributes {
     }
 
     fn from_info(heap: FractalHeap, header: &CachedHeader, info: &AttributeInfo) -> Self {
-        let metadata = header.metadata();
-        let order = info.order.map(|order| Btree2::new(metadata.clone(), order, AttributeOrderRecord::default()));
-        let names = Btree2::new(metadata.clone(), info.names, AttributeNameRecord::default());
-        DenseAttributes { heap, names, order }
+        let storage = DenseStorage::new(header.metadata(), heap, info.names, info.order);
+        DenseAttributes { storage }
     }
 
     /// Makes room for dense attributes, to which `info` leads from then on.
@@ -65,14 +58,10 @@ impl DenseAttributes {
     pub fn create(session: &NativeSession, header: &CachedHeader, info: &mut AttributeInfo) -> Result<Self> {
         let metadata = header.metadata();
         let heap = session.heaps.new_fractal_heap(metadata, &HeapParameters::ATTRIBUTES, None)?;
-        let names = Btree2::create(metadata.clone(), AttributeNameRecord::default(), NODE_SIZE)?;
-        let order = match info.order {
-            Some(_) => Some(Btree2::create(metadata.clone(), AttributeOrderRecord::default(), NODE_SIZE)?),
-            None => None,
-        };
-        (info.heap, info.names) = (heap.addr(), names.addr());
-        info.order = order.as_ref().map(Btree2::addr);
-        Ok(DenseAttributes { heap, names, order })
+        let storage = DenseStorage::create(metadata, heap, info.order.is_some())?;
+        (info.heap, info.names) = (storage.heap.addr(), storage.names.addr());
+        info.order = storage.order.as_ref().map(Btree2::addr);
+        Ok(DenseAttributes { storage })
     }
 
     /// Makes the header wait for the indexes, and these for the heap. Call it before an attribute is added, because a
@@ -81,18 +70,7 @@ impl DenseAttributes {
     /// # Errors
     /// If a structure cannot be read.
     pub fn add_parent(&self, header: &CachedHeader) -> Result<()> {
-        let heap = self.heap.node()?;
-        self.names.depend_on(&heap, EdgeKind::Dense)?;
-        if let Some(order) = &self.order {
-            order.depend_on(&heap, EdgeKind::Dense)?;
-        }
-        for chunk in header.chunk_nodes() {
-            self.names.add_parent(chunk, EdgeKind::Dense)?;
-            if let Some(order) = &self.order {
-                order.add_parent(chunk, EdgeKind::Dense)?;
-            }
-        }
-        Ok(())
+        self.storage.add_parent(header)
     }
 
     /// The number of attributes.
@@ -100,7 +78,7 @@ impl DenseAttributes {
     /// # Errors
     /// If the index cannot be read.
     pub fn len(&self) -> Result<u64> {
-        Ok(self.names.len()?)
+        self.storage.len()
     }
 
     fn get(
@@ -112,7 +90,7 @@ impl DenseAttributes {
         let message = if record.flags & SHARED_FLAG != 0 {
             session.shared_in_heap(&record.heap_id)?
         } else {
-            let bytes = self.heap.get(&record.heap_id)?;
+            let bytes = self.storage.heap.get(&record.heap_id)?;
             let decoded = decode_prefix::<AttributeMessage>(&bytes, header.widths());
             decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0
         };
@@ -141,7 +119,7 @@ impl DenseAttributes {
     pub fn find(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<Option<StoredAttribute>> {
         let hash = lookup3(name.as_bytes(), 0);
         let (mut found, mut collides) = (None, false);
-        self.names.find(|record| {
+        self.storage.names.find(|record| {
             if record.hash != hash {
                 return Ok(record.hash.cmp(&hash));
             }
@@ -153,7 +131,7 @@ impl DenseAttributes {
         })?;
         if found.is_none() && collides {
             // Some programs do not sort names of the same hash.
-            self.names.for_each(&mut |record| {
+            self.storage.names.for_each(&mut |record| {
                 if record.hash == hash && found.is_none() {
                     let stored = self.get(session, header, &record)?;
                     found = (stored.message.name == *name).then_some(stored);
@@ -174,7 +152,7 @@ impl DenseAttributes {
         header: &CachedHeader,
         each: &mut dyn FnMut(StoredAttribute) -> Result<bool>,
     ) -> Result<()> {
-        self.names.for_each(&mut |record| each(self.get(session, header, &record)?))
+        self.storage.names.for_each(&mut |record| each(self.get(session, header, &record)?))
     }
 
     /// Whether an attribute is in the file's heap of shared messages.
@@ -183,7 +161,7 @@ impl DenseAttributes {
     /// If a structure cannot be read.
     pub fn has_shared(&self) -> Result<bool> {
         let mut found = false;
-        self.names.for_each(&mut |record| {
+        self.storage.names.for_each(&mut |record| {
             found |= record.flags & SHARED_FLAG != 0;
             Ok::<_, Error>(!found)
         })?;
@@ -191,8 +169,8 @@ impl DenseAttributes {
     }
 
     fn init_heap_space(&self) -> Result<()> {
-        self.heap.init_free_space(|each| {
-            self.names.for_each(&mut |record| {
+        self.storage.heap.init_free_space(|each| {
+            self.storage.names.for_each(&mut |record| {
                 if record.flags & SHARED_FLAG == 0 {
                     each(&record.heap_id);
                 }
@@ -216,15 +194,15 @@ impl DenseAttributes {
         self.init_heap_space()?;
         let key = (lookup3(name.as_bytes(), 0), name);
         let compare = |record: &AttributeNameRecord| self.compare(session, header, record, key);
-        let old = self.names.find(compare)?;
+        let old = self.storage.names.find(compare)?;
         let replaced = old.as_ref().filter(|old| old.flags & SHARED_FLAG == 0).map(|old| &old.heap_id[..]);
         let (id, flags) = match (source, replaced) {
             (AttributeSource::Shared(id), _) => (id.to_vec(), SHARED_FLAG),
             (AttributeSource::Message(message), None) => {
-                (self.heap.insert(&encode(*message, header.widths())?, before)?, 0)
+                (self.storage.heap.insert(&encode(*message, header.widths())?, before)?, 0)
             }
             (AttributeSource::Message(message), Some(old)) => {
-                (self.heap.replace(old, &encode(*message, header.widths())?, before)?, 0)
+                (self.storage.heap.replace(old, &encode(*message, header.widths())?, before)?, 0)
             }
         };
         let heap_id = <[u8; 8]>::try_from(&id[..]);
@@ -235,8 +213,8 @@ impl DenseAttributes {
         if old.as_ref().is_some_and(|old| *old == record) {
             return Ok(());
         }
-        self.names.put(&record, |_| Ordering::Equal, compare)?;
-        if let Some(tree) = &self.order {
+        self.storage.names.put(&record, |_| Ordering::Equal, compare)?;
+        if let Some(tree) = &self.storage.order {
             let record = AttributeOrderRecord { heap_id, flags, order };
             tree.put(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
         }
@@ -249,13 +227,13 @@ impl DenseAttributes {
     /// If a structure cannot be read.
     pub fn remove(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<bool> {
         let key = (lookup3(name.as_bytes(), 0), name);
-        let removed = self.names.remove(|record| self.compare(session, header, record, key))?;
+        let removed = self.storage.names.remove(|record| self.compare(session, header, record, key))?;
         let Some(record) = removed else { return Ok(false) };
-        if let Some(order) = &self.order {
+        if let Some(order) = &self.storage.order {
             order.remove(|held| Ok::<_, Error>(held.order.cmp(&record.order)))?;
         }
         if record.flags & SHARED_FLAG == 0 {
-            self.heap.remove(&record.heap_id)?;
+            self.storage.heap.remove(&record.heap_id)?;
         }
         Ok(true)
     }
@@ -267,12 +245,12 @@ impl DenseAttributes {
     /// If a structure cannot be read or changed.
     pub fn agree(&self, mend: bool) -> Result<bool> {
         let mut missing = HashMap::new();
-        let recount = self.heap.recount(|each| {
-            self.names.for_each(&mut |AttributeNameRecord { heap_id, flags, order, .. }| {
+        let recount = self.storage.heap.recount(|each| {
+            self.storage.names.for_each(&mut |AttributeNameRecord { heap_id, flags, order, .. }| {
                 if flags & SHARED_FLAG == 0 {
                     each(&heap_id);
                 }
-                if self.order.is_some() {
+                if self.storage.order.is_some() {
                     missing.insert((order, heap_id), flags);
                 }
                 Ok::<_, Error>(true)
@@ -280,9 +258,9 @@ impl DenseAttributes {
         })?;
         let mut wrong = !recount.is_right();
         if mend && wrong {
-            self.heap.set_right(&recount)?;
+            self.storage.heap.set_right(&recount)?;
         }
-        if let Some(tree) = &self.order {
+        if let Some(tree) = &self.storage.order {
             let mut old = Vec::new();
             tree.for_each(&mut |record| {
                 if missing.remove(&(record.order, record.heap_id)).is_none() {
@@ -304,15 +282,11 @@ impl DenseAttributes {
         Ok(wrong)
     }
 
-    /// Gives up all of it.
+    /// Gives back the space of the heap and of the indexes.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn delete(&self) -> Result<()> {
-        self.names.delete()?;
-        if let Some(order) = &self.order {
-            order.delete()?;
-        }
-        Ok(self.heap.delete()?)
+    pub fn delete_heap_and_indexes(&self) -> Result<()> {
+        self.storage.delete()
     }
 }

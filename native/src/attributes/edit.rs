@@ -226,7 +226,7 @@ impl NativeSession {
             ..AttributeInfo::default()
         };
         put_info(header, info)?;
-        dense.delete()?;
+        dense.delete_heap_and_indexes()?;
         Ok(left)
     }
 }

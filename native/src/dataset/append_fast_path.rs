@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::NativeDataset;
 use super::extent_message::{ExtentMessage, resize, with_extent};
-use super::repeated_append::{FastAppendState, MIN_REPEATED_APPENDS, RepeatedAppend};
+use super::repeated_append::{FastAppendState, MIN_APPENDS_BEFORE_REUSE, RepeatedAppend};
 use super::state::DatasetState;
 use crate::Result;
 
@@ -19,7 +19,7 @@ impl NativeDataset {
     /// `false` if more must be done, or if nobody may follow the file.
     pub(super) fn append_fast(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> Result<bool> {
         let session = &self.session;
-        let mut shorts = self.open.fast_append.lock();
+        let mut fast_append = self.open.fast_append.lock();
         let (part, old) = {
             let state = self.state();
             let old = state.spec.dataspace.dims();
@@ -37,7 +37,7 @@ impl NativeDataset {
             let chunk = match ready {
                 Some((place, true)) => Some(place),
                 _ => match state.layout.get(coord)? {
-                    None => self.begin_chunk(&state, &mut shorts.chunks, coord, dims)?,
+                    None => self.begin_chunk(&state, &mut fast_append.chunks, coord, dims)?,
                     found => found.map(|element| element.addr),
                 },
             };
@@ -45,16 +45,18 @@ impl NativeDataset {
             let part = UnpublishedPart { chunk, offset: at, bytes, is_prefilled: ready.is_some() };
             (part, SmallVec::<[u64; 4]>::from_slice(old))
         };
-        if let Some(run) = shorts.run.as_mut().filter(|run| run.continues(&old, dims))
-            && self.append_repeated(run, part, dims)?
+        if let Some(repeated_append) =
+            fast_append.repeated_append.as_mut().filter(|repeated_append| repeated_append.continues(&old, dims))
+            && self.append_repeated(repeated_append, part, dims)?
         {
             return Ok(true);
         }
-        shorts.run = None;
-        let run = self.append_single(part, dims, shorts.repeated + 1 >= MIN_REPEATED_APPENDS);
-        let (done, run) = run.inspect_err(|_| *shorts = FastAppendState::default())?;
-        shorts.repeated = if done { shorts.repeated.saturating_add(1) } else { 0 };
-        shorts.run = run;
+        fast_append.repeated_append = None;
+        let repeated_append =
+            self.append_single(part, dims, fast_append.consecutive_appends + 1 >= MIN_APPENDS_BEFORE_REUSE);
+        let (done, repeated_append) = repeated_append.inspect_err(|_| *fast_append = FastAppendState::default())?;
+        fast_append.consecutive_appends = if done { fast_append.consecutive_appends.saturating_add(1) } else { 0 };
+        fast_append.repeated_append = repeated_append;
         Ok(done)
     }
 
@@ -69,27 +71,40 @@ impl NativeDataset {
         let (session, old) = (&self.session, self.state());
         let widths = session.cache.widths();
         let spec = with_extent(&old.spec, dims)?;
-        let Some((header, said)) = ExtentMessage::new(&old, &spec, widths)? else { return Ok((false, None)) };
+        let Some((header, extent_message)) = ExtentMessage::new(&old, &spec, widths)? else { return Ok((false, None)) };
         let new = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&old) });
-        let mut run = None;
+        let mut repeated_append = None;
         let done = session.publish_fast(part, header, |first, edition| {
             let mut state = self.open.state.write();
-            if !Arc::ptr_eq(&state, &old) || !said.apply(first) {
+            if !Arc::ptr_eq(&state, &old) || !extent_message.apply(first) {
                 return None;
             }
             *state = new.clone();
             let image = encode_transient(first, widths);
             if let (true, Ok(image)) = (wanted, &image) {
-                run = RepeatedAppend::new(&old, &new, (header, first, edition + 1), &said, image.clone(), widths);
+                repeated_append = RepeatedAppend::new(
+                    &old,
+                    &new,
+                    (header, first, edition + 1),
+                    &extent_message,
+                    image.clone(),
+                    widths,
+                );
             }
             Some(image.map(EntryPatch::from))
         })?;
-        Ok((done, run.filter(|_| done)))
+        Ok((done, repeated_append.filter(|_| done)))
     }
 
     /// Appends as the appends before.
-    fn append_repeated(&self, run: &mut RepeatedAppend, part: UnpublishedPart<'_>, dims: &[u64]) -> Result<bool> {
-        let RepeatedAppend { axis, dims: last, header, version: edition, spot, place, header_image: imprint } = run;
+    fn append_repeated(
+        &self,
+        repeated_append: &mut RepeatedAppend,
+        part: UnpublishedPart<'_>,
+        dims: &[u64],
+    ) -> Result<bool> {
+        let RepeatedAppend { axis, dims: last, header, version: edition, spot, place, header_image: imprint } =
+            repeated_append;
         let Some(extent) = dims.get(*axis) else { return Ok(false) };
         let stated = extent.to_le_bytes();
         let Some(stated) = stated.get(..place.len()) else { return Ok(false) };

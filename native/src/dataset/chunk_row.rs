@@ -97,6 +97,6 @@ impl NativeDataset {
         let of = |range: Range<usize>| bytes.get(range.start * size..range.end * size).unwrap_or_default();
         let row = self.store_row(&state.layout, number, size as u64, |range| of(range).into())?;
         self.index_row(&state, (first, 0), &row)?;
-        Ok(self.session.cache.flush_excess()?)
+        Ok(self.session.cache.flush_over_budget()?)
     }
 }

@@ -110,7 +110,7 @@ impl NativeDataset {
             if found < MAX_CHUNKS_DROPPED_AT_ONCE || dropped == 0 {
                 return Ok(());
             }
-            cache.flush_excess()?;
+            cache.flush_over_budget()?;
         }
     }
 

@@ -121,7 +121,7 @@ impl IndexRoot for LayoutRoot {
     }
 }
 
-fn unsupported(what: &'static str) -> Error {
+fn unsupported_error(what: &'static str) -> Error {
     Error::Model(ModelError::Unsupported(what))
 }
 
@@ -259,7 +259,7 @@ impl NativeLayout {
     /// Refuses to write where elements are not in this file.
     pub fn check_writable(&self) -> Result<()> {
         match self {
-            NativeLayout::Virtual => Err(unsupported("writing to virtual datasets")),
+            NativeLayout::Virtual => Err(unsupported_error("writing to virtual datasets")),
             _ => Ok(()),
         }
     }
@@ -332,7 +332,7 @@ impl NativeLayout {
     pub fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&ChunkProxy>) -> Result<()> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.set_row(first, axis, places, proxy)?),
-            _ => Err(unsupported("a row of chunks where there is no index")),
+            _ => Err(unsupported_error("a row of chunks where there is no index")),
         }
     }
 

@@ -62,9 +62,9 @@ impl PreallocatedChunks {
         let dims = state.spec.chunk_dims().and_then(|dims| dims.get(axis));
         let sides = dims.copied().zip(state.spec.dataspace.max().get(axis));
         let (Some((side, max)), Some(first)) = (sides, from.scaled().get(axis)) else { return Ok(None) };
-        let most = first.saturating_add(wanted).min(max.div_ceil(side));
+        let max_end = first.saturating_add(wanted).min(max.div_ceil(side));
         let mut end = *first;
-        while end < most && state.layout.get(&from.with_index(axis, end))?.is_none() {
+        while end < max_end && state.layout.get(&from.with_index(axis, end))?.is_none() {
             end += 1;
         }
         let place = state.layout.clone();

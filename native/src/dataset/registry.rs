@@ -37,9 +37,9 @@ pub(crate) struct OpenDataset {
 /// open.
 #[derive(Debug, Default)]
 pub(crate) struct DatasetRegistry {
-    open: Mutex<FxHashMap<Addr, Weak<OpenDataset>>>,
+    open_datasets: Mutex<FxHashMap<Addr, Weak<OpenDataset>>>,
     /// The dataset that was created last, kept until it is opened.
-    new: Mutex<Option<NewDataset>>,
+    newest_dataset: Mutex<Option<NewDataset>>,
     /// Chunks of datasets that were made ready for appends last. They outlive the handles.
     pub(super) preallocated: Mutex<FxHashMap<Addr, PreallocatedChunks>>,
     /// How the dataset that was read last is described.
@@ -92,7 +92,7 @@ impl OpenDataset {
 
 impl Drop for OpenDataset {
     fn drop(&mut self) {
-        let mut open = self.registry.open.lock();
+        let mut open = self.registry.open_datasets.lock();
         // It may have been opened again since nobody had this one.
         if let Entry::Occupied(known) = open.entry(self.addr)
             && known.get().strong_count() == 0
@@ -108,14 +108,14 @@ impl DatasetRegistry {
     /// # Errors
     /// Those of `read`.
     pub fn open(self: &Arc<Self>, addr: Addr, read: impl FnOnce() -> Result<DatasetState>) -> Result<Arc<OpenDataset>> {
-        let mut open = self.open.lock();
+        let mut open = self.open_datasets.lock();
         let entry = open.entry(addr);
         if let Entry::Occupied(known) = &entry
             && let Some(dataset) = known.get().upgrade()
         {
             return Ok(dataset);
         }
-        let made = self.new.lock().take_if(|made| made.addr == addr);
+        let made = self.newest_dataset.lock().take_if(|made| made.addr == addr);
         let state = made.map_or_else(read, |made| Ok(made.state))?;
         let dataset = Arc::new(OpenDataset {
             addr,
@@ -133,33 +133,33 @@ impl DatasetRegistry {
 
     /// The dataset with its header at `addr`, if somebody has it open.
     pub fn find(&self, addr: Addr) -> Option<Arc<OpenDataset>> {
-        self.open.lock().get(&addr).and_then(Weak::upgrade)
+        self.open_datasets.lock().get(&addr).and_then(Weak::upgrade)
     }
 
     /// All datasets that somebody has open.
     pub fn all(&self) -> Vec<Arc<OpenDataset>> {
-        self.open.lock().values().filter_map(Weak::upgrade).collect()
+        self.open_datasets.lock().values().filter_map(Weak::upgrade).collect()
     }
 
     /// As [`all`](Self::all); `None` while one is being opened.
     pub fn try_all(&self) -> Option<Vec<Arc<OpenDataset>>> {
-        self.open.try_lock().map(|open| open.values().filter_map(Weak::upgrade).collect())
+        self.open_datasets.try_lock().map(|open| open.values().filter_map(Weak::upgrade).collect())
     }
 
     /// Keeps the state of a dataset that was created, until it is opened or another one is created.
     #[inline]
     pub fn keep_new(&self, made: NewDataset) {
-        *self.new.lock() = Some(made);
+        *self.newest_dataset.lock() = Some(made);
     }
 
     /// Forgets the dataset that was created last: another object may come to be where it is.
     pub fn forget_new(&self) {
-        *self.new.lock() = None;
+        *self.newest_dataset.lock() = None;
     }
 
     /// The dataset with its header at `addr` is gone from the file. Those who have it open keep it.
     pub fn forget(&self, addr: Addr) {
-        self.open.lock().remove(&addr);
+        self.open_datasets.lock().remove(&addr);
     }
 
     /// Gives back the chunks that were made ready and never used; says whether there were some.
@@ -201,6 +201,6 @@ mod tests {
         assert!(Arc::ptr_eq(&second, &session.datasets.find(addr).unwrap()));
         drop(second);
         assert!(session.datasets.find(addr).is_none());
-        assert!(session.datasets.open.lock().is_empty(), "nothing is kept of a dataset that nobody has open");
+        assert!(session.datasets.open_datasets.lock().is_empty(), "nothing is kept of a dataset that nobody has open");
     }
 }

@@ -14,13 +14,14 @@ use super::preallocated_chunks::SequentialAppends;
 use super::state::DatasetState;
 
 /// After this many short appends in a row, it is worth keeping what they have in common.
-pub(super) const MIN_REPEATED_APPENDS: u32 = 2;
+pub(super) const MIN_APPENDS_BEFORE_REUSE: u32 = 2;
 
 /// The parts that successive short appends have in common.
 #[derive(Debug, Default)]
 pub(crate) struct FastAppendState {
-    pub(super) repeated: u32,
-    pub(super) run: Option<RepeatedAppend>,
+    /// Short appends in a row up to now.
+    pub(super) consecutive_appends: u32,
+    pub(super) repeated_append: Option<RepeatedAppend>,
     /// The chunks that they fill.
     pub(super) chunks: Option<SequentialAppends>,
 }
@@ -47,17 +48,17 @@ impl RepeatedAppend {
         old: &DatasetState,
         new: &DatasetState,
         (header, first, edition): (&Handle<ObjectHeader>, &ObjectHeader, u64),
-        said: &ExtentMessage,
+        extent_message: &ExtentMessage,
         image: Vec<u8>,
         widths: Widths,
     ) -> Option<Self> {
         let (before, dims) = (old.spec.dataspace.dims(), new.spec.dataspace.dims());
         let axis = before.iter().zip(dims).position(|(before, now)| before != now)?;
-        let body = said.body();
+        let body = extent_message.body();
         let place = extent_range(DataspaceMessage::version_of(body)?, (axis, dims.len()), widths)?;
         let stated = dims.get(axis)?.to_le_bytes();
         let as_expected = stated.get(..place.len()) == body.get(place.clone());
-        let from = first.body_at(said.message_index())? + place.start;
+        let from = first.body_at(extent_message.message_index())? + place.start;
         let imprint = PatchableImage::new(image, from..from + place.len()).filter(|_| as_expected)?;
         let header = header.clone();
         Some(RepeatedAppend {
@@ -65,7 +66,7 @@ impl RepeatedAppend {
             dims: SmallVec::from_slice(dims),
             header,
             version: edition,
-            spot: said.message_index(),
+            spot: extent_message.message_index(),
             place,
             header_image: imprint,
         })

@@ -102,7 +102,7 @@ impl NativeDataset {
             cache.space().free_raw_owned(owner, old.addr, size);
         }
         drop(operation);
-        Ok(cache.flush_excess()?)
+        Ok(cache.flush_over_budget()?)
     }
 
     pub(super) fn write_chunk_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
@@ -153,7 +153,7 @@ impl NativeDataset {
         self.wait_for_heap(state, &proxy)?;
         state.layout.add_raw_dependency(&proxy)?;
         drop(operation);
-        Ok(cache.flush_excess()?)
+        Ok(cache.flush_over_budget()?)
     }
 
     /// Stores a chunk of `size` bytes that is not there: a part from `at` on, and fill values around it.
@@ -176,7 +176,7 @@ impl NativeDataset {
             }
             (0, chunk)
         } else {
-            self.session.fill(spec, addr, (size, zeros), || Ok(cache.flush_excess()?))?;
+            self.session.fill(spec, addr, (size, zeros), || Ok(cache.flush_over_budget()?))?;
             (at, bytes.to_vec())
         };
         let operation = cache.begin_operation();
@@ -184,7 +184,7 @@ impl NativeDataset {
         self.wait_for_heap(state, &proxy)?;
         state.layout.set(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
         drop(operation);
-        Ok(cache.flush_excess()?)
+        Ok(cache.flush_over_budget()?)
     }
 
     fn write_compact(&self, at: usize, bytes: &[u8]) -> Result<()> {

@@ -4,24 +4,19 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use h5live_cache::EdgeKind;
 use h5live_format::messages::{FilterPipelineMessage, LinkInfo, LinkMessage};
 use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode, lookup3};
 use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
+use crate::dense_storage::DenseStorage;
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
-/// Bytes of a node of the indexes.
-const NODE_SIZE: u32 = 512;
-
 /// The dense links of a group.
 pub(crate) struct DenseLinks {
-    heap: FractalHeap,
-    names: Btree2<LinkNameRecord>,
-    order: Option<Btree2<LinkOrderRecord>>,
+    storage: DenseStorage<LinkNameRecord, LinkOrderRecord>,
     /// Whether another process may be changing them.
     follows: bool,
 }
@@ -53,10 +48,8 @@ impl DenseLinks {
     }
 
     fn from_info(heap: FractalHeap, header: &CachedHeader, info: &LinkInfo) -> Self {
-        let metadata = header.metadata();
-        let order = info.order.map(|order| Btree2::new(metadata.clone(), order, LinkOrderRecord::default()));
-        let names = Btree2::new(metadata.clone(), info.names, LinkNameRecord::default());
-        DenseLinks { heap, names, order, follows: false }
+        let storage = DenseStorage::new(header.metadata(), heap, info.names, info.order);
+        DenseLinks { storage, follows: false }
     }
 
     /// Makes room for dense links, to which `info` leads from then on.
@@ -68,26 +61,11 @@ impl DenseLinks {
         // The filters of a group are those of its heap.
         let filters = header.get::<FilterPipelineMessage>()?;
         let heap = session.heaps.new_fractal_heap(metadata, &HeapParameters::LINKS, filters)?;
-        let names = Btree2::create(metadata.clone(), LinkNameRecord::default(), NODE_SIZE)?;
-        let order = match info.order {
-            Some(_) => Some(Btree2::create(metadata.clone(), LinkOrderRecord::default(), NODE_SIZE)?),
-            None => None,
-        };
-        (info.heap, info.names) = (heap.addr(), names.addr());
-        info.order = order.as_ref().map(Btree2::addr);
-        let dense = DenseLinks { heap, names, order, follows: false };
-        dense.order_indexes()?;
-        Ok(dense)
-    }
-
-    /// Makes the indexes wait for the heap.
-    fn order_indexes(&self) -> Result<()> {
-        let heap = self.heap.node()?;
-        self.names.depend_on(&heap, EdgeKind::Dense)?;
-        if let Some(order) = &self.order {
-            order.depend_on(&heap, EdgeKind::Dense)?;
-        }
-        Ok(())
+        let storage = DenseStorage::create(metadata, heap, info.order.is_some())?;
+        (info.heap, info.names) = (storage.heap.addr(), storage.names.addr());
+        info.order = storage.order.as_ref().map(Btree2::addr);
+        storage.depend_on_heap()?;
+        Ok(DenseLinks { storage, follows: false })
     }
 
     /// Makes the header wait for everything else, and the indexes for the heap. Call it before a link is added, because
@@ -96,12 +74,7 @@ impl DenseLinks {
     /// # Errors
     /// If a structure cannot be read.
     pub fn add_parent(&self, header: &CachedHeader) -> Result<()> {
-        let heap = self.heap.node()?;
-        self.names.depend_on_with_parents(&heap, header.chunk_nodes(), EdgeKind::Dense)?;
-        if let Some(order) = &self.order {
-            order.depend_on_with_parents(&heap, header.chunk_nodes(), EdgeKind::Dense)?;
-        }
-        Ok(())
+        self.storage.add_parent(header)
     }
 
     /// The number of links.
@@ -109,11 +82,11 @@ impl DenseLinks {
     /// # Errors
     /// If the index cannot be read.
     pub fn len(&self) -> Result<u64> {
-        Ok(self.names.len()?)
+        self.storage.len()
     }
 
     fn get(&self, header: &CachedHeader, record: &LinkNameRecord) -> Result<LinkMessage> {
-        Self::decode(header, &self.heap.get(&record.heap_id)?)
+        Self::decode(header, &self.storage.heap.get(&record.heap_id)?)
     }
 
     pub fn decode(header: &CachedHeader, bytes: &[u8]) -> Result<LinkMessage> {
@@ -137,7 +110,7 @@ impl DenseLinks {
         let hash = lookup3(name.as_bytes(), 0);
         let (mut found, mut collides) = (None, false);
         let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
-        self.names.find_prefiltered(glance, |record| {
+        self.storage.names.find_prefiltered(glance, |record| {
             if record.hash != hash {
                 return Ok(record.hash.cmp(&hash));
             }
@@ -153,7 +126,7 @@ impl DenseLinks {
     /// The link of this name among all of its hash: some programs do not sort them.
     fn find_colliding(&self, header: &CachedHeader, hash: u32, name: &Name) -> Result<Option<LinkMessage>> {
         let mut found = None;
-        self.names.for_each(&mut |record| {
+        self.storage.names.for_each(&mut |record| {
             if record.hash == hash && found.is_none() {
                 let stored = self.get(header, &record)?;
                 found = (stored.name == *name).then_some(stored);
@@ -169,7 +142,7 @@ impl DenseLinks {
     /// If a structure cannot be read.
     pub fn for_each(&self, header: &CachedHeader, each: &mut dyn FnMut(LinkMessage) -> bool) -> Result<()> {
         if self.follows {
-            return self.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)));
+            return self.storage.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)));
         }
         self.for_each_stored(&mut |bytes| Ok(each(Self::decode(header, bytes)?))).map(drop)
     }
@@ -180,8 +153,8 @@ impl DenseLinks {
     /// # Errors
     /// The first error of `each`; if a structure cannot be read.
     pub fn for_each_stored(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
-        let (mut heap, mut whole) = (self.heap.bulk_reader()?, true);
-        self.names.for_each_batch(&mut |records| {
+        let (mut heap, mut whole) = (self.storage.heap.bulk_reader()?, true);
+        self.storage.names.for_each_batch(&mut |records| {
             let ids = records.iter().map(|record| record.heap_id);
             whole = heap.for_each(ids, &mut *each)?;
             Ok::<_, Error>(whole)
@@ -194,8 +167,8 @@ impl DenseLinks {
     /// # Errors
     /// If a structure cannot be read, or there is no room.
     pub fn insert(&self, header: &CachedHeader, link: &LinkMessage, before: &[Prerequisite<'_>]) -> Result<bool> {
-        self.heap.init_free_space(|each| {
-            self.names.for_each(&mut |record| {
+        self.storage.heap.init_free_space(|each| {
+            self.storage.names.for_each(&mut |record| {
                 each(&record.heap_id);
                 Ok::<_, Error>(true)
             })
@@ -212,11 +185,11 @@ impl DenseLinks {
             };
             // The name is sought once: its place is where the record goes, if it is not there.
             let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
-            let there = self.names.insert_with(glance, compare, || {
+            let there = self.storage.names.insert_with(glance, compare, || {
                 if collides.get() && !looked_through {
                     return Ok(None);
                 }
-                let heap_id = heap_id(header, &self.heap.insert(&bytes, before)?)?;
+                let heap_id = heap_id(header, &self.storage.heap.insert(&bytes, before)?)?;
                 added = Some(heap_id);
                 Ok(Some(LinkNameRecord { hash, heap_id }))
             })?;
@@ -230,7 +203,7 @@ impl DenseLinks {
                 looked_through = true;
                 continue;
             };
-            if let (Some(order), Some(position)) = (&self.order, link.creation_order) {
+            if let (Some(order), Some(position)) = (&self.storage.order, link.creation_order) {
                 let record = LinkOrderRecord { order: position, heap_id };
                 order.insert(&record, |record| Ok::<_, Error>(record.order.cmp(&position)))?;
             }
@@ -244,13 +217,13 @@ impl DenseLinks {
     /// If a structure cannot be read.
     pub fn remove(&self, header: &CachedHeader, name: &Name) -> Result<Option<LinkMessage>> {
         let hash = lookup3(name.as_bytes(), 0);
-        let removed = self.names.remove(|record| self.compare(header, record, hash, name))?;
+        let removed = self.storage.names.remove(|record| self.compare(header, record, hash, name))?;
         let Some(record) = removed else { return Ok(None) };
         let link = self.get(header, &record)?;
-        if let (Some(order), Some(position)) = (&self.order, link.creation_order) {
+        if let (Some(order), Some(position)) = (&self.storage.order, link.creation_order) {
             order.remove(|record| Ok::<_, Error>(record.order.cmp(&position)))?;
         }
-        self.heap.remove(&record.heap_id)?;
+        self.storage.heap.remove(&record.heap_id)?;
         Ok(Some(link))
     }
 
@@ -261,10 +234,10 @@ impl DenseLinks {
     /// If a structure cannot be read or changed.
     pub fn agree(&self, header: &CachedHeader, mend: bool) -> Result<bool> {
         let mut missing = HashSet::new();
-        let recount = self.heap.recount(|each| {
-            self.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {
+        let recount = self.storage.heap.recount(|each| {
+            self.storage.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {
                 each(&heap_id);
-                if self.order.is_some() {
+                if self.storage.order.is_some() {
                     missing.insert(heap_id);
                 }
                 Ok::<_, Error>(true)
@@ -272,9 +245,9 @@ impl DenseLinks {
         })?;
         let mut wrong = !recount.is_right();
         if mend && wrong {
-            self.heap.set_right(&recount)?;
+            self.storage.heap.set_right(&recount)?;
         }
-        if let Some(tree) = &self.order {
+        if let Some(tree) = &self.storage.order {
             let mut old = Vec::new();
             tree.for_each(&mut |record| {
                 if !missing.remove(&record.heap_id) {
@@ -288,7 +261,7 @@ impl DenseLinks {
                     tree.remove(|held| Ok::<_, Error>(held.order.cmp(&order)))?;
                 }
                 for heap_id in missing {
-                    let link = Self::decode(header, &self.heap.get(&heap_id)?)?;
+                    let link = Self::decode(header, &self.storage.heap.get(&heap_id)?)?;
                     let order = link.creation_order;
                     let order = order
                         .ok_or_else(|| header.damaged_error("links have a position if there is an index of them"))?;
@@ -300,15 +273,11 @@ impl DenseLinks {
         Ok(wrong)
     }
 
-    /// Gives up all of it.
+    /// Gives back the space of the heap and of the indexes.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn delete(&self) -> Result<()> {
-        self.names.delete()?;
-        if let Some(order) = &self.order {
-            order.delete()?;
-        }
-        Ok(self.heap.delete()?)
+    pub fn delete_heap_and_indexes(&self) -> Result<()> {
+        self.storage.delete()
     }
 }

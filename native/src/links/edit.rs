@@ -206,7 +206,7 @@ impl NativeSession {
             ..LinkInfo::default()
         };
         header.put(info)?;
-        dense.delete()?;
+        dense.delete_heap_and_indexes()?;
         Ok(left)
     }
 }

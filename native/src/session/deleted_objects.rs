@@ -1,12 +1,13 @@
 //! Giving back what deleted objects had.
 
+use h5live_format::LocalHeap;
 use h5live_format::messages::{AttributeInfo, ExternalFiles, LinkInfo, SymbolTableMessage};
-use h5live_format::{AttributeNameRecord, AttributeOrderRecord, LinkNameRecord, LinkOrderRecord, LocalHeap};
-use h5live_indexes::Btree2;
 
 use super::NativeSession;
 use crate::Result;
+use crate::attributes::DenseAttributes;
 use crate::header::CachedHeader;
+use crate::links::DenseLinks;
 use crate::unlinked_objects::DeletePlan;
 
 impl NativeSession {
@@ -68,18 +69,10 @@ impl NativeSession {
     pub fn delete_storage(&self, header: &CachedHeader) -> Result<()> {
         let metadata = header.metadata();
         if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
-            self.heaps.fractal_heap_for_writing(metadata, info.heap).delete()?;
-            Btree2::new(metadata.clone(), info.names, AttributeNameRecord::default()).delete()?;
-            if let Some(order) = info.order.filter(|order| order.is_defined()) {
-                Btree2::new(metadata.clone(), order, AttributeOrderRecord::default()).delete()?;
-            }
+            DenseAttributes::open_for_writing(self, header, &info).delete_heap_and_indexes()?;
         }
         if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
-            self.heaps.fractal_heap_for_writing(metadata, info.heap).delete()?;
-            Btree2::new(metadata.clone(), info.names, LinkNameRecord::default()).delete()?;
-            if let Some(order) = info.order.filter(|order| order.is_defined()) {
-                Btree2::new(metadata.clone(), order, LinkOrderRecord::default()).delete()?;
-            }
+            DenseLinks::open_for_writing(self, header, &info).delete_heap_and_indexes()?;
         }
         if let Some(message) = header.get::<SymbolTableMessage>()? {
             self.heaps.delete_symbol_table(metadata, &message)?;

@@ -61,30 +61,30 @@ impl FileHold {
     }
 
     /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen at most `valid` ago.
-    /// The file must have `least_length` bytes.
+    /// The file must have `min_file_len` bytes.
     ///
     /// # Errors
     /// If the file was replaced, deleted or cut, or the lock was lost.
     #[inline]
-    pub fn check(&self, least_length: impl FnOnce() -> u64, now: Duration, valid: Duration) -> Result<()> {
+    pub fn check(&self, min_file_len: impl FnOnce() -> u64, now: Duration, valid: Duration) -> Result<()> {
         let looked = self.checked_at.load(Ordering::Relaxed);
         if looked != NEVER_CHECKED && nanos(now).saturating_sub(looked) < nanos(valid) {
             return Ok(());
         }
-        self.look(least_length(), now)
+        self.check_uncached(min_file_len(), now)
     }
 
     /// As [`check`](Self::check), as of now: nothing is promised to last that does not.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub fn check_now(&self, least_length: u64) -> Result<()> {
-        self.look(least_length, self.clock.now())
+    pub fn check_now(&self, min_file_len: u64) -> Result<()> {
+        self.check_uncached(min_file_len, self.clock.now())
     }
 
-    fn look(&self, least_length: u64, now: Duration) -> Result<()> {
+    fn check_uncached(&self, min_file_len: u64, now: Duration) -> Result<()> {
         self.checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
-        self.opened.check(least_length)?;
+        self.opened.check(min_file_len)?;
         if self.has_liveness_lock && !self.lock.is_liveness_locked() {
             return Err(SwmrError::LockLost.into());
         }

@@ -40,7 +40,7 @@ impl NativeSession {
 
     /// Refuses to go on if the file is not ours any more, as of now: nothing is promised to last that does not.
     pub(super) fn check_hold(&self) -> Result<()> {
-        self.hold.check_now(self.cache.space().least_length())
+        self.hold.check_now(self.cache.space().min_file_len())
     }
 
     /// Makes everything that was flushed durable.
@@ -68,12 +68,12 @@ impl NativeSession {
     fn timed_flush<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
         let (hold, space) = (&self.hold, self.cache.space());
         let begin = hold.clock.now();
-        hold.check(|| space.least_length(), begin, FLUSH_CHECK_INTERVAL)?;
+        hold.check(|| space.min_file_len(), begin, FLUSH_CHECK_INTERVAL)?;
         self.followers.reclaim_if_unread(space, hold.lock());
         let flushed = write();
         let end = hold.clock.now();
         // The write has been made. If the file is no longer ours, the next flush is refused.
-        let _refused = hold.check(|| space.least_length(), end, CHECK_INTERVAL);
+        let _refused = hold.check(|| space.min_file_len(), end, CHECK_INTERVAL);
         self.flush_times.record(end.saturating_sub(begin));
         flushed
     }
@@ -117,7 +117,7 @@ impl NativeSession {
         if self.has_followers() {
             return Ok(());
         }
-        self.cache.flush_excess()?;
+        self.cache.flush_over_budget()?;
         let is_due = self.reclaims.count_operation(self.cache.space(), || self.heaps.pending_name_bytes());
         if is_due { self.flush(FlushScope::All) } else { Ok(()) }
     }

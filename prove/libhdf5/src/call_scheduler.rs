@@ -79,10 +79,10 @@ struct ThreadTurn {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct CallBudget {
-    made: u64,
+    calls_made: u64,
     /// The number of calls that may be made.
-    allowed: u64,
-    waits: bool,
+    calls_allowed: u64,
+    is_waiting: bool,
     ended: bool,
 }
 
@@ -106,28 +106,28 @@ pub fn is_stepped() -> bool {
 }
 
 /// Waits until this thread may make a call.
-pub fn wait() {
-    let Some(turn) = me() else { return };
-    let mut calls = lock_ignoring_poison(&turn.calls);
-    while calls.made >= calls.allowed {
-        calls.waits = true;
-        turn.changed.notify_all();
-        calls = turn.changed.wait(calls).unwrap_or_else(PoisonError::into_inner);
+pub fn wait_for_permit() {
+    let Some(thread_turn) = me() else { return };
+    let mut calls = lock_ignoring_poison(&thread_turn.calls);
+    while calls.calls_made >= calls.calls_allowed {
+        calls.is_waiting = true;
+        thread_turn.changed.notify_all();
+        calls = thread_turn.changed.wait(calls).unwrap_or_else(PoisonError::into_inner);
     }
-    calls.waits = false;
-    calls.made += 1;
+    calls.is_waiting = false;
+    calls.calls_made += 1;
 }
 
 /// Writes down what this thread did.
-pub fn note(what: &'static str, done: bool) {
-    if let Some(turn) = me() {
-        turn.log.add(CallStep { who: turn.who, what, done });
+pub fn log_step(what: &'static str, done: bool) {
+    if let Some(thread_turn) = me() {
+        thread_turn.log.add(CallStep { who: thread_turn.who, what, done });
     }
 }
 
 /// A thread whose calls are steps. It makes none until it is told to.
 pub struct SteppedThread<'s, R> {
-    turn: Arc<ThreadTurn>,
+    thread_turn: Arc<ThreadTurn>,
     thread: ScopedJoinHandle<'s, std::thread::Result<R>>,
 }
 
@@ -135,34 +135,34 @@ impl<'s, R: Send + 's> SteppedThread<'s, R> {
     /// Starts a thread that does `act`.
     pub fn start<'e>(scope: &'s Scope<'s, 'e>, who: usize, log: &CallLog, act: impl FnOnce() -> R + Send + 's) -> Self {
         let (calls, changed) = (Mutex::default(), Condvar::new());
-        let turn = Arc::new(ThreadTurn { who, log: log.clone(), calls, changed });
-        let own = turn.clone();
+        let thread_turn = Arc::new(ThreadTurn { who, log: log.clone(), calls, changed });
+        let own = thread_turn.clone();
         let thread = scope.spawn(move || {
             ME.set(Some(own.clone()));
             let done = catch_unwind(AssertUnwindSafe(act));
-            note(ENDED, true);
+            log_step(ENDED, true);
             ME.set(None);
             lock_ignoring_poison(&own.calls).ended = true;
             own.changed.notify_all();
             done
         });
-        SteppedThread { turn, thread }
+        SteppedThread { thread_turn, thread }
     }
 
     /// Lets it make all calls up to that one; returns whether it has ended before.
     pub fn run_calls(&self, calls: u64) -> bool {
-        let mut state = lock_ignoring_poison(&self.turn.calls);
-        if state.made == 0 && calls > 0 {
-            self.turn.log.add(CallStep { who: self.turn.who, what: BEGAN, done: true });
+        let mut state = lock_ignoring_poison(&self.thread_turn.calls);
+        if state.calls_made == 0 && calls > 0 {
+            self.thread_turn.log.add(CallStep { who: self.thread_turn.who, what: BEGAN, done: true });
         }
-        state.allowed = calls;
-        self.turn.changed.notify_all();
-        while !(state.ended || state.waits && state.made >= state.allowed) {
+        state.calls_allowed = calls;
+        self.thread_turn.changed.notify_all();
+        while !(state.ended || state.is_waiting && state.calls_made >= state.calls_allowed) {
             let (next, waited) =
-                self.turn.changed.wait_timeout(state, HANG_TIMEOUT).unwrap_or_else(PoisonError::into_inner);
+                self.thread_turn.changed.wait_timeout(state, HANG_TIMEOUT).unwrap_or_else(PoisonError::into_inner);
             state = next;
             if waited.timed_out() {
-                println!("{} hangs after {:#?}", self.turn.who, self.turn.log.steps());
+                println!("{} hangs after {:#?}", self.thread_turn.who, self.thread_turn.log.steps());
                 // What hangs in the system cannot be ended otherwise.
                 std::process::exit(1);
             }

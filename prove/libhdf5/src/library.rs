@@ -127,7 +127,7 @@ impl Drop for OpenHandle<'_> {
     }
 }
 
-extern "C" fn note(_: c_uint, entry: *const ErrorEntry, into: *mut c_void) -> c_int {
+extern "C" fn push_error_text(_: c_uint, entry: *const ErrorEntry, into: *mut c_void) -> c_int {
     // SAFETY: the library hands over an entry, and what `failure` gave it.
     unsafe {
         let into = &mut *into.cast::<Vec<String>>();
@@ -175,8 +175,8 @@ impl Library {
 
     fn failure(&self, call: &str) -> Libhdf5Error {
         let mut texts: Vec<String> = Vec::new();
-        // SAFETY: `note` takes what it is given here, and nobody else has it meanwhile.
-        unsafe { (self.functions.H5Ewalk2)(DEFAULT, WALK_DOWNWARD, note, (&raw mut texts).cast()) };
+        // SAFETY: `push_error_text` takes what it is given here, and nobody else has it meanwhile.
+        unsafe { (self.functions.H5Ewalk2)(DEFAULT, WALK_DOWNWARD, push_error_text, (&raw mut texts).cast()) };
         Libhdf5Error(format!("{call}: {}", texts.join(": ")))
     }
 

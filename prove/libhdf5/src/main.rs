@@ -22,7 +22,7 @@ mod open_races;
 #[cfg(target_os = "linux")]
 mod reader;
 #[cfg(target_os = "linux")]
-mod reader_jobs;
+mod reader_explorations;
 #[cfg(target_os = "linux")]
 mod syscalls;
 #[cfg(target_os = "linux")]
@@ -43,7 +43,7 @@ fn is_known(argument: &str) -> bool {
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(job) = reader_jobs::Job::parse(&arguments) {
+    if let Some(job) = reader_explorations::ExplorationJob::parse(&arguments) {
         return job.run();
     }
     if !arguments.iter().all(|argument| is_known(argument)) {
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     let wanted = |part| parts.is_empty() || parts.contains(&part);
     let mut sound = true;
     if wanted("reader") {
-        sound &= reader_jobs::explore_all(seconds.unwrap_or(if quick { 1 } else { 5 }), story, name);
+        sound &= reader_explorations::explore_all(seconds.unwrap_or(if quick { 1 } else { 5 }), story, name);
     }
     if wanted("writer") {
         let limit = seconds.map_or(Duration::from_millis(if quick { 300 } else { 8_000 }), Duration::from_secs);

@@ -90,47 +90,47 @@ impl fmt::Display for ProcessRole<'_> {
 }
 
 fn act_h5live(path: &Path, mode: Mode, locking: Locking) -> Result<ProcessResult, String> {
-    let told = |error: h5live::Error| error.to_string();
+    let error_text = |error: h5live::Error| error.to_string();
     let file = match File::options().mode(mode).locking(locking).open(path) {
         Err(error) if error.is_in_use() => return Ok(ProcessResult::Refused),
-        file => file.map_err(told)?,
+        file => file.map_err(error_text)?,
     };
-    call_scheduler::note(call_scheduler::OPENED, true);
-    let dataset = file.dataset("d").map_err(told)?;
+    call_scheduler::log_step(call_scheduler::OPENED, true);
+    let dataset = file.dataset("d").map_err(error_text)?;
     let end = if matches!(mode, Mode::Write | Mode::SwmrWrite) {
-        let rows = dataset.shape().map_err(told)?.first().copied().unwrap_or(0);
-        dataset.append(&[value(rows)]).and_then(|_| dataset.flush()).map_err(told)?;
+        let rows = dataset.shape().map_err(error_text)?.first().copied().unwrap_or(0);
+        dataset.append(&[value(rows)]).and_then(|_| dataset.flush()).map_err(error_text)?;
         ProcessResult::Wrote
     } else {
-        let first = dataset.read().map_err(told)?;
-        dataset.refresh().map_err(told)?;
-        ProcessResult::Saw(first, dataset.read().map_err(told)?)
+        let first = dataset.read().map_err(error_text)?;
+        dataset.refresh().map_err(error_text)?;
+        ProcessResult::Saw(first, dataset.read().map_err(error_text)?)
     };
     drop(dataset);
-    call_scheduler::note(call_scheduler::CLOSING, true);
-    file.close().map_err(told)?;
+    call_scheduler::log_step(call_scheduler::CLOSING, true);
+    file.close().map_err(error_text)?;
     Ok(end)
 }
 
 fn act_libhdf5(path: &Path, library: &Library, access: Access) -> Result<ProcessResult, String> {
-    let told = |failure: crate::library::Libhdf5Error| failure.to_string();
+    let error_text = |failure: crate::library::Libhdf5Error| failure.to_string();
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
     let open = |path: &CStr| (0..MAX_OPENINGS).find_map(|_| library.file_for(path, access).ok());
     let Some(file) = open(&path) else { return Ok(ProcessResult::Refused) };
-    call_scheduler::note(call_scheduler::OPENED, true);
-    let dataset = file.dataset("d").map_err(told)?;
+    call_scheduler::log_step(call_scheduler::OPENED, true);
+    let dataset = file.dataset("d").map_err(error_text)?;
     let rows = || dataset.extent().and_then(|extent| dataset.rows(0, extent.first().copied().unwrap_or(0)));
     let end = if matches!(access, Access::Write | Access::SwmrWrite) {
-        let count = dataset.extent().map_err(told)?.first().copied().unwrap_or(0);
-        dataset.append(value(count)).map_err(told)?;
+        let count = dataset.extent().map_err(error_text)?.first().copied().unwrap_or(0);
+        dataset.append(value(count)).map_err(error_text)?;
         ProcessResult::Wrote
     } else {
-        let first = rows().map_err(told)?;
-        dataset.refresh().map_err(told)?;
-        ProcessResult::Saw(first, rows().map_err(told)?)
+        let first = rows().map_err(error_text)?;
+        dataset.refresh().map_err(error_text)?;
+        ProcessResult::Saw(first, rows().map_err(error_text)?)
     };
     drop(dataset);
-    call_scheduler::note(call_scheduler::CLOSING, true);
+    call_scheduler::log_step(call_scheduler::CLOSING, true);
     drop(file);
     Ok(end)
 }

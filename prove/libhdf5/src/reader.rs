@@ -42,11 +42,11 @@ impl CountRange {
         CountRange { issued: counter("issued"), flushed: counter("flushed") }
     }
 
-    fn least(&self, view: &ReaderView) -> u64 {
+    fn min_count(&self, view: &ReaderView) -> u64 {
         self.flushed.at(view.prefix()).unwrap_or(0)
     }
 
-    fn most(&self, view: &ReaderView) -> u64 {
+    fn max_count(&self, view: &ReaderView) -> u64 {
         self.issued.at(view.prefix()).unwrap_or(0)
     }
 }
@@ -69,11 +69,11 @@ impl From<String> for FollowEnd {
 }
 
 /// The result of an operation of the library. It may fail only if a write is half-done, and stays so.
-fn see<T>(view: &ReaderView, operation: impl FnOnce() -> Result<T, Libhdf5Error>) -> Result<T, FollowEnd> {
-    operation().map_err(|failure| judge(view, &failure))
+fn run_or_end<T>(view: &ReaderView, operation: impl FnOnce() -> Result<T, Libhdf5Error>) -> Result<T, FollowEnd> {
+    operation().map_err(|failure| follow_end(view, &failure))
 }
 
-fn judge(view: &ReaderView, failure: &Libhdf5Error) -> FollowEnd {
+fn follow_end(view: &ReaderView, failure: &Libhdf5Error) -> FollowEnd {
     if view.position().is_torn() || virtual_file::was_torn() {
         return FollowEnd::Torn;
     }
@@ -87,7 +87,7 @@ fn open<'l>(view: &ReaderView, library: &'l Library, path: &CStr) -> Result<Open
         view.restart_operation();
         match library.file(path) {
             Ok(file) => return Ok(file),
-            Err(failure) if view.is_at_rest() => return Err(judge(view, &failure)),
+            Err(failure) if view.is_at_rest() => return Err(follow_end(view, &failure)),
             Err(_) => {}
         }
     }
@@ -132,20 +132,20 @@ impl<'l> Libhdf5Follower<'l> {
     fn rows(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open(view, self.library, self.path)?;
         let opened = view.set_history(History::NONE);
-        let mut floors: Vec<u64> = self.series.iter().map(|series| series.counts.least(view)).collect();
+        let mut floors: Vec<u64> = self.series.iter().map(|series| series.counts.min_count(view)).collect();
         let mut all = Vec::new();
         for series in &self.series {
-            let dataset = see(view, || file.dataset(series.what.name))?;
+            let dataset = run_or_end(view, || file.dataset(series.what.name))?;
             let history = view.set_history(History::NONE);
             all.push(Libhdf5DatasetState { dataset, extent: 0, versions: BTreeMap::new(), history });
         }
         for pass in 0..self.passes {
             for (n, series) in self.series.iter().enumerate() {
                 if pass > 0 {
-                    floors[n] = series.counts.least(view);
+                    floors[n] = series.counts.min_count(view);
                     // The library drops all that it knew of the dataset.
                     view.set_history(History::NONE);
-                    see(view, || all[n].dataset.refresh())?;
+                    run_or_end(view, || all[n].dataset.refresh())?;
                     all[n].history = view.set_history(History::NONE);
                     let states: Vec<_> =
                         all.iter().map(|known| (known.extent, known.versions.clone(), known.history)).collect();
@@ -164,19 +164,19 @@ impl<'l> Libhdf5Follower<'l> {
 
     fn attributes(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open(view, self.library, self.path)?;
-        let dataset = see(view, || file.dataset("d"))?;
+        let dataset = run_or_end(view, || file.dataset("d"))?;
         let mut before = 0;
         for _ in 0..self.passes {
-            let least = self.attributes.least(view);
-            see(view, || dataset.refresh())?;
+            let min_count = self.attributes.min_count(view);
+            run_or_end(view, || dataset.refresh())?;
             let mut count = 0;
-            while let Some(value) = see(view, || dataset.attribute(&format!("a{count}")))? {
+            while let Some(value) = run_or_end(view, || dataset.attribute(&format!("a{count}")))? {
                 if value != count {
                     return Err(format!("the attribute a{count} is {value}").into());
                 }
                 count += 1;
             }
-            check("attributes", count, before.max(least), self.attributes.most(view))?;
+            check_count("attributes", count, before.max(min_count), self.attributes.max_count(view))?;
             before = count;
         }
         Ok(())
@@ -184,21 +184,21 @@ impl<'l> Libhdf5Follower<'l> {
 
     fn links(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open(view, self.library, self.path)?;
-        let root = see(view, || file.root())?;
+        let root = run_or_end(view, || file.root())?;
         let mut before = 0;
         for _ in 0..self.passes {
-            let least = self.links.least(view);
-            see(view, || root.refresh_group())?;
+            let min_count = self.links.min_count(view);
+            run_or_end(view, || root.refresh_group())?;
             let mut count = 0;
-            while see(view, || root.has_link(&format!("o{count}")))? {
+            while run_or_end(view, || root.has_link(&format!("o{count}")))? {
                 count += 1;
             }
-            check("links", count, before.max(least), self.links.most(view))?;
+            check_count("links", count, before.max(min_count), self.links.max_count(view))?;
             before = count;
             let series = Series::rows("o", 2);
             for number in 0..count {
-                let dataset = see(view, || root.dataset(&format!("o{number}")))?;
-                let rows = see(view, || dataset.rows(0, 2))?;
+                let dataset = run_or_end(view, || root.dataset(&format!("o{number}")))?;
+                let rows = run_or_end(view, || dataset.rows(0, 2))?;
                 if (0..).zip(&rows).any(|(row, value)| series.version(row, *value).is_none()) {
                     return Err(format!("the rows of the new dataset o{number} are {rows:x?}").into());
                 }
@@ -208,10 +208,10 @@ impl<'l> Libhdf5Follower<'l> {
     }
 }
 
-fn check(what: &str, count: u64, least: u64, most: u64) -> Result<(), FollowEnd> {
-    match (least..=most).contains(&count) {
+fn check_count(what: &str, count: u64, min_count: u64, max_count: u64) -> Result<(), FollowEnd> {
+    match (min_count..=max_count).contains(&count) {
         true => Ok(()),
-        false => Err(format!("there are {count} {what}, of {least} that were there and {most} made").into()),
+        false => Err(format!("there are {count} {what}, of {min_count} that were there and {max_count} made").into()),
     }
 }
 
@@ -223,20 +223,23 @@ fn read_dataset(
     floor: u64,
 ) -> Result<(), FollowEnd> {
     let name = what.name;
-    let extent = see(view, || known.dataset.extent())?.first().copied().unwrap_or(0);
-    let (least, most) = (what.extent(floor).max(known.extent), what.extent(counts.most(view)));
-    if !(least..=most).contains(&extent) {
-        return Err(format!("{name}: the extent is {extent}, of {least} that were there and {most} written").into());
+    let extent = run_or_end(view, || known.dataset.extent())?.first().copied().unwrap_or(0);
+    let (min_extent, max_extent) = (what.extent(floor).max(known.extent), what.extent(counts.max_count(view)));
+    if !(min_extent..=max_extent).contains(&extent) {
+        return Err(format!(
+            "{name}: the extent is {extent}, of {min_extent} that were there and {max_extent} written"
+        )
+        .into());
     }
     known.extent = extent;
-    let rows = see(view, || known.dataset.rows(what.first, extent.saturating_sub(what.first)))?;
+    let rows = run_or_end(view, || known.dataset.rows(what.first, extent.saturating_sub(what.first)))?;
     for (row, value) in (what.first..).zip(rows) {
-        let least = if what.is_written(row) { what.least_version(row / what.chunk, floor) } else { 0 };
+        let min_version = if what.is_written(row) { what.min_version(row / what.chunk, floor) } else { 0 };
         let version = what.version(row, value).filter(|_| what.is_written(row));
-        let Some(version) = version.or((value == 0 && least == 0).then_some(0)) else {
+        let Some(version) = version.or((value == 0 && min_version == 0).then_some(0)) else {
             return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
         };
-        let before = known.versions.insert(row, version).unwrap_or(0).max(least);
+        let before = known.versions.insert(row, version).unwrap_or(0).max(min_version);
         if version < before {
             return Err(format!("{name}: row {row} is of version {version}, {before} was there").into());
         }

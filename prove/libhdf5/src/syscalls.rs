@@ -12,11 +12,11 @@ fn step<R: Copy + Into<i64>>(is_watched: impl FnOnce() -> bool, call: &'static s
     if !call_scheduler::is_stepped() || !is_watched() {
         return make();
     }
-    call_scheduler::wait();
+    call_scheduler::wait_for_permit();
     let done = make();
     // SAFETY: the location of this thread's error number is always valid.
     let error = unsafe { *libc::__errno_location() };
-    call_scheduler::note(call, done.into() >= 0);
+    call_scheduler::log_step(call, done.into() >= 0);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = error };
     done

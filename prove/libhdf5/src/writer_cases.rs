@@ -25,7 +25,7 @@ struct WriterCase {
     readers: &'static [ReaderKind],
     passes: usize,
     /// The structure that libhdf5 writes before the one to which it leads. Readers may fail until its flush returns.
-    early: Option<&'static str>,
+    structure_written_early: Option<&'static str>,
 }
 
 const ROWS: &[ReaderKind] = &[
@@ -34,12 +34,17 @@ const ROWS: &[ReaderKind] = &[
     ReaderKind::Rows(ReadStrategy::BeyondExtent),
 ];
 
-fn appended(first: u64, chunk: u64, wide: bool, most: Option<u64>) -> Vec<Series> {
-    vec![Series { first: first.saturating_sub(2), wide, kind: SeriesKind::Rows { most }, ..Series::rows("d", chunk) }]
+fn appended(first: u64, chunk: u64, is_two_dimensional: bool, max_rows: Option<u64>) -> Vec<Series> {
+    vec![Series {
+        first: first.saturating_sub(2),
+        is_two_dimensional,
+        kind: SeriesKind::Rows { max_rows },
+        ..Series::rows("d", chunk)
+    }]
 }
 
-fn of(kind: SeriesKind, wide: bool, chunk: u64) -> Vec<Series> {
-    vec![Series { kind, wide, ..Series::rows("d", chunk) }]
+fn of(kind: SeriesKind, is_two_dimensional: bool, chunk: u64) -> Vec<Series> {
+    vec![Series { kind, is_two_dimensional, ..Series::rows("d", chunk) }]
 }
 
 /// Where the dataspace is in a later chunk of the header than the layout.
@@ -53,7 +58,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, false, None),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "extensible array, first super block",
@@ -62,7 +67,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(242, 1, false, None),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "fixed array",
@@ -71,7 +76,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, false, Some(40)),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "fixed array, second page",
@@ -80,7 +85,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(1020, 1, false, Some(3000)),
         readers: ROWS,
         passes: 3,
-        early: Some("the bit of a page before the page"),
+        structure_written_early: Some("the bit of a page before the page"),
     },
     WriterCase {
         name: "B-tree, from nothing",
@@ -89,7 +94,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, true, None),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "B-tree, root splits",
@@ -98,7 +103,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(80, 1, true, None),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "extensible array, split header",
@@ -107,7 +112,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, false, None),
         readers: ROWS,
         passes: 3,
-        early: Some(LATE_INDEX),
+        structure_written_early: Some(LATE_INDEX),
     },
     WriterCase {
         name: "fixed array, split header",
@@ -116,7 +121,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, false, Some(40)),
         readers: ROWS,
         passes: 3,
-        early: Some(LATE_INDEX),
+        structure_written_early: Some(LATE_INDEX),
     },
     WriterCase {
         name: "B-tree, split header",
@@ -125,7 +130,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(0, 1, true, None),
         readers: ROWS,
         passes: 3,
-        early: Some(LATE_INDEX),
+        structure_written_early: Some(LATE_INDEX),
     },
     WriterCase {
         name: "B-tree, split header, root splits",
@@ -134,7 +139,7 @@ const CASES: &[WriterCase] = &[
         series: || appended(80, 1, true, None),
         readers: ROWS,
         passes: 3,
-        early: Some(LATE_INDEX),
+        structure_written_early: Some(LATE_INDEX),
     },
     WriterCase {
         name: "extensible array, sparse",
@@ -143,7 +148,7 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, false, 3),
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "B-tree, sparse",
@@ -152,7 +157,7 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, true, 3),
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "overwritten chunks",
@@ -161,7 +166,7 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Versions { rows: 6 }, false, 2),
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "single chunk",
@@ -170,7 +175,7 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Versions { rows: 6 }, false, 6),
         readers: ROWS,
         passes: 3,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "chunks that move",
@@ -179,18 +184,18 @@ const CASES: &[WriterCase] = &[
         series: || of(SeriesKind::Filtered { rows: 4 }, false, 2),
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "two datasets",
         arguments: &["two", "4"],
         torn: &["two", "1"],
         series: || {
-            vec![Series::rows("d", 1), Series { kind: SeriesKind::Rows { most: Some(10) }, ..Series::rows("e", 2) }]
+            vec![Series::rows("d", 1), Series { kind: SeriesKind::Rows { max_rows: Some(10) }, ..Series::rows("e", 2) }]
         },
         readers: ROWS,
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "attributes, continued header",
@@ -199,7 +204,7 @@ const CASES: &[WriterCase] = &[
         series: || vec![Series::rows("d", 1)],
         readers: &[ReaderKind::Attributes],
         passes: 2,
-        early: None,
+        structure_written_early: None,
     },
     WriterCase {
         name: "attributes become many",
@@ -208,7 +213,7 @@ const CASES: &[WriterCase] = &[
         series: || vec![Series::rows("d", 1)],
         readers: &[ReaderKind::Attributes],
         passes: 2,
-        early: Some("the object header before the heap and the B-tree of attributes"),
+        structure_written_early: Some("the object header before the heap and the B-tree of attributes"),
     },
     WriterCase {
         name: "new datasets",
@@ -217,7 +222,7 @@ const CASES: &[WriterCase] = &[
         series: Vec::new,
         readers: &[ReaderKind::Links],
         passes: 2,
-        early: Some("a link before the object to which it leads"),
+        structure_written_early: Some("a link before the object to which it leads"),
     },
     WriterCase {
         name: "links become many",
@@ -226,7 +231,7 @@ const CASES: &[WriterCase] = &[
         series: Vec::new,
         readers: &[ReaderKind::Links],
         passes: 2,
-        early: Some("the object header before the heap and the B-tree of links"),
+        structure_written_early: Some("the object header before the heap and the B-tree of links"),
     },
     WriterCase {
         name: "texts",
@@ -235,7 +240,7 @@ const CASES: &[WriterCase] = &[
         series: Vec::new,
         readers: &[ReaderKind::Strings],
         passes: 2,
-        early: Some("elements before the heap to which they lead"),
+        structure_written_early: Some("elements before the heap to which they lead"),
     },
 ];
 
@@ -377,7 +382,7 @@ fn explore_one(
             let verdict = run(view);
             let has_failed = |fault: &String| [FAILED_AT_REST, WAITED_IN_VAIN].iter().any(|text| fault.contains(text));
             let failed = verdict.as_ref().is_err_and(has_failed);
-            if failed && case.early.is_some() && busy.at(view.prefix()) {
+            if failed && case.structure_written_early.is_some() && busy.at(view.prefix()) {
                 excused.fetch_add(1, Relaxed);
                 return Ok(());
             }
@@ -397,7 +402,7 @@ fn explore_one(
         if explored.exhausted { "yes" } else { "no" },
         explored.schedules as f64 / explored.elapsed.as_secs_f64(),
     );
-    if let (Some(what), 1..) = (case.early, excused.load(Relaxed)) {
+    if let (Some(what), 1..) = (case.structure_written_early, excused.load(Relaxed)) {
         println!("    early: {what}");
     }
     for found in explored.violations.iter().take(2) {

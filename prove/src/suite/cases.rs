@@ -178,34 +178,34 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "implicit rewrite",
-        record: |setup| workloads::in_place(setup, false, 3, 2),
+        record: |setup| workloads::rewrite_in_place(setup, false, 3, 2),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 1,
-        torn: Some((|setup| workloads::in_place(setup, false, 3, 1), 1)),
-        cut: Some((|setup| workloads::in_place(setup, false, 600, 1), 1)),
+        torn: Some((|setup| workloads::rewrite_in_place(setup, false, 3, 1), 1)),
+        cut: Some((|setup| workloads::rewrite_in_place(setup, false, 600, 1), 1)),
     },
     Case {
         name: "contiguous rewrite",
-        record: |setup| workloads::in_place(setup, true, 3, 3),
+        record: |setup| workloads::rewrite_in_place(setup, true, 3, 3),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        torn: Some((|setup| workloads::in_place(setup, true, 3, 2), 2)),
-        cut: Some((|setup| workloads::in_place(setup, true, 600, 2), 2)),
+        torn: Some((|setup| workloads::rewrite_in_place(setup, true, 3, 2), 2)),
+        cut: Some((|setup| workloads::rewrite_in_place(setup, true, 600, 2), 2)),
     },
     Case {
         name: "contiguous rewrite, durable flushes",
-        record: |setup| workloads::in_place(setup.with_durable_flushes(), true, 3, 3),
+        record: |setup| workloads::rewrite_in_place(setup.with_durable_flushes(), true, 3, 3),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        torn: Some((|setup| workloads::in_place(setup.with_durable_flushes(), true, 3, 2), 2)),
+        torn: Some((|setup| workloads::rewrite_in_place(setup.with_durable_flushes(), true, 3, 2), 2)),
         ..Case::PLAIN
     },
     Case {
         name: "old file, contiguous rewrite",
-        record: |setup| workloads::in_place(setup.with_old_format(), true, 3, 3),
+        record: |setup| workloads::rewrite_in_place(setup.with_old_format(), true, 3, 3),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        torn: Some((|setup| workloads::in_place(setup.with_old_format(), true, 3, 2), 1)),
+        torn: Some((|setup| workloads::rewrite_in_place(setup.with_old_format(), true, 3, 2), 1)),
         ..Case::PLAIN
     },
     Case {
@@ -301,10 +301,10 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "B-tree, sparse",
-        record: |setup| workloads::rewrite_wide(setup, SPARSE, 3, 6),
+        record: |setup| workloads::rewrite_two_dimensional(setup, SPARSE, 3, 6),
         readers: ROWS,
         passes: 2,
-        torn: Some((|setup| workloads::rewrite_wide(setup, SPARSE, 3, 3), 2)),
+        torn: Some((|setup| workloads::rewrite_two_dimensional(setup, SPARSE, 3, 3), 2)),
         ..Case::PLAIN
     },
     Case {
@@ -354,7 +354,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "a dataset after another",
-        record: |setup| workloads::ordered(setup, 5),
+        record: |setup| workloads::publish_in_order(setup, 5),
         readers: &[ReaderKind::Ordered, ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         ..Case::PLAIN
@@ -368,14 +368,14 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "space used again, single chunk",
-        record: |setup| workloads::reuse(setup, 2, 2, 5, 2500),
+        record: |setup| workloads::reuse_freed_space(setup, 2, 2, 5, 2500),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 2,
         ..Case::PLAIN
     },
     Case {
         name: "space used again, fixed array",
-        record: |setup| workloads::reuse(setup, 4, 2, 4, 2500),
+        record: |setup| workloads::reuse_freed_space(setup, 4, 2, 4, 2500),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 2,
         ..Case::PLAIN
@@ -417,7 +417,7 @@ const CASES: &[Case] = &[
         record: |setup| workloads::delete(setup.exclusive(), 5, 0),
         ..Case::PLAIN
     },
-    Case { name: "a dead writer's intents", record: workloads::redo_records, ..Case::PLAIN },
+    Case { name: "a dead writer's redo records", record: workloads::redo_records, ..Case::PLAIN },
     Case {
         name: "free space that the file keeps",
         record: |setup| workloads::delete_and_close(setup.with_persistent_space(), 4),
@@ -539,7 +539,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "old file, space used again",
-        record: |setup| workloads::reuse(setup.with_old_format(), 2, 2, 3, 2500),
+        record: |setup| workloads::reuse_freed_space(setup.with_old_format(), 2, 2, 3, 2500),
         readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 1,
         ..Case::PLAIN

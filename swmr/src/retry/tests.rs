@@ -130,8 +130,8 @@ fn a_session_waits_once_in_vain_and_not_once_for_each_damaged_structure() {
     let clock = Clock::new(move || Duration::from_millis(shown.load(Ordering::Relaxed)));
     let waits = Arc::default();
     let total: Duration = (1..20).map(RetryPolicy::backoff_delay).sum();
-    let most = total - (1..ATTEMPTS_BEFORE_REDO).map(RetryPolicy::backoff_delay).sum::<Duration>();
-    let policy = RetryPolicy::new(20, counting(&waits)).with_budget(most).with_clock(clock);
+    let budget = total - (1..ATTEMPTS_BEFORE_REDO).map(RetryPolicy::backoff_delay).sum::<Duration>();
+    let policy = RetryPolicy::new(20, counting(&waits)).with_budget(budget).with_clock(clock);
     let all = (1..20).filter(|attempt| !RetryPolicy::backoff_delay(*attempt).is_zero()).count() as u64;
     assert_eq!(waits_in_vain(&policy, &waits), (all, 20));
     for _ in 0..1000 {
@@ -141,7 +141,7 @@ fn a_session_waits_once_in_vain_and_not_once_for_each_damaged_structure() {
         );
     }
     // An eighth of the time that goes by may be waited again.
-    time.store(u64::try_from((most * WAITING_PART).as_millis()).unwrap() + 1, Ordering::Relaxed);
+    time.store(u64::try_from((budget * WAITING_PART).as_millis()).unwrap() + 1, Ordering::Relaxed);
     assert_eq!(waits_in_vain(&policy, &waits), (all, 20));
     assert_eq!(waits_in_vain(&policy, &waits).1, ATTEMPTS_BEFORE_REDO);
 }
@@ -149,8 +149,8 @@ fn a_session_waits_once_in_vain_and_not_once_for_each_damaged_structure() {
 #[test]
 fn what_was_not_waited_in_vain_may_be_waited_again() {
     let waits = Arc::default();
-    let most = (ATTEMPTS_BEFORE_REDO..20).map(RetryPolicy::backoff_delay).sum();
-    let policy = RetryPolicy::new(20, counting(&waits)).with_budget(most).with_clock(Clock::new(|| Duration::ZERO));
+    let total = (ATTEMPTS_BEFORE_REDO..20).map(RetryPolicy::backoff_delay).sum();
+    let policy = RetryPolicy::new(20, counting(&waits)).with_budget(total).with_clock(Clock::new(|| Duration::ZERO));
     for _ in 0..1000 {
         let mut left = 19;
         let done: Result<_> = policy.retry(|| {
@@ -187,9 +187,9 @@ fn nobody_waits_for_a_writer_that_is_not_there() {
 #[test]
 fn what_may_never_come_is_looked_for_for_a_while() {
     let slept = Arc::new(AtomicU64::new(0));
-    let told = slept.clone();
+    let slept_micros = slept.clone();
     let policy = RetryPolicy::new(60, move |time| {
-        told.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
+        slept_micros.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
     });
     let mut looks = 0;
     let mut look_until = |last: u32| {

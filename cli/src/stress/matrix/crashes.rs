@@ -114,15 +114,16 @@ impl CrashRunner<'_> {
             let flushes = troupe.flushes.len() - before;
             row.steps += flushes as u64;
             row.early += u64::from(flushes == 0);
-            let told = troupe.flushes.get(before..).unwrap_or_default().last().and_then(|f| f.rows.first()).copied();
-            let told = told.unwrap_or(step);
-            (step..told).for_each(|step| apply(&plan, &mut model, step));
+            let flushed_step =
+                troupe.flushes.get(before..).unwrap_or_default().last().and_then(|f| f.rows.first()).copied();
+            let flushed_step = flushed_step.unwrap_or(step);
+            (step..flushed_step).for_each(|step| apply(&plan, &mut model, step));
             let mut attempted = model.clone();
-            apply(&plan, &mut attempted, told);
+            apply(&plan, &mut attempted, flushed_step);
             let cut = is_torn(self.path).unwrap_or(false);
             row.cut += u64::from(cut);
             model = self.examine::<T>(&mut troupe, &plan, cut, (model, &attempted));
-            step = told + 1;
+            step = flushed_step + 1;
             let closed = h5live::diagnose(self.path).is_ok_and(|found| found.condition == FileCondition::Closed);
             if closed {
                 // It could close the file after all. Readers of a closed file keep writers out.
@@ -203,17 +204,17 @@ impl CrashRunner<'_> {
         troupe: &mut ProcessGroup,
         plan: &CellPlan,
         cut: bool,
-        (told, attempted): (FileModel, &FileModel),
+        (flushed_model, attempted): (FileModel, &FileModel),
     ) -> FileModel {
         let mut wrong = |detail: &str| troupe.violation(StressInvariant::ProcessDeath, detail);
         let found = match read_model::read_model::<T>(self.path, plan) {
             Ok(found) => found,
             Err(fault) => {
                 wrong(&fault);
-                return told;
+                return flushed_model;
             }
         };
-        read_model::fault(plan, &found, &told, attempted).into_iter().for_each(|fault| wrong(&fault));
+        read_model::fault(plan, &found, &flushed_model, attempted).into_iter().for_each(|fault| wrong(&fault));
         checker_finding(self.path).into_iter().for_each(|fault| wrong(&fault));
         let repaired: PathBuf = self.path.with_extension("repaired.h5");
         let mended = repair_copy(self.path, &repaired).and_then(|()| read_model::read_model::<T>(&repaired, plan));

@@ -283,11 +283,11 @@ impl MatrixArgs {
     }
 
     fn row(&self, cell: MatrixCell, path: &Path, terms: &MatrixTerms, interrupted: &AtomicBool) -> Result<MatrixRow> {
-        let told = match cell.impossible_reason() {
+        let outcome = match cell.impossible_reason() {
             Some(why) => CellOutcome::Impossible(why),
             None => self.cell(cell, path, terms, interrupted)?,
         };
-        Ok(MatrixRow { cell, told })
+        Ok(MatrixRow { cell, outcome })
     }
 
     fn cell(

@@ -63,23 +63,24 @@ pub fn read_model<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<FileMode
     Ok(model)
 }
 
-/// The fault of a state after a writer has ended. The writer had flushed `told`, and may have got to `attempted`.
-pub fn fault(plan: &CellPlan, found: &FileModel, told: &FileModel, attempted: &FileModel) -> Option<String> {
+/// The fault of a state after a writer has ended. The writer had flushed `flushed_model`, and may have got to `attempted`.
+pub fn fault(plan: &CellPlan, found: &FileModel, flushed_model: &FileModel, attempted: &FileModel) -> Option<String> {
     for (number, extent) in found.extents.iter().enumerate() {
-        let (told, attempted) = (told.extents.get(number), attempted.extents.get(number));
-        if Some(extent) != told && Some(extent) != attempted {
-            let (told, attempted) = (shown(told), shown(attempted));
-            return Some(format!("data{number}: {extent:?} instead of {told} or {attempted}"));
+        let (flushed_model, attempted) = (flushed_model.extents.get(number), attempted.extents.get(number));
+        if Some(extent) != flushed_model && Some(extent) != attempted {
+            let (flushed_model, attempted) = (shown(flushed_model), shown(attempted));
+            return Some(format!("data{number}: {extent:?} instead of {flushed_model} or {attempted}"));
         }
     }
     for (number, region) in plan.regions.iter().enumerate() {
         let of = |model: &FileModel, slot: usize| model.versions.get(number).and_then(|v| v.get(slot)).copied();
         for slot in 0..region.elements() as usize {
             let version = of(found, slot);
-            if version != of(told, slot) && version != of(attempted, slot) {
-                let [version, told, attempted] = [version, of(told, slot), of(attempted, slot)].map(shown);
+            if version != of(flushed_model, slot) && version != of(attempted, slot) {
+                let [version, flushed_model, attempted] =
+                    [version, of(flushed_model, slot), of(attempted, slot)].map(shown);
                 return Some(format!(
-                    "element {slot} of the block at {:?}: version {version} instead of {told} or {attempted}",
+                    "element {slot} of the block at {:?}: version {version} instead of {flushed_model} or {attempted}",
                     region.start
                 ));
             }

@@ -18,7 +18,7 @@ pub struct MatrixRow {
     /// The cell.
     pub cell: MatrixCell,
     /// The results.
-    pub told: CellOutcome,
+    pub outcome: CellOutcome,
 }
 
 /// The results of a cell.
@@ -61,7 +61,7 @@ impl CellOutcome {
 impl MatrixRow {
     /// Whether nothing was found that must not be.
     pub fn is_clean(&self) -> bool {
-        match &self.told {
+        match &self.outcome {
             CellOutcome::Tested { violations, peer_violations, .. } => {
                 violations.is_empty() && peer_violations.is_empty()
             }
@@ -81,7 +81,7 @@ impl MatrixRow {
         let list = |violations: &[Violation]| -> Vec<Value> {
             violations.iter().map(|v| json!({ "invariant": v.invariant.name(), "detail": v.detail })).collect()
         };
-        let more = match &self.told {
+        let more = match &self.outcome {
             CellOutcome::Impossible(why) => json!({ "no": why }),
             CellOutcome::Tested { written, read, violations, peer, peer_violations } => json!({
                 "written": written.rows,
@@ -115,7 +115,7 @@ impl fmt::Display for MatrixRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let MatrixCell { index, work, filter, kind } = self.cell;
         write!(f, "{:<17} {:<11} {:<10} {:<5}", name(index), name(work), name(filter), name(kind))?;
-        match &self.told {
+        match &self.outcome {
             CellOutcome::Impossible(why) => write!(f, "   - {why}"),
             CellOutcome::Tested { written, read, violations, peer, peer_violations } => {
                 let elements = read.rows + read.rereads;
@@ -144,7 +144,7 @@ impl fmt::Display for MatrixRow {
 pub fn sum(rows: &[MatrixRow]) -> String {
     let (mut tried, mut nonsense, mut violations, mut errors) = (0, 0, 0, 0);
     for row in rows {
-        match &row.told {
+        match &row.outcome {
             CellOutcome::Impossible(_) => nonsense += 1,
             CellOutcome::Tested { violations: ours, peer_violations: theirs, .. } => {
                 tried += 1;

@@ -113,13 +113,13 @@ impl Lives<'_> {
                 break;
             }
             let random = mix(seed ^ mix(life));
-            let told = self.live(seed, step, random)?;
-            (step..told).for_each(|step| plan.apply(step, &mut known));
-            match self.examine(&plan, &known, told, random) {
+            let flushed_steps = self.live(seed, step, random)?;
+            (step..flushed_steps).for_each(|step| plan.apply(step, &mut known));
+            match self.examine(&plan, &known, flushed_steps, random) {
                 Some(found) => known = found,
                 None => break,
             }
-            step = told + 1;
+            step = flushed_steps + 1;
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl Lives<'_> {
 
     /// Checks the file that a writer has left, before and after its repair. Returns its contents; `None` if they cannot
     /// be read.
-    fn examine(&mut self, plan: &Plan, known: &Found, told: u64, random: u64) -> Option<Found> {
+    fn examine(&mut self, plan: &Plan, known: &Found, flushed_steps: u64, random: u64) -> Option<Found> {
         let found = match plan.found(&self.path) {
             Ok(found) => found,
             Err(fault) => {
@@ -165,13 +165,13 @@ impl Lives<'_> {
                 return None;
             }
         };
-        if let Some(fault) = plan.fault(&found, known, told) {
+        if let Some(fault) = plan.fault(&found, known, flushed_steps) {
             self.wrong(fault);
         }
         let ordered = self.path.with_extension("ordered.h5");
         self.done.unsettled += u64::from(unsound(&self.path, true).is_ok_and(|said| said.unsettled));
         let after = match bring_into_order(&self.path, &ordered, random.is_multiple_of(REPAIRED)) {
-            Ok(()) => self.examine_ordered(plan, &ordered, &found, told),
+            Ok(()) => self.examine_ordered(plan, &ordered, &found, flushed_steps),
             Err(error) => {
                 self.wrong(format!("brought into order: {}", whole_text(&error)));
                 found
@@ -183,7 +183,7 @@ impl Lives<'_> {
     }
 
     /// Checks the file after its repair. Returns its contents, which the next writer finds, too.
-    fn examine_ordered(&mut self, plan: &Plan, ordered: &Path, found: &Found, told: u64) -> Found {
+    fn examine_ordered(&mut self, plan: &Plan, ordered: &Path, found: &Found, flushed_steps: u64) -> Found {
         let after = match plan.found(ordered) {
             Ok(after) => after,
             Err(fault) => {
@@ -191,7 +191,7 @@ impl Lives<'_> {
                 found.clone()
             }
         };
-        if let Some(fault) = plan.recovery_fault(found, &after, told) {
+        if let Some(fault) = plan.recovery_fault(found, &after, flushed_steps) {
             self.wrong(format!("brought into order: {fault}"));
         }
         match unsound(ordered, false) {

@@ -186,9 +186,9 @@ impl Plan {
         self.places.iter().map(|place| place.found(&file)).collect()
     }
 
-    /// The fault of the contents after a writer was killed. It had flushed `known` after `told` steps.
-    pub fn fault(&self, found: &Found, known: &Found, told: u64) -> Option<String> {
-        let changes = self.changes(told);
+    /// The fault of the contents after a writer was killed. It had flushed `known` after `flushed_steps` steps.
+    pub fn fault(&self, found: &Found, known: &Found, flushed_steps: u64) -> Option<String> {
+        let changes = self.changes(flushed_steps);
         for (at, ((found, known), place)) in found.iter().zip(known).zip(self.places).enumerate() {
             for entry in 0..place.entries {
                 let words = found.get(&entry).copied();
@@ -207,10 +207,10 @@ impl Plan {
         None
     }
 
-    /// The fault of what a recovery has made of `before`, where a writer was killed after `told` steps. It may finish what
+    /// The fault of what a recovery has made of `before`, where a writer was killed after `flushed_steps` steps. It may finish what
     /// the writer had begun, because a redo record has it; it undoes nothing.
-    pub fn recovery_fault(&self, before: &Found, after: &Found, told: u64) -> Option<String> {
-        let changes = self.changes(told);
+    pub fn recovery_fault(&self, before: &Found, after: &Found, flushed_steps: u64) -> Option<String> {
+        let changes = self.changes(flushed_steps);
         for (at, ((before, after), place)) in before.iter().zip(after).zip(self.places).enumerate() {
             for entry in 0..place.entries {
                 let (was, is) = (before.get(&entry).copied(), after.get(&entry).copied());

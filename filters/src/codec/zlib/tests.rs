@@ -236,8 +236,11 @@ mod native {
                 for level in [1, 2, 4, 6, 7, 9] {
                     let (ours, theirs) =
                         (there_and_back(level, &data).unwrap().len(), plain(level, &data, false).len());
-                    let most = theirs + theirs / 100 + 64;
-                    assert!(ours <= most, "{name}, {bytes} bytes, level {level}: {ours} bytes, of libdeflate {theirs}");
+                    let max_bytes = theirs + theirs / 100 + 64;
+                    assert!(
+                        ours <= max_bytes,
+                        "{name}, {bytes} bytes, level {level}: {ours} bytes, of libdeflate {theirs}"
+                    );
                 }
             }
         }

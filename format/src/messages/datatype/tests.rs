@@ -98,7 +98,7 @@ fn comes_back_from_bytes_in_every_version() {
 
 #[test]
 fn only_composite_types_are_upgraded() {
-    let version = |datatype: &Datatype, least| version_of(datatype, least);
+    let version = |datatype: &Datatype, min_version| version_of(datatype, min_version);
     assert_eq!(version(&int(4), 5), 1);
     assert_eq!(version(&vax(), 1), 3);
     assert_eq!(version(&enumeration(), 4), 4);

@@ -10,7 +10,7 @@ pub const DEFAULT_OFFSET_BYTES: u32 = 8;
 
 /// Options of a command about the space of the file that it makes.
 #[derive(Debug, Args)]
-pub struct SpaceArgs {
+pub struct FileSpaceArgs {
     /// How space in the file is allocated: fsm-aggr, page, aggr, none
     #[arg(long, value_name = "NAME", value_parser = strategy)]
     strategy: Option<SpaceStrategy>,
@@ -29,7 +29,7 @@ fn strategy(name: &str) -> Result<SpaceStrategy, String> {
     SpaceStrategy::from_name(name).ok_or_else(|| "fsm-aggr, page, aggr or none".to_owned())
 }
 
-impl SpaceArgs {
+impl FileSpaceArgs {
     /// Whether anything is said here.
     pub fn is_given(&self) -> bool {
         self.strategy.is_some() || self.page_size.is_some() || self.persist || self.threshold.is_some()

@@ -6,7 +6,7 @@ use h5live::{Conversion, Dataset, File, Location, StoreErrorKind};
 
 use crate::error::Result;
 use crate::model::Datatype;
-use crate::temp_output::{self, Force};
+use crate::temp_output::{self, ForceArgs};
 
 use super::key_datasets::KeyDatasets;
 use super::row::{InputCell, RowError, RowType};
@@ -105,7 +105,7 @@ impl RecordFile {
         self.file.close()?;
         let path = if self.is_new { crate::open::file_path(&self.location)? } else { None };
         // If somebody else has opened it meanwhile, it stays.
-        let claim = |path: PathBuf| Some((temp_output::claim(&path, Force { force: true }).ok()??, path));
+        let claim = |path: PathBuf| Some((temp_output::claim(&path, ForceArgs { replaces_file: true }).ok()??, path));
         Ok(path.and_then(claim).is_some_and(|(_claimed, path)| std::fs::remove_file(path).is_ok()))
     }
 }

@@ -76,7 +76,7 @@ impl WriteGranularity {
 
 /// One exploration: a library and a workload.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct ExplorationJob {
     library: PathBuf,
     case: usize,
     shown: WriteGranularity,
@@ -85,16 +85,16 @@ pub struct Job {
     limit: Duration,
 }
 
-impl Job {
+impl ExplorationJob {
     /// The job of a separate process.
-    pub fn parse(arguments: &[String]) -> Option<Job> {
+    pub fn parse(arguments: &[String]) -> Option<ExplorationJob> {
         let [job, library, case, shown, limit, story] = arguments else { return None };
         let limit = Duration::from_millis(limit.parse().ok()?);
         let job = (job == "--job").then(|| case.parse().ok()).flatten();
         let shown = [WriteGranularity::Whole, WriteGranularity::Many, WriteGranularity::Torn, WriteGranularity::Broken]
             .into_iter()
             .find(|known| known.name() == shown)?;
-        Some(Job { library: library.into(), case: job?, shown, story: story == "story", limit })
+        Some(ExplorationJob { library: library.into(), case: job?, shown, story: story == "story", limit })
     }
 
     fn arguments(&self) -> [String; 6] {
@@ -190,20 +190,20 @@ fn explore_by_moves(
     follower: &Libhdf5Follower<'_>,
 ) -> (ExploreReport, Option<u32>) {
     let began = Instant::now();
-    let (mut most, mut reached) = (ExploreReport::default(), 0);
+    let (mut largest, mut reached) = (ExploreReport::default(), 0);
     for moves in 1.. {
         let time = Some(limit.saturating_sub(began.elapsed()));
         let bounds = ExploreBounds { moves: Some(moves), runs: Some(MIN_SCHEDULES), time, ..bounds.clone() };
         let found = explore(&workload.trace, &bounds, &|view| follower.run(view));
-        let is_last = !found.exhausted || found.schedules == most.schedules;
-        if found.wrong > 0 || found.schedules > most.schedules {
-            (most, reached) = (found, moves);
+        let is_last = !found.exhausted || found.schedules == largest.schedules;
+        if found.wrong > 0 || found.schedules > largest.schedules {
+            (largest, reached) = (found, moves);
         }
-        if is_last || most.wrong > 0 {
+        if is_last || largest.wrong > 0 {
             break;
         }
     }
-    (most, Some(reached))
+    (largest, Some(reached))
 }
 
 /// All schedules, if they come to an end in half of the time; else those with one move of the writer, then with two,
@@ -277,10 +277,10 @@ pub fn explore_all(seconds: u64, story: bool, name: &str) -> bool {
 }
 
 /// The jobs of [`explore_all`], of which the last one comes first.
-fn jobs(libraries: &[PathBuf], seconds: u64, story: bool, name: &str) -> Vec<Job> {
+fn jobs(libraries: &[PathBuf], seconds: u64, story: bool, name: &str) -> Vec<ExplorationJob> {
     let limit = Duration::from_secs(seconds);
     let cases = all_cases().enumerate().filter(|(_, case)| case.name.contains(name));
-    let mut jobs: Vec<Job> = Vec::new();
+    let mut jobs: Vec<ExplorationJob> = Vec::new();
     for (number, case) in cases {
         if let Some((_, reason)) = NOT_SHOWN.iter().find(|(start, _)| case.name.starts_with(start)) {
             println!("{:<36} not shown: {reason}", case.name);
@@ -305,7 +305,7 @@ fn jobs(libraries: &[PathBuf], seconds: u64, story: bool, name: &str) -> Vec<Job
                 } else {
                     limit
                 };
-                Job { library: library.clone(), case: number, shown: *shown, story, limit }
+                ExplorationJob { library: library.clone(), case: number, shown: *shown, story, limit }
             };
             jobs.extend(all.iter().map(job));
         }
@@ -315,7 +315,7 @@ fn jobs(libraries: &[PathBuf], seconds: u64, story: bool, name: &str) -> Vec<Job
 }
 
 /// Runs a job in a separate process.
-fn run_in_process(job: &Job) -> bool {
+fn run_in_process(job: &ExplorationJob) -> bool {
     let program = std::env::current_exe().unwrap_or_else(|_| Path::new("/proc/self/exe").into());
     match Command::new(program).args(job.arguments()).output() {
         Ok(output) => {

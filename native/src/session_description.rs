@@ -13,16 +13,16 @@ use crate::session::NativeSession;
 pub(crate) const CONNECTOR: &str = "native";
 
 /// Describes a session that was opened.
-pub(crate) fn describe(session: &NativeSession) -> Session {
+pub(crate) fn describe_session(session: &NativeSession) -> Session {
     let root = ObjectId(session.superblock.root.header().get().unwrap_or(u64::MAX).into());
     let offset_size = session.cache.widths().offset.bytes() as u32;
-    let mut described = Session::new(CONNECTOR, session.mode, root, capabilities(session));
-    described.location = Some(session.hold.path())
+    let mut session_description = Session::new(CONNECTOR, session.mode, root, capabilities(session));
+    session_description.location = Some(session.hold.path())
         .filter(|path| !path.as_os_str().is_empty())
         .map(|path| Location::Path(path.to_owned()));
-    described.forms = ElementForms::with_offset_size(offset_size);
-    described.settings = settings(session, offset_size);
-    described
+    session_description.forms = ElementForms::with_offset_size(offset_size);
+    session_description.settings = settings(session, offset_size);
+    session_description
 }
 
 fn capabilities(session: &NativeSession) -> Capabilities {

@@ -10,7 +10,7 @@ use crate::scratch::zeroed;
 const MAX_RANK: u8 = 16;
 
 /// The shape of an array in one chunk, and of its blocks (elements).
-pub(super) struct Grid {
+pub(super) struct B2ndLayout {
     shape: Vec<usize>,
     block: Vec<usize>,
 }
@@ -31,7 +31,7 @@ fn product(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))
 }
 
-impl Grid {
+impl B2ndLayout {
     /// Reads the metadata "b2nd": an array of the version, the rank, the shape (8 bytes each), the shapes of a
     /// chunk and of a block (4 bytes each), and the type of an element, which is not needed.
     pub fn parse(content: &[u8]) -> Result<Self, FilterFault> {
@@ -55,12 +55,12 @@ impl Grid {
         if rank == 0 || block.iter().zip(&shape).any(|(block, dim)| *block == 0 || block > dim) {
             return Err(FilterFault::Corrupt("shape"));
         }
-        Ok(Grid { shape, block })
+        Ok(B2ndLayout { shape, block })
     }
 
     /// Bytes of the array.
-    pub fn bytes(&self, size: usize) -> Option<usize> {
-        product(&self.shape)?.checked_mul(size)
+    pub fn array_bytes(&self, element_size: usize) -> Option<usize> {
+        product(&self.shape)?.checked_mul(element_size)
     }
 
     /// Puts the blocks of a chunk into their places. The output has the size of the array.
@@ -83,7 +83,7 @@ impl Grid {
         let mut position = vec![0; grid.len()];
         for index in 0.. {
             chunk.block(index, &mut block, work)?;
-            self.place(&position, &block, size, output);
+            self.copy_block(&position, &block, size, output);
             if !advance(&mut position, &grid) {
                 break;
             }
@@ -92,7 +92,7 @@ impl Grid {
     }
 
     /// Copies the rows of a block that lie within the array.
-    fn place(&self, position: &[usize], block: &[u8], size: usize, output: &mut [u8]) {
+    fn copy_block(&self, position: &[usize], block: &[u8], size: usize, output: &mut [u8]) {
         let (Some(row_block), Some(row)) = (self.block.last(), self.shape.last()) else { return };
         let mut inner = vec![0; position.len()];
         for from in block.chunks_exact(row_block * size) {
