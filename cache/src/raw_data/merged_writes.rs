@@ -139,6 +139,10 @@ pub(super) fn overlay<'a>(
     into: &mut [u8],
 ) -> MissingRanges {
     let mut gaps: MissingRanges = smallvec![0..into.len()];
+    // A damaged file may lead to the end of all addresses, where nothing is written.
+    if offset.checked_add(into.len() as u64).is_none() {
+        return gaps;
+    }
     for layer in layers {
         let mut left = MissingRanges::new();
         for gap in gaps {

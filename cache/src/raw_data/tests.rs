@@ -148,6 +148,15 @@ fn bytes_beyond_the_end_of_the_file_are_missed() {
     assert!(matches!(cache.read_raw(Addr::UNDEFINED, 0, &mut read), Err(Error::Undefined)));
 }
 
+#[test]
+fn a_read_at_the_end_of_all_addresses_finds_no_writes() {
+    let mut writes = MergedWrites::default();
+    writes.put(10, vec![1; 4]);
+    let mut read = [0; 8];
+    let gaps = merged_writes::overlay(std::iter::once(&writes), u64::MAX - 3, &mut read);
+    assert_eq!(gaps.as_slice(), [0..8]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, rng_seed: RngSeed::Fixed(0x5eed), ..ProptestConfig::default() })]
 
