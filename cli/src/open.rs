@@ -96,12 +96,17 @@ pub fn check_values(dataset: &Dataset, elements: u64) -> Result<()> {
     check_bytes(dataset, elements.saturating_mul(size_of::<Value>() as u64))
 }
 
+/// What may be allocated at once for a length that a file states.
+pub fn allocation_limit() -> AllocationLimit {
+    AllocationLimit::new(options().get_max_allocation())
+}
+
 /// Refuses to read this many bytes of a dataset if they are more than may be allocated at once.
 ///
 /// # Errors
 /// [`Error::Store`] that names the file and the dataset.
 pub fn check_bytes(dataset: &Dataset, bytes: u64) -> Result<()> {
-    let checked = AllocationLimit::new(options().get_max_allocation()).check(bytes);
+    let checked = allocation_limit().check(bytes);
     checked.map(drop).map_err(|error| Error::Store {
         file: dataset.file().name().into(),
         path: dataset.path().into(),

@@ -66,7 +66,9 @@ class Outcome:
 def copied(program, path, target):
     """Copies a file. Whether there is a copy, and what was said of it. TimeoutExpired if it takes too long."""
     command = [program, "copy", path, target]
-    run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=COPY_SECONDS, check=False)
+    # Where files may not grow beyond a size, a write beyond it is to fail: the signal stays ignored.
+    options = dict(capture_output=True, text=True, errors="replace", timeout=COPY_SECONDS, restore_signals=False)
+    run = subprocess.run(command, check=False, **options)
     if run.returncode not in (0, 1, 2):
         raise RuntimeError(f"{path}: the copy ended with {run.returncode}: {run.stderr}")
     return os.path.exists(target), run.returncode == 1 and run.stderr

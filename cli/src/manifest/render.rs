@@ -8,6 +8,7 @@ use crate::block::Block;
 use crate::model::{
     DatasetSpec, Dataspace, Datatype, FillValue, Layout, ObjectId, ReferenceKind, Selection, Store, read_blob,
 };
+use crate::open;
 use crate::value::hex;
 
 use super::canonical::{CanonicalError, CanonicalPlan, HeapResolver};
@@ -95,7 +96,10 @@ impl<'a> Renderer<'a> {
                 let stored = match written.iter().any(|one| one.shared(&block) > 0) {
                     true => (self.read)(id, &block.selection())?,
                     // Nothing is looked up chunk by chunk where no chunk is.
-                    false => spec.fill_bytes(usize::try_from(block.elements() * element).ok()?),
+                    false => {
+                        let bytes = block.elements().checked_mul(element)?;
+                        spec.fill_bytes(open::allocation_limit().check(bytes).ok()?)
+                    }
                 };
                 self.update(&spec.datatype, plan, &stored, sha)?;
             }

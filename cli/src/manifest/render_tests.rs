@@ -179,6 +179,18 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
 }
 
 #[test]
+fn elements_that_are_larger_than_what_may_be_allocated_are_unreadable() {
+    let store = MemoryStore::new();
+    let opaque = Datatype::Opaque(crate::model::Opaque { size: 300 << 20, tag: Name::default() });
+    let spec = DatasetSpec { layout: Layout::Chunked(vec![1]), ..dataset(opaque, &[5]) };
+    store.create(&NewObject::linked(store.session().root, &"d".into(), &spec.into())).unwrap();
+    let listing = Listing::from_store(&store, store.session().root, b"/", None);
+    let read = |_, _: &Selection| panic!("nobody wrote anything");
+    let lines: Vec<_> = Renderer::new(&store, &listing, &read).lines().collect();
+    assert!(lines[1].ends_with("\tunreadable"), "{}", lines[1]);
+}
+
+#[test]
 fn blocks_cover_everything_once_and_in_order() {
     let covered = |dims: &[u64], block| -> Vec<(Vec<u64>, Vec<u64>)> {
         blocks(dims, &[], 2, block).into_iter().map(|block| (block.start, block.count)).collect()
