@@ -1,7 +1,8 @@
 //! h5live beside libhdf5: the same work, in the same run, each in a process of its own, in turns.
 //!
 //! `compare` prints what it finds and, with `--out FOLDER`, writes it as Markdown. `compare --list` names the works,
-//! `compare NAME...` does only those. `--rounds N` and `--scale F` make runs longer or shorter. `--keep` leaves what
+//! `compare NAME...` does only those. `--earlier PROGRAM` measures the h5live of another build of this program in the same
+//! run, and prints how much faster each work is now. `--rounds N` and `--scale F` make runs longer or shorter. `--keep` leaves what
 //! was read, for a profiler of `--child NAME SIDE`.
 
 mod cold;
@@ -62,7 +63,7 @@ fn arguments() -> Result<Arguments> {
     let mut found = Arguments {
         names: Vec::new(),
         rounds: 5,
-        ground: Ground { folder: std::env::temp_dir().join("h5live-compare"), scale: 1.0, chunk: 0 },
+        ground: Ground { folder: std::env::temp_dir().join("h5live-compare"), scale: 1.0, chunk: 0, earlier: None },
         out: None,
         list: false,
         keep: false,
@@ -78,6 +79,7 @@ fn arguments() -> Result<Arguments> {
             "--rounds" => found.rounds = number(value()?)?.max(1.0) as usize,
             "--scale" => found.ground.scale = number(value()?)?,
             "--chunk" => found.ground.chunk = number(value()?)? as u64,
+            "--earlier" => found.ground.earlier = Some(value()?.into()),
             "--folder" => found.ground.folder = value()?.into(),
             "--out" => found.out = Some(value()?.into()),
             "--child" => {
@@ -111,6 +113,7 @@ fn run() -> Result<()> {
     let is_wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|wanted| wanted == name);
     let mut found = Found { rounds: arguments.rounds, keep: arguments.keep, ..Found::default() };
     works.iter().filter(|work| is_wanted(work.name)).try_for_each(|work| found.add(work, &arguments.ground))?;
+    found.rows.iter().filter_map(report::beside_earlier).for_each(|line| println!("{line}"));
     if let Some(folder) = arguments.out {
         report::write(&found, &folder)?;
     }

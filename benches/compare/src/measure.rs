@@ -62,10 +62,14 @@ fn touch_memory(ground: &Ground) -> Result<()> {
 
 fn child(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
     touch_memory(ground)?;
-    let mut child = Command::new(std::env::current_exe()?)
-        .args(["--child", work.name, &side.to_string()])
+    let (program, as_side, folder) = match (&ground.earlier, side) {
+        (Some(earlier), Side::Earlier) => (earlier.clone(), Side::H5live, earlier_ground(ground).folder),
+        _ => (std::env::current_exe()?, side, ground.folder.clone()),
+    };
+    let mut child = Command::new(program)
+        .args(["--child", work.name, &as_side.to_string()])
         .args(["--scale", &ground.scale.to_string(), "--chunk", &ground.chunk.to_string(), "--folder"])
-        .arg(&ground.folder)
+        .arg(folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
@@ -91,6 +95,11 @@ fn child(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
     serde_json::from_slice(&output.stdout).map_err(|_| failed())
 }
 
+/// Where the earlier build has its files: both have the side's name in them.
+fn earlier_ground(ground: &Ground) -> Ground {
+    Ground { folder: ground.folder.join("earlier"), ..ground.clone() }
+}
+
 /// All sides, `rounds` times in turns, after one round that warms everything up. If their runs are short, other crates
 /// are done with then, and the others go on.
 ///
@@ -99,8 +108,14 @@ fn child(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
 pub fn in_turns(work: &Work, ground: &Ground, rounds: usize) -> Result<Row> {
     peer::start()?;
     (work.prepare)(ground)?;
+    if ground.earlier.is_some() {
+        let ground = earlier_ground(ground);
+        fs::create_dir_all(&ground.folder)?;
+        (work.prepare)(&ground)?;
+    }
     let mut row = Row { work: *work, chunk: ground.chunk, runs: Vec::new(), left_out: Vec::new() };
-    row.runs = work.sides.iter().map(|side| (*side, Vec::new())).collect();
+    let earlier = ground.earlier.iter().map(|_| Side::Earlier);
+    row.runs = work.sides.iter().copied().chain(earlier).map(|side| (side, Vec::new())).collect();
     let count = row.runs.len();
     for round in 0..=rounds * OFTENER {
         if round > rounds && (ground.chunk > 0 || !row.is_short(SHORT)) {
@@ -115,7 +130,7 @@ pub fn in_turns(work: &Work, ground: &Ground, rounds: usize) -> Result<Row> {
             }
             match child(work, side, ground) {
                 Ok(measure) => done.push((at, measure)),
-                Err(error) if side.is_crate() => row.left_out.push((side, error.to_string())),
+                Err(error) if side.is_crate() || side == Side::Earlier => row.left_out.push((side, error.to_string())),
                 Err(error) => return Err(Error::Child(format!("{}, {side}: {error}", work.name))),
             }
         }
@@ -126,7 +141,7 @@ pub fn in_turns(work: &Work, ground: &Ground, rounds: usize) -> Result<Row> {
                 if round > 0 {
                     measures.push(measure);
                 }
-            } else if side.is_crate() {
+            } else if side.is_crate() || *side == Side::Earlier {
                 row.left_out.push((*side, "what it read or wrote is not what the others did".to_owned()));
             } else {
                 let Measure { sum, .. } = measure;

@@ -54,6 +54,12 @@ pub fn print(row: &Row, rows: &[Row]) {
     row.left_out.iter().for_each(|(side, why)| println!("    without {side}: {}", why.trim_end()));
 }
 
+/// How many times faster a work is than in the earlier build, if that was measured.
+pub fn beside_earlier(row: &Row) -> Option<String> {
+    let (now, earlier) = (side(row, Side::H5live), side(row, Side::Earlier));
+    row.ratio(Side::Earlier).map(|ratio| format!("{}: {ratio:.2}x of earlier ({now}; {earlier})", row.work.name))
+}
+
 fn main_table(text: &mut String, rows: &[Row]) {
     text.push_str(
         "| work | h5live | libhdf5 | bare | found, and aim | memory | reached |\n\

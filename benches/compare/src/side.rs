@@ -18,6 +18,8 @@ pub enum Side {
     Hdf5Pure,
     /// The crate hdf5-reader.
     Hdf5Reader,
+    /// h5live as another build of this program has it: `--earlier PROGRAM`.
+    Earlier,
 }
 
 impl Side {
@@ -40,6 +42,7 @@ impl fmt::Display for Side {
             Side::RustHdf5 => "rust-hdf5",
             Side::Hdf5Pure => "hdf5-pure",
             Side::Hdf5Reader => "hdf5-reader",
+            Side::Earlier => "earlier",
         })
     }
 }

@@ -74,6 +74,8 @@ pub struct Ground {
     pub scale: f64,
     /// Bytes of a chunk, in works that are done with several sizes.
     pub chunk: u64,
+    /// Another build of this program, whose h5live is measured, too.
+    pub earlier: Option<PathBuf>,
 }
 
 impl Ground {

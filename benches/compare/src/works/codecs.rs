@@ -55,7 +55,8 @@ fn write(codec: Codec, side: Side, ground: &Ground) -> Result<Done> {
             let filter = FilterSpec { id: codec.id, params: codec.parameters.to_vec(), ..FilterSpec::default() };
             let (done, ()) = timed(len * 4, || {
                 let file = File::options().mode(Mode::Create).open(&path)?;
-                let data = file.new_dataset::<i32>().shape(&[len]).chunk_shape(&[CHUNK]).filter(filter).create("data")?;
+                let data =
+                    file.new_dataset::<i32>().shape(&[len]).chunk_shape(&[CHUNK]).filter(filter).create("data")?;
                 data.write(&values)?;
                 Ok(file.close()?)
             })?;

@@ -25,7 +25,8 @@ fn write(side: Side, ground: &Ground) -> Result<Done> {
     let done = match side {
         Side::H5live => timed(len * 4, || {
             let file = File::options().mode(Mode::Create).open(&path)?;
-            let data = file.new_dataset::<i32>().shape(&[len]).chunk_shape(&[CHUNK]).shuffle().deflate(4).create("data")?;
+            let data =
+                file.new_dataset::<i32>().shape(&[len]).chunk_shape(&[CHUNK]).shuffle().deflate(4).create("data")?;
             data.write(&values)?;
             Ok(file.close()?)
         })?,

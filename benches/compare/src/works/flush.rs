@@ -20,7 +20,8 @@ fn run(open: u64, side: Side, ground: &Ground) -> Result<Done> {
     let done = match side {
         Side::H5live => {
             let file = File::options().mode(Mode::Create).open(&path)?;
-            let all = (0..open).map(|i| file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[CHUNK]).create(&format!("{i}")));
+            let all = (0..open)
+                .map(|i| file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[CHUNK]).create(&format!("{i}")));
             let all = all.collect::<h5live::Result<Vec<_>>>()?;
             file.start_swmr()?;
             let done = timed(times, || {
