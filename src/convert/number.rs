@@ -280,14 +280,18 @@ fn narrow(value: f64) -> f32 {
 
 /// Reverses the bytes of every element.
 fn swap(bytes: &mut [u8], size: usize) {
-    fn by<const N: usize>(bytes: &mut [u8]) {
-        bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|element| element.reverse());
+    // As integers: the compiler then swaps several at a time.
+    macro_rules! swap_as {
+        ($t:ty) => {{
+            let elements = bytes.as_chunks_mut::<{ size_of::<$t>() }>().0;
+            elements.iter_mut().for_each(|element| *element = <$t>::from_ne_bytes(*element).swap_bytes().to_ne_bytes());
+        }};
     }
     match size {
-        2 => by::<2>(bytes),
-        4 => by::<4>(bytes),
-        8 => by::<8>(bytes),
-        16 => by::<16>(bytes),
+        2 => swap_as!(u16),
+        4 => swap_as!(u32),
+        8 => swap_as!(u64),
+        16 => swap_as!(u128),
         _ => {}
     }
 }
