@@ -34,6 +34,7 @@ mod shared_messages;
 mod space_map;
 mod superblock;
 mod symbol_table;
+mod unreachable;
 mod values;
 mod walk;
 

@@ -27,7 +27,7 @@ pub struct CheckCommand {
     /// The files
     #[arg(required = true)]
     files: Vec<Location>,
-    /// List the bytes that nothing uses, too, and heap objects to which nothing leads
+    /// List the bytes that nothing uses, too, and objects and heap objects to which nothing leads
     #[arg(long)]
     leaks: bool,
     /// Also show which structure uses which bytes
@@ -144,6 +144,9 @@ impl CheckCommand {
         for leak in &report.leaks {
             out.line(format_args!("unused: {} bytes at {:#x}", leak.len, leak.offset))?;
         }
+        for offset in &report.unreachable {
+            out.line(format_args!("unreachable: an object at {offset:#x}; a copy of the file will not have it"))?;
+        }
         let verdict = match report.findings.len() {
             0 => "sound".to_owned(),
             1 => "1 finding".to_owned(),
@@ -192,6 +195,9 @@ impl CheckCommand {
         }
         for UsedRange { offset, len, .. } in &report.leaks {
             out.line(json!({ "file": file, "is": "unused", "offset": offset, "len": len }))?;
+        }
+        for offset in &report.unreachable {
+            out.line(json!({ "file": file, "is": "unreachable", "offset": offset }))?;
         }
         out.line(json!({
             "file": file,

@@ -60,6 +60,33 @@ fn findings_are_json_for_programs() {
 }
 
 #[test]
+fn objects_that_lead_only_to_each_other_are_shown_and_a_copy_leaves_them_out() {
+    let (_folder, path, name) = common::new_file();
+    let file = h5live::File::create(&path).unwrap();
+    file.new_dataset::<i32>().create_with_data("kept", &[1, 2]).unwrap();
+    let first = file.create_group("first").unwrap();
+    let second = first.create_group("second").unwrap();
+    second.link_hard("back", first.id()).unwrap();
+    second.new_dataset::<i32>().create_with_data("data", &[3; 1000]).unwrap();
+    drop((first, second));
+    file.close().unwrap();
+    let unreachable = |name: &str| {
+        let said = text(&run(&["check", "--leaks", name]));
+        said.lines().filter(|line| line.starts_with("unreachable: ")).count()
+    };
+    assert_eq!(unreachable(&name), 0);
+    let file = h5live::Options::default().write().open(&path).unwrap();
+    file.root().unlink("first").unwrap();
+    file.close().unwrap();
+    assert_eq!(unreachable(&name), 3, "two groups and a dataset");
+    let copy = path.with_file_name("copy.h5");
+    let copy = copy.to_str().unwrap();
+    text(&run(&["copy", "--quiet", &name, copy]));
+    assert_eq!(unreachable(copy), 0);
+    assert!(text(&run(&["check", "--leaks", copy])).contains("sound; 2 objects"));
+}
+
+#[test]
 fn damage_to_data_is_found_if_it_is_asked_for() {
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -62,6 +62,8 @@ impl FileWalk<'_> {
             self.report_for(piece.owner, self.space.structure_name(&piece), Addr::new(piece.start), cause);
         }
         let base = self.source.base;
+        let unreachable = self.unreachable_headers(&gaps).into_iter().filter_map(Addr::get);
+        self.report.unreachable = unreachable.map(|addr| base.saturating_add(addr)).collect();
         let leak = |(from, to): (u64, u64)| {
             let offset = base.saturating_add(from);
             UsedRange { path: String::new(), structure: "nothing", offset, len: to - from }

@@ -33,6 +33,9 @@ pub struct Report {
     pub notes: Vec<Finding>,
     /// Bytes that nothing uses, if they were asked for.
     pub leaks: Vec<UsedRange>,
+    /// Where object headers lie to which no path leads (bytes from the start of the file), if leaks were asked for. Only
+    /// headers of version 2 can be told from other bytes.
+    pub unreachable: Vec<u64>,
     /// The used ranges by address, if a map was asked for. Neighbours of one kind and object are one range.
     pub map: Vec<UsedRange>,
     /// Whether there is a superblock: whether this is an HDF5 file at all, and can be read.
