@@ -1,9 +1,9 @@
 //! h5live beside libhdf5: the same work, in the same run, each in a process of its own, in turns.
 //!
 //! `compare` prints what it finds and, with `--out FOLDER`, writes it as Markdown. `compare --list` names the works,
-//! `compare NAME...` does only those. `--earlier PROGRAM` measures the h5live of another build of this program in the same
-//! run, and prints how much faster each work is now. `--rounds N` and `--scale F` make runs longer or shorter. `--keep` leaves what
-//! was read, for a profiler of `--child NAME SIDE`.
+//! `compare NAME...` does only those. `--earlier PROGRAM` measures the h5live of another build of this program in the
+//! same run, and prints how much faster each work is now. `--rounds N` and `--scale F` make runs longer or shorter.
+//! `--keep` leaves what was read, for a profiler of `--child NAME SIDE`.
 
 mod cold;
 mod found;
