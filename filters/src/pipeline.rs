@@ -15,6 +15,8 @@ pub const MAX_FILTERS: usize = 32;
 
 /// Room for an intermediate result beyond twice the chunk (bytes).
 const INTERMEDIATE_SLACK_BYTES: usize = 64 << 10;
+/// Most bytes of an intermediate result, if the chunk itself has fewer: what may be allocated at once by default.
+const MAX_INTERMEDIATE_BYTES: usize = 256 << 20;
 
 /// The filters of one dataset, looked up once. Applied in order on writing, undone in reverse order on
 /// reading; bit `i` of a chunk's mask says that filter `i` was left out.
@@ -38,6 +40,13 @@ impl PipelineStep {
     fn filter(&self) -> Result<&dyn Filter> {
         self.filter.as_deref().ok_or_else(|| unavailable_error(&self.spec))
     }
+}
+
+/// Room for what is between two filters of a chunk of `expected` bytes: twice as many, for filters that make data
+/// longer, but of large chunks no more than [`MAX_INTERMEDIATE_BYTES`] or little more than the chunk.
+fn intermediate_bytes(expected: usize) -> usize {
+    let room = expected.saturating_mul(2).saturating_add(INTERMEDIATE_SLACK_BYTES);
+    room.min(MAX_INTERMEDIATE_BYTES.max(expected.saturating_add(INTERMEDIATE_SLACK_BYTES)))
 }
 
 impl Pipeline {
@@ -98,7 +107,7 @@ impl Pipeline {
 
     fn run_decode(&self, mask: u32, stored: &[u8], chunk: &mut [u8], scratch: &mut Scratch) -> Result<()> {
         let expected = chunk.len();
-        let limit = expected.saturating_mul(2).saturating_add(INTERMEDIATE_SLACK_BYTES);
+        let limit = intermediate_bytes(expected);
         let Scratch { decoded, room, .. } = scratch;
         let mut at = DecodeLocation::Stored(0..stored.len());
         let mut steps = self.active(mask).rev().peekable();
@@ -229,4 +238,18 @@ impl DecodeLocation {
 enum EncodeLocation {
     Chunk,
     Scratch,
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+
+    #[test]
+    fn an_intermediate_result_of_a_large_chunk_has_little_more_room_than_the_chunk() {
+        assert_eq!(intermediate_bytes(0), INTERMEDIATE_SLACK_BYTES);
+        assert_eq!(intermediate_bytes(100 << 20), (200 << 20) + INTERMEDIATE_SLACK_BYTES);
+        assert_eq!(intermediate_bytes(254 << 20), MAX_INTERMEDIATE_BYTES);
+        assert_eq!(intermediate_bytes(1 << 30), (1 << 30) + INTERMEDIATE_SLACK_BYTES);
+        assert_eq!(intermediate_bytes(usize::MAX), usize::MAX);
+    }
 }
