@@ -92,6 +92,14 @@ impl AttributeBuilder {
         })
     }
 
+    /// Sets the attribute to this element, in place of one of the same name.
+    ///
+    /// # Errors
+    /// As [`AttributeBuilder::write`].
+    pub fn write_scalar<T: H5Type>(self, value: &T) -> Result<()> {
+        self.write(std::slice::from_ref(value))
+    }
+
     /// Sets the attribute to these values. [`AttributeBuilder::datatype`] gives their type.
     ///
     /// # Errors
@@ -145,13 +153,16 @@ mod tests {
         root.new_attribute("a").committed(&datatype).shape(&[2, 1]).write(&[1u8, 2]).unwrap();
         let attribute = root.attribute("a").unwrap();
         assert_eq!(attribute.datatype(), &f32::datatype());
-        assert_eq!(attribute.dataspace().dims(), [2, 1]);
+        assert_eq!((attribute.shape(), attribute.ndim(), attribute.size()), (&[2, 1][..], 2, 2));
         assert_eq!(attribute.read::<f64>().unwrap(), [1.0, 2.0]);
         assert_eq!(file.store().attribute(root.id(), &"a".into()).unwrap().unwrap().committed, Some(datatype.id()));
         root.new_attribute("a").null().datatype(u16::datatype()).write_raw(&[]).unwrap();
         assert_eq!(root.attribute("a").unwrap().values().unwrap(), []);
         root.new_attribute("t").datatype(bool::datatype()).write_values(&[Value::Bool(true)]).unwrap();
         assert!(root.attribute("t").unwrap().read_scalar::<bool>().unwrap());
+        root.new_attribute("s").write_scalar(&2.5).unwrap();
+        let scalar = root.attribute("s").unwrap();
+        assert_eq!((scalar.read_scalar().unwrap(), scalar.ndim(), scalar.size()), (2.5, 0, 1));
         let error = root.new_attribute("x").shape(&[3]).write(&[1, 2]).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Length { expected: 3, found: 2 }), "{error}");
         assert!(root.new_attribute("x").datatype(u8::datatype()).write(&["text".to_owned()]).is_err());

@@ -8,6 +8,7 @@ mod report;
 mod tests;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
 
 use h5live_model::{
     self as model, AttributeData, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link, LinkTarget, Name,
@@ -68,6 +69,15 @@ pub struct Copier<'a> {
     describing: HashSet<ObjectId>,
     /// Links that lead to everything, added at the very end: from which group, along which names, and to what.
     links: Vec<(Group, Vec<Name>, LinkTarget)>,
+}
+
+impl fmt::Debug for Copier<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Copier");
+        out.field("from", &self.files.from.name()).field("to", &self.files.to.name());
+        out.field("chunk", &self.chunk).field("filters", &self.filters).field("roots", &self.roots);
+        out.finish_non_exhaustive()
+    }
 }
 
 struct CopiedObject {

@@ -9,6 +9,7 @@ mod batched_read;
 mod batched_read_tests;
 mod blocks;
 mod chunk_cache;
+mod chunk_iter;
 mod chunk_writer;
 mod core;
 mod encode_pipeline;
@@ -28,6 +29,7 @@ mod read;
 #[cfg(test)]
 mod read_tests;
 mod scratch;
+mod shape;
 #[cfg(test)]
 mod sources_tests;
 mod spec_snapshot;
@@ -50,6 +52,7 @@ use std::sync::atomic::Ordering;
 use h5live_model::{BoundSelection, DatasetSpec, Datatype, Layout, ObjectId};
 
 pub(crate) use self::chunk_cache::ChunkCache;
+pub use self::chunk_iter::ChunkIter;
 pub(crate) use self::core::{DatasetCore, StagedDatasets};
 pub(crate) use self::error::DatasetError;
 pub use self::follow::DatasetFollower;
@@ -64,6 +67,7 @@ use self::writer::DatasetWriter;
 use crate::convert::{Conversion, ElementPlan};
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
+use crate::select::kept_dims;
 use crate::value::{DecodePlan, EncodePlan, ValueMemory};
 use crate::{File, H5Type, Result, Select, Value, attribute};
 
@@ -155,40 +159,26 @@ impl Dataset {
         Ok(self.spec()?.datatype.clone())
     }
 
-    /// The current dimensions (`[rank]`, elements), with elements that were appended and not flushed yet.
-    ///
-    /// # Errors
-    /// As [`Dataset::spec`].
-    pub fn shape(&self) -> Result<Vec<u64>> {
-        self.with_error_path(|| Ok(self.core.view()?.extent.to_vec()))
-    }
-
-    /// The maximum dimensions (`[rank]`, elements; [`UNLIMITED`](crate::UNLIMITED) for no limit).
-    ///
-    /// # Errors
-    /// As [`Dataset::spec`].
-    pub fn max_shape(&self) -> Result<Vec<u64>> {
-        Ok(self.spec()?.dataspace.max().to_vec())
-    }
-
-    /// The number of elements.
-    ///
-    /// # Errors
-    /// As [`Dataset::spec`].
-    pub fn size(&self) -> Result<u64> {
-        Ok(self.spec()?.dataspace.elements().unwrap_or(u64::MAX))
-    }
-
     fn reader<'a>(&'a self, view: &'a SpecSnapshot) -> DatasetReader<'a> {
         DatasetReader { core: &self.core, view, store: self.file.store(), cache: &self.file.shared().cache }
     }
 
     fn select(&self, view: &SpecSnapshot, selection: &impl Select) -> Result<BoundSelection, DatasetError> {
-        let selected = selection.selection(view.extent.len()).into_bound(&view.extent)?;
+        Ok(self.select_with_dropped(view, selection)?.0)
+    }
+
+    /// The selection, and a bit for each dimension that a single index drops.
+    fn select_with_dropped(
+        &self,
+        view: &SpecSnapshot,
+        selection: &impl Select,
+    ) -> Result<(BoundSelection, u32), DatasetError> {
+        let (selection, dropped) = selection.resolve(&view.extent)?.into_parts();
+        let selected = selection.into_bound(&view.extent)?;
         self.core.check_allocation(view.size)?;
         // A null dataspace has no elements, unlike a scalar one, and the same rank.
         let none = view.spec.dataspace == h5live_model::Dataspace::Null;
-        Ok(if none { h5live_model::Selection::None.bind(&[])? } else { selected })
+        Ok((if none { h5live_model::Selection::None.bind(&[])? } else { selected }, dropped))
     }
 
     /// All elements, in row-major order.
@@ -218,22 +208,26 @@ impl Dataset {
         Ok(self.read_with_dims(&selection)?.0)
     }
 
-    /// The elements of a selection, and its shape.
+    /// The elements of a selection, and its shape without the dimensions that single indices drop.
     pub(crate) fn read_with_dims<T: H5Type>(&self, selection: &impl Select) -> Result<(Vec<T>, CoreDims)> {
         self.with_error_path(|| {
             let view = self.core.view()?;
-            let selected = self.select(&view, selection)?;
+            let (selected, dropped) = self.select_with_dropped(&view, selection)?;
             let elements = selected.elements();
             let values = usize::try_from(elements).ok().and_then(T::buffer);
             let mut values = values.ok_or(ErrorKind::TooLarge(elements.saturating_mul(size_of::<T>() as u64)))?;
             self.read_typed(&view, &selected, &mut values)?;
-            Ok((values, selected.dims()))
+            Ok((values, kept_dims(selected.dims(), dropped)))
         })
     }
 
+    /// The shape of a selection: without the dimensions that single indices drop, and with them.
     #[cfg(feature = "ndarray")]
-    pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<CoreDims> {
-        self.with_error_path(|| Ok(self.select(&self.core.view()?, selection)?.dims()))
+    pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<[CoreDims; 2]> {
+        self.with_error_path(|| {
+            let (selected, dropped) = self.select_with_dropped(&self.core.view()?, selection)?;
+            Ok([kept_dims(selected.dims(), dropped), selected.dims()])
+        })
     }
 
     /// Reads the elements of a selection into a buffer that has a place for each.
@@ -351,6 +345,24 @@ impl Dataset {
     /// As [`Dataset::write_slice`].
     pub fn write<T: H5Type>(&self, values: &[T]) -> Result<()> {
         self.write_slice(h5live_model::Selection::All, values)
+    }
+
+    /// Writes the element of a dataset that has just one.
+    ///
+    /// ```
+    /// use h5live::File;
+    ///
+    /// let file = File::in_memory();
+    /// let pressure = file.new_dataset::<f64>().create("pressure")?;
+    /// pressure.write_scalar(&1013.25)?;
+    /// assert_eq!(pressure.read_scalar::<f32>()?, 1013.25);
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Dataset::write_slice`].
+    pub fn write_scalar<T: H5Type>(&self, value: &T) -> Result<()> {
+        self.write(std::slice::from_ref(value))
     }
 
     /// Writes the elements of a selection: in row-major order, or in the order of its points.
