@@ -27,6 +27,7 @@
 //! |---|---|
 //! | `ndarray` | [`Dataset::read_array`] and its kin: arrays of the crate `ndarray`, `s![..]` and arrays of `bool` as selections |
 //! | `half` | `f16` and `bf16` of the crate `half` as elements |
+//! | `serde` | [`Dataset::read_rows`]: rows as structs that derive `Deserialize`; `Serialize` of [`Value`] |
 //!
 //! With `ndarray`, arrays keep their shape, and single indices drop a dimension:
 //!
@@ -111,6 +112,8 @@ mod recovery;
 mod reference;
 mod referent;
 mod select;
+#[cfg(feature = "serde")]
+mod serde_value;
 mod types;
 mod unfilter;
 mod value;
@@ -145,6 +148,8 @@ pub use recovery::{diagnose, repair};
 pub use reference::Reference;
 pub use referent::ReferenceTarget;
 pub use select::{DimSelection, ResolvedSelection, Select, SelectDim, SelectIndex};
+#[cfg(feature = "serde")]
+pub use serde_value::DeserializeError;
 pub use types::{FixedStr, H5Type, Heap};
 pub use value::Value;
 pub use walk::{Walk, WalkItem};

@@ -29,6 +29,8 @@ mod read;
 #[cfg(test)]
 mod read_tests;
 mod scratch;
+#[cfg(feature = "serde")]
+mod serde_rows;
 mod shape;
 #[cfg(test)]
 mod sources_tests;
