@@ -188,4 +188,6 @@ mod guide {
     struct GuiThread;
     #[doc = include_str!("../docs/guide/in-step.md")]
     struct InStep;
+    #[doc = include_str!("../docs/guide/parts.md")]
+    struct PartsOfLargeData;
 }
