@@ -16,8 +16,9 @@
 //! ```
 //!
 //! [`Select`] lists what selects elements: ranges and indices of any integer type, steps, points and masks. [`H5Type`]
-//! lists the types of elements: numbers, `bool`, [`String`], arrays, `Vec`s, and structs and enums that derive it.
-//! [`Value`] is an element of any type. [`Dataset::iter_chunks`] goes through data that is larger than the memory.
+//! lists the types of elements: numbers, `bool`, [`String`] (written from `&str`, too), arrays, `Vec`s, and structs and
+//! enums that derive it. [`Value`] is an element of any type. [`Dataset::iter_chunks`] goes through data that is larger
+//! than the memory.
 //!
 //! # Features
 //!
@@ -150,7 +151,7 @@ pub use referent::ReferenceTarget;
 pub use select::{DimSelection, ResolvedSelection, Select, SelectDim, SelectIndex};
 #[cfg(feature = "serde")]
 pub use serde_value::DeserializeError;
-pub use types::{FixedStr, H5Type, Heap};
+pub use types::{FixedStr, H5Type, H5Write, Heap};
 pub use value::Value;
 pub use walk::{Walk, WalkItem};
 

@@ -4,7 +4,7 @@ use h5live_model::{SelectionError, UNLIMITED};
 use ndarray::{Array, ArrayBase, Data, Dimension, IxDyn, SliceInfo, SliceInfoElem};
 
 use crate::error::ErrorKind;
-use crate::{Dataset, DatasetBuilder, DimSelection, H5Type, ResolvedSelection, Result, Select, Selection};
+use crate::{Dataset, DatasetBuilder, DimSelection, H5Type, H5Write, ResolvedSelection, Result, Select, Selection};
 
 /// Reading into and writing from arrays of the crate `ndarray` (feature `ndarray`).
 impl Dataset {
@@ -62,7 +62,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`ErrorKind::Array`] if the shapes differ, or as [`Dataset::write_slice`].
-    pub fn write_array<T: H5Type, S: Data<Elem = T>, D: Dimension>(
+    pub fn write_array<T: H5Write, S: Data<Elem = T>, D: Dimension>(
         &self,
         selection: impl Select,
         array: &ArrayBase<S, D>,
@@ -83,7 +83,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`ErrorKind::Array`] if its rows have another shape than the dataset's, or as [`Dataset::append`].
-    pub fn append_array<T: H5Type, S: Data<Elem = T>, D: Dimension>(&self, array: &ArrayBase<S, D>) -> Result<()> {
+    pub fn append_array<T: H5Write, S: Data<Elem = T>, D: Dimension>(&self, array: &ArrayBase<S, D>) -> Result<()> {
         let shape: Vec<usize> = self.shape()?.iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX)).collect();
         let axis = self.growing_axis().unwrap_or(0);
         let without = |dims: &[usize]| {
@@ -164,7 +164,7 @@ impl DatasetBuilder {
     ///
     /// # Errors
     /// As [`DatasetBuilder::create`] and [`Dataset::write_array`].
-    pub fn create_with_array<T: H5Type, S: Data<Elem = T>, D: Dimension>(
+    pub fn create_with_array<T: H5Write, S: Data<Elem = T>, D: Dimension>(
         self,
         path: &str,
         array: &ArrayBase<S, D>,

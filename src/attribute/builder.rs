@@ -6,7 +6,7 @@ use super::display_path;
 use crate::convert::blank_elements;
 use crate::error::ErrorKind;
 use crate::value::EncodePlan;
-use crate::{Attribute, File, H5Type, Result, Value};
+use crate::{Attribute, File, H5Type, H5Write, Result, Value};
 
 /// An attribute to be set, of any type and shape. Made by `new_attribute` of groups, datasets and committed types.
 ///
@@ -83,11 +83,11 @@ impl AttributeBuilder {
     /// # Errors
     /// [`model::Error::ReadOnly`], [`ErrorKind::Length`] if there are more or fewer elements than the shape has,
     /// [`ErrorKind::Convert`] if the type in the file cannot hold them.
-    pub fn write<T: H5Type>(self, values: &[T]) -> Result<()> {
-        self.write_encoded(values.len(), T::datatype, |datatype, file| {
+    pub fn write<T: H5Write>(self, values: &[T]) -> Result<()> {
+        self.write_encoded(values.len(), T::Element::datatype, |datatype, file| {
             let size = datatype.size() as usize;
             let mut bytes = blank_elements(values.len(), size)?;
-            T::encode_slice(&T::encoder(datatype)?, values, &mut bytes, size, file.heap())?;
+            T::encode_elements(&T::Element::encoder(datatype)?, values, &mut bytes, size, file.heap())?;
             Ok(bytes)
         })
     }
@@ -96,7 +96,7 @@ impl AttributeBuilder {
     ///
     /// # Errors
     /// As [`AttributeBuilder::write`].
-    pub fn write_scalar<T: H5Type>(self, value: &T) -> Result<()> {
+    pub fn write_scalar<T: H5Write>(self, value: &T) -> Result<()> {
         self.write(std::slice::from_ref(value))
     }
 

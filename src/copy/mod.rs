@@ -39,7 +39,7 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 /// use h5live::{Copier, File};
 ///
 /// let from = File::in_memory();
-/// from.new_dataset::<u8>().create_with_data("run/frames", &[1, 2, 3])?.set_attribute("unit", &"counts".to_owned())?;
+/// from.new_dataset::<u8>().create_with_data("run/frames", &[1, 2, 3])?.set_attribute("unit", &"counts")?;
 /// let to = File::in_memory();
 /// let mut copy = Copier::new(&from, &to);
 /// copy.object(&from.object("run")?, &to.root(), "old/run")?;

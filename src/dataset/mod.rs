@@ -71,7 +71,7 @@ use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::select::kept_dims;
 use crate::value::{DecodePlan, EncodePlan, ValueMemory};
-use crate::{File, H5Type, Result, Select, Value, attribute};
+use crate::{File, H5Type, H5Write, Result, Select, Value, attribute};
 
 /// An array of elements in a file. Clones of a handle, and other handles on the same dataset, share the staged
 /// elements.
@@ -345,7 +345,7 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`Dataset::write_slice`].
-    pub fn write<T: H5Type>(&self, values: &[T]) -> Result<()> {
+    pub fn write<T: H5Write>(&self, values: &[T]) -> Result<()> {
         self.write_slice(h5live_model::Selection::All, values)
     }
 
@@ -363,7 +363,7 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`Dataset::write_slice`].
-    pub fn write_scalar<T: H5Type>(&self, value: &T) -> Result<()> {
+    pub fn write_scalar<T: H5Write>(&self, value: &T) -> Result<()> {
         self.write(std::slice::from_ref(value))
     }
 
@@ -373,20 +373,20 @@ impl Dataset {
     /// [`ErrorKind::Selection`] if the selection does not fit, [`ErrorKind::Length`] if there are more or fewer
     /// values, [`ErrorKind::Convert`] if the file's type cannot hold them, [`ErrorKind::Filter`] or
     /// [`ErrorKind::Store`] if they cannot be written.
-    pub fn write_slice<T: H5Type>(&self, selection: impl Select, values: &[T]) -> Result<()> {
+    pub fn write_slice<T: H5Write>(&self, selection: impl Select, values: &[T]) -> Result<()> {
         self.with_error_path(|| {
             let writer = self.writer()?;
             let view = writer.view();
             let selected = self.select(view, &selection)?;
             check_length(&selected, values.len())?;
-            let encoder = T::encoder(&view.spec.datatype)?;
+            let encoder = T::Element::encoder(&view.spec.datatype)?;
             let input = TypedSource { values, encoder: &encoder, size: view.size, heap: self.heap() };
-            if !T::is_partial(&encoder) {
+            if !T::Element::is_partial(&encoder) {
                 return writer.write(&selected, &input);
             }
             let mut bytes = zeroed_buffer(values.len().saturating_mul(view.size))?;
             self.reader(view).read(&selected, RawSink { bytes: &mut bytes, size: view.size })?;
-            T::encode_slice(&encoder, values, &mut bytes, view.size, self.heap())?;
+            T::encode_elements(&encoder, values, &mut bytes, view.size, self.heap())?;
             writer.write(&selected, &RawSource { bytes: &bytes, size: view.size })
         })
     }
@@ -438,22 +438,22 @@ impl Dataset {
     /// # Errors
     /// [`ErrorKind::CannotGrow`], [`ErrorKind::Rows`], [`ErrorKind::InvalidExtent`] if the maximum is reached, or as
     /// [`Dataset::write_slice`]. After an error the extent is as it was.
-    pub fn append<T: H5Type>(&self, values: &[T]) -> Result<()> {
+    pub fn append<T: H5Write>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
         self.with_append_error(|| {
-            if self.core.append_rows(|spec| T::as_stored(&spec.datatype, values))? {
+            if self.core.append_rows(|spec| T::stored_elements(&spec.datatype, values))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
             let rows = writer.rows(values.len())?;
-            let encoder = T::encoder(&writer.view().spec.datatype)?;
+            let encoder = T::Element::encoder(&writer.view().spec.datatype)?;
             let size = writer.view().size;
-            if !T::is_partial(&encoder) {
+            if !T::Element::is_partial(&encoder) {
                 let input = TypedSource { values, encoder: &encoder, size, heap: self.heap() };
                 return writer.append(rows, &input);
             }
             let mut bytes = filled_buffer(writer.view(), values.len())?;
-            T::encode_slice(&encoder, values, &mut bytes, size, self.heap())?;
+            T::encode_elements(&encoder, values, &mut bytes, size, self.heap())?;
             writer.append(rows, &RawSource { bytes: &bytes, size })
         })?;
         self.count_rows(values.len() as u64)
@@ -506,14 +506,14 @@ impl Dataset {
     }
 
     /// Converts values to elements in the file's type.
-    pub(crate) fn encode_rows<T: H5Type>(&self, values: &[T]) -> Result<Vec<u8>> {
+    pub(crate) fn encode_rows<T: H5Write>(&self, values: &[T]) -> Result<Vec<u8>> {
         self.with_error_path(|| {
             self.file.writer()?;
             let view = self.core.view()?;
-            let encoder = T::encoder(&view.spec.datatype)?;
+            let encoder = T::Element::encoder(&view.spec.datatype)?;
             self.core.check_allocation(view.size)?;
             let mut bytes = filled_buffer(&view, values.len())?;
-            T::encode_slice(&encoder, values, &mut bytes, view.size, self.heap())?;
+            T::encode_elements(&encoder, values, &mut bytes, view.size, self.heap())?;
             Ok(bytes)
         })
     }
