@@ -9,7 +9,7 @@ use h5live_model::{
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath};
 use crate::value::EncodePlan;
-use crate::{ConvertError, Dataset, File, Group, H5Type, NamedType, Result, Value};
+use crate::{ConvertError, Dataset, File, Group, H5Type, H5Write, NamedType, Result, Value};
 
 /// Registered numbers of the filters that have methods of their own.
 mod filter {
@@ -217,10 +217,10 @@ impl DatasetBuilder {
     }
 
     /// Sets the value of elements that were never written (default: zero). Set the type before.
-    pub fn fill<T: H5Type>(self, value: T) -> Self {
+    pub fn fill<T: H5Write>(self, value: T) -> Self {
         let encode = || {
             let mut bytes = crate::convert::blank_elements(1, self.datatype.size() as usize)?;
-            value.encode(&T::encoder(&self.datatype)?, &mut bytes, self.group.file().heap())?;
+            value.encode_element(&T::Element::encoder(&self.datatype)?, &mut bytes, self.group.file().heap())?;
             Ok(bytes)
         };
         let encoded = encode();
@@ -301,7 +301,7 @@ impl DatasetBuilder {
     ///
     /// # Errors
     /// As [`DatasetBuilder::create`] and [`Dataset::write`].
-    pub fn create_with_data<T: H5Type>(mut self, path: &str, values: &[T]) -> Result<Dataset> {
+    pub fn create_with_data<T: H5Write>(mut self, path: &str, values: &[T]) -> Result<Dataset> {
         self.dims.get_or_insert_with(|| vec![values.len() as u64]);
         let shown = path::join(self.group.path(), path);
         let origin = self.group.file().clone();
@@ -407,7 +407,7 @@ impl File {
 }
 
 /// The encoded elements of a dataset, if they can be stored in its object header at once.
-fn compact_elements<T: H5Type>(file: &File, spec: &ObjectSpec, values: &[T]) -> Result<Option<Vec<u8>>, ErrorKind> {
+fn compact_elements<T: H5Write>(file: &File, spec: &ObjectSpec, values: &[T]) -> Result<Option<Vec<u8>>, ErrorKind> {
     let ObjectBody::Dataset(spec) = &spec.body else { return Ok(None) };
     let is_all = !values.is_empty() && spec.dataspace.elements() == Some(values.len() as u64);
     // Heap data is written when there is an object that leads to it.
@@ -415,13 +415,13 @@ fn compact_elements<T: H5Type>(file: &File, spec: &ObjectSpec, values: &[T]) -> 
         return Ok(None);
     }
     let size = spec.datatype.size() as usize;
-    let encoder = T::encoder(&spec.datatype)?;
+    let encoder = T::Element::encoder(&spec.datatype)?;
     let bytes = values.len().saturating_mul(size);
-    if T::is_partial(&encoder) || bytes > MAX_DISCARDED_BYTES {
+    if T::Element::is_partial(&encoder) || bytes > MAX_DISCARDED_BYTES {
         return Ok(None);
     }
     let mut elements = vec![0; bytes];
-    T::encode_slice(&encoder, values, &mut elements, size, file.heap())?;
+    T::encode_elements(&encoder, values, &mut elements, size, file.heap())?;
     Ok(Some(elements))
 }
 

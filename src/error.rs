@@ -9,6 +9,8 @@ use h5live_model::{
 };
 
 use crate::convert::ConvertError;
+#[cfg(feature = "serde")]
+use crate::serde_value::DeserializeError;
 
 /// A result of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -54,6 +56,15 @@ pub enum ErrorKind {
     /// A value cannot be converted.
     #[error(transparent)]
     Convert(#[from] ConvertError),
+    /// An element cannot be a value of a type of `serde`.
+    #[cfg(feature = "serde")]
+    #[error("element {element}: {error}")]
+    Deserialize {
+        /// The number of the element in the selection (from 0).
+        element: u64,
+        /// Why.
+        error: DeserializeError,
+    },
     /// A chunk could not be taken through its filters.
     #[error(transparent)]
     Filter(#[from] filters::Error),

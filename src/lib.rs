@@ -14,6 +14,67 @@
 //! assert_eq!(log.read_slice::<f32>((.., 0))?, [0.1, 1.1]);
 //! # Ok::<(), h5live::Error>(())
 //! ```
+//!
+//! [`Select`] lists what selects elements: ranges and indices of any integer type, steps, points and masks. [`H5Type`]
+//! lists the types of elements: numbers, `bool`, [`String`] (written from `&str`, too), arrays, `Vec`s, and structs and
+//! enums that derive it. [`Value`] is an element of any type. [`Dataset::iter_chunks`] goes through data that is larger
+//! than the memory.
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `ndarray` | [`Dataset::read_array`] and its kin: arrays of the crate `ndarray`, `s![..]` and arrays of `bool` as selections |
+//! | `half` | `f16` and `bf16` of the crate `half` as elements |
+//! | `serde` | [`Dataset::read_rows`]: rows as structs that derive `Deserialize`; `Serialize` of [`Value`] |
+//!
+//! With `ndarray`, arrays keep their shape, and single indices drop a dimension:
+//!
+//! ```
+//! use h5live::File;
+//! use ndarray::{Array1, Array2, Array3, s};
+//!
+//! let file = File::in_memory();
+//! let frames = file.new_dataset::<u16>().unlimited_rows(&[3, 4]).create("frames")?;
+//! for n in 0..5 {
+//!     frames.append_array(&Array2::from_elem((3, 4), n))?;
+//! }
+//! let all: Array3<f32> = frames.read_array()?;
+//! let frame: Array2<u16> = frames.read_array_slice(4)?;
+//! let pixel: Array1<u16> = frames.read_array_slice((.., 0, 1))?;
+//! let thumbnail: Array2<u16> = frames.read_array_slice(s![-1, ..;2, ..;2])?;
+//! assert_eq!((all.dim(), frame.dim(), thumbnail.dim()), ((5, 3, 4), (3, 4), (2, 2)));
+//! assert_eq!(pixel.to_vec(), [0, 1, 2, 3, 4]);
+//! # Ok::<(), h5live::Error>(())
+//! ```
+//!
+//! With `half`, floats of 16 bits take half the space, and are read as wider ones, too:
+//!
+//! ```
+//! use h5live::File;
+//! use half::{bf16, f16};
+//!
+//! let file = File::in_memory();
+//! let weights = file.new_dataset::<f16>().shape(&[2]).create("weights")?;
+//! weights.write(&[f16::from_f32(0.5), f16::ONE])?;
+//! assert_eq!(weights.read::<f64>()?, [0.5, 1.0]);
+//! assert_eq!(weights.read::<bf16>()?, [bf16::from_f32(0.5), bf16::ONE]);
+//! # Ok::<(), h5live::Error>(())
+//! ```
+//!
+//! # Builds for development
+//!
+//! Without optimisation, reading takes many times as long. This in the `Cargo.toml` of your program optimises h5live and
+//! all other dependencies, but not your own code:
+//!
+//! ```toml
+//! [profile.dev.package."*"]
+//! opt-level = 3
+//! ```
+
+#![deny(missing_debug_implementations)]
 
 #[cfg(test)]
 extern crate self as h5live;
@@ -52,6 +113,8 @@ mod recovery;
 mod reference;
 mod referent;
 mod select;
+#[cfg(feature = "serde")]
+mod serde_value;
 mod types;
 mod unfilter;
 mod value;
@@ -68,7 +131,7 @@ pub use h5live_model::{
 pub use attribute::{Attribute, AttributeBuilder};
 pub use convert::{Conversion, ConvertError, InexactValue};
 pub use copy::{Copier, CopyReport, FileNameUse, UnfitFillValue, UnverifiedChunks};
-pub use dataset::{Dataset, DatasetFollower, SourceState};
+pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
 pub use error::{Error, ErrorKind, Result, UnpublishedRows};
 pub use file::File;
@@ -85,8 +148,10 @@ pub use publish::{PublishInterval, Transaction};
 pub use recovery::{diagnose, repair};
 pub use reference::Reference;
 pub use referent::ReferenceTarget;
-pub use select::{Select, SelectDim};
-pub use types::{FixedStr, H5Type, Heap};
+pub use select::{DimSelection, ResolvedSelection, Select, SelectDim, SelectIndex};
+#[cfg(feature = "serde")]
+pub use serde_value::DeserializeError;
+pub use types::{FixedStr, H5Type, H5Write, Heap};
 pub use value::Value;
 pub use walk::{Walk, WalkItem};
 
@@ -124,4 +189,6 @@ mod guide {
     struct GuiThread;
     #[doc = include_str!("../docs/guide/in-step.md")]
     struct InStep;
+    #[doc = include_str!("../docs/guide/parts.md")]
+    struct PartsOfLargeData;
 }

@@ -1,5 +1,7 @@
 //! References: values that lead to objects.
 
+use std::fmt;
+
 use h5live_model::{self as model, Datatype, ElementForms, ReferenceKind};
 use smallvec::SmallVec;
 
@@ -39,6 +41,14 @@ impl Reference {
     /// The type of elements that are references of a kind.
     pub fn datatype_of(kind: ReferenceKind) -> Datatype {
         Datatype::Reference(model::ReferenceType { kind, size: ElementForms::default().reference(kind) })
+    }
+}
+
+impl fmt::Display for Reference {
+    /// Its stored form in hexadecimal, since what it leads to is known in its file only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0x")?;
+        self.bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

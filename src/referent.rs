@@ -119,8 +119,9 @@ impl Dataset {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store has no references to regions.
     pub fn region_reference(&self, selection: impl Select) -> Result<Reference> {
         let dims = self.shape()?;
-        let selection = clip_blocks(selection.selection(dims.len()), &dims);
-        selection.bind(&dims).map_err(|error| self.file().error(Some(self.path()), error))?;
+        let error = |error| self.file().error(Some(self.path()), error);
+        let selection = clip_blocks(selection.resolve(&dims).map_err(error)?.into_selection(), &dims);
+        selection.bind(&dims).map_err(error)?;
         let to = Referent { file: None, object: self.id(), part: ReferentPart::Region(selection) };
         new_reference(self.file(), self.path(), ReferenceKind::Region1, to)
     }
@@ -137,11 +138,11 @@ fn new_reference(file: &File, path: &str, kind: ReferenceKind, to: Referent) -> 
 fn clip_blocks(selection: Selection, dims: &[u64]) -> Selection {
     let Selection::Hyperslab(mut slab) = selection else { return selection };
     for (i, dim) in dims.iter().enumerate() {
-        if let (Some(block), Some(start)) = (slab.block.get_mut(i), slab.start.get(i))
-            && *block == UNLIMITED
-        {
-            *block = dim.saturating_sub(*start);
-        }
+        let (Some(start), Some(stride)) = (slab.start.get(i), slab.stride.get(i)) else { continue };
+        let rest = dim.saturating_sub(*start);
+        slab.block.iter_mut().skip(i).take(1).filter(|block| **block == UNLIMITED).for_each(|block| *block = rest);
+        let steps = rest.div_ceil((*stride).max(1));
+        slab.count.iter_mut().skip(i).take(1).filter(|count| **count == UNLIMITED).for_each(|count| *count = steps);
     }
     Selection::Hyperslab(slab)
 }

@@ -31,7 +31,7 @@ fn large(folder: &Path) -> PathBuf {
     let file = File::create(&path).unwrap();
     let data = file.new_dataset::<f64>().shape(&[4_000_000_000]).contiguous().create("x").unwrap();
     data.write_slice(5..6, &[1.0]).unwrap();
-    data.write_slice(3_999_999_999..4_000_000_000, &[2.0]).unwrap();
+    data.write_slice(3_999_999_999u64..4_000_000_000, &[2.0]).unwrap();
     file.close().unwrap();
     path
 }

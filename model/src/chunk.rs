@@ -1,5 +1,7 @@
 //! Chunks: the pieces in which a dataset's elements are stored.
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
 /// The position of a chunk in the grid of chunks (`[rank]`, chunks, slowest-varying first).
@@ -45,6 +47,13 @@ impl ChunkCoord {
     /// Becomes the chunk that follows along the first dimension; saturates.
     pub fn advance(&mut self) {
         self.0.iter_mut().take(1).for_each(|at| *at = at.saturating_add(1));
+    }
+}
+
+impl fmt::Display for ChunkCoord {
+    /// `[3, 0]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.scaled())
     }
 }
 

@@ -104,3 +104,13 @@ pub enum FileChange {
     /// The file was truncated; some of its contents are lost.
     Truncated,
 }
+
+impl fmt::Display for FileChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            FileChange::Replaced => "replaced",
+            FileChange::Deleted => "deleted",
+            FileChange::Truncated => "truncated",
+        })
+    }
+}

@@ -1,5 +1,7 @@
 //! Dataspaces: the shape of a dataset or attribute.
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
 /// The largest rank that the format allows (`H5S_MAX_RANK`).
@@ -119,6 +121,31 @@ impl Dataspace {
             Dataspace::Null => Some(0),
             Dataspace::Scalar => Some(1),
             Dataspace::Simple(shape) => shape.elements(),
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    /// `[2, 3]`, or `[2, 3] of at most [unlimited, 3]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |dims: &[u64]| {
+            let dim = |n: &u64| if *n == UNLIMITED { "unlimited".to_owned() } else { n.to_string() };
+            format!("[{}]", dims.iter().map(dim).collect::<Vec<_>>().join(", "))
+        };
+        match self.max() == self.dims() {
+            true => f.pad(&text(self.dims())),
+            false => f.pad(&format!("{} of at most {}", text(self.dims()), text(self.max()))),
+        }
+    }
+}
+
+impl fmt::Display for Dataspace {
+    /// `null`, `scalar`, or the shape.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dataspace::Null => f.pad("null"),
+            Dataspace::Scalar => f.pad("scalar"),
+            Dataspace::Simple(shape) => shape.fmt(f),
         }
     }
 }

@@ -13,6 +13,9 @@ pub mod conformance;
 mod connect;
 mod dataspace;
 mod datatype;
+mod datatype_display;
+#[cfg(test)]
+mod display_tests;
 mod element_forms;
 mod error;
 mod file_space;

@@ -1,6 +1,13 @@
 //! Selections: which elements of a dataspace take part in a transfer.
 
+use std::fmt;
+
 use smallvec::SmallVec;
+
+use crate::UNLIMITED;
+
+/// Most points and boxes that are shown of a selection.
+const MAX_SHOWN_PARTS: usize = 8;
 
 /// A regular pattern of blocks along each dimension (all `[rank]`, elements).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -53,5 +60,62 @@ impl Selection {
     /// The box that starts at `start` and has `count` elements along each dimension (`[rank]`).
     pub fn block(start: &[u64], count: &[u64]) -> Self {
         Selection::Hyperslab(Hyperslab::block(start, count))
+    }
+}
+
+impl fmt::Display for Hyperslab {
+    /// As slices in Python: `0:2, 1:9:2`, an open end as `3:`. Blocks of more than one element say their size at the
+    /// end: `0:13:5x3`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slice = |((start, stride), (count, block)): ((&u64, &u64), (&u64, &u64))| {
+            if *count == UNLIMITED || *block == UNLIMITED {
+                let step = if *count == 1 { String::new() } else { step_text(*stride, *block) };
+                return if *start == 0 { format!(":{step}") } else { format!("{start}:{step}") };
+            }
+            let last = count.saturating_sub(1).saturating_mul(*stride).saturating_add(*start);
+            let end = if *count == 0 { *start } else { last.saturating_add(*block) };
+            let step = if *count <= 1 { String::new() } else { step_text(*stride, *block) };
+            format!("{start}:{end}{step}")
+        };
+        let dims = self.start.iter().zip(&self.stride).zip(self.count.iter().zip(&self.block));
+        f.pad(&dims.map(slice).collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn step_text(stride: u64, block: u64) -> String {
+    match (stride, block) {
+        (1, 1) => String::new(),
+        (_, 1) => format!(":{stride}"),
+        _ => format!(":{stride}x{block}"),
+    }
+}
+
+impl fmt::Display for Block {
+    /// As slices in Python: `0:2, 1:3`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Hyperslab::block(&self.start, &self.count).fmt(f)
+    }
+}
+
+impl fmt::Display for Selection {
+    /// `all`, `none`, a hyperslab as slices in Python, and the first few of points and boxes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let some = |parts: Vec<String>, between: &str, all: usize, noun: &str| match all > parts.len() {
+            true => format!("{}{between}... ({all} {noun})", parts.join(between)),
+            false => parts.join(between),
+        };
+        match self {
+            Selection::All => f.pad("all"),
+            Selection::None => f.pad("none"),
+            Selection::Hyperslab(slab) => slab.fmt(f),
+            Selection::Blocks(blocks) => {
+                let shown = blocks.iter().take(MAX_SHOWN_PARTS).map(|block| format!("({block})")).collect();
+                f.pad(&some(shown, " + ", blocks.len(), "boxes"))
+            }
+            Selection::Points(points) => {
+                let shown = points.iter().take(MAX_SHOWN_PARTS).map(|point| format!("{point:?}")).collect();
+                f.pad(&some(shown, ", ", points.len(), "points"))
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::display_path;
 use crate::convert::blank_elements;
 use crate::error::ErrorKind;
 use crate::value::EncodePlan;
-use crate::{Attribute, File, H5Type, Result, Value};
+use crate::{Attribute, File, H5Type, H5Write, Result, Value};
 
 /// An attribute to be set, of any type and shape. Made by `new_attribute` of groups, datasets and committed types.
 ///
@@ -83,13 +83,21 @@ impl AttributeBuilder {
     /// # Errors
     /// [`model::Error::ReadOnly`], [`ErrorKind::Length`] if there are more or fewer elements than the shape has,
     /// [`ErrorKind::Convert`] if the type in the file cannot hold them.
-    pub fn write<T: H5Type>(self, values: &[T]) -> Result<()> {
-        self.write_encoded(values.len(), T::datatype, |datatype, file| {
+    pub fn write<T: H5Write>(self, values: &[T]) -> Result<()> {
+        self.write_encoded(values.len(), T::Element::datatype, |datatype, file| {
             let size = datatype.size() as usize;
             let mut bytes = blank_elements(values.len(), size)?;
-            T::encode_slice(&T::encoder(datatype)?, values, &mut bytes, size, file.heap())?;
+            T::encode_elements(&T::Element::encoder(datatype)?, values, &mut bytes, size, file.heap())?;
             Ok(bytes)
         })
+    }
+
+    /// Sets the attribute to this element, in place of one of the same name.
+    ///
+    /// # Errors
+    /// As [`AttributeBuilder::write`].
+    pub fn write_scalar<T: H5Write>(self, value: &T) -> Result<()> {
+        self.write(std::slice::from_ref(value))
     }
 
     /// Sets the attribute to these values. [`AttributeBuilder::datatype`] gives their type.
@@ -145,13 +153,16 @@ mod tests {
         root.new_attribute("a").committed(&datatype).shape(&[2, 1]).write(&[1u8, 2]).unwrap();
         let attribute = root.attribute("a").unwrap();
         assert_eq!(attribute.datatype(), &f32::datatype());
-        assert_eq!(attribute.dataspace().dims(), [2, 1]);
+        assert_eq!((attribute.shape(), attribute.ndim(), attribute.size()), (&[2, 1][..], 2, 2));
         assert_eq!(attribute.read::<f64>().unwrap(), [1.0, 2.0]);
         assert_eq!(file.store().attribute(root.id(), &"a".into()).unwrap().unwrap().committed, Some(datatype.id()));
         root.new_attribute("a").null().datatype(u16::datatype()).write_raw(&[]).unwrap();
         assert_eq!(root.attribute("a").unwrap().values().unwrap(), []);
         root.new_attribute("t").datatype(bool::datatype()).write_values(&[Value::Bool(true)]).unwrap();
         assert!(root.attribute("t").unwrap().read_scalar::<bool>().unwrap());
+        root.new_attribute("s").write_scalar(&2.5).unwrap();
+        let scalar = root.attribute("s").unwrap();
+        assert_eq!((scalar.read_scalar().unwrap(), scalar.ndim(), scalar.size()), (2.5, 0, 1));
         let error = root.new_attribute("x").shape(&[3]).write(&[1, 2]).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Length { expected: 3, found: 2 }), "{error}");
         assert!(root.new_attribute("x").datatype(u8::datatype()).write(&["text".to_owned()]).is_err());

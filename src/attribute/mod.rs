@@ -64,6 +64,21 @@ impl Attribute {
         &self.value.dataspace
     }
 
+    /// Its dimensions (`[rank]`, elements); empty for a scalar.
+    pub fn shape(&self) -> &[u64] {
+        self.value.dataspace.dims()
+    }
+
+    /// The number of its dimensions; 0 for a scalar.
+    pub fn ndim(&self) -> usize {
+        self.value.dataspace.rank()
+    }
+
+    /// The number of its elements.
+    pub fn size(&self) -> u64 {
+        self.value.dataspace.elements().unwrap_or(u64::MAX)
+    }
+
     /// Its elements, as the file has them.
     pub fn raw(&self) -> &[u8] {
         &self.value.value

@@ -50,7 +50,7 @@ macro_rules! attributes {
             ///
             /// # Errors
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
-            pub fn set_attribute<T: $crate::H5Type>(&self, name: &str, value: &T) -> $crate::Result<()> {
+            pub fn set_attribute<T: $crate::H5Write>(&self, name: &str, value: &T) -> $crate::Result<()> {
                 let value = std::slice::from_ref(value);
                 self.new_attribute(name).write(value)
             }
@@ -60,7 +60,7 @@ macro_rules! attributes {
             /// # Errors
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly), or
             /// [`ErrorKind::Length`](crate::ErrorKind::Length) if there are more or fewer values.
-            pub fn set_attribute_array<T: $crate::H5Type>(
+            pub fn set_attribute_array<T: $crate::H5Write>(
                 &self,
                 name: &str,
                 values: &[T],

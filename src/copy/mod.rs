@@ -8,6 +8,7 @@ mod report;
 mod tests;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
 
 use h5live_model::{
     self as model, AttributeData, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link, LinkTarget, Name,
@@ -38,7 +39,7 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 /// use h5live::{Copier, File};
 ///
 /// let from = File::in_memory();
-/// from.new_dataset::<u8>().create_with_data("run/frames", &[1, 2, 3])?.set_attribute("unit", &"counts".to_owned())?;
+/// from.new_dataset::<u8>().create_with_data("run/frames", &[1, 2, 3])?.set_attribute("unit", &"counts")?;
 /// let to = File::in_memory();
 /// let mut copy = Copier::new(&from, &to);
 /// copy.object(&from.object("run")?, &to.root(), "old/run")?;
@@ -68,6 +69,15 @@ pub struct Copier<'a> {
     describing: HashSet<ObjectId>,
     /// Links that lead to everything, added at the very end: from which group, along which names, and to what.
     links: Vec<(Group, Vec<Name>, LinkTarget)>,
+}
+
+impl fmt::Debug for Copier<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Copier");
+        out.field("from", &self.files.from.name()).field("to", &self.files.to.name());
+        out.field("chunk", &self.chunk).field("filters", &self.filters).field("roots", &self.roots);
+        out.finish_non_exhaustive()
+    }
 }
 
 struct CopiedObject {

@@ -9,6 +9,7 @@ mod batched_read;
 mod batched_read_tests;
 mod blocks;
 mod chunk_cache;
+mod chunk_iter;
 mod chunk_writer;
 mod core;
 mod encode_pipeline;
@@ -28,6 +29,9 @@ mod read;
 #[cfg(test)]
 mod read_tests;
 mod scratch;
+#[cfg(feature = "serde")]
+mod serde_rows;
+mod shape;
 #[cfg(test)]
 mod sources_tests;
 mod spec_snapshot;
@@ -53,6 +57,7 @@ use std::sync::atomic::Ordering;
 use h5live_model::{BoundSelection, DatasetSpec, Datatype, Layout, ObjectId};
 
 pub(crate) use self::chunk_cache::ChunkCache;
+pub use self::chunk_iter::ChunkIter;
 pub(crate) use self::core::{DatasetCore, StagedDatasets};
 pub(crate) use self::error::DatasetError;
 pub use self::follow::DatasetFollower;
@@ -68,8 +73,9 @@ use self::writer::DatasetWriter;
 use crate::convert::{Conversion, ElementPlan};
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
+use crate::select::kept_dims;
 use crate::value::{DecodePlan, EncodePlan, ValueMemory};
-use crate::{File, H5Type, Result, Select, Value, attribute};
+use crate::{File, H5Type, H5Write, Result, Select, Value, attribute};
 
 /// An array of elements in a file. Clones of a handle, and other handles on the same dataset, share the staged
 /// elements.
@@ -159,40 +165,26 @@ impl Dataset {
         Ok(self.spec()?.datatype.clone())
     }
 
-    /// The current dimensions (`[rank]`, elements), with elements that were appended and not flushed yet.
-    ///
-    /// # Errors
-    /// As [`Dataset::spec`].
-    pub fn shape(&self) -> Result<Vec<u64>> {
-        self.with_error_path(|| Ok(self.core.view()?.extent.to_vec()))
-    }
-
-    /// The maximum dimensions (`[rank]`, elements; [`UNLIMITED`](crate::UNLIMITED) for no limit).
-    ///
-    /// # Errors
-    /// As [`Dataset::spec`].
-    pub fn max_shape(&self) -> Result<Vec<u64>> {
-        Ok(self.spec()?.dataspace.max().to_vec())
-    }
-
-    /// The number of elements.
-    ///
-    /// # Errors
-    /// As [`Dataset::spec`].
-    pub fn size(&self) -> Result<u64> {
-        Ok(self.spec()?.dataspace.elements().unwrap_or(u64::MAX))
-    }
-
     fn reader<'a>(&'a self, view: &'a SpecSnapshot) -> DatasetReader<'a> {
         DatasetReader { core: &self.core, view, store: self.file.store(), cache: &self.file.shared().cache }
     }
 
     fn select(&self, view: &SpecSnapshot, selection: &impl Select) -> Result<BoundSelection, DatasetError> {
-        let selected = selection.selection(view.extent.len()).into_bound(&view.extent)?;
+        Ok(self.select_with_dropped(view, selection)?.0)
+    }
+
+    /// The selection, and a bit for each dimension that a single index drops.
+    fn select_with_dropped(
+        &self,
+        view: &SpecSnapshot,
+        selection: &impl Select,
+    ) -> Result<(BoundSelection, u32), DatasetError> {
+        let (selection, dropped) = selection.resolve(&view.extent)?.into_parts();
+        let selected = selection.into_bound(&view.extent)?;
         self.core.check_allocation(view.size)?;
         // A null dataspace has no elements, unlike a scalar one, and the same rank.
         let none = view.spec.dataspace == h5live_model::Dataspace::Null;
-        Ok(if none { h5live_model::Selection::None.bind(&[])? } else { selected })
+        Ok((if none { h5live_model::Selection::None.bind(&[])? } else { selected }, dropped))
     }
 
     /// All elements, in row-major order.
@@ -222,22 +214,26 @@ impl Dataset {
         Ok(self.read_with_dims(&selection)?.0)
     }
 
-    /// The elements of a selection, and its shape.
+    /// The elements of a selection, and its shape without the dimensions that single indices drop.
     pub(crate) fn read_with_dims<T: H5Type>(&self, selection: &impl Select) -> Result<(Vec<T>, CoreDims)> {
         self.with_error_path(|| {
             let view = self.core.view()?;
-            let selected = self.select(&view, selection)?;
+            let (selected, dropped) = self.select_with_dropped(&view, selection)?;
             let elements = selected.elements();
             let values = usize::try_from(elements).ok().and_then(T::buffer);
             let mut values = values.ok_or(ErrorKind::TooLarge(elements.saturating_mul(size_of::<T>() as u64)))?;
             self.read_typed(&view, &selected, &mut values)?;
-            Ok((values, selected.dims()))
+            Ok((values, kept_dims(selected.dims(), dropped)))
         })
     }
 
+    /// The shape of a selection: without the dimensions that single indices drop, and with them.
     #[cfg(feature = "ndarray")]
-    pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<CoreDims> {
-        self.with_error_path(|| Ok(self.select(&self.core.view()?, selection)?.dims()))
+    pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<[CoreDims; 2]> {
+        self.with_error_path(|| {
+            let (selected, dropped) = self.select_with_dropped(&self.core.view()?, selection)?;
+            Ok([kept_dims(selected.dims(), dropped), selected.dims()])
+        })
     }
 
     /// Reads the elements of a selection into a buffer that has a place for each.
@@ -353,8 +349,26 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`Dataset::write_slice`].
-    pub fn write<T: H5Type>(&self, values: &[T]) -> Result<()> {
+    pub fn write<T: H5Write>(&self, values: &[T]) -> Result<()> {
         self.write_slice(h5live_model::Selection::All, values)
+    }
+
+    /// Writes the element of a dataset that has just one.
+    ///
+    /// ```
+    /// use h5live::File;
+    ///
+    /// let file = File::in_memory();
+    /// let pressure = file.new_dataset::<f64>().create("pressure")?;
+    /// pressure.write_scalar(&1013.25)?;
+    /// assert_eq!(pressure.read_scalar::<f32>()?, 1013.25);
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Dataset::write_slice`].
+    pub fn write_scalar<T: H5Write>(&self, value: &T) -> Result<()> {
+        self.write(std::slice::from_ref(value))
     }
 
     /// Writes the elements of a selection: in row-major order, or in the order of its points.
@@ -366,7 +380,7 @@ impl Dataset {
     /// [`ErrorKind::Selection`] if the selection does not fit, [`ErrorKind::Length`] if there are more or fewer
     /// values, [`ErrorKind::Convert`] if the file's type cannot hold them, [`ErrorKind::Filter`] or
     /// [`ErrorKind::Store`] if they cannot be written.
-    pub fn write_slice<T: H5Type>(&self, selection: impl Select, values: &[T]) -> Result<()> {
+    pub fn write_slice<T: H5Write>(&self, selection: impl Select, values: &[T]) -> Result<()> {
         self.with_error_path(|| {
             if let Some(view) = self.virtual_view()? {
                 return self.write_virtual(&view, &selection, values.len(), |selected, bytes| {
@@ -381,14 +395,14 @@ impl Dataset {
             let view = writer.view();
             let selected = self.select(view, &selection)?;
             check_length(&selected, values.len())?;
-            let encoder = T::encoder(&view.spec.datatype)?;
+            let encoder = T::Element::encoder(&view.spec.datatype)?;
             let input = TypedSource { values, encoder: &encoder, size: view.size, heap: self.heap() };
-            if !T::is_partial(&encoder) {
+            if !T::Element::is_partial(&encoder) {
                 return writer.write(&selected, &input);
             }
             let mut bytes = zeroed_buffer(values.len().saturating_mul(view.size))?;
             self.reader(view).read(&selected, RawSink { bytes: &mut bytes, size: view.size })?;
-            T::encode_slice(&encoder, values, &mut bytes, view.size, self.heap())?;
+            T::encode_elements(&encoder, values, &mut bytes, view.size, self.heap())?;
             writer.write(&selected, &RawSource { bytes: &bytes, size: view.size })
         })
     }
@@ -453,22 +467,22 @@ impl Dataset {
     /// # Errors
     /// [`ErrorKind::CannotGrow`], [`ErrorKind::Rows`], [`ErrorKind::InvalidExtent`] if the maximum is reached, or as
     /// [`Dataset::write_slice`]. After an error the extent is as it was.
-    pub fn append<T: H5Type>(&self, values: &[T]) -> Result<()> {
+    pub fn append<T: H5Write>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
         self.with_append_error(|| {
-            if self.core.append_rows(|spec| T::as_stored(&spec.datatype, values))? {
+            if self.core.append_rows(|spec| T::stored_elements(&spec.datatype, values))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
             let rows = writer.rows(values.len())?;
-            let encoder = T::encoder(&writer.view().spec.datatype)?;
+            let encoder = T::Element::encoder(&writer.view().spec.datatype)?;
             let size = writer.view().size;
-            if !T::is_partial(&encoder) {
+            if !T::Element::is_partial(&encoder) {
                 let input = TypedSource { values, encoder: &encoder, size, heap: self.heap() };
                 return writer.append(rows, &input);
             }
             let mut bytes = filled_buffer(writer.view(), values.len())?;
-            T::encode_slice(&encoder, values, &mut bytes, size, self.heap())?;
+            T::encode_elements(&encoder, values, &mut bytes, size, self.heap())?;
             writer.append(rows, &RawSource { bytes: &bytes, size })
         })?;
         self.count_rows(values.len() as u64)
@@ -521,14 +535,14 @@ impl Dataset {
     }
 
     /// Converts values to elements in the file's type.
-    pub(crate) fn encode_rows<T: H5Type>(&self, values: &[T]) -> Result<Vec<u8>> {
+    pub(crate) fn encode_rows<T: H5Write>(&self, values: &[T]) -> Result<Vec<u8>> {
         self.with_error_path(|| {
             self.file.writer()?;
             let view = self.core.view()?;
-            let encoder = T::encoder(&view.spec.datatype)?;
+            let encoder = T::Element::encoder(&view.spec.datatype)?;
             self.core.check_allocation(view.size)?;
             let mut bytes = filled_buffer(&view, values.len())?;
-            T::encode_slice(&encoder, values, &mut bytes, view.size, self.heap())?;
+            T::encode_elements(&encoder, values, &mut bytes, view.size, self.heap())?;
             Ok(bytes)
         })
     }

@@ -117,3 +117,10 @@ fn links_and_pieces_lead_to_other_files() {
     assert!(memory.is_live().is_ok());
     assert_eq!(data.read::<i64>().unwrap(), [-1, 1, 2, 3, -1]);
 }
+
+#[test]
+fn states_of_sources_are_shown_in_the_words_of_ls() {
+    use crate::SourceState::{Closed, InUse, Live, Missing, Unreadable};
+    let shown = [Closed, Live, InUse, Missing, Unreadable].map(|state| state.to_string());
+    assert_eq!(shown, ["closed", "being written", "in use", "missing", "unreadable"]);
+}

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::Value;
 use crate::convert::{Conversion, ConvertError, ElementPlan};
 use crate::error::ErrorKind;
-use crate::types::{H5Type, Heap};
+use crate::types::{H5Type, H5Write, Heap};
 use crate::value::{DecodePlan, EncodePlan, ValueMemory};
 
 /// Converts values one by one, after the conversion of all at once has failed. So the error says which value it is, and
@@ -214,24 +214,26 @@ impl ElementSink for ConvertedSink<'_> {
 }
 
 /// Values of a type to be written.
-pub(crate) struct TypedSource<'a, T: H5Type> {
+pub(crate) struct TypedSource<'a, T: H5Write> {
     pub(crate) values: &'a [T],
-    pub(crate) encoder: &'a T::Encoder,
+    pub(crate) encoder: &'a <T::Element as H5Type>::Encoder,
     pub(crate) size: usize,
     pub(crate) heap: Heap<'a>,
 }
 
-impl<T: H5Type> ElementSource for TypedSource<'_, T> {
+impl<T: H5Write> ElementSource for TypedSource<'_, T> {
     fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
         let (first, values) = (places.start, &self.values[places]);
-        T::encode_slice(self.encoder, values, elements, self.size, self.heap).or_else(|_| {
+        T::encode_elements(self.encoder, values, elements, self.size, self.heap).or_else(|_| {
             let mut pairs = values.iter().zip(elements.chunks_exact_mut(self.size.max(1)));
-            convert_one_by_one(first, || pairs.next().map(|(value, one)| value.encode(self.encoder, one, self.heap)))
+            convert_one_by_one(first, || {
+                pairs.next().map(|(value, one)| value.encode_element(self.encoder, one, self.heap))
+            })
         })
     }
 
     fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
-        T::encode_in_place(self.encoder, &self.values[places])
+        T::elements_in_place(self.encoder, &self.values[places])
     }
 }
 

@@ -1,6 +1,7 @@
 //! Virtual datasets: elements that stand in other datasets (format specification 4.0, III.J "Virtual Dataset").
 
 use std::cell::Cell;
+use std::fmt;
 
 use h5live_model::{Hyperslab, Layout, LinkUse, Name, Selection, UNLIMITED, VirtualSource};
 
@@ -84,6 +85,19 @@ pub enum SourceState {
     Missing,
     /// Its file, or the dataset in it, cannot be read for another reason.
     Unreadable,
+}
+
+impl fmt::Display for SourceState {
+    /// In the words of `h5live ls`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            SourceState::Closed => "closed",
+            SourceState::Live => "being written",
+            SourceState::InUse => "in use",
+            SourceState::Missing => "missing",
+            SourceState::Unreadable => "unreadable",
+        })
+    }
 }
 
 /// The dimension along which a selection has no limit.

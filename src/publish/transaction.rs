@@ -2,7 +2,7 @@
 
 use h5live_model::ObjectId;
 
-use crate::{Dataset, ErrorKind, File, H5Type, Result};
+use crate::{Dataset, ErrorKind, File, H5Write, Result};
 
 /// Appends to datasets of one file that are published together, made by [`File::transaction`].
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// As [`Dataset::append`]; [`ErrorKind::PublishOrder`] if the dataset is of another file.
-    pub fn append<T: H5Type>(&mut self, dataset: &Dataset, values: &[T]) -> Result<()> {
+    pub fn append<T: H5Write>(&mut self, dataset: &Dataset, values: &[T]) -> Result<()> {
         let rows = dataset.encode_rows(values)?;
         self.append_raw(dataset, &rows)
     }

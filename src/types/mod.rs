@@ -8,6 +8,7 @@ mod half;
 mod number;
 mod strings;
 mod varlen;
+mod write;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use h5live_model::{Datatype, Error as ModelError, Store};
 pub use column::MemberColumn;
 pub use strings::FixedStr;
 pub(crate) use strings::{pad, trim};
+pub use write::H5Write;
 
 use crate::convert::{Conversion, ConvertError};
 
@@ -24,6 +26,8 @@ use crate::convert::{Conversion, ConvertError};
 /// It is implemented for integers, floats, `bool`, [`String`], [`FixedStr`], arrays `[T; N]`, and `Vec<T>` (sequences
 /// of variable length). [`derive`](macro@crate::H5Type) implements it for structs (compound types) and for enums
 /// without data (enum types).
+///
+/// Texts are also written from `&str` ([`H5Write`]).
 ///
 /// A conversion plan is made once for a type in the file, and then used for many elements. [`H5Type::decoder`] and
 /// [`H5Type::encoder`] make it. They fail if there is no conversion between the two types.

@@ -61,7 +61,7 @@ fn decode(
     }
 }
 
-fn encode(code: &StringCodec, text: &[u8], element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+pub(super) fn encode(code: &StringCodec, text: &[u8], element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
     match code {
         StringCodec::Fixed(padding) => pad(text, element, *padding),
         StringCodec::Heap => heap.write(text, text.len(), element),

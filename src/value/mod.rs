@@ -99,7 +99,7 @@ impl fmt::Display for Value {
             Value::EnumName(name) => write!(f, "{:?}", name.to_string()),
             Value::Bool(truth) => write!(f, "{truth}"),
             Value::Bytes(bytes) => hex(f, bytes),
-            Value::Reference(reference) => hex(f, reference.as_bytes()),
+            Value::Reference(reference) => reference.fmt(f),
             Value::Complex(parts) => {
                 let [real, imaginary] = &**parts;
                 let plus = if imaginary.number().is_some_and(f64::is_sign_negative) { "" } else { "+" };

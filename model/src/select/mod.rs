@@ -46,6 +46,35 @@ pub enum SelectionError {
         /// The elements of the dimension.
         extent: u64,
     },
+    /// A single index, or an end of a range, is negative, or a single index is not below the size of its dimension.
+    #[error("index {index} is out of bounds: dimension {dim} has {extent} elements")]
+    IndexOutOfBounds {
+        /// The dimension.
+        dim: usize,
+        /// The index that was asked for.
+        index: i128,
+        /// The elements of the dimension.
+        extent: u64,
+    },
+    /// A step is not positive.
+    #[error("step {step} of dimension {dim} is not positive")]
+    InvalidStep {
+        /// The dimension.
+        dim: usize,
+        /// From one index to the next.
+        step: i128,
+    },
+    /// A selection adds a dimension, which the elements of a dataset do not have.
+    #[error("a selection of elements cannot add a dimension")]
+    NewAxis,
+    /// A mask has another shape than the extent, or another number of elements.
+    #[error("a mask of shape {mask:?} does not fit the extent {extent:?}")]
+    MaskShape {
+        /// The shape of the mask (elements); its length, if it has no shape.
+        mask: Vec<u64>,
+        /// The extent (`[rank]`, elements).
+        extent: Vec<u64>,
+    },
     /// The blocks of a hyperslab overlap, or its stride is zero.
     #[error("the blocks of the hyperslab overlap in dimension {dim}: stride {stride}, block {block}")]
     Overlap {
