@@ -26,6 +26,7 @@ mod manifest;
 mod mv;
 mod new;
 mod new_output;
+mod number_arg;
 mod number_text;
 mod open;
 mod output;
