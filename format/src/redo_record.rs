@@ -87,7 +87,7 @@ impl Record for RedoRecord {
         let count = w.derived("writes", Width::FOUR, self.writes.len() as u64)?;
         w.list("writes", count, offset.saturating_add(4), &mut self.writes)?;
         let used = w.position().saturating_add(4) as u64;
-        w.require("size", used == size, size, "the size is that of the intent")?;
+        w.require("size", used == size, size, "the size is that of the record")?;
         w.checksum()
     }
 }
