@@ -5,13 +5,22 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
+# Where cargo puts what it builds; a relative CARGO_TARGET_DIR counts from here in all of them.
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+ifdef CARGO_TARGET_DIR
+export CARGO_TARGET_DIR := $(TARGET)
+BENCH_TARGET := $(TARGET)
+else
+BENCH_TARGET := benches/compare/target
+endif
+
 # The shared test material (a corpus of HDF5 files with what a reference program says of each, and that program).
 # What needs it is skipped where it is not there.
 export H5LIVE_SHARED ?= $(abspath ..)/shared
 # Python with h5py, for the tests that let libhdf5 stand in for one side.
 export H5LIVE_PYTHON ?= $(CURDIR)/.venv/bin/python
 # The files that make_corpus.py makes.
-export H5LIVE_CORPUS ?= $(CURDIR)/target/corpus
+export H5LIVE_CORPUS ?= $(TARGET)/corpus
 
 export PATH := $(CURDIR)/.deps/bin:$(CURDIR)/.venv/bin:$(PATH)
 
@@ -34,7 +43,7 @@ build: ## the program, as target/release/h5live
 
 demo: ## ten seconds of this machine's metrics, written live and followed by two other processes
 	@cargo build --release --quiet -p h5live-cli
-	@target/release/h5live demo
+	@$(TARGET)/release/h5live demo
 
 install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
@@ -71,13 +80,13 @@ doc-test: ## the examples in the documentation
 
 loom: ## every interleaving of the parts with interior concurrency
 	@[ -n "$(LOOM_CRATES)" ] || echo "skipped: no crate has tests/loom*.rs"
-	$(foreach crate,$(LOOM_CRATES),RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+	$(foreach crate,$(LOOM_CRATES),RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
 	    cargo test --release -p h5live-$(crate) $(LOOM_TARGETS) -- --nocapture;)
 
 stress: ## a writer and its readers in processes of their own, every value checked, with and without kills
 	$(DEBUG_CLI)
-	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
-	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
+	$(TARGET)/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
+	$(TARGET)/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
 
 sanitize: ## the files with unsafe code under AddressSanitizer (needs a nightly toolchain) and Miri; the live demo under memcheck
 	.ci/sanitize
@@ -86,8 +95,8 @@ sanitize: ## the files with unsafe code under AddressSanitizer (needs a nightly 
 PROVE ?=
 prove: ## every schedule of a reader, every death of the writer, every missing flush dependency (some 25 minutes)
 	cargo build --release --quiet -p h5live-prove -p h5live-prove-libhdf5
-	target/release/prove $(PROVE)
-	target/release/prove-libhdf5 $(filter --quick,$(PROVE))
+	$(TARGET)/release/prove $(PROVE)
+	$(TARGET)/release/prove-libhdf5 $(filter --quick,$(PROVE))
 
 # Rows of five datasets that one side writes, each flushed, and the other side follows; and their rate.
 LIVE_ROWS ?= 60000
@@ -97,8 +106,8 @@ live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of 
 	H5LIVE_ROWS=$(LIVE_ROWS) H5LIVE_RATE=$(LIVE_RATE) H5LIVE_RACE_SECONDS=$(LIVE_SECONDS) \
 	    cargo test --release --test interop follow -- --nocapture --test-threads 1
 	cargo build --release --quiet -p h5live-cli
-	target/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS)
-	target/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS) --kill \
+	$(TARGET)/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS)
+	$(TARGET)/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS) --kill \
 	    --check "$(H5LIVE_PYTHON) tests/python/after_kill.py"
 
 # What readers of h5live and of h5py see of every chunk index under every kind of change.
@@ -107,28 +116,28 @@ MATRIX_SECONDS ?= 20
 MATRIX_PARALLEL ?= 4
 live-matrix: setup ## every chunk index x change x filter x type, followed by h5live and h5py (15 minutes)
 	cargo build --release --quiet -p h5live-cli
-	target/release/h5live $(MATRIX) --seconds $(MATRIX_SECONDS) --parallel $(MATRIX_PARALLEL)
+	$(TARGET)/release/h5live $(MATRIX) --seconds $(MATRIX_SECONDS) --parallel $(MATRIX_PARALLEL)
 
 live-matrix-cut: setup ## the same in three minutes, and writers killed and failing all over it
 	$(DEBUG_CLI)
-	target/debug/h5live $(MATRIX) --seconds 0.7
-	target/debug/h5live stress --kill --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
-	target/debug/h5live stress --io-faults --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	$(TARGET)/debug/h5live $(MATRIX) --seconds 0.7
+	$(TARGET)/debug/h5live stress --kill --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	$(TARGET)/debug/h5live stress --io-faults --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 
 KILLS ?= 1000
 kills: setup ## writers of elements, attributes and links killed, and writers whose storage fails; each time all that was flushed is there
 	cargo build --release --quiet -p h5live-cli
-	target/release/h5live stress --kill --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
-	target/release/h5live stress --io-faults --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
-	target/release/h5live stress --names --kills $(KILLS) --peer $(H5LIVE_PYTHON) tests/python/names.py
+	$(TARGET)/release/h5live stress --kill --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	$(TARGET)/release/h5live stress --io-faults --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	$(TARGET)/release/h5live stress --names --kills $(KILLS) --peer $(H5LIVE_PYTHON) tests/python/names.py
 
 # ATTACK: names of parts, --seed N, --count N; what each part does is in docs/attack.md.
 ATTACK ?=
 ATTACK_MINUTES ?= 10
 # With overflow checks, as all that is built for tests.
-ATTACK_RUN = cargo build --quiet -p h5live-cli --features attack && mkdir -p target/attack && \
-    ln -f target/debug/h5live target/attack/h5live && \
-    $(H5LIVE_PYTHON) -B tests/python/attack --program target/attack/h5live
+ATTACK_RUN = cargo build --quiet -p h5live-cli --features attack && mkdir -p $(TARGET)/attack && \
+    ln -f $(TARGET)/debug/h5live $(TARGET)/attack/h5live && \
+    $(H5LIVE_PYTHON) -B tests/python/attack --program $(TARGET)/attack/h5live --keep $(TARGET)/attack/kept
 attack: setup corpus ## what attackers did, again: hostile files, kills, files cut beneath readers, libhdf5's programs (10 minutes)
 	$(ATTACK_RUN) --minutes $(ATTACK_MINUTES) $(ATTACK)
 
@@ -138,7 +147,7 @@ attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it, an
 
 walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory
 	cargo build --release --quiet --example walk
-	$(H5LIVE_PYTHON) tests/python/walk.py target/release/examples/walk target/walk
+	$(H5LIVE_PYTHON) tests/python/walk.py $(TARGET)/release/examples/walk $(TARGET)/walk
 
 # BENCH: names of works (`h5live-compare --list`), --rounds N, --scale F. What is found is then only printed.
 BENCH ?=
@@ -146,7 +155,7 @@ bench: python-env ## h5live beside libhdf5 and other crates: docs/BENCHMARKS.md 
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement benches/compare/requirements.txt
 	cd benches/compare && cargo build --release --quiet
 	HDF5_PLUGIN_PATH=$$(.venv/bin/python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
-	    benches/compare/target/release/h5live-compare $(or $(BENCH),--out docs)
+	    $(BENCH_TARGET)/release/h5live-compare $(or $(BENCH),--out docs)
 
 bench-own: ## h5live by itself, with criterion (two minutes)
 	cd benches/own && cargo bench --quiet
@@ -155,14 +164,14 @@ bench-own: ## h5live by itself, with criterion (two minutes)
 counts: ## the instructions of hot paths, against benches/counts.txt (a minute)
 	@.ci/need valgrind valgrind
 	cargo build --release --quiet --example hot
-	python3 tests/python/counts.py target/release/examples/hot benches/counts.txt $(COUNTS)
+	python3 tests/python/counts.py $(TARGET)/release/examples/hot benches/counts.txt $(COUNTS)
 
 counts-write: ## takes the instructions of hot paths for what they are to be
 	$(MAKE) --no-print-directory counts COUNTS=--write
 
-corpus: target/corpus/.done ## a small corpus made by h5py, in target/corpus
+corpus: $(TARGET)/corpus/.done ## a small corpus made by h5py, in target/corpus
 
-target/corpus/.done: tests/python/make_corpus.py .venv/.done
+$(TARGET)/corpus/.done: tests/python/make_corpus.py .venv/.done
 	rm -rf $(@D)
 	$(H5LIVE_PYTHON) tests/python/make_corpus.py $(@D)
 	@touch $@
@@ -187,8 +196,9 @@ h5tools:
 .deps/bin/cargo-deny:
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root .deps cargo-deny@$(CARGO_DENY_VERSION)
 
-clean: ## removes target, .venv and .deps
-	rm -rf target .venv .deps
+clean: ## removes what was built, .venv and .deps
+	cargo clean --quiet
+	rm -rf .venv .deps
 
 .PHONY: help
 help: ## this

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The rules of the house that no lint of rustc knows: file and function length, where unsafe code may stand,
-import cycles between the files of a crate, and type names that stand for two things.
+import cycles between the files of a crate, type names that stand for two things, and recipes that pass over
+CARGO_TARGET_DIR.
 
 What breaks a rule today is listed in house-exceptions.txt, below comments that give the reason. A new breach fails, and
 so do an exception without a reason and one that is no longer needed: the list can only shrink. An import cycle is known
@@ -92,6 +93,17 @@ def sources():
 
 def line_of(code: str, offset: int) -> int:
     return code.count("\n", 0, offset) + 1
+
+
+def target_folders():
+    """Where a recipe names the folder of cargo's products itself, though CARGO_TARGET_DIR may be another one."""
+    for path in [ROOT / "Makefile", *sorted((ROOT / ".ci").iterdir())]:
+        if path.suffix in (".py", ".txt") or not path.is_file():
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            command = "" if line.startswith("#") else line.split("## ")[0]
+            if re.search(r"(?<![\w)}$./-])target/", command):
+                yield f"target folder: {path.relative_to(ROOT).as_posix()} {command.strip()}", f"line {number}"
 
 
 def long_files():
@@ -317,7 +329,8 @@ def strongly_connected(edges):
 def main() -> int:
     files = list(sources())
     breaches = {}
-    for rule in (long_files(), long_functions(files), unsafe_files(files), type_names(files), import_cycles(files)):
+    for rule in (target_folders(), long_files(), long_functions(files), unsafe_files(files), type_names(files),
+                 import_cycles(files)):
         for breach, detail in rule:
             breaches[breach] = detail
     if "--list" in sys.argv:

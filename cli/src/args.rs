@@ -1,13 +1,14 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::{Outcome, Result, whole_text};
 use crate::{
-    check, copy, demo, diff, dump, guard, latency, list_stores, ls, manifest, mv, new, open, record, repair, rm,
-    scenario, set, stress, wait, watch,
+    check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, ls, man, manifest, mv, new,
+    open, record, repair, rm, scenario, set, stress, wait, watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
@@ -23,12 +24,14 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::CheckCommand),
+    Completions(completions::CompletionsCommand),
     Copy(copy::CopyCommand),
     Diff(diff::Diff),
     Dump(dump::DumpCommand),
     Guard(guard::Guard),
     Latency(latency::Latency),
     Ls(ls::Ls),
+    Man(man::ManCommand),
     Manifest(manifest::Manifest),
     Mv(mv::Mv),
     New(new::New),
@@ -50,12 +53,14 @@ impl Command {
     fn run(self) -> Result<Outcome> {
         match self {
             Command::Check(command) => command.run(),
+            Command::Completions(command) => command.run(program()),
             Command::Copy(command) => command.run(),
             Command::Diff(command) => command.run(),
             Command::Dump(command) => command.run(),
             Command::Guard(command) => command.run(),
             Command::Latency(command) => command.run(),
             Command::Ls(command) => command.run(),
+            Command::Man(command) => command.run(program()),
             Command::Manifest(command) => command.run(),
             Command::Mv(command) => command.run(),
             Command::New(command) => command.run(),
@@ -74,9 +79,15 @@ impl Command {
     }
 }
 
+/// The program as the command line has it, with examples in the help of its commands.
+fn program() -> clap::Command {
+    examples::add(Args::command())
+}
+
 /// Runs what the command line says. Exit code 0: all is well; 1: violations or differences; 2: an error.
 pub fn run() -> ExitCode {
-    let args = Args::parse_from(wait::join_words(record::on_error::join_words(std::env::args_os())));
+    let matches = program().get_matches_from(joined_words(std::env::args_os()));
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     open::set_args(args.open);
     match args.command.run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
@@ -88,6 +99,11 @@ pub fn run() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The words of a command line, where words that belong together are one.
+fn joined_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    wait::join_words(record::on_error::join_words(words))
 }
 
 /// Runs a command in this process.
@@ -122,7 +138,38 @@ mod tests {
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
-        use clap::CommandFactory;
-        Args::command().debug_assert();
+        program().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_value_of_an_option_is_refused_in_plain_words() {
+        let mut refused = 0;
+        for command in program().get_subcommands() {
+            let takes_value = |arg: &&clap::Arg| arg.get_num_args().is_none_or(|count| count.takes_values());
+            for option in command.get_arguments().filter(takes_value).filter_map(|arg| arg.get_long()) {
+                let words = ["h5live", command.get_name(), &format!("--{option}=%%")];
+                let Err(error) = program().try_get_matches_from(words) else { continue };
+                let text = error.to_string();
+                refused += usize::from(error.kind() == clap::error::ErrorKind::ValueValidation);
+                for wrong in ["invalid digit", "invalid float", "invalid integer", "would be zero", "provided string"] {
+                    assert!(!text.contains(wrong), "{text}");
+                }
+            }
+        }
+        assert!(refused > 30, "{refused}");
+    }
+
+    #[test]
+    fn the_help_of_each_command_has_two_examples_that_can_be_typed() {
+        for (name, words) in examples::command_lines() {
+            assert_eq!(words[..2], ["h5live", name]);
+            let matches = program().try_get_matches_from(joined_words(words.iter().map(OsString::from)));
+            let parsed = matches.and_then(|matches| Args::from_arg_matches(&matches));
+            assert!(parsed.is_ok(), "{words:?}: {}", parsed.unwrap_err());
+        }
+        for command in program().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let count = examples::command_lines().filter(|(name, _)| *name == command.get_name()).count();
+            assert_eq!(count, 2, "{}", command.get_name());
+        }
     }
 }

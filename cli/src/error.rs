@@ -50,6 +50,9 @@ pub enum Error {
         /// The reason.
         source: Box<h5live::OpenError>,
     },
+    /// No command is called so.
+    #[error("no command is called {0:?}; `h5live help` lists them")]
+    NoCommand(String),
     /// A command that needs a native file was given the location of another store.
     #[error("{location}: this command needs a native HDF5 file")]
     NoFile {

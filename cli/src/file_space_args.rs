@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Value as Json, json};
 
 use crate::model::{FileSpace, SpaceStrategy};
+use crate::number_arg::{at_least, within};
 
 /// The default size of an address in a file (bytes).
 pub const DEFAULT_OFFSET_BYTES: u32 = 8;
@@ -15,18 +16,18 @@ pub struct FileSpaceArgs {
     #[arg(long, value_name = "NAME", value_parser = strategy)]
     strategy: Option<SpaceStrategy>,
     /// Bytes of a page, of a file with pages
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(512..=1 << 30))]
+    #[arg(long, value_name = "BYTES", value_parser = within::<512, { 1 << 30 }, u64>)]
     page_size: Option<u64>,
     /// The file stores its list of free space when it is closed
     #[arg(long)]
     persist: bool,
     /// The smallest free section that is kept
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = at_least::<0, u64>)]
     threshold: Option<u64>,
 }
 
 fn strategy(name: &str) -> Result<SpaceStrategy, String> {
-    SpaceStrategy::from_name(name).ok_or_else(|| "fsm-aggr, page, aggr or none".to_owned())
+    SpaceStrategy::from_name(name).ok_or_else(|| "allowed are fsm-aggr, page, aggr and none".to_owned())
 }
 
 impl FileSpaceArgs {

@@ -8,6 +8,7 @@ use h5live_native::NativeConnector;
 
 use crate::error::{Error, Result};
 use crate::model::{AllocationLimit, Connector, ResolvedLocation};
+use crate::number_arg::at_least;
 use crate::value::Value;
 
 /// What the command line says of every file that is opened.
@@ -15,7 +16,7 @@ use crate::value::Value;
 pub struct OpenArgs {
     /// Most bytes that are allocated at once for what a file says, 256 MiB by default; larger elements and chunks with
     /// filters are errors
-    #[arg(long, global = true, value_name = "BYTES")]
+    #[arg(long, global = true, value_name = "BYTES", value_parser = at_least::<0, u64>)]
     max_allocation: Option<u64>,
     /// An option of every store that is opened, as in the URL STORE:FILE?NAME=VALUE; `h5live stores` lists them. May be
     /// given several times
@@ -37,7 +38,7 @@ fn links(text: &str) -> Result<Links, String> {
         "never" => Ok(Links::Never),
         "same-origin" => Ok(Links::SameOrigin),
         "any" => Ok(Links::Any),
-        _ => Err("never, same-origin or any".to_owned()),
+        _ => Err("allowed are never, same-origin and any".to_owned()),
     }
 }
 

@@ -22,7 +22,10 @@ pub struct WaitArgs {
 
 /// A number of seconds.
 pub fn seconds(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|s: &f64| *s > 0.0 && *s <= 1e9).ok_or("a number of seconds above 0")
+    text.parse()
+        .ok()
+        .filter(|s: &f64| *s > 0.0 && *s <= 1e9)
+        .ok_or("this is not a number of seconds above 0 and up to 1e9")
 }
 
 /// Joins the word `--wait` with a number that follows it, so that a path that follows is not taken for one.

@@ -15,7 +15,7 @@ fn csv_becomes_rows_of_inferred_types() {
     let listed = text(&run(&["ls", &name]));
     assert_eq!(listed.lines().nth(1).unwrap().trim_end(), "/log       group");
     assert!(
-        listed.contains("compound(25){t@0:i64le,value@8:f64le,ok@16:enum<i8>{FALSE=0,TRUE=1},label@17:str(8,nullpad,utf8)}  [3]/[inf]  chunked["),
+        listed.contains("compound(33){t@0:i64le,value@8:f64le,ok@16:enum<i8>{FALSE=0,TRUE=1},label@17:vstr(nullterm,utf8)}  [3]/[inf]  chunked["),
         "{listed}"
     );
     let rows = text(&run(&["dump", &name, "log/rows"]));

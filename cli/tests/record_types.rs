@@ -38,13 +38,26 @@ fn times_become_nanoseconds_with_their_units_and_are_still_times_in_the_next_rec
 }
 
 #[test]
-fn texts_are_as_wide_as_is_asked_for() {
-    let (_folder, _, name) = new_file();
-    let csv = format!("s,n\na,1\n{},2\n", "b".repeat(40));
-    let output = run_with(&["record", "--infer-rows=1", &name, "x"], csv.as_bytes());
+fn texts_have_any_length_unless_a_width_is_asked_for() {
+    let (_folder, path, name) = new_file();
+    let long = "b".repeat(100_000);
+    let csv = format!("s,n\na,1\n{},2\n,3\n{long},4\n", "b".repeat(40));
+    text(&run_with(&["record", "--infer-rows=1", &name, "x"], csv.as_bytes()));
+    assert!(text(&run(&["ls", &name, "x"])).contains("s@0:vstr(nullterm,utf8)"));
+    let lines = dumped(&name, "x");
+    assert!(lines.ends_with(&format!("{{\"s\":\"\",\"n\":3}}\n{{\"s\":\"{long}\",\"n\":4}}\n")), "{}", lines.len());
+    // The next recording goes on.
+    text(&run_with(&["record", &name, "x"], b"n,s\n5,\xC3\xA4\n"));
+    assert!(dumped(&name, "x").ends_with("{\"s\":\"ä\",\"n\":5}\n"));
+    if let Some(python) = python() {
+        let program = "d = h5py.File(path)['x'][...]; print([len(s) for s in d['s']], d['s'][4].decode())";
+        assert_eq!(h5py(&python, program, &path), "[1, 40, 0, 100000, 2] ä\n");
+    }
+    let output = run_with(&["record", "--str-width=8", &name, "w"], csv.as_bytes());
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("too long for str8 (--lossy cuts it; --str-width makes a new dataset wider)"), "{said}");
+    let csv = format!("s,n\na,1\n{},2\n", "b".repeat(40));
     text(&run_with(&["record", "--infer-rows=1", "--str-width=40", &name, "y"], csv.as_bytes()));
     assert!(text(&run(&["ls", &name, "y"])).contains("s@0:str(40,nullpad,utf8)"));
     assert_eq!(dumped(&name, "y").lines().count(), 2);

@@ -81,7 +81,7 @@ pub use filter::{DecodeOutput, EncodeOutput, Filter, FilterTarget};
 pub use fletcher32::checksum as fletcher32;
 pub use h5live_model::FilterSpec;
 pub use pipeline::{MAX_FILTERS, Pipeline};
-pub use registry::{Registry, registered_name};
+pub use registry::{Registry, registered_id, registered_name};
 
 #[cfg(test)]
 mod tests;

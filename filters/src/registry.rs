@@ -94,6 +94,39 @@ pub(crate) fn unavailable_error(spec: &FilterSpec) -> Error {
     Error::Unavailable { id: spec.id, name: name.unwrap_or_else(|| "unnamed".to_owned()) }
 }
 
+/// The registered filters that are known here: number and name, by ascending number.
+const REGISTERED_FILTERS: [(u16, &str); 29] = [
+    (1, "deflate"),
+    (2, "shuffle"),
+    (3, "fletcher32"),
+    (4, "szip"),
+    (5, "nbit"),
+    (6, "scaleoffset"),
+    (305, "lzo"),
+    (307, "bzip2"),
+    (32_000, "lzf"),
+    (32_001, "blosc"),
+    (32_002, "mafisc"),
+    (32_003, "snappy"),
+    (32_004, "lz4"),
+    (32_007, "jpeg-xr"),
+    (32_008, "bitshuffle"),
+    (32_009, "spdp"),
+    (32_012, "jpeg-ls"),
+    (32_013, "zfp"),
+    (32_014, "fpzip"),
+    (32_015, "zstd"),
+    (32_016, "b3d"),
+    (32_017, "sz"),
+    (32_018, "fcidecomp"),
+    (32_019, "jpeg"),
+    (32_020, "vbz"),
+    (32_022, "bitgroom"),
+    (32_023, "granular bitround"),
+    (32_024, "sz3"),
+    (32_026, "blosc2"),
+];
+
 /// The name under which the number of a filter is registered; `None` if it is not known here. Files need not name the
 /// filters of the format itself, and give others names that are not short.
 ///
@@ -101,37 +134,37 @@ pub(crate) fn unavailable_error(spec: &FilterSpec) -> Error {
 /// assert_eq!(h5live_filters::registered_name(32015), Some("zstd"));
 /// ```
 pub fn registered_name(id: u16) -> Option<&'static str> {
-    let name = match id {
-        1 => "deflate",
-        2 => "shuffle",
-        3 => "fletcher32",
-        4 => "szip",
-        5 => "nbit",
-        6 => "scaleoffset",
-        305 => "lzo",
-        307 => "bzip2",
-        32000 => "lzf",
-        32001 => "blosc",
-        32002 => "mafisc",
-        32003 => "snappy",
-        32004 => "lz4",
-        32007 => "jpeg-xr",
-        32008 => "bitshuffle",
-        32009 => "spdp",
-        32012 => "jpeg-ls",
-        32013 => "zfp",
-        32014 => "fpzip",
-        32015 => "zstd",
-        32016 => "b3d",
-        32017 => "sz",
-        32018 => "fcidecomp",
-        32019 => "jpeg",
-        32020 => "vbz",
-        32022 => "bitgroom",
-        32023 => "granular bitround",
-        32024 => "sz3",
-        32026 => "blosc2",
-        _ => return None,
-    };
-    Some(name)
+    let at = REGISTERED_FILTERS.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+    REGISTERED_FILTERS.get(at).map(|(_, name)| *name)
+}
+
+/// The number of the filter with a registered name: the inverse of [`registered_name`].
+///
+/// ```
+/// assert_eq!(h5live_filters::registered_id("zstd"), Some(32015));
+/// ```
+pub fn registered_id(name: &str) -> Option<u16> {
+    REGISTERED_FILTERS.iter().find(|(_, known)| *known == name).map(|(id, _)| *id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_registered_filter_is_found_by_its_number_and_by_its_name() {
+        for (id, name) in REGISTERED_FILTERS {
+            assert_eq!((registered_name(id), registered_id(name)), (Some(name), Some(id)));
+        }
+        let numbers: Vec<_> = (0..=u16::MAX).filter(|id| registered_name(*id).is_some()).collect();
+        assert_eq!(numbers, REGISTERED_FILTERS.map(|(id, _)| id));
+        assert_eq!(registered_id("deflat"), None);
+    }
+
+    #[test]
+    fn every_built_in_filter_is_registered() {
+        for filter in Registry::default().iter() {
+            assert!(registered_name(filter.id()).is_some(), "{}", filter.id());
+        }
+    }
 }

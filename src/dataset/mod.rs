@@ -384,11 +384,11 @@ impl Dataset {
         self.with_error_path(|| {
             if let Some(view) = self.virtual_view()? {
                 return self.write_virtual(&view, &selection, values.len(), |selected, bytes| {
-                    let encoder = T::encoder(&view.spec.datatype)?;
-                    if T::is_partial(&encoder) {
+                    let encoder = T::Element::encoder(&view.spec.datatype)?;
+                    if T::Element::is_partial(&encoder) {
                         self.read_to(&view, selected, RawSink { bytes, size: view.size })?;
                     }
-                    Ok(T::encode_slice(&encoder, values, bytes, view.size, self.heap())?)
+                    Ok(T::encode_elements(&encoder, values, bytes, view.size, self.heap())?)
                 });
             }
             let writer = self.writer()?;

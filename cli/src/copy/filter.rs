@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use h5live::filters::{Registry, registered_name};
+use h5live::filters::{Registry, registered_id, registered_name};
 use h5live::model::FilterSpec;
 
 /// Filters without which no chunk may be stored.
@@ -69,10 +69,9 @@ fn known(registry: &Registry) -> String {
 
 /// The number of the filter with a name, which may be a number.
 fn number(name: &str) -> Option<u16> {
-    let is_called = |id: &u16| registered_name(*id) == Some(name);
     match name {
         "gzip" => Some(1),
-        _ => name.parse().ok().or_else(|| (0..=u16::MAX).find(is_called)),
+        _ => name.parse().ok().or_else(|| registered_id(name)),
     }
 }
 

@@ -17,6 +17,7 @@ use self::names::MovedNames;
 use crate::error::{Error, Outcome, Result};
 use crate::file_space_args::FileSpaceArgs;
 use crate::new_output::NewOutput;
+use crate::number_arg::at_least;
 use crate::output::Output;
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
@@ -42,7 +43,7 @@ pub struct CopyCommand {
     #[arg(long)]
     profile: Option<LibVer>,
     /// Dimensions of chunks, for the datasets that have as many dimensions
-    #[arg(long, value_delimiter = ',', value_name = "N,..", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_delimiter = ',', value_name = "N,..", value_parser = at_least::<1, u64>)]
     chunks: Vec<u64>,
     /// A filter, with its parameters: deflate:4, shuffle, fletcher32, szip, zstd:3, ...; none for no filters at all.
     /// Given several times, they come one after the other

@@ -18,6 +18,7 @@ use crate::live::process_group::{ProcessGroup, rows};
 use crate::live::processes::{interrupt_flag, stop_flag};
 use crate::live::reader::LiveReader;
 use crate::live::role::WorkerRole;
+use crate::number_arg::positive;
 use crate::open;
 use crate::output::Output;
 use crate::temp_output::{ForceArgs, TempOutput};
@@ -47,7 +48,7 @@ pub struct Demo {
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     seconds: f64,
     /// Samples in a second, each flushed at once
-    #[arg(long, default_value_t = 1000.0, value_parser = seconds)]
+    #[arg(long, default_value_t = 1000.0, value_parser = positive)]
     rate: f64,
     /// For programs: the summary as JSON
     #[arg(long)]

@@ -11,6 +11,7 @@ use crate::error::{Outcome, Result};
 use crate::manifest::listing::{Listing, ListingEntry};
 use crate::manifest::{space_text, type_text};
 use crate::model::{AttributeData, Dataspace, ObjectId};
+use crate::number_arg::{at_least, not_negative};
 use crate::output::Output;
 use crate::value::{Value, hex, json};
 use crate::{open, progress};
@@ -32,13 +33,13 @@ pub struct Diff {
     #[arg(long, default_value = "/")]
     path: String,
     /// Numbers may differ by this much
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_parser = not_negative)]
     delta: f64,
     /// Numbers may differ by this part of the larger one
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_parser = not_negative)]
     relative: f64,
     /// Differing values of a dataset or an attribute that are shown
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = at_least::<0, usize>)]
     limit: usize,
     /// For programs: a difference on each line as JSON
     #[arg(long)]

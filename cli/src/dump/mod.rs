@@ -14,6 +14,7 @@ use h5live_format::dump::Dump as Structure;
 
 use crate::error::{Outcome, Result};
 use crate::live::processes::interrupt_flag;
+use crate::number_arg::offset;
 use crate::output::Output;
 use crate::path_target::PathTarget;
 use crate::wait::WaitArgs;
@@ -56,13 +57,6 @@ pub struct DumpCommand {
     follow: bool,
     #[command(flatten)]
     wait: WaitArgs,
-}
-
-fn offset(text: &str) -> Result<u64, std::num::ParseIntError> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    }
 }
 
 impl DumpCommand {

@@ -14,6 +14,7 @@ use crate::error::{Error, Outcome, Result};
 use crate::live::latency::{Latencies, duration_text};
 use crate::live::message::now;
 use crate::live::role::WorkerRole;
+use crate::number_arg::positive;
 use crate::open;
 use crate::output::Output;
 use crate::temp_output::{ForceArgs, Scratch, TempOutput};
@@ -32,7 +33,7 @@ pub struct Latency {
     #[command(flatten)]
     force: ForceArgs,
     /// Appends in a second, each flushed
-    #[arg(long, default_value_t = 1000.0, value_parser = seconds)]
+    #[arg(long, default_value_t = 1000.0, value_parser = positive)]
     rate: f64,
     /// How long it goes on
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]

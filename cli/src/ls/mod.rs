@@ -8,6 +8,7 @@ use h5live::{Location, Object};
 
 use crate::error::{Outcome, Result};
 use crate::manifest::listing::{Listing, ListingEntry};
+use crate::number_arg::at_least;
 use crate::open;
 use crate::output::Output;
 
@@ -26,7 +27,7 @@ pub struct Ls {
     #[arg(default_value = "/")]
     path: String,
     /// Go so many groups deep; 0 lists only the object itself
-    #[arg(short, long, value_name = "LEVELS")]
+    #[arg(short, long, value_name = "LEVELS", value_parser = at_least::<0, usize>)]
     depth: Option<usize>,
     /// Show sizes: the stored chunks and bytes of datasets, and the bytes of all their elements
     #[arg(short, long)]

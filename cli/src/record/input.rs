@@ -14,6 +14,11 @@ pub enum InputError {
     /// The input is empty: not even the names of the columns are there.
     #[error("no header line")]
     NoHeader,
+    /// The names of the columns are not UTF-8.
+    #[error(
+        "the names of the columns are not UTF-8 ({0}); convert the input first, as with `iconv -f latin1 -t utf-8`"
+    )]
+    Header(std::str::Utf8Error),
 }
 
 /// A row of the input.
@@ -37,6 +42,8 @@ pub type NamedCells = (Vec<InputCell>, Vec<(String, InputCell)>);
 pub enum InputEvent {
     /// The names of the columns, before the first row that has cells; and the header line as it came in.
     Columns(Vec<String>, Vec<u8>),
+    /// The lines before the header, as they came in; before the names of the columns.
+    Preamble(String),
     /// A row.
     Row(InputRow),
     /// A frame, or the beginning of one at the end of the input.
@@ -61,6 +68,11 @@ impl<'a> RowOutput<'a> {
     /// Hands on the names of the columns. Returns `false` if nobody listens any more.
     pub fn columns(&self, names: &[String], header: Vec<u8>) -> bool {
         self.sender.send(InputEvent::Columns(names.to_vec(), header)).is_ok()
+    }
+
+    /// Hands on the lines before the header. Returns `false` if nobody listens any more.
+    pub fn preamble(&self, text: String) -> bool {
+        self.sender.send(InputEvent::Preamble(text)).is_ok()
     }
 
     /// Hands on a row. Returns `false` if nobody listens any more.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use h5live::{Conversion, Dataset, File, Location};
 
 use crate::error::Result;
+use crate::value::Value;
 
 use super::input::InputRow;
 use super::kind::ColumnKind;
@@ -23,7 +24,7 @@ struct KeyDataset {
     table: RowType,
     dataset: Dataset,
     /// Rows that are not in the dataset yet.
-    batch: Vec<u8>,
+    batch: Vec<Value>,
     is_unflushed: bool,
 }
 
@@ -84,19 +85,18 @@ impl KeyDatasets {
                 self.open(file, key, cell)?;
             }
             let Some(of) = self.datasets.get(key) else { continue };
-            let mut bytes = Vec::new();
             let cells = [InputCell::Plain(row.to_string()), cell.clone()];
-            if let Err(error) = of.table.encode(&cells, fit, &mut bytes) {
-                return Ok(Err(match error {
-                    RowError::Cell { source, .. } => RowError::Cell { column: key.clone(), source },
-                    other => other,
-                }));
+            match of.table.value(&cells, fit) {
+                Ok(value) => staged.push((key, value)),
+                Err(RowError::Cell { source, .. }) => {
+                    return Ok(Err(RowError::Cell { column: key.clone(), source }));
+                }
+                Err(other) => return Ok(Err(other)),
             }
-            staged.push((key, bytes));
         }
-        for (key, bytes) in staged {
+        for (key, value) in staged {
             if let Some(of) = self.datasets.get_mut(key) {
-                of.batch.extend_from_slice(&bytes);
+                of.batch.push(value);
             }
         }
         Ok(Ok(()))
@@ -135,7 +135,7 @@ impl KeyDatasets {
     /// [`crate::error::Error::File`].
     pub fn append(&mut self) -> Result<()> {
         for of in self.datasets.values_mut().filter(|of| !of.batch.is_empty()) {
-            of.dataset.append_raw(&of.batch)?;
+            of.dataset.append_values(&of.batch)?;
             of.batch.clear();
             of.is_unflushed = true;
         }

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use h5live::Conversion;
+use h5live::{Conversion, H5Type};
 
 use crate::manifest::type_text;
-use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign};
+use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign, VarLen, VarLenKind};
+use crate::value::Value;
 use crate::{number_text, utc};
 
 /// The type of a column.
@@ -32,6 +33,8 @@ pub enum ColumnKind {
     Bool,
     /// UTF-8 text of at most this many bytes, NUL-padded.
     Text(u32),
+    /// UTF-8 text of any length, which lies in a heap of the file.
+    VarText,
     /// A time in ISO 8601, stored as nanoseconds since 1970 in an integer of 8 bytes.
     Time,
 }
@@ -71,6 +74,20 @@ pub enum CellError {
         /// The type.
         kind: ColumnKind,
     },
+    /// The text has a NUL character, at which most programs would take it to end.
+    #[error("{text:?} has a NUL character, which a text in a file cannot have (--lossy cuts the text there)")]
+    Nul {
+        /// The text.
+        text: String,
+    },
+    /// The number has a point where the others of the input have groups of thousands or nothing.
+    #[error(
+        "{text:?} is not clear: between numbers with a decimal comma it may have a decimal point or a group of thousands"
+    )]
+    Ambiguous {
+        /// The text.
+        text: String,
+    },
     /// An empty cell, and the type has no value for "nothing".
     #[error("an empty cell is not a value of type {kind}")]
     Empty {
@@ -103,7 +120,7 @@ fn shape_text(dims: &[u32], kind: ColumnKind) -> String {
 /// A name that no type has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no type is called {0:?}: i8 to i64, u8 to u64, f32 and f64 (with `be` for big-endian), bool, time, str1 to \
+    "no type is called {0:?}: i8 to i64, u8 to u64, f32 and f64 (with `be` for big-endian), bool, time, str, str1 to \
      str65535; arrays have [N] or [NxM] behind it"
 )]
 pub struct UnknownKind(String);
@@ -127,6 +144,7 @@ impl ColumnKind {
             }
             Datatype::Enum(_) => ColumnKind::Bool,
             Datatype::String(string) => ColumnKind::Text(string.size),
+            Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => ColumnKind::VarText,
             _ => return None,
         };
         let is_integer_size = !matches!(kind, ColumnKind::Integer { .. }) || matches!(kind.size(), 1 | 2 | 4 | 8);
@@ -139,6 +157,7 @@ impl ColumnKind {
             ColumnKind::Integer { size, .. } | ColumnKind::Float { size, .. } | ColumnKind::Text(size) => size,
             ColumnKind::Bool => 1,
             ColumnKind::Time => 8,
+            ColumnKind::VarText => self.datatype().size(),
         }
     }
 
@@ -148,6 +167,7 @@ impl ColumnKind {
             ColumnKind::Integer { size, sign, order } => Datatype::integer(size, order, sign),
             ColumnKind::Float { size, order } => Datatype::float(size, order).unwrap_or_default(),
             ColumnKind::Text(size) => Datatype::fixed_string(size, CharacterSet::Utf8),
+            ColumnKind::VarText => <String as H5Type>::datatype(),
             ColumnKind::Time => ColumnKind::I64.datatype(),
             ColumnKind::Bool => {
                 let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value] };
@@ -157,20 +177,18 @@ impl ColumnKind {
         }
     }
 
-    /// Appends the stored form of a text; `None` is an empty cell: NaN, no time, or an empty text. A number that the type does
-    /// not have becomes the nearest one if the conversion may be lossy.
+    /// The value that a text stands for; `None` is an empty cell: NaN, no time, or an empty text. A number that the type
+    /// does not have becomes the nearest one if the conversion may be lossy.
     ///
     /// # Errors
     /// [`CellError`] if the text is no value of this type.
-    pub fn encode(self, text: Option<&str>, fit: Conversion, out: &mut Vec<u8>) -> Result<(), CellError> {
+    pub fn value(self, text: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
         let Some(text) = text else {
             return match self {
-                ColumnKind::Float { .. } => self.encode(Some("nan"), fit, out),
-                ColumnKind::Text(_) => self.encode(Some(""), fit, out),
-                ColumnKind::Time => {
-                    out.extend_from_slice(&NO_TIME.to_le_bytes());
-                    Ok(())
-                }
+                ColumnKind::Float { size: 4, .. } => Ok(Value::Float32(f32::NAN)),
+                ColumnKind::Float { .. } => Ok(Value::Float64(f64::NAN)),
+                ColumnKind::Text(_) | ColumnKind::VarText => Ok(Value::Text(String::new())),
+                ColumnKind::Time => Ok(Value::Integer(NO_TIME.into())),
                 ColumnKind::Integer { .. } | ColumnKind::Bool => Err(CellError::Empty { kind: self }),
             };
         };
@@ -181,36 +199,41 @@ impl ColumnKind {
             }
             _ => Ok(()),
         };
-        match self {
-            ColumnKind::Integer { size, sign, order } => {
+        Ok(match self {
+            ColumnKind::Integer { size, sign, .. } => {
                 let (low, high) = range(size * 8, sign);
                 let found = number_text::integer(text.trim(), low, high).ok_or_else(not_a)?;
                 exact(found.value.to_string(), found.is_exact)?;
-                push(&found.value.to_le_bytes(), size, order, out);
+                Value::Integer(found.value)
             }
-            ColumnKind::Float { size: 4, order } => {
+            ColumnKind::Float { size: 4, .. } => {
                 let found = number_text::single(text.trim()).ok_or_else(not_a)?;
                 exact(format!("{:?}", found.value), found.is_exact)?;
-                push(&found.value.to_le_bytes(), 4, order, out);
+                Value::Float32(found.value)
             }
-            ColumnKind::Float { size, order } => {
+            ColumnKind::Float { .. } => {
                 let found = number_text::double(text.trim()).ok_or_else(not_a)?;
                 exact(format!("{:?}", found.value), found.is_exact)?;
-                push(&found.value.to_le_bytes(), size, order, out);
+                Value::Float64(found.value)
             }
-            ColumnKind::Bool => out.push(u8::from(parse_bool(text).ok_or_else(not_a)?)),
-            ColumnKind::Time => out.extend_from_slice(&utc::parse_ns(text).ok_or_else(not_a)?.to_le_bytes()),
-            ColumnKind::Text(size) => {
-                let size = size as usize;
-                if text.len() > size && fit == Conversion::Exact {
-                    return Err(CellError::TooLong { found: text.len(), kind: self });
-                }
-                let text = &text[..text.floor_char_boundary(size)];
-                out.extend_from_slice(text.as_bytes());
-                out.extend(std::iter::repeat_n(0, size - text.len()));
-            }
+            ColumnKind::Bool => Value::Bool(parse_bool(text).ok_or_else(not_a)?),
+            ColumnKind::Time => Value::Integer(utc::parse_ns(text).ok_or_else(not_a)?.into()),
+            ColumnKind::Text(_) | ColumnKind::VarText => Value::Text(self.text_value(text, fit)?),
+        })
+    }
+
+    /// A text as it is stored: as it is, or cut if the conversion may be lossy.
+    fn text_value(self, text: &str, fit: Conversion) -> Result<String, CellError> {
+        let whole = text.split('\0').next().unwrap_or_default();
+        let cut = match self {
+            ColumnKind::Text(size) => &whole[..whole.floor_char_boundary(size as usize)],
+            _ => whole,
+        };
+        match fit {
+            Conversion::Exact if whole.len() < text.len() => Err(CellError::Nul { text: text.to_owned() }),
+            Conversion::Exact if cut.len() < text.len() => Err(CellError::TooLong { found: text.len(), kind: self }),
+            _ => Ok(cut.to_owned()),
         }
-        Ok(())
     }
 }
 
@@ -231,15 +254,6 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Appends the `size` least significant bytes of a little-endian number in another order.
-fn push(little: &[u8], size: u32, order: ByteOrder, out: &mut Vec<u8>) {
-    let bytes = little.iter().take(size as usize);
-    match order {
-        ByteOrder::Big => out.extend(bytes.rev()),
-        _ => out.extend(bytes),
-    }
-}
-
 impl fmt::Display for ColumnKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let big = |order| if order == ByteOrder::Big { "be" } else { "" };
@@ -250,6 +264,7 @@ impl fmt::Display for ColumnKind {
             ColumnKind::Bool => f.write_str("bool"),
             ColumnKind::Time => f.write_str("time"),
             ColumnKind::Text(size) => write!(f, "str{size}"),
+            ColumnKind::VarText => f.write_str("str"),
         }
     }
 }
@@ -264,6 +279,9 @@ impl FromStr for ColumnKind {
         }
         if name == "time" {
             return Ok(ColumnKind::Time);
+        }
+        if name == "str" {
+            return Ok(ColumnKind::VarText);
         }
         if let Some(size) = name.strip_prefix("str") {
             let size: u16 = size.parse().map_err(|_| unknown())?;
@@ -294,14 +312,13 @@ impl FromStr for ColumnKind {
 mod tests {
     use super::*;
 
-    fn encoded(kind: &str, text: Option<&str>) -> Result<Vec<u8>, CellError> {
-        let mut out = Vec::new();
-        kind.parse::<ColumnKind>().unwrap().encode(text, Conversion::Exact, &mut out).map(|()| out)
+    fn value(kind: &str, text: Option<&str>) -> Result<Value, CellError> {
+        kind.parse::<ColumnKind>().unwrap().value(text, Conversion::Exact)
     }
 
     #[test]
     fn every_name_is_read_and_shown_alike() {
-        for name in ["i8", "i16", "i32be", "u64", "u16be", "f32", "f64be", "bool", "time", "str1", "str300"] {
+        for name in ["i8", "i16", "i32be", "u64", "u16be", "f32", "f64be", "bool", "time", "str", "str1", "str300"] {
             assert_eq!(name.parse::<ColumnKind>().unwrap().to_string(), name);
         }
         assert_eq!("u16le".parse(), "u16".parse::<ColumnKind>());
@@ -309,20 +326,21 @@ mod tests {
 
     #[test]
     fn refuses_names_of_no_type() {
-        for name in ["", "i", "i7", "f8", "f16", "x32", "str", "str0", "str70000", "bool8", "übe"] {
+        for name in ["", "i", "i7", "f8", "f16", "x32", "str0", "str70000", "bool8", "übe"] {
             assert!(name.parse::<ColumnKind>().is_err(), "{name}");
         }
     }
 
     #[test]
-    fn numbers_are_stored_in_their_size_and_order() {
-        assert_eq!(encoded("i16", Some("-2")).unwrap(), [0xFE, 0xFF]);
-        assert_eq!(encoded("u32be", Some(" 258 ")).unwrap(), [0, 0, 1, 2]);
-        assert_eq!(encoded("u64", Some("18446744073709551615")).unwrap(), [0xFF; 8]);
-        assert_eq!(encoded("f64", Some("0.5")).unwrap(), 0.5f64.to_le_bytes());
-        assert_eq!(encoded("f32be", Some("0.1")).unwrap(), 0.1f32.to_be_bytes());
-        assert_eq!(encoded("bool", Some("true")).unwrap(), [1]);
-        assert_eq!(encoded("time", Some("1970-01-01T00:00:00.000000258Z")).unwrap(), [2, 1, 0, 0, 0, 0, 0, 0]);
+    fn a_text_becomes_the_value_that_it_stands_for() {
+        assert_eq!(value("i16", Some("-2")), Ok(Value::Integer(-2)));
+        assert_eq!(value("u32be", Some(" 258 ")), Ok(Value::Integer(258)));
+        assert_eq!(value("u64", Some("18446744073709551615")), Ok(Value::Integer(u64::MAX.into())));
+        assert_eq!(value("f64", Some("0.5")), Ok(Value::Float64(0.5)));
+        assert_eq!(value("f32be", Some("0.1")), Ok(Value::Float32(0.1)));
+        assert_eq!(value("bool", Some("true")), Ok(Value::Bool(true)));
+        assert_eq!(value("time", Some("1970-01-01T00:00:00.000000258Z")), Ok(Value::Integer(258)));
+        assert_eq!(value("str", Some(" as it is ")), Ok(Value::Text(" as it is ".into())));
     }
 
     #[test]
@@ -338,37 +356,40 @@ mod tests {
             ("f64", "1e400"),
             ("f32", "1e40"),
         ] {
-            assert!(matches!(encoded(kind, Some(text)), Err(CellError::Inexact { .. })), "{kind} {text}");
+            assert!(matches!(value(kind, Some(text)), Err(CellError::Inexact { .. })), "{kind} {text}");
         }
-        let error = encoded("u16", Some("1.5")).unwrap_err().to_string();
+        let error = value("u16", Some("1.5")).unwrap_err().to_string();
         assert_eq!(error, "1.5 does not fit u16 (it would become 1; --lossy stores that)");
-        assert!(matches!(encoded("i32", Some("nan")), Err(CellError::NotA { .. })));
-        assert!(matches!(encoded("bool", Some("1")), Err(CellError::NotA { .. })));
-        assert!(matches!(encoded("f64", Some("")), Err(CellError::NotA { .. })));
-        assert!(matches!(encoded("time", Some("1700000000")), Err(CellError::NotA { .. })));
-        assert!(matches!(encoded("str2", Some("abc")), Err(CellError::TooLong { found: 3, .. })));
+        assert!(matches!(value("i32", Some("nan")), Err(CellError::NotA { .. })));
+        assert!(matches!(value("bool", Some("1")), Err(CellError::NotA { .. })));
+        assert!(matches!(value("f64", Some("")), Err(CellError::NotA { .. })));
+        assert!(matches!(value("time", Some("1700000000")), Err(CellError::NotA { .. })));
+        assert!(matches!(value("str2", Some("abc")), Err(CellError::TooLong { found: 3, .. })));
+        assert!(matches!(value("str", Some("a\0")), Err(CellError::Nul { .. })));
+        assert!(matches!(value("str2", Some("\0")), Err(CellError::Nul { .. })));
     }
 
     #[test]
     fn a_lossy_conversion_takes_the_nearest_value() {
         let lossy = |kind: &str, text: &str| {
-            let mut out = Vec::new();
-            kind.parse::<ColumnKind>().unwrap().encode(Some(text), Conversion::Lossy, &mut out).unwrap();
-            out
+            kind.parse::<ColumnKind>().unwrap().value(Some(text), Conversion::Lossy).unwrap().to_string()
         };
-        assert_eq!(lossy("i8", "300"), [127]);
-        assert_eq!(lossy("u8", "-0.5"), [0]);
-        assert_eq!(lossy("u16", "1e9"), [255, 255]);
-        assert_eq!(lossy("f32", "1e40"), f32::INFINITY.to_le_bytes());
-        assert_eq!(lossy("str2", "aü"), *b"a\0");
+        assert_eq!(lossy("i8", "300"), "127");
+        assert_eq!(lossy("u8", "-0.5"), "0");
+        assert_eq!(lossy("u16", "1e9"), "65535");
+        assert_eq!(lossy("f32", "1e40"), "inf");
+        assert_eq!(lossy("str2", "aü"), "\"a\"");
+        assert_eq!(lossy("str", "a\0b"), "\"a\"");
     }
 
     #[test]
     fn empty_cells_are_nan_or_no_time_or_empty_text_and_nothing_else() {
-        assert!(f64::from_le_bytes(encoded("f64", None).unwrap().try_into().unwrap()).is_nan());
-        assert_eq!(encoded("str3", None).unwrap(), [0; 3]);
-        assert_eq!(encoded("time", None).unwrap(), i64::MIN.to_le_bytes());
-        assert!(matches!(encoded("i32", None), Err(CellError::Empty { .. })));
-        assert!(matches!(encoded("bool", None), Err(CellError::Empty { .. })));
+        assert!(value("f64", None).unwrap().number().unwrap().is_nan());
+        assert!(value("f32", None).unwrap().number().unwrap().is_nan());
+        assert_eq!(value("str3", None), Ok(Value::Text(String::new())));
+        assert_eq!(value("str", None), Ok(Value::Text(String::new())));
+        assert_eq!(value("time", None), Ok(Value::Integer(i64::MIN.into())));
+        assert!(matches!(value("i32", None), Err(CellError::Empty { .. })));
+        assert!(matches!(value("bool", None), Err(CellError::Empty { .. })));
     }
 }

@@ -1,5 +1,6 @@
 //! `h5live record`: appends rows from standard input to a live file.
 
+mod csv_dialect;
 mod csv_rows;
 pub mod input;
 mod json_rows;
@@ -19,8 +20,9 @@ use std::time::Duration;
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
 use crate::lossy_args::LossyArgs;
+use crate::number_arg::{at_least, integer, within};
 
-use csv_rows::CsvOptions;
+use csv_dialect::CsvOptions;
 use json_rows::NewKeys;
 use kind::ColumnKind;
 use on_error::{OddRows, OnError};
@@ -43,29 +45,31 @@ pub struct RecordCommand {
     /// The format of the input; by default raw with `--dtype`, and otherwise guessed from how it begins
     #[arg(long, value_enum)]
     format: Option<InputFormat>,
-    /// The character between fields of CSV; by default the one of comma, semicolon, tab and bar that fits
+    /// The character between fields of CSV; by default the one of comma, semicolon, tab, bar and blank that fits. A blank
+    /// stands for one or more
     #[arg(long, value_parser = delimiter)]
     delimiter: Option<u8>,
-    /// The first line of CSV is a row, too; columns are called c0, c1, ...
+    /// The first line of CSV is a row, too, as a line of numbers always is; columns are called c0, c1, ...
     #[arg(long)]
     no_header: bool,
-    /// Leave out so many lines before the CSV begins
-    #[arg(long, value_name = "LINES", default_value_t = 0)]
-    skip_lines: u64,
+    /// Leave out so many lines before the CSV begins; by default, lines before the header that are comments (#) or that
+    /// have other fields than the table become the attribute `preamble` of a new dataset
+    #[arg(long, value_name = "LINES", value_parser = at_least::<0, u64>)]
+    skip_lines: Option<u64>,
     /// Numbers of CSV have a decimal comma; between semicolons they may have one anyway
     #[arg(long)]
     decimal_comma: bool,
     /// The integer that stands for an empty cell; empty cells of floats are NaN, and those of times the smallest integer
-    #[arg(long, value_name = "INTEGER", allow_hyphen_values = true)]
+    #[arg(long, value_name = "INTEGER", allow_hyphen_values = true, value_parser = integer)]
     empty: Option<i128>,
     /// What to do with a key of JSON that the first row does not have
     #[arg(long, value_enum, default_value = "error")]
     on_new_key: NewKeys,
     /// Infer the types of columns from this many rows, or from those of the first second
-    #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = at_least::<1, u64>)]
     infer_rows: u64,
-    /// Bytes of texts in a new dataset; by default twice as many as the longest text of the first rows has
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Store the texts of a new dataset in this many bytes each; by default texts may have any length
+    #[arg(long, value_name = "BYTES", value_parser = within::<1, 65535, u16>)]
     str_width: Option<u16>,
     /// What to do with a row that cannot be stored: stop reading (what was read is kept), skip it, or append it to
     /// FILE (reject-to FILE)
@@ -74,7 +78,7 @@ pub struct RecordCommand {
     #[command(flatten)]
     lossy: LossyArgs,
     /// Types of columns as NAME=TYPE,... or NAME:TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian),
-    /// bool, str1 to str65535, time (ISO 8601, stored as nanoseconds since 1970), and `[N]` or `[NxM]` behind it for arrays;
+    /// bool, str (text of any length), str1 to str65535, time (ISO 8601, stored as nanoseconds since 1970), and `[N]` or `[NxM]` behind it for arrays;
     /// types of other columns are inferred from the first rows
     #[arg(long, value_delimiter = ',', value_parser = named_kind)]
     types: Vec<RecordColumn>,
@@ -82,16 +86,16 @@ pub struct RecordCommand {
     #[arg(long, required_if_eq("format", "raw"))]
     dtype: Option<ColumnKind>,
     /// The shape of a raw frame, as ROWS,COLUMNS,...
-    #[arg(long, requires = "dtype", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, requires = "dtype", value_delimiter = ',', value_parser = at_least::<1, u64>)]
     shape: Vec<u64>,
     /// Flush after this many rows, and whenever the input pauses
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1000, value_parser = at_least::<1, u64>)]
     every: u64,
     /// Rows of a chunk of a new dataset
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_parser = at_least::<1, u64>)]
     chunk: Option<u64>,
     /// Shuffle and deflate the chunks of a new dataset, from 1 (fast) to 9 (small)
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=9))]
+    #[arg(long, value_parser = within::<0, 9, u32>)]
     deflate: Option<u32>,
     /// For programs: at the end, the number of rows as JSON
     #[arg(long)]
@@ -104,6 +108,8 @@ enum InputFormat {
     Csv,
     /// A JSON object or array per line, or one array of them
     Ndjson,
+    /// Lines of text, each as a row with the column `line`: for logs
+    Lines,
     /// Frames of numbers of one type, one after the other
     Raw,
 }
@@ -178,8 +184,9 @@ impl RecordCommand {
         Ok(match (self.format, self.dtype) {
             (Some(InputFormat::Ndjson), _) => Format::Json(self.on_new_key),
             (Some(InputFormat::Csv), _) => Format::Csv(csv),
+            (Some(InputFormat::Lines), _) => Format::Lines,
             (Some(InputFormat::Raw) | None, Some(kind)) => Format::Raw(self.frame_bytes(kind)?),
-            (Some(InputFormat::Raw) | None, None) if self.no_header || self.skip_lines > 0 => Format::Csv(csv),
+            (Some(InputFormat::Raw) | None, None) if self.no_header || self.skip_lines.is_some() => Format::Csv(csv),
             (Some(InputFormat::Raw) | None, None) => Format::Text(csv, self.on_new_key),
         })
     }

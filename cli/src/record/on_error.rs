@@ -34,7 +34,7 @@ impl FromStr for OnError {
             (_, Some(file)) if file.len() > 1 && file.starts_with(['=', ' ']) => {
                 Ok(OnError::RejectTo(file[1..].into()))
             }
-            _ => Err("it is stop, skip or reject-to FILE"),
+            _ => Err("allowed are stop, skip and reject-to FILE"),
         }
     }
 }

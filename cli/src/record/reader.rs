@@ -4,9 +4,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::csv_rows::{self, CsvOptions};
+use super::csv_dialect::CsvOptions;
+use super::csv_rows;
 use super::input::{InputError, InputEvent, RowOutput};
 use super::json_rows::{self, NewKeys};
+use super::row::{InputCell, RowError};
 
 /// Rows that may be read ahead of the file.
 const MAX_ROWS_AHEAD: usize = 4096;
@@ -21,6 +23,8 @@ pub enum Format {
     Csv(CsvOptions),
     /// Rows of JSON: an object or an array per line, or one array of them.
     Json(NewKeys),
+    /// Lines of text.
+    Lines,
     /// JSON if the input begins so, and otherwise CSV.
     Text(CsvOptions, NewKeys),
     /// Frames of this many bytes.
@@ -50,10 +54,25 @@ fn read(
     match format {
         Format::Csv(options) => csv_rows::read(options, input, &mut out),
         Format::Json(new_keys) => json_rows::read(input, new_keys, &mut out),
+        Format::Lines => lines(input, &mut out),
         Format::Text(options, _) if !json_rows::is_json(input.fill_buf()?) => csv_rows::read(options, input, &mut out),
         Format::Text(_, new_keys) => json_rows::read(input, new_keys, &mut out),
         Format::Raw(size) => frames(size, input, &out),
     }
+}
+
+/// Hands on lines, each as a row of one text.
+fn lines(mut input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+    let mut listens = out.columns(&["line".to_owned()], Vec::new());
+    let mut bytes = Vec::new();
+    while listens && input.read_until(b'\n', &mut bytes)? > 0 {
+        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line));
+        let cells = line.map(|line| vec![InputCell::Text(line.to_owned())]);
+        listens = out.row(cells.map_err(|source| RowError::Utf8 { column: 1, source }), || bytes.clone());
+        bytes.clear();
+    }
+    Ok(())
 }
 
 /// Hands on frames. The last one is short if the input ends within it.
@@ -72,10 +91,9 @@ fn frames(size: usize, mut input: impl BufRead, out: &RowOutput<'_>) -> Result<(
 mod tests {
     use super::*;
     use crate::record::input::InputRow;
-    use crate::record::row::InputCell;
 
     const CSV: CsvOptions =
-        CsvOptions { delimiter: None, has_header: true, skipped_lines: 0, has_decimal_comma: false };
+        CsvOptions { delimiter: None, has_header: true, skipped_lines: None, has_decimal_comma: false };
 
     fn events(format: Format, input: &str) -> Vec<InputEvent> {
         start(format, true, std::io::Cursor::new(input.to_owned())).into_iter().collect()
@@ -89,9 +107,11 @@ mod tests {
             InputCell::Plain(text) => text.clone(),
             InputCell::DecimalComma(text, number) => format!("{text}={number}"),
             InputCell::Text(text) => format!("{text:?}"),
+            InputCell::Ambiguous(text) => format!("{text}?"),
         };
         let shown = |event| match event {
             InputEvent::Columns(names, _) => names.join("|"),
+            InputEvent::Preamble(text) => format!("before: {text:?}"),
             InputEvent::Row(row) => match row.cells {
                 Ok(cells) => cells.iter().map(cell).collect::<Vec<_>>().join("|"),
                 Err(error) => format!("row {}: {error}", row.number),
@@ -106,8 +126,49 @@ mod tests {
     fn csv_yields_its_header_and_rows() {
         assert_eq!(all(Format::Csv(CSV), "t, v\n1,\"a,\nb\"\n,x\n1\n"), ["t|v", "1|a,\nb", "-|x", "1"]);
         assert_eq!(all(Format::Csv(CSV), ""), ["failed: no header line"]);
-        let skipping = CsvOptions { has_header: false, skipped_lines: 2, ..CSV };
+        let skipping = CsvOptions { has_header: false, skipped_lines: Some(2), ..CSV };
         assert_eq!(all(Format::Csv(skipping), "scope\n\n1;2,5\n"), ["c0|c1", "1|2,5=2.5"]);
+    }
+
+    #[test]
+    fn lines_before_the_header_are_handed_on_by_themselves() {
+        let csv = |text: &str| all(Format::Csv(CSV), text);
+        assert_eq!(
+            csv("\u{feff}# a scope\r\n# 5 GS/s\r\nt,v\r\n0,1\r\n"),
+            ["before: \"# a scope\\r\\n# 5 GS/s\\r\\n\"", "t|v", "0|1"]
+        );
+        assert_eq!(csv("# by numpy\n# t v\n0 1\n1 2\n"), ["before: \"# by numpy\\n\"", "t|v", "0|1", "1|2"]);
+        assert_eq!(csv("#,v\n0,1\n"), ["#|v", "0|1"]);
+        assert_eq!(csv("# no names\n0,1\n"), ["before: \"# no names\\n\"", "c0|c1", "0|1"]);
+        assert_eq!(
+            csv("Model,X\nStep,2,s\nt,v\n0,1\n2,1\n"),
+            ["before: \"Model,X\\nStep,2,s\\n\"", "t|v", "0|1", "2|1"]
+        );
+        let skipping = Format::Csv(CsvOptions { skipped_lines: Some(0), ..CSV });
+        assert_eq!(all(skipping, "# a\n1\n")[0], "# a");
+    }
+
+    #[test]
+    fn names_that_are_not_utf_8_are_refused() {
+        let events: Vec<_> = start(Format::Csv(CSV), false, &b"Gr\xF6\xDFe\n1\n"[..]).into_iter().collect();
+        let InputEvent::Failed(error) = &events[0] else { panic!("{events:?}") };
+        assert!(error.to_string().starts_with("the names of the columns are not UTF-8"), "{error}");
+    }
+
+    #[test]
+    fn numbers_with_a_point_between_decimal_commas_are_not_clear() {
+        assert_eq!(
+            all(Format::Csv(CSV), "a;b\n1,5;1.234,5\n1.234;2.5\n"),
+            ["a|b", "1,5=1.5|1.234,5=1234.5", "1.234?|2.5"]
+        );
+        // A point comes first.
+        let start = format!("a;b\n{}", "2.125;x\n".repeat(300));
+        assert_eq!(all(Format::Csv(CSV), &format!("{start}1,5;x\n")).last().unwrap(), "1,5|x");
+    }
+
+    #[test]
+    fn lines_are_rows_of_one_text() {
+        assert_eq!(all(Format::Lines, "a,b\r\n\n1"), ["line", "\"a,b\"", "\"\"", "\"1\""]);
     }
 
     #[test]

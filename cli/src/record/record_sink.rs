@@ -7,6 +7,7 @@ use h5live::{Conversion, Dataset, File, Location, StoreErrorKind};
 use crate::error::Result;
 use crate::model::Datatype;
 use crate::temp_output::{self, ForceArgs};
+use crate::value::Value;
 
 use super::key_datasets::KeyDatasets;
 use super::row::{InputCell, RowError, RowType};
@@ -15,14 +16,25 @@ use super::target::{self, RecordLayout};
 /// Rows are handed to the dataset in batches of about this many bytes.
 const BATCH_BYTES: usize = 256 << 10;
 
+/// The attribute of a dataset for the lines that came before its rows.
+pub const PREAMBLE: &str = "preamble";
+
+/// Rows that are not in the dataset yet.
+#[derive(Debug, Default)]
+struct RowBatch {
+    /// Values of rows.
+    rows: Vec<Value>,
+    /// Elements of frames, as they are stored.
+    frames: Vec<u8>,
+}
+
 /// A dataset that is being recorded.
 #[derive(Debug)]
 pub struct RecordSink {
     file: File,
     dataset: Dataset,
     row_bytes: usize,
-    /// Rows that are not in the dataset yet.
-    batch: Vec<u8>,
+    batch: RowBatch,
     /// Rows since the last flush.
     unflushed: u64,
     /// Rows after which to flush.
@@ -94,7 +106,17 @@ impl RecordFile {
         let dataset = target::open_or_create(&file, &location, dataset, datatype, row, times, storage)?;
         let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
         let first_row = dataset.shape()?.first().copied().unwrap_or(0);
-        Ok(RecordSink { file, dataset, row_bytes, batch: Vec::new(), unflushed: 0, every, rows: 0, first_row, keys })
+        Ok(RecordSink {
+            file,
+            dataset,
+            row_bytes,
+            batch: RowBatch::default(),
+            unflushed: 0,
+            every,
+            rows: 0,
+            first_row,
+            keys,
+        })
     }
 
     /// Closes the file, in which nothing was recorded. Removes it if it was not there before; whether it has.
@@ -111,18 +133,13 @@ impl RecordFile {
 }
 
 impl RecordSink {
-    /// Where the next row is to be put. A row that is not whole must be taken away again.
-    pub fn row_buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.batch
-    }
-
     /// The datasets of keys that the first row does not have.
     pub fn key_datasets(&mut self) -> &mut KeyDatasets {
         &mut self.keys
     }
 
-    /// Puts the values of keys that the first row does not have, of the row that was put into the buffer, before their
-    /// datasets. If one cannot be stored, none is.
+    /// Puts the values of keys that the first row does not have, of the row that is pushed next, before their datasets.
+    /// If one cannot be stored, none is.
     ///
     /// # Errors
     /// [`Error::File`](crate::error::Error::File) or [`Error::InvalidFile`](crate::error::Error::InvalidFile) if a dataset
@@ -132,25 +149,57 @@ impl RecordSink {
         self.keys.stage(&self.file, row, values, fit)
     }
 
-    /// Appends the row that was put into the buffer.
+    /// Sets the attribute for the lines that came before the rows, if there are no rows yet. Whether it was set.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::error::Error::File).
+    pub fn set_preamble(&self, text: &str) -> Result<bool> {
+        if self.first_row > 0 {
+            return Ok(false);
+        }
+        self.dataset.new_attribute(PREAMBLE).write(&[text.to_owned()])?;
+        Ok(true)
+    }
+
+    /// Appends a row.
     ///
     /// # Errors
     /// [`Error::File`](crate::error::Error::File) if the file cannot take it.
-    pub fn push(&mut self) -> Result<()> {
+    pub fn push(&mut self, row: Value) -> Result<()> {
+        self.batch.rows.push(row);
+        self.count()
+    }
+
+    /// Appends a frame, which is a row of elements as they are stored.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::error::Error::File) if the file cannot take it.
+    pub fn push_frame(&mut self, elements: &[u8]) -> Result<()> {
+        self.batch.frames.extend_from_slice(elements);
+        self.count()
+    }
+
+    fn count(&mut self) -> Result<()> {
         self.rows += 1;
         self.unflushed += 1;
+        let RowBatch { rows, frames } = &self.batch;
         if self.unflushed >= self.every {
             self.flush()?;
-        } else if self.batch.len() + self.row_bytes > BATCH_BYTES {
+        } else if frames.len() + (rows.len() + 1) * self.row_bytes > BATCH_BYTES {
             self.append()?;
         }
         Ok(())
     }
 
     fn append(&mut self) -> Result<()> {
-        if !self.batch.is_empty() {
-            self.dataset.append_raw(&self.batch)?;
-            self.batch.clear();
+        let RowBatch { rows, frames } = &mut self.batch;
+        if !rows.is_empty() {
+            self.dataset.append_values(rows)?;
+            rows.clear();
+        }
+        if !frames.is_empty() {
+            self.dataset.append_raw(frames)?;
+            frames.clear();
         }
         self.keys.append()
     }

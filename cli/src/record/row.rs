@@ -5,6 +5,7 @@ use h5live::Conversion;
 use crate::manifest::type_text;
 use crate::model::{Array, Compound, CompoundMember, Datatype, MAX_RANK};
 use crate::utc;
+use crate::value::Value;
 
 use super::kind::{CellError, ColumnKind, parse_bool};
 
@@ -17,6 +18,8 @@ pub enum InputCell {
     Plain(String),
     /// A text that may be a number with a decimal comma, and the same number with a point.
     DecimalComma(String, String),
+    /// A text that may be a number with a point before groups of thousands, or before a fraction.
+    Ambiguous(String),
     /// A text, even if it looks like a number.
     Text(String),
     /// An array.
@@ -29,7 +32,10 @@ impl InputCell {
     fn text(&self) -> Option<&str> {
         match self {
             InputCell::Empty | InputCell::List(_) | InputCell::Object => None,
-            InputCell::Plain(text) | InputCell::Text(text) | InputCell::DecimalComma(text, _) => Some(text),
+            InputCell::Plain(text)
+            | InputCell::Text(text)
+            | InputCell::DecimalComma(text, _)
+            | InputCell::Ambiguous(text) => Some(text),
         }
     }
 
@@ -59,11 +65,16 @@ impl InputCell {
         }
     }
 
-    /// The text that is to become a value of a type.
-    fn text_for(&self, kind: ColumnKind) -> Option<&str> {
+    /// The value of a type that the cell stands for. `empty` is the text for an empty one.
+    fn value(&self, kind: ColumnKind, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
         match (self, kind) {
-            (InputCell::DecimalComma(_, number), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => Some(number),
-            _ => self.text(),
+            (InputCell::DecimalComma(_, number), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => {
+                kind.value(Some(number), fit)
+            }
+            (InputCell::Ambiguous(text), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => {
+                Err(CellError::Ambiguous { text: text.clone() })
+            }
+            _ => kind.value(self.text().or(empty), fit),
         }
     }
 }
@@ -110,30 +121,23 @@ impl RecordColumn {
         Some(RecordColumn { name: name.to_owned(), kind: ColumnKind::of(base)?, dims })
     }
 
-    /// Appends the stored form of a cell. `empty` stands for an empty one of integers.
-    fn encode(
-        &self,
-        cell: &InputCell,
-        empty: Option<&str>,
-        fit: Conversion,
-        out: &mut Vec<u8>,
-    ) -> Result<(), CellError> {
+    /// The value that a cell stands for. `empty` stands for an empty one of integers.
+    fn value(&self, cell: &InputCell, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
         let kind = self.kind;
         let empty = empty.filter(|_| matches!(kind, ColumnKind::Integer { .. }));
         let is_list = matches!(cell, InputCell::List(_) | InputCell::Object);
         if self.dims.is_empty() && !is_list {
-            return kind.encode(cell.text_for(kind).or(empty), fit, out);
+            return cell.value(kind, empty, fit);
         }
         if *cell == InputCell::Empty {
-            return (0..self.elements()).try_for_each(|_| kind.encode(empty, fit, out));
+            let filled = |value, dim: &u32| Value::List(vec![value; *dim as usize]);
+            return Ok(self.dims.iter().rev().fold(kind.value(empty, fit)?, filled));
         }
         let found = cell.shape()?;
         if found != self.dims {
             return Err(CellError::Shape { found, expected: self.dims.clone(), kind });
         }
-        let mut leaves = Vec::new();
-        cell.leaves(&mut leaves);
-        leaves.into_iter().try_for_each(|leaf| kind.encode(leaf.text_for(kind).or(empty), fit, out))
+        array_value(cell, kind, empty, fit)
     }
 
     /// The type that holds all of `cells` without a change.
@@ -148,12 +152,19 @@ impl RecordColumn {
     }
 }
 
+/// The values of an array, as lists of lists.
+fn array_value(cell: &InputCell, kind: ColumnKind, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
+    let InputCell::List(elements) = cell else { return cell.value(kind, empty, fit) };
+    let values = elements.iter().map(|element| array_value(element, kind, empty, fit));
+    Ok(Value::List(values.collect::<Result<_, _>>()?))
+}
+
 /// How types are inferred.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InferRules {
     /// Whether there is an integer for empty cells.
     pub has_empty_value: bool,
-    /// Bytes of texts, if they are not to suit those that are there.
+    /// Bytes of texts, if they are not to be of any length.
     pub str_width: Option<u16>,
 }
 
@@ -303,23 +314,20 @@ impl RowType {
         Datatype::Compound(Compound { size: offset, members })
     }
 
-    /// Appends the encoded row to `out`. Nothing is appended if the row cannot be stored.
+    /// The value of a row: a list of those of its columns.
     ///
     /// # Errors
     /// [`RowError`], with the cell that does not fit.
-    pub fn encode(&self, cells: &[InputCell], fit: Conversion, out: &mut Vec<u8>) -> Result<(), RowError> {
+    pub fn value(&self, cells: &[InputCell], fit: Conversion) -> Result<Value, RowError> {
         if cells.len() != self.fields {
             return Err(RowError::Fields { found: cells.len(), expected: self.fields });
         }
-        let start = out.len();
-        for (column, source) in self.columns.iter().zip(&self.sources) {
+        let value = |(column, source): (&RecordColumn, &Option<usize>)| {
             let cell = source.and_then(|at| cells.get(at)).unwrap_or(&InputCell::Empty);
-            if let Err(source) = column.encode(cell, self.empty.as_deref(), fit, out) {
-                out.truncate(start);
-                return Err(RowError::Cell { column: column.name.clone(), source });
-            }
-        }
-        Ok(())
+            let value = column.value(cell, self.empty.as_deref(), fit);
+            value.map_err(|source| RowError::Cell { column: column.name.clone(), source })
+        };
+        Ok(Value::List(self.columns.iter().zip(&self.sources).map(value).collect::<Result<_, _>>()?))
     }
 }
 
@@ -328,7 +336,7 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRu
         cells.clone().all(|cell| match cell {
             InputCell::Empty => true,
             InputCell::Plain(text) | InputCell::DecimalComma(_, text) => fits(text.trim()),
-            InputCell::Text(_) | InputCell::List(_) | InputCell::Object => false,
+            InputCell::Text(_) | InputCell::Ambiguous(_) | InputCell::List(_) | InputCell::Object => false,
         })
     };
     let empty = cells.clone().any(|cell| *cell == InputCell::Empty);
@@ -339,18 +347,14 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRu
         ColumnKind::I64
     } else if may_be_integers && all(|text| text.parse::<u64>().is_ok()) {
         ColumnKind::U64
-    } else if all(|text| ColumnKind::F64.encode(Some(text), Conversion::Exact, &mut Vec::new()).is_ok()) {
+    } else if all(|text| ColumnKind::F64.value(Some(text), Conversion::Exact).is_ok()) {
         ColumnKind::F64
     } else if !empty && all(|text| parse_bool(text).is_some()) {
         ColumnKind::Bool
     } else if cells.clone().all(is_time) {
         ColumnKind::Time
-    } else if let Some(width) = rules.str_width {
-        ColumnKind::Text(width.into())
     } else {
-        let longest = cells.filter_map(InputCell::text).map(str::len).max().unwrap_or(0);
-        let size = longest.saturating_mul(2).max(8).checked_next_power_of_two().unwrap_or(longest);
-        ColumnKind::Text(u16::try_from(size).map_or(u32::from(u16::MAX), u32::from))
+        rules.str_width.map_or(ColumnKind::VarText, |width| ColumnKind::Text(width.into()))
     }
 }
 
@@ -377,32 +381,29 @@ mod tests {
     #[test]
     fn a_column_is_of_the_narrowest_type_that_holds_all_its_cells() {
         let rows = [plain(&["1", "1", "true", "a", "1"]), plain(&["-2", "1e3", "false", "twelve bytes", "true"])];
-        assert_eq!(inferred(&rows), ["i64", "f64", "bool", "str32", "str8"]);
+        assert_eq!(inferred(&rows), ["i64", "f64", "bool", "str", "str"]);
     }
 
     #[test]
     fn empty_cells_make_integers_floats_and_truth_values_text() {
         let rows = [plain(&["1", "true", ""]), plain(&["", "", ""])];
-        assert_eq!(inferred(&rows), ["f64", "str8", "f64"]);
+        assert_eq!(inferred(&rows), ["f64", "str", "f64"]);
     }
 
     #[test]
     fn integers_that_no_float_has_are_not_floats() {
         let rows = [plain(&["18446744073709551615", "9007199254740993", "1e400", "1e999999999999999999999"])];
-        assert_eq!(inferred(&rows), ["u64", "i64", "str16", "str64"]);
+        assert_eq!(inferred(&rows), ["u64", "i64", "str", "str"]);
         let rows =
             [plain(&["18446744073709551615", "9007199254740993", "-1"]), plain(&["-1", "0.5", "18446744073709551616"])];
-        assert_eq!(inferred(&rows), ["str64", "str32", "f64"]);
+        assert_eq!(inferred(&rows), ["str", "str", "f64"]);
     }
 
     #[test]
     fn texts_that_are_all_times_are_times() {
         let text = |text: &str| InputCell::Text(text.to_owned());
         assert_eq!(inferred(&[plain(&["2026-11-24", "2026-11-24"]), plain(&["2026-11-24T19:40Z", "soon"])])[0], "time");
-        assert_eq!(
-            inferred(&[plain(&["2026-11-24", "2026-11-24"]), plain(&["2026-11-24T19:40Z", "soon"])])[1],
-            "str32"
-        );
+        assert_eq!(inferred(&[plain(&["2026-11-24", "2026-11-24"]), plain(&["2026-11-24T19:40Z", "soon"])])[1], "str");
         assert_eq!(inferred(&[vec![text("2026-11-24 12:00:00.5")], vec![InputCell::Empty]]), ["time"]);
     }
 
@@ -415,13 +416,10 @@ mod tests {
         let grid = InputCell::List(vec![list(&["1"]), list(&["2"]), list(&["3"])]);
         assert_eq!(inferred(&[vec![grid.clone()]]), ["i64[3x1]"]);
         let column = RecordColumn { name: "a".into(), kind: "u8".parse().unwrap(), dims: vec![3, 1] };
-        let encoded = |cell: &InputCell, empty| {
-            let mut out = Vec::new();
-            column.encode(cell, empty, Conversion::Exact, &mut out).map(|()| out)
-        };
-        assert_eq!(encoded(&grid, None).unwrap(), [1, 2, 3]);
-        assert_eq!(encoded(&InputCell::Empty, Some("7")).unwrap(), [7, 7, 7]);
-        let said = |cell: &InputCell| encoded(cell, None).unwrap_err().to_string();
+        let value = |cell: &InputCell, empty| column.value(cell, empty, Conversion::Exact);
+        assert_eq!(value(&grid, None).unwrap().to_string(), "[[1], [2], [3]]");
+        assert_eq!(value(&InputCell::Empty, Some("7")).unwrap().to_string(), "[[7], [7], [7]]");
+        let said = |cell: &InputCell| value(cell, None).unwrap_err().to_string();
         assert_eq!(said(&InputCell::Empty), "an empty cell is not a value of type u8");
         assert_eq!(said(&list(&["1", "2"])), "an array of shape [2] is not an array of u8 of shape [3, 1]");
         assert_eq!(said(&plain(&["1"])[0]), "a single value is not an array of u8 of shape [3, 1]");
@@ -432,7 +430,7 @@ mod tests {
 
     #[test]
     fn text_that_looks_like_a_number_stays_text() {
-        assert_eq!(inferred(&[vec![InputCell::Text("12".into())]]), ["str8"]);
+        assert_eq!(inferred(&[vec![InputCell::Text("12".into())]]), ["str"]);
     }
 
     #[test]
@@ -442,20 +440,28 @@ mod tests {
         let Datatype::Compound(t) = table.datatype() else { panic!("not a compound") };
         assert_eq!(t.size, 9);
         assert_eq!(t.members.iter().map(|m| m.offset).collect::<Vec<_>>(), [0, 2, 6]);
-        let mut out = Vec::new();
-        table.encode(&plain(&["258", "1", "ab"]), Conversion::Exact, &mut out).unwrap();
-        assert_eq!(out, [2, 1, 0, 0, 0x80, 0x3F, b'a', b'b', 0]);
+        let row = table.value(&plain(&["258", "1", "ab"]), Conversion::Exact).unwrap();
+        assert_eq!(row.to_string(), "[258, 1.0, \"ab\"]");
     }
 
     #[test]
-    fn a_row_that_does_not_fit_leaves_nothing_behind() {
+    fn a_number_that_may_have_a_point_or_thousands_is_no_number() {
+        let ambiguous = InputCell::Ambiguous("1.234".into());
+        let half = InputCell::DecimalComma("0,5".into(), "0.5".into());
+        assert_eq!(inferred(&[vec![half.clone()], vec![ambiguous.clone()]]), ["str"]);
+        let table = RowType::new(vec![RecordColumn::single("a", ColumnKind::F64)]);
+        assert_eq!(table.value(&[half], Conversion::Exact).unwrap().to_string(), "[0.5]");
+        let error = table.value(&[ambiguous], Conversion::Exact).unwrap_err().to_string();
+        assert!(error.starts_with("column \"a\": \"1.234\" is not clear"), "{error}");
+    }
+
+    #[test]
+    fn a_row_that_does_not_fit_says_why() {
         let column = |name: &str| RecordColumn::single(name, ColumnKind::I64);
         let table = RowType::new(vec![column("a"), column("b")]);
-        let mut out = vec![7];
-        let error = table.encode(&plain(&["1"]), Conversion::Exact, &mut out).unwrap_err();
+        let error = table.value(&plain(&["1"]), Conversion::Exact).unwrap_err();
         assert_eq!(error.to_string(), "1 fields instead of 2");
-        let error = table.encode(&plain(&["1", "x"]), Conversion::Exact, &mut out).unwrap_err();
+        let error = table.value(&plain(&["1", "x"]), Conversion::Exact).unwrap_err();
         assert_eq!(error.to_string(), "column \"b\": \"x\" is not a value of type i64");
-        assert_eq!(out, [7]);
     }
 }

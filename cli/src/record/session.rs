@@ -8,7 +8,7 @@ use super::RecordCommand;
 use super::input::{InputEvent, InputRow};
 use super::kind::ColumnKind;
 use super::on_error::OddRows;
-use super::record_sink::{RecordFile, RecordSink};
+use super::record_sink::{PREAMBLE, RecordFile, RecordSink};
 use super::row::{InferRules, InputCell, RecordColumn, RowError, RowType};
 use crate::error::{Error, Result};
 use crate::model::Datatype;
@@ -32,6 +32,8 @@ pub struct RecordSession<'a> {
     file: Option<RecordFile>,
     sink: Option<RecordSink>,
     odd: OddRows,
+    /// The lines before the header, which no dataset has yet.
+    preamble: Option<String>,
     frames: u64,
     bar: ProgressBar,
 }
@@ -78,6 +80,7 @@ impl<'a> RecordSession<'a> {
             file: Some(file),
             sink: None,
             odd: OddRows::new(options.on_error.clone()),
+            preamble: None,
             frames: 0,
             bar: progress::counter("rows"),
         };
@@ -126,6 +129,10 @@ impl<'a> RecordSession<'a> {
                     Some(column) => Err(Error::NoColumn(column.name.clone())),
                     None => Ok(()),
                 }
+            }
+            InputEvent::Preamble(text) => {
+                self.preamble = Some(text);
+                Ok(())
             }
             InputEvent::Row(InputRow { number, cells: Err(error), text, .. }) if self.odd.stops() => {
                 self.odd.take(number, error, &text)
@@ -188,11 +195,24 @@ impl<'a> RecordSession<'a> {
             return Err(Error::RowTooLarge { bytes, max_bytes: MAX_ROW_BYTES });
         }
         self.open_sink(&table.datatype(), &[], &table.times())?;
+        self.store_preamble()?;
         if let Some(sink) = &mut self.sink {
             sink.key_datasets().learn(&waiting, &rules);
         }
         self.table = Some(table.with_empty(empty));
         waiting.into_iter().try_for_each(|row| self.store(row))
+    }
+
+    /// Makes the lines before the header an attribute of a new dataset, and says so.
+    fn store_preamble(&mut self) -> Result<()> {
+        let (Some(text), Some(sink)) = (self.preamble.take(), &self.sink) else { return Ok(()) };
+        let (lines, path) = (text.lines().count(), &self.options.path);
+        if sink.set_preamble(&text)? {
+            eprintln!("h5live: {path}: {lines} lines before the header are its attribute {PREAMBLE:?}");
+        } else {
+            eprintln!("h5live: {path}: {lines} lines before the header are left out; it has rows already");
+        }
+        Ok(())
     }
 
     /// A column with the type that was given for it, if one was.
@@ -210,21 +230,20 @@ impl<'a> RecordSession<'a> {
         };
         let InputRow { number, cells, new_keys, text } = row;
         let fit = self.options.lossy.conversion();
-        let start = sink.row_buffer().len();
-        let mut encoded = cells.and_then(|cells| table.encode(&cells, fit, sink.row_buffer()));
-        if encoded.is_ok() && !new_keys.is_empty() {
-            encoded = sink.stage_new_keys(&new_keys, fit)?;
+        let mut value = cells.and_then(|cells| table.value(&cells, fit));
+        if value.is_ok()
+            && !new_keys.is_empty()
+            && let Err(error) = sink.stage_new_keys(&new_keys, fit)?
+        {
+            value = Err(error);
         }
-        match encoded {
-            Ok(()) => {
-                sink.push()?;
+        match value {
+            Ok(value) => {
+                sink.push(value)?;
                 self.bar.inc(1);
                 Ok(())
             }
-            Err(error) => {
-                sink.row_buffer().truncate(start);
-                self.odd.take(number, error, &text)
-            }
+            Err(error) => self.odd.take(number, error, &text),
         }
     }
 
@@ -236,8 +255,7 @@ impl<'a> RecordSession<'a> {
             return self.odd.take(self.frames, RowError::Frame { found: bytes.len(), expected }, bytes);
         }
         if let Some(sink) = &mut self.sink {
-            sink.row_buffer().extend_from_slice(bytes);
-            sink.push()?;
+            sink.push_frame(bytes)?;
             self.bar.inc(1);
         }
         Ok(())

@@ -13,6 +13,7 @@ use crate::live::message::{Extents, StressInvariant, Violation, WorkCounts, Work
 use crate::live::process_group::{ProcessGroup, rows};
 use crate::live::processes::{interrupt_flag, stop_flag};
 use crate::live::role::WorkerRole;
+use crate::number_arg::at_least;
 use crate::output::Output;
 use crate::stress::matrix::{self, cell};
 use crate::temp_output::{self, ForceArgs, Scratch};
@@ -38,7 +39,7 @@ pub struct Scenario {
     #[command(flatten)]
     force: ForceArgs,
     /// Processes that read
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = at_least::<0, usize>)]
     readers: usize,
     /// How long it goes on, each scenario if it is all of them
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]

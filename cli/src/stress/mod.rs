@@ -19,6 +19,7 @@ use crate::live::process_group::{ProcessGroup, rows};
 use crate::live::processes::{interrupt_flag, stop_flag};
 use crate::live::reader::LiveReader;
 use crate::live::role::WorkerRole;
+use crate::number_arg::{at_least, positive};
 use crate::output::Output;
 use crate::temp_output::{self, ForceArgs, Scratch};
 use crate::wait::seconds;
@@ -41,7 +42,7 @@ pub struct Stress {
     #[command(flatten)]
     force: ForceArgs,
     /// Processes that read
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = at_least::<0, usize>)]
     readers: usize,
     /// How long it goes on
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
@@ -59,10 +60,10 @@ pub struct Stress {
     #[arg(long, value_name = "COMMAND")]
     check: Option<String>,
     /// The seed from which all values follow
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_least::<0, u64>)]
     seed: u64,
     /// Flushes that the writer attempts in a second (1000, or what suits a cell of the matrix)
-    #[arg(long, value_parser = seconds)]
+    #[arg(long, value_parser = positive)]
     rate: Option<f64>,
     /// For programs: the report as JSON
     #[arg(long)]

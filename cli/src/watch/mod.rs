@@ -15,6 +15,7 @@ use h5live::Dataset;
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
 use crate::model::{DatasetSpec, Selection, Store};
+use crate::number_arg::at_least;
 use crate::output::Output;
 use crate::references::ReferencePaths;
 use crate::value::{self, Value};
@@ -40,7 +41,7 @@ pub struct WatchCommand {
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     interval: f64,
     /// Newest rows that are shown as text
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = at_least::<0, u64>)]
     rows: u64,
     /// End after this many seconds; by default when the writer ends, or at Ctrl-C
     #[arg(long, value_parser = seconds)]

@@ -65,14 +65,14 @@ impl fmt::Display for StorageFault {
 /// A message for the command line.
 pub fn parse(text: &str) -> Result<StorageFault, &'static str> {
     let (word, at) = text.split_once(':').unwrap_or((text, "0"));
-    let at = at.parse().map_err(|_| "the number of a change")?;
+    let at = at.parse().map_err(|_| "this does not end with the number of a change")?;
     match word {
         "full" => Ok(StorageFault::Full(at)),
         "broken" => Ok(StorageFault::Broken(at)),
         "page" => Ok(StorageFault::Page(at)),
         "short" => Ok(StorageFault::Short(at)),
         "slow" => Ok(StorageFault::Slow),
-        _ => Err("full, broken, page or short, with the number of a change, or slow"),
+        _ => Err("allowed are full, broken, page and short, each with the number of a change, and slow"),
     }
 }
 

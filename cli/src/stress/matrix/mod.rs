@@ -26,6 +26,7 @@ use crate::error::whole_text;
 use crate::error::{Error, Result};
 use crate::live::message::{Extents, StressInvariant, WorkerMessage};
 use crate::live::process_group::ProcessGroup;
+use crate::number_arg::at_least;
 use crate::output::Output;
 
 use cell::{ChangeKind, ElementKind, FilterChoice, IndexChoice, MatrixCell, name};
@@ -56,17 +57,17 @@ pub struct MatrixArgs {
     #[arg(long, num_args = 2, value_names = ["PYTHON", "SCRIPT"])]
     peer: Vec<PathBuf>,
     /// The number of cells at a time, each with its own writer, readers and file
-    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = at_least::<1, NonZero<usize>>)]
     parallel: NonZero<usize>,
     /// With --kill or --io-faults: this many writers, spread over the cells
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = at_least::<0, u64>)]
     kills: Option<u64>,
     /// Let the storage of the writers fail (full, broken, short writes) or be slow, and see that nothing flushed is
     /// lost
     #[arg(long)]
     io_faults: bool,
     /// The first step of a writer
-    #[arg(long, hide = true, default_value_t = 0)]
+    #[arg(long, hide = true, default_value_t = 0, value_parser = at_least::<0, u64>)]
     step: u64,
     /// The fault of the writer's storage
     #[arg(long, hide = true, value_parser = faults::parse)]

@@ -1,0 +1,171 @@
+//! The examples at the end of the help of each command.
+
+/// For each command, what one types, and what it does.
+const EXAMPLES: [(&str, [(&str, &str); 2]); 21] = [
+    (
+        "check",
+        [
+            ("h5live check run.h5", "whether the structures of a file agree"),
+            ("h5live check --data --json run.h5 old.h5", "the data of two files, too; for programs"),
+        ],
+    ),
+    (
+        "completions",
+        [
+            ("h5live completions bash > ~/.local/share/bash-completion/completions/h5live", "for bash"),
+            ("h5live completions zsh > ~/.zfunc/_h5live", "for zsh"),
+        ],
+    ),
+    (
+        "copy",
+        [
+            ("h5live copy run.h5 small.h5 --filter shuffle --filter deflate:6", "compress everything"),
+            ("h5live copy run.h5 part.h5 --select /entry/data /log", "only two objects, and what is below them"),
+        ],
+    ),
+    (
+        "demo",
+        [
+            ("h5live demo", "ten seconds in a temporary file"),
+            ("h5live demo live.h5 --seconds 60 --rate 100", "a minute, to look at from another terminal"),
+        ],
+    ),
+    (
+        "diff",
+        [
+            ("h5live diff a.h5 b.h5", "whether two files hold the same"),
+            ("h5live diff a.h5 b.h5 --path /entry --relative 1e-6", "one group, with a tolerance"),
+        ],
+    ),
+    (
+        "dump",
+        [
+            ("h5live dump run.h5 log/rows --rows=-10", "the last ten rows"),
+            ("h5live dump run.h5 frames --slice 0,::4,-8: --csv", "a part of the first frame, as CSV"),
+        ],
+    ),
+    (
+        "guard",
+        [
+            ("h5live guard -- python acquire.py", "repair what a program leaves behind if it is killed"),
+            ("h5live guard --file run.h5 -- ./acquire --fast", "the same for a file that is known"),
+        ],
+    ),
+    (
+        "latency",
+        [
+            ("h5live latency", "five seconds in a temporary file"),
+            ("h5live latency /data/test.h5 --rate 100 --seconds 30", "on the disk where one records"),
+        ],
+    ),
+    (
+        "ls",
+        [
+            ("h5live ls run.h5", "all objects"),
+            ("h5live ls --long --depth 1 run.h5 /entry", "the members of a group, with their storage"),
+        ],
+    ),
+    (
+        "man",
+        [
+            ("h5live man | man -l -", "read the page of the program"),
+            ("h5live man record > h5live-record.1", "keep the page of a command"),
+        ],
+    ),
+    (
+        "manifest",
+        [
+            ("h5live manifest run.h5 > run.manifest", "what is in a file, to compare it later"),
+            ("h5live manifest run.h5 | sha256sum", "one hash of everything that is in a file"),
+        ],
+    ),
+    (
+        "mv",
+        [
+            ("h5live mv run.h5 log/rows log/old", "another name"),
+            ("h5live mv run.h5 calibration archive/2026/", "into another group"),
+        ],
+    ),
+    (
+        "new",
+        [
+            ("h5live new empty.h5 description.json", "a file as described"),
+            ("h5live dump --json old.h5 | h5live new new.h5", "make a file anew"),
+        ],
+    ),
+    (
+        "record",
+        [
+            ("./sensor | h5live record run.h5 log/rows", "CSV or JSON, whose types are found"),
+            ("h5live record --dtype u16 --shape 512,512 run.h5 frames < frames.bin", "frames of pixels"),
+        ],
+    ),
+    (
+        "repair",
+        [
+            ("h5live repair run.h5", "bring a file in order whose writer was killed"),
+            ("h5live repair --dry-run run.h5 old.h5", "only say what state the files are in"),
+        ],
+    ),
+    (
+        "rm",
+        [
+            ("h5live rm run.h5 log/old", "remove a dataset or a group"),
+            ("h5live rm run.h5 frames@units", "remove an attribute"),
+        ],
+    ),
+    (
+        "scenario",
+        [
+            ("h5live scenario generator", "many datasets, appended to at random"),
+            ("h5live scenario sparse --readers 4 --seconds 30", "single elements, with four readers"),
+        ],
+    ),
+    (
+        "set",
+        [
+            ("h5live set run.h5 frames@units counts", "a text"),
+            ("h5live set run.h5 frames@gain 1.5 --type f32le", "a number of a given type"),
+        ],
+    ),
+    (
+        "stores",
+        [
+            ("h5live stores", "where files may lie, with which options"),
+            ("h5live stores --json", "the same for programs"),
+        ],
+    ),
+    (
+        "stress",
+        [
+            ("h5live stress", "ten seconds with two readers"),
+            ("h5live stress --readers 4 --seconds 60 --kill", "writers that are killed, with four readers"),
+        ],
+    ),
+    (
+        "watch",
+        [
+            ("h5live watch run.h5 log/rows", "the newest rows, as they come"),
+            ("h5live watch --wait 60 run.h5 log/rows --json", "a file that is yet to come; for programs"),
+        ],
+    ),
+];
+
+/// The program with examples at the end of the help of each command.
+pub fn add(program: clap::Command) -> clap::Command {
+    EXAMPLES.iter().fold(program, |program, (name, examples)| {
+        let lines = examples.iter().map(|(line, what)| format!("  {line}\n      {what}"));
+        let help = format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n"));
+        program.mut_subcommand(name, |command| command.after_help(help))
+    })
+}
+
+/// The words behind the prompt of each example, for the tests: without quotes, pipes and redirections.
+#[cfg(test)]
+pub fn command_lines() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let words = |line: &'static str| {
+        let own = line.split('|').map(str::trim).rfind(|part| part.starts_with("h5live")).unwrap();
+        own.split([' ']).take_while(|word| !matches!(*word, "<" | ">")).collect()
+    };
+    EXAMPLES.iter().flat_map(move |(name, examples)| examples.iter().map(move |(line, _)| (*name, words(line))))
+}

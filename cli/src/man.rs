@@ -1,0 +1,32 @@
+//! `h5live man`: the manual pages.
+
+use crate::error::{Error, Outcome, Result};
+use crate::output::Output;
+
+/// Prints the manual page of the program, or of one of its commands
+#[derive(Debug, clap::Args)]
+pub struct ManCommand {
+    /// The command; without one, the page is that of the program
+    command: Option<String>,
+}
+
+impl ManCommand {
+    /// Runs the command, of this program.
+    ///
+    /// # Errors
+    /// [`Error::NoCommand`], [`Error::Output`].
+    pub fn run(self, mut program: clap::Command) -> Result<Outcome> {
+        program.build();
+        let source = format!("{} {}", program.get_name(), program.get_version().unwrap_or_default());
+        let of = match &self.command {
+            Some(name) => program.find_subcommand(name).ok_or_else(|| Error::NoCommand(name.clone()))?,
+            None => &program,
+        };
+        let mut page = Vec::new();
+        clap_mangen::Man::new(of.clone()).source(source).render(&mut page).map_err(Error::Output)?;
+        let mut out = Output::stdout();
+        out.bytes(&page)?;
+        out.flush()?;
+        Ok(Outcome::Clean)
+    }
+}

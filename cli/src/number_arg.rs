@@ -1,0 +1,110 @@
+//! Numbers on the command line, and what is said of texts that are none.
+
+use std::str::FromStr;
+
+/// The reason why a text is not a number that an option takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NumberArgError {
+    /// Not a whole number, or too small.
+    #[error("this is not a whole number of {low} or more")]
+    AtLeast {
+        /// The smallest number.
+        low: u64,
+    },
+    /// Not a whole number, or too small or large.
+    #[error("this is not a whole number from {low} to {high}")]
+    Within {
+        /// The smallest number.
+        low: u64,
+        /// The largest number.
+        high: u64,
+    },
+    /// Not a whole number.
+    #[error("this is not a whole number")]
+    Integer,
+    /// Not a number, or not above 0.
+    #[error("this is not a number above 0")]
+    Positive,
+    /// Not a number, or below 0.
+    #[error("this is not a number of 0 or more")]
+    NotNegative,
+    /// Not an offset.
+    #[error("this is not an offset: a number of bytes, in hexadecimal digits behind 0x")]
+    Offset,
+}
+
+/// A whole number of `LOW` or more.
+///
+/// # Errors
+/// [`NumberArgError::AtLeast`].
+pub fn at_least<const LOW: u64, T: FromStr>(text: &str) -> Result<T, NumberArgError> {
+    in_range(text, LOW, u64::MAX).ok_or(NumberArgError::AtLeast { low: LOW })
+}
+
+/// A whole number from `LOW` to `HIGH`.
+///
+/// # Errors
+/// [`NumberArgError::Within`].
+pub fn within<const LOW: u64, const HIGH: u64, T: FromStr>(text: &str) -> Result<T, NumberArgError> {
+    in_range(text, LOW, HIGH).ok_or(NumberArgError::Within { low: LOW, high: HIGH })
+}
+
+fn in_range<T: FromStr>(text: &str, low: u64, high: u64) -> Option<T> {
+    let is_in_range = text.parse().is_ok_and(|number: u64| (low..=high).contains(&number));
+    if is_in_range { text.parse().ok() } else { None }
+}
+
+/// A whole number, which may be negative.
+///
+/// # Errors
+/// [`NumberArgError::Integer`].
+pub fn integer(text: &str) -> Result<i128, NumberArgError> {
+    text.parse().map_err(|_| NumberArgError::Integer)
+}
+
+/// A number above 0.
+///
+/// # Errors
+/// [`NumberArgError::Positive`].
+pub fn positive(text: &str) -> Result<f64, NumberArgError> {
+    let number = text.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
+    number.ok_or(NumberArgError::Positive)
+}
+
+/// A number of 0 or more.
+///
+/// # Errors
+/// [`NumberArgError::NotNegative`].
+pub fn not_negative(text: &str) -> Result<f64, NumberArgError> {
+    text.parse().ok().filter(|number: &f64| *number >= 0.0).ok_or(NumberArgError::NotNegative)
+}
+
+/// An offset in a file (bytes), decimal or hexadecimal.
+///
+/// # Errors
+/// [`NumberArgError::Offset`].
+pub fn offset(text: &str) -> Result<u64, NumberArgError> {
+    let parsed = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
+    parsed.map_err(|_| NumberArgError::Offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_within_their_limits() {
+        assert_eq!(at_least::<1, u64>("1"), Ok(1));
+        assert_eq!(at_least::<1, u64>("0").unwrap_err().to_string(), "this is not a whole number of 1 or more");
+        assert_eq!(within::<0, 9, u32>("9"), Ok(9));
+        assert_eq!(within::<0, 9, u32>("x").unwrap_err().to_string(), "this is not a whole number from 0 to 9");
+        assert_eq!(within::<1, 65535, u16>("65536"), Err(NumberArgError::Within { low: 1, high: 65535 }));
+        assert_eq!(integer("-5"), Ok(-5));
+        assert_eq!(positive("0.5"), Ok(0.5));
+        assert!(["0", "-1", "nan", "inf", ""].into_iter().all(|text| positive(text).is_err()));
+        assert_eq!(not_negative("0"), Ok(0.0));
+        assert!(["-1", "nan", "x"].into_iter().all(|text| not_negative(text).is_err()));
+        assert_eq!((offset("0x10"), offset("16")), (Ok(16), Ok(16)));
+        assert!(offset("0xg").is_err());
+    }
+}
