@@ -32,9 +32,9 @@ pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> 
             for pass in 0..passes {
                 // Each look at an object reads its header again.
                 observer.reset((pass, before, opened))?;
-                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
                 observer.remember(min_count);
-                let max_count = || issued.at(view.prefix()).unwrap_or(0);
+                let max_count = || issued.count_at(view.prefix()).unwrap_or(0);
                 before = content::check_attributes(&file, id, observer, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
@@ -55,9 +55,9 @@ pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdi
             let mut before = 0;
             for pass in 0..passes {
                 observer.reset((pass, before, opened))?;
-                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
                 observer.remember(min_count);
-                let max_count = || issued.at(view.prefix()).unwrap_or(0);
+                let max_count = || issued.count_at(view.prefix()).unwrap_or(0);
                 before = content::check_links(&file, observer, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
@@ -79,9 +79,9 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Ver
             for pass in 0..passes {
                 // The dataset was closed, and with it all that was kept.
                 observer.reset((pass, before, opened))?;
-                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
                 observer.remember(min_count);
-                let max_count = || issued.at(view.prefix()).unwrap_or(0);
+                let max_count = || issued.count_at(view.prefix()).unwrap_or(0);
                 before = content::check_strings(&file, observer, min_count, &max_count)?;
             }
             Ok(())

@@ -29,8 +29,8 @@ impl CountLimits {
 
     /// The least and the most that may be found.
     fn range(&self, expected: &ExpectedPrefix) -> Option<(u64, u64)> {
-        let max_count = self.issued.at(expected.max_ops)?;
-        Some((self.kept.at(expected.min_ops).unwrap_or(0), max_count))
+        let max_count = self.issued.count_at(expected.max_ops)?;
+        Some((self.kept.count_at(expected.min_ops).unwrap_or(0), max_count))
     }
 }
 
@@ -278,8 +278,8 @@ impl SeriesExpectation {
         let (mut min_extent, mut max_extent) = (series.extent(kept), series.extent(issued));
         if let SeriesKind::Cut { .. } = series.kind {
             // Every extent that was asked for since the last flush.
-            let between = counted.issued.between(expected.min_ops, expected.max_ops);
-            for count in between.chain(counted.issued.at(expected.min_ops)) {
+            let between = counted.issued.counts_between(expected.min_ops, expected.max_ops);
+            for count in between.chain(counted.issued.count_at(expected.min_ops)) {
                 (min_extent, max_extent) = (min_extent.min(count), max_extent.max(count));
             }
             max_extent = max_extent.max(kept);

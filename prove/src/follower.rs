@@ -98,7 +98,7 @@ impl RowFollower {
         let opened = observer.set_history(History::NONE);
         let mut all = Vec::new();
         let mut floors: Vec<u64> =
-            self.series.iter().map(|series| series.flushed.at(view.prefix()).unwrap_or(0)).collect();
+            self.series.iter().map(|series| series.flushed.count_at(view.prefix()).unwrap_or(0)).collect();
         observer.checkpoint((&floors, opened))?;
         for series in &self.series {
             let name = series.what.name;
@@ -117,7 +117,7 @@ impl RowFollower {
                 // The known state of this dataset is in the history.
                 observer.set_history(std::mem::take(&mut all[n].history));
                 if pass > 0 {
-                    floors[n] = series.flushed.at(view.prefix()).unwrap_or(0);
+                    floors[n] = series.flushed.count_at(view.prefix()).unwrap_or(0);
                     observer.remember(floors[n]);
                     refresh(observer, &*all[n].dataset)?;
                     observer.checkpoint((pass, n, &floors, opened, &all))?;
@@ -144,7 +144,7 @@ impl RowFollower {
         let (known, series) = (&mut all[n], &self.series[n]);
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
-        let issued = series.issued.at(observer.0.prefix()).unwrap_or(0);
+        let issued = series.issued.count_at(observer.0.prefix()).unwrap_or(0);
         let series = &series.what;
         let name = series.name;
         if extent < known.extent {

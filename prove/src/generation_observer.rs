@@ -154,14 +154,14 @@ impl ObserverCache {
                 }
                 now.looked &= attempt > 1;
                 (now.does, now.held, now.attempt) = (true, false, attempt);
-                view.set_history(now.before.with_state((attempt, now.looked)));
+                view.set_history(now.before.with_reader_state((attempt, now.looked)));
                 view.waypoint(self.state_hash(view, tell));
             }
             RetryEvent::ReadStarted(number, tell) => {
                 now.shows = false;
                 view.discard_beyond(number.and_then(|number| self.generations.last(number)));
                 now.kept = self.state_hash(view, tell);
-                view.set_history(now.before.with_state((now.attempt, now.looked)));
+                view.set_history(now.before.with_reader_state((now.attempt, now.looked)));
                 view.waypoint(("looks", now.kept));
                 now.looked = true;
                 view.set_history(History::NONE);
@@ -170,7 +170,7 @@ impl ObserverCache {
             RetryEvent::Missed => {}
             RetryEvent::Validated => {
                 now.held = true;
-                view.set_history(now.before.with_state(now.kept).concat(now.seen));
+                view.set_history(now.before.with_reader_state(now.kept).concat(now.seen));
             }
         }
     }

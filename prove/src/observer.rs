@@ -193,7 +193,7 @@ impl<'a> ConcurrentObserver<'a> {
     /// checkpoint has stated.
     pub fn remember(&self, known: impl Hash) {
         if self.1.goes_by_generations() {
-            self.0.set_history(self.0.history().with_state(known));
+            self.0.set_history(self.0.history().with_reader_state(known));
         }
     }
 

@@ -43,11 +43,11 @@ impl CountRange {
     }
 
     fn min_count(&self, view: &ReaderView) -> u64 {
-        self.flushed.at(view.prefix()).unwrap_or(0)
+        self.flushed.count_at(view.prefix()).unwrap_or(0)
     }
 
     fn max_count(&self, view: &ReaderView) -> u64 {
-        self.issued.at(view.prefix()).unwrap_or(0)
+        self.issued.count_at(view.prefix()).unwrap_or(0)
     }
 }
 

@@ -306,9 +306,10 @@ impl H5pyRecorder {
             return Err(RecordError::Program(String::from_utf8_lossy(&done.stderr).into_owned()));
         }
         let whole = Trace::load(BufReader::new(File::open(&log)?)).map_err(RecordError::Trace)?;
-        let begin = whole.find("begin").ok_or_else(|| RecordError::Program("it does not say when it begins".into()))?;
-        let trace = Trace::new(whole.image(begin)?, whole.operations().iter().skip(begin).cloned().collect());
-        let start = trace.find("start").unwrap_or(0);
+        let begin =
+            whole.find_mark("begin").ok_or_else(|| RecordError::Program("it does not say when it begins".into()))?;
+        let trace = Trace::new(whole.image_after(begin)?, whole.operations().iter().skip(begin).cloned().collect());
+        let start = trace.find_mark("start").unwrap_or(0);
         Ok(Workload { trace, start, series, names: None, without_recount: false, alone: false, unmarked: false })
     }
 }
@@ -323,7 +324,7 @@ impl FlushIntervals {
     }
 
     fn at(&self, prefix: usize) -> bool {
-        self.0.iter().any(|(issued, flushed)| issued.at(prefix) != flushed.at(prefix))
+        self.0.iter().any(|(issued, flushed)| issued.count_at(prefix) != flushed.count_at(prefix))
     }
 }
 
