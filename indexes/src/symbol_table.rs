@@ -80,7 +80,7 @@ impl SymbolTable {
             })
             .map(|child| (child < node.len()).then_some(child))
         };
-        let Some((_, node)) = self.tree.find(choose)? else { return Ok(None) };
+        let Some((_, node)) = self.tree.find_entry(choose)? else { return Ok(None) };
         let entries = self.entries(node)?;
         let offset = |i: usize| entries.get(i).map_or(0, |entry| entry.name_offset);
         let found = partition(entries.len(), |i| Ok(names.compare(offset(i), name)? == Ordering::Less))?;

@@ -78,9 +78,9 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     /// # Errors
     /// If a structure cannot be read.
     pub fn delete(&self) -> Result<()> {
-        self.names.delete()?;
+        self.names.delete_tree()?;
         if let Some(order) = self.order.as_ref().filter(|order| order.addr().is_defined()) {
-            order.delete()?;
+            order.delete_tree()?;
         }
         Ok(self.heap.delete()?)
     }

@@ -127,7 +127,7 @@ impl<R: Kind> Pair<R> {
         let operation = self.operation();
         let old = self
             .tree
-            .put(&record, |_| std::cmp::Ordering::Equal, |found| Ok::<_, Error>(found.key().cmp(&key)))
+            .insert_or_overwrite(&record, |_| std::cmp::Ordering::Equal, |found| Ok::<_, Error>(found.key().cmp(&key)))
             .unwrap();
         drop(operation);
         assert_eq!(old, self.model.insert(key, record));
@@ -219,7 +219,7 @@ fn check<R: Kind>(steps: &[Step], node_size: u32) {
             Step::Fill(key, len) => (key..key + len).for_each(|key| pair.put(key, key + 7)),
             Step::Pack(limit) => {
                 pair.flush();
-                pair.tree.pack(limit).unwrap();
+                pair.tree.move_nodes_before(limit).unwrap();
                 assert_eq!(pair.stored(&storage), pair.expected());
             }
             Step::Flush => {
@@ -272,7 +272,7 @@ proptest! {
                     pair.flush();
                     let new = pair.expected();
                     if let Step::Pack(limit) = step {
-                        pair.tree.pack(limit).unwrap();
+                        pair.tree.move_nodes_before(limit).unwrap();
                         pair.flush();
                     }
                     for write in recording.take_log() {
@@ -357,7 +357,7 @@ fn deletion_gives_all_space_back() {
     (0..5000).for_each(|key| pair.put(key * 7919 % 5000, key));
     pair.flush();
     let end = pair.cache.space().end();
-    pair.tree.delete().unwrap();
+    pair.tree.delete_tree().unwrap();
     pair.flush();
     assert_eq!(pair.cache.space().free_bytes(), end - begin);
     assert!(pair.cache.plan(FlushScope::All).unwrap().steps().is_empty());
@@ -375,7 +375,11 @@ fn a_change_that_finds_no_room_leaves_the_tree_as_it_was() {
     let mut failed = 0;
     for key in (0..4000).map(|n| n * 1237 % 4000) {
         let record = ChunkRecord::of(key, key);
-        match pair.tree.put(&record, |_| std::cmp::Ordering::Equal, |found| Ok::<_, Error>(found.key().cmp(&key))) {
+        match pair.tree.insert_or_overwrite(
+            &record,
+            |_| std::cmp::Ordering::Equal,
+            |found| Ok::<_, Error>(found.key().cmp(&key)),
+        ) {
             Ok(_) => {
                 pair.model.insert(key, record);
             }
@@ -422,7 +426,7 @@ fn refuses_nodes_that_cannot_be_split() {
     assert!(matches!(small, Err(Error::Unsupported(_))));
     let mut pair = Pair::<ChunkRecord>::new(Arc::new(MemoryStorage::default()), 84);
     (0..3).for_each(|key| pair.put(key, key));
-    let fourth = pair.tree.put(
+    let fourth = pair.tree.insert_or_overwrite(
         &ChunkRecord::of(4, 4),
         |_| std::cmp::Ordering::Equal,
         |found| Ok::<_, Error>(found.key().cmp(&4)),
@@ -472,10 +476,10 @@ proptest! {
         let tree = Btree2::new(metadata(&cache), pair.tree.addr(), HugeDirectRecord::default());
         for (key, put) in keys {
             let compare = |found: &HugeDirectRecord| Ok::<_, Error>(found.key().cmp(&key));
-            let _ = if put { tree.put(&HugeDirectRecord::of(key, 1), |_| std::cmp::Ordering::Equal, compare) } else { tree.remove(compare) };
+            let _ = if put { tree.insert_or_overwrite(&HugeDirectRecord::of(key, 1), |_| std::cmp::Ordering::Equal, compare) } else { tree.remove(compare) };
         }
         let _ = tree.for_each(&mut |_| Ok::<_, Error>(true));
-        let _ = tree.delete();
+        let _ = tree.delete_tree();
         cache.flush(FlushScope::All).unwrap();
     }
 }
@@ -532,12 +536,12 @@ fn packed_nodes_leave_nothing_but_the_end_free() {
     let space = pair.cache.space();
     let (end, free) = (space.end(), space.free_bytes());
     assert!(free > 0);
-    assert!(pair.tree.pack(end - free).unwrap());
+    assert!(pair.tree.move_nodes_before(end - free).unwrap());
     assert_eq!(pair.records(), pair.expected());
     pair.flush();
     assert_eq!(pair.stored(&storage), pair.expected());
     space.shrink_to_used();
     assert!(space.free_bytes() < 2 * 512, "{:?}", space.free_sections());
     space.set_reuse_policy(h5live_cache::ReusePolicy::Never);
-    assert!(!pair.tree.pack(0).unwrap(), "others may read");
+    assert!(!pair.tree.move_nodes_before(0).unwrap(), "others may read");
 }

@@ -235,6 +235,6 @@ impl FractalHeap {
             Ok::<_, Error>(true)
         })?;
         places.into_iter().for_each(|(addr, length)| self.release(addr, length));
-        tree.delete()
+        tree.delete_tree()
     }
 }

@@ -52,7 +52,7 @@ impl SymbolTable {
 
     fn seek(&self, names: &LocalStrings, name: &Name) -> Result<NamePosition> {
         let mut found = None;
-        let path = self.tree.path(|node: &Btree1Node<GroupKey>| {
+        let path = self.tree.path_to_leaf(|node: &Btree1Node<GroupKey>| {
             // The names below child `i` are not greater than key `i + 1`.
             let index = partition(node.len(), |i| {
                 let GroupKey(offset) = node.key(i + 1).unwrap_or_default();
@@ -97,7 +97,7 @@ impl SymbolTable {
         let Some(&child) = leaf.children.get(index) else {
             let node = self.new_symbols(&names, vec![entry])?;
             leaf = NodeEntries { keys: vec![GroupKey(0), GroupKey(name_offset)], children: vec![node.addr()] };
-            self.tree.replace(&path, leaf, &[node.addr()], &SymbolNodes { table: self, names: &names })?;
+            self.tree.replace_leaf_entries(&path, leaf, &[node.addr()], &SymbolNodes { table: self, names: &names })?;
             self.metadata.add_prerequisites(&node, before);
             return Ok(());
         };
@@ -119,7 +119,7 @@ impl SymbolTable {
             }?;
             let bound = is_last.then_some(name_offset);
             if set_child(&mut leaf, index, &moved, bound) {
-                self.tree.replace(&path, leaf, &[moved.addr()], &symbols)?;
+                self.tree.replace_leaf_entries(&path, leaf, &[moved.addr()], &symbols)?;
             }
             self.metadata.add_prerequisites(&moved, before);
             return Ok(());
@@ -182,7 +182,7 @@ impl SymbolTable {
         leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
         set_child(&mut leaf, index + 1, &right, right_bound.filter(|_| is_last));
         let symbols = SymbolNodes { table: self, names };
-        self.tree.replace(&path, leaf, &[left.addr(), right.addr()], &symbols)?;
+        self.tree.replace_leaf_entries(&path, leaf, &[left.addr(), right.addr()], &symbols)?;
         self.metadata.add_prerequisites(if is_left { &left } else { &right }, before);
         Ok(())
     }
@@ -190,7 +190,7 @@ impl SymbolTable {
     /// Makes a node wait for the structures that lead to it, if nothing there waits for the node.
     fn order_after(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
         for step in path {
-            let above = self.tree.node(step.addr, None)?;
+            let above = self.tree.load_node(step.addr, None)?;
             if self.metadata.cache().add_dependency_once(node, &above, EdgeKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
@@ -202,7 +202,7 @@ impl SymbolTable {
     fn order_before(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
         node.touch();
         for step in path {
-            let above = self.tree.node(step.addr, None)?;
+            let above = self.tree.load_node(step.addr, None)?;
             if self.metadata.cache().add_dependency_once(&above, node, EdgeKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
@@ -215,7 +215,7 @@ impl SymbolTable {
         let mut offsets = Vec::new();
         let reached = self.tree.all_blocks()?;
         for addr in reached.nodes {
-            let node = self.tree.node(addr, None)?;
+            let node = self.tree.load_node(addr, None)?;
             let node = node.read();
             offsets.extend((0..=node.len()).filter_map(|index| node.key(index)).map(|GroupKey(offset)| offset));
         }
@@ -293,7 +293,7 @@ impl SymbolTable {
         match entries.last().map(|last| last.name_offset) {
             None => {
                 leaf.remove(index);
-                self.tree.replace(&path, leaf, &[], &symbols)?;
+                self.tree.replace_leaf_entries(&path, leaf, &[], &symbols)?;
                 let len = node.read().size(self.metadata.widths()) as u64;
                 match node.is_new() {
                     // Through it, another node may wait for the structures to which its own entries lead.
@@ -311,7 +311,7 @@ impl SymbolTable {
                     self.move_node(&names, &node, entries)
                 }?;
                 if set_child(&mut leaf, index, &moved, bound) {
-                    self.tree.replace(&path, leaf, &[moved.addr()], &symbols)?;
+                    self.tree.replace_leaf_entries(&path, leaf, &[moved.addr()], &symbols)?;
                 }
             }
         }
@@ -381,7 +381,7 @@ struct SymbolNodes<'a> {
 }
 
 impl LeafCallbacks<GroupKey> for SymbolNodes<'_> {
-    fn attach(&self, node: &Handle<Btree1Node<GroupKey>>, child: Addr) -> Result<()> {
+    fn add_child_dependency(&self, node: &Handle<Btree1Node<GroupKey>>, child: Addr) -> Result<()> {
         let metadata = &self.table.metadata;
         match metadata.cache().peek::<SymbolTableNode>(child)? {
             Some(child) if child.is_new() => {
@@ -392,7 +392,7 @@ impl LeafCallbacks<GroupKey> for SymbolNodes<'_> {
         }
     }
 
-    fn changed(&self, node: &dyn DependencyNode) -> Result<()> {
+    fn leaf_changed(&self, node: &dyn DependencyNode) -> Result<()> {
         self.names.add_parent(node)
     }
 }

@@ -36,7 +36,7 @@ impl SymbolTable {
         if !reached.nodes.iter().all(|node| cache.space().may_change_in_place(*node, node_len)) {
             return Ok(None);
         }
-        let nodes = reached.nodes.into_iter().map(|addr| Ok((addr, self.tree.node(addr, None)?.read().clone())));
+        let nodes = reached.nodes.into_iter().map(|addr| Ok((addr, self.tree.load_node(addr, None)?.read().clone())));
         let nodes = nodes.collect::<Result<Vec<_>>>()?;
         let late = reached.children.into_iter().filter(|child| child.get() >= Some(limit));
         let symbols = late.map(|child| Ok((child, self.symbols(child)?.read().clone())));
@@ -77,7 +77,7 @@ impl PackedSymbols {
     /// If a node cannot be read any more.
     pub fn commit(self) -> Result<()> {
         let PackedSymbols { table, changed, moved } = self;
-        let nodes = changed.into_iter().map(|(addr, value)| Ok((table.tree.node(addr, None)?, value)));
+        let nodes = changed.into_iter().map(|(addr, value)| Ok((table.tree.load_node(addr, None)?, value)));
         let nodes = nodes.collect::<Result<Vec<_>>>()?;
         nodes.into_iter().for_each(|(node, value)| node.update(|node| *node = value));
         moved.into_iter().for_each(|(addr, len)| table.metadata.free(addr, len));

@@ -213,10 +213,10 @@ impl DenseAttributes {
         if old.as_ref().is_some_and(|old| *old == record) {
             return Ok(());
         }
-        self.storage.names.put(&record, |_| Ordering::Equal, compare)?;
+        self.storage.names.insert_or_overwrite(&record, |_| Ordering::Equal, compare)?;
         if let Some(tree) = &self.storage.order {
             let record = AttributeOrderRecord { heap_id, flags, order };
-            tree.put(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+            tree.insert_or_overwrite(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
         }
         Ok(())
     }
@@ -275,7 +275,11 @@ impl DenseAttributes {
                 }
                 for ((order, heap_id), flags) in missing {
                     let record = AttributeOrderRecord { heap_id, flags, order };
-                    tree.put(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+                    tree.insert_or_overwrite(
+                        &record,
+                        |_| Ordering::Equal,
+                        |held| Ok::<_, Error>(held.order.cmp(&order)),
+                    )?;
                 }
             }
         }

@@ -185,7 +185,7 @@ impl DenseLinks {
             };
             // The name is sought once: its place is where the record goes, if it is not there.
             let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
-            let there = self.storage.names.insert_with(glance, compare, || {
+            let there = self.storage.names.insert_if_absent_with(glance, compare, || {
                 if collides.get() && !looked_through {
                     return Ok(None);
                 }

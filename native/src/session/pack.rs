@@ -63,13 +63,13 @@ impl NativeSession {
         let metadata = || header.metadata().clone();
         let mut packed = false;
         if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
-            packed |= Btree2::new(metadata(), info.names, LinkNameRecord::default()).pack(limit)?;
+            packed |= Btree2::new(metadata(), info.names, LinkNameRecord::default()).move_nodes_before(limit)?;
             if let Some(order) = info.order.filter(|order| order.is_defined()) {
-                packed |= Btree2::new(metadata(), order, LinkOrderRecord::default()).pack(limit)?;
+                packed |= Btree2::new(metadata(), order, LinkOrderRecord::default()).move_nodes_before(limit)?;
             }
         }
         if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
-            packed |= Btree2::new(metadata(), info.names, AttributeNameRecord::default()).pack(limit)?;
+            packed |= Btree2::new(metadata(), info.names, AttributeNameRecord::default()).move_nodes_before(limit)?;
         }
         Ok(packed)
     }
