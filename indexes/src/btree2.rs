@@ -310,9 +310,9 @@ impl<R: Btree2Record> Btree2<R> {
             self.collect_node_addrs(way, &geometry, &mut nodes)?;
         }
         for addr in nodes {
-            self.metadata.free(addr, header.node_size.into());
+            self.metadata.free_structure(addr, header.node_size.into());
         }
-        self.metadata.free(self.addr, Btree2Header::size(self.metadata.widths()) as u64);
+        self.metadata.free_structure(self.addr, Btree2Header::size(self.metadata.widths()) as u64);
         Ok(())
     }
 

@@ -217,7 +217,7 @@ impl ChunkIndex for ChunkBtree1 {
         let _alone = self.lock.write();
         let tree = self.open_tree();
         let size = tree.node_size();
-        tree.all_blocks()?.nodes.into_iter().for_each(|node| self.metadata.free(node, size));
+        tree.all_blocks()?.nodes.into_iter().for_each(|node| self.metadata.free_structure(node, size));
         Ok(())
     }
 

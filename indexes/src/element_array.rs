@@ -61,11 +61,11 @@ impl<H: ArrayHeader> ElementArray<H> {
     }
 
     pub fn element_bytes(&self) -> u64 {
-        self.format.size(self.metadata.offset()) as u64
+        self.format.size(self.metadata.addr_width()) as u64
     }
 
     pub fn addr_bytes(&self) -> u64 {
-        self.metadata.offset().bytes() as u64
+        self.metadata.addr_width().bytes() as u64
     }
 
     /// Bytes of a header.
@@ -84,7 +84,7 @@ impl<H: ArrayHeader> ElementArray<H> {
     }
 
     pub fn undefined_elements(&self, len: u64) -> ElementTable {
-        ElementTable::undefined(len as usize, self.format, self.metadata.offset())
+        ElementTable::undefined(len as usize, self.format, self.metadata.addr_width())
     }
 
     pub fn contradiction(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {

@@ -115,7 +115,7 @@ impl ExtensibleArray {
         ExtensibleArrayIndexBlock::new(
             header,
             self.array.format,
-            self.array.metadata.offset(),
+            self.array.metadata.addr_width(),
             elements,
             data_blocks,
             super_blocks,
@@ -131,7 +131,7 @@ impl ExtensibleArray {
             pages: Bitmap::zeros(self.bitmap_len(super_block) as usize),
             data_blocks: AddrTable::undefined(
                 self.geometry.data_block_count(super_block) as usize,
-                self.array.metadata.offset(),
+                self.array.metadata.addr_width(),
             ),
         }
     }

@@ -259,9 +259,9 @@ impl ChunkIndex for FixedArray {
             for page in (0..self.page_count()).filter(is_used) {
                 self.array.metadata.cache().remove(self.page_addr(block.addr(), page)?);
             }
-            self.array.metadata.free(block.addr(), self.data_block_space());
+            self.array.metadata.free_structure(block.addr(), self.data_block_space());
         }
-        self.array.metadata.free(header.addr(), self.array.header_len());
+        self.array.metadata.free_structure(header.addr(), self.array.header_len());
         Ok(())
     }
 

@@ -370,7 +370,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         self.new_left_siblings.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, true))?;
         for (((work, handle), node), made) in self.edited_nodes.iter().zip(&handles).zip(nodes).zip(made) {
             if work.is_removed {
-                metadata.free(work.addr, node.size() as u64);
+                metadata.free_structure(work.addr, node.size() as u64);
             } else if work.is_changed && !made {
                 handle.update(|value| *value = node);
             }

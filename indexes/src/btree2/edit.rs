@@ -353,7 +353,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         self.root.update(|root| root.set_header(header, widths));
         for addr in std::mem::take(&mut self.freed_nodes) {
             self.root.read().forget_fresh_node(addr);
-            self.tree.metadata.free_owned(addr, self.geometry.node_size().into());
+            self.tree.metadata.free_substructure(addr, self.geometry.node_size().into());
         }
         Ok(())
     }

@@ -103,7 +103,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
         }
         let Some(place) = place else { return Ok(way.addr) };
         self.moved = true;
-        metadata.free(way.addr, len);
+        metadata.free_structure(way.addr, len);
         Ok(place)
     }
 

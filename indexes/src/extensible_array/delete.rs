@@ -31,7 +31,7 @@ impl ExtensibleArray {
             self.gather_blocks(index_block, &mut found)?;
         }
         found.pages.iter().for_each(|page| self.array.metadata.cache().remove(*page));
-        found.blocks.iter().for_each(|(addr, len)| self.array.metadata.free(*addr, *len));
+        found.blocks.iter().for_each(|(addr, len)| self.array.metadata.free_structure(*addr, *len));
         Ok(())
     }
 

@@ -17,8 +17,10 @@ impl ExtensibleArray {
         let block = if addr.is_defined() {
             self.load_index_block(addr)?
         } else {
-            let block =
-                self.array.metadata.create_shaped(self.index_block_len(), || self.empty_index_block(header.addr()))?;
+            let block = self
+                .array
+                .metadata
+                .create_with_stated_len(self.index_block_len(), || self.empty_index_block(header.addr()))?;
             header.update(|header| {
                 header.index_block = block.addr();
                 header.realized_elements += self.geometry.index_element_count() as u64;
@@ -42,7 +44,8 @@ impl ExtensibleArray {
             self.load_super_block(number, addr)?
         } else {
             let len = self.super_block_len(number);
-            let block = self.array.metadata.create_shaped(len, || self.empty_super_block(number, header.addr()))?;
+            let block =
+                self.array.metadata.create_with_stated_len(len, || self.empty_super_block(number, header.addr()))?;
             index_block.update(|index_block| index_block.super_blocks.set(slot, block.addr()));
             header.update(|header| {
                 header.super_blocks += 1;

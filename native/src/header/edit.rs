@@ -293,7 +293,7 @@ impl CachedHeader {
                     }
                     first.prefix.message_count = u16::try_from(first.messages.len()).unwrap_or(u16::MAX);
                 }),
-                HeaderChunk::Next(chunk) => self.metadata.free(chunk.addr(), chunk.read().len),
+                HeaderChunk::Next(chunk) => self.metadata.free_structure(chunk.addr(), chunk.read().len),
             }
         }
     }

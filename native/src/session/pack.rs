@@ -43,7 +43,7 @@ impl NativeSession {
         }
         let mut copies = Vec::new();
         for table in self.heaps.tables() {
-            copies.extend(table.pack(limit).unwrap_or(None));
+            copies.extend(table.copy_nodes_before(limit).unwrap_or(None));
         }
         drop(operation);
         if packed || !copies.is_empty() {
@@ -51,7 +51,7 @@ impl NativeSession {
         }
         if !copies.is_empty() {
             let operation = self.cache.begin_operation();
-            copies.into_iter().try_for_each(|copies| copies.commit())?;
+            copies.into_iter().try_for_each(|copies| copies.switch_to_copies())?;
             drop(operation);
             self.cache.flush(FlushScope::All)?;
         }
