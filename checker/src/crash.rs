@@ -151,13 +151,13 @@ pub fn explore_crashes(
     };
     std::thread::scope(|scope| {
         for _ in 0..bounds.threads.max(1) {
-            scope.spawn(|| shared.work(&all.states));
+            scope.spawn(|| shared.check_states(&all.states));
         }
     });
     let mut found = shared.found.into_inner();
     found.crashes = all.states.len() as u64;
     found.exhausted = all.complete && !shared.stop.load(Relaxed);
-    found.violations.sort_by_key(|bad| (bad.recoveries.len(), bad.survivors.weight(), bad.expected.max_ops));
+    found.violations.sort_by_key(|bad| (bad.recoveries.len(), bad.survivors.operation_count(), bad.expected.max_ops));
     found.elapsed = began.elapsed();
     found
 }
@@ -180,7 +180,7 @@ fn process_deaths(trace: &Trace, bounds: &CrashBounds) -> CrashStates {
         trace
             .operations()
             .get(prefix)
-            .map(|operation| tears(operation, &bounds.tearing))
+            .map(|operation| possible_tears(operation, &bounds.tearing))
             .into_iter()
             .flatten()
             .for_each(add);
@@ -188,9 +188,9 @@ fn process_deaths(trace: &Trace, bounds: &CrashBounds) -> CrashStates {
     CrashStates { states, complete: true }
 }
 
-fn tears(operation: &StorageOp, tearing: &Tearing) -> Vec<Tear> {
+fn possible_tears(operation: &StorageOp, tearing: &Tearing) -> Vec<Tear> {
     match operation {
-        StorageOp::Write { at, bytes } => tearing.tears(*at, bytes.len() as u64, 0, u64::MAX),
+        StorageOp::Write { at, bytes } => tearing.possible_tears(*at, bytes.len() as u64, 0, u64::MAX),
         _ => Vec::new(),
     }
 }
@@ -218,7 +218,7 @@ fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailure) -> 
             let min_ops = pending.first().map_or(end, |first| *first as usize);
             let expected = ExpectedPrefix { min_ops, max_ops, round: 0 };
             let torn = kept.iter().filter(|_| subset.may_be_torn).flat_map(|n| {
-                let tears = operations.get(*n as usize).map(|operation| tears(operation, &bounds.tearing));
+                let tears = operations.get(*n as usize).map(|operation| possible_tears(operation, &bounds.tearing));
                 tears.into_iter().flatten().map(move |tear| Some((*n, tear)))
             });
             for torn in std::iter::once(None).chain(torn) {
@@ -230,7 +230,7 @@ fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailure) -> 
 }
 
 impl SurvivingWrites {
-    fn weight(&self) -> usize {
+    fn operation_count(&self) -> usize {
         match self {
             SurvivingWrites::Prefix(position) => position.prefix as usize,
             SurvivingWrites::Subset { durable, kept, torn } => durable + kept.len() + usize::from(torn.is_some()),
@@ -282,7 +282,7 @@ struct CrashExplorer<'a, R> {
 const STATES_PER_BATCH: usize = 64;
 
 impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<'_, R> {
-    fn work(&self, all: &[(SurvivingWrites, ExpectedPrefix)]) {
+    fn check_states(&self, all: &[(SurvivingWrites, ExpectedPrefix)]) {
         let base = Arc::new(self.trace.base().to_vec());
         loop {
             let first = self.next.fetch_add(STATES_PER_BATCH, Relaxed);
@@ -341,7 +341,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
         let log = disk.log();
         let expected = ExpectedPrefix { round: expected.round + 1, ..expected };
         for (done, operation) in log.iter().enumerate() {
-            for tear in std::iter::once(Tear::None).chain(tears(operation, &self.bounds.tearing)) {
+            for tear in std::iter::once(Tear::None).chain(possible_tears(operation, &self.bounds.tearing)) {
                 let next = before.copy();
                 log.iter().take(done).for_each(|operation| next.apply(operation, Tear::None));
                 if tear != Tear::None {

@@ -5,7 +5,7 @@ mod strace;
 
 use std::io;
 
-use h5live_cache::replay;
+use h5live_cache::replay_operations;
 
 pub use h5live_cache::StorageOp;
 
@@ -52,15 +52,15 @@ impl Trace {
     ///
     /// # Errors
     /// When they would not fit in memory.
-    pub fn image(&self, prefix: usize) -> io::Result<Vec<u8>> {
+    pub fn image_after(&self, prefix: usize) -> io::Result<Vec<u8>> {
         let mut image = self.base.clone();
-        replay(&mut image, self.operations.iter().take(prefix))?;
+        replay_operations(&mut image, self.operations.iter().take(prefix))?;
         Ok(image)
     }
 
     /// The same trace, ended after `prefix` operations.
     #[must_use]
-    pub fn cut(&self, prefix: usize) -> Trace {
+    pub fn truncated(&self, prefix: usize) -> Trace {
         Trace { base: self.base.clone(), operations: self.operations.iter().take(prefix).cloned().collect() }
     }
 
@@ -78,7 +78,7 @@ impl Trace {
     }
 
     /// The prefix that ends with the first remark of exactly `text`.
-    pub fn find(&self, text: &str) -> Option<usize> {
+    pub fn find_mark(&self, text: &str) -> Option<usize> {
         let is = |operation: &StorageOp| matches!(operation, StorageOp::Mark(found) if found == text);
         self.operations.iter().position(is).map(|at| at + 1)
     }
@@ -95,12 +95,12 @@ impl MarkCounter {
     }
 
     /// The numbers that were stated after `from` operations, and within `to`.
-    pub fn between(&self, from: usize, to: usize) -> impl Iterator<Item = u64> {
+    pub fn counts_between(&self, from: usize, to: usize) -> impl Iterator<Item = u64> {
         self.0.iter().filter(move |(at, _)| *at > from && *at <= to).map(|(_, number)| *number)
     }
 
     /// The number that was stated last within `prefix` operations.
-    pub fn at(&self, prefix: usize) -> Option<u64> {
+    pub fn count_at(&self, prefix: usize) -> Option<u64> {
         let after = self.0.partition_point(|(at, _)| *at <= prefix);
         self.0.get(after.checked_sub(1)?).map(|(_, number)| *number)
     }

@@ -44,7 +44,7 @@ impl<K: Btree1Key> Btree1<K> {
         Error::Contradiction { record: "version 1 B-tree node", at, other: "its parent", rule }
     }
 
-    pub(crate) fn node(&self, addr: Addr, level: Option<u8>) -> Result<Handle<Btree1Node<K>>> {
+    pub(crate) fn load_node(&self, addr: Addr, level: Option<u8>) -> Result<Handle<Btree1Node<K>>> {
         let empty = Btree1Node::empty(self.k, self.shape, self.metadata.widths());
         let node = self.metadata.load(addr, empty.size() as u64, || empty)?;
         let found = node.read().level;
@@ -58,10 +58,13 @@ impl<K: Btree1Key> Btree1<K> {
     ///
     /// # Errors
     /// The first error of `choose`; if a node cannot be read.
-    pub fn find(&self, mut choose: impl FnMut(&Btree1Node<K>) -> Result<Option<usize>>) -> Result<Option<(K, Addr)>> {
+    pub fn find_entry(
+        &self,
+        mut choose: impl FnMut(&Btree1Node<K>) -> Result<Option<usize>>,
+    ) -> Result<Option<(K, Addr)>> {
         let (mut at, mut level) = (self.root, None);
         while at.is_defined() {
-            let node = self.node(at, level)?;
+            let node = self.load_node(at, level)?;
             let node = node.read();
             let Some(chosen) = choose(&node)? else { return Ok(None) };
             let Some(child) = node.child(chosen) else { return Ok(None) };
@@ -83,7 +86,7 @@ impl<K: Btree1Key> Btree1<K> {
         each: &mut EntryVisitor<'_, K, E>,
     ) -> Result<(), E> {
         if self.root.is_defined() {
-            Btree1Walk { tree: self, range, each }.visit_below(
+            Btree1Walk { tree: self, range, each }.visit_subtree(
                 self.root,
                 None,
                 KeyBounds { begin: None, end: None },
@@ -104,7 +107,7 @@ impl<K: Btree1Key> Btree1<K> {
             if !reached.nodes.insert(addr) {
                 continue;
             }
-            let node = self.node(addr, level)?;
+            let node = self.load_node(addr, level)?;
             let node = node.read();
             let children = (0..node.len()).filter_map(|index| node.child(index));
             match node.level.checked_sub(1) {
@@ -166,19 +169,22 @@ impl<K: Btree1Key, E: From<Error>> Btree1Walk<'_, K, E> {
     /// It visits only children within the bounds that the parent gives to the node. Other children have moved to
     /// another node, or the node has moved from another place. No two nodes have common bounds. So nothing is visited
     /// twice, and damaged nodes that lead to the same child cannot make the walk endless.
-    fn visit_below(&mut self, at: Addr, level: Option<u8>, mut bounds: KeyBounds<K>) -> Result<bool, E> {
-        let node = self.tree.node(at, level)?.read().clone();
+    fn visit_subtree(&mut self, at: Addr, level: Option<u8>, mut bounds: KeyBounds<K>) -> Result<bool, E> {
+        let node = self.tree.load_node(at, level)?.read().clone();
         for index in 0..node.len() {
             let (Some(key), Some(child), Some(next)) = (node.key(index), node.child(index), node.key(index + 1)) else {
                 break;
             };
             let is_entry = node.level == 0 && !K::KEY_FOLLOWS_CHILD;
-            let between =
-                if is_entry { self.entry_bounds(&bounds, &key, next)? } else { self.narrow(&mut bounds, &key, next)? };
+            let between = if is_entry {
+                self.entry_bounds(&bounds, &key, next)?
+            } else {
+                self.split_off_bounds(&mut bounds, &key, next)?
+            };
             let Some(between) = between.filter(|between| self.range.may_contain(node.level, between)) else { continue };
             let goes_on = match node.level.checked_sub(1) {
                 None => (self.each)(&between, key, child)?,
-                below => self.visit_below(child, below, between)?,
+                below => self.visit_subtree(child, below, between)?,
             };
             if !goes_on {
                 return Ok(false);
@@ -195,7 +201,7 @@ impl<K: Btree1Key, E: From<Error>> Btree1Walk<'_, K, E> {
     }
 
     /// The bounds of a child between two keys, if there is anything between them. They are then taken off the node's.
-    fn narrow(&self, bounds: &mut KeyBounds<K>, key: &K, next: K) -> Result<Option<KeyBounds<K>>> {
+    fn split_off_bounds(&self, bounds: &mut KeyBounds<K>, key: &K, next: K) -> Result<Option<KeyBounds<K>>> {
         if !K::KEY_FOLLOWS_CHILD && !self.is_before(Some(key), bounds.begin.as_ref())? {
             bounds.begin = Some(key.clone());
         }
@@ -238,18 +244,21 @@ impl<K: Btree1Key> Btree1<K> {
     /// # Errors
     /// If it cannot be read.
     pub(crate) fn dependency_node(&self) -> Result<impl h5live_cache::DependencyNode + use<K>> {
-        self.node(self.root, None)
+        self.load_node(self.root, None)
     }
 
     /// The way from the root to a leaf, in each node by way of the child that `choose` names, or of the last.
     ///
     /// # Errors
     /// The first error of `choose`; if a node cannot be read.
-    pub(crate) fn path(&self, mut choose: impl FnMut(&Btree1Node<K>) -> Result<usize>) -> Result<Vec<Btree1PathStep>> {
+    pub(crate) fn path_to_leaf(
+        &self,
+        mut choose: impl FnMut(&Btree1Node<K>) -> Result<usize>,
+    ) -> Result<Vec<Btree1PathStep>> {
         let mut path = Vec::new();
         let (mut addr, mut level) = (self.root, None);
         loop {
-            let node = self.node(addr, level)?;
+            let node = self.load_node(addr, level)?;
             let node = node.read();
             let index = choose(&node)?;
             let Some(below) = node.level.checked_sub(1) else {

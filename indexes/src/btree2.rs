@@ -177,33 +177,33 @@ impl<R: Btree2Record> Btree2<R> {
         };
         let root = cache.load_block(self.addr, self.metadata.owner(), Btree2Header::size(widths), make)?;
         if root.read().header.kind != R::KIND {
-            return Err(self.unfit("its records are of the type that belongs there"));
+            return Err(self.unfit_error("its records are of the type that belongs there"));
         }
         let _others = self.header.set(root.clone());
         Ok(root)
     }
 
-    fn unfit(&self, rule: &'static str) -> Error {
+    fn unfit_error(&self, rule: &'static str) -> Error {
         self.contradiction(self.addr, "version 2 B-tree header", "object that it belongs to", rule)
     }
 
     /// The shape of nodes that follows from the header.
     fn geometry(&self, root: &CachedBtree2Header) -> Result<Arc<Btree2Geometry>> {
-        root.geometry.clone().ok_or_else(|| self.unfit("its nodes hold records"))
+        root.geometry.clone().ok_or_else(|| self.unfit_error("its nodes hold records"))
     }
 
     /// The present contents of the header.
-    fn shape(&self, root: &Handle<CachedBtree2Header>) -> Result<(Btree2Header, Arc<Btree2Geometry>)> {
+    fn header_and_geometry(&self, root: &Handle<CachedBtree2Header>) -> Result<(Btree2Header, Arc<Btree2Geometry>)> {
         let root = root.read();
         Ok((root.header.clone(), self.geometry(&root)?))
     }
 
-    fn root(&self, header: &Btree2Header) -> Option<NodePtr> {
+    fn root_ptr(&self, header: &Btree2Header) -> Option<NodePtr> {
         let root = NodePtr { addr: header.root, depth: header.depth, records: header.root_records };
         root.addr.is_defined().then_some(root)
     }
 
-    fn record(&self, at: Addr, bytes: Option<&[u8]>) -> Result<R> {
+    fn decode_record(&self, at: Addr, bytes: Option<&[u8]>) -> Result<R> {
         let rule = "a node has the records that are counted";
         let bytes = bytes.ok_or_else(|| self.contradiction(at, "version 2 B-tree node", "its parent", rule))?;
         let record = h5live_format::decode_with(self.blank.clone(), bytes, self.metadata.widths());
@@ -230,26 +230,26 @@ impl<R: Btree2Record> Btree2<R> {
         mut compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
         let root = self.header()?;
-        let lock = root.read().lock();
+        let lock = root.read().tree_lock();
         let _shared = lock.read_recursive();
-        let (header, geometry) = self.shape(&root)?;
-        let mut next = self.root(&header);
+        let (header, geometry) = self.header_and_geometry(&root)?;
+        let mut next = self.root_ptr(&header);
         while let Some(way) = next {
-            let node = self.node(way, &geometry)?;
-            let (index, found) = search(usize::from(way.records), &mut compare, |range| {
-                node.with_records(|records| self.narrow_range(way.addr, records, range, &glance))
+            let node = self.load_node(way, &geometry)?;
+            let (index, found) = binary_search(usize::from(way.records), &mut compare, |range| {
+                node.with_records(|records| self.narrow_by_glance(way.addr, records, range, &glance))
             })?;
             if found.is_some() {
                 return Ok(found);
             }
-            next = node.child(index, way.depth);
+            next = node.child_ptr(index, way.depth);
         }
         Ok(None)
     }
 
     /// Narrows a range of the records of a node to where `glance` does not tell, and returns the record in the middle
     /// of it.
-    fn narrow_range(
+    fn narrow_by_glance(
         &self,
         at: Addr,
         records: &Btree2Records,
@@ -262,7 +262,7 @@ impl<R: Btree2Record> Btree2<R> {
             match bytes.map_or(Ordering::Equal, glance) {
                 Ordering::Less => range.start = middle + 1,
                 Ordering::Greater => range.end = middle,
-                Ordering::Equal => return Ok(Some((middle, self.record(at, bytes)?))),
+                Ordering::Equal => return Ok(Some((middle, self.decode_record(at, bytes)?))),
             }
         }
         Ok(None)
@@ -287,12 +287,12 @@ impl<R: Btree2Record> Btree2<R> {
         each: &mut dyn FnMut(R) -> Result<bool, E>,
     ) -> Result<(), E> {
         let root = self.header()?;
-        let lock = root.read().lock();
+        let lock = root.read().tree_lock();
         let _shared = lock.read_recursive();
-        let (header, geometry) = self.shape(&root)?;
-        let Some(way) = self.root(&header) else { return Ok(()) };
+        let (header, geometry) = self.header_and_geometry(&root)?;
+        let Some(way) = self.root_ptr(&header) else { return Ok(()) };
         Btree2Walk { tree: self, geometry, visited_nodes: HashSet::new(), before, each, begun: false }
-            .visit(way)
+            .visit_subtree(way)
             .map(|_| ())
     }
 
@@ -300,47 +300,47 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// If a node cannot be read; nothing is given back then.
-    pub fn delete(&self) -> Result<()> {
+    pub fn delete_tree(&self) -> Result<()> {
         let root = self.header()?;
-        let lock = root.read().lock();
+        let lock = root.read().tree_lock();
         let _alone = lock.write();
-        let (header, geometry) = self.shape(&root)?;
+        let (header, geometry) = self.header_and_geometry(&root)?;
         let mut nodes = HashSet::new();
-        if let Some(way) = self.root(&header) {
-            self.node_addrs(way, &geometry, &mut nodes)?;
+        if let Some(way) = self.root_ptr(&header) {
+            self.collect_node_addrs(way, &geometry, &mut nodes)?;
         }
         for addr in nodes {
-            self.metadata.free(addr, header.node_size.into());
+            self.metadata.free_structure(addr, header.node_size.into());
         }
-        self.metadata.free(self.addr, Btree2Header::size(self.metadata.widths()) as u64);
+        self.metadata.free_structure(self.addr, Btree2Header::size(self.metadata.widths()) as u64);
         Ok(())
     }
 
     /// Gathers where the nodes are. Leaves need not be read.
-    fn node_addrs(&self, way: NodePtr, geometry: &Btree2Geometry, found: &mut HashSet<Addr>) -> Result<()> {
+    fn collect_node_addrs(&self, way: NodePtr, geometry: &Btree2Geometry, found: &mut HashSet<Addr>) -> Result<()> {
         if !found.insert(way.addr) {
-            return Err(self.two_parents(way.addr));
+            return Err(self.two_parents_error(way.addr));
         }
         if way.depth > 0 {
-            let node = self.node(way, geometry)?;
-            let mut children = (0..=usize::from(way.records)).map_while(|index| node.child(index, way.depth));
-            children.try_for_each(|child| self.node_addrs(child, geometry, found))?;
+            let node = self.load_node(way, geometry)?;
+            let mut children = (0..=usize::from(way.records)).map_while(|index| node.child_ptr(index, way.depth));
+            children.try_for_each(|child| self.collect_node_addrs(child, geometry, found))?;
         }
         Ok(())
     }
 
-    fn two_parents(&self, at: Addr) -> Error {
+    fn two_parents_error(&self, at: Addr) -> Error {
         self.contradiction(at, "version 2 B-tree node", "version 2 B-tree", "it has one parent")
     }
 
-    fn record_at(&self, at: Addr, node: &CachedBtree2Node, index: usize) -> Result<R> {
-        node.with_records(|records| self.record(at, records.bytes(index)))
+    fn load_record(&self, at: Addr, node: &CachedBtree2Node, index: usize) -> Result<R> {
+        node.with_records(|records| self.decode_record(at, records.bytes(index)))
     }
 }
 
 /// The place among `len` records of what `compare` seeks, and the record there if it is that. `narrow` narrows a range
 /// and returns a record in it, if any is left.
-fn search<R, E: From<Error>>(
+fn binary_search<R, E: From<Error>>(
     len: usize,
     compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
     narrow: impl Fn(&mut Range<usize>) -> Result<Option<(usize, R)>>,
@@ -369,26 +369,26 @@ struct Btree2Walk<'a, R, E> {
 
 impl<R: Btree2Record, E: From<Error>> Btree2Walk<'_, R, E> {
     /// Visits everything below `way`. Returns `false` if `each` has returned `false`. Goes no deeper than the tree is.
-    fn visit(&mut self, way: NodePtr) -> Result<bool, E> {
+    fn visit_subtree(&mut self, way: NodePtr) -> Result<bool, E> {
         if !self.visited_nodes.insert(way.addr) {
-            return Err(self.tree.two_parents(way.addr).into());
+            return Err(self.tree.two_parents_error(way.addr).into());
         }
-        let node = self.tree.node(way, &self.geometry)?;
+        let node = self.tree.load_node(way, &self.geometry)?;
         let len = usize::from(way.records);
         let (mut first, mut end) = (0, if self.begun { 0 } else { len });
         while first < end {
             let middle = first + (end - first) / 2;
-            let record = self.tree.record_at(way.addr, &node, middle)?;
+            let record = self.tree.load_record(way.addr, &node, middle)?;
             if (self.before)(&record)? { first = middle + 1 } else { end = middle }
         }
         for index in first..=len {
-            if let Some(child) = node.child(index, way.depth)
-                && !self.visit(child)?
+            if let Some(child) = node.child_ptr(index, way.depth)
+                && !self.visit_subtree(child)?
             {
                 return Ok(false);
             }
             self.begun = true;
-            if index < len && !(self.each)(self.tree.record_at(way.addr, &node, index)?)? {
+            if index < len && !(self.each)(self.tree.load_record(way.addr, &node, index)?)? {
                 return Ok(false);
             }
         }

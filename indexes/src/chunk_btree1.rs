@@ -37,13 +37,13 @@ impl ChunkBtree1 {
         ChunkRank(u8::try_from(self.grid.dims().len()).unwrap_or(u8::MAX))
     }
 
-    fn tree(&self) -> Btree1<ChunkKey> {
+    fn open_tree(&self) -> Btree1<ChunkKey> {
         Btree1::new(self.metadata.clone(), self.root.addr(), self.k, self.rank())
     }
 
     fn tree_for_writing(&self) -> Result<Btree1<ChunkKey>> {
         if self.root.addr().is_defined() {
-            return Ok(self.tree());
+            return Ok(self.open_tree());
         }
         let (tree, node) = Btree1::create(self.metadata.clone(), self.k, self.rank())?;
         self.root.set_addr(tree.root())?;
@@ -51,7 +51,7 @@ impl ChunkBtree1 {
         Ok(tree)
     }
 
-    fn coord(&self, key: &ChunkKey) -> Result<ChunkCoord> {
+    fn coord_of_key(&self, key: &ChunkKey) -> Result<ChunkCoord> {
         let scaled: SmallVec<[u64; 4]> = key.start.iter().zip(self.grid.dims()).map(|(at, dim)| at / dim).collect();
         let coord = ChunkCoord::new(&scaled);
         if self.grid.start_of(&coord)[..] != key.start[..] {
@@ -61,7 +61,7 @@ impl ChunkBtree1 {
         Ok(coord)
     }
 
-    fn element((key, addr): (ChunkKey, Addr)) -> ChunkElement {
+    fn element_of_entry((key, addr): (ChunkKey, Addr)) -> ChunkElement {
         ChunkElement { addr, size: key.size.into(), filter_mask: key.filter_mask }
     }
 
@@ -77,10 +77,10 @@ impl ChunkBtree1 {
     }
 
     /// The leaf in which the chunk at `start` is or would be: its entries, the place there, and whether it is there.
-    fn seek(&self, tree: &Btree1<ChunkKey>, start: &[u64]) -> Result<ChunkPosition> {
+    fn find_position(&self, tree: &Btree1<ChunkKey>, start: &[u64]) -> Result<ChunkPosition> {
         let mut sought = None;
-        let path = tree.path(|node| {
-            let place = partition(node, start);
+        let path = tree.path_to_leaf(|node| {
+            let place = child_count_up_to(node, start);
             if node.level == 0 {
                 let found =
                     place.checked_sub(1).filter(|found| node.key(*found).is_some_and(|key| key.start[..] == *start));
@@ -95,22 +95,22 @@ impl ChunkBtree1 {
     }
 
     /// Gathers the next chunks.
-    fn batch(&self, last: Option<&[u64]>) -> Result<Vec<(ChunkKey, Addr)>> {
+    fn next_batch(&self, last: Option<&[u64]>) -> Result<Vec<(ChunkKey, Addr)>> {
         let _shared = self.lock.read_recursive();
         let mut batch = Vec::new();
         let mut each = |_: &KeyBounds<ChunkKey>, key, addr| {
             batch.push((key, addr));
             Ok::<_, Error>(batch.len() < CHUNKS_PER_BATCH)
         };
-        self.tree().for_each_in_range(&ChunksAfter(last), &mut each)?;
+        self.open_tree().for_each_in_range(&ChunksAfterStart(last), &mut each)?;
         Ok(batch)
     }
 }
 
 /// The chunks after one, or all.
-struct ChunksAfter<'a>(Option<&'a [u64]>);
+struct ChunksAfterStart<'a>(Option<&'a [u64]>);
 
-impl KeyRange<ChunkKey> for ChunksAfter<'_> {
+impl KeyRange<ChunkKey> for ChunksAfterStart<'_> {
     fn is_before(&self, key: &ChunkKey, other: &ChunkKey) -> Result<bool> {
         Ok((&key.start[..], key.element_offset) < (&other.start[..], other.element_offset))
     }
@@ -130,7 +130,7 @@ struct ChunkPosition {
 }
 
 /// How many children of a node begin at or before `start`.
-fn partition(node: &Btree1Node<ChunkKey>, start: &[u64]) -> usize {
+fn child_count_up_to(node: &Btree1Node<ChunkKey>, start: &[u64]) -> usize {
     let (mut low, mut high) = (0, node.len());
     while low < high {
         let middle = low + (high - low) / 2;
@@ -140,27 +140,27 @@ fn partition(node: &Btree1Node<ChunkKey>, start: &[u64]) -> usize {
 }
 
 impl LeafCallbacks<ChunkKey> for ChunkBtree1 {
-    fn attach(&self, node: &Handle<Btree1Node<ChunkKey>>, chunk: Addr) -> Result<()> {
-        let proxies = self.metadata.cache().proxies(chunk);
+    fn add_child_dependency(&self, node: &Handle<Btree1Node<ChunkKey>>, chunk: Addr) -> Result<()> {
+        let proxies = self.metadata.cache().chunk_proxies(chunk);
         proxies.iter().try_for_each(|proxy| self.metadata.add_dependency(node, proxy, EdgeKind::BTree1Chunk))
     }
 
-    fn changed(&self, node: &dyn DependencyNode) -> Result<()> {
+    fn leaf_changed(&self, node: &dyn DependencyNode) -> Result<()> {
         self.root.depend_on(node)
     }
 }
 
 impl ChunkIndex for ChunkBtree1 {
-    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let _shared = self.lock.read_recursive();
         let start = self.grid.start_of(coord);
         // The last child whose first chunk does not come after the one that is sought.
-        let choose = |node: &Btree1Node<ChunkKey>| Ok(partition(node, &start).checked_sub(1));
-        let found = self.tree().find(choose)?.filter(|(key, _)| key.start[..] == start[..]);
-        Ok(found.map(Self::element).filter(|element| element.addr.is_defined()))
+        let choose = |node: &Btree1Node<ChunkKey>| Ok(child_count_up_to(node, &start).checked_sub(1));
+        let found = self.open_tree().find_entry(choose)?.filter(|(key, _)| key.start[..] == start[..]);
+        Ok(found.map(Self::element_of_entry).filter(|element| element.addr.is_defined()))
     }
 
-    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
         debug_assert!(proxy.is_none_or(|proxy| proxy.chunk() == element.addr));
         let outside = || Error::ChunkOutOfBounds(coord.clone());
         if coord.rank() != self.grid.dims().len() {
@@ -176,7 +176,7 @@ impl ChunkIndex for ChunkBtree1 {
 
         let _alone = self.lock.write();
         let tree = self.tree_for_writing()?;
-        let ChunkPosition { path, mut entries, index, found } = self.seek(&tree, &start)?;
+        let ChunkPosition { path, mut entries, index, found } = self.find_position(&tree, &start)?;
         if found {
             entries.keys.splice(index..=index, [key]);
             entries.children.splice(index..=index, [element.addr]);
@@ -191,47 +191,47 @@ impl ChunkIndex for ChunkBtree1 {
             }
             entries.children.insert(index, element.addr);
         }
-        tree.replace(&path, entries, &[element.addr], self)
+        tree.replace_leaf_entries(&path, entries, &[element.addr], self)
     }
 
-    fn shares_proxies(&self) -> bool {
+    fn allows_shared_proxy(&self) -> bool {
         false
     }
 
-    fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let start = self.grid.start_of(coord);
         let _alone = self.lock.write();
         if !self.root.addr().is_defined() {
             return Ok(None);
         }
-        let tree = self.tree();
-        let ChunkPosition { path, mut entries, index, found } = self.seek(&tree, &start)?;
+        let tree = self.open_tree();
+        let ChunkPosition { path, mut entries, index, found } = self.find_position(&tree, &start)?;
         let old = entries.keys.get(index).cloned().zip(entries.children.get(index).copied());
-        let Some(old) = old.filter(|_| found).map(Self::element) else { return Ok(None) };
+        let Some(old) = old.filter(|_| found).map(Self::element_of_entry) else { return Ok(None) };
         entries.remove(index);
-        tree.replace(&path, entries, &[], self)?;
+        tree.replace_leaf_entries(&path, entries, &[], self)?;
         Ok(Some(old).filter(|old| old.addr.is_defined()))
     }
 
-    fn delete(&self) -> Result<()> {
+    fn delete_blocks(&self) -> Result<()> {
         let _alone = self.lock.write();
-        let tree = self.tree();
+        let tree = self.open_tree();
         let size = tree.node_size();
-        tree.all_blocks()?.nodes.into_iter().for_each(|node| self.metadata.free(node, size));
+        tree.all_blocks()?.nodes.into_iter().for_each(|node| self.metadata.free_structure(node, size));
         Ok(())
     }
 
-    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         let mut give = |key: ChunkKey, addr: Addr| {
-            let coord = self.coord(&key)?;
-            Ok(!addr.is_defined() || each(coord, Self::element((key, addr))))
+            let coord = self.coord_of_key(&key)?;
+            Ok(!addr.is_defined() || each(coord, Self::element_of_entry((key, addr))))
         };
         if self.metadata.cache().is_read_only() {
-            return self.tree().for_each_in_range(&ChunksAfter(None), &mut |_, key, addr| give(key, addr));
+            return self.open_tree().for_each_in_range(&ChunksAfterStart(None), &mut |_, key, addr| give(key, addr));
         }
         let mut last: Option<SmallVec<[u64; 4]>> = None;
         loop {
-            let batch = self.batch(last.as_deref())?;
+            let batch = self.next_batch(last.as_deref())?;
             let Some((end, _)) = batch.last() else { return Ok(()) };
             last = Some(end.start.clone());
             for (key, addr) in batch {

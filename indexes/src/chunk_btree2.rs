@@ -59,7 +59,10 @@ fn compare_to<R: StoredChunkRecord>(sought: &ChunkCoord) -> impl Fn(&R) -> Resul
 }
 
 /// Gathers the next chunks, from the first or from the one after `last` on.
-fn batch<R: StoredChunkRecord>(tree: &Btree2<R>, last: Option<&ChunkCoord>) -> Result<Vec<(ChunkCoord, ChunkElement)>> {
+fn next_batch<R: StoredChunkRecord>(
+    tree: &Btree2<R>,
+    last: Option<&ChunkCoord>,
+) -> Result<Vec<(ChunkCoord, ChunkElement)>> {
     let mut batch = Vec::new();
     let mut before = |record: &R| Ok(last.is_some_and(|last| record.coord().scaled() <= last.scaled()));
     let mut each = |record: R| {
@@ -91,14 +94,14 @@ impl ChunkBtree2 {
         FilteredChunkRecord::blank(self.rank, width)
     }
 
-    fn tree<R: StoredChunkRecord>(&self, blank: R) -> Option<Btree2<R>> {
+    fn open_tree<R: StoredChunkRecord>(&self, blank: R) -> Option<Btree2<R>> {
         let addr = self.root.addr();
         addr.is_defined().then(|| Btree2::new(self.metadata.clone(), addr, blank))
     }
 
     fn tree_for_writing<R: StoredChunkRecord>(&self, blank: R) -> Result<Btree2<R>> {
         let _creation = self.creation.lock();
-        let tree = match self.tree(blank.clone()) {
+        let tree = match self.open_tree(blank.clone()) {
             Some(tree) => tree,
             None => {
                 let tree = Btree2::create_with_shape(self.metadata.clone(), blank, self.shape)?;
@@ -110,8 +113,8 @@ impl ChunkBtree2 {
         Ok(tree)
     }
 
-    fn find<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        match self.tree(blank) {
+    fn find_element<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        match self.open_tree(blank) {
             Some(tree) => Ok(tree
                 .find_prefiltered(|record| compare_chunk(record, coord), compare_to(coord))?
                 .map(|record| record.element())),
@@ -119,7 +122,7 @@ impl ChunkBtree2 {
         }
     }
 
-    fn put<R: StoredChunkRecord>(
+    fn insert_or_replace_record<R: StoredChunkRecord>(
         &self,
         blank: R,
         record: &R,
@@ -129,24 +132,25 @@ impl ChunkBtree2 {
         if let Some(proxy) = proxy {
             tree.depend_on(proxy, EdgeKind::BTree2Chunk)?;
         }
-        let old = tree.put(record, |other| compare_chunk(other, record.coord()), compare_to(record.coord()))?;
+        let old =
+            tree.insert_or_overwrite(record, |other| compare_chunk(other, record.coord()), compare_to(record.coord()))?;
         Ok(old.map(|record| record.element()).filter(|element| element.addr.is_defined()))
     }
 
     fn remove_record<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        if self.tree(blank.clone()).is_none() {
+        if self.open_tree(blank.clone()).is_none() {
             return Ok(None);
         }
         let removed = self.tree_for_writing(blank)?.remove(compare_to(coord))?;
         Ok(removed.map(|record| record.element()).filter(|element| element.addr.is_defined()))
     }
 
-    fn visit<R: StoredChunkRecord>(
+    fn for_each_record<R: StoredChunkRecord>(
         &self,
         blank: R,
         each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
     ) -> Result<()> {
-        let Some(tree) = self.tree(blank) else { return Ok(()) };
+        let Some(tree) = self.open_tree(blank) else { return Ok(()) };
         if self.metadata.cache().is_read_only() {
             return tree.for_each(&mut |record| {
                 let element = record.element();
@@ -155,7 +159,7 @@ impl ChunkBtree2 {
         }
         let mut last: Option<ChunkCoord> = None;
         loop {
-            let batch = batch(&tree, last.as_ref())?;
+            let batch = next_batch(&tree, last.as_ref())?;
             let Some((end, _)) = batch.last() else { return Ok(()) };
             if last.is_some_and(|last| last.scaled() >= end.scaled()) {
                 let (record, other, at) = ("version 2 B-tree node", "version 2 B-tree", self.root.addr());
@@ -171,24 +175,24 @@ impl ChunkBtree2 {
     }
 
     fn delete_tree<R: StoredChunkRecord>(&self, blank: R) -> Result<()> {
-        self.tree(blank).map_or(Ok(()), |tree| tree.delete())
+        self.open_tree(blank).map_or(Ok(()), |tree| tree.delete_tree())
     }
 }
 
 impl ChunkIndex for ChunkBtree2 {
-    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let found = match self.format {
-            ElementFormat::Unfiltered => self.find(self.blank_record(), coord)?,
-            ElementFormat::Filtered(width) => self.find(self.blank_filtered_record(width), coord)?,
+            ElementFormat::Unfiltered => self.find_element(self.blank_record(), coord)?,
+            ElementFormat::Filtered(width) => self.find_element(self.blank_filtered_record(width), coord)?,
         };
         Ok(found.filter(|element| element.addr.is_defined()))
     }
 
-    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
-        self.replace(coord, element, proxy).map(|_| ())
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+        self.replace_element(coord, element, proxy).map(|_| ())
     }
 
-    fn replace(
+    fn replace_element(
         &self,
         coord: &ChunkCoord,
         element: ChunkElement,
@@ -200,33 +204,35 @@ impl ChunkIndex for ChunkBtree2 {
         let ChunkElement { addr, size, filter_mask } = element;
         let coord = coord.clone();
         match self.format {
-            ElementFormat::Unfiltered => self.put(self.blank_record(), &ChunkRecord { addr, coord }, proxy),
+            ElementFormat::Unfiltered => {
+                self.insert_or_replace_record(self.blank_record(), &ChunkRecord { addr, coord }, proxy)
+            }
             ElementFormat::Filtered(width) if size > width.max() => Err(Error::ChunkTooLarge { size }),
             ElementFormat::Filtered(size_width) => {
                 let record = FilteredChunkRecord { size_width, addr, size, filter_mask, coord };
-                self.put(self.blank_filtered_record(size_width), &record, proxy)
+                self.insert_or_replace_record(self.blank_filtered_record(size_width), &record, proxy)
             }
         }
     }
 
-    fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         match self.format {
             ElementFormat::Unfiltered => self.remove_record(self.blank_record(), coord),
             ElementFormat::Filtered(width) => self.remove_record(self.blank_filtered_record(width), coord),
         }
     }
 
-    fn delete(&self) -> Result<()> {
+    fn delete_blocks(&self) -> Result<()> {
         match self.format {
             ElementFormat::Unfiltered => self.delete_tree(self.blank_record()),
             ElementFormat::Filtered(width) => self.delete_tree(self.blank_filtered_record(width)),
         }
     }
 
-    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         match self.format {
-            ElementFormat::Unfiltered => self.visit(self.blank_record(), each),
-            ElementFormat::Filtered(width) => self.visit(self.blank_filtered_record(width), each),
+            ElementFormat::Unfiltered => self.for_each_record(self.blank_record(), each),
+            ElementFormat::Filtered(width) => self.for_each_record(self.blank_filtered_record(width), each),
         }
     }
 }

@@ -14,16 +14,16 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
-    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>>;
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>>;
 
     /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     ///
     /// # Errors
-    /// As [`ChunkIndex::get`].
-    fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+    /// As [`ChunkIndex::get_element`].
+    fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         for at in at..at.saturating_add(number) {
-            if self.get(&first.with_index(axis, at))?.is_some() {
+            if self.get_element(&first.with_index(axis, at))?.is_some() {
                 return Ok(true);
             }
         }
@@ -34,56 +34,63 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read, or there is no room for a new one. The index is then unchanged.
-    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()>;
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()>;
 
-    /// As [`ChunkIndex::set`], and returns where the chunk was stored before.
+    /// As [`ChunkIndex::set_element`], and returns where the chunk was stored before.
     ///
     /// # Errors
-    /// As [`ChunkIndex::set`].
-    fn replace(
+    /// As [`ChunkIndex::set_element`].
+    fn replace_element(
         &self,
         coord: &ChunkCoord,
         element: ChunkElement,
         proxy: Option<&ChunkProxy>,
     ) -> Result<Option<ChunkElement>> {
-        let old = self.get(coord)?;
-        self.set(coord, element, proxy)?;
+        let old = self.get_element(coord)?;
+        self.set_element(coord, element, proxy)?;
         Ok(old)
     }
 
-    /// Whether one proxy may stand for a row of chunks in [`ChunkIndex::set_row`]. It may not where entries move between
+    /// Whether one proxy may stand for a row of chunks in [`ChunkIndex::set_element_row`]. It may not where entries move between
     /// nodes: there each node finds what it waits for by the address of each chunk.
-    fn shares_proxies(&self) -> bool {
+    fn allows_shared_proxy(&self) -> bool {
         true
     }
 
-    /// As [`ChunkIndex::set`], for chunks without filters that follow each other along a dimension: the one at `first`
-    /// is stored at the first of `places`.
+    /// As [`ChunkIndex::set_element`], for chunks without filters that follow each other along a dimension: the one at `first`
+    /// is stored at the first of `addrs`.
     ///
     /// # Errors
-    /// As [`ChunkIndex::set`]; those before the one that could not be set are.
-    fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&ChunkProxy>) -> Result<()> {
+    /// As [`ChunkIndex::set_element`]; those before the one that could not be set are.
+    fn set_element_row(
+        &self,
+        first: &ChunkCoord,
+        axis: usize,
+        addrs: &[Addr],
+        proxy: Option<&ChunkProxy>,
+    ) -> Result<()> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
-        let mut chunks = (at..).zip(places);
-        chunks
-            .try_for_each(|(at, place)| self.set(&first.with_index(axis, at), ChunkElement::unfiltered(*place), proxy))
+        let mut chunks = (at..).zip(addrs);
+        chunks.try_for_each(|(at, place)| {
+            self.set_element(&first.with_index(axis, at), ChunkElement::unfiltered(*place), proxy)
+        })
     }
 
     /// Removes a chunk, and returns its place. The caller frees the space there. `None` if the chunk was never written,
     /// or if this index cannot remove chunks.
     ///
     /// # Errors
-    /// As [`ChunkIndex::set`].
-    fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        let old = self.get(coord)?;
+    /// As [`ChunkIndex::set_element`].
+    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let old = self.get_element(coord)?;
         if old.is_some() {
-            self.set(coord, ChunkElement::default(), None)?;
+            self.set_element(coord, ChunkElement::default(), None)?;
         }
         Ok(old)
     }
 
     /// Whether this index can remove chunks.
-    fn can_remove(&self) -> bool {
+    fn can_remove_chunks(&self) -> bool {
         true
     }
 
@@ -92,14 +99,14 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read. Nothing is freed then.
-    fn delete(&self) -> Result<()>;
+    fn delete_blocks(&self) -> Result<()>;
 
     /// Whether the index counts its own blocks wrong, as a writer that died may have left it; with `mend`, it counts
     /// them right afterwards.
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
-    fn recount(&self, _mend: bool) -> Result<bool> {
+    fn recount_blocks(&self, _mend: bool) -> Result<bool> {
         Ok(false)
     }
 
@@ -108,15 +115,15 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
-    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()>;
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()>;
 
     /// As [`for_each`](Self::for_each), also with chunks that the index does not count yet: a writer that died may have
-    /// left them. [`ChunkIndex::remove`] forgets them, too.
+    /// left them. [`ChunkIndex::remove_element`] forgets them, too.
     ///
     /// # Errors
     /// As `for_each`.
-    fn for_each_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        self.for_each(each)
+    fn for_each_chunk_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        self.for_each_chunk(each)
     }
 }
 

@@ -10,9 +10,9 @@ use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
 use crate::chunk_index::IndexRoot;
-use crate::chunk_line::ChunkLine;
 use crate::element_block::ElementBlock;
 use crate::error::{Error, Result};
+use crate::linear_chunk_order::LinearChunkOrder;
 use crate::object_metadata::ObjectMetadata;
 
 /// Signature, version, client.
@@ -41,7 +41,7 @@ pub(crate) enum ElementLookup {
 pub(crate) struct ElementArray<H> {
     pub metadata: ObjectMetadata,
     pub root: Arc<dyn IndexRoot>,
-    pub line: ChunkLine,
+    pub line: LinearChunkOrder,
     pub format: ElementFormat,
     /// The header that the array is created with.
     pub new_header: H,
@@ -53,19 +53,19 @@ impl<H: ArrayHeader> ElementArray<H> {
     pub fn new(
         metadata: ObjectMetadata,
         root: Arc<dyn IndexRoot>,
-        line: ChunkLine,
+        line: LinearChunkOrder,
         format: ElementFormat,
         new_header: H,
     ) -> Self {
         ElementArray { metadata, root, line, format, new_header, creation: Mutex::new(()) }
     }
 
-    pub fn element_size(&self) -> u64 {
-        self.format.size(self.metadata.offset()) as u64
+    pub fn element_bytes(&self) -> u64 {
+        self.format.size(self.metadata.addr_width()) as u64
     }
 
-    pub fn addr_size(&self) -> u64 {
-        self.metadata.offset().bytes() as u64
+    pub fn addr_bytes(&self) -> u64 {
+        self.metadata.addr_width().bytes() as u64
     }
 
     /// Bytes of a header.
@@ -75,16 +75,16 @@ impl<H: ArrayHeader> ElementArray<H> {
 
     /// Bytes of a block that has `body` bytes between the address of the header and the checksum.
     pub fn block_len(&self, body: u64) -> u64 {
-        BLOCK_PREFIX_BYTES + self.addr_size() + body + CHECKSUM_BYTES
+        BLOCK_PREFIX_BYTES + self.addr_bytes() + body + CHECKSUM_BYTES
     }
 
     /// Bytes of a page.
     pub fn page_len(&self, elements: u64) -> u64 {
-        elements * self.element_size() + CHECKSUM_BYTES
+        elements * self.element_bytes() + CHECKSUM_BYTES
     }
 
     pub fn undefined_elements(&self, len: u64) -> ElementTable {
-        ElementTable::undefined(len as usize, self.format, self.metadata.offset())
+        ElementTable::undefined(len as usize, self.format, self.metadata.addr_width())
     }
 
     pub fn contradiction(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {
@@ -92,7 +92,7 @@ impl<H: ArrayHeader> ElementArray<H> {
     }
 
     /// Whether the stored size of a chunk fits its element.
-    pub fn check_size(&self, element: &ChunkElement) -> Result<()> {
+    pub fn check_stored_size(&self, element: &ChunkElement) -> Result<()> {
         match self.format {
             ElementFormat::Filtered(width) if element.size > width.max() => {
                 Err(Error::ChunkTooLarge { size: element.size })
@@ -128,7 +128,7 @@ impl<H: ArrayHeader> ElementArray<H> {
     }
 
     /// The block of `len` bytes at `addr`. It must state the address of this array's header.
-    pub fn block<B: Record + Entry>(
+    pub fn load_block<B: Record + Entry>(
         &self,
         addr: Addr,
         len: u64,
@@ -145,7 +145,7 @@ impl<H: ArrayHeader> ElementArray<H> {
     }
 
     /// The page of `elements` elements at `addr`.
-    pub fn page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayPage>> {
+    pub fn load_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayPage>> {
         let empty = || ArrayPage { elements: self.undefined_elements(elements) };
         self.metadata.load(addr, self.page_len(elements), empty)
     }
@@ -154,12 +154,12 @@ impl<H: ArrayHeader> ElementArray<H> {
     pub fn create_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayPage>> {
         self.metadata.cache().check_allocation(addr, self.page_len(elements))?;
         let empty = ArrayPage { elements: self.undefined_elements(elements) };
-        Ok(self.metadata.cache().insert(addr, self.metadata.owner(), empty))
+        Ok(self.metadata.cache().insert_entry(addr, self.metadata.owner(), empty))
     }
 
     /// Calls `each` with the chunks of a part of the array, until it returns `false`. `find` looks up an element by its
     /// index; `None` if the array cannot have one.
-    pub fn visit(
+    pub fn for_each_chunk_in(
         &self,
         part: Range<u64>,
         find: impl Fn(u64) -> Result<Option<ElementLookup>>,
@@ -179,7 +179,7 @@ impl<H: ArrayHeader> ElementArray<H> {
                 if index >= end {
                     return Ok(());
                 }
-                if element.addr.is_defined() && !each(self.line.coord(index), element) {
+                if element.addr.is_defined() && !each(self.line.coord_at(index), element) {
                     return Ok(());
                 }
                 index += 1;

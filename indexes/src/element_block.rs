@@ -35,9 +35,9 @@ impl ElementBlock {
     }
 
     /// Sets elements of unfiltered chunks from a slot on, up to the end of the table, and returns their number.
-    pub fn set_all(&self, slot: usize, places: &[Addr]) -> usize {
+    pub fn set_all(&self, slot: usize, addrs: &[Addr]) -> usize {
         let set = |elements: &mut ElementTable| {
-            let mut chunks = (slot..).zip(places);
+            let mut chunks = (slot..).zip(addrs);
             chunks.by_ref().take_while(|(slot, place)| elements.set(*slot, ChunkElement::unfiltered(**place))).count()
         };
         match self {

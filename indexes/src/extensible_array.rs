@@ -22,7 +22,7 @@ use self::geometry::{ArrayGeometry, DataBlockPath, ElementLocation};
 use self::last_block::LastElementBlock;
 use crate::element_array::{ElementArray, ElementLookup};
 use crate::element_block::ElementBlock;
-use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
+use crate::{ChunkIndex, Error, IndexRoot, LinearChunkOrder, ObjectMetadata, Result};
 
 /// The extensible array of one dataset (format specification 4.0, III.H).
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl ExtensibleArray {
     pub fn new(
         metadata: ObjectMetadata,
         root: Arc<dyn IndexRoot>,
-        line: ChunkLine,
+        line: LinearChunkOrder,
         format: ElementFormat,
         parameters: ExtensibleArrayParameters,
     ) -> Result<Self> {
@@ -58,58 +58,64 @@ impl ExtensibleArray {
     }
 
     fn offset_width(&self) -> Width {
-        Width::new(self.geometry.offset_bytes()).unwrap_or(Width::EIGHT)
+        Width::new(self.geometry.block_offset_bytes()).unwrap_or(Width::EIGHT)
     }
 
     fn index_block_len(&self) -> u64 {
-        let addrs = (self.geometry.direct_data_blocks() + self.geometry.super_block_slots()) as u64;
-        let elements = self.geometry.index_elements() as u64;
-        self.array.block_len(elements * self.array.element_size() + addrs * self.array.addr_size())
+        let addrs = (self.geometry.direct_data_block_count() + self.geometry.super_block_slot_count()) as u64;
+        let elements = self.geometry.index_element_count() as u64;
+        self.array.block_len(elements * self.array.element_bytes() + addrs * self.array.addr_bytes())
     }
 
     fn bitmap_len(&self, super_block: u32) -> u64 {
-        self.geometry.data_blocks(super_block) * self.geometry.pages(super_block).div_ceil(8)
+        self.geometry.data_block_count(super_block) * self.geometry.pages_per_data_block(super_block).div_ceil(8)
     }
 
     fn super_block_len(&self, super_block: u32) -> u64 {
-        let addrs = self.geometry.data_blocks(super_block) * self.array.addr_size();
-        self.array.block_len(u64::from(self.geometry.offset_bytes()) + self.bitmap_len(super_block) + addrs)
+        let addrs = self.geometry.data_block_count(super_block) * self.array.addr_bytes();
+        self.array.block_len(u64::from(self.geometry.block_offset_bytes()) + self.bitmap_len(super_block) + addrs)
     }
 
     /// Elements in a data block itself, beside its pages.
-    fn unpaged_elements(&self, super_block: u32) -> u64 {
-        match self.geometry.pages(super_block) {
-            0 => self.geometry.data_block_elements(super_block),
+    fn unpaged_element_count(&self, super_block: u32) -> u64 {
+        match self.geometry.pages_per_data_block(super_block) {
+            0 => self.geometry.elements_per_data_block(super_block),
             _ => 0,
         }
     }
 
     /// Bytes of a data block without its pages.
     fn data_block_len(&self, super_block: u32) -> u64 {
-        let elements = self.unpaged_elements(super_block) * self.array.element_size();
-        self.array.block_len(u64::from(self.geometry.offset_bytes()) + elements)
+        let elements = self.unpaged_element_count(super_block) * self.array.element_bytes();
+        self.array.block_len(u64::from(self.geometry.block_offset_bytes()) + elements)
     }
 
     fn page_len(&self) -> u64 {
-        self.array.page_len(self.geometry.page_elements())
+        self.array.page_len(self.geometry.elements_per_page())
     }
 
     /// Bytes of a data block with its pages.
     fn data_block_space(&self, super_block: u32) -> u64 {
-        self.data_block_len(super_block) + self.geometry.pages(super_block) * self.page_len()
+        self.data_block_len(super_block) + self.geometry.pages_per_data_block(super_block) * self.page_len()
     }
 
-    fn index_block(&self, addr: Addr) -> Result<IndexBlock> {
-        self.array.block(addr, self.index_block_len(), || self.empty_index_block(Addr::UNDEFINED), |block| block.header)
+    fn load_index_block(&self, addr: Addr) -> Result<IndexBlock> {
+        self.array.load_block(
+            addr,
+            self.index_block_len(),
+            || self.empty_index_block(Addr::UNDEFINED),
+            |block| block.header,
+        )
     }
 
     fn empty_index_block(&self, header: Addr) -> ExtensibleArrayIndexBlock {
         let g = &self.geometry;
-        let (elements, data_blocks, super_blocks) = (g.index_elements(), g.direct_data_blocks(), g.super_block_slots());
+        let (elements, data_blocks, super_blocks) =
+            (g.index_element_count(), g.direct_data_block_count(), g.super_block_slot_count());
         ExtensibleArrayIndexBlock::new(
             header,
             self.array.format,
-            self.array.metadata.offset(),
+            self.array.metadata.addr_width(),
             elements,
             data_blocks,
             super_blocks,
@@ -121,28 +127,28 @@ impl ExtensibleArray {
             format: self.array.format,
             header,
             offset_width: self.offset_width(),
-            offset: self.geometry.start(super_block),
+            offset: self.geometry.first_index_below(super_block),
             pages: Bitmap::zeros(self.bitmap_len(super_block) as usize),
             data_blocks: AddrTable::undefined(
-                self.geometry.data_blocks(super_block) as usize,
-                self.array.metadata.offset(),
+                self.geometry.data_block_count(super_block) as usize,
+                self.array.metadata.addr_width(),
             ),
         }
     }
 
-    fn super_block(&self, super_block: u32, addr: Addr) -> Result<SuperBlock> {
+    fn load_super_block(&self, super_block: u32, addr: Addr) -> Result<SuperBlock> {
         let empty = || self.empty_super_block(super_block, Addr::UNDEFINED);
-        self.array.block(addr, self.super_block_len(super_block), empty, |block| block.header)
+        self.array.load_block(addr, self.super_block_len(super_block), empty, |block| block.header)
     }
 
     fn empty_data_block(&self, super_block: u32, offset: u64, header: Addr) -> ExtensibleArrayDataBlock {
-        let elements = self.array.undefined_elements(self.unpaged_elements(super_block));
+        let elements = self.array.undefined_elements(self.unpaged_element_count(super_block));
         ExtensibleArrayDataBlock { header, offset_width: self.offset_width(), offset, elements }
     }
 
-    fn data_block(&self, block: DataBlockRef) -> Result<DataBlock> {
+    fn load_data_block(&self, block: DataBlockRef) -> Result<DataBlock> {
         let empty = || self.empty_data_block(block.super_block, 0, Addr::UNDEFINED);
-        self.array.block(block.addr, self.data_block_len(block.super_block), empty, |block| block.header)
+        self.array.load_block(block.addr, self.data_block_len(block.super_block), empty, |block| block.header)
     }
 
     fn page_addr(&self, block: DataBlockRef, page: u64) -> Result<Addr> {
@@ -152,51 +158,51 @@ impl ExtensibleArray {
         addr.ok_or_else(|| self.array.contradiction(block.addr, ExtensibleArrayDataBlock::NAME, rule))
     }
 
-    fn page(&self, addr: Addr) -> Result<Handle<ArrayPage>> {
-        self.array.page(addr, self.geometry.page_elements())
+    fn load_page(&self, addr: Addr) -> Result<Handle<ArrayPage>> {
+        self.array.load_page(addr, self.geometry.elements_per_page())
     }
 
     /// The number of the bit that says whether a page is in use.
-    fn page_bit(&self, super_block: u32, within: usize, page: u64) -> usize {
-        within * self.geometry.pages(super_block) as usize + page as usize
+    fn page_bit_index(&self, super_block: u32, within: usize, page: u64) -> usize {
+        within * self.geometry.pages_per_data_block(super_block) as usize + page as usize
     }
 
     /// The place of the element at `index`; `None` if the array cannot have one.
-    fn find(&self, index_block: &IndexBlock, index: u64) -> Result<Option<ElementLookup>> {
+    fn find_slot(&self, index_block: &IndexBlock, index: u64) -> Result<Option<ElementLookup>> {
         let Some(place) = self.geometry.locate(index) else { return Ok(None) };
         match place {
             ElementLocation::IndexBlock(slot) => {
                 Ok(Some(ElementLookup::Block(ElementBlock::IndexBlock(index_block.clone()), slot)))
             }
             ElementLocation::DataBlock { super_block, branch, slot } => {
-                self.find_below(index_block, super_block, branch, slot).map(Some)
+                self.find_slot_below(index_block, super_block, branch, slot).map(Some)
             }
         }
     }
 
-    fn find_below(
+    fn find_slot_below(
         &self,
         index_block: &IndexBlock,
         super_block: u32,
         branch: DataBlockPath,
         slot: u64,
     ) -> Result<ElementLookup> {
-        let elements = self.geometry.data_block_elements(super_block);
-        let pages = self.geometry.pages(super_block);
-        let page = slot / self.geometry.page_elements();
-        let in_page = slot % self.geometry.page_elements();
+        let elements = self.geometry.elements_per_data_block(super_block);
+        let pages = self.geometry.pages_per_data_block(super_block);
+        let page = slot / self.geometry.elements_per_page();
+        let in_page = slot % self.geometry.elements_per_page();
         let addr = match branch {
             DataBlockPath::Direct(at) => index_block.read().data_blocks.get(at),
             DataBlockPath::SuperBlock { slot: at, within } => {
                 let addr = index_block.read().super_blocks.get(at).unwrap_or_default();
                 if !addr.is_defined() {
                     let before = within as u64 * elements + slot;
-                    return Ok(ElementLookup::Unset(self.geometry.data_blocks(super_block) * elements - before));
+                    return Ok(ElementLookup::Unset(self.geometry.data_block_count(super_block) * elements - before));
                 }
-                let block = self.super_block(super_block, addr)?;
+                let block = self.load_super_block(super_block, addr)?;
                 let block = block.read();
-                if pages > 0 && !block.pages.get(self.page_bit(super_block, within, page)) {
-                    return Ok(ElementLookup::Unset(self.geometry.page_elements() - in_page));
+                if pages > 0 && !block.pages.get(self.page_bit_index(super_block, within, page)) {
+                    return Ok(ElementLookup::Unset(self.geometry.elements_per_page() - in_page));
                 }
                 block.data_blocks.get(within)
             }
@@ -207,13 +213,13 @@ impl ExtensibleArray {
         }
         let block = DataBlockRef { super_block, addr };
         if pages == 0 {
-            return Ok(ElementLookup::Block(ElementBlock::DataBlock(self.data_block(block)?), slot as usize));
+            return Ok(ElementLookup::Block(ElementBlock::DataBlock(self.load_data_block(block)?), slot as usize));
         }
-        Ok(ElementLookup::Block(ElementBlock::Page(self.page(self.page_addr(block, page)?)?), in_page as usize))
+        Ok(ElementLookup::Block(ElementBlock::Page(self.load_page(self.page_addr(block, page)?)?), in_page as usize))
     }
 
     /// The index block, and one more than the largest index that was ever set.
-    fn contents(&self) -> Result<Option<(IndexBlock, u64)>> {
+    fn index_block_and_end(&self) -> Result<Option<(IndexBlock, u64)>> {
         let Some(header) = self.array.header()? else { return Ok(None) };
         let (end, index_block) = {
             let header = header.read();
@@ -222,18 +228,18 @@ impl ExtensibleArray {
         if end == 0 || !index_block.is_defined() {
             return Ok(None);
         }
-        Ok(Some((self.index_block(index_block)?, end)))
+        Ok(Some((self.load_index_block(index_block)?, end)))
     }
 
     /// The index block. Ignores the counts of the header.
-    fn index_block_uncounted(&self) -> Result<Option<IndexBlock>> {
+    fn index_block_of_any_count(&self) -> Result<Option<IndexBlock>> {
         let Some(header) = self.array.header()? else { return Ok(None) };
         let addr = header.read().index_block;
-        if addr.is_defined() { self.index_block(addr).map(Some) } else { Ok(None) }
+        if addr.is_defined() { self.load_index_block(addr).map(Some) } else { Ok(None) }
     }
 
     fn element(&self, index_block: &IndexBlock, index: u64) -> Result<Option<ChunkElement>> {
-        let element = match self.find(index_block, index)? {
+        let element = match self.find_slot(index_block, index)? {
             Some(ElementLookup::Block(table, slot)) => table.get(slot),
             _ => None,
         };
@@ -241,39 +247,39 @@ impl ExtensibleArray {
     }
 
     /// Calls `each` with the chunks of a part of the array, until it returns `false`.
-    fn visit(
+    fn for_each_chunk_in(
         &self,
         index_block: &IndexBlock,
         part: Range<u64>,
         each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
     ) -> Result<()> {
-        self.array.visit(part, |index| self.find(index_block, index), each)
+        self.array.for_each_chunk_in(part, |index| self.find_slot(index_block, index), each)
     }
 }
 
 impl ChunkIndex for ExtensibleArray {
-    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        let Some(index) = self.array.line.index(coord) else { return Ok(None) };
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let Some(index) = self.array.line.index_of(coord) else { return Ok(None) };
         if let Some(recent) = &*self.last_block.lock()
             && let Some(slot) = recent.slot(index)
         {
             return Ok(recent.get(slot).filter(|element| element.addr.is_defined()));
         }
-        match self.contents()? {
+        match self.index_block_and_end()? {
             Some((index_block, end)) if index < end => self.element(&index_block, index),
             _ => Ok(None),
         }
     }
 
-    fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+    fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         let (mut any, last) = (false, first.with_index(axis, at.saturating_add(number.saturating_sub(1))));
         if let (Some(begin), Some(last), Some((index_block, end))) =
-            (self.array.line.index(first), self.array.line.index(&last), self.contents()?)
+            (self.array.line.index_of(first), self.array.line.index_of(&last), self.index_block_and_end()?)
         {
             // Along other dimensions than the unlimited one there are others between them.
             let part = begin..end.min(last.saturating_add(1));
-            self.visit(&index_block, part, &mut |coord, _| {
+            self.for_each_chunk_in(&index_block, part, &mut |coord, _| {
                 any = first.with_index(axis, coord.scaled().get(axis).copied().unwrap_or_default()) == coord;
                 !any
             })?;
@@ -282,21 +288,22 @@ impl ChunkIndex for ExtensibleArray {
     }
 
     /// Also removes elements that are not counted.
-    fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        let (Some(index), Some(index_block)) = (self.array.line.index(coord), self.index_block_uncounted()?) else {
+    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let (Some(index), Some(index_block)) = (self.array.line.index_of(coord), self.index_block_of_any_count()?)
+        else {
             return Ok(None);
         };
         let old = self.element(&index_block, index)?;
         if old.is_some() {
-            self.set(coord, ChunkElement::default(), None)?;
+            self.set_element(coord, ChunkElement::default(), None)?;
         }
         Ok(old)
     }
 
-    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
         let outside = || Error::ChunkOutOfBounds(coord.clone());
-        let index = self.array.line.index(coord).ok_or_else(outside)?;
-        self.array.check_size(&element)?;
+        let index = self.array.line.index_of(coord).ok_or_else(outside)?;
+        self.array.check_stored_size(&element)?;
         if let Some(recent) = &*self.last_block.lock()
             && let Some(slot) = recent.slot_for_writing(index, || self.array.root.parents())
         {
@@ -305,7 +312,7 @@ impl ChunkIndex for ExtensibleArray {
         let place = self.geometry.locate(index).ok_or_else(outside)?;
         let header = self.array.header_for_writing()?;
         let (table, slot) = self.table_for_writing(&header, place)?;
-        let last = self.geometry.last_in_block(index, place);
+        let last = self.geometry.last_index_in_block(index, place);
         if header.read().max_index_set <= index {
             // While chunks come one after the other, the header is written once for each table.
             let end = if header.is_new() { index } else { last };
@@ -317,34 +324,41 @@ impl ChunkIndex for ExtensibleArray {
         Ok(())
     }
 
-    fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&ChunkProxy>) -> Result<()> {
+    fn set_element_row(
+        &self,
+        first: &ChunkCoord,
+        axis: usize,
+        addrs: &[Addr],
+        proxy: Option<&ChunkProxy>,
+    ) -> Result<()> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         let mut number = 0;
-        while let Some(place) = places.get(number) {
+        while let Some(place) = addrs.get(number) {
             let coord = first.with_index(axis, at.saturating_add(number as u64));
-            self.set(&coord, ChunkElement::unfiltered(*place), proxy)?;
+            self.set_element(&coord, ChunkElement::unfiltered(*place), proxy)?;
             number += 1;
-            number += self.set_neighbors(&coord, axis, places.get(number..).unwrap_or_default(), proxy)?;
+            number += self.set_neighbors(&coord, axis, addrs.get(number..).unwrap_or_default(), proxy)?;
         }
         Ok(())
     }
 
-    fn delete(&self) -> Result<()> {
-        self.delete_blocks()
+    fn delete_blocks(&self) -> Result<()> {
+        self.delete_all_blocks()
     }
 
-    fn recount(&self, mend: bool) -> Result<bool> {
-        self.recount_blocks(mend)
+    fn recount_blocks(&self, mend: bool) -> Result<bool> {
+        self.recount_all_blocks(mend)
     }
 
-    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        match self.contents()? {
-            Some((index_block, end)) => self.visit(&index_block, 0..end, each),
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        match self.index_block_and_end()? {
+            Some((index_block, end)) => self.for_each_chunk_in(&index_block, 0..end, each),
             None => Ok(()),
         }
     }
 
-    fn for_each_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        self.index_block_uncounted()?.map_or(Ok(()), |index_block| self.visit(&index_block, 0..u64::MAX, each))
+    fn for_each_chunk_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        self.index_block_of_any_count()?
+            .map_or(Ok(()), |index_block| self.for_each_chunk_in(&index_block, 0..u64::MAX, each))
     }
 }

@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 
 use crate::element_array::{ArrayHeader, ElementArray, ElementLookup};
 use crate::element_block::ElementBlock;
-use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
+use crate::{ChunkIndex, Error, IndexRoot, LinearChunkOrder, ObjectMetadata, Result};
 
 /// The fixed array of one dataset (format specification 4.0, III.G).
 #[derive(Debug)]
@@ -68,13 +68,13 @@ impl FixedArray {
     pub fn new(
         metadata: ObjectMetadata,
         root: Arc<dyn IndexRoot>,
-        line: ChunkLine,
+        line: LinearChunkOrder,
         format: ElementFormat,
         page_bits: u8,
     ) -> Result<Self> {
         let at = metadata.owner().header();
         let contradiction = |rule| Error::Contradiction { record: "data layout message", at, other: "dataspace", rule };
-        let elements = line.chunks().ok_or_else(|| contradiction("a fixed array has no unlimited dimension"))?;
+        let elements = line.chunk_count().ok_or_else(|| contradiction("a fixed array has no unlimited dimension"))?;
         let fits = elements.checked_mul(32).is_some() && (1..32).contains(&page_bits);
         if !fits {
             return Err(contradiction("a fixed array can hold an element for each chunk"));
@@ -84,30 +84,34 @@ impl FixedArray {
         Ok(FixedArray { array, last_block: RwLock::default() })
     }
 
-    fn elements(&self) -> u64 {
+    fn element_count(&self) -> u64 {
         self.array.new_header.elements
     }
 
-    fn page_elements(&self) -> u64 {
+    fn elements_per_page(&self) -> u64 {
         1 << self.array.new_header.page_bits
     }
 
     /// The number of pages; 0 if the elements lie in the data block itself.
-    fn pages(&self) -> u64 {
-        if self.elements() > self.page_elements() { self.elements().div_ceil(self.page_elements()) } else { 0 }
+    fn page_count(&self) -> u64 {
+        if self.element_count() > self.elements_per_page() {
+            self.element_count().div_ceil(self.elements_per_page())
+        } else {
+            0
+        }
     }
 
     /// Bytes of the data block without its pages.
     fn data_block_len(&self) -> u64 {
-        let held = match self.pages() {
-            0 => self.elements() * self.array.element_size(),
+        let held = match self.page_count() {
+            0 => self.element_count() * self.array.element_bytes(),
             pages => pages.div_ceil(8),
         };
         self.array.block_len(held)
     }
 
     fn elements_in_page(&self, page: u64) -> u64 {
-        (self.elements() - page * self.page_elements()).min(self.page_elements())
+        (self.element_count() - page * self.elements_per_page()).min(self.elements_per_page())
     }
 
     fn page_len(&self, page: u64) -> u64 {
@@ -116,16 +120,16 @@ impl FixedArray {
 
     /// Bytes of the data block with its pages.
     fn data_block_space(&self) -> u64 {
-        let pages = match self.pages() {
+        let pages = match self.page_count() {
             0 => 0,
-            pages => (pages - 1) * self.array.page_len(self.page_elements()) + self.page_len(pages - 1),
+            pages => (pages - 1) * self.array.page_len(self.elements_per_page()) + self.page_len(pages - 1),
         };
         self.data_block_len() + pages
     }
 
     fn empty_data_block(&self, header: Addr) -> FixedArrayDataBlock {
-        let (bitmap, elements) = match self.pages() {
-            0 => (0, self.elements()),
+        let (bitmap, elements) = match self.page_count() {
+            0 => (0, self.element_count()),
             pages => (pages.div_ceil(8), 0),
         };
         FixedArrayDataBlock {
@@ -135,43 +139,48 @@ impl FixedArray {
         }
     }
 
-    fn data_block(&self, addr: Addr) -> Result<FixedDataBlock> {
-        self.array.block(addr, self.data_block_len(), || self.empty_data_block(Addr::UNDEFINED), |block| block.header)
+    fn load_data_block(&self, addr: Addr) -> Result<FixedDataBlock> {
+        self.array.load_block(
+            addr,
+            self.data_block_len(),
+            || self.empty_data_block(Addr::UNDEFINED),
+            |block| block.header,
+        )
     }
 
     fn page_addr(&self, data_block: Addr, page: u64) -> Result<Addr> {
-        let before = self.data_block_len() + page * self.array.page_len(self.page_elements());
+        let before = self.data_block_len() + page * self.array.page_len(self.elements_per_page());
         let addr = data_block.checked_add(before);
         let rule = "its pages lie in the file";
         addr.ok_or_else(|| self.array.contradiction(data_block, FixedArrayDataBlock::NAME, rule))
     }
 
-    fn page(&self, data_block: Addr, page: u64) -> Result<FixedPage> {
-        self.array.page(self.page_addr(data_block, page)?, self.elements_in_page(page))
+    fn load_page(&self, data_block: Addr, page: u64) -> Result<FixedPage> {
+        self.array.load_page(self.page_addr(data_block, page)?, self.elements_in_page(page))
     }
 
-    fn contents(&self) -> Result<Option<(FixedHeader, FixedDataBlock)>> {
+    fn header_and_data_block(&self) -> Result<Option<(FixedHeader, FixedDataBlock)>> {
         let Some(header) = self.array.header()? else { return Ok(None) };
         let addr = header.read().data_block;
-        if addr.is_defined() { self.data_block(addr).map(|block| Some((header, block))) } else { Ok(None) }
+        if addr.is_defined() { self.load_data_block(addr).map(|block| Some((header, block))) } else { Ok(None) }
     }
 
     /// The place of the element at `index`.
-    fn find(&self, data_block: &FixedDataBlock, index: u64) -> Result<ElementLookup> {
-        if self.pages() == 0 {
+    fn find_slot(&self, data_block: &FixedDataBlock, index: u64) -> Result<ElementLookup> {
+        if self.page_count() == 0 {
             return Ok(ElementLookup::Block(ElementBlock::FixedDataBlock(data_block.clone()), index as usize));
         }
-        let (page, slot) = (index / self.page_elements(), index % self.page_elements());
+        let (page, slot) = (index / self.elements_per_page(), index % self.elements_per_page());
         if !data_block.read().pages.get(page as usize) {
-            return Ok(ElementLookup::Unset(self.page_elements() - slot));
+            return Ok(ElementLookup::Unset(self.elements_per_page() - slot));
         }
-        Ok(ElementLookup::Block(ElementBlock::Page(self.page(data_block.addr(), page)?), slot as usize))
+        Ok(ElementLookup::Block(ElementBlock::Page(self.load_page(data_block.addr(), page)?), slot as usize))
     }
 
     fn data_block_for_writing(&self, header: &FixedHeader) -> Result<FixedDataBlock> {
         let addr = header.read().data_block;
         let block = if addr.is_defined() {
-            self.data_block(addr)?
+            self.load_data_block(addr)?
         } else {
             self.array.metadata.cache().check_allocation(header.addr(), self.data_block_len())?;
             let block = self.array.metadata.create(self.data_block_space(), self.empty_data_block(header.addr()))?;
@@ -187,7 +196,7 @@ impl FixedArray {
         let addr = self.page_addr(data_block.addr(), number)?;
         let in_use = data_block.read().pages.get(number as usize);
         let page = if in_use {
-            self.page(data_block.addr(), number)?
+            self.load_page(data_block.addr(), number)?
         } else {
             let page = self.array.create_page(addr, self.elements_in_page(number))?;
             data_block.update(|block| block.pages.set(number as usize));
@@ -200,19 +209,19 @@ impl FixedArray {
 }
 
 impl ChunkIndex for FixedArray {
-    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        let Some(index) = self.array.line.index(coord) else { return Ok(None) };
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let Some(index) = self.array.line.index_of(coord) else { return Ok(None) };
         let is_there = |element: &ChunkElement| element.addr.is_defined();
         if let Some(recent) = &*self.last_block.read()
             && let Some(slot) = recent.slot(index, self.array.root.addr())
         {
             return Ok(recent.table.get(slot).filter(is_there));
         }
-        let Some((header, data_block)) = self.contents()? else { return Ok(None) };
-        let ElementLookup::Block(table, slot) = self.find(&data_block, index)? else { return Ok(None) };
+        let Some((header, data_block)) = self.header_and_data_block()? else { return Ok(None) };
+        let ElementLookup::Block(table, slot) = self.find_slot(&data_block, index)? else { return Ok(None) };
         let element = table.get(slot).filter(is_there);
         let first = index - slot as u64;
-        let elements = first..self.elements().min(first.saturating_add(self.page_elements()));
+        let elements = first..self.element_count().min(first.saturating_add(self.elements_per_page()));
         if elements.end - elements.start <= MAX_HELD_ELEMENTS
             && let Some(mut recent) = self.last_block.try_write()
         {
@@ -221,16 +230,16 @@ impl ChunkIndex for FixedArray {
         Ok(element)
     }
 
-    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
-        let index = self.array.line.index(coord).ok_or_else(|| Error::ChunkOutOfBounds(coord.clone()))?;
-        self.array.check_size(&element)?;
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+        let index = self.array.line.index_of(coord).ok_or_else(|| Error::ChunkOutOfBounds(coord.clone()))?;
+        self.array.check_stored_size(&element)?;
         let header = self.array.header_for_writing()?;
         let block = self.data_block_for_writing(&header)?;
-        let (table, slot) = match self.pages() {
+        let (table, slot) = match self.page_count() {
             0 => (ElementBlock::FixedDataBlock(block), index),
             _ => {
-                let page = self.page_for_writing(&block, index / self.page_elements())?;
-                (ElementBlock::Page(page), index % self.page_elements())
+                let page = self.page_for_writing(&block, index / self.elements_per_page())?;
+                (ElementBlock::Page(page), index % self.elements_per_page())
             }
         };
         if let Some(proxy) = proxy {
@@ -240,24 +249,24 @@ impl ChunkIndex for FixedArray {
         Ok(())
     }
 
-    fn delete(&self) -> Result<()> {
+    fn delete_blocks(&self) -> Result<()> {
         let Some(header) = self.array.header()? else { return Ok(()) };
         *self.last_block.write() = None;
-        if let Some((_, block)) = self.contents()? {
+        if let Some((_, block)) = self.header_and_data_block()? {
             // All of them lie in the file if the last one does.
-            self.page_addr(block.addr(), self.pages().saturating_sub(1))?;
+            self.page_addr(block.addr(), self.page_count().saturating_sub(1))?;
             let is_used = |page: &u64| block.read().pages.get(*page as usize);
-            for page in (0..self.pages()).filter(is_used) {
-                self.array.metadata.cache().remove(self.page_addr(block.addr(), page)?);
+            for page in (0..self.page_count()).filter(is_used) {
+                self.array.metadata.cache().forget_entry(self.page_addr(block.addr(), page)?);
             }
-            self.array.metadata.free(block.addr(), self.data_block_space());
+            self.array.metadata.free_structure(block.addr(), self.data_block_space());
         }
-        self.array.metadata.free(header.addr(), self.array.header_len());
+        self.array.metadata.free_structure(header.addr(), self.array.header_len());
         Ok(())
     }
 
-    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        let Some((_, block)) = self.contents()? else { return Ok(()) };
-        self.array.visit(0..self.elements(), |index| self.find(&block, index).map(Some), each)
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        let Some((_, block)) = self.header_and_data_block()? else { return Ok(()) };
+        self.array.for_each_chunk_in(0..self.element_count(), |index| self.find_slot(&block, index).map(Some), each)
     }
 }

@@ -48,16 +48,17 @@ pub struct HeapParameters {
     /// The shape of the heap space.
     pub table: DoublingTable,
     /// Bytes of the largest object in a direct block.
-    pub max_managed: u32,
+    pub max_managed_bytes: u32,
 }
 
 impl HeapParameters {
     /// The parameters of libhdf5 for dense links.
-    pub const LINKS: HeapParameters = HeapParameters { id_len: 7, table: DoublingTable::LINKS, max_managed: 4096 };
+    pub const LINKS: HeapParameters =
+        HeapParameters { id_len: 7, table: DoublingTable::LINKS, max_managed_bytes: 4096 };
 
     /// The parameters of libhdf5 for dense attributes.
     pub const ATTRIBUTES: HeapParameters =
-        HeapParameters { id_len: 8, table: DoublingTable::ATTRIBUTES, max_managed: 4096 };
+        HeapParameters { id_len: 8, table: DoublingTable::ATTRIBUTES, max_managed_bytes: 4096 };
 }
 
 /// Bytes that lie outside of the heap's blocks.
@@ -65,10 +66,10 @@ impl HeapParameters {
 struct HugeLocation {
     addr: Addr,
     /// Stored bytes.
-    length: u64,
+    stored_bytes: u64,
     filter_mask: u32,
     /// Bytes after the filters are undone.
-    size: u64,
+    object_bytes: u64,
 }
 
 impl FractalHeap {
@@ -89,7 +90,7 @@ impl FractalHeap {
         filters: Option<FilterPipelineMessage>,
         space: Arc<HeapFreeSpace>,
     ) -> Result<Self> {
-        let HeapParameters { id_len, table, max_managed } = *parameters;
+        let HeapParameters { id_len, table, max_managed_bytes: max_managed } = *parameters;
         let filtered = filters.filter(|filters| !filters.filters.is_empty());
         let filtered = filtered.map(|filters| FilteredRoot { filters, ..FilteredRoot::default() });
         let header = FractalHeapHeader { id_len, table, max_managed, filtered, ..FractalHeapHeader::default() };
@@ -130,15 +131,15 @@ impl FractalHeap {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn node(&self) -> Result<Handle<FractalHeapHeader>> {
+    pub fn dependency_node(&self) -> Result<Handle<FractalHeapHeader>> {
         self.header()
     }
 
     fn decode_id(&self, header: &FractalHeapHeader, id: &[u8]) -> Result<HeapObjectLocation> {
-        self.decode_id_of(&header.id_shape(self.metadata.widths()), id)
+        self.decode_id_with(&header.id_shape(self.metadata.widths()), id)
     }
 
-    fn decode_id_of(&self, shape: &FractalHeapIdShape, id: &[u8]) -> Result<HeapObjectLocation> {
+    fn decode_id_with(&self, shape: &FractalHeapIdShape, id: &[u8]) -> Result<HeapObjectLocation> {
         let id = id.get(..usize::from(shape.id_len)).unwrap_or(id);
         let id = decode_with(shape.id(HeapObjectLocation::default()), id, shape.widths);
         Ok(id.map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })?.location)
@@ -153,17 +154,17 @@ impl FractalHeap {
     ///
     /// # Errors
     /// [`Error::Contradiction`] if the heap has no such object; if a block cannot be read or its filters be undone.
-    pub fn get(&self, id: &[u8]) -> Result<Vec<u8>> {
+    pub fn read_object(&self, id: &[u8]) -> Result<Vec<u8>> {
         let header = self.header()?.read().clone();
         match self.decode_id(&header, id)? {
             HeapObjectLocation::Tiny(bytes) => Ok(bytes),
-            HeapObjectLocation::Managed { offset, length } => self.read_managed(&header, offset, length),
-            huge => self.read_huge_at(&header, self.locate_huge(&header, huge)?),
+            HeapObjectLocation::Managed { offset, length } => self.read_managed_object(&header, offset, length),
+            huge => self.read_huge_object(&header, self.locate_huge_object(&header, huge)?),
         }
     }
 
-    fn read_huge_at(&self, header: &FractalHeapHeader, place: HugeLocation) -> Result<Vec<u8>> {
-        let bytes = self.huge_bytes(place.addr, place.length)?;
+    fn read_huge_object(&self, header: &FractalHeapHeader, place: HugeLocation) -> Result<Vec<u8>> {
+        let bytes = self.read_stored_huge_object(place.addr, place.stored_bytes)?;
         match &header.filtered {
             None => Ok(bytes),
             Some(filtered) => self.unfilter_huge(&filtered.filters.filters, place, bytes),
@@ -171,12 +172,12 @@ impl FractalHeap {
     }
 
     fn unfilter_huge(&self, filters: &[FilterSpec], place: HugeLocation, bytes: Vec<u8>) -> Result<Vec<u8>> {
-        let undone = self.unfilter.unfilter(filters, place.filter_mask, bytes, place.size);
+        let undone = self.unfilter.unfilter(filters, place.filter_mask, bytes, place.object_bytes);
         undone.map_err(|source| Error::Filters { at: place.addr, source })
     }
 
     /// Computes the free space of the heap, if it is not known yet. `held` calls its argument with the IDs of all
-    /// objects. Without this, [`FractalHeap::insert`] does not find space that earlier sessions have freed.
+    /// objects. Without this, [`FractalHeap::insert_object`] does not find space that earlier sessions have freed.
     ///
     /// # Errors
     /// The error of `held`; if a block cannot be read.
@@ -184,7 +185,7 @@ impl FractalHeap {
         &self,
         held: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.space.lock().known {
+        if self.space.lock().is_known {
             return Ok(());
         }
         let header = self.header()?.read().clone();
@@ -194,7 +195,7 @@ impl FractalHeap {
                 taken.push((offset, length));
             }
         })?;
-        Ok(self.learn_free_space(&header, &taken)?)
+        Ok(self.compute_free_space(&header, &taken)?)
     }
 
     /// Adds an object, which is written after `before`, and returns its ID.
@@ -202,23 +203,23 @@ impl FractalHeap {
     /// # Errors
     /// [`Error::Unsupported`] if the object is empty; [`Error::HeapFull`]; if a block cannot be read or its filters be
     /// applied, or there is no room for a new one.
-    pub fn insert(&self, object: &[u8], before: &[Prerequisite<'_>]) -> Result<Vec<u8>> {
+    pub fn insert_object(&self, object: &[u8], before: &[Prerequisite<'_>]) -> Result<Vec<u8>> {
         let header = self.header_for_writing()?;
         let mut sections = self.space.lock();
-        let done = self.insert_object(&header, &mut sections, object, before);
-        let place = self.forget_on_error(done, &mut sections)?;
+        let done = self.insert_object_in(&header, &mut sections, object, before);
+        let place = self.forget_free_space_on_error(done, &mut sections)?;
         let shape = header.read().id_shape(self.metadata.widths());
         self.encode_id(&shape, place)
     }
 
-    fn insert_object(
+    fn insert_object_in(
         &self,
         header: &HeapHeader,
         sections: &mut HeapSections,
         object: &[u8],
         before: &[Prerequisite<'_>],
     ) -> Result<HeapObjectLocation> {
-        self.reclaim_removed(header, sections)?;
+        self.reclaim_removed_objects(header, sections)?;
         let (max_managed, max_tiny) = {
             let header = header.read();
             (header.max_managed.into(), header.id_shape(self.metadata.widths()).max_tiny())
@@ -227,7 +228,7 @@ impl FractalHeap {
         if object.is_empty() {
             Err(Error::Unsupported("an empty object in a fractal heap"))
         } else if len > max_managed {
-            self.insert_huge(header, object, before)
+            self.insert_huge_object(header, object, before)
         } else if object.len() <= max_tiny {
             header.update(|header| {
                 header.tiny_bytes = header.tiny_bytes.saturating_add(len);
@@ -235,7 +236,7 @@ impl FractalHeap {
             });
             Ok(HeapObjectLocation::Tiny(object.to_vec()))
         } else {
-            self.insert_managed(header, sections, object, before)
+            self.insert_managed_object(header, sections, object, before)
         }
     }
 
@@ -243,18 +244,18 @@ impl FractalHeap {
     /// lies in a block of the heap.
     ///
     /// # Errors
-    /// As [`FractalHeap::insert`] and [`FractalHeap::remove`].
-    pub fn replace(&self, id: &[u8], object: &[u8], before: &[Prerequisite<'_>]) -> Result<Vec<u8>> {
+    /// As [`FractalHeap::insert_object`] and [`FractalHeap::remove_object`].
+    pub fn replace_object(&self, id: &[u8], object: &[u8], before: &[Prerequisite<'_>]) -> Result<Vec<u8>> {
         let header = self.header_for_writing()?;
         let shape = header.read().clone();
         if let HeapObjectLocation::Managed { offset, length } = self.decode_id(&shape, id)?
             && length == object.len() as u64
         {
-            self.write_managed(&header, offset, object, before)?;
+            self.write_managed_object(&header, offset, object, before)?;
             return Ok(id.to_vec());
         }
-        let new = self.insert(object, before)?;
-        self.remove(id)?;
+        let new = self.insert_object(object, before)?;
+        self.remove_object(id)?;
         Ok(new)
     }
 
@@ -262,12 +263,12 @@ impl FractalHeap {
     ///
     /// # Errors
     /// [`Error::Contradiction`] if the heap has no such object; if its filters cannot be applied.
-    pub fn remove(&self, id: &[u8]) -> Result<()> {
+    pub fn remove_object(&self, id: &[u8]) -> Result<()> {
         let header = self.header_for_writing()?;
         let shape = header.read().clone();
         let place = self.decode_id(&shape, id)?;
         let mut sections = self.space.lock();
-        let done = self.reclaim_removed(&header, &mut sections).and_then(|()| match place {
+        let done = self.reclaim_removed_objects(&header, &mut sections).and_then(|()| match place {
             HeapObjectLocation::Tiny(bytes) => {
                 header.update(|header| {
                     header.tiny_bytes = header.tiny_bytes.saturating_sub(bytes.len() as u64);
@@ -276,14 +277,14 @@ impl FractalHeap {
                 Ok(())
             }
             HeapObjectLocation::Managed { offset, length } => {
-                self.remove_managed(&header, &mut sections, offset, length)
+                self.free_managed_object(&header, &mut sections, offset, length)
             }
             huge => {
-                sections.remove_huge(self.metadata.cache().space(), huge);
+                sections.add_removed_huge_object(self.metadata.cache().space(), huge);
                 Ok(())
             }
         });
-        self.forget_on_error(done, &mut sections)
+        self.forget_free_space_on_error(done, &mut sections)
     }
 
     /// Frees the space of objects that were removed before the last whole flush. Each change does this, too. Returns
@@ -291,17 +292,17 @@ impl FractalHeap {
     ///
     /// # Errors
     /// If a block cannot be read.
-    pub fn reclaim(&self) -> Result<bool> {
+    pub fn reclaim_space(&self) -> Result<bool> {
         let mut sections = self.space.lock();
-        if !sections.has_pending() {
+        if !sections.has_removed_objects() {
             return Ok(false);
         }
-        let done = self.reclaim_removed(&self.header()?, &mut sections);
-        self.forget_on_error(done, &mut sections).map(|()| true)
+        let done = self.reclaim_removed_objects(&self.header()?, &mut sections);
+        self.forget_free_space_on_error(done, &mut sections).map(|()| true)
     }
 
     /// After an error, the free space is no longer known.
-    fn forget_on_error<T>(&self, done: Result<T>, sections: &mut HeapSections) -> Result<T> {
+    fn forget_free_space_on_error<T>(&self, done: Result<T>, sections: &mut HeapSections) -> Result<T> {
         if done.is_err() {
             *sections = HeapSections::empty(false);
         }
@@ -313,23 +314,23 @@ impl FractalHeap {
         let header = self.header()?;
         let manager = header.read().free_manager;
         if manager.is_defined() {
-            self.release_manager(manager);
+            self.delete_space_manager(manager);
             header.update(|header| header.free_manager = Addr::UNDEFINED);
         }
         Ok(header)
     }
 
     /// Gives up a list of free space. If it cannot be read, its space is lost.
-    fn release_manager(&self, at: Addr) {
+    fn delete_space_manager(&self, at: Addr) {
         let len = FreeSpaceHeader::size(self.metadata.widths()) as u64;
         if let Ok(manager) = self.metadata.load(at, len, FreeSpaceHeader::default) {
             let (list, allocated) = {
                 let manager = manager.read();
                 (manager.section_list, manager.allocated)
             };
-            self.release(at, len);
+            self.free_structure(at, len);
             if list.is_defined() {
-                self.release(list, allocated);
+                self.free_structure(list, allocated);
             }
         }
     }
@@ -338,20 +339,20 @@ impl FractalHeap {
     ///
     /// # Errors
     /// If a block cannot be read; what could be read is given up.
-    pub fn delete(&self) -> Result<()> {
+    pub fn delete_heap(&self) -> Result<()> {
         let shape = self.header()?.read().clone();
         if shape.free_manager.is_defined() {
-            self.release_manager(shape.free_manager);
+            self.delete_space_manager(shape.free_manager);
         }
         let managed = self.for_each_block(&shape, &mut |block| {
             if block.addr.is_defined() {
-                self.release(block.addr, block.len);
+                self.free_structure(block.addr, block.stored_bytes);
             }
         });
-        let huge = self.delete_huge(&shape);
+        let huge = self.delete_huge_objects(&shape);
         let widths = self.metadata.widths();
         let len = encode(&shape, widths).map_or(0, |bytes| bytes.len());
-        self.release(self.addr, len as u64);
+        self.free_structure(self.addr, len as u64);
         *self.space.lock() = HeapSections::empty(false);
         managed.and(huge)
     }

@@ -6,15 +6,15 @@ use h5live_cache::ChunkProxy;
 use h5live_format::ChunkElement;
 use h5live_model::ChunkCoord;
 
-use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
+use crate::{ChunkIndex, Error, IndexRoot, LinearChunkOrder, ObjectMetadata, Result};
 
 /// The chunks of one dataset, behind one another (format specification 4.0, IV.A.2.i, "Implicit").
 #[derive(Debug)]
 pub struct ImplicitIndex {
     metadata: ObjectMetadata,
     root: Arc<dyn IndexRoot>,
-    line: ChunkLine,
-    chunks: u64,
+    line: LinearChunkOrder,
+    chunk_count: u64,
     chunk_bytes: u64,
 }
 
@@ -23,15 +23,20 @@ impl ImplicitIndex {
     ///
     /// # Errors
     /// [`Error::Contradiction`] if the dataset cannot have such an index.
-    pub fn new(metadata: ObjectMetadata, root: Arc<dyn IndexRoot>, line: ChunkLine, chunk_bytes: u64) -> Result<Self> {
-        let chunks = line.chunks().filter(|chunks| chunks.checked_mul(chunk_bytes).is_some());
+    pub fn new(
+        metadata: ObjectMetadata,
+        root: Arc<dyn IndexRoot>,
+        line: LinearChunkOrder,
+        chunk_bytes: u64,
+    ) -> Result<Self> {
+        let chunks = line.chunk_count().filter(|chunks| chunks.checked_mul(chunk_bytes).is_some());
         let chunks = chunks.ok_or(Error::Contradiction {
             record: "data layout message",
             at: metadata.owner().header(),
             other: "dataspace",
             rule: "chunks behind one another have an end",
         })?;
-        Ok(ImplicitIndex { metadata, root, line, chunks, chunk_bytes })
+        Ok(ImplicitIndex { metadata, root, line, chunk_count: chunks, chunk_bytes })
     }
 
     fn element(&self, index: u64) -> Option<ChunkElement> {
@@ -41,27 +46,27 @@ impl ImplicitIndex {
 }
 
 impl ChunkIndex for ImplicitIndex {
-    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        Ok(self.line.index(coord).and_then(|index| self.element(index)))
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        Ok(self.line.index_of(coord).and_then(|index| self.element(index)))
     }
 
-    fn set(&self, _: &ChunkCoord, _: ChunkElement, _: Option<&ChunkProxy>) -> Result<()> {
+    fn set_element(&self, _: &ChunkCoord, _: ChunkElement, _: Option<&ChunkProxy>) -> Result<()> {
         Err(Error::Unsupported("moving a chunk of an implicit index"))
     }
 
-    fn remove(&self, _: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_element(&self, _: &ChunkCoord) -> Result<Option<ChunkElement>> {
         Ok(None)
     }
 
-    fn can_remove(&self) -> bool {
+    fn can_remove_chunks(&self) -> bool {
         false
     }
 
-    fn delete(&self) -> Result<()> {
+    fn delete_blocks(&self) -> Result<()> {
         Ok(())
     }
 
-    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         // All chunks are there from the start, so more than the file has room for are none.
         let cache = self.metadata.cache();
         let failed = |source| {
@@ -70,11 +75,11 @@ impl ChunkIndex for ImplicitIndex {
         };
         let end = match cache.is_read_only() {
             true => cache.storage().len().map_err(failed)?,
-            false => cache.space().end(),
+            false => cache.space().allocated_end(),
         };
-        for index in 0..self.chunks {
+        for index in 0..self.chunk_count {
             match self.element(index).filter(|element| element.addr.get().is_some_and(|at| at < end)) {
-                Some(element) if each(self.line.coord(index), element) => {}
+                Some(element) if each(self.line.coord_at(index), element) => {}
                 _ => break,
             }
         }

@@ -32,42 +32,45 @@ const MAX_SLACK_FRACTION: u64 = 32;
 /// From the first change on, the file says that nothing in the heap is free. The list of free space begins in the
 /// prefix and continues in the segment, so it cannot be changed at once with the strings. So new strings go to free
 /// places of the segment to which the file leads. The list is written again when the session ends
-/// (`LocalStrings::finalize`).
+/// (`LocalStrings::write_free_list`).
 #[derive(Debug, Default)]
 pub struct StringSpace(Mutex<StringSpaceState>);
 
 #[derive(Debug, Default)]
 struct StringSpaceState {
     /// Whether `free` is valid, and not the list in the file.
-    known: bool,
+    is_free_list_valid: bool,
     /// Whether everything outside of `free` is known to be taken.
-    surveyed: bool,
+    is_everything_else_taken: bool,
     /// By offset in the segment.
-    free: FreeList,
+    free_list: FreeList,
     /// Unused strings that readers of the file may still find: offset and length (bytes).
     removed: Vec<(FreeEpoch, u64, u64)>,
 }
 
 impl StringSpace {
     pub(crate) fn is_changed(&self) -> bool {
-        self.0.lock().known
+        self.0.lock().is_free_list_valid
     }
 }
 
 /// Bytes that a string takes.
-fn string_bytes(string: &Name) -> u64 {
+fn padded_string_bytes(string: &Name) -> u64 {
     LocalHeapData::space_for(string) as u64
 }
 
 impl StringSpaceState {
     /// Takes room for all of these strings, or for none.
-    fn alloc(&mut self, strings: &[&Name]) -> Option<Vec<u64>> {
+    fn alloc_strings(&mut self, strings: &[&Name]) -> Option<Vec<u64>> {
         let mut offsets = Vec::with_capacity(strings.len());
         for string in strings {
-            match self.free.take(string_bytes(string), Some) {
+            match self.free_list.take_best_fit(padded_string_bytes(string), Some) {
                 Some(offset) => offsets.push(offset),
                 None => {
-                    offsets.iter().zip(strings).for_each(|(at, string)| self.free.insert(*at, string_bytes(string)));
+                    offsets
+                        .iter()
+                        .zip(strings)
+                        .for_each(|(at, string)| self.free_list.free_range(*at, padded_string_bytes(string)));
                     return None;
                 }
             }
@@ -76,7 +79,7 @@ impl StringSpaceState {
     }
 
     /// Frees the space of unused strings to which nothing in the file leads any more.
-    fn reclaim(&mut self, space: &Space) {
+    fn reclaim_removed(&mut self, space: &Space) {
         // The first has waited longest.
         if self.removed.first().is_none_or(|(moment, ..)| !space.is_reclaimable(*moment)) {
             return;
@@ -84,7 +87,7 @@ impl StringSpaceState {
         let (settled, waiting): (Vec<_>, _) =
             self.removed.drain(..).partition(|(moment, ..)| space.is_reclaimable(*moment));
         self.removed = waiting;
-        settled.into_iter().for_each(|(_, offset, len)| self.free.insert(offset, len));
+        settled.into_iter().for_each(|(_, offset, len)| self.free_list.free_range(offset, len));
     }
 }
 
@@ -114,8 +117,8 @@ impl LocalStrings {
         let prefix = LocalHeap { size, free: None, data: data.addr() };
         let prefix = metadata.create(LocalHeap::prefix_size(metadata.widths()) as u64, prefix)?;
         let mut strings = space.0.lock();
-        strings.free.insert(EMPTY_STRING_BYTES, size.saturating_sub(EMPTY_STRING_BYTES));
-        (strings.known, strings.surveyed) = (true, true);
+        strings.free_list.free_range(EMPTY_STRING_BYTES, size.saturating_sub(EMPTY_STRING_BYTES));
+        (strings.is_free_list_valid, strings.is_everything_else_taken) = (true, true);
         Ok(LocalStrings { metadata: metadata.clone(), prefix, data: Some(data) })
     }
 
@@ -125,12 +128,12 @@ impl LocalStrings {
     }
 
     /// Bytes of the segment.
-    pub fn size(&self) -> u64 {
+    pub fn segment_bytes(&self) -> u64 {
         self.prefix.read().size
     }
 
     #[cfg(test)]
-    pub fn free(&self) -> u64 {
+    pub fn free_bytes(&self) -> u64 {
         self.free_blocks().iter().map(|block| block.size).sum()
     }
 
@@ -152,7 +155,7 @@ impl LocalStrings {
         Ok(done.map_err(h5live_cache::Error::from)?)
     }
 
-    fn with<T>(&self, look: impl FnOnce(&LocalHeapData) -> h5live_format::Result<T>) -> Result<T> {
+    fn with_data<T>(&self, look: impl FnOnce(&LocalHeapData) -> h5live_format::Result<T>) -> Result<T> {
         let found = match &self.data {
             Some(data) => look(&data.read()),
             None => look(&LocalHeapData::default()),
@@ -164,16 +167,16 @@ impl LocalStrings {
     ///
     /// # Errors
     /// If there is none.
-    pub fn get(&self, offset: u64) -> Result<Name> {
-        self.with(|data| data.string(offset))
+    pub fn read_string(&self, offset: u64) -> Result<Name> {
+        self.with_data(|data| data.string(offset))
     }
 
     /// How the string at an offset compares with a name.
     ///
     /// # Errors
     /// If there is none.
-    pub fn compare(&self, offset: u64, name: &Name) -> Result<Ordering> {
-        self.with(|data| Ok(data.text(offset)?.cmp(name.as_bytes())))
+    pub fn compare_string(&self, offset: u64, name: &Name) -> Result<Ordering> {
+        self.with_data(|data| Ok(data.text(offset)?.cmp(name.as_bytes())))
     }
 
     /// Adds strings, and returns their offsets (bytes). `taken` returns the offsets of all strings that are in use. It
@@ -181,7 +184,7 @@ impl LocalStrings {
     ///
     /// # Errors
     /// If there is no room; the error of `taken`.
-    pub fn insert(
+    pub fn insert_strings(
         &mut self,
         space: &StringSpace,
         strings: &[&Name],
@@ -189,14 +192,14 @@ impl LocalStrings {
     ) -> Result<Vec<u64>> {
         let known = &mut *space.0.lock();
         self.load_free_list(known)?;
-        known.reclaim(self.metadata.cache().space());
-        let offsets = match known.alloc(strings) {
+        known.reclaim_removed(self.metadata.cache().space());
+        let offsets = match known.alloc_strings(strings) {
             Some(offsets) => offsets,
             None => {
-                if !std::mem::replace(&mut known.surveyed, true) {
+                if !std::mem::replace(&mut known.is_everything_else_taken, true) {
                     self.rebuild_free_list(known, &taken()?);
                 }
-                self.alloc_or_grow(known, strings)?
+                self.alloc_strings_or_grow(known, strings)?
             }
         };
         let full = || Error::HeapFull { at: self.prefix.addr() };
@@ -206,33 +209,33 @@ impl LocalStrings {
     }
 
     /// Finds room for strings, if need be in a larger segment.
-    fn alloc_or_grow(&mut self, known: &mut StringSpaceState, strings: &[&Name]) -> Result<Vec<u64>> {
-        if let Some(offsets) = known.alloc(strings) {
+    fn alloc_strings_or_grow(&mut self, known: &mut StringSpaceState, strings: &[&Name]) -> Result<Vec<u64>> {
+        if let Some(offsets) = known.alloc_strings(strings) {
             return Ok(offsets);
         }
-        self.grow(known, strings.iter().map(|string| string_bytes(string)).sum())?;
-        known.alloc(strings).ok_or(Error::HeapFull { at: self.prefix.addr() })
+        self.grow_segment(known, strings.iter().map(|string| padded_string_bytes(string)).sum())?;
+        known.alloc_strings(strings).ok_or(Error::HeapFull { at: self.prefix.addr() })
     }
 
     /// Computes the free space from the strings in use.
     fn rebuild_free_list(&self, known: &mut StringSpaceState, taken: &[u64]) {
-        known.free.clear();
-        known.free.insert(EMPTY_STRING_BYTES, self.prefix.read().size.saturating_sub(EMPTY_STRING_BYTES));
+        known.free_list.clear();
+        known.free_list.free_range(EMPTY_STRING_BYTES, self.prefix.read().size.saturating_sub(EMPTY_STRING_BYTES));
         // Keys of other programs may lead to strings that are no more.
-        for (offset, string) in taken.iter().filter_map(|offset| Some((*offset, self.get(*offset).ok()?))) {
-            known.free.take_exact(offset, string_bytes(&string));
+        for (offset, string) in taken.iter().filter_map(|offset| Some((*offset, self.read_string(*offset).ok()?))) {
+            known.free_list.take_exact(offset, padded_string_bytes(&string));
         }
         for (_, offset, len) in &known.removed {
-            known.free.take_exact(*offset, *len);
+            known.free_list.take_exact(*offset, *len);
         }
     }
 
     /// Takes the list of free space from the file.
     fn load_free_list(&self, strings: &mut StringSpaceState) -> Result<()> {
-        if strings.known {
+        if strings.is_free_list_valid {
             return Ok(());
         }
-        self.free_blocks().into_iter().for_each(|block| strings.free.insert(block.offset, block.size));
+        self.free_blocks().into_iter().for_each(|block| strings.free_list.free_range(block.offset, block.size));
         if let Some(data) = self.data.as_ref().filter(|_| self.prefix.read().free.is_some()) {
             self.prefix.update(|prefix| prefix.free = None);
             // Nothing in the file tells of a list in a new segment.
@@ -241,40 +244,40 @@ impl LocalStrings {
                 self.add_dependency(data, &self.prefix)?;
             }
         }
-        strings.known = true;
+        strings.is_free_list_valid = true;
         Ok(())
     }
 
     /// The free blocks that the file lists; none if the list is damaged.
     fn free_blocks(&self) -> Vec<LocalHeapFreeBlock> {
         let (head, width) = (self.prefix.read().free, self.metadata.widths().length);
-        self.with(|data| data.free_blocks(head, width)).unwrap_or_default()
+        self.with_data(|data| data.free_blocks(head, width)).unwrap_or_default()
     }
 
     /// Moves the strings to a segment that is at least half as large again, with at least `need` free bytes at its end.
-    fn grow(&mut self, strings: &mut StringSpaceState, need: u64) -> Result<()> {
+    fn grow_segment(&mut self, strings: &mut StringSpaceState, need: u64) -> Result<()> {
         let size = self.prefix.read().size;
         let more = need.max(size / 2).next_multiple_of(8);
         let grown = size.checked_add(more).ok_or(Error::HeapFull { at: self.prefix.addr() })?;
         let at = self.metadata.cache().space().alloc(grown, SpaceKind::Metadata)?;
-        self.move_to(at, grown)?;
-        strings.free.insert(size, more);
+        self.move_segment_to(at, grown)?;
+        strings.free_list.free_range(size, more);
         Ok(())
     }
 
     /// Moves the strings to a segment of `size` bytes at `at`.
-    fn move_to(&mut self, at: Addr, size: u64) -> Result<()> {
+    fn move_segment_to(&mut self, at: Addr, size: u64) -> Result<()> {
         let (old, old_size) = {
             let prefix = self.prefix.read();
             (prefix.data, prefix.size)
         };
-        let mut bytes = self.with(|data| Ok(data.bytes.clone()))?;
+        let mut bytes = self.with_data(|data| Ok(data.bytes.clone()))?;
         bytes.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
-        let data = self.metadata.cache().insert(at, self.metadata.owner(), LocalHeapData { bytes });
+        let data = self.metadata.cache().insert_entry(at, self.metadata.owner(), LocalHeapData { bytes });
         self.add_dependency(&self.prefix, &data)?;
         self.prefix.update(|prefix| (prefix.size, prefix.data) = (size, data.addr()));
         if old_size > 0 {
-            self.metadata.free(old, old_size);
+            self.metadata.free_structure(old, old_size);
         }
         self.data = Some(data);
         Ok(())
@@ -284,11 +287,11 @@ impl LocalStrings {
     ///
     /// # Errors
     /// If there are no such strings.
-    pub fn remove(&self, space: &StringSpace, offsets: &[u64]) -> Result<()> {
+    pub fn remove_strings(&self, space: &StringSpace, offsets: &[u64]) -> Result<()> {
         let strings = &mut *space.0.lock();
         self.load_free_list(strings)?;
         for offset in offsets.iter().filter(|offset| **offset >= EMPTY_STRING_BYTES) {
-            let len = string_bytes(&self.get(*offset)?);
+            let len = padded_string_bytes(&self.read_string(*offset)?);
             strings.removed.push((self.metadata.cache().space().free_epoch(), *offset, len));
         }
         Ok(())
@@ -300,16 +303,16 @@ impl LocalStrings {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn finalize(&mut self, space: &StringSpace) -> Result<bool> {
+    pub fn write_free_list(&mut self, space: &StringSpace) -> Result<bool> {
         let strings = &mut *space.0.lock();
-        if !std::mem::take(&mut strings.known) {
+        if !std::mem::take(&mut strings.is_free_list_valid) {
             return Ok(false);
         }
-        strings.surveyed = false;
-        strings.reclaim(self.metadata.cache().space());
+        strings.is_everything_else_taken = false;
+        strings.reclaim_removed(self.metadata.cache().space());
         let mut blocks: Vec<_> =
-            strings.free.sections().map(|(offset, size)| LocalHeapFreeBlock { offset, size }).collect();
-        strings.free.clear();
+            strings.free_list.sections().map(|(offset, size)| LocalHeapFreeBlock { offset, size }).collect();
+        strings.free_list.clear();
         let old = self.prefix.read().size;
         let mut size = old;
         if let Some(last) = blocks.last_mut().filter(|last| last.offset.saturating_add(last.size) == old) {
@@ -326,7 +329,7 @@ impl LocalStrings {
         data.update(|data| data.bytes.truncate(len));
         let place = at.get().and_then(|at| cache.space().alloc_before(size, SpaceKind::Metadata, at));
         if let Some(place) = place {
-            self.move_to(place, size)?;
+            self.move_segment_to(place, size)?;
         }
         let Some(data) = &self.data else { return Ok(false) };
         let width = self.metadata.widths().length;
@@ -340,15 +343,15 @@ impl LocalStrings {
     }
 
     /// Gives up the heap.
-    pub fn delete(&self) {
+    pub fn delete_heap(&self) {
         let widths = self.metadata.widths();
         let (data, size) = {
             let prefix = self.prefix.read();
             (prefix.data, prefix.size)
         };
         if size > 0 {
-            self.metadata.free(data, size);
+            self.metadata.free_structure(data, size);
         }
-        self.metadata.free(self.prefix.addr(), LocalHeap::prefix_size(widths) as u64);
+        self.metadata.free_structure(self.prefix.addr(), LocalHeap::prefix_size(widths) as u64);
     }
 }

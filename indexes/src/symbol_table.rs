@@ -50,18 +50,18 @@ impl SymbolTable {
         LocalStrings::load(&self.metadata, self.heap)
     }
 
-    fn symbols(&self, addr: Addr) -> Result<Handle<SymbolTableNode>> {
+    fn load_node(&self, addr: Addr) -> Result<Handle<SymbolTableNode>> {
         let empty = SymbolTableNode::for_k(self.k);
         self.metadata.load(addr, empty.size(self.metadata.widths()) as u64, || empty)
     }
 
-    fn entries(&self, addr: Addr) -> Result<Vec<SymbolTableEntry>> {
-        Ok(self.symbols(addr)?.read().entries.clone())
+    fn load_entries(&self, addr: Addr) -> Result<Vec<SymbolTableEntry>> {
+        Ok(self.load_node(addr)?.read().entries.clone())
     }
 
-    fn target(names: &LocalStrings, entry: &SymbolTableEntry) -> Result<SymbolTarget> {
+    fn target_of_entry(names: &LocalStrings, entry: &SymbolTableEntry) -> Result<SymbolTarget> {
         match entry.cache {
-            SymbolCache::SoftLink { value_offset } => Ok(SymbolTarget::Path(names.get(value_offset.into())?)),
+            SymbolCache::SoftLink { value_offset } => Ok(SymbolTarget::Path(names.read_string(value_offset.into())?)),
             _ => Ok(SymbolTarget::Object(entry.header)),
         }
     }
@@ -70,23 +70,23 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a node or the heap cannot be read.
-    pub fn find(&self, name: &Name) -> Result<Option<SymbolTarget>> {
+    pub fn find_link(&self, name: &Name) -> Result<Option<SymbolTarget>> {
         let names = self.name_heap()?;
         let choose = |node: &Btree1Node<GroupKey>| {
             // The names below child `i` are not greater than key `i + 1`.
-            partition(node.len(), |i| {
+            partition_point(node.len(), |i| {
                 let GroupKey(offset) = node.key(i + 1).unwrap_or_default();
-                Ok(names.compare(offset, name)? == Ordering::Less)
+                Ok(names.compare_string(offset, name)? == Ordering::Less)
             })
             .map(|child| (child < node.len()).then_some(child))
         };
-        let Some((_, node)) = self.tree.find(choose)? else { return Ok(None) };
-        let entries = self.entries(node)?;
+        let Some((_, node)) = self.tree.find_entry(choose)? else { return Ok(None) };
+        let entries = self.load_entries(node)?;
         let offset = |i: usize| entries.get(i).map_or(0, |entry| entry.name_offset);
-        let found = partition(entries.len(), |i| Ok(names.compare(offset(i), name)? == Ordering::Less))?;
+        let found = partition_point(entries.len(), |i| Ok(names.compare_string(offset(i), name)? == Ordering::Less))?;
         match entries.get(found) {
-            Some(entry) if names.compare(entry.name_offset, name)? == Ordering::Equal => {
-                Self::target(&names, entry).map(Some)
+            Some(entry) if names.compare_string(entry.name_offset, name)? == Ordering::Equal => {
+                Self::target_of_entry(&names, entry).map(Some)
             }
             _ => Ok(None),
         }
@@ -96,15 +96,16 @@ impl SymbolTable {
     ///
     /// # Errors
     /// The first error of `each`; if a node or the heap cannot be read.
-    pub fn for_each<E: From<Error>>(
+    pub fn for_each_link<E: From<Error>>(
         &self,
         each: &mut dyn FnMut(Name, SymbolTarget) -> Result<bool, E>,
     ) -> Result<(), E> {
         let names = &self.name_heap()?;
         self.tree.for_each_in_range(&NameOrder(names), &mut |bounds, _, node| {
-            for entry in self.entries(node)? {
-                let name = names.get(entry.name_offset)?;
-                if NameOrder(names).is_in(bounds, &name)? && !each(name, Self::target(names, &entry)?)? {
+            for entry in self.load_entries(node)? {
+                let name = names.read_string(entry.name_offset)?;
+                if NameOrder(names).contains_name(bounds, &name)? && !each(name, Self::target_of_entry(names, &entry)?)?
+                {
                     return Ok(false);
                 }
             }
@@ -118,8 +119,8 @@ struct NameOrder<'a>(&'a LocalStrings);
 
 impl NameOrder<'_> {
     /// Whether a name belongs to the child between these keys, or has moved to another.
-    fn is_in(&self, bounds: &KeyBounds<GroupKey>, name: &Name) -> Result<bool> {
-        let order = |key: Option<GroupKey>| key.map(|GroupKey(offset)| self.0.compare(offset, name)).transpose();
+    fn contains_name(&self, bounds: &KeyBounds<GroupKey>, name: &Name) -> Result<bool> {
+        let order = |key: Option<GroupKey>| key.map(|GroupKey(offset)| self.0.compare_string(offset, name)).transpose();
         let is_behind = order(bounds.begin)?.is_none_or(|begin| begin == Ordering::Less);
         Ok(is_behind && order(bounds.end)? != Some(Ordering::Less))
     }
@@ -127,7 +128,7 @@ impl NameOrder<'_> {
 
 impl KeyRange<GroupKey> for NameOrder<'_> {
     fn is_before(&self, key: &GroupKey, other: &GroupKey) -> Result<bool> {
-        Ok(self.0.compare(key.0, &self.0.get(other.0)?)? == Ordering::Less)
+        Ok(self.0.compare_string(key.0, &self.0.read_string(other.0)?)? == Ordering::Less)
     }
 
     fn may_contain(&self, _level: u8, _between: &KeyBounds<GroupKey>) -> bool {
@@ -136,7 +137,7 @@ impl KeyRange<GroupKey> for NameOrder<'_> {
 }
 
 /// How many of the indices below `len` come first for which `before` holds.
-fn partition(len: usize, mut before: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
+fn partition_point(len: usize, mut before: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, len);
     while low < high {
         let middle = low + (high - low) / 2;

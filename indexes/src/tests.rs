@@ -10,7 +10,7 @@ use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
 use proptest::prelude::*;
 
 use crate::{
-    Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, IndexRoot,
+    Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, IndexRoot, LinearChunkOrder,
     ObjectMetadata, Result,
 };
 
@@ -63,14 +63,14 @@ pub(crate) fn root(addr: Addr) -> Arc<Root> {
 
 fn extensible(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ExtensibleArray {
     let grid = ChunkGrid::new(&[10, 5]).unwrap();
-    let line = ChunkLine::new(&grid, &[UNLIMITED, 10]).unwrap();
+    let line = LinearChunkOrder::new(&grid, &[UNLIMITED, 10]).unwrap();
     let metadata = ObjectMetadata::new(cache.clone(), OWNER);
     ExtensibleArray::new(metadata, root, line, format, ExtensibleArrayParameters::default()).unwrap()
 }
 
 fn fixed(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat, rows: u64) -> FixedArray {
     let grid = ChunkGrid::new(&[10, 5]).unwrap();
-    let line = ChunkLine::new(&grid, &[rows * 10, 10]).unwrap();
+    let line = LinearChunkOrder::new(&grid, &[rows * 10, 10]).unwrap();
     FixedArray::new(ObjectMetadata::new(cache.clone(), OWNER), root, line, format, 10).unwrap()
 }
 
@@ -82,7 +82,7 @@ fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ChunkBt
 fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
     let too_large = |index: &dyn ChunkIndex, coord: &[u64]| {
         let element = ChunkElement::unfiltered(Addr::new(4096));
-        let error = index.set(&ChunkCoord::new(coord), element, None).unwrap_err();
+        let error = index.set_element(&ChunkCoord::new(coord), element, None).unwrap_err();
         let is_allocation = matches!(error, crate::Error::Cache(h5live_cache::Error::Allocation { .. }));
         assert!(is_allocation, "{error}");
     };
@@ -91,12 +91,12 @@ fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
     let metadata = || ObjectMetadata::new(cache(&MemoryStorage::new()), OWNER);
     // All elements are in the data block, or a page has very many.
     for elements in [1 << 30, 1 << 34] {
-        let line = ChunkLine::new(&grid, &[elements]).unwrap();
+        let line = LinearChunkOrder::new(&grid, &[elements]).unwrap();
         let array = FixedArray::new(metadata(), root(Addr::UNDEFINED), line, unfiltered, 31).unwrap();
         too_large(&array, &[7]);
     }
     let parameters = ExtensibleArrayParameters { max_bits: 63, ..Default::default() };
-    let line = || ChunkLine::new(&grid, &[UNLIMITED]).unwrap();
+    let line = || LinearChunkOrder::new(&grid, &[UNLIMITED]).unwrap();
     let array = ExtensibleArray::new(metadata(), root(Addr::UNDEFINED), line(), unfiltered, parameters).unwrap();
     too_large(&array, &[1 << 62]);
     let shape = Btree2Shape { node_size: u32::MAX, ..Btree2Shape::CHUNKS };
@@ -130,7 +130,7 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
         let coord = ChunkCoord::new(&[row / 2, row % 2]);
         let value = element(n as u64, format);
         let operation = first.begin_operation();
-        let old = index.replace(&coord, value, None).unwrap();
+        let old = index.replace_element(&coord, value, None).unwrap();
         drop(operation);
         assert_eq!(old, model.insert(coord, value));
     }
@@ -138,7 +138,7 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
     for row in rows.iter().step_by(5) {
         let coord = ChunkCoord::new(&[row / 2, row % 2]);
         let operation = first.begin_operation();
-        assert_eq!(index.remove(&coord).unwrap(), model.remove(&coord));
+        assert_eq!(index.remove_element(&coord).unwrap(), model.remove(&coord));
         drop(operation);
     }
     first.flush(FlushScope::All).unwrap();
@@ -146,23 +146,23 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
     let made = index;
     let index = make(&second, place);
     for (coord, value) in &model {
-        assert_eq!(index.get(coord).unwrap(), Some(*value), "{coord:?}");
+        assert_eq!(index.get_element(coord).unwrap(), Some(*value), "{coord:?}");
         let next = ChunkCoord::new(&[coord.scaled()[0] + 1, coord.scaled()[1]]);
-        assert_eq!(index.get(&next).unwrap(), model.get(&next).copied());
+        assert_eq!(index.get_element(&next).unwrap(), model.get(&next).copied());
     }
     let mut found = BTreeMap::new();
     index
-        .for_each(&mut |coord, value| {
+        .for_each_chunk(&mut |coord, value| {
             assert!(found.insert(coord, value).is_none());
             true
         })
         .unwrap();
     assert_eq!(found, model);
     let operation = first.begin_operation();
-    made.delete().unwrap();
+    made.delete_blocks().unwrap();
     drop(operation);
     first.flush(FlushScope::All).unwrap();
-    assert_eq!(first.space().free_bytes(), first.space().end() - 4096);
+    assert_eq!(first.space().free_bytes(), first.space().allocated_end() - 4096);
 }
 
 fn check_extensible(rows: &[u64], format: ElementFormat) {
@@ -220,17 +220,17 @@ fn chunks_may_be_removed_while_all_are_visited() {
     let cache = cache(&MemoryStorage::default());
     let tree = btree2(&cache, root(Addr::UNDEFINED), FILTERED);
     for row in 0..5000 {
-        tree.set(&ChunkCoord::new(&[row, 1]), element(row, FILTERED), None).unwrap();
+        tree.set_element(&ChunkCoord::new(&[row, 1]), element(row, FILTERED), None).unwrap();
     }
     let mut visited = 0;
-    tree.for_each(&mut |coord, element| {
-        assert_eq!(tree.remove(&coord).unwrap(), Some(element));
+    tree.for_each_chunk(&mut |coord, element| {
+        assert_eq!(tree.remove_element(&coord).unwrap(), Some(element));
         visited += 1;
         true
     })
     .unwrap();
     assert_eq!(visited, 5000);
-    assert_eq!(tree.get(&ChunkCoord::new(&[0, 1])).unwrap(), None);
+    assert_eq!(tree.get_element(&ChunkCoord::new(&[0, 1])).unwrap(), None);
 }
 
 #[test]
@@ -248,20 +248,20 @@ fn who_reads_a_fixed_array_finds_what_was_published_since_as_soon_as_it_lets_go_
         let second = Arc::new(Cache::new_read_only(Arc::new(storage.clone()), CacheOptions::default()));
         let (written, read) = (fixed(&first, place.clone(), FILTERED, rows), fixed(&second, place, FILTERED, rows));
         let (a, b) = (ChunkCoord::new(&[3, 0]), ChunkCoord::new(&[rows - 1, 1]));
-        assert_eq!(read.get(&a).unwrap(), None);
+        assert_eq!(read.get_element(&a).unwrap(), None);
         for n in 1..4 {
             let (old, new) = (element(n, FILTERED), element(n + 1, FILTERED));
-            written.set(&a, old, None).unwrap();
+            written.set_element(&a, old, None).unwrap();
             first.flush(FlushScope::All).unwrap();
             second.evict_owner(OWNER);
-            assert_eq!(read.get(&a).unwrap(), Some(old));
-            written.set(&a, new, None).unwrap();
-            written.set(&b, old, None).unwrap();
+            assert_eq!(read.get_element(&a).unwrap(), Some(old));
+            written.set_element(&a, new, None).unwrap();
+            written.set_element(&b, old, None).unwrap();
             first.flush(FlushScope::All).unwrap();
-            assert_eq!(read.get(&a).unwrap(), Some(old), "what was read is kept");
+            assert_eq!(read.get_element(&a).unwrap(), Some(old), "what was read is kept");
             second.evict_owner(OWNER);
-            assert_eq!(read.get(&b).unwrap(), Some(old));
-            assert_eq!((read.get(&a).unwrap(), written.get(&a).unwrap()), (Some(new), Some(new)));
+            assert_eq!(read.get_element(&b).unwrap(), Some(old));
+            assert_eq!((read.get_element(&a).unwrap(), written.get_element(&a).unwrap()), (Some(new), Some(new)));
         }
     }
 }
@@ -271,11 +271,11 @@ fn what_lies_outside_is_refused() {
     let cache = cache(&MemoryStorage::default());
     let array = fixed(&cache, root(Addr::UNDEFINED), FILTERED, 3);
     let value = element(1, FILTERED);
-    assert!(array.set(&ChunkCoord::new(&[3, 0]), value, None).is_err());
-    assert!(array.set(&ChunkCoord::new(&[0]), value, None).is_err());
+    assert!(array.set_element(&ChunkCoord::new(&[3, 0]), value, None).is_err());
+    assert!(array.set_element(&ChunkCoord::new(&[0]), value, None).is_err());
     let large = ChunkElement { size: 1 << 24, ..value };
-    assert!(array.set(&ChunkCoord::new(&[0, 0]), large, None).is_err());
-    assert_eq!(array.get(&ChunkCoord::new(&[9, 0])).unwrap(), None);
+    assert!(array.set_element(&ChunkCoord::new(&[0, 0]), large, None).is_err());
+    assert_eq!(array.get_element(&ChunkCoord::new(&[9, 0])).unwrap(), None);
 }
 
 #[test]
@@ -284,8 +284,8 @@ fn children_reach_the_file_before_what_points_to_them() {
     let cache = Cache::new_writable(Arc::new(recording.clone()), CacheOptions::default(), 4096, Arc::new(NoSuperblock));
     let cache = Arc::new(cache);
     let array = extensible(&cache, root(Addr::UNDEFINED), ElementFormat::Unfiltered);
-    array.set(&ChunkCoord::new(&[150_000, 1]), element(1, ElementFormat::Unfiltered), None).unwrap();
-    let plan = cache.plan(FlushScope::All).unwrap();
+    array.set_element(&ChunkCoord::new(&[150_000, 1]), element(1, ElementFormat::Unfiltered), None).unwrap();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
     let order: Vec<_> = plan
         .steps()
         .iter()

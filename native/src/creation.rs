@@ -122,7 +122,7 @@ impl NativeSession {
         let mut header =
             self.new_header(spec, vec![self.message_of(none, MessageFlags::default())?], SYMBOL_TABLE_GROUP_ROOM)?;
         let table = self.heaps.new_symbol_table(header.metadata())?;
-        let (btree, heap) = table.addrs();
+        let (btree, heap) = table.tree_and_heap_addrs();
         header.put(&SymbolTableMessage { btree, heap })?;
         for chunk in header.chunk_nodes() {
             table.add_parent(chunk)?;

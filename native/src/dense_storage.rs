@@ -43,7 +43,7 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     /// # Errors
     /// If a structure cannot be read.
     pub fn depend_on_heap(&self) -> Result<()> {
-        let heap = self.heap.node()?;
+        let heap = self.heap.dependency_node()?;
         self.names.depend_on(&heap, EdgeKind::Dense)?;
         if let Some(order) = &self.order {
             order.depend_on(&heap, EdgeKind::Dense)?;
@@ -57,7 +57,7 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     /// # Errors
     /// If a structure cannot be read.
     pub fn add_parent(&self, header: &CachedHeader) -> Result<()> {
-        let heap = self.heap.node()?;
+        let heap = self.heap.dependency_node()?;
         self.names.depend_on_with_parents(&heap, header.chunk_nodes(), EdgeKind::Dense)?;
         if let Some(order) = &self.order {
             order.depend_on_with_parents(&heap, header.chunk_nodes(), EdgeKind::Dense)?;
@@ -78,10 +78,10 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     /// # Errors
     /// If a structure cannot be read.
     pub fn delete(&self) -> Result<()> {
-        self.names.delete()?;
+        self.names.delete_tree()?;
         if let Some(order) = self.order.as_ref().filter(|order| order.addr().is_defined()) {
-            order.delete()?;
+            order.delete_tree()?;
         }
-        Ok(self.heap.delete()?)
+        Ok(self.heap.delete_heap()?)
     }
 }

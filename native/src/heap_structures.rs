@@ -93,7 +93,7 @@ impl HeapStructures {
     /// If there is no room.
     pub fn new_symbol_table(&self, metadata: &ObjectMetadata) -> Result<SymbolTable> {
         let table = SymbolTable::create(metadata.clone(), self.btree_k, Arc::default())?;
-        self.tables.lock().insert(table.addrs().1, table.clone());
+        self.tables.lock().insert(table.tree_and_heap_addrs().1, table.clone());
         Ok(table)
     }
 
@@ -103,7 +103,7 @@ impl HeapStructures {
     /// If a structure cannot be read.
     pub fn delete_symbol_table(&self, metadata: &ObjectMetadata, message: &SymbolTableMessage) -> Result<()> {
         self.tables.lock().remove(&message.heap);
-        Ok(self.symbol_table(metadata, message).delete()?)
+        Ok(self.symbol_table(metadata, message).delete_table()?)
     }
 
     /// The symbol tables that were changed.
@@ -119,10 +119,10 @@ impl HeapStructures {
         let heaps: Vec<_> = self.heaps.lock().values().cloned().collect();
         let mut settled = false;
         for heap in heaps {
-            settled |= heap.reclaim()?;
+            settled |= heap.reclaim_space()?;
         }
         for table in self.tables() {
-            settled |= table.finalize_names()?;
+            settled |= table.write_free_name_list()?;
         }
         Ok(settled)
     }
@@ -132,7 +132,7 @@ impl HeapStructures {
     /// # Errors
     /// If its heap cannot be read.
     pub fn note_removed_names(&self, table: &SymbolTable) -> Result<()> {
-        self.names.fetch_max(table.heap_size()?, Ordering::Relaxed);
+        self.names.fetch_max(table.heap_bytes()?, Ordering::Relaxed);
         Ok(())
     }
 

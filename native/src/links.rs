@@ -78,7 +78,9 @@ impl LinkStorage {
                 let found = LinkStorage::list_compact(header)?.into_iter().find(|(_, stored)| stored.name == *name);
                 Ok(found.map(|(_, stored)| link(stored)))
             }
-            LinkStorage::SymbolTable(table) => Ok(table.find(name)?.map(|target| symbol_link(name.clone(), target))),
+            LinkStorage::SymbolTable(table) => {
+                Ok(table.find_link(name)?.map(|target| symbol_link(name.clone(), target)))
+            }
             LinkStorage::Dense(dense) => Ok(dense.find(header, name)?.map(link)),
         }
     }
@@ -110,7 +112,9 @@ impl LinkStorage {
                 links.into_iter().map(|(_, stored)| link(stored)).all(each);
                 Ok(())
             }
-            LinkStorage::SymbolTable(table) => table.for_each(&mut |name, target| Ok(each(symbol_link(name, target)))),
+            LinkStorage::SymbolTable(table) => {
+                table.for_each_link(&mut |name, target| Ok(each(symbol_link(name, target))))
+            }
             LinkStorage::Dense(dense) => dense.for_each(header, &mut |stored| each(link(stored))),
         }
     }

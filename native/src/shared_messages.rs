@@ -67,7 +67,7 @@ impl NativeSession {
     /// # Errors
     /// If there is no such heap, or nothing under the ID.
     pub fn shared_in_heap<M: Message + Default>(&self, id: &[u8; 8]) -> Result<M> {
-        let bytes = self.shared_heap(M::TYPE)?.get(id)?;
+        let bytes = self.shared_heap(M::TYPE)?.read_object(id)?;
         let decoded = decode_prefix::<M>(&bytes, self.cache.widths());
         decoded
             .map(|(message, _)| message)

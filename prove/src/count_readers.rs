@@ -9,44 +9,44 @@ use h5live_checker::trace::{MarkCounter, Trace};
 use h5live_model::Store;
 
 use crate::follower::refresh;
-use crate::generation_observer::TraceGenerations;
-use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
-use crate::{content, find};
+use crate::generation_observer::GenerationsInTrace;
+use crate::observer::{ConcurrentObserver, Observer, RunEnd, run_verdict};
+use crate::{content_checks, find_in_root};
 
-fn counters(trace: &Trace, what: &str) -> (MarkCounter, MarkCounter) {
+fn issued_and_flushed(trace: &Trace, what: &str) -> (MarkCounter, MarkCounter) {
     (MarkCounter::new(trace, &format!("{what}.issued")), MarkCounter::new(trace, &format!("{what}.flushed")))
 }
 
 /// A reader of the attributes `a0`, `a1`, ... of the dataset `d`, which the trace counts as `a`. Each holds its number,
 /// or its text.
-pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
-    let ((issued, flushed), generations) = (counters(trace, "a"), TraceGenerations::from_trace(trace));
+pub fn attribute_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
+    let ((issued, flushed), generations) = (issued_and_flushed(trace, "a"), GenerationsInTrace::from_trace(trace));
     move |view| {
         let follow = || {
             let observer = &ConcurrentObserver::new(view, &generations);
             let file = observer.open()?;
-            let id = observer.observe("find the dataset", || find(&file, "d"))?;
+            let id = observer.observe("find the dataset", || find_in_root(&file, "d"))?;
             let id = id.ok_or_else(|| "there is no link d".to_owned())?;
             let opened = observer.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {
                 // Each look at an object reads its header again.
                 observer.reset((pass, before, opened))?;
-                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
-                observer.remember(min_count);
-                let max_count = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::check_attributes(&file, id, observer, min_count, &max_count, (pass, opened))?;
+                let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
+                observer.add_to_history(min_count);
+                let max_count = || issued.count_at(view.prefix()).unwrap_or(0);
+                before = content_checks::check_attributes(&file, id, observer, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
         };
-        verdict(follow())
+        run_verdict(follow())
     }
 }
 
 /// A reader of the datasets `o0`, `o1`, ... in the root group, which the trace counts as `o`: each holds two rows when
 /// it appears.
-pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
-    let ((issued, flushed), generations) = (counters(trace, "o"), TraceGenerations::from_trace(trace));
+pub fn link_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
+    let ((issued, flushed), generations) = (issued_and_flushed(trace, "o"), GenerationsInTrace::from_trace(trace));
     move |view| {
         let follow = || {
             let observer = &ConcurrentObserver::new(view, &generations);
@@ -55,20 +55,20 @@ pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdi
             let mut before = 0;
             for pass in 0..passes {
                 observer.reset((pass, before, opened))?;
-                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
-                observer.remember(min_count);
-                let max_count = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::check_links(&file, observer, min_count, &max_count, (pass, opened))?;
+                let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
+                observer.add_to_history(min_count);
+                let max_count = || issued.count_at(view.prefix()).unwrap_or(0);
+                before = content_checks::check_links(&file, observer, min_count, &max_count, (pass, opened))?;
             }
             Ok(())
         };
-        verdict(follow())
+        run_verdict(follow())
     }
 }
 
 /// A reader of the rows of the dataset `s`, which are of variable length, and which the trace counts as `s`.
-pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
-    let ((issued, flushed), generations) = (counters(trace, "s"), TraceGenerations::from_trace(trace));
+pub fn string_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
+    let ((issued, flushed), generations) = (issued_and_flushed(trace, "s"), GenerationsInTrace::from_trace(trace));
     move |view| {
         let follow = || {
             let observer = &ConcurrentObserver::new(view, &generations);
@@ -79,26 +79,26 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Ver
             for pass in 0..passes {
                 // The dataset was closed, and with it all that was kept.
                 observer.reset((pass, before, opened))?;
-                let min_count = flushed.at(view.prefix()).unwrap_or(0).max(before);
-                observer.remember(min_count);
-                let max_count = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::check_strings(&file, observer, min_count, &max_count)?;
+                let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
+                observer.add_to_history(min_count);
+                let max_count = || issued.count_at(view.prefix()).unwrap_or(0);
+                before = content_checks::check_strings(&file, observer, min_count, &max_count)?;
             }
             Ok(())
         };
-        verdict(follow())
+        run_verdict(follow())
     }
 }
 
 /// A reader of `e` and `d`. `d` never has fewer rows than `e` had.
-pub fn ordered(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
+pub fn publish_order_reader(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
     move |view| {
         let follow = || {
             let observer = &ConcurrentObserver::new(view, &Arc::default());
             let file = observer.open()?;
             let opened = observer.set_history(History::NONE);
             let open = |name: &str| {
-                let id = observer.observe("find a dataset", || find(&file, name))?;
+                let id = observer.observe("find a dataset", || find_in_root(&file, name))?;
                 let id = id.ok_or_else(|| format!("there is no link {name}"))?;
                 // Of the group nothing is kept but where the dataset is.
                 observer.set_history(History::NONE);
@@ -125,6 +125,6 @@ pub fn ordered(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + u
             }
             Ok(())
         };
-        verdict(follow())
+        run_verdict(follow())
     }
 }

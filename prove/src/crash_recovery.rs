@@ -10,38 +10,38 @@ use h5live_checker::trace::MarkCounter;
 use h5live_model::Store;
 use h5live_native::{Mode, MutantOptions, NativeFile, OpenOptions};
 
-use crate::names::Names;
-use crate::observer::{SoleObserver, explain, verdict};
-use crate::{Series, SeriesKind, Workload, content, find};
+use crate::entry_changes::EntryChanges;
+use crate::observer::{SoleObserver, error_chain_text, run_verdict};
+use crate::{Series, SeriesKind, Workload, content_checks, find_in_root};
 
 /// The counts of a thing in the trace.
 #[derive(Debug)]
-struct CountLimits {
+struct CountBounds {
     kept: MarkCounter,
     issued: MarkCounter,
 }
 
-impl CountLimits {
+impl CountBounds {
     fn new(workload: &Workload, name: &str, kept: &str) -> Self {
         let counter = |what: &str| MarkCounter::new(&workload.trace, &format!("{name}.{what}"));
-        CountLimits { kept: counter(kept), issued: counter("issued") }
+        CountBounds { kept: counter(kept), issued: counter("issued") }
     }
 
     /// The least and the most that may be found.
-    fn range(&self, expected: &ExpectedPrefix) -> Option<(u64, u64)> {
-        let max_count = self.issued.at(expected.max_ops)?;
-        Some((self.kept.at(expected.min_ops).unwrap_or(0), max_count))
+    fn min_and_max(&self, expected: &ExpectedPrefix) -> Option<(u64, u64)> {
+        let max_count = self.issued.count_at(expected.max_ops)?;
+        Some((self.kept.count_at(expected.min_ops).unwrap_or(0), max_count))
     }
 }
 
 /// Opens a file after a crash, reads it, writes on, reads it again, and has it checked.
 #[derive(Debug)]
 pub struct CrashRecovery {
-    series: Vec<(Series, CountLimits)>,
-    attributes: CountLimits,
-    links: CountLimits,
-    strings: CountLimits,
-    names: Option<(Names, CountLimits)>,
+    series: Vec<(Series, CountBounds)>,
+    attributes: CountBounds,
+    links: CountBounds,
+    strings: CountBounds,
+    names: Option<(EntryChanges, CountBounds)>,
     /// How the file is written on.
     mode: Mode,
     without_recount: bool,
@@ -62,7 +62,7 @@ impl CrashRecovery {
     }
 
     fn new(workload: &Workload, kept: &str) -> Self {
-        let counted = |name: &str| CountLimits::new(workload, name, kept);
+        let counted = |name: &str| CountBounds::new(workload, name, kept);
         let watch = |series: &Series| (series.clone(), counted(series.name));
         CrashRecovery {
             series: workload.series.iter().map(watch).collect(),
@@ -70,9 +70,9 @@ impl CrashRecovery {
             links: counted("o"),
             strings: counted("s"),
             names: workload.names.map(|names| (names, counted("n"))),
-            mode: if workload.alone { Mode::Write } else { Mode::SwmrWrite },
+            mode: if workload.is_exclusive { Mode::Write } else { Mode::SwmrWrite },
             without_recount: workload.without_recount,
-            unmarked: workload.unmarked,
+            unmarked: workload.has_no_write_mark,
         }
     }
 
@@ -81,22 +81,22 @@ impl CrashRecovery {
     /// # Errors
     /// What is wrong with it.
     pub fn recover(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Verdict {
-        self.read(disk, Mode::Read, expected, RecoveryHistory::CrashOnly)?;
+        self.check_contents(disk, Mode::Read, expected, RecoveryHistory::CrashOnly)?;
         if expected.round == 0 {
             let found = self.continue_writing(disk, expected)?;
-            self.read(disk, Mode::Read, expected, RecoveryHistory::Continued(&found))?;
-            self.check(disk)?;
+            self.check_contents(disk, Mode::Read, expected, RecoveryHistory::Continued(&found))?;
+            self.check_closed_file(disk)?;
         } else if self.names.is_some() {
-            let file = self.open(disk, Mode::Write)?;
-            file.close().map_err(|error| explain(&error))?;
-            self.check(disk)?;
+            let file = self.open_disk(disk, Mode::Write)?;
+            file.close().map_err(|error| error_chain_text(&error))?;
+            self.check_closed_file(disk)?;
         }
         Ok(())
     }
 
     /// Checks a file that was recovered and closed with `checker::file`. That shares only the decoders of `format` with
     /// readers and writers.
-    fn check(&self, disk: &Arc<CrashedDisk>) -> Verdict {
+    fn check_closed_file(&self, disk: &Arc<CrashedDisk>) -> Verdict {
         let report = check_with(&**disk, file::CheckOptions::default());
         let status = report.notes.iter().filter(|note| matches!(note.cause, Cause::Status(_)));
         match report.findings.iter().chain(status).next() {
@@ -105,61 +105,64 @@ impl CrashRecovery {
         }
     }
 
-    fn open(&self, disk: &Arc<CrashedDisk>, mode: Mode) -> Result<NativeFile, String> {
+    fn open_disk(&self, disk: &Arc<CrashedDisk>, mode: Mode) -> Result<NativeFile, String> {
         let trial =
             MutantOptions { shards: Some(1), without_recount: self.without_recount, ..MutantOptions::default() };
         let options = OpenOptions { mode, mutant: trial, take_over: true, ..OpenOptions::default() };
         NativeFile::open_storage(disk.clone(), &options)
-            .map_err(|error| format!("cannot open to {mode:?}: {}", explain(&error)))
+            .map_err(|error| format!("cannot open to {mode:?}: {}", error_chain_text(&error)))
     }
 
     /// Reads everything.
-    fn read(
+    fn check_contents(
         &self,
         disk: &Arc<CrashedDisk>,
         mode: Mode,
         expected: &ExpectedPrefix,
         since: RecoveryHistory<'_>,
     ) -> Verdict {
-        let file = Arc::new(self.open(disk, mode)?);
+        let file = Arc::new(self.open_disk(disk, mode)?);
         for (n, (series, counted)) in self.series.iter().enumerate() {
-            let mut plan = SeriesExpectation::new(series, counted, expected);
+            let mut plan = ExpectedSeries::new(series, counted, expected);
             plan.unmarked = self.unmarked;
             let done = match since {
                 RecoveryHistory::CrashOnly => None,
                 RecoveryHistory::Continued(found) => found.get(n).copied(),
             };
-            self.read_series(&file, series, &plan, done).map_err(|fault| format!("{}: {fault}", series.name))?;
+            self.check_series(&file, series, &plan, done).map_err(|fault| format!("{}: {fault}", series.name))?;
         }
-        if let Some((min_count, max_count)) = self.attributes.range(expected) {
-            let id = find(&file, "d").map_err(|error| explain(&error))?.ok_or("the link d is not there")?;
-            verdict(content::check_attributes(&file, id, &SoleObserver, min_count, &|| max_count, ()).map(drop))?;
+        if let Some((min_count, max_count)) = self.attributes.min_and_max(expected) {
+            let id =
+                find_in_root(&file, "d").map_err(|error| error_chain_text(&error))?.ok_or("the link d is not there")?;
+            run_verdict(
+                content_checks::check_attributes(&file, id, &SoleObserver, min_count, &|| max_count, ()).map(drop),
+            )?;
         }
-        if let Some((min_count, max_count)) = self.links.range(expected) {
-            verdict(content::check_links(&file, &SoleObserver, min_count, &|| max_count, ()).map(drop))?;
+        if let Some((min_count, max_count)) = self.links.min_and_max(expected) {
+            run_verdict(content_checks::check_links(&file, &SoleObserver, min_count, &|| max_count, ()).map(drop))?;
         }
-        if let Some((min_count, max_count)) = self.strings.range(expected) {
-            let file =
-                File::with_store(file.clone(), "survivor", Options::default()).map_err(|error| explain(&error))?;
-            verdict(content::check_strings(&file, &SoleObserver, min_count, &|| max_count).map(drop))?;
+        if let Some((min_count, max_count)) = self.strings.min_and_max(expected) {
+            let file = File::with_store(file.clone(), "survivor", Options::default())
+                .map_err(|error| error_chain_text(&error))?;
+            run_verdict(content_checks::check_strings(&file, &SoleObserver, min_count, &|| max_count).map(drop))?;
         }
         if let Some((names, counted)) = &self.names {
-            let (min_count, max_count) = counted.range(expected).unwrap_or((0, 0));
+            let (min_count, max_count) = counted.min_and_max(expected).unwrap_or((0, 0));
             let written_on = match since {
                 RecoveryHistory::CrashOnly => (expected.round > 0).then_some(false),
                 RecoveryHistory::Continued(_) => Some(true),
             };
-            let file =
-                File::with_store(file.clone(), "survivor", Options::default()).map_err(|error| explain(&error))?;
-            names.check(&file, min_count..=max_count, written_on)?;
+            let file = File::with_store(file.clone(), "survivor", Options::default())
+                .map_err(|error| error_chain_text(&error))?;
+            names.check_entries(&file, min_count..=max_count, written_on)?;
         }
         Ok(())
     }
 
     /// Reads a series. Before more rows were written, if they were, it had this many rows.
-    fn read_series(&self, file: &NativeFile, series: &Series, plan: &SeriesExpectation, done: Option<u64>) -> Verdict {
-        let error_text = |error: h5live_model::Error| explain(&error);
-        let id = find(file, series.name).map_err(error_text)?.ok_or("the link is not there")?;
+    fn check_series(&self, file: &NativeFile, series: &Series, plan: &ExpectedSeries, done: Option<u64>) -> Verdict {
+        let error_text = |error: h5live_model::Error| error_chain_text(&error);
+        let id = find_in_root(file, series.name).map_err(error_text)?.ok_or("the link is not there")?;
         let dataset = file.dataset(id).map_err(error_text)?;
         let extent = dataset.spec().map_err(error_text)?.dataspace.dims().first().copied().unwrap_or(0);
         let grown = plan.expected_rows(done, extent)?;
@@ -200,8 +203,8 @@ impl CrashRecovery {
     /// Opens the file for writing, and appends a row to each series. Writes another row far beyond it, or all chunks
     /// that are still to come. Closes the file. Returns how many rows there were.
     fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Result<Vec<u64>, String> {
-        let file = self.open(disk, self.mode)?;
-        let error_text = |error: h5live::Error| explain(&error);
+        let file = self.open_disk(disk, self.mode)?;
+        let error_text = |error: h5live::Error| error_chain_text(&error);
         let file = File::with_store(Arc::new(file), "recovered", Options::default()).map_err(error_text)?;
         let mut found = Vec::new();
         for (series, counted) in &self.series {
@@ -213,7 +216,7 @@ impl CrashRecovery {
             }
             if let SeriesKind::Sparse { order, part, .. } = series.kind {
                 // The chunks that are still to be written, one after the other.
-                let issued = counted.range(expected).map_or(0, |(_, issued)| issued);
+                let issued = counted.min_and_max(expected).map_or(0, |(_, issued)| issued);
                 for chunk in order.iter().skip(issued as usize) {
                     let rows = chunk * series.chunk..chunk * series.chunk + part;
                     let values: Vec<u64> = rows.clone().map(|row| series.value(row, 1)).collect();
@@ -225,7 +228,7 @@ impl CrashRecovery {
                     .map_err(error_text)?;
                 }
             }
-            if let Some(far) = SeriesExpectation::new(series, counted, expected).far {
+            if let Some(far) = ExpectedSeries::new(series, counted, expected).far {
                 let (value, row) = ([series.value(far, 1)], far..far + 1);
                 match series.is_two_dimensional {
                     true => dataset.resize(&[far + 1, 1]).and_then(|()| dataset.write_slice((row, ..), &value)),
@@ -235,11 +238,11 @@ impl CrashRecovery {
             }
         }
         if let Some((names, _)) = &self.names {
-            names.write_on(&file)?;
+            names.change_once_more(&file)?;
         }
         file.flush().map_err(error_text)?;
         if self.mode == Mode::SwmrWrite {
-            self.read(disk, Mode::SwmrRead, expected, RecoveryHistory::Continued(&found))?;
+            self.check_contents(disk, Mode::SwmrRead, expected, RecoveryHistory::Continued(&found))?;
         }
         file.close().map_err(error_text)?;
         Ok(found)
@@ -257,7 +260,7 @@ enum RecoveryHistory<'a> {
 
 /// The rows that may be found in a series.
 #[derive(Debug)]
-struct SeriesExpectation {
+struct ExpectedSeries {
     /// The rows that the trace counts as kept.
     kept: u64,
     /// The least extent that a crash may leave, and the most.
@@ -272,14 +275,14 @@ struct SeriesExpectation {
     unmarked: bool,
 }
 
-impl SeriesExpectation {
-    fn new(series: &Series, counted: &CountLimits, expected: &ExpectedPrefix) -> Self {
-        let (kept, issued) = counted.range(expected).unwrap_or((0, 0));
+impl ExpectedSeries {
+    fn new(series: &Series, counted: &CountBounds, expected: &ExpectedPrefix) -> Self {
+        let (kept, issued) = counted.min_and_max(expected).unwrap_or((0, 0));
         let (mut min_extent, mut max_extent) = (series.extent(kept), series.extent(issued));
         if let SeriesKind::Cut { .. } = series.kind {
             // Every extent that was asked for since the last flush.
-            let between = counted.issued.between(expected.min_ops, expected.max_ops);
-            for count in between.chain(counted.issued.at(expected.min_ops)) {
+            let between = counted.issued.counts_between(expected.min_ops, expected.max_ops);
+            for count in between.chain(counted.issued.count_at(expected.min_ops)) {
                 (min_extent, max_extent) = (min_extent.min(count), max_extent.max(count));
             }
             max_extent = max_extent.max(kept);
@@ -287,7 +290,7 @@ impl SeriesExpectation {
         let far = (max_extent + 1).next_multiple_of(series.chunk) + 2 * series.chunk + series.chunk / 2;
         let far = (series.is_appendable() && far < series.max_rows()).then_some(far);
         let (grows, again) = (series.is_appendable(), expected.round > 0);
-        SeriesExpectation {
+        ExpectedSeries {
             kept,
             extents: (min_extent, max_extent),
             grows,

@@ -8,43 +8,43 @@ use h5live_checker::schedule::{History, ReaderView, Verdict};
 use h5live_format::Superblock;
 use h5live_model::{LinkTarget, ObjectKind, Store};
 
-use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
+use crate::observer::{ConcurrentObserver, Observer, RunEnd, run_verdict};
 
 /// Looks, `passes` times, where all objects and chunks are, and how long the file is.
 ///
 /// # Errors
 /// What lies beyond the announced end, or that this lies beyond the end of the file.
 pub fn check_below_eof(view: &Arc<ReaderView>, passes: usize) -> Verdict {
-    verdict(check_objects(&ConcurrentObserver::new(view, &Arc::default()), passes))
+    run_verdict(check_objects_below_eof(&ConcurrentObserver::new(view, &Arc::default()), passes))
 }
 
-fn end(observer: &ConcurrentObserver<'_>) -> Result<u64, RunEnd> {
+fn announced_end(observer: &ConcurrentObserver<'_>) -> Result<u64, RunEnd> {
     observer.observe("read the superblock", || {
         // Torn once, it is whole when it is read again, or the writer rests.
         let mut last = None;
         for _ in 0..4 {
             let mut bytes = vec![0; Superblock::MAX_SIZE];
-            let len = observer.0.read_at(&mut bytes, 0)?;
+            let len = observer.view.read_at(&mut bytes, 0)?;
             bytes.truncate(len);
             match Superblock::decode(&bytes) {
                 Ok(superblock) => return Ok(superblock.end_of_file.get().unwrap_or(0)),
                 Err(error) => last = Some(std::io::Error::other(error)),
             }
-            observer.0.restart_operation();
+            observer.view.restart_operation();
         }
         Err(last.unwrap_or_else(|| std::io::Error::other("no superblock")))
     })
 }
 
-fn check_objects(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
+fn check_objects_below_eof(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
     let file = observer.open()?;
     let opened = observer.set_history(History::NONE);
     for pass in 0..passes {
         // Objects are opened and closed again, and each look at one reads its header again.
         observer.reset((pass, opened))?;
-        let before = end(observer)?;
-        let length = observer.observe("ask for the length", || observer.0.len())?;
-        if before > length && end(observer)? == before {
+        let before = announced_end(observer)?;
+        let length = observer.observe("ask for the length", || observer.view.len())?;
+        if before > length && announced_end(observer)? == before {
             return Err(format!("the end is announced at {before}, and the file has {length} bytes").into());
         }
         observer.reset((pass, opened, "checked"))?;
@@ -75,7 +75,7 @@ fn check_objects(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(),
             })?;
         }
         observer.reset((pass, opened, far))?;
-        let after = end(observer)?;
+        let after = announced_end(observer)?;
         if far > after {
             return Err(format!("something lies up to {far}, and the end is announced at {after}").into());
         }

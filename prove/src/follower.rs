@@ -8,9 +8,9 @@ use h5live_checker::schedule::{History, ReaderView, Verdict};
 use h5live_checker::trace::MarkCounter;
 use h5live_model::{ChunkStore, Store, StoredChunk};
 
-use crate::generation_observer::TraceGenerations;
-use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
-use crate::{Series, SeriesKind, Workload, find};
+use crate::generation_observer::GenerationsInTrace;
+use crate::observer::{ConcurrentObserver, Observer, RunEnd, run_verdict};
+use crate::{Series, SeriesKind, Workload, find_in_root};
 
 /// How a reader goes about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +28,14 @@ pub enum ReadStrategy {
 pub struct RowFollower {
     series: Vec<FollowedSeries>,
     passes: usize,
-    look: ReadStrategy,
-    generations: Arc<TraceGenerations>,
+    strategy: ReadStrategy,
+    generations: Arc<GenerationsInTrace>,
 }
 
 /// A dataset, and what the trace says of it.
 #[derive(Debug)]
 struct FollowedSeries {
-    what: Series,
+    series: Series,
     issued: MarkCounter,
     flushed: MarkCounter,
 }
@@ -47,26 +47,27 @@ struct FollowerState {
     /// The versions of rows that have several, and of the first rows of the others' chunks.
     versions: BTreeMap<u64, u64>,
     /// Whether the dataset has waited in vain for something that was missing.
-    waited: bool,
+    waited_in_vain: bool,
     /// The origin of everything that is kept of the dataset.
     history: History,
 }
 
 impl Hash for FollowerState {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.dataset.id(), self.extent, &self.versions, self.waited, self.history).hash(state);
+        (self.dataset.id(), self.extent, &self.versions, self.waited_in_vain, self.history).hash(state);
     }
 }
 
 impl FollowerState {
     /// Notes whether the last operation has waited in vain. Where rows are appended, everything below the extent must
     /// be there.
-    fn note_wait(&mut self, observer: &ConcurrentObserver<'_>, series: &Series) -> Result<(), RunEnd> {
-        let waited = observer.has_waited();
-        self.waited |= waited;
+    fn check_wait(&mut self, observer: &ConcurrentObserver<'_>, series: &Series) -> Result<(), RunEnd> {
+        let waited = observer.has_waited_in_vain();
+        self.waited_in_vain |= waited;
         match waited && series.is_appendable() {
             true => {
-                Err(observer.missed(&format!("{}: there are no chunks, the extent is {}", series.name, self.extent)))
+                Err(observer
+                    .absence_end(&format!("{}: there are no chunks, the extent is {}", series.name, self.extent)))
             }
             false => Ok(()),
         }
@@ -78,10 +79,10 @@ impl RowFollower {
     pub fn new(workload: &Workload, look: ReadStrategy, passes: usize) -> Self {
         let watch = |series: &Series| {
             let counter = |what: &str| MarkCounter::new(&workload.trace, &format!("{}.{what}", series.name));
-            FollowedSeries { what: series.clone(), issued: counter("issued"), flushed: counter("flushed") }
+            FollowedSeries { series: series.clone(), issued: counter("issued"), flushed: counter("flushed") }
         };
         let series = workload.series.iter().map(watch).collect();
-        RowFollower { series, passes, look, generations: TraceGenerations::from_trace(&workload.trace) }
+        RowFollower { series, passes, strategy: look, generations: GenerationsInTrace::from_trace(&workload.trace) }
     }
 
     /// Runs the reader.
@@ -89,27 +90,27 @@ impl RowFollower {
     /// # Errors
     /// The fault of what it saw.
     pub fn run(&self, view: &Arc<ReaderView>) -> Verdict {
-        verdict(self.follow(&ConcurrentObserver::new(view, &self.generations)))
+        run_verdict(self.follow(&ConcurrentObserver::new(view, &self.generations)))
     }
 
     fn follow(&self, observer: &ConcurrentObserver<'_>) -> Result<(), RunEnd> {
-        let view = observer.0;
+        let view = observer.view;
         let file = observer.open()?;
         let opened = observer.set_history(History::NONE);
         let mut all = Vec::new();
         let mut floors: Vec<u64> =
-            self.series.iter().map(|series| series.flushed.at(view.prefix()).unwrap_or(0)).collect();
+            self.series.iter().map(|series| series.flushed.count_at(view.prefix()).unwrap_or(0)).collect();
         observer.checkpoint((&floors, opened))?;
         for series in &self.series {
-            let name = series.what.name;
-            let id = observer.observe("find the dataset", || find(&file, name))?;
+            let name = series.series.name;
+            let id = observer.observe("find the dataset", || find_in_root(&file, name))?;
             let id = id.ok_or_else(|| format!("there is no link {name}"))?;
             // Of the group nothing is kept but where the dataset is.
             observer.set_history(History::NONE);
             observer.checkpoint_state(("found", id, &floors, &all))?;
             let dataset = observer.observe("open the dataset", || file.dataset(id))?;
             let history = observer.set_history(History::NONE);
-            all.push(FollowerState { dataset, extent: 0, versions: BTreeMap::new(), waited: false, history });
+            all.push(FollowerState { dataset, extent: 0, versions: BTreeMap::new(), waited_in_vain: false, history });
             observer.checkpoint((&floors, opened, &all))?;
         }
         for pass in 0..self.passes {
@@ -117,14 +118,14 @@ impl RowFollower {
                 // The known state of this dataset is in the history.
                 observer.set_history(std::mem::take(&mut all[n].history));
                 if pass > 0 {
-                    floors[n] = series.flushed.at(view.prefix()).unwrap_or(0);
-                    observer.remember(floors[n]);
+                    floors[n] = series.flushed.count_at(view.prefix()).unwrap_or(0);
+                    observer.add_to_history(floors[n]);
                     refresh(observer, &*all[n].dataset)?;
                     observer.checkpoint((pass, n, &floors, opened, &all))?;
                 }
                 let floor = std::mem::take(&mut floors[n]);
                 let others = (pass, n, floors.clone(), opened);
-                self.pass(observer, &mut all, n, floor, &others)?;
+                self.read_dataset_once(observer, &mut all, n, floor, &others)?;
                 all[n].history = observer.set_history(History::NONE);
             }
         }
@@ -133,7 +134,7 @@ impl RowFollower {
 
     /// Reads dataset `n`. `floor` rows had been flushed when its description was looked up. The rest of the run also
     /// depends on `others`.
-    fn pass(
+    fn read_dataset_once(
         &self,
         observer: &ConcurrentObserver<'_>,
         all: &mut [FollowerState],
@@ -144,8 +145,8 @@ impl RowFollower {
         let (known, series) = (&mut all[n], &self.series[n]);
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
-        let issued = series.issued.at(observer.0.prefix()).unwrap_or(0);
-        let series = &series.what;
+        let issued = series.issued.count_at(observer.view.prefix()).unwrap_or(0);
+        let series = &series.series;
         let name = series.name;
         if extent < known.extent {
             return Err(format!("{name}: the extent went back from {} to {extent}", known.extent).into());
@@ -159,7 +160,7 @@ impl RowFollower {
         known.extent = extent;
         // From here on it matters only to what is written several times.
         let floor = if series.is_appendable() { 0 } else { floor };
-        if self.look == ReadStrategy::IndexFirst {
+        if self.strategy == ReadStrategy::IndexFirst {
             let chunks = observer.observe("list the chunks", || {
                 let mut chunks = Vec::new();
                 known.dataset.for_each_chunk(&mut |chunk| {
@@ -168,23 +169,23 @@ impl RowFollower {
                 })?;
                 Ok::<_, h5live_model::Error>(chunks)
             })?;
-            known.note_wait(observer, series)?;
+            known.check_wait(observer, series)?;
             for (number, chunk) in chunks.iter().enumerate() {
                 let at = chunk.coord.scaled().first().copied().unwrap_or(0);
                 if at * series.chunk >= series.first {
-                    let left = chunks.iter().skip(number).map(chunk_facts).collect::<Vec<_>>();
+                    let left = chunks.iter().skip(number).map(chunk_fields).collect::<Vec<_>>();
                     observer.checkpoint_state((others, "listed", n, floor, &left, &*all))?;
                     read_chunk(observer, &mut all[n], series, floor, at, Some(chunk.clone()))?;
                     observer.checkpoint((others, "listed", floor, left, &*all))?;
                 }
             }
         }
-        let last = if self.look == ReadStrategy::BeyondExtent { extent + 2 * series.chunk } else { extent };
+        let last = if self.strategy == ReadStrategy::BeyondExtent { extent + 2 * series.chunk } else { extent };
         for at in series.first / series.chunk..last.div_ceil(series.chunk) {
             let coord = series.coord(at);
             let chunk = observer.observe("look up a chunk", || all[n].dataset.locate(&coord))?;
-            all[n].note_wait(observer, series)?;
-            observer.checkpoint_state((others, "found", n, floor, at, chunk.as_ref().map(chunk_facts), &*all))?;
+            all[n].check_wait(observer, series)?;
+            observer.checkpoint_state((others, "found", n, floor, at, chunk.as_ref().map(chunk_fields), &*all))?;
             read_chunk(observer, &mut all[n], series, floor, at, chunk)?;
             observer.checkpoint((others, floor, at, &*all))?;
         }
@@ -193,7 +194,7 @@ impl RowFollower {
 }
 
 /// All that a listed chunk says.
-fn chunk_facts(chunk: &StoredChunk) -> (Vec<u64>, Option<u64>, u64, u32) {
+fn chunk_fields(chunk: &StoredChunk) -> (Vec<u64>, Option<u64>, u64, u32) {
     (chunk.coord.scaled().to_vec(), chunk.offset, chunk.size, chunk.filter_mask)
 }
 
@@ -216,10 +217,10 @@ fn read_chunk(
     };
     let mut bytes = vec![0; series.chunk as usize * 8];
     let mut chunk = Some(chunk);
-    let (began_torn, tears) = (observer.0.position().is_torn(), observer.0.tears());
+    let (began_torn, tears) = (observer.view.position().is_torn(), observer.view.tears());
     // A chunk that was stored at a new place since its lookup is looked up again.
     while let Some(found) = chunk {
-        let (queries, before) = (observer.0.queries(), observer.set_history(History::NONE));
+        let (queries, before) = (observer.view.queries(), observer.set_history(History::NONE));
         let read = observer.observe("read a chunk", || {
             match known.dataset.read(&found, series.start_in(&found), &mut bytes) {
                 Err(h5live_model::Error::Moved) => Ok(false),
@@ -231,7 +232,7 @@ fn read_chunk(
         // change in place is read between two reads of the announced end and of the word there.
         let since = observer.set_history(before);
         let looks = if matches!(series.kind, SeriesKind::Filtered { .. }) { 1 } else { 5 };
-        if !read || observer.0.queries() - queries > looks {
+        if !read || observer.view.queries() - queries > looks {
             observer.set_history(before.concat(since));
         }
         chunk = match read {
@@ -242,7 +243,7 @@ fn read_chunk(
             bytes.fill(0);
         }
     }
-    let may_be_torn = began_torn || observer.0.tears() > tears;
+    let may_be_torn = began_torn || observer.view.tears() > tears;
     check_rows(known, series, (first, min_version), &bytes, may_be_torn)
 }
 
@@ -289,7 +290,7 @@ fn check_rows(
 
 /// Refreshes a dataset, and returns whether it has changed. The history is that of its known state, before and after.
 pub(crate) fn refresh(observer: &ConcurrentObserver<'_>, dataset: &dyn ChunkStore) -> Result<(), RunEnd> {
-    let view = observer.0;
+    let view = observer.view;
     let (queries, before) = (view.queries(), observer.set_history(History::NONE));
     observer.observe("refresh", || dataset.refresh())?;
     // One look shows the header unchanged; otherwise all that was known of the dataset is forgotten.

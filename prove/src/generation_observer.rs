@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::sync::Arc;
 
-use h5live_cache::{Storage, replay};
+use h5live_cache::{Storage, replay_operations};
 use h5live_checker::schedule::{History, ReaderView};
 use h5live_checker::trace::Trace;
 use h5live_format::{Addr, Generation, StatusFlags, Superblock};
@@ -16,16 +16,16 @@ use parking_lot::Mutex;
 
 /// The generations that a writer shows.
 #[derive(Debug, Default)]
-pub(crate) struct TraceGenerations {
+pub(crate) struct GenerationsInTrace {
     /// The last prefix with which each may be shown.
-    last: HashMap<u64, u32>,
+    last_prefixes: HashMap<u64, u32>,
     /// The last prefix with which each end of file is announced.
-    ends: HashMap<u64, u32>,
+    last_prefixes_of_ends: HashMap<u64, u32>,
     /// Whether the file is one that is followed by generations.
     are_shown: bool,
 }
 
-impl TraceGenerations {
+impl GenerationsInTrace {
     /// Those of a trace.
     pub fn from_trace(trace: &Trace) -> Arc<Self> {
         let announced = |image: &[u8]| Superblock::decode(image.get(..Superblock::MAX_SIZE.min(image.len()))?).ok();
@@ -38,7 +38,7 @@ impl TraceGenerations {
             let mut image = trace.base().to_vec();
             each(0, &image);
             for (n, operation) in trace.operations().iter().enumerate() {
-                replay(&mut image, [operation]).expect("a trace fits in memory");
+                replay_operations(&mut image, [operation]).expect("a trace fits in memory");
                 each(n + 1, &image);
             }
         };
@@ -57,7 +57,7 @@ impl TraceGenerations {
             }
         });
         let ends = ends.into_iter().map(|(end, (_, last))| (end, last as u32)).collect();
-        Arc::new(TraceGenerations { last, ends, are_shown: true })
+        Arc::new(GenerationsInTrace { last_prefixes: last, last_prefixes_of_ends: ends, are_shown: true })
     }
 
     /// Whether the file is one that is followed by generations.
@@ -66,15 +66,15 @@ impl TraceGenerations {
     }
 
     /// The last prefix with which a reader may find the generation of this number.
-    fn last(&self, number: u64) -> Option<u32> {
-        self.last.get(&number).copied()
+    fn last_prefix_showing(&self, number: u64) -> Option<u32> {
+        self.last_prefixes.get(&number).copied()
     }
 }
 
 /// The kept state of a reader that goes by generations, beside its history. The history then is what its counted reads
 /// have seen since the last checkpoint.
-pub(crate) struct ObserverCache {
-    generations: Arc<TraceGenerations>,
+pub(crate) struct GenerationReaderState {
+    generations: Arc<GenerationsInTrace>,
     file: Mutex<Option<NativeFile>>,
     now: Mutex<OperationState>,
 }
@@ -83,28 +83,28 @@ pub(crate) struct ObserverCache {
 #[derive(Default)]
 struct OperationState {
     /// Whether it goes by generations.
-    does: bool,
+    follows_generations: bool,
     /// The history before the operation.
-    before: History,
+    history_before: History,
     attempt: u32,
     /// Whether it has taken a look in this operation.
-    looked: bool,
+    has_read_state: bool,
     /// The kept state when the read began, and what the read has seen.
-    kept: u64,
-    seen: History,
+    state_at_read: u64,
+    history_of_read: History,
     /// Whether the last look counted.
-    held: bool,
+    was_last_read_valid: bool,
     /// Whether it is finding out what the file shows, and has read where.
-    shows: bool,
-    announced: bool,
+    is_finding_shown_state: bool,
+    has_announced_end: bool,
 }
 
-impl ObserverCache {
-    pub fn new(generations: Arc<TraceGenerations>) -> Self {
-        ObserverCache { generations, file: Mutex::default(), now: Mutex::default() }
+impl GenerationReaderState {
+    pub fn new(generations: Arc<GenerationsInTrace>) -> Self {
+        GenerationReaderState { generations, file: Mutex::default(), now: Mutex::default() }
     }
 
-    pub fn generations(&self) -> &TraceGenerations {
+    pub fn generations_in_trace(&self) -> &GenerationsInTrace {
         &self.generations
     }
 
@@ -118,13 +118,13 @@ impl ObserverCache {
     }
 
     /// Whether the reader goes by generations.
-    pub fn goes_by_generations(&self) -> bool {
-        self.now.lock().does
+    pub fn follows_generations(&self) -> bool {
+        self.now.lock().follows_generations
     }
 
     /// Between two operations: the kept state, if the reader goes by generations.
-    pub fn begin(&self, view: &ReaderView) -> Option<u64> {
-        self.goes_by_generations().then(|| {
+    pub fn state_between_operations(&self, view: &ReaderView) -> Option<u64> {
+        self.follows_generations().then(|| {
             view.set_history(History::NONE);
             self.state_hash(view, &|_| ())
         })
@@ -143,54 +143,57 @@ impl ObserverCache {
 
     /// A read that does not count leaves nothing in memory. So runs meet before each attempt, when a read begins, and
     /// when it counts.
-    pub fn note(&self, view: &ReaderView, moment: RetryEvent<'_>) {
+    pub fn record_event(&self, view: &ReaderView, moment: RetryEvent<'_>) {
         let now = &mut *self.now.lock();
         match moment {
             RetryEvent::AttemptStarted(attempt, tell) => {
-                (now.shows, now.announced) = (true, false);
+                (now.is_finding_shown_state, now.has_announced_end) = (true, false);
                 view.discard_beyond(None);
-                if attempt == 1 || now.held {
-                    now.before = view.history();
+                if attempt == 1 || now.was_last_read_valid {
+                    now.history_before = view.history();
                 }
-                now.looked &= attempt > 1;
-                (now.does, now.held, now.attempt) = (true, false, attempt);
-                view.set_history(now.before.with_state((attempt, now.looked)));
+                now.has_read_state &= attempt > 1;
+                (now.follows_generations, now.was_last_read_valid, now.attempt) = (true, false, attempt);
+                view.set_history(now.history_before.with_reader_state((attempt, now.has_read_state)));
                 view.waypoint(self.state_hash(view, tell));
             }
             RetryEvent::ReadStarted(number, tell) => {
-                now.shows = false;
-                view.discard_beyond(number.and_then(|number| self.generations.last(number)));
-                now.kept = self.state_hash(view, tell);
-                view.set_history(now.before.with_state((now.attempt, now.looked)));
-                view.waypoint(("looks", now.kept));
-                now.looked = true;
+                now.is_finding_shown_state = false;
+                view.discard_beyond(number.and_then(|number| self.generations.last_prefix_showing(number)));
+                now.state_at_read = self.state_hash(view, tell);
+                view.set_history(now.history_before.with_reader_state((now.attempt, now.has_read_state)));
+                view.waypoint(("looks", now.state_at_read));
+                now.has_read_state = true;
                 view.set_history(History::NONE);
             }
-            RetryEvent::ReadFinished => now.seen = view.history(),
+            RetryEvent::ReadFinished => now.history_of_read = view.history(),
             RetryEvent::Missed => {}
             RetryEvent::Validated => {
-                now.held = true;
-                view.set_history(now.before.with_state(now.kept).concat(now.seen));
+                now.was_last_read_valid = true;
+                view.set_history(now.history_before.with_reader_state(now.state_at_read).concat(now.history_of_read));
             }
         }
     }
 
     /// Notes that the reader has read `bytes` at `at`. Bytes at an end of file count only while that end is announced.
     /// The announced end is read before and after them.
-    fn has_read(&self, view: &ReaderView, at: u64, bytes: &[u8]) {
+    fn record_read(&self, view: &ReaderView, at: u64, bytes: &[u8]) {
         let now = &mut *self.now.lock();
-        if at > 0 || !now.shows {
+        if at > 0 || !now.is_finding_shown_state {
             return;
         }
         let superblock = Superblock::decode(bytes).ok().filter(|found| found.status.contains(StatusFlags::SWMR));
         let end = superblock.and_then(|superblock| superblock.end_of_file.get());
-        now.announced = !now.announced && end.is_some();
-        view.discard_beyond(end.filter(|_| now.announced).and_then(|end| self.generations.ends.get(&end).copied()));
+        now.has_announced_end = !now.has_announced_end && end.is_some();
+        view.discard_beyond(
+            end.filter(|_| now.has_announced_end)
+                .and_then(|end| self.generations.last_prefixes_of_ends.get(&end).copied()),
+        );
     }
 }
 
 /// The file of such a reader.
-pub(crate) struct ObservedStorage(pub Arc<ReaderView>, pub Arc<ObserverCache>);
+pub(crate) struct ObservedStorage(pub Arc<ReaderView>, pub Arc<GenerationReaderState>);
 
 impl fmt::Debug for ObservedStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,7 +204,7 @@ impl fmt::Debug for ObservedStorage {
 impl Storage for ObservedStorage {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         let found = self.0.read_at(into, at)?;
-        self.1.has_read(&self.0, at, into.get(..found).unwrap_or_default());
+        self.1.record_read(&self.0, at, into.get(..found).unwrap_or_default());
         Ok(found)
     }
 

@@ -43,12 +43,12 @@ fn is_known(argument: &str) -> bool {
 struct ProverRun {
     threads: usize,
     /// Most time for one exploration.
-    limit: Duration,
-    name: String,
-    keep: Option<PathBuf>,
+    time_limit: Duration,
+    name_filter: String,
+    trace_folder: Option<PathBuf>,
     /// Whether counterexamples are printed.
-    tell: bool,
-    sound: bool,
+    prints_stories: bool,
+    is_sound: bool,
 }
 
 fn main() -> ExitCode {
@@ -64,38 +64,40 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let mut run = ProverRun {
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
-        limit: match arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")) {
+        time_limit: match arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")) {
             Some(seconds) => Duration::from_secs(seconds.parse().unwrap_or(300)),
             None if quick => MAX_QUICK_TIME,
             None => MAX_EXPLORATION_TIME,
         },
-        name: named.unwrap_or_default().into(),
-        keep: arguments.iter().find_map(|argument| argument.strip_prefix("--keep=")).map(PathBuf::from),
-        tell: arguments.iter().any(|argument| argument == "--tell"),
-        sound: true,
+        name_filter: named.unwrap_or_default().into(),
+        trace_folder: arguments.iter().find_map(|argument| argument.strip_prefix("--keep=")).map(PathBuf::from),
+        prints_stories: arguments.iter().any(|argument| argument == "--tell"),
+        is_sound: true,
     };
     if wanted("readers") {
-        run.readers("every schedule", |case| Some((case.record, case.passes, Tearing::NONE)));
+        run.explore_readers("every schedule", |case| Some((case.record, case.passes, Tearing::NONE)));
     }
     if wanted("torn") {
-        run.readers("every schedule, writes torn", |case| case.torn.map(|(record, n)| (record, n, small_tears())));
+        run.explore_readers("every schedule, writes torn", |case| {
+            case.torn.map(|(record, n)| (record, n, small_tears()))
+        });
     }
     if wanted("cut") {
-        run.readers("every schedule, writes cut off for ever", |case| {
+        run.explore_readers("every schedule, writes cut off for ever", |case| {
             case.cut.map(|(record, n)| (record, n, page_tears()))
         });
     }
     if wanted("deaths") {
-        run.deaths();
+        run.explore_process_deaths();
     }
     if wanted("power") {
-        run.power();
+        run.explore_power_failures();
     }
     if wanted("mutants") {
-        run.mutants();
+        run.judge_mutants();
     }
-    println!("\n{} in {:.0} s", if run.sound { "sound" } else { "NOT SOUND" }, began.elapsed().as_secs_f64());
-    if run.sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("\n{} in {:.0} s", if run.is_sound { "sound" } else { "NOT SOUND" }, began.elapsed().as_secs_f64());
+    if run.is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 type ExplorationPlan = (RecordFn, usize, Tearing);
@@ -106,12 +108,12 @@ fn yes_or_no(whether: bool) -> &'static str {
 
 impl ProverRun {
     fn cases(&self) -> impl Iterator<Item = &'static Case> + use<> {
-        let name = self.name.clone();
+        let name = self.name_filter.clone();
         all_cases().filter(move |case| case.name.contains(&name))
     }
 
-    fn keep(&self, name: &str, trace: &Trace, found: &Counterexample) {
-        let Some(folder) = &self.keep else { return };
+    fn save_counterexample(&self, name: &str, trace: &Trace, found: &Counterexample) {
+        let Some(folder) = &self.trace_folder else { return };
         let path = folder.join(format!("{}.h5trace", name.replace([' ', ','], "-").replace("--", "-")));
         let done = std::fs::create_dir_all(folder).and_then(|()| File::create(&path));
         match done.map_err(TraceError::from).and_then(|file| found.save(trace, BufWriter::new(file))) {
@@ -120,7 +122,7 @@ impl ProverRun {
         }
     }
 
-    fn readers(&mut self, title: &str, plan: impl Fn(&Case) -> Option<ExplorationPlan>) {
+    fn explore_readers(&mut self, title: &str, plan: impl Fn(&Case) -> Option<ExplorationPlan>) {
         println!(
             "\n{title:<36} {:<18} {:>6} {:>6} {:>10} {:>10} {:>6} {:>9} {:>8}",
             "reader", "writes", "passes", "schedules", "states", "wrong", "exhausted", "per s"
@@ -131,7 +133,7 @@ impl ProverRun {
             for reader in case.readers {
                 let bounds = ExploreBounds {
                     threads: self.threads,
-                    time: Some(self.limit),
+                    time: Some(self.time_limit),
                     tearing,
                     ..ExploreBounds::default()
                 };
@@ -151,17 +153,17 @@ impl ProverRun {
                     println!("    after {} moves: {}", found.moves(), found.fault);
                 }
                 if let Some(found) = explored.violations.first() {
-                    if self.tell {
+                    if self.prints_stories {
                         println!("{}", Story::new(&workload.trace, found));
                     }
-                    self.keep(&format!("{}-{}", case.name, reader.name()), &workload.trace, found);
+                    self.save_counterexample(&format!("{}-{}", case.name, reader.name()), &workload.trace, found);
                 }
-                self.sound &= explored.wrong == 0;
+                self.is_sound &= explored.wrong == 0;
             }
         }
     }
 
-    fn deaths(&mut self) {
+    fn explore_process_deaths(&mut self) {
         println!(
             "\n{:<36} {:>8} {:>8} {:>6} {:>9}  in the middle of a write: {:>6} {:>6}",
             "the writer dies", "deaths", "states", "wrong", "exhausted", "states", "wrong"
@@ -170,7 +172,7 @@ impl ProverRun {
             let workload = (case.record)(WriterSetup::default());
             let survivor = CrashRecovery::for_process_death(&workload);
             let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
-            let torn = CrashBounds { start: workload.start, ..mutants::death_bounds(self.threads, self.limit) };
+            let torn = CrashBounds { start: workload.start, ..mutants::death_bounds(self.threads, self.time_limit) };
             let whole = CrashBounds { tearing: Tearing::NONE, ..torn.clone() };
             let [whole, torn] = [whole, torn].map(|bounds| explore_crashes(&workload.trace, &bounds, &recover));
             println!(
@@ -186,13 +188,13 @@ impl ProverRun {
             for bad in whole.violations.iter().chain(&torn.violations).take(2) {
                 println!("    {} ({:?}, then {:?})", bad.fault, bad.survivors, bad.recoveries);
             }
-            self.sound &= whole.wrong == 0 && torn.wrong == 0;
+            self.is_sound &= whole.wrong == 0 && torn.wrong == 0;
         }
     }
 
     /// Durable flushes, and any subset of the later writes: whole writes, and writes torn between pages and between
     /// sectors.
-    fn power(&mut self) {
+    fn explore_power_failures(&mut self) {
         println!(
             "\n{:<36} {:>9} {:>7} {:>9}  {:>12} {:>14} {:>16}",
             "the power fails", "failures", "states", "exhausted", "wrong: whole", "torn at pages", "torn at sectors"
@@ -202,7 +204,7 @@ impl ProverRun {
                 let workload = (case.record)(setup);
                 let survivor = CrashRecovery::for_power_failure(&workload);
                 let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
-                let bounds = mutants::power_failure_bounds(tearing, self.threads, self.limit);
+                let bounds = mutants::power_failure_bounds(tearing, self.threads, self.time_limit);
                 let bounds = CrashBounds { start: workload.start, ..bounds };
                 explore_crashes(&workload.trace, &bounds, &recover)
             };
@@ -222,20 +224,20 @@ impl ProverRun {
             for bad in whole.violations.iter().chain(&pages.violations).chain(&sectors.violations).take(2) {
                 println!("    {} ({:?})", bad.fault, bad.survivors);
             }
-            self.sound &= whole.wrong + pages.wrong + sectors.wrong == 0;
+            self.is_sound &= whole.wrong + pages.wrong + sectors.wrong == 0;
         }
     }
 
-    fn mutants(&mut self) {
+    fn judge_mutants(&mut self) {
         println!("\n{:<26} {:<9} {:>5}  by", "without the dependencies", "", "moves");
         let sound: Vec<Workload> = all_cases().map(|case| (case.record)(WriterSetup::default())).collect();
         for kind in EdgeKind::ALL {
             let name = format!("{kind:?}");
-            match mutants::judge(kind, &sound, self.threads, self.limit.max(MIN_MUTANT_TIME)) {
+            match mutants::judge_missing_edges(kind, &sound, self.threads, self.time_limit.max(MIN_MUTANT_TIME)) {
                 MutantResult::Killed { case, reader, found, trace } => {
                     let by = format!("{}, {}", case.name, reader.name());
                     println!("{name:<26} {:<9} {:>5}  {by}: {}", "killed", found.moves(), found.fault);
-                    self.keep(&name, &trace, &found);
+                    self.save_counterexample(&name, &trace, &found);
                 }
                 MutantResult::KilledByDeath { case, fault } => {
                     println!("{name:<26} {:<9} {:>5}  {}, the writer dies: {fault}", "killed", "", case.name);
@@ -243,18 +245,18 @@ impl ProverRun {
                 MutantResult::Redundant(why) => println!("{name:<26} {:<9} {:>5}  {why}", "redundant", ""),
                 MutantResult::Alive { exhausted } => {
                     println!("{name:<26} {:<9} {:>5}  exhausted: {}", "ALIVE", "", yes_or_no(exhausted));
-                    self.sound = false;
+                    self.is_sound = false;
                 }
                 MutantResult::Unused => println!("{name:<26} {:<9} {:>5}  no workload has it", "-", ""),
             }
         }
         for other in ProtocolMutant::ALL {
             let name = format!("{other:?}");
-            match other.find_killer(self.threads, self.limit.max(MIN_MUTANT_TIME)) {
+            match other.find_killer(self.threads, self.time_limit.max(MIN_MUTANT_TIME)) {
                 Some((case, fault)) => println!("{name:<26} {:<9} {:>5}  {}, {fault}", "killed", "", case.name),
                 None => {
                     println!("{name:<26} {:<9}", "ALIVE");
-                    self.sound = false;
+                    self.is_sound = false;
                 }
             }
         }

@@ -65,7 +65,7 @@ struct WorkloadPair {
 }
 
 /// Searches a reader or recovery that finds that dependencies of `kind` are missing.
-pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration) -> MutantResult {
+pub fn judge_missing_edges(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration) -> MutantResult {
     let pairs: Vec<WorkloadPair> = all_cases()
         .zip(sound)
         .map(|(case, with)| (with, WorkloadPair { case, without: (case.record)(WriterSetup::without(kind)) }))
@@ -89,7 +89,7 @@ pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration
                 exhausted &= explored.exhausted;
             }
         }
-        if let (Some(_), Some(fate)) = (moves, by_death(&pairs, threads, limit)) {
+        if let (Some(_), Some(fate)) = (moves, killed_by_process_death(&pairs, threads, limit)) {
             return fate;
         }
         if let Some((_, why)) = REDUNDANT.iter().find(|(redundant, _)| *redundant == kind) {
@@ -99,7 +99,7 @@ pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration
     MutantResult::Alive { exhausted }
 }
 
-fn by_death(pairs: &[WorkloadPair], threads: usize, limit: Duration) -> Option<MutantResult> {
+fn killed_by_process_death(pairs: &[WorkloadPair], threads: usize, limit: Duration) -> Option<MutantResult> {
     for WorkloadPair { case, without } in pairs.iter().filter(|pair| pair.case.may_crash()) {
         let survivor = CrashRecovery::for_process_death(without);
         let bounds =
@@ -116,34 +116,34 @@ fn by_death(pairs: &[WorkloadPair], threads: usize, limit: Duration) -> Option<M
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolMutant {
     /// Readers take every checksum for right.
-    Checksums,
+    NoChecksums,
     /// Readers do not look at the time.
-    Grace,
+    NoReadDeadline,
     /// Durable flushes have no barriers.
-    Barriers,
+    NoBarriers,
     /// Changes in place have no redo record, and the process dies.
-    IntentsAtDeath,
+    NoRedoAtProcessDeath,
     /// Changes in place have no redo record, and the power fails.
-    IntentsAtPowerFailure,
+    NoRedoAtPowerFailure,
     /// Redo records have no serial numbers, and the process dies.
-    RedoSerials,
+    NoRedoSerials,
     /// The next writer does not recount and correct the structures of a dead writer.
-    Recount,
+    NoRecount,
     /// Writers take all space that was never allocated for zeros, though redo records were written there.
-    Zeros,
+    TrustedZeros,
 }
 
 impl ProtocolMutant {
     /// All of them.
     pub const ALL: [ProtocolMutant; 8] = [
-        ProtocolMutant::Checksums,
-        ProtocolMutant::Grace,
-        ProtocolMutant::Barriers,
-        ProtocolMutant::IntentsAtDeath,
-        ProtocolMutant::IntentsAtPowerFailure,
-        ProtocolMutant::RedoSerials,
-        ProtocolMutant::Recount,
-        ProtocolMutant::Zeros,
+        ProtocolMutant::NoChecksums,
+        ProtocolMutant::NoReadDeadline,
+        ProtocolMutant::NoBarriers,
+        ProtocolMutant::NoRedoAtProcessDeath,
+        ProtocolMutant::NoRedoAtPowerFailure,
+        ProtocolMutant::NoRedoSerials,
+        ProtocolMutant::NoRecount,
+        ProtocolMutant::TrustedZeros,
     ];
 
     /// The case that finds the mutant, and the fault.
@@ -151,35 +151,43 @@ impl ProtocolMutant {
         let without_intents = WriterSetup { disable_redo: true, ..WriterSetup::default() };
         all_cases().filter(|case| case.may_crash()).find_map(|case| {
             let fault = match self {
-                ProtocolMutant::Checksums => without_checksums(case, threads, limit),
-                ProtocolMutant::Grace => without_clock(case, threads, limit),
-                ProtocolMutant::Barriers => {
+                ProtocolMutant::NoChecksums => fault_without_checksums(case, threads, limit),
+                ProtocolMutant::NoReadDeadline => fault_without_clock(case, threads, limit),
+                ProtocolMutant::NoBarriers => {
                     let setup = WriterSetup { disable_barriers: true, ..WriterSetup::durable() };
-                    after_power_failure(case, setup, Tearing::NONE, threads, limit)
+                    fault_after_power_failure(case, setup, Tearing::NONE, threads, limit)
                 }
-                ProtocolMutant::IntentsAtDeath => after_death(case, without_intents, threads, limit),
-                ProtocolMutant::IntentsAtPowerFailure => {
+                ProtocolMutant::NoRedoAtProcessDeath => {
+                    fault_after_process_death(case, without_intents, threads, limit)
+                }
+                ProtocolMutant::NoRedoAtPowerFailure => {
                     let tearing = Tearing { observations: 1, ..Tearing::at(512) };
-                    after_power_failure(case, WriterSetup { durable: true, ..without_intents }, tearing, threads, limit)
+                    fault_after_power_failure(
+                        case,
+                        WriterSetup { durable: true, ..without_intents },
+                        tearing,
+                        threads,
+                        limit,
+                    )
                 }
-                ProtocolMutant::RedoSerials => {
+                ProtocolMutant::NoRedoSerials => {
                     let setup = WriterSetup { disable_redo_serials: true, ..WriterSetup::default() };
-                    after_death(case, setup, threads, limit)
+                    fault_after_process_death(case, setup, threads, limit)
                 }
-                ProtocolMutant::Recount => uncounted(case, threads, limit),
-                ProtocolMutant::Zeros => without_zero_fill(case, threads, limit),
+                ProtocolMutant::NoRecount => fault_without_recount(case, threads, limit),
+                ProtocolMutant::TrustedZeros => fault_without_zero_fill(case, threads, limit),
             };
             fault.map(|fault| (case, fault))
         })
     }
 }
 
-fn after_death(case: &Case, setup: WriterSetup, threads: usize, limit: Duration) -> Option<String> {
+fn fault_after_process_death(case: &Case, setup: WriterSetup, threads: usize, limit: Duration) -> Option<String> {
     let workload = (case.record)(setup);
-    recovery_fault(&CrashRecovery::for_process_death(&workload), &workload, death_bounds(threads, limit))
+    first_recovery_fault(&CrashRecovery::for_process_death(&workload), &workload, death_bounds(threads, limit))
 }
 
-fn without_checksums(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+fn fault_without_checksums(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     let (record, passes) = case.torn?;
     let workload = record(WriterSetup::default());
     let bounds =
@@ -193,7 +201,7 @@ fn without_checksums(case: &Case, threads: usize, limit: Duration) -> Option<Str
     })
 }
 
-fn without_clock(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+fn fault_without_clock(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     let mut workload = (case.record)(WriterSetup::default());
     let is_time = |operation: &StorageOp| matches!(operation, StorageOp::Mark(text) if text.starts_with("time "));
     if !workload.trace.operations().iter().any(is_time) {
@@ -208,7 +216,7 @@ fn without_clock(case: &Case, threads: usize, limit: Duration) -> Option<String>
     })
 }
 
-fn without_zero_fill(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+fn fault_without_zero_fill(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     let workload = (case.record)(WriterSetup { trusts_zeros: true, ..WriterSetup::default() });
     if workload.trace == (case.record)(WriterSetup::default()).trace {
         return None;
@@ -220,14 +228,14 @@ fn without_zero_fill(case: &Case, threads: usize, limit: Duration) -> Option<Str
     })
 }
 
-fn uncounted(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+fn fault_without_recount(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     let workload = (case.record)(WriterSetup { without_recount: true, ..WriterSetup::default() });
     workload.names?;
     let bounds = CrashBounds { tearing: Tearing::NONE, recrashes: 0, ..death_bounds(threads, limit) };
-    recovery_fault(&CrashRecovery::for_process_death(&workload), &workload, bounds)
+    first_recovery_fault(&CrashRecovery::for_process_death(&workload), &workload, bounds)
 }
 
-fn after_power_failure(
+fn fault_after_power_failure(
     case: &Case,
     setup: WriterSetup,
     tearing: Tearing,
@@ -235,14 +243,14 @@ fn after_power_failure(
     limit: Duration,
 ) -> Option<String> {
     let workload = (case.record)(setup);
-    recovery_fault(
+    first_recovery_fault(
         &CrashRecovery::for_power_failure(&workload),
         &workload,
         power_failure_bounds(tearing, threads, limit),
     )
 }
 
-fn recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: CrashBounds) -> Option<String> {
+fn first_recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: CrashBounds) -> Option<String> {
     let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
     let bounds = CrashBounds { start: workload.start, ..bounds };
     explore_crashes(&workload.trace, &bounds, &recover).violations.into_iter().next().map(|bad| bad.fault)

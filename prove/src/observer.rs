@@ -8,7 +8,7 @@ use h5live_checker::schedule::{History, ReaderView};
 use h5live_native::{Clock, Mode, MutantOptions, NativeFile, OpenOptions, RetryPolicy};
 use h5live_swmr::RetryEvent;
 
-use crate::generation_observer::{ObservedStorage, ObserverCache, TraceGenerations};
+use crate::generation_observer::{GenerationReaderState, GenerationsInTrace, ObservedStorage};
 
 /// Part of a fault: an operation failed although nothing changed meanwhile.
 pub const FAILED_AT_REST: &str = ", with the file at rest: ";
@@ -25,7 +25,7 @@ const ATTEMPTS: u32 = 4;
 const MAX_READ_ATTEMPTS: u32 = 3;
 
 /// An error with its causes.
-pub(crate) fn explain(error: &dyn std::error::Error) -> String {
+pub(crate) fn error_chain_text(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -40,7 +40,11 @@ pub(crate) fn explain(error: &dyn std::error::Error) -> String {
 }
 
 /// The file as a reader sees it, and whether its last operation has waited in vain.
-pub(crate) struct ConcurrentObserver<'a>(pub &'a Arc<ReaderView>, Arc<ObserverCache>, Arc<AtomicBool>);
+pub(crate) struct ConcurrentObserver<'a> {
+    pub view: &'a Arc<ReaderView>,
+    state: Arc<GenerationReaderState>,
+    waited_in_vain: Arc<AtomicBool>,
+}
 
 /// Why a run of a reader ends.
 pub(crate) enum RunEnd {
@@ -59,7 +63,7 @@ impl From<String> for RunEnd {
 }
 
 /// The verdict of a reader on its run.
-pub(crate) fn verdict(done: Result<(), RunEnd>) -> Result<(), String> {
+pub(crate) fn run_verdict(done: Result<(), RunEnd>) -> Result<(), String> {
     match done {
         Ok(()) | Err(RunEnd::Torn | RunEnd::Merged) => Ok(()),
         Err(RunEnd::Wrong(fault)) => Err(fault),
@@ -95,18 +99,18 @@ impl Observer for SoleObserver {
         what: &str,
         operation: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, RunEnd> {
-        operation().map_err(|error| RunEnd::Wrong(format!("cannot {what}: {}", explain(&error))))
+        operation().map_err(|error| RunEnd::Wrong(format!("cannot {what}: {}", error_chain_text(&error))))
     }
 }
 
 impl Observer for ConcurrentObserver<'_> {
     fn checkpoint_state(&self, state: impl Hash) -> Result<(), RunEnd> {
         // Of what else the file keeps something is a matter of the history.
-        if self.1.goes_by_generations() { self.checkpoint(state) } else { Ok(()) }
+        if self.state.follows_generations() { self.checkpoint(state) } else { Ok(()) }
     }
 
     fn reset(&self, state: impl Hash) -> Result<(), RunEnd> {
-        self.0.set_history(History::NONE);
+        self.view.set_history(History::NONE);
         self.checkpoint(state)
     }
 
@@ -115,44 +119,45 @@ impl Observer for ConcurrentObserver<'_> {
         what: &str,
         operation: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, RunEnd> {
-        self.0.restart_operation();
-        self.0.discard_beyond(None);
-        self.2.store(false, Relaxed);
-        let began = self.0.time();
+        self.view.restart_operation();
+        self.view.discard_beyond(None);
+        self.waited_in_vain.store(false, Relaxed);
+        let began = self.view.time();
         let done = operation();
-        if self.0.is_merged() {
+        if self.view.is_merged() {
             return Err(RunEnd::Merged);
         }
         match done {
             Ok(found) => Ok(found),
             // A reader that is slow again and again may give up.
-            Err(_) if !self.0.is_at_rest() || self.0.time() > began => Err(RunEnd::Torn),
-            Err(error) => Err(RunEnd::Wrong(format!("cannot {what}{FAILED_AT_REST}{}", explain(&error)))),
+            Err(_) if !self.view.is_at_rest() || self.view.time() > began => Err(RunEnd::Torn),
+            Err(error) => Err(RunEnd::Wrong(format!("cannot {what}{FAILED_AT_REST}{}", error_chain_text(&error)))),
         }
     }
 }
 
 impl Drop for ConcurrentObserver<'_> {
     fn drop(&mut self) {
-        self.1.close();
+        self.state.close();
     }
 }
 
 impl<'a> ConcurrentObserver<'a> {
     /// The observer of a reader that has seen nothing yet.
-    pub fn new(view: &'a Arc<ReaderView>, generations: &Arc<TraceGenerations>) -> Self {
-        ConcurrentObserver(view, Arc::new(ObserverCache::new(generations.clone())), Arc::default())
+    pub fn new(view: &'a Arc<ReaderView>, generations: &Arc<GenerationsInTrace>) -> Self {
+        let state = Arc::new(GenerationReaderState::new(generations.clone()));
+        ConcurrentObserver { view, state, waited_in_vain: Arc::default() }
     }
 
     /// Whether the last operation has waited in vain.
-    pub fn has_waited(&self) -> bool {
-        self.2.load(Relaxed)
+    pub fn has_waited_in_vain(&self) -> bool {
+        self.waited_in_vain.load(Relaxed)
     }
 
     /// The end of a reader that has waited in vain for something that must be there. This is a fault, unless the writer
     /// was in its way.
-    pub fn missed(&self, fault: &str) -> RunEnd {
-        match self.0.is_at_rest() {
+    pub fn absence_end(&self, fault: &str) -> RunEnd {
+        match self.view.is_at_rest() {
             true => RunEnd::Wrong(format!("{fault}{WAITED_IN_VAIN}")),
             false => RunEnd::Torn,
         }
@@ -160,16 +165,16 @@ impl<'a> ConcurrentObserver<'a> {
 
     /// The file.
     pub fn open(&self) -> Result<NativeFile, RunEnd> {
-        let view = self.0.clone();
-        let attempts = if self.1.generations().are_shown() { MAX_READ_ATTEMPTS } else { ATTEMPTS };
+        let view = self.view.clone();
+        let attempts = if self.state.generations_in_trace().are_shown() { MAX_READ_ATTEMPTS } else { ATTEMPTS };
         let policy = RetryPolicy::new(attempts, move |_| view.restart_operation());
-        let (view, kept, missed) = (self.0.clone(), self.1.clone(), self.2.clone());
+        let (view, kept, missed) = (self.view.clone(), self.state.clone(), self.waited_in_vain.clone());
         let policy = policy.with_hook(move |moment| match moment {
             RetryEvent::Missed => missed.store(true, Relaxed),
-            _ => kept.note(&view, moment),
+            _ => kept.record_event(&view, moment),
         });
         let trial = MutantOptions { shards: Some(1), ..MutantOptions::default() };
-        let view = self.0.clone();
+        let view = self.view.clone();
         let options = OpenOptions {
             mode: Mode::SwmrRead,
             retry: policy,
@@ -177,29 +182,29 @@ impl<'a> ConcurrentObserver<'a> {
             clock: Clock::new(move || view.time()),
             ..OpenOptions::default()
         };
-        let storage = Arc::new(ObservedStorage(self.0.clone(), self.1.clone()));
+        let storage = Arc::new(ObservedStorage(self.view.clone(), self.state.clone()));
         let file = self.observe("open the file", || NativeFile::open_storage(storage, &options))?;
-        self.1.open(file.clone());
+        self.state.open(file.clone());
         Ok(file)
     }
 
     /// As [`ReaderView::set_history`]. A reader that goes by generations asks the file at each checkpoint for its kept
     /// state, and needs no parts of the history.
     pub fn set_history(&self, history: History) -> History {
-        if self.1.goes_by_generations() { History::NONE } else { self.0.set_history(history) }
+        if self.state.follows_generations() { History::NONE } else { self.view.set_history(history) }
     }
 
     /// Notes something on which the reader depends, that depends on the present position of the writer, and that no
     /// checkpoint has stated.
-    pub fn remember(&self, known: impl Hash) {
-        if self.1.goes_by_generations() {
-            self.0.set_history(self.0.history().with_state(known));
+    pub fn add_to_history(&self, known: impl Hash) {
+        if self.state.follows_generations() {
+            self.view.set_history(self.view.history().with_reader_state(known));
         }
     }
 
     /// Goes on, unless another run has been here in the same state.
     pub fn checkpoint(&self, state: impl Hash) -> Result<(), RunEnd> {
-        let kept = self.1.begin(self.0);
-        if self.0.checkpoint((state, kept)) { Ok(()) } else { Err(RunEnd::Merged) }
+        let kept = self.state.state_between_operations(self.view);
+        if self.view.checkpoint((state, kept)) { Ok(()) } else { Err(RunEnd::Merged) }
     }
 }

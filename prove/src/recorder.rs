@@ -10,7 +10,7 @@ use h5live_checker::trace::Trace;
 use h5live_model::{AllocationTime, ChunkStore, FileSpace, Store};
 use h5live_native::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions};
 
-use crate::names::Names;
+use crate::entry_changes::EntryChanges;
 use crate::{Series, SeriesKind};
 
 /// A recorded writer, and the known properties of its datasets.
@@ -23,20 +23,20 @@ pub struct Workload {
     /// The datasets.
     pub series: Vec<Series>,
     /// The entries of a group that come and go.
-    pub names: Option<Names>,
+    pub names: Option<EntryChanges>,
     /// As [`WriterSetup::without_recount`].
     pub without_recount: bool,
     /// Whether nobody can read the file while it is written.
-    pub alone: bool,
+    pub is_exclusive: bool,
     /// Whether its superblock does not say that it is open for writing, so that nobody knows when its writer has died.
-    pub unmarked: bool,
+    pub has_no_write_mark: bool,
 }
 
 /// How a writer is set up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WriterSetup {
     /// The kinds of flush dependencies that it breaks.
-    pub disabled: EdgeKinds,
+    pub disabled_edges: EdgeKinds,
     /// Whether its flushes are durable.
     pub durable: bool,
     /// Whether they do without the barrier in the middle.
@@ -52,23 +52,23 @@ pub struct WriterSetup {
     /// Which structures it writes.
     pub profile: LibVer,
     /// Whether the writer lets nobody read meanwhile.
-    pub alone: bool,
+    pub is_exclusive: bool,
     /// How many bytes its file announces beyond its end.
-    pub headroom: u64,
+    pub eof_headroom_bytes: u64,
     /// Whether the file keeps its list of free space from one session to the next.
-    pub keeps_space: bool,
+    pub persists_free_space: bool,
 }
 
 impl WriterSetup {
     /// A writer that breaks the flush dependencies of one kind.
     pub fn without(kind: EdgeKind) -> Self {
-        WriterSetup { disabled: EdgeKinds::only(kind), ..WriterSetup::default() }
+        WriterSetup { disabled_edges: EdgeKinds::only(kind), ..WriterSetup::default() }
     }
 
     /// The same writer, which lets nobody read meanwhile.
     #[must_use]
     pub fn exclusive(self) -> Self {
-        WriterSetup { alone: true, ..self }
+        WriterSetup { is_exclusive: true, ..self }
     }
 
     /// The same writer, of files for old programs, whose structures have no checksums.
@@ -80,13 +80,13 @@ impl WriterSetup {
     /// The same writer, whose file announces 64 KiB beyond its end.
     #[must_use]
     pub fn with_headroom(self) -> Self {
-        WriterSetup { headroom: 64 << 10, ..self }
+        WriterSetup { eof_headroom_bytes: 64 << 10, ..self }
     }
 
     /// The same writer, whose file keeps its list of free space. It lets nobody read meanwhile.
     #[must_use]
     pub fn with_persistent_space(self) -> Self {
-        WriterSetup { keeps_space: true, ..self.exclusive() }
+        WriterSetup { persists_free_space: true, ..self.exclusive() }
     }
 
     /// The same writer, whose flushes are durable.
@@ -133,7 +133,7 @@ impl WriterRecorder {
 
     fn open(&mut self, mode: Mode) {
         let WriterSetup {
-            disabled: disabled_edges,
+            disabled_edges,
             durable,
             disable_barriers: without_barriers,
             disable_redo: without_intents,
@@ -150,7 +150,7 @@ impl WriterRecorder {
         trial.trusts_zeros = trusts_zeros;
         let time = self.time.clone();
         let clock = Clock::new(move || Duration::from_millis(time.load(Relaxed)));
-        let WriterSetup { headroom, keeps_space: persist, .. } = self.setup;
+        let WriterSetup { eof_headroom_bytes: headroom, persists_free_space: persist, .. } = self.setup;
         let space = FileSpace { persist, ..FileSpace::default() };
         let options =
             OpenOptions { mode, clock, mutant: trial, durable, profile, headroom, space, ..OpenOptions::default() };
@@ -167,7 +167,7 @@ impl WriterRecorder {
     }
 
     /// Makes a dataset that readers will follow.
-    pub fn add(&mut self, series: Series) -> Dataset {
+    pub fn create_dataset(&mut self, series: Series) -> Dataset {
         let builder = self.file().new_dataset::<u64>();
         let builder = if series.is_two_dimensional {
             builder.chunk_shape(&[series.chunk, 1])
@@ -209,15 +209,15 @@ impl WriterRecorder {
     }
 
     /// The stored chunks of the dataset of that name.
-    pub fn chunks(&self, name: &str) -> Arc<dyn ChunkStore> {
+    pub fn chunk_store(&self, name: &str) -> Arc<dyn ChunkStore> {
         let native = self.native.as_ref().expect("the file is open");
-        let id = crate::find(native, name).expect("the root group can be read").expect("the dataset is there");
+        let id = crate::find_in_root(native, name).expect("the root group can be read").expect("the dataset is there");
         native.dataset(id).expect("the dataset opens")
     }
 
     /// Lets readers in: the trace begins here, with `rows` rows.
     pub fn start_trace(&mut self, rows: u64) {
-        match self.setup.alone {
+        match self.setup.is_exclusive {
             true => self.file().flush().expect("a file in memory can be flushed"),
             false => self.file().start_swmr().expect("a file in memory can be followed"),
         }
@@ -238,16 +238,16 @@ impl WriterRecorder {
 
     /// Says something in the trace that can be counted.
     pub fn mark_count(&self, what: &str, count: u64) {
-        self.storage.mark(format!("{what} {count}"));
+        self.storage.log_mark(format!("{what} {count}"));
     }
 
     /// Says in the trace how many rows of a dataset, or which version of it, have been written, or flushed.
     pub fn mark_series(&self, what: &str, series: &Series, count: u64) {
-        self.storage.mark(format!("{}.{what} {count}", series.name));
+        self.storage.log_mark(format!("{}.{what} {count}", series.name));
     }
 
     /// Writes the rows from `from` to `to` of a series, without flushing them.
-    pub fn append(&self, name: &str, from: u64, to: u64) {
+    pub fn append_rows(&self, name: &str, from: u64, to: u64) {
         let series = self.series(name);
         let rows: Vec<u64> = (from..to).map(|row| series.value(row, 1)).collect();
         self.mark_series("issued", series, to);
@@ -255,21 +255,21 @@ impl WriterRecorder {
     }
 
     /// Overwrites all rows of a series, or writes its next chunk, without flushing them.
-    pub fn rewrite(&self, name: &str, version: u64) {
+    pub fn rewrite_rows(&self, name: &str, version: u64) {
         let series = self.series(name);
         self.mark_series("issued", series, version);
         match series.kind {
             SeriesKind::Filtered { rows } => {
-                let chunks = self.chunks(name);
+                let chunks = self.chunk_store(name);
                 for chunk in 0..rows.div_ceil(series.chunk) {
                     let rows = chunk * series.chunk..(chunk + 1) * series.chunk;
                     let bytes: Vec<u8> = rows.flat_map(|row| series.value(row, version).to_le_bytes()).collect();
-                    let stored = zlib(&bytes, version);
+                    let stored = stored_zlib_stream(&bytes, version);
                     chunks.write_whole(&series.coord(chunk), 0, &stored).expect("a chunk is written");
                 }
             }
             SeriesKind::InPlace { rows, .. } if version > 1 => {
-                let chunks = self.chunks(name);
+                let chunks = self.chunk_store(name);
                 for row in (0..rows).filter(|row| !series.is_constant(*row)) {
                     let (coord, at) = (series.coord(row / series.chunk), row % series.chunk * 8);
                     let value = series.value(row, version).to_le_bytes();
@@ -296,7 +296,7 @@ impl WriterRecorder {
     }
 
     /// Flushes the file. `counts` has the rows, or the version, of each series.
-    pub fn flush(&self, counts: &[(&str, u64)]) {
+    pub fn flush_and_mark(&self, counts: &[(&str, u64)]) {
         self.file().flush().expect("a file in memory can be flushed");
         for (name, count) in counts {
             self.mark_flushed(name, *count);
@@ -323,7 +323,7 @@ impl WriterRecorder {
 
     /// Opens the file again, for writing under readers.
     pub fn reopen(&mut self) {
-        self.open(if self.setup.alone { Mode::Write } else { Mode::SwmrWrite });
+        self.open(if self.setup.is_exclusive { Mode::Write } else { Mode::SwmrWrite });
     }
 
     /// The writer dies: its unwritten changes are lost. (Its memory is leaked, because dropping it would close the
@@ -344,12 +344,20 @@ impl WriterRecorder {
         let (base, series) = (std::mem::take(&mut self.base), std::mem::take(&mut self.series));
         let unmarked = self.setup.profile == LibVer::Earliest;
         let (trace, without_recount) = (Trace::new(base, operations), self.setup.without_recount);
-        Workload { trace, start, series, names: None, without_recount, alone: self.setup.alone, unmarked }
+        Workload {
+            trace,
+            start,
+            series,
+            names: None,
+            without_recount,
+            is_exclusive: self.setup.is_exclusive,
+            has_no_write_mark: unmarked,
+        }
     }
 }
 
 /// The bytes as an uncompressed zlib stream after `blocks` empty blocks, so that each stream has another size.
-fn zlib(bytes: &[u8], blocks: u64) -> Vec<u8> {
+fn stored_zlib_stream(bytes: &[u8], blocks: u64) -> Vec<u8> {
     let len = u16::try_from(bytes.len()).expect("a chunk is small").to_le_bytes();
     let [low, high] = len;
     let mut stream = vec![0x78, 0x01];

@@ -12,8 +12,8 @@ use h5live_checker::schedule::{
 
 pub use self::cases::all_cases;
 use crate::{
-    ReadStrategy, RowFollower, Workload, WriterRecorder, WriterSetup, attributes, check_below_eof, links, ordered,
-    strings, transient_datasets,
+    ReadStrategy, RowFollower, Workload, WriterRecorder, WriterSetup, attribute_count_reader, check_below_eof,
+    link_count_reader, publish_order_reader, string_count_reader, transient_dataset_reader,
 };
 
 /// Records a writer that breaks the flush dependencies of some kinds.
@@ -85,11 +85,11 @@ impl ReaderKind {
                 let follower = RowFollower::new(workload, look, passes);
                 run(&|view: &Arc<ReaderView>| follower.run(view))
             }
-            ReaderKind::Attributes => run(&attributes(&workload.trace, passes)),
-            ReaderKind::Links => run(&links(&workload.trace, passes)),
-            ReaderKind::Ordered => run(&ordered(passes)),
-            ReaderKind::Transient => run(&transient_datasets(passes)),
-            ReaderKind::Strings => run(&strings(&workload.trace, passes)),
+            ReaderKind::Attributes => run(&attribute_count_reader(&workload.trace, passes)),
+            ReaderKind::Links => run(&link_count_reader(&workload.trace, passes)),
+            ReaderKind::Ordered => run(&publish_order_reader(passes)),
+            ReaderKind::Transient => run(&transient_dataset_reader(passes)),
+            ReaderKind::Strings => run(&string_count_reader(&workload.trace, passes)),
             ReaderKind::EndOfFile => run(&|view: &Arc<ReaderView>| check_below_eof(view, passes)),
         }
     }

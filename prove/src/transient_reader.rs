@@ -6,16 +6,16 @@ use h5live_checker::schedule::{History, ReaderView, Verdict};
 use h5live_model::{ChunkCoord, Error, LinkTarget, ObjectId, Store};
 use h5live_native::NativeFile;
 
-use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
-use crate::{find, workloads};
+use crate::observer::{ConcurrentObserver, Observer, RunEnd, run_verdict};
+use crate::{find_in_root, workloads};
 
 /// A reader of the datasets `x0`, `x1`, ... in the root group. Each holds all of its rows from when it appears until it
 /// is removed. A reader that has a removed dataset open gets an error.
-pub fn transient_datasets(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
-    move |view| verdict(follow(&ConcurrentObserver::new(view, &Arc::default()), passes))
+pub fn transient_dataset_reader(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
+    move |view| run_verdict(follow_transient_datasets(&ConcurrentObserver::new(view, &Arc::default()), passes))
 }
 
-fn follow(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
+fn follow_transient_datasets(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
     let file = observer.open()?;
     let opened = observer.set_history(History::NONE);
     for pass in 0..passes {
@@ -34,7 +34,7 @@ fn follow(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd
         for (number, (name, id)) in objects.iter().enumerate() {
             observer.reset((pass, opened, &objects, number))?;
             let is_there = read_dataset(observer, &file, name, *id)?;
-            let found = observer.observe("find a dataset", || find(&file, name))?;
+            let found = observer.observe("find a dataset", || find_in_root(&file, name))?;
             if !is_there && found == Some(*id) {
                 return Err(format!("{name} is gone, and its link is there").into());
             }

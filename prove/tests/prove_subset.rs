@@ -6,7 +6,7 @@ use h5live_cache::EdgeKind;
 use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailure, explore_crashes};
 use h5live_checker::schedule::{Counterexample, ExploreBounds, Story, Tearing};
 use h5live_model::CreationOrder;
-use h5live_prove::names::{self, Change, Names, names};
+use h5live_prove::entry_changes::{self, EntryChange, EntryChanges, change_entries};
 use h5live_prove::suite::changes::EXCHANGED;
 use h5live_prove::suite::{ReaderKind, page_tears, small_tears};
 use h5live_prove::{CrashRecovery, ReadStrategy, Series, SeriesKind, Workload, WriterSetup, mutants, workloads};
@@ -31,7 +31,7 @@ fn found(kind: EdgeKind, record: impl Fn(WriterSetup) -> Workload, reader: Reade
 
 #[test]
 fn readers_of_an_extensible_array_are_right_in_every_schedule() {
-    let workload = workloads::extensible_array(WriterSetup::default(), 0, 6, 1);
+    let workload = workloads::append_to_extensible_array(WriterSetup::default(), 0, 6, 1);
     for reader in [ROWS, INDEX_FIRST, ReaderKind::Rows(ReadStrategy::BeyondExtent)] {
         // Where schedules meet, all but one of them end.
         let merged = explore(&workload, reader, 2, Tearing::NONE);
@@ -39,58 +39,58 @@ fn readers_of_an_extensible_array_are_right_in_every_schedule() {
         assert!(all.exhausted && all.schedules > 1000 && merged < all.schedules, "{merged} of {}", all.schedules);
         assert_eq!(all.violations, []);
     }
-    explore(&workloads::extensible_array(WriterSetup::default(), 2, 1, 1), ROWS, 1, small_tears());
+    explore(&workloads::append_to_extensible_array(WriterSetup::default(), 2, 1, 1), ROWS, 1, small_tears());
 }
 
 #[test]
 fn readers_of_a_fixed_array_are_right_in_every_schedule() {
-    let workload = workloads::fixed_array(WriterSetup::default(), 20, 0, 3, 2);
+    let workload = workloads::append_to_fixed_array(WriterSetup::default(), 20, 0, 3, 2);
     explore(&workload, ROWS, 2, Tearing::NONE);
     explore(&workload, INDEX_FIRST, 2, Tearing::NONE);
 }
 
 #[test]
 fn readers_of_a_chunk_that_moves_are_right_in_every_schedule_of_torn_writes() {
-    let workload = workloads::rewrite(WriterSetup::default(), SeriesKind::Filtered { rows: 2 }, 2, 2);
+    let workload = workloads::rewrite_dataset(WriterSetup::default(), SeriesKind::Filtered { rows: 2 }, 2, 2);
     explore(&workload, ROWS, 2, small_tears());
 }
 
 #[test]
 fn readers_of_what_is_rewritten_in_its_place_find_the_old_or_the_new() {
     for contiguous in [false, true] {
-        explore(&workloads::rewrite_in_place(WriterSetup::default(), contiguous, 3, 1), ROWS, 1, Tearing::NONE);
-        found(EdgeKind::RawInPlace, |setup| workloads::rewrite_in_place(setup, contiguous, 3, 1), ROWS);
+        explore(&workloads::rewrite_chunks_in_place(WriterSetup::default(), contiguous, 3, 1), ROWS, 1, Tearing::NONE);
+        found(EdgeKind::RawInPlace, |setup| workloads::rewrite_chunks_in_place(setup, contiguous, 3, 1), ROWS);
     }
     // A reader once took the change after the next one for the next one.
     let bounds = ExploreBounds { tearing: small_tears(), moves: Some(2), ..ExploreBounds::default() };
     assert_eq!(
-        ROWS.explore(&workloads::rewrite_in_place(WriterSetup::default(), true, 3, 2), 1, &bounds).violations,
+        ROWS.explore(&workloads::rewrite_chunks_in_place(WriterSetup::default(), true, 3, 2), 1, &bounds).violations,
         []
     );
 }
 
 #[test]
 fn readers_of_attributes_and_links_are_right_in_every_schedule() {
-    explore(&workloads::attributes(WriterSetup::default(), 0, 5), ReaderKind::Attributes, 2, Tearing::NONE);
-    explore(&workloads::links(WriterSetup::default(), 0, 2), ReaderKind::Links, 2, Tearing::NONE);
-    explore(&workloads::links(WriterSetup::default(), 0, 2), ReaderKind::EndOfFile, 1, Tearing::NONE);
+    explore(&workloads::add_attributes(WriterSetup::default(), 0, 5), ReaderKind::Attributes, 2, Tearing::NONE);
+    explore(&workloads::add_linked_datasets(WriterSetup::default(), 0, 2), ReaderKind::Links, 2, Tearing::NONE);
+    explore(&workloads::add_linked_datasets(WriterSetup::default(), 0, 2), ReaderKind::EndOfFile, 1, Tearing::NONE);
 }
 
 #[test]
 fn readers_notice_missing_dependencies() {
-    let array = |setup| workloads::extensible_array(setup, 3, 3, 1);
+    let array = |setup| workloads::append_to_extensible_array(setup, 3, 3, 1);
     found(EdgeKind::ObjectHeaderIndex, array, ROWS);
     found(EdgeKind::ExtensibleArrayDataBlock, array, INDEX_FIRST);
-    found(EdgeKind::LayoutRaw, |setup| workloads::extensible_array(setup, 0, 2, 3), ROWS);
-    found(EdgeKind::Continuation, |setup| workloads::attributes(setup, 0, 6), ReaderKind::Attributes);
-    found(EdgeKind::Link, |setup| workloads::links(setup, 0, 1), ReaderKind::Links);
+    found(EdgeKind::LayoutRaw, |setup| workloads::append_to_extensible_array(setup, 0, 2, 3), ROWS);
+    found(EdgeKind::Continuation, |setup| workloads::add_attributes(setup, 0, 6), ReaderKind::Attributes);
+    found(EdgeKind::Link, |setup| workloads::add_linked_datasets(setup, 0, 1), ReaderKind::Links);
     let sparse = SeriesKind::Sparse { rows: 12, order: &[3, 1], part: 2, fixed: false };
-    found(EdgeKind::ExtensibleArrayChunk, |setup| workloads::rewrite(setup, sparse, 3, 2), INDEX_FIRST);
+    found(EdgeKind::ExtensibleArrayChunk, |setup| workloads::rewrite_dataset(setup, sparse, 3, 2), INDEX_FIRST);
 }
 
 #[test]
 fn readers_of_old_files_go_by_generations() {
-    let split = |setup: WriterSetup| workloads::extensible_array(setup.with_old_format(), 121, 3, 1);
+    let split = |setup: WriterSetup| workloads::append_to_extensible_array(setup.with_old_format(), 121, 3, 1);
     found(EdgeKind::Generation, split, ROWS);
     let bounds = ExploreBounds { moves: Some(2), ..ExploreBounds::default() };
     assert_eq!(ROWS.shortest(&split(WriterSetup::default()), 1, &bounds).0, None);
@@ -98,7 +98,7 @@ fn readers_of_old_files_go_by_generations() {
 
 #[test]
 fn a_counterexample_is_told_by_structures_and_fields() {
-    let array = |setup| workloads::extensible_array(setup, 0, 2, 1);
+    let array = |setup| workloads::append_to_extensible_array(setup, 0, 2, 1);
     let (workload, found) = found(EdgeKind::ObjectHeaderIndex, array, ROWS);
     let story = Story::new(&workload.trace, &found).to_string();
     for part in ["object header at 0x", "dimension: 0 -> 1", "reads object header", &found.fault] {
@@ -109,16 +109,16 @@ fn a_counterexample_is_told_by_structures_and_fields() {
 #[test]
 fn what_was_flushed_outlasts_the_death_of_the_writer() {
     for workload in [
-        workloads::extensible_array(WriterSetup::default(), 2, 3, 1),
-        workloads::fixed_array(WriterSetup::default(), 20, 0, 3, 2),
-        workloads::reopen(WriterSetup::default(), 2),
-        workloads::takeover(WriterSetup::default(), 2),
-        workloads::fixed_array(WriterSetup::default(), 3000, 1020, 2, 1),
-        workloads::rewrite_in_place(WriterSetup::default(), false, 3, 2),
+        workloads::append_to_extensible_array(WriterSetup::default(), 2, 3, 1),
+        workloads::append_to_fixed_array(WriterSetup::default(), 20, 0, 3, 2),
+        workloads::append_and_reopen(WriterSetup::default(), 2),
+        workloads::append_and_take_over(WriterSetup::default(), 2),
+        workloads::append_to_fixed_array(WriterSetup::default(), 3000, 1020, 2, 1),
+        workloads::rewrite_chunks_in_place(WriterSetup::default(), false, 3, 2),
         // Chunks that the dead writer's index does not count, or that it was about to cut off, do not come back.
-        workloads::batches(WriterSetup::default(), 2, 3, 1),
-        workloads::shrink(WriterSetup::default().exclusive(), Some(30), 1, 2),
-        workloads::delete_and_close(WriterSetup::default().with_persistent_space(), 2),
+        workloads::append_batches(WriterSetup::default(), 2, 3, 1),
+        workloads::shrink_and_append_again(WriterSetup::default().exclusive(), Some(30), 1, 2),
+        workloads::create_delete_and_reopen(WriterSetup::default().with_persistent_space(), 2),
     ] {
         let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
         let bounds = CrashBounds { start: workload.start, ..bounds };
@@ -135,13 +135,19 @@ fn what_was_flushed_outlasts_the_death_of_the_writer() {
 /// A live writer once left heaps that counted one object too many, and indexes of which one was ahead of the other.
 #[test]
 fn entries_that_come_and_go_agree_after_the_death_of_the_writer() {
-    const CHANGES: &[Change] =
-        &[Change::Put(20, 1), Change::Flush, Change::Remove(20), Change::Remove(3), Change::Put(21, 3), Change::Flush];
-    for kind in [names::Kind::Attributes, names::Kind::Links] {
+    const CHANGES: &[EntryChange] = &[
+        EntryChange::Put(20, 1),
+        EntryChange::Flush,
+        EntryChange::Remove(20),
+        EntryChange::Remove(3),
+        EntryChange::Put(21, 3),
+        EntryChange::Flush,
+    ];
+    for kind in [entry_changes::EntryKind::Attributes, entry_changes::EntryKind::Links] {
         for order in [CreationOrder::Untracked, CreationOrder::Indexed] {
             let wrong = |without_recount| {
                 let setup = WriterSetup { without_recount, ..WriterSetup::default() };
-                let workload = names(setup, Names { kind, order, start: 12, changes: CHANGES });
+                let workload = change_entries(setup, EntryChanges { kind, order, start_count: 12, changes: CHANGES });
                 let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
                 let bounds = CrashBounds { start: workload.start, ..bounds };
                 let survivor = CrashRecovery::for_process_death(&workload);
@@ -160,9 +166,13 @@ fn entries_that_come_and_go_agree_after_the_death_of_the_writer() {
 /// chunk can be written first: without the new one, an attribute was in neither between the two writes.
 #[test]
 fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_writer() {
-    let names_of =
-        Names { kind: names::Kind::Attributes, order: CreationOrder::Untracked, start: 6, changes: EXCHANGED };
-    let workload = names(WriterSetup::default(), names_of);
+    let names_of = EntryChanges {
+        kind: entry_changes::EntryKind::Attributes,
+        order: CreationOrder::Untracked,
+        start_count: 6,
+        changes: EXCHANGED,
+    };
+    let workload = change_entries(WriterSetup::default(), names_of);
     let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
     let bounds = CrashBounds { start: workload.start, ..bounds };
     let survivor = CrashRecovery::for_process_death(&workload);
@@ -194,10 +204,10 @@ fn what_was_durable_outlasts_a_power_failure() {
         crashed.wrong
     };
     for record in [
-        |setup| workloads::extensible_array(setup, 2, 4, 1),
-        |setup| workloads::fixed_array(setup, 20, 0, 4, 2),
-        |setup| workloads::btree2(setup, 82, 4, 1),
-        |setup| workloads::reopen(setup, 2),
+        |setup| workloads::append_to_extensible_array(setup, 2, 4, 1),
+        |setup| workloads::append_to_fixed_array(setup, 20, 0, 4, 2),
+        |setup| workloads::append_to_btree2(setup, 82, 4, 1),
+        |setup| workloads::append_and_reopen(setup, 2),
     ] as [fn(WriterSetup) -> Workload; 4]
     {
         assert_eq!(wrong(WriterSetup::durable(), record, 0), 0);
@@ -205,20 +215,20 @@ fn what_was_durable_outlasts_a_power_failure() {
         assert_eq!(wrong(WriterSetup::durable(), record, 512), 0);
     }
     let without_intents = WriterSetup { disable_redo: true, ..WriterSetup::durable() };
-    assert!(wrong(without_intents, |setup| workloads::fixed_array(setup, 3000, 1020, 4, 1), 512) > 0);
+    assert!(wrong(without_intents, |setup| workloads::append_to_fixed_array(setup, 3000, 1020, 4, 1), 512) > 0);
     let without_barriers = WriterSetup { disable_barriers: true, ..WriterSetup::durable() };
-    assert!(wrong(without_barriers, |setup| workloads::btree2(setup, 82, 4, 1), 0) > 0);
+    assert!(wrong(without_barriers, |setup| workloads::append_to_btree2(setup, 82, 4, 1), 0) > 0);
 }
 
 /// A writer may die between two pages of one write: what follows it, and what it leads to, is found all the same.
 #[test]
 fn readers_find_the_whole_of_what_a_dead_writer_left_half_written() {
-    let workload = workloads::fixed_array(WriterSetup::default(), 3000, 1022, 2, 1);
+    let workload = workloads::append_to_fixed_array(WriterSetup::default(), 3000, 1022, 2, 1);
     for reader in [ROWS, INDEX_FIRST] {
         explore(&workload, reader, 2, page_tears());
     }
     // A reader once forgot what it had found there when it began an operation within another.
-    let workload = workloads::extensible_array(WriterSetup::default(), 131_059, 2, 1);
+    let workload = workloads::append_to_extensible_array(WriterSetup::default(), 131_059, 2, 1);
     let bounds = ExploreBounds { tearing: page_tears(), moves: Some(2), ..ExploreBounds::default() };
     assert_eq!(ROWS.explore(&workload, 1, &bounds).violations, []);
 }
@@ -242,8 +252,15 @@ fn kept_counterexamples_are_still_found() {
         let start = kept.seen[0].position.prefix as usize;
         let svg = Story::new(&trace, &kept).svg();
         assert!(svg.contains("object header at 0x"), "{name}");
-        let workload =
-            Workload { trace, start, series, names: None, without_recount: false, alone: false, unmarked: false };
+        let workload = Workload {
+            trace,
+            start,
+            series,
+            names: None,
+            without_recount: false,
+            is_exclusive: false,
+            has_no_write_mark: false,
+        };
         let (found, _) = reader.shortest(&workload, 2, &ExploreBounds { moves: Some(2), ..ExploreBounds::default() });
         let found = found.unwrap_or_else(|| panic!("{name} is not found any more"));
         assert_eq!(found.moves(), 1, "{name}: {}", found.fault);
@@ -255,31 +272,37 @@ fn kept_counterexamples_are_still_found() {
 fn readers_find_nothing_in_those_parts_of_chunks_that_were_never_written() {
     for (fixed, is_two_dimensional) in [(true, false), (false, false), (false, true)] {
         let setup = if fixed { WriterSetup::default() } else { WriterSetup::durable() };
-        let workload = workloads::sparse_rows(setup, fixed, is_two_dimensional);
+        let workload = workloads::write_sparse_rows(setup, fixed, is_two_dimensional);
         let bounds = ExploreBounds { moves: Some(1), ..ExploreBounds::default() };
         assert_eq!(ROWS.explore(&workload, 1, &bounds).violations, []);
     }
-    assert!(mutants::ProtocolMutant::Zeros.find_killer(2, std::time::Duration::from_secs(60)).is_some());
+    assert!(mutants::ProtocolMutant::TrustedZeros.find_killer(2, std::time::Duration::from_secs(60)).is_some());
 }
 
 #[test]
 fn readers_of_datasets_that_come_and_go_are_right_in_every_schedule() {
-    explore(&workloads::delete(WriterSetup::default(), 2, 0), ReaderKind::Transient, 2, Tearing::NONE);
+    explore(
+        &workloads::create_and_delete_datasets(WriterSetup::default(), 2, 0),
+        ReaderKind::Transient,
+        2,
+        Tearing::NONE,
+    );
 }
 
 #[test]
 fn space_is_used_again_under_readers_that_look_at_the_time() {
-    let workload = workloads::reuse_freed_space(WriterSetup::default(), 4, 2, 4, 2500);
+    let workload = workloads::rewrite_filtered_chunks(WriterSetup::default(), 4, 2, 4, 2500);
     explore(&workload, ROWS, 2, Tearing::NONE);
-    assert!(mutants::ProtocolMutant::Grace.find_killer(2, std::time::Duration::from_secs(60)).is_some());
+    assert!(mutants::ProtocolMutant::NoReadDeadline.find_killer(2, std::time::Duration::from_secs(60)).is_some());
 }
 
 #[test]
 fn datasets_are_published_in_their_order() {
-    for workload in
-        [workloads::publish_in_order(WriterSetup::default(), 2), workloads::transactions(WriterSetup::default(), 2)]
-    {
+    for workload in [
+        workloads::append_in_publish_order(WriterSetup::default(), 2),
+        workloads::append_in_transactions(WriterSetup::default(), 2),
+    ] {
         explore(&workload, ReaderKind::Ordered, 2, Tearing::NONE);
     }
-    found(EdgeKind::PublishAfter, |setup| workloads::publish_in_order(setup, 2), ReaderKind::Ordered);
+    found(EdgeKind::PublishAfter, |setup| workloads::append_in_publish_order(setup, 2), ReaderKind::Ordered);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
 use h5live_checker::schedule::{ExploreBounds, Story, Tearing};
 use h5live_prove::suite::{ReaderKind, small_tears};
-use h5live_prove::workloads::{WriterStep, writer_steps};
+use h5live_prove::workloads::{WriterStep, run_writer_steps};
 use h5live_prove::{CrashRecovery, ReadStrategy, WriterSetup, mutants};
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ proptest! {
         taken in prop::collection::vec(step(), 1..9),
     ) {
         let setup = WriterSetup { durable, ..WriterSetup::default() };
-        let workload = writer_steps(setup, max_rows, is_two_dimensional, chunk, &taken);
+        let workload = run_writer_steps(setup, max_rows, is_two_dimensional, chunk, &taken);
         for (look, tearing) in [
             (ReadStrategy::Rows, Tearing::NONE),
             (ReadStrategy::IndexFirst, Tearing::NONE),

@@ -102,6 +102,6 @@ proptest! {
         let trace = Trace::new(base.clone(), changes.clone());
         let disk = CrashedDisk::new(Arc::new(base));
         changes.iter().for_each(|operation| disk.apply(operation, Tear::None));
-        prop_assert_eq!(disk.to_vec(), trace.image(trace.len()).unwrap());
+        prop_assert_eq!(disk.to_vec(), trace.image_after(trace.len()).unwrap());
     }
 }

@@ -20,33 +20,33 @@ const SHARED_FLAG: u8 = 0x02;
 
 impl FileWalk<'_> {
     /// The attributes of an object.
-    pub fn attributes(&mut self, header: &CheckedHeader) {
-        let info = self.message::<AttributeInfo>(header);
+    pub fn check_attributes(&mut self, header: &CheckedHeader) {
+        let info = self.load_message::<AttributeInfo>(header);
         let limit = info.as_ref().and_then(|info| info.max_creation_order);
         let mut names = HashSet::new();
         for message in header.messages_of(MessageType::ATTRIBUTE) {
-            let Some(body) = self.body(message, header.addr) else { continue };
+            let Some(body) = self.load_message_body(message, header.addr) else { continue };
             let Some(attribute) = self.decode(AttributeMessage::default(), header.addr, &body) else { continue };
             if !names.insert(attribute.name.clone()) {
                 self.report(NAME, header.addr, Cause::NameRepeated(attribute.name.to_string()));
             }
             if header.prefix.attributes_tracked {
-                self.creation_order(header.addr, message.creation_index.into(), limit);
+                self.check_creation_order(header.addr, message.creation_index.into(), limit);
             }
             if let Shareable::Inline(datatype) = &attribute.datatype {
-                self.unused_bits(header, datatype);
+                self.check_unused_bits(header, datatype);
             }
-            self.attribute(header.addr, &attribute, !message.flags.is_shared());
+            self.check_attribute(header.addr, &attribute, !message.flags.is_shared());
         }
         if let Some(info) = info.filter(AttributeInfo::is_dense) {
             if !names.is_empty() {
                 self.report(ObjectHeader::NAME, header.addr, Cause::Rule("attributes are compact or dense, not both"));
             }
-            self.dense_attributes(header.addr, &info);
+            self.check_dense_attributes(header.addr, &info);
         }
     }
 
-    fn creation_order(&mut self, at: Addr, order: u64, limit: Option<u16>) {
+    fn check_creation_order(&mut self, at: Addr, order: u64, limit: Option<u16>) {
         if let Some(limit) = limit.filter(|limit| order >= u64::from(*limit)) {
             let cause =
                 Cause::ExceedsLimit { what: "creation order", found: order, limit: u64::from(limit).saturating_sub(1) };
@@ -56,29 +56,29 @@ impl FileWalk<'_> {
 
     /// An attribute: whether its type and shape can be found, and fit the value. `counts`: whether it is the place
     /// from which its use of a committed datatype is counted.
-    fn attribute(&mut self, at: Addr, attribute: &AttributeMessage, counts: bool) {
+    fn check_attribute(&mut self, at: Addr, attribute: &AttributeMessage, counts: bool) {
         let datatype = match &attribute.datatype {
             Shareable::Inline(message) => Some(Rc::new(message.datatype.clone())),
             Shareable::Shared(shared) => {
                 if counts {
-                    self.use_of(MessageType::DATATYPE, &shared.place);
+                    self.count_shared_message_use(MessageType::DATATYPE, &shared.place);
                 }
-                self.shared_datatype(&shared.place, at)
+                self.resolve_shared_datatype(&shared.place, at)
             }
         };
         let dataspace = match &attribute.dataspace {
             Shareable::Inline(message) => Some(message.dataspace.clone()),
             Shareable::Shared(shared) => {
                 if counts {
-                    self.use_of(MessageType::DATASPACE, &shared.place);
+                    self.count_shared_message_use(MessageType::DATASPACE, &shared.place);
                 }
-                self.shared_dataspace(&shared.place, at)
+                self.resolve_shared_dataspace(&shared.place, at)
             }
         };
         let (Some(datatype), Some(dataspace)) = (datatype, dataspace) else { return };
         let size = dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
         match size.and_then(|size| attribute.data.get(..usize::try_from(size).ok()?)) {
-            Some(data) => self.values(&datatype, data, at),
+            Some(data) => self.check_values(&datatype, data, at),
             None => {
                 let (found, stated) = (attribute.data.len() as u64, size.unwrap_or(u64::MAX));
                 self.report(NAME, at, Cause::Count { what: "bytes of the value", stated, found });
@@ -87,38 +87,38 @@ impl FileWalk<'_> {
     }
 
     /// A datatype that is stored elsewhere.
-    pub fn shared_datatype(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Rc<Datatype>> {
+    pub fn resolve_shared_datatype(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Rc<Datatype>> {
         let body = match place {
-            SharedMessageTarget::Committed(addr) => return self.committed_datatype(*addr, at),
-            SharedMessageTarget::Heap(id) => self.shared_message(MessageType::DATATYPE, id, at)?,
+            SharedMessageTarget::Committed(addr) => return self.load_committed_datatype(*addr, at),
+            SharedMessageTarget::Heap(id) => self.load_shared_message(MessageType::DATATYPE, id, at)?,
         };
         self.decode(DatatypeMessage::default(), at, &body).map(|message| Rc::new(message.datatype))
     }
 
-    fn shared_dataspace(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Dataspace> {
+    fn resolve_shared_dataspace(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Dataspace> {
         let SharedMessageTarget::Heap(id) = place else {
             self.report(NAME, at, Cause::Rule("dataspaces are never committed"));
             return None;
         };
-        let body = self.shared_message(MessageType::DATASPACE, id, at)?;
+        let body = self.load_shared_message(MessageType::DATASPACE, id, at)?;
         self.decode(DataspaceMessage::default(), at, &body).map(|message| message.dataspace)
     }
 
-    fn dense_attributes(&mut self, at: Addr, info: &AttributeInfo) {
-        let Some(mut heap) = self.fractal_heap(info.heap) else {
+    fn check_dense_attributes(&mut self, at: Addr, info: &AttributeInfo) {
+        let Some(mut heap) = self.check_fractal_heap(info.heap) else {
             self.incomplete = true;
             return;
         };
         let indexed = info.order.filter(|order| order.is_defined());
         let mut orders: HashMap<[u8; 8], i64> = HashMap::new();
         let mut last: Option<(u32, Vec<u8>)> = None;
-        let names = self.btree2(info.names, AttributeNameRecord::default(), &mut |walk, index, record| {
+        let names = self.check_btree2(info.names, AttributeNameRecord::default(), &mut |walk, index, record| {
             let shared = record.flags & SHARED_FLAG != 0;
             let body = if shared {
-                walk.use_of(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
-                walk.shared_message(MessageType::ATTRIBUTE, &record.heap_id, at)
+                walk.count_shared_message_use(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
+                walk.load_shared_message(MessageType::ATTRIBUTE, &record.heap_id, at)
             } else {
-                walk.count_object(&mut heap, &record.heap_id)
+                walk.count_heap_object(&mut heap, &record.heap_id)
             };
             let decoded = body.and_then(|body| walk.decode(AttributeMessage::default(), info.heap, &body));
             let Some(attribute) = decoded else { return };
@@ -128,20 +128,20 @@ impl FileWalk<'_> {
                 walk.report(AttributeNameRecord::NAME, info.names, cause);
             }
             let key = (record.hash, attribute.name.as_bytes().to_vec());
-            walk.check_order(AttributeNameRecord::NAME, info.names, index, last.as_ref(), &key);
+            walk.check_name_record_order(AttributeNameRecord::NAME, info.names, index, last.as_ref(), &key);
             last = Some(key);
-            walk.creation_order(at, record.order.into(), info.max_creation_order);
+            walk.check_creation_order(at, record.order.into(), info.max_creation_order);
             if indexed.is_some() {
                 orders.insert(record.heap_id, record.order.into());
             }
-            walk.attribute(at, &attribute, !shared);
+            walk.check_attribute(at, &attribute, !shared);
         });
         if let Some(order) = indexed {
             let place = |record: &AttributeOrderRecord| (record.heap_id, record.order.into());
-            self.creation_orders(order, AttributeOrderRecord::default(), place, orders, names.is_some());
+            self.check_creation_order_index(order, AttributeOrderRecord::default(), place, orders, names.is_some());
         }
         if names.is_some() {
-            self.heap_counts(&heap);
+            self.check_heap_counts(&heap);
         }
     }
 }

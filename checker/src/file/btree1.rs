@@ -30,13 +30,13 @@ impl<'t, K: Btree1Key> Btree1Check<'t, K> {
 impl FileWalk<'_> {
     /// Walks over the children of the leaves of a tree, in order, each with the keys beside it. Returns whether all
     /// nodes could be followed.
-    pub fn btree1<K: Btree1Key>(
+    pub fn check_btree1<K: Btree1Key>(
         &mut self,
         addr: Addr,
         mut tree: Btree1Check<'_, K>,
         child: &mut dyn FnMut(&mut FileWalk<'_>, &K, Addr, &K),
     ) -> bool {
-        let Some(root) = self.btree1_load(&tree, addr) else { return false };
+        let Some(root) = self.load_btree1_node(&tree, addr) else { return false };
         let levels = usize::from(root.level) + 1;
         if levels > MAX_DEPTH {
             let cause = Cause::ExceedsLimit { what: "level", found: root.level.into(), limit: MAX_DEPTH as u64 };
@@ -44,7 +44,7 @@ impl FileWalk<'_> {
             return false;
         }
         tree.last = vec![(Addr::UNDEFINED, Addr::UNDEFINED); levels];
-        let whole = self.btree1_node(&mut tree, addr, root, None, child);
+        let whole = self.check_btree1_node(&mut tree, addr, root, None, child);
         for (node, right) in tree.last.clone() {
             if whole && right.is_defined() {
                 self.report(Btree1Node::<K>::NAME, node, Cause::Rule("the last node of a level has no right sibling"));
@@ -53,13 +53,13 @@ impl FileWalk<'_> {
         whole
     }
 
-    fn btree1_load<K: Btree1Key>(&mut self, tree: &Btree1Check<'_, K>, addr: Addr) -> Option<Btree1Node<K>> {
+    fn load_btree1_node<K: Btree1Key>(&mut self, tree: &Btree1Check<'_, K>, addr: Addr) -> Option<Btree1Node<K>> {
         let blank = Btree1Node::<K>::empty(tree.k, tree.shape, self.widths);
         let size = blank.size() as u64;
         self.load(blank, addr, size)
     }
 
-    fn btree1_node<K: Btree1Key>(
+    fn check_btree1_node<K: Btree1Key>(
         &mut self,
         tree: &mut Btree1Check<'_, K>,
         addr: Addr,
@@ -67,13 +67,13 @@ impl FileWalk<'_> {
         between: Option<(&K, &K)>,
         child: &mut dyn FnMut(&mut FileWalk<'_>, &K, Addr, &K),
     ) -> bool {
-        const fn name<K: Btree1Key>() -> &'static str {
+        const fn btree1_structure_name<K: Btree1Key>() -> &'static str {
             Btree1Node::<K>::NAME
         }
-        self.siblings(tree, addr, &node);
+        self.check_btree1_siblings(tree, addr, &node);
         if node.is_empty() {
             if between.is_some() || node.level > 0 {
-                self.report(name::<K>(), addr, Cause::Missing("child of it"));
+                self.report(btree1_structure_name::<K>(), addr, Cause::Missing("child of it"));
             }
             return true;
         }
@@ -83,7 +83,7 @@ impl FileWalk<'_> {
         {
             // A writer that moves entries to a new node takes them out of the old one last.
             let cause = Cause::Rule("the keys of a node lie between those beside it in its parent");
-            self.report_unless_live(self.owner, name::<K>(), addr, cause);
+            self.report_unless_live(self.owner, btree1_structure_name::<K>(), addr, cause);
         }
         let mut whole = true;
         for index in 0..node.len() {
@@ -91,13 +91,13 @@ impl FileWalk<'_> {
                 break;
             };
             if !(tree.sorted)(&from, &to) {
-                self.report(name::<K>(), addr, Cause::Order { what: "key", index: index as u64 + 1 });
+                self.report(btree1_structure_name::<K>(), addr, Cause::Order { what: "key", index: index as u64 + 1 });
             }
             if node.level == 0 {
                 tree.children += 1;
                 child(self, &from, at, &to);
             } else {
-                whole &= self.btree1_child(tree, &node, at, (&from, &to), child);
+                whole &= self.check_btree1_child(tree, &node, at, (&from, &to), child);
             }
             if self.report.is_full() {
                 return false;
@@ -106,7 +106,7 @@ impl FileWalk<'_> {
         whole
     }
 
-    fn btree1_child<K: Btree1Key>(
+    fn check_btree1_child<K: Btree1Key>(
         &mut self,
         tree: &mut Btree1Check<'_, K>,
         parent: &Btree1Node<K>,
@@ -114,16 +114,16 @@ impl FileWalk<'_> {
         between: (&K, &K),
         child: &mut dyn FnMut(&mut FileWalk<'_>, &K, Addr, &K),
     ) -> bool {
-        let Some(below) = self.btree1_load(tree, at) else { return false };
+        let Some(below) = self.load_btree1_node(tree, at) else { return false };
         if below.level.checked_add(1) != Some(parent.level) {
             let (stated, found) = (below.level.into(), u64::from(parent.level).saturating_sub(1));
             self.report(Btree1Node::<K>::NAME, at, Cause::Count { what: "level", stated, found });
             return false;
         }
-        self.btree1_node(tree, at, below, Some(between), child)
+        self.check_btree1_node(tree, at, below, Some(between), child)
     }
 
-    fn siblings<K: Btree1Key>(&mut self, tree: &mut Btree1Check<'_, K>, addr: Addr, node: &Btree1Node<K>) {
+    fn check_btree1_siblings<K: Btree1Key>(&mut self, tree: &mut Btree1Check<'_, K>, addr: Addr, node: &Btree1Node<K>) {
         let Some(last) = tree.last.get_mut(usize::from(node.level)) else { return };
         let before = std::mem::replace(last, (addr, node.right));
         if node.left != before.0 {

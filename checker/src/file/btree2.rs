@@ -12,13 +12,13 @@ struct Btree2Check<'t, R> {
     geometry: Btree2Geometry,
     blank: R,
     /// Records so far.
-    seen: u64,
-    record: &'t mut dyn FnMut(&mut FileWalk<'_>, u64, R),
+    record_count: u64,
+    each_record: &'t mut dyn FnMut(&mut FileWalk<'_>, u64, R),
 }
 
 impl FileWalk<'_> {
     /// Walks over the records of a tree, in order. Returns its header, if it has one and all nodes could be followed.
-    pub fn btree2<R: Btree2Record>(
+    pub fn check_btree2<R: Btree2Record>(
         &mut self,
         addr: Addr,
         blank: R,
@@ -36,22 +36,22 @@ impl FileWalk<'_> {
             Ok(geometry) => geometry,
             Err(_) => return None,
         };
-        let mut tree = Btree2Check { geometry, blank, seen: 0, record };
+        let mut tree = Btree2Check { geometry, blank, record_count: 0, each_record: record };
         let mut whole = true;
         if header.root.is_defined() {
             let root = Btree2Child { addr: header.root, records: header.root_records, total: header.records };
-            whole = self.btree2_node(&mut tree, root, header.depth, true);
+            whole = self.check_btree2_node(&mut tree, root, header.depth, true);
         } else if header.records != 0 || header.root_records != 0 {
             self.report(NAME, addr, Cause::Undefined("root"));
             return None;
         }
         if whole {
-            self.check_equal(NAME, addr, "records", header.records, tree.seen);
+            self.check_equal(NAME, addr, "records", header.records, tree.record_count);
         }
         whole.then_some(header)
     }
 
-    fn btree2_node<R: Btree2Record>(
+    fn check_btree2_node<R: Btree2Record>(
         &mut self,
         tree: &mut Btree2Check<'_, R>,
         node: Btree2Child,
@@ -81,16 +81,16 @@ impl FileWalk<'_> {
         let size = tree.geometry.node_size().into();
         if depth == 0 {
             let Some(leaf) = self.load(tree.geometry.leaf(node.records), node.addr, size) else { return false };
-            return leaf.records.iter().all(|bytes| self.btree2_record(tree, node.addr, bytes));
+            return leaf.records.iter().all(|bytes| self.check_btree2_record(tree, node.addr, bytes));
         }
         let Some(inner) = self.load(tree.geometry.internal(depth, node.records), node.addr, size) else { return false };
         let below = inner.children.iter().fold(u64::from(node.records), |n, child| n.saturating_add(child.total));
         self.check_equal(name, node.addr, "records below", node.total, below);
         let mut whole = true;
         for (i, child) in inner.children.iter().enumerate() {
-            whole &= self.btree2_node(tree, *child, depth - 1, false);
+            whole &= self.check_btree2_node(tree, *child, depth - 1, false);
             if let Some(bytes) = inner.records.bytes(i) {
-                whole &= self.btree2_record(tree, node.addr, bytes);
+                whole &= self.check_btree2_record(tree, node.addr, bytes);
             }
             if self.report.is_full() {
                 return false;
@@ -99,10 +99,15 @@ impl FileWalk<'_> {
         whole
     }
 
-    fn btree2_record<R: Btree2Record>(&mut self, tree: &mut Btree2Check<'_, R>, addr: Addr, bytes: &[u8]) -> bool {
+    fn check_btree2_record<R: Btree2Record>(
+        &mut self,
+        tree: &mut Btree2Check<'_, R>,
+        addr: Addr,
+        bytes: &[u8],
+    ) -> bool {
         let Some(record) = self.decode(tree.blank.clone(), addr, bytes) else { return false };
-        (tree.record)(self, tree.seen, record);
-        tree.seen += 1;
+        (tree.each_record)(self, tree.record_count, record);
+        tree.record_count += 1;
         true
     }
 }

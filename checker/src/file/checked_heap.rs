@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use h5live_format::{Addr, FractalHeapHeader, FractalHeapIdShape, Widths};
 
-use super::ranges::Ranges;
+use super::byte_ranges::ByteRanges;
 
 /// How bytes went through filters: their number before, and which filters were skipped.
 pub(super) type FilterInfo = Option<(u64, u32)>;
@@ -40,7 +40,7 @@ pub(super) struct CheckedHeap {
     pub blocks: Vec<CheckedBlock>,
     pub huge: HashMap<u64, HugeObjectRef>,
     /// The heap space of objects.
-    pub used: Ranges,
+    pub used: ByteRanges,
     pub managed: u64,
     pub tiny: (u64, u64),
     pub huge_seen: (u64, u64),
@@ -59,7 +59,7 @@ impl CheckedHeap {
             header,
             blocks: Vec::new(),
             huge: HashMap::new(),
-            used: Ranges::default(),
+            used: ByteRanges::default(),
             managed: 0,
             tiny: (0, 0),
             huge_seen: (0, 0),
@@ -69,23 +69,23 @@ impl CheckedHeap {
     }
 
     /// Bytes of a direct block that are not for objects.
-    pub fn overhead(&self, widths: Widths) -> u64 {
+    pub fn block_overhead_bytes(&self, widths: Widths) -> u64 {
         self.header.direct_overhead(widths) as u64
     }
 
     /// Bytes for objects in all direct blocks of `rows` rows, including blocks that do not exist yet.
-    pub fn room(&self, rows: u16, overhead: u64, depth: u32) -> u64 {
+    pub fn object_space_bytes(&self, rows: u16, overhead: u64, depth: u32) -> u64 {
         let table = &self.header.table;
         let block = |row: u16| match table.child_rows(row) {
             None => table.row_size(row).unwrap_or(0).saturating_sub(overhead),
-            Some(rows) if depth < 8 => self.room(rows, overhead, depth + 1),
+            Some(rows) if depth < 8 => self.object_space_bytes(rows, overhead, depth + 1),
             Some(_) => 0,
         };
         (0..rows).fold(0, |n, row| block(row).saturating_mul(table.width.into()).saturating_add(n))
     }
 
     /// The block at an offset in heap space.
-    pub fn block(&self, offset: u64) -> Option<&CheckedBlock> {
+    pub fn block_at(&self, offset: u64) -> Option<&CheckedBlock> {
         let after = self.blocks.partition_point(|block| block.offset <= offset);
         self.blocks.get(after.checked_sub(1)?).filter(|block| offset - block.offset < block.size)
     }

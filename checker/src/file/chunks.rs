@@ -32,27 +32,27 @@ pub(super) struct ChunkedDataset {
 
 impl ChunkedDataset {
     /// Chunks along a dimension of the largest extent; `None` without a limit.
-    pub fn limit(&self, dim: usize) -> Option<u64> {
+    pub fn max_extent(&self, dim: usize) -> Option<u64> {
         let (max, chunk) = (*self.max.get(dim)?, *self.storage.dims.get(dim)?);
         (max != UNLIMITED).then(|| max.div_ceil(chunk.max(1)))
     }
 
     /// All chunks of the largest extent, if it has a limit and they fit 64 bits.
-    pub fn max_chunks(&self) -> Option<u64> {
-        (0..self.max.len()).try_fold(1u64, |n, dim| n.checked_mul(self.limit(dim)?))
+    pub fn max_chunk_count(&self) -> Option<u64> {
+        (0..self.max.len()).try_fold(1u64, |n, dim| n.checked_mul(self.max_extent(dim)?))
     }
 
     /// The position of the chunk at an index of an array: row-major, the unlimited dimension slowest.
-    pub fn coord(&self, index: u64) -> Vec<u64> {
+    pub fn chunk_coord(&self, index: u64) -> Vec<u64> {
         let mut rest = index;
         let mut coord = vec![0; self.max.len()];
         for (dim, at) in coord.iter_mut().enumerate().rev() {
-            if let Some(limit) = self.limit(dim) {
+            if let Some(limit) = self.max_extent(dim) {
                 *at = rest.checked_rem(limit).unwrap_or(0);
                 rest = rest.checked_div(limit).unwrap_or(0);
             }
         }
-        if let Some(dim) = (0..self.max.len()).find(|dim| self.limit(*dim).is_none()) {
+        if let Some(dim) = (0..self.max.len()).find(|dim| self.max_extent(*dim).is_none()) {
             if let Some(at) = coord.get_mut(dim) {
                 *at = rest;
             }
@@ -63,7 +63,7 @@ impl ChunkedDataset {
     }
 
     /// The format of the elements of an array index.
-    pub fn format(&self, length: h5live_format::Width) -> ElementFormat {
+    pub fn element_format(&self, length: h5live_format::Width) -> ElementFormat {
         if self.filters.is_empty() {
             ElementFormat::Unfiltered
         } else {
@@ -72,7 +72,7 @@ impl ChunkedDataset {
     }
 
     /// Whether a chunk reaches over the extent.
-    fn is_edge(&self, coord: &[u64]) -> bool {
+    fn is_edge_chunk(&self, coord: &[u64]) -> bool {
         let over = |((at, chunk), dim): ((&u64, &u64), &u64)| {
             at.checked_add(1).and_then(|next| next.checked_mul(*chunk)).is_none_or(|end| end > *dim)
         };
@@ -80,38 +80,47 @@ impl ChunkedDataset {
     }
 
     /// Bytes of a chunk as an element of an array states it.
-    fn stored_bytes(&self, element: ChunkElement) -> u64 {
+    fn stored_chunk_bytes(&self, element: ChunkElement) -> u64 {
         if self.filters.is_empty() { self.bytes } else { element.size }
     }
 }
 
 impl FileWalk<'_> {
     /// The chunk index of a dataset, and its chunks.
-    pub fn chunk_index(&mut self, chunked: &ChunkedDataset) {
+    pub fn check_chunk_index(&mut self, chunked: &ChunkedDataset) {
         let at = chunked.storage.addr;
         if !at.is_defined() {
             return;
         }
         match chunked.storage.index {
-            ChunkIndexType::Btree1 => self.chunk_btree1(chunked),
+            ChunkIndexType::Btree1 => self.check_chunk_btree1(chunked),
             ChunkIndexType::Single { filtered } => {
                 let size = filtered.map_or(chunked.bytes, |chunk| chunk.size);
                 let filter_mask = filtered.map_or(u32::MAX, |chunk| chunk.filter_mask);
                 let coord = vec![0; chunked.dims.len()];
                 let unfiltered = filtered.is_none();
-                self.chunk_at(chunked, LayoutMessage::NAME, chunked.header, &coord, at, size, filter_mask, unfiltered);
+                self.check_chunk(
+                    chunked,
+                    LayoutMessage::NAME,
+                    chunked.header,
+                    &coord,
+                    at,
+                    size,
+                    filter_mask,
+                    unfiltered,
+                );
             }
-            ChunkIndexType::Implicit => match chunked.max_chunks().and_then(|n| n.checked_mul(chunked.bytes)) {
+            ChunkIndexType::Implicit => match chunked.max_chunk_count().and_then(|n| n.checked_mul(chunked.bytes)) {
                 Some(bytes) => self.claim_raw("chunks", at, bytes),
                 None => {
                     let rule = "chunks without an index have a limit in each dimension";
                     self.report(LayoutMessage::NAME, chunked.header, Cause::Rule(rule));
                 }
             },
-            ChunkIndexType::FixedArray { page_bits } => self.fixed_array(chunked, page_bits),
-            ChunkIndexType::ExtensibleArray(parameters) => self.extensible_array(chunked, parameters),
+            ChunkIndexType::FixedArray { page_bits } => self.check_fixed_array(chunked, page_bits),
+            ChunkIndexType::ExtensibleArray(parameters) => self.check_extensible_array(chunked, parameters),
             ChunkIndexType::Btree2 { node_size, split, merge } => {
-                if let Some(header) = self.chunk_btree2(chunked) {
+                if let Some(header) = self.check_chunk_btree2(chunked) {
                     const NAME: &str = Btree2Header::NAME;
                     self.check_equal(NAME, at, "node size of the layout", node_size.into(), header.node_size.into());
                     self.check_equal(NAME, at, "split percent of the layout", split.into(), header.split.into());
@@ -122,7 +131,7 @@ impl FileWalk<'_> {
     }
 
     /// A chunk to which an element of an array leads.
-    pub fn chunk_element(
+    pub fn check_chunk_element(
         &mut self,
         chunked: &ChunkedDataset,
         name: &'static str,
@@ -130,13 +139,13 @@ impl FileWalk<'_> {
         index: u64,
         element: ChunkElement,
     ) {
-        let (size, coord) = (chunked.stored_bytes(element), chunked.coord(index));
-        self.chunk_at(chunked, name, at, &coord, element.addr, size, element.filter_mask, false);
+        let (size, coord) = (chunked.stored_chunk_bytes(element), chunked.chunk_coord(index));
+        self.check_chunk(chunked, name, at, &coord, element.addr, size, element.filter_mask, false);
     }
 
     /// A chunk; `name` and `at` are the structure that leads to it.
     #[allow(clippy::too_many_arguments)]
-    fn chunk_at(
+    fn check_chunk(
         &mut self,
         chunked: &ChunkedDataset,
         name: &'static str,
@@ -148,7 +157,7 @@ impl FileWalk<'_> {
         unfiltered: bool,
     ) {
         for (dim, place) in coord.iter().enumerate() {
-            if let Some(limit) = chunked.limit(dim).filter(|limit| place >= limit && *limit > 0) {
+            if let Some(limit) = chunked.max_extent(dim).filter(|limit| place >= limit && *limit > 0) {
                 let cause = Cause::ExceedsLimit { what: "position of a chunk", found: *place, limit: limit - 1 };
                 self.report(name, at, cause);
                 return;
@@ -164,7 +173,7 @@ impl FileWalk<'_> {
         let plain = unfiltered
             || chunked.filters.is_empty()
             || filter_mask & every == every
-            || (chunked.storage.unfiltered_edges && is_inside && chunked.is_edge(coord));
+            || (chunked.storage.unfiltered_edges && is_inside && chunked.is_edge_chunk(coord));
         if size == 0 {
             self.report(name, at, Cause::Rule("a stored chunk has bytes"));
             return;
@@ -176,18 +185,18 @@ impl FileWalk<'_> {
         let leads = chunked.datatype.is_some() && is_inside;
         if leads || (self.options.data && !plain) {
             let mask = if plain { u32::MAX } else { filter_mask };
-            self.chunk_values(chunked, coord, addr, size, mask);
+            self.check_chunk_values(chunked, coord, addr, size, mask);
         }
     }
 
-    fn chunk_btree1(&mut self, chunked: &ChunkedDataset) {
+    fn check_chunk_btree1(&mut self, chunked: &ChunkedDataset) {
         const NAME: &str = Btree1Node::<ChunkKey>::NAME;
         let root = chunked.storage.addr;
         let Ok(rank) = u8::try_from(chunked.dims.len()) else { return };
         let sorted =
             |from: &ChunkKey, to: &ChunkKey| (&from.start, from.element_offset) < (&to.start, to.element_offset);
         let tree = Btree1Check::<ChunkKey>::new(self.k.chunk, ChunkRank(rank), &sorted);
-        let whole = self.btree1(root, tree, &mut |walk, key, addr, _| {
+        let whole = self.check_btree1(root, tree, &mut |walk, key, addr, _| {
             let dims = &chunked.storage.dims;
             let odd = key.start.iter().zip(dims).any(|(start, chunk)| start % chunk.max(&1) != 0);
             if odd || key.element_offset != 0 {
@@ -195,12 +204,12 @@ impl FileWalk<'_> {
                 return;
             }
             let coord: Vec<u64> = key.start.iter().zip(dims).map(|(start, chunk)| start / chunk.max(&1)).collect();
-            walk.chunk_at(chunked, NAME, root, &coord, addr, key.size.into(), key.filter_mask, false);
+            walk.check_chunk(chunked, NAME, root, &coord, addr, key.size.into(), key.filter_mask, false);
         });
         self.incomplete |= !whole && chunked.datatype.is_some();
     }
 
-    fn chunk_btree2(&mut self, chunked: &ChunkedDataset) -> Option<Btree2Header> {
+    fn check_chunk_btree2(&mut self, chunked: &ChunkedDataset) -> Option<Btree2Header> {
         let (root, rank) = (chunked.storage.addr, chunked.dims.len());
         let mut last: Option<Vec<u64>> = None;
         let mut follows = |walk: &mut FileWalk<'_>, name: &'static str, index: u64, coord: &[u64]| {
@@ -209,18 +218,20 @@ impl FileWalk<'_> {
             }
             last = Some(coord.to_vec());
         };
-        match chunked.format(self.widths.length) {
-            ElementFormat::Unfiltered => self.btree2(root, ChunkRecord::blank(rank), &mut |walk, index, record| {
-                const NAME: &str = ChunkRecord::NAME;
-                follows(walk, NAME, index, record.coord.scaled());
-                walk.chunk_at(chunked, NAME, root, record.coord.scaled(), record.addr, chunked.bytes, 0, true);
-            }),
+        match chunked.element_format(self.widths.length) {
+            ElementFormat::Unfiltered => {
+                self.check_btree2(root, ChunkRecord::blank(rank), &mut |walk, index, record| {
+                    const NAME: &str = ChunkRecord::NAME;
+                    follows(walk, NAME, index, record.coord.scaled());
+                    walk.check_chunk(chunked, NAME, root, record.coord.scaled(), record.addr, chunked.bytes, 0, true);
+                })
+            }
             ElementFormat::Filtered(width) => {
-                self.btree2(root, FilteredChunkRecord::blank(rank, width), &mut |walk, index, record| {
+                self.check_btree2(root, FilteredChunkRecord::blank(rank, width), &mut |walk, index, record| {
                     const NAME: &str = FilteredChunkRecord::NAME;
                     let coord = record.coord.scaled();
                     follows(walk, NAME, index, coord);
-                    walk.chunk_at(chunked, NAME, root, coord, record.addr, record.size, record.filter_mask, false);
+                    walk.check_chunk(chunked, NAME, root, coord, record.addr, record.size, record.filter_mask, false);
                 })
             }
         }

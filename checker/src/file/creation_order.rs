@@ -11,7 +11,7 @@ use super::walk::FileWalk;
 impl FileWalk<'_> {
     /// Compares the index at `at` with the `orders` of the objects to which the index by name leads. Each record of it
     /// states a heap ID and an order (`place`). `whole` says whether `orders` has all objects.
-    pub fn creation_orders<R: Btree2Record, I: Eq + Hash>(
+    pub fn check_creation_order_index<R: Btree2Record, I: Eq + Hash>(
         &mut self,
         at: Addr,
         blank: R,
@@ -20,7 +20,7 @@ impl FileWalk<'_> {
         whole: bool,
     ) {
         let mut last = None;
-        let tree = self.btree2(at, blank, &mut |walk, index, record| {
+        let tree = self.check_btree2(at, blank, &mut |walk, index, record| {
             let (id, stated) = place(&record);
             if last.is_some_and(|last| last >= stated) {
                 walk.report(R::NAME, at, Cause::Order { what: "record", index });

@@ -24,29 +24,29 @@ const MAX_CHUNKED_DIM: u64 = i64::MAX as u64;
 
 impl FileWalk<'_> {
     /// A dataset with its raw data.
-    pub fn dataset(&mut self, header: &CheckedHeader) {
+    pub fn check_dataset(&mut self, header: &CheckedHeader) {
         let at = header.addr;
         let parts = (
-            self.message::<DataspaceMessage>(header),
-            self.object_datatype(header),
-            self.message::<LayoutMessage>(header),
+            self.load_message::<DataspaceMessage>(header),
+            self.load_datatype(header),
+            self.load_message::<LayoutMessage>(header),
         );
         let kinds = [MessageType::DATASPACE, MessageType::DATATYPE, MessageType::LAYOUT];
-        for kind in kinds.into_iter().filter(|kind| !header.has(*kind)) {
+        for kind in kinds.into_iter().filter(|kind| !header.has_message(*kind)) {
             self.report(header.name(), at, Cause::Missing(kind.name().unwrap_or("message")));
         }
-        let pipeline = self.message::<FilterPipelineMessage>(header);
-        let unknown = header.has(MessageType::FILTER_PIPELINE) && pipeline.is_none();
-        let external = self.external_files(header);
+        let pipeline = self.load_message::<FilterPipelineMessage>(header);
+        let unknown = header.has_message(MessageType::FILTER_PIPELINE) && pipeline.is_none();
+        let external = self.check_external_files(header);
         let (Some(space), Some(datatype), Some(layout)) = parts else {
             self.incomplete = true;
             return;
         };
-        self.fill_values(header, &datatype);
+        self.check_fill_values(header, &datatype);
         let size = space.dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
         match &layout.storage {
             LayoutClass::Compact { data, .. } => match size {
-                Some(size) if size == data.len() as u64 => self.values(&datatype, data, at),
+                Some(size) if size == data.len() as u64 => self.check_values(&datatype, data, at),
                 _ => self.check_equal(LAYOUT, at, "bytes of compact data", data.len() as u64, size.unwrap_or(u64::MAX)),
             },
             LayoutClass::Contiguous { addr, size: stated, .. } => match external {
@@ -59,59 +59,61 @@ impl FileWalk<'_> {
                 }
                 None => {
                     let stated = if layout.version < 3 { size } else { Some(*stated) };
-                    self.contiguous(at, *addr, stated, size, &datatype);
+                    self.check_contiguous_data(at, *addr, stated, size, &datatype);
                 }
             },
             LayoutClass::Chunked(_) if unknown => self.incomplete = true,
             LayoutClass::Chunked(chunks) => {
                 let filters = pipeline.map(|pipeline| pipeline.filters).unwrap_or_default();
-                if let Some(chunked) = self.chunked(at, &layout, chunks, &space.dataspace, &datatype, filters) {
-                    self.chunk_index(&chunked);
+                if let Some(chunked) =
+                    self.check_chunked_layout(at, &layout, chunks, &space.dataspace, &datatype, filters)
+                {
+                    self.check_chunk_index(&chunked);
                 }
             }
             LayoutClass::Virtual { heap, index } => {
-                self.mappings(at, GlobalHeapId { collection: *heap, index: *index })
+                self.check_virtual_mappings(at, GlobalHeapId { collection: *heap, index: *index })
             }
         }
     }
 
     /// The type of a dataset, which may be a committed one.
-    fn object_datatype(&mut self, header: &CheckedHeader) -> Option<Rc<Datatype>> {
+    fn load_datatype(&mut self, header: &CheckedHeader) -> Option<Rc<Datatype>> {
         let message = header.messages_of(MessageType::DATATYPE).next()?;
         if !message.flags.is_shared() {
-            let message = self.message::<DatatypeMessage>(header)?;
-            self.unused_bits(header, &message);
+            let message = self.load_message::<DatatypeMessage>(header)?;
+            self.check_unused_bits(header, &message);
             return Some(Rc::new(message.datatype));
         }
         let shared = self.decode(SharedMessage::default(), header.addr, &message.body)?;
-        self.shared_datatype(&shared.place, header.addr)
+        self.resolve_shared_datatype(&shared.place, header.addr)
     }
 
-    fn fill_values(&mut self, header: &CheckedHeader, datatype: &Datatype) {
+    fn check_fill_values(&mut self, header: &CheckedHeader, datatype: &Datatype) {
         let size = datatype.size().into();
         let mut values = Vec::new();
-        if let Some(old) = self.message::<FillValueOldMessage>(header).filter(|old| !old.value.is_empty()) {
+        if let Some(old) = self.load_message::<FillValueOldMessage>(header).filter(|old| !old.value.is_empty()) {
             values.push((FillValueOldMessage::NAME, old.value));
         }
         if let Some(FillValue::Value(value)) =
-            self.message::<FillValueMessage>(header).map(|message| message.fill.value)
+            self.load_message::<FillValueMessage>(header).map(|message| message.fill.value)
         {
             values.push((FillValueMessage::NAME, value));
         }
         for (name, value) in values {
             self.check_equal(name, header.addr, "bytes of the value", value.len() as u64, size);
             if value.len() as u64 == size {
-                self.values(datatype, &value, header.addr);
+                self.check_values(datatype, &value, header.addr);
             }
         }
     }
 
     /// Bytes for which the external files of a dataset have room, if its data is in such.
-    fn external_files(&mut self, header: &CheckedHeader) -> Option<u64> {
-        let files = self.message::<ExternalFiles>(header)?;
-        if let Some(mut heap) = self.local_heap(files.heap) {
+    fn check_external_files(&mut self, header: &CheckedHeader) -> Option<u64> {
+        let files = self.load_message::<ExternalFiles>(header)?;
+        if let Some(mut heap) = self.check_local_heap(files.heap) {
             for file in &files.files {
-                if self.local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
+                if self.check_local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
                     self.report(ExternalFiles::NAME, header.addr, Cause::Rule("an external file has a name"));
                 }
             }
@@ -121,7 +123,14 @@ impl FileWalk<'_> {
         Some(files.files.iter().fold(0, |n, file| room(n, file.size)))
     }
 
-    fn contiguous(&mut self, at: Addr, addr: Addr, stated: Option<u64>, size: Option<u64>, datatype: &Datatype) {
+    fn check_contiguous_data(
+        &mut self,
+        at: Addr,
+        addr: Addr,
+        stated: Option<u64>,
+        size: Option<u64>,
+        datatype: &Datatype,
+    ) {
         if !addr.is_defined() {
             return;
         }
@@ -135,34 +144,34 @@ impl FileWalk<'_> {
         }
         self.claim_raw("contiguous data", addr, stated);
         if datatype.is_indirect() {
-            self.contiguous_values(at, addr, stated.min(size), datatype);
+            self.check_contiguous_values(at, addr, stated.min(size), datatype);
         }
     }
 
-    fn contiguous_values(&mut self, at: Addr, addr: Addr, len: u64, datatype: &Datatype) {
+    fn check_contiguous_values(&mut self, at: Addr, addr: Addr, len: u64, datatype: &Datatype) {
         let element = u64::from(datatype.size()).max(1);
         let step = (READ_BLOCK_BYTES / element).max(1) * element;
         let mut done = 0;
         while done < len && !self.report.is_full() {
             let take = step.min(len - done);
-            let Some(place) = addr.checked_add(done).filter(|_| self.may_read(take)) else { return };
+            let Some(place) = addr.checked_add(done).filter(|_| self.may_read_values(take)) else { return };
             let Some(bytes) = self.read("contiguous data", place, take) else { return };
-            self.values(datatype, &bytes, at);
+            self.check_values(datatype, &bytes, at);
             done += take;
         }
     }
 
     /// The mappings of a virtual dataset.
-    fn mappings(&mut self, at: Addr, place: GlobalHeapId) {
+    fn check_virtual_mappings(&mut self, at: Addr, place: GlobalHeapId) {
         if !place.is_defined() {
             return;
         }
-        if let Some((bytes, _)) = self.heap_value(place, at) {
+        if let Some((bytes, _)) = self.read_used_heap_object(place, at) {
             self.decode(VirtualLayout::default(), place.collection, &bytes);
         }
     }
 
-    fn chunked(
+    fn check_chunked_layout(
         &mut self,
         at: Addr,
         layout: &LayoutMessage,

@@ -19,7 +19,7 @@ const PAGE: &str = ArrayPage::NAME;
 const BLOCK_FRAME_BYTES: u64 = 10;
 
 /// An array while it is walked over.
-struct ArrayCheck<'c> {
+struct ExtensibleArrayCheck<'c> {
     chunked: &'c ChunkedDataset,
     at: Addr,
     format: ElementFormat,
@@ -35,51 +35,52 @@ struct ArrayCheck<'c> {
     whole: bool,
 }
 
-impl ArrayCheck<'_> {
+impl ExtensibleArrayCheck<'_> {
     /// Data blocks below a super block.
-    fn blocks(&self, super_block: u32) -> u64 {
+    fn data_block_count(&self, super_block: u32) -> u64 {
         1u64.checked_shl(super_block / 2).unwrap_or(u64::MAX)
     }
 
     /// Elements of each data block below a super block.
-    fn elements(&self, super_block: u32) -> u64 {
+    fn elements_per_data_block(&self, super_block: u32) -> u64 {
         let factor = 1u64.checked_shl(super_block.div_ceil(2)).unwrap_or(u64::MAX);
         u64::from(self.parameters.min_elements).saturating_mul(factor)
     }
 
     /// Elements before a super block, those of the index block left out.
     fn elements_before(&self, super_block: u32) -> u64 {
-        (0..super_block).fold(0, |n, u| self.blocks(u).saturating_mul(self.elements(u)).saturating_add(n))
+        (0..super_block)
+            .fold(0, |n, u| self.data_block_count(u).saturating_mul(self.elements_per_data_block(u)).saturating_add(n))
     }
 
-    fn per_page(&self) -> u64 {
+    fn elements_per_page(&self) -> u64 {
         1u64.checked_shl(self.parameters.page_bits.into()).unwrap_or(u64::MAX)
     }
 
     /// Pages of a data block below a super block; 0 if it is not paged.
-    fn pages(&self, super_block: u32) -> u64 {
-        let elements = self.elements(super_block);
-        if elements > self.per_page() { elements / self.per_page() } else { 0 }
+    fn pages_per_data_block(&self, super_block: u32) -> u64 {
+        let elements = self.elements_per_data_block(super_block);
+        if elements > self.elements_per_page() { elements / self.elements_per_page() } else { 0 }
     }
 
     /// Super blocks whose data blocks are listed in the index block itself.
-    fn direct_super_blocks(&self) -> u32 {
+    fn direct_super_block_count(&self) -> u32 {
         2 * self.parameters.min_pointers.max(1).ilog2()
     }
 
     /// Super blocks of the whole array.
-    fn super_blocks(&self) -> u32 {
+    fn super_block_count(&self) -> u32 {
         let smallest = self.parameters.min_elements.max(1).ilog2();
         (1 + u32::from(self.parameters.max_bits)).saturating_sub(smallest)
     }
 
-    fn table(&self, len: u64) -> Option<ElementTable> {
+    fn element_table(&self, len: u64) -> Option<ElementTable> {
         let fits = len.checked_mul(self.element).is_some_and(|bytes| bytes <= MAX_STRUCTURE_BYTES);
         let len = usize::try_from(len).ok().filter(|_| fits)?;
         Some(ElementTable::undefined(len, self.format, Width::new(u8::try_from(self.addr).ok()?)?))
     }
 
-    fn addresses(&self, len: u64) -> Option<AddrTable> {
+    fn addr_table(&self, len: u64) -> Option<AddrTable> {
         let len = usize::try_from(len).ok().filter(|_| len <= MAX_STRUCTURE_BYTES / 8)?;
         Some(AddrTable::undefined(len, Width::new(u8::try_from(self.addr).ok()?)?))
     }
@@ -87,11 +88,11 @@ impl ArrayCheck<'_> {
 
 impl FileWalk<'_> {
     /// The extensible array of a dataset.
-    pub fn extensible_array(&mut self, chunked: &ChunkedDataset, stated: ExtensibleArrayParameters) {
+    pub fn check_extensible_array(&mut self, chunked: &ChunkedDataset, stated: ExtensibleArrayParameters) {
         let (at, widths) = (chunked.storage.addr, self.widths);
         let size = 16 + (6 * widths.length.bytes() + widths.offset.bytes()) as u64;
         let Some(header) = self.load(ExtensibleArrayHeader::default(), at, size) else { return };
-        let format = chunked.format(widths.length);
+        let format = chunked.element_format(widths.length);
         if header.format != format {
             self.report(
                 HEADER,
@@ -106,7 +107,7 @@ impl FileWalk<'_> {
             return;
         }
         let offset = Width::new(parameters.max_bits.div_ceil(8)).unwrap_or(Width::EIGHT);
-        let mut array = ArrayCheck {
+        let mut array = ExtensibleArrayCheck {
             chunked,
             at,
             format,
@@ -119,7 +120,7 @@ impl FileWalk<'_> {
             whole: true,
         };
         if header.index_block.is_defined() {
-            self.index_block(&mut array, header.index_block);
+            self.check_index_block(&mut array, header.index_block);
         }
         if array.set > header.max_index_set {
             let cause = Cause::Count { what: "largest index set", stated: header.max_index_set, found: array.set };
@@ -135,10 +136,11 @@ impl FileWalk<'_> {
         }
     }
 
-    fn index_block(&mut self, array: &mut ArrayCheck<'_>, at: Addr) {
+    fn check_index_block(&mut self, array: &mut ExtensibleArrayCheck<'_>, at: Addr) {
         let elements = u64::from(array.parameters.index_elements);
-        let data_blocks = (0..array.direct_super_blocks()).fold(0u64, |n, u| n.saturating_add(array.blocks(u)));
-        let Some(super_blocks) = array.super_blocks().checked_sub(array.direct_super_blocks()) else {
+        let data_blocks =
+            (0..array.direct_super_block_count()).fold(0u64, |n, u| n.saturating_add(array.data_block_count(u)));
+        let Some(super_blocks) = array.super_block_count().checked_sub(array.direct_super_block_count()) else {
             self.report(HEADER, array.at, Cause::Rule("the index block leads to no more super blocks than there are"));
             return;
         };
@@ -146,7 +148,8 @@ impl FileWalk<'_> {
             + array.addr
             + elements * array.element
             + (data_blocks + u64::from(super_blocks)) * array.addr;
-        let tables = (array.table(elements), array.addresses(data_blocks), array.addresses(super_blocks.into()));
+        let tables =
+            (array.element_table(elements), array.addr_table(data_blocks), array.addr_table(super_blocks.into()));
         let (Some(table), Some(direct), Some(supers)) = tables else { return };
         let context = ExtensibleArrayIndexBlock {
             header: Addr::UNDEFINED,
@@ -160,34 +163,35 @@ impl FileWalk<'_> {
         };
         self.check_array_owner(array, INDEX, at, block.header);
         array.counted[4] += elements;
-        array.set = array.set.max(self.chunk_elements(array.chunked, INDEX, at, 0, &block.elements));
+        array.set = array.set.max(self.check_chunk_elements(array.chunked, INDEX, at, 0, &block.elements));
         let mut slot = 0;
         let mut blocks = block.data_blocks.iter();
-        for u in 0..array.direct_super_blocks() {
-            for number in 0..array.blocks(u) {
-                let first = array.elements_before(u) + number * array.elements(u);
+        for u in 0..array.direct_super_block_count() {
+            for number in 0..array.data_block_count(u) {
+                let first = array.elements_before(u) + number * array.elements_per_data_block(u);
                 // libhdf5 states the offset of these blocks with the position in the index block.
-                let quirk = array.elements_before(u).saturating_add(array.elements(u).saturating_mul(slot));
+                let quirk =
+                    array.elements_before(u).saturating_add(array.elements_per_data_block(u).saturating_mul(slot));
                 let Some(child) = blocks.next() else { return };
-                self.data_block(array, u, child, first, Some(quirk), |_| true);
+                self.check_data_block(array, u, child, first, Some(quirk), |_| true);
                 slot += 1;
             }
         }
-        for (u, child) in (array.direct_super_blocks()..).zip(block.super_blocks.iter()) {
+        for (u, child) in (array.direct_super_block_count()..).zip(block.super_blocks.iter()) {
             if child.is_defined() {
-                self.super_block(array, u, child);
+                self.check_super_block(array, u, child);
             }
         }
     }
 
-    fn check_array_owner(&mut self, array: &ArrayCheck<'_>, name: &'static str, at: Addr, header: Addr) {
+    fn check_array_owner(&mut self, array: &ExtensibleArrayCheck<'_>, name: &'static str, at: Addr, header: Addr) {
         if header != array.at {
             self.report(name, at, Cause::Rule("a block states the address of its array's header"));
         }
     }
 
-    fn super_block(&mut self, array: &mut ArrayCheck<'_>, u: u32, at: Addr) {
-        let (blocks, pages) = (array.blocks(u), array.pages(u));
+    fn check_super_block(&mut self, array: &mut ExtensibleArrayCheck<'_>, u: u32, at: Addr) {
+        let (blocks, pages) = (array.data_block_count(u), array.pages_per_data_block(u));
         let bitmap = blocks.saturating_mul(pages.div_ceil(8));
         let head = BLOCK_FRAME_BYTES + array.addr + array.offset.bytes() as u64;
         let size = head.saturating_add(bitmap).saturating_add(blocks.saturating_mul(array.addr));
@@ -195,7 +199,7 @@ impl FileWalk<'_> {
             self.report(SUPER, at, Cause::BeyondEnd { len: size, end: self.source.base.saturating_add(self.end) });
             return;
         }
-        let Some(data_blocks) = array.addresses(blocks) else { return };
+        let Some(data_blocks) = array.addr_table(blocks) else { return };
         let context = ExtensibleArraySuperBlock {
             format: array.format,
             header: Addr::UNDEFINED,
@@ -213,12 +217,13 @@ impl FileWalk<'_> {
         array.counted[0] += 1;
         array.counted[1] += size;
         for (number, child) in (0u64..).zip(block.data_blocks.iter()) {
-            let first = array.elements_before(u).saturating_add(number.saturating_mul(array.elements(u)));
+            let first =
+                array.elements_before(u).saturating_add(number.saturating_mul(array.elements_per_data_block(u)));
             let written = |page: u64| {
                 let bit = number.saturating_mul(pages).saturating_add(page);
                 block.pages.get(usize::try_from(bit).unwrap_or(usize::MAX))
             };
-            self.data_block(array, u, child, first, None, written);
+            self.check_data_block(array, u, child, first, None, written);
             if self.report.is_full() {
                 return;
             }
@@ -226,9 +231,9 @@ impl FileWalk<'_> {
     }
 
     /// A data block. Its first element has the index `first`, counted after the index block.
-    fn data_block(
+    fn check_data_block(
         &mut self,
-        array: &mut ArrayCheck<'_>,
+        array: &mut ExtensibleArrayCheck<'_>,
         u: u32,
         at: Addr,
         first: u64,
@@ -238,12 +243,12 @@ impl FileWalk<'_> {
         if !at.is_defined() {
             return;
         }
-        let (elements, pages) = (array.elements(u), array.pages(u));
+        let (elements, pages) = (array.elements_per_data_block(u), array.pages_per_data_block(u));
         let held = if pages == 0 { elements } else { 0 };
         let head = BLOCK_FRAME_BYTES + array.addr + array.offset.bytes() as u64 + held.saturating_mul(array.element);
-        let page = array.per_page().saturating_mul(array.element).saturating_add(4);
+        let page = array.elements_per_page().saturating_mul(array.element).saturating_add(4);
         let size = head.saturating_add(pages.saturating_mul(page));
-        let Some(table) = array.table(held) else { return };
+        let Some(table) = array.element_table(held) else { return };
         if self.claim(DATA, at, size).is_none() {
             array.whole = false;
             return;
@@ -267,27 +272,27 @@ impl FileWalk<'_> {
             self.check_equal(DATA, at, "block offset", block.offset, first);
         }
         let first = first.saturating_add(array.parameters.index_elements.into());
-        self.array_elements(array, DATA, at, first, &block.elements);
+        self.check_array_elements(array, DATA, at, first, &block.elements);
         for number in (0..pages).filter(|page| written(*page)) {
             let Some(place) = at.checked_add(head.saturating_add(number.saturating_mul(page))) else { return };
             let Some(bytes) = self.read(PAGE, place, page) else { return };
-            let Some(elements) = array.table(array.per_page()) else { return };
+            let Some(elements) = array.element_table(array.elements_per_page()) else { return };
             if let Some(decoded) = self.decode(ArrayPage { elements }, place, &bytes) {
-                let first = first.saturating_add(number.saturating_mul(array.per_page()));
-                self.array_elements(array, PAGE, place, first, &decoded.elements);
+                let first = first.saturating_add(number.saturating_mul(array.elements_per_page()));
+                self.check_array_elements(array, PAGE, place, first, &decoded.elements);
             }
         }
     }
 
-    fn array_elements(
+    fn check_array_elements(
         &mut self,
-        array: &mut ArrayCheck<'_>,
+        array: &mut ExtensibleArrayCheck<'_>,
         name: &'static str,
         at: Addr,
         first: u64,
         table: &ElementTable,
     ) {
-        let set = self.chunk_elements(array.chunked, name, at, first, table);
+        let set = self.check_chunk_elements(array.chunked, name, at, first, table);
         if set > 0 {
             array.set = array.set.max(first.saturating_add(set));
         }

@@ -13,11 +13,11 @@ const BLOCK: &str = FixedArrayDataBlock::NAME;
 
 impl FileWalk<'_> {
     /// The fixed array of a dataset.
-    pub fn fixed_array(&mut self, chunked: &ChunkedDataset, page_bits: u8) {
+    pub fn check_fixed_array(&mut self, chunked: &ChunkedDataset, page_bits: u8) {
         let (at, widths) = (chunked.storage.addr, self.widths);
         let size = 12 + (widths.length.bytes() + widths.offset.bytes()) as u64;
         let Some(header) = self.load(FixedArrayHeader::default(), at, size) else { return };
-        let format = chunked.format(widths.length);
+        let format = chunked.element_format(widths.length);
         if header.format != format {
             self.report(
                 HEADER,
@@ -27,13 +27,13 @@ impl FileWalk<'_> {
             return;
         }
         self.check_equal(HEADER, at, "page bits", header.page_bits.into(), page_bits.into());
-        self.check_equal(HEADER, at, "elements", header.elements, chunked.max_chunks().unwrap_or(u64::MAX));
+        self.check_equal(HEADER, at, "elements", header.elements, chunked.max_chunk_count().unwrap_or(u64::MAX));
         if header.data_block.is_defined() {
-            self.fixed_array_block(chunked, at, &header);
+            self.check_fixed_array_block(chunked, at, &header);
         }
     }
 
-    fn fixed_array_block(&mut self, chunked: &ChunkedDataset, array: Addr, header: &FixedArrayHeader) {
+    fn check_fixed_array_block(&mut self, chunked: &ChunkedDataset, array: Addr, header: &FixedArrayHeader) {
         let at = header.data_block;
         let element = header.format.size(self.widths.offset) as u64;
         let per_page = 1u64.checked_shl(header.page_bits.into()).unwrap_or(u64::MAX);
@@ -59,32 +59,39 @@ impl FileWalk<'_> {
         if block.header != array {
             self.report(BLOCK, at, Cause::Rule("a data block states the address of its header"));
         }
-        self.chunk_elements(chunked, BLOCK, at, 0, &block.elements);
+        self.check_chunk_elements(chunked, BLOCK, at, 0, &block.elements);
         for page in (0..pages).filter(|page| block.pages.get(usize::try_from(*page).unwrap_or(usize::MAX))) {
             let first = page * per_page;
             let count = per_page.min(header.elements - first);
             let start = head.saturating_add(first.saturating_mul(element)).saturating_add(page * 4);
             let Some(place) = at.checked_add(start) else { return };
-            self.fixed_array_page(chunked, place, first, count, header.format);
+            self.check_fixed_array_page(chunked, place, first, count, header.format);
             if self.report.is_full() {
                 return;
             }
         }
     }
 
-    fn fixed_array_page(&mut self, chunked: &ChunkedDataset, at: Addr, first: u64, count: u64, format: ElementFormat) {
+    fn check_fixed_array_page(
+        &mut self,
+        chunked: &ChunkedDataset,
+        at: Addr,
+        first: u64,
+        count: u64,
+        format: ElementFormat,
+    ) {
         let element = format.size(self.widths.offset) as u64;
         let Some(bytes) = self.read(ArrayPage::NAME, at, count.saturating_mul(element).saturating_add(4)) else {
             return;
         };
         let elements = ElementTable::undefined(usize::try_from(count).unwrap_or(0), format, self.widths.offset);
         if let Some(page) = self.decode(ArrayPage { elements }, at, &bytes) {
-            self.chunk_elements(chunked, ArrayPage::NAME, at, first, &page.elements);
+            self.check_chunk_elements(chunked, ArrayPage::NAME, at, first, &page.elements);
         }
     }
 
     /// The chunks to which a run of elements leads; returns how many there are up to the last, counted from the first.
-    pub fn chunk_elements(
+    pub fn check_chunk_elements(
         &mut self,
         chunked: &ChunkedDataset,
         name: &'static str,
@@ -96,7 +103,7 @@ impl FileWalk<'_> {
         for (index, element) in (0u64..).zip(elements.iter()) {
             if element.addr.is_defined() {
                 set = index + 1;
-                self.chunk_element(chunked, name, at, first + index, element);
+                self.check_chunk_element(chunked, name, at, first + index, element);
             }
         }
         set

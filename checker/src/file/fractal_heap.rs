@@ -6,9 +6,9 @@ use h5live_format::{
     decode_prefix_with,
 };
 
+use super::byte_ranges::ByteRanges;
 use super::cause::{Cause, UnknownFilter};
 use super::checked_heap::{CheckedBlock, CheckedHeap, FilterInfo, HugeObjectRef};
-use super::ranges::Ranges;
 use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
 const NAME: &str = FractalHeapHeader::NAME;
@@ -16,7 +16,7 @@ const OBJECT: &str = "fractal heap object";
 
 impl FileWalk<'_> {
     /// A fractal heap with all its blocks.
-    pub fn fractal_heap(&mut self, addr: Addr) -> Option<CheckedHeap> {
+    pub fn check_fractal_heap(&mut self, addr: Addr) -> Option<CheckedHeap> {
         let bytes = self.peek(NAME, addr, FractalHeapHeader::base_size(self.widths) as u64)?;
         let size = match FractalHeapHeader::stated_size(&bytes, self.widths) {
             Ok(size) => size as u64,
@@ -27,30 +27,30 @@ impl FileWalk<'_> {
         };
         let header = self.load(FractalHeapHeader::default(), addr, size)?;
         let mut heap = CheckedHeap::new(addr, header, self.widths);
-        self.heap_blocks(&mut heap);
+        self.check_heap_blocks(&mut heap);
         if heap.header.huge_index.is_defined() {
-            self.huge_objects(&mut heap);
+            self.check_huge_objects(&mut heap);
         }
         Some(heap)
     }
 
-    fn heap_blocks(&mut self, heap: &mut CheckedHeap) {
+    fn check_heap_blocks(&mut self, heap: &mut CheckedHeap) {
         let (root, rows, table) = (heap.header.root, heap.header.root_rows, heap.header.table);
         let covered = if !root.is_defined() {
             0
         } else if rows == 0 {
             let filtered = heap.header.filtered.as_ref().map(|filtered| (filtered.size, filtered.filter_mask));
-            self.direct_block(heap, 0, table.start_size, root, filtered);
+            self.check_direct_block(heap, 0, table.start_size, root, filtered);
             table.start_size
         } else {
-            self.indirect_block(heap, 0, rows, root, 0);
+            self.check_indirect_block(heap, 0, rows, root, 0);
             table.row_offset(rows).unwrap_or(u64::MAX)
         };
         heap.blocks.sort_unstable_by_key(|block| block.offset);
         self.check_total(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
         if heap.whole {
             let allocated = heap.blocks.iter().fold(0u64, |n, block| n.saturating_add(block.size));
-            self.heap_tally(heap.addr, "allocated space", heap.header.allocated_space, allocated);
+            self.check_heap_count(heap.addr, "allocated space", heap.header.allocated_space, allocated);
         }
         let end = heap.blocks.last().map_or(0, |block| block.offset.saturating_add(block.size));
         // A root that is a direct block is the only one; its place among others is not kept.
@@ -60,7 +60,7 @@ impl FileWalk<'_> {
         }
     }
 
-    fn indirect_block(&mut self, heap: &mut CheckedHeap, offset: u64, rows: u16, addr: Addr, depth: u32) {
+    fn check_indirect_block(&mut self, heap: &mut CheckedHeap, offset: u64, rows: u16, addr: Addr, depth: u32) {
         const NAME: &str = FractalHeapIndirectBlock::NAME;
         let context = heap.header.indirect_block(rows, self.widths);
         let size = context.size(self.widths) as u64;
@@ -79,12 +79,12 @@ impl FileWalk<'_> {
         for (index, child) in block.direct.iter().enumerate().filter(|(_, child)| child.addr.is_defined()) {
             let Some((row, start)) = place(index, 0) else { break };
             let filtered = heap.header.filtered.is_some().then_some((child.size, child.filter_mask));
-            self.direct_block(heap, start, table.row_size(row).unwrap_or(0), child.addr, filtered);
+            self.check_direct_block(heap, start, table.row_size(row).unwrap_or(0), child.addr, filtered);
         }
         for (index, child) in block.indirect.iter().enumerate().filter(|(_, child)| child.is_defined()) {
             let Some((row, start)) = place(index, table.direct_rows()) else { break };
             if let Some(rows) = table.child_rows(row) {
-                self.indirect_block(heap, start, rows, child, depth + 1);
+                self.check_indirect_block(heap, start, rows, child, depth + 1);
             }
         }
     }
@@ -105,7 +105,7 @@ impl FileWalk<'_> {
     }
 
     /// A direct block. `filtered`: its bytes in the file and its filter mask, if it went through filters.
-    fn direct_block(&mut self, heap: &mut CheckedHeap, offset: u64, size: u64, addr: Addr, filtered: FilterInfo) {
+    fn check_direct_block(&mut self, heap: &mut CheckedHeap, offset: u64, size: u64, addr: Addr, filtered: FilterInfo) {
         const NAME: &str = FractalHeapDirectBlock::NAME;
         let stored = filtered.map_or(size, |(stored, _)| stored);
         let block = CheckedBlock { offset, size, addr, stored, filtered: filtered.map(|(_, mask)| (size, mask)) };
@@ -114,19 +114,19 @@ impl FileWalk<'_> {
             return;
         }
         heap.blocks.push(block);
-        let Some(bytes) = self.block_bytes(heap, &block) else { return };
+        let Some(bytes) = self.read_direct_block(heap, &block) else { return };
         if let Some(decoded) = self.decode(heap.header.direct_block(size), addr, &bytes) {
             self.check_heap_owner(heap, NAME, addr, decoded.heap, decoded.offset, offset);
         }
     }
 
     /// The bytes of a block, before its filters.
-    fn block_bytes(&mut self, heap: &CheckedHeap, block: &CheckedBlock) -> Option<Vec<u8>> {
+    fn read_direct_block(&mut self, heap: &CheckedHeap, block: &CheckedBlock) -> Option<Vec<u8>> {
         let bytes = self.read(FractalHeapDirectBlock::NAME, block.addr, block.stored)?;
-        self.unfilter(heap, FractalHeapDirectBlock::NAME, block.addr, bytes, block.filtered)
+        self.unfilter_heap_bytes(heap, FractalHeapDirectBlock::NAME, block.addr, bytes, block.filtered)
     }
 
-    fn unfilter(
+    fn unfilter_heap_bytes(
         &mut self,
         heap: &CheckedHeap,
         name: &'static str,
@@ -155,7 +155,7 @@ impl FileWalk<'_> {
         }
     }
 
-    fn huge_objects(&mut self, heap: &mut CheckedHeap) {
+    fn check_huge_objects(&mut self, heap: &mut CheckedHeap) {
         let at = heap.header.huge_index;
         let direct = heap.shape.huge_is_direct();
         let mut list: Vec<(u64, HugeObjectRef)> = Vec::new();
@@ -170,14 +170,14 @@ impl FileWalk<'_> {
         };
         let place = |addr: Addr| addr.get().unwrap_or(u64::MAX);
         let header = match (direct, heap.header.filtered.is_some()) {
-            (false, false) => self.btree2(at, HugeIndirectRecord::default(), &mut |walk, index, r| {
+            (false, false) => self.check_btree2(at, HugeIndirectRecord::default(), &mut |walk, index, r| {
                 add(walk, index, (r.id, 0), HugeObjectRef { addr: r.addr, length: r.length, filtered: None });
             }),
-            (false, true) => self.btree2(at, HugeIndirectFilteredRecord::default(), &mut |walk, index, r| {
+            (false, true) => self.check_btree2(at, HugeIndirectFilteredRecord::default(), &mut |walk, index, r| {
                 let filtered = Some((r.size, r.filter_mask));
                 add(walk, index, (r.id, 0), HugeObjectRef { addr: r.addr, length: r.length, filtered });
             }),
-            (true, false) => self.btree2(at, HugeDirectRecord::default(), &mut |walk, index, r| {
+            (true, false) => self.check_btree2(at, HugeDirectRecord::default(), &mut |walk, index, r| {
                 add(
                     walk,
                     index,
@@ -185,7 +185,7 @@ impl FileWalk<'_> {
                     HugeObjectRef { addr: r.addr, length: r.length, filtered: None },
                 );
             }),
-            (true, true) => self.btree2(at, HugeFilteredRecord::default(), &mut |walk, index, r| {
+            (true, true) => self.check_btree2(at, HugeFilteredRecord::default(), &mut |walk, index, r| {
                 let filtered = Some((r.size, r.filter_mask));
                 add(walk, index, (place(r.addr), r.length), HugeObjectRef { addr: r.addr, length: r.length, filtered });
             }),
@@ -195,7 +195,7 @@ impl FileWalk<'_> {
     }
 
     /// The place of an object of a heap.
-    fn heap_place(&mut self, heap: &CheckedHeap, id: &[u8]) -> Option<HeapObjectLocation> {
+    fn decode_heap_id(&mut self, heap: &CheckedHeap, id: &[u8]) -> Option<HeapObjectLocation> {
         let context: FractalHeapId = heap.shape.id(HeapObjectLocation::default());
         match decode_prefix_with(context, id, self.widths) {
             Ok((id, _)) => Some(id.location),
@@ -207,9 +207,9 @@ impl FileWalk<'_> {
     }
 
     /// The bytes of an object of a heap.
-    pub fn heap_object(&mut self, heap: &mut CheckedHeap, id: &[u8]) -> Option<Vec<u8>> {
-        let place = self.heap_place(heap, id)?;
-        let found = self.place_bytes(heap, &place);
+    pub fn read_heap_object(&mut self, heap: &mut CheckedHeap, id: &[u8]) -> Option<Vec<u8>> {
+        let place = self.decode_heap_id(heap, id)?;
+        let found = self.read_heap_location(heap, &place);
         if found.is_none() && heap.whole && !self.incomplete {
             let object = match place {
                 HeapObjectLocation::Managed { offset, .. } => offset,
@@ -226,34 +226,34 @@ impl FileWalk<'_> {
         found
     }
 
-    fn place_bytes(&mut self, heap: &mut CheckedHeap, place: &HeapObjectLocation) -> Option<Vec<u8>> {
+    fn read_heap_location(&mut self, heap: &mut CheckedHeap, place: &HeapObjectLocation) -> Option<Vec<u8>> {
         match place {
-            HeapObjectLocation::Managed { offset, length } => self.managed_bytes(heap, *offset, *length),
+            HeapObjectLocation::Managed { offset, length } => self.read_managed_object(heap, *offset, *length),
             HeapObjectLocation::HugeNumber(number) => {
                 let huge = *heap.huge.get(number)?;
-                self.huge_bytes(heap, huge)
+                self.read_huge_object(heap, huge)
             }
             HeapObjectLocation::Huge { addr, length, filter_mask, size } => {
                 let known = *heap.huge.get(&addr.get()?)?;
                 let filtered = heap.header.filtered.is_some().then_some((*size, *filter_mask));
                 (known.length == *length).then_some(())?;
-                self.huge_bytes(heap, HugeObjectRef { addr: *addr, length: *length, filtered })
+                self.read_huge_object(heap, HugeObjectRef { addr: *addr, length: *length, filtered })
             }
             HeapObjectLocation::Tiny(data) => Some(data.clone()),
         }
     }
 
-    fn huge_bytes(&mut self, heap: &CheckedHeap, huge: HugeObjectRef) -> Option<Vec<u8>> {
+    fn read_huge_object(&mut self, heap: &CheckedHeap, huge: HugeObjectRef) -> Option<Vec<u8>> {
         self.check_range("huge object", huge.addr, huge.length)?;
         let bytes = self.read("huge object", huge.addr, huge.length)?;
-        self.unfilter(heap, "huge object", huge.addr, bytes, huge.filtered)
+        self.unfilter_heap_bytes(heap, "huge object", huge.addr, bytes, huge.filtered)
     }
 
-    fn managed_bytes(&mut self, heap: &mut CheckedHeap, offset: u64, length: u64) -> Option<Vec<u8>> {
-        let block = *heap.block(offset)?;
+    fn read_managed_object(&mut self, heap: &mut CheckedHeap, offset: u64, length: u64) -> Option<Vec<u8>> {
+        let block = *heap.block_at(offset)?;
         let inside = offset - block.offset;
         let end = inside.checked_add(length).filter(|end| *end <= block.size)?;
-        if inside < heap.overhead(self.widths) || length == 0 {
+        if inside < heap.block_overhead_bytes(self.widths) || length == 0 {
             return None;
         }
         let (from, to) = (usize::try_from(inside).ok()?, usize::try_from(end).ok()?);
@@ -261,14 +261,14 @@ impl FileWalk<'_> {
             return self.read(FractalHeapDirectBlock::NAME, block.addr.checked_add(inside)?, length);
         }
         if heap.unfiltered.as_ref().is_none_or(|(at, _)| *at != block.offset) {
-            heap.unfiltered = self.block_bytes(heap, &block).map(|bytes| (block.offset, bytes));
+            heap.unfiltered = self.read_direct_block(heap, &block).map(|bytes| (block.offset, bytes));
         }
         heap.unfiltered.as_ref()?.1.get(from..to).map(<[u8]>::to_vec)
     }
 
     /// The bytes of an object to which one record leads; notes that it is there.
-    pub fn count_object(&mut self, heap: &mut CheckedHeap, id: &[u8]) -> Option<Vec<u8>> {
-        let place = self.heap_place(heap, id)?;
+    pub fn count_heap_object(&mut self, heap: &mut CheckedHeap, id: &[u8]) -> Option<Vec<u8>> {
+        let place = self.decode_heap_id(heap, id)?;
         match &place {
             HeapObjectLocation::Managed { offset, length } => {
                 heap.managed += 1;
@@ -276,7 +276,7 @@ impl FileWalk<'_> {
                     let (what, limit) = ("bytes of an object in a block", heap.header.max_managed.into());
                     self.report(OBJECT, heap.addr, Cause::ExceedsLimit { what, found: *length, limit });
                 }
-                if !heap.used.take(*offset, offset.saturating_add(*length)) {
+                if !heap.used.try_claim(*offset, offset.saturating_add(*length)) {
                     self.report(OBJECT, heap.addr, Cause::Rule("objects of a heap do not overlap"));
                     return None;
                 }
@@ -293,20 +293,20 @@ impl FileWalk<'_> {
                 heap.tiny = (heap.tiny.0 + 1, heap.tiny.1.saturating_add(data.len() as u64))
             }
         }
-        self.heap_object(heap, id)
+        self.read_heap_object(heap, id)
     }
 
     /// Compares what the header counts with the objects that were found, once all have been.
-    pub fn heap_counts(&mut self, heap: &CheckedHeap) {
+    pub fn check_heap_counts(&mut self, heap: &CheckedHeap) {
         let header = &heap.header;
         let space = match (header.root.is_defined(), header.root_rows) {
             (false, _) => 0,
-            (true, 0) => header.table.start_size.saturating_sub(heap.overhead(self.widths)),
-            (true, rows) => heap.room(rows, heap.overhead(self.widths), 0),
+            (true, 0) => header.table.start_size.saturating_sub(heap.block_overhead_bytes(self.widths)),
+            (true, rows) => heap.object_space_bytes(rows, heap.block_overhead_bytes(self.widths), 0),
         };
         if heap.whole {
             self.check_total(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
-            self.heap_tally(heap.addr, "free space", header.free, space.saturating_sub(heap.used.bytes()));
+            self.check_heap_count(heap.addr, "free space", header.free, space.saturating_sub(heap.used.total_bytes()));
             self.check_total(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
             self.check_total(NAME, heap.addr, "bytes of huge objects", header.huge_bytes, heap.huge_seen.1);
             self.check_total(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
@@ -314,12 +314,12 @@ impl FileWalk<'_> {
             self.check_total(NAME, heap.addr, "huge objects of the index", heap.huge.len() as u64, heap.huge_seen.0);
         }
         if header.free_manager.is_defined() {
-            self.heap_free_space(heap);
+            self.check_heap_free_space(heap);
         }
     }
 
     /// As [`FileWalk::check_total`], of what libhdf5 gets wrong when a heap shrinks to its first block, and ever after.
-    fn heap_tally(&mut self, at: Addr, what: &'static str, stated: u64, found: u64) {
+    fn check_heap_count(&mut self, at: Addr, what: &'static str, stated: u64, found: u64) {
         if self.options.strict || stated == found {
             self.check_total(NAME, at, what, stated, found);
         } else {
@@ -328,24 +328,24 @@ impl FileWalk<'_> {
     }
 
     /// The free-space manager of a heap.
-    fn heap_free_space(&mut self, heap: &CheckedHeap) {
+    fn check_heap_free_space(&mut self, heap: &CheckedHeap) {
         let at = heap.header.free_manager;
-        let Some((_, sections)) = self.free_sections(at, FreeSpaceClient::FractalHeap) else { return };
+        let Some((_, sections)) = self.check_free_sections(at, FreeSpaceClient::FractalHeap) else { return };
         const NAME: &str = "free space sections";
-        let mut free = Ranges::default();
+        let mut free = ByteRanges::default();
         for (size, section) in sections {
             // Other classes stand for blocks that are not there.
             if section.class != 0 {
                 continue;
             }
             let end = section.addr.saturating_add(size);
-            if heap.block(section.addr).is_none_or(|block| end > block.offset.saturating_add(block.size)) {
+            if heap.block_at(section.addr).is_none_or(|block| end > block.offset.saturating_add(block.size)) {
                 self.report(NAME, at, Cause::Rule("a free section lies inside one block of its heap"));
             }
-            if heap.used.has(section.addr, end) {
+            if heap.used.overlaps(section.addr, end) {
                 self.report(NAME, at, Cause::Rule("a free section overlaps an object of the heap"));
             }
-            if !free.take(section.addr, end) {
+            if !free.try_claim(section.addr, end) {
                 self.report(NAME, at, Cause::Rule("free sections do not overlap"));
             }
         }

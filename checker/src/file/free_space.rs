@@ -10,7 +10,7 @@ const NAME: &str = FreeSpaceHeader::NAME;
 
 impl FileWalk<'_> {
     /// A manager: its header, and the sections with their sizes.
-    pub fn free_sections(
+    pub fn check_free_sections(
         &mut self,
         addr: Addr,
         client: FreeSpaceClient,
@@ -45,7 +45,7 @@ impl FileWalk<'_> {
     /// The managers of the file's free space.
     pub fn check_free_space_managers(&mut self, info: &FileSpaceInfo, extension: Addr) {
         for manager in info.managers.iter().flatten().filter(|manager| manager.is_defined()) {
-            let Some((header, sections)) = self.free_sections(*manager, FreeSpaceClient::File) else { continue };
+            let Some((header, sections)) = self.check_free_sections(*manager, FreeSpaceClient::File) else { continue };
             let total = sections.iter().fold(0u64, |n, (size, _)| n.saturating_add(*size));
             self.check_equal(NAME, *manager, "free space", header.space, total);
             for (size, section) in sections {

@@ -3,14 +3,14 @@
 use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, Record};
 
 use super::cause::Cause;
-use super::collection_table::CollectionObject;
+use super::visited_collections::CollectionObjectUse;
 use super::walk::FileWalk;
 
 const NAME: &str = GlobalHeapCollection::NAME;
 
 impl FileWalk<'_> {
     /// A collection, on the first visit.
-    fn collection(&mut self, addr: Addr) {
+    fn check_collection(&mut self, addr: Addr) {
         let Some(at) = addr.get().filter(|at| !self.collections.known.contains_key(at)) else { return };
         self.collections.known.insert(at, None);
         let Some(bytes) = self.peek(NAME, addr, GlobalHeapCollection::PREFIX_BYTES as u64) else { return };
@@ -22,12 +22,12 @@ impl FileWalk<'_> {
             }
         };
         let Some(heap) = self.load(GlobalHeapCollection::default(), addr, size) else { return };
-        let object = |object: h5live_format::GlobalHeapObject<'_>| CollectionObject {
+        let object = |object: h5live_format::GlobalHeapObject<'_>| CollectionObjectUse {
             index: object.index,
             len: object.data.len() as u64,
             used: false,
         };
-        let mut list: Vec<CollectionObject> = heap.objects().map(object).collect();
+        let mut list: Vec<CollectionObjectUse> = heap.objects().map(object).collect();
         list.sort_by_key(|entry| entry.index);
         if list.windows(2).any(|pair| matches!(pair, [a, b] if a.index == b.index)) {
             self.report(NAME, addr, Cause::Repeated("object of one index"));
@@ -37,8 +37,8 @@ impl FileWalk<'_> {
     }
 
     /// Notes that an object is used. Returns its length, and whether it was used before; reports if it is not there.
-    pub fn heap_use(&mut self, place: GlobalHeapId, from: Addr) -> Option<(u64, bool)> {
-        self.collection(place.collection);
+    pub fn mark_heap_object_used(&mut self, place: GlobalHeapId, from: Addr) -> Option<(u64, bool)> {
+        self.check_collection(place.collection);
         let known = matches!(self.collections.known.get(&place.collection.get()?), Some(Some(_)));
         if let Some(entry) = self.collections.object(place) {
             let before = std::mem::replace(&mut entry.used, true);
@@ -53,8 +53,8 @@ impl FileWalk<'_> {
     }
 
     /// The bytes of an object, and whether it was used before.
-    pub fn heap_value(&mut self, place: GlobalHeapId, from: Addr) -> Option<(Vec<u8>, bool)> {
-        let (_, before) = self.heap_use(place, from)?;
+    pub fn read_used_heap_object(&mut self, place: GlobalHeapId, from: Addr) -> Option<(Vec<u8>, bool)> {
+        let (_, before) = self.mark_heap_object_used(place, from)?;
         let at = place.collection.get()?;
         if self.collections.last.as_ref().is_none_or(|(last, _)| *last != at) {
             let prefix = self.source.read(at, GlobalHeapCollection::PREFIX_BYTES as u64).ok()?;
@@ -68,7 +68,7 @@ impl FileWalk<'_> {
     }
 
     /// Notes which objects nothing leads to, if that was asked for and all values were looked at.
-    pub fn unused_objects(&mut self) {
+    pub fn report_unused_heap_objects(&mut self) {
         if !self.options.leaks || self.incomplete || self.unseen_values {
             return;
         }

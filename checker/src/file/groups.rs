@@ -12,13 +12,13 @@ use super::walk::FileWalk;
 
 impl FileWalk<'_> {
     /// The links of a group.
-    pub fn group(&mut self, owner: ObjectIndex, header: &CheckedHeader) {
-        if header.has(MessageType::SYMBOL_TABLE) {
-            self.symbol_table(owner, header);
+    pub fn check_group(&mut self, owner: ObjectIndex, header: &CheckedHeader) {
+        if header.has_message(MessageType::SYMBOL_TABLE) {
+            self.check_symbol_table(owner, header);
             return;
         }
-        self.message::<GroupInfo>(header);
-        let Some(info) = self.message::<LinkInfo>(header) else {
+        self.load_message::<GroupInfo>(header);
+        let Some(info) = self.load_message::<LinkInfo>(header) else {
             self.incomplete = true;
             return;
         };
@@ -37,20 +37,20 @@ impl FileWalk<'_> {
             if tracked && link.creation_order.is_some_and(|order| !orders.insert(order)) {
                 self.report(LinkMessage::NAME, header.addr, Cause::Rule("no two links are created at once"));
             }
-            self.link(owner, header.addr, &info, &link);
+            self.check_link(owner, header.addr, &info, &link);
         }
         if info.is_dense() {
             if !names.is_empty() {
                 self.report(ObjectHeader::NAME, header.addr, Cause::Rule("links are compact or dense, not both"));
             }
-            self.dense_links(owner, header.addr, &info);
+            self.check_dense_links(owner, header.addr, &info);
         } else if info.names.is_defined() || info.order.is_some_and(Addr::is_defined) {
             self.report(LinkInfo::NAME, header.addr, Cause::Undefined("fractal heap"));
         }
     }
 
-    fn link(&mut self, owner: ObjectIndex, at: Addr, info: &LinkInfo, link: &LinkMessage) {
-        self.name_rule(LinkMessage::NAME, at, &link.name);
+    fn check_link(&mut self, owner: ObjectIndex, at: Addr, info: &LinkInfo, link: &LinkMessage) {
+        self.check_name(LinkMessage::NAME, at, &link.name);
         // What libhdf5 moves from a group that tracks the order to one that does not keeps its place in the order.
         if link.creation_order.is_none() && info.max_creation_order.is_some() {
             self.report(LinkMessage::NAME, at, Cause::Rule("links have a creation order if their group tracks it"));
@@ -63,23 +63,23 @@ impl FileWalk<'_> {
         }
         if let LinkValue::Hard(target) = link.value {
             match target.get() {
-                Some(target) => drop(self.objects.link(owner, link.name.as_bytes(), target)),
+                Some(target) => drop(self.objects.add_link(owner, link.name.as_bytes(), target)),
                 None => self.report(LinkMessage::NAME, at, Cause::Undefined("object header")),
             }
         }
     }
 
-    fn dense_links(&mut self, owner: ObjectIndex, at: Addr, info: &LinkInfo) {
-        let Some(mut heap) = self.fractal_heap(info.heap) else {
+    fn check_dense_links(&mut self, owner: ObjectIndex, at: Addr, info: &LinkInfo) {
+        let Some(mut heap) = self.check_fractal_heap(info.heap) else {
             self.incomplete = true;
             return;
         };
         let indexed = info.order.filter(|order| order.is_defined());
         let mut orders: HashMap<[u8; 7], i64> = HashMap::new();
         let mut last: Option<(u32, Vec<u8>)> = None;
-        let names = self.btree2(info.names, LinkNameRecord::default(), &mut |walk, index, record| {
+        let names = self.check_btree2(info.names, LinkNameRecord::default(), &mut |walk, index, record| {
             let link = walk
-                .count_object(&mut heap, &record.heap_id)
+                .count_heap_object(&mut heap, &record.heap_id)
                 .and_then(|bytes| walk.decode(LinkMessage::default(), info.heap, &bytes));
             let Some(link) = link else {
                 walk.incomplete = true;
@@ -91,27 +91,27 @@ impl FileWalk<'_> {
                 walk.report(LinkNameRecord::NAME, info.names, cause);
             }
             let key = (record.hash, link.name.as_bytes().to_vec());
-            walk.check_order(LinkNameRecord::NAME, info.names, index, last.as_ref(), &key);
+            walk.check_name_record_order(LinkNameRecord::NAME, info.names, index, last.as_ref(), &key);
             last = Some(key);
             if indexed.is_some() {
                 orders.insert(record.heap_id, link.creation_order.unwrap_or(-1));
             }
-            walk.link(owner, at, info, &link);
+            walk.check_link(owner, at, info, &link);
         });
         self.incomplete |= names.is_none();
         if let Some(order) = indexed {
             let place = |record: &LinkOrderRecord| (record.heap_id, record.order);
-            self.creation_orders(order, LinkOrderRecord::default(), place, orders, names.is_some());
+            self.check_creation_order_index(order, LinkOrderRecord::default(), place, orders, names.is_some());
         } else if info.order.is_some() {
             self.report(LinkInfo::NAME, at, Cause::Undefined("creation order index"));
         }
         if names.is_some() {
-            self.heap_counts(&heap);
+            self.check_heap_counts(&heap);
         }
     }
 
     /// Whether a record stands behind the one before it, and is not the same.
-    pub fn check_order(
+    pub fn check_name_record_order(
         &mut self,
         name: &'static str,
         at: Addr,

@@ -30,12 +30,12 @@ impl CheckedHeader {
         self.messages.iter().filter(move |message| message.kind == kind)
     }
 
-    pub fn has(&self, kind: MessageType) -> bool {
+    pub fn has_message(&self, kind: MessageType) -> bool {
         self.messages_of(kind).next().is_some()
     }
 
     /// The number of hard links, by the header's own statement.
-    pub fn stated_links(&self) -> u32 {
+    pub fn stated_link_count(&self) -> u32 {
         if self.prefix.version == 1 { self.prefix.reference_count } else { self.links.unwrap_or(1) }
     }
 }
@@ -62,14 +62,14 @@ const SINGLETON_MESSAGES: [MessageType; 16] = [
 
 impl FileWalk<'_> {
     /// An object header with all its chunks.
-    pub fn header(&mut self, addr: Addr) -> Option<CheckedHeader> {
+    pub fn check_header(&mut self, addr: Addr) -> Option<CheckedHeader> {
         let bytes = self.peek(ObjectHeader::NAME, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
         let prefix = self.decode(ObjectHeaderPrefix::default(), addr, &bytes)?;
         let first = self.load(ObjectHeader::default(), addr, prefix.chunk_len())?;
         let mut header = CheckedHeader { addr, prefix: first.prefix, messages: first.messages, links: None };
         let in_first = header.messages.len() as u64;
         let frame = header.prefix.message_header_len();
-        self.gap(ObjectHeader::NAME, addr, header.prefix.size, frame, &header.messages);
+        self.check_chunk_gap(ObjectHeader::NAME, addr, header.prefix.size, frame, &header.messages);
         let mut next = 0;
         while let Some(message) = header.messages.get(next) {
             next += 1;
@@ -87,7 +87,7 @@ impl FileWalk<'_> {
             match self.load(context, continuation.addr, continuation.length) {
                 Some(chunk) => {
                     let area = continuation.length.saturating_sub(ContinuationChunk::overhead(chunk.version));
-                    self.gap(ContinuationChunk::NAME, continuation.addr, area, frame, &chunk.messages);
+                    self.check_chunk_gap(ContinuationChunk::NAME, continuation.addr, area, frame, &chunk.messages);
                     header.messages.extend(chunk.messages);
                 }
                 None => self.incomplete = true,
@@ -101,13 +101,13 @@ impl FileWalk<'_> {
                 self.add_note(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
             }
         }
-        self.single_messages(&header);
-        self.refused_messages(&header);
-        header.links = self.message::<ReferenceCount>(&header).map(|count| count.links);
+        self.check_single_messages(&header);
+        self.check_refused_messages(&header);
+        header.links = self.load_message::<ReferenceCount>(&header).map(|count| count.links);
         Some(header)
     }
 
-    fn single_messages(&mut self, header: &CheckedHeader) {
+    fn check_single_messages(&mut self, header: &CheckedHeader) {
         let mut seen = HashSet::new();
         for message in &header.messages {
             if SINGLETON_MESSAGES.contains(&message.kind) && !seen.insert(message.kind) {
@@ -117,27 +117,27 @@ impl FileWalk<'_> {
     }
 
     /// The message of a type, if there is one that can be decoded.
-    pub fn message<M: Message + Default>(&mut self, header: &CheckedHeader) -> Option<M> {
+    pub fn load_message<M: Message + Default>(&mut self, header: &CheckedHeader) -> Option<M> {
         let message = header.messages_of(M::TYPE).find(|message| !message.flags.was_unknown())?;
-        let body = self.body(message, header.addr)?;
+        let body = self.load_message_body(message, header.addr)?;
         self.decode(M::default(), header.addr, &body)
     }
 
     /// The body of a message, which may be elsewhere.
-    pub fn body(&mut self, message: &RawMessage, header: Addr) -> Option<Vec<u8>> {
+    pub fn load_message_body(&mut self, message: &RawMessage, header: Addr) -> Option<Vec<u8>> {
         if !message.flags.is_shared() {
             return Some(message.body.to_vec());
         }
         let shared = self.decode(SharedMessage::default(), header, &message.body)?;
         match shared.place {
-            SharedMessageTarget::Heap(id) => self.shared_message(message.kind, &id, header),
-            SharedMessageTarget::Committed(addr) => self.committed_message(message.kind, addr, header),
+            SharedMessageTarget::Heap(id) => self.load_shared_message(message.kind, &id, header),
+            SharedMessageTarget::Committed(addr) => self.load_committed_message(message.kind, addr, header),
         }
     }
 
     /// The body of a message of another object.
-    pub fn committed_message(&mut self, kind: MessageType, addr: Addr, from: Addr) -> Option<Vec<u8>> {
-        let found = self.unreported_messages(addr);
+    pub fn load_committed_message(&mut self, kind: MessageType, addr: Addr, from: Addr) -> Option<Vec<u8>> {
+        let found = self.load_messages_without_report(addr);
         let Some(body) = found.and_then(|list| list.into_iter().find(|message| message.kind == kind)) else {
             self.report("shared message", from, Cause::Missing("message at the other object"));
             return None;
@@ -145,7 +145,7 @@ impl FileWalk<'_> {
         if body.flags.is_shared() {
             let shared = self.decode(SharedMessage::default(), from, &body.body)?;
             return match shared.place {
-                SharedMessageTarget::Heap(id) => self.shared_message(kind, &id, from),
+                SharedMessageTarget::Heap(id) => self.load_shared_message(kind, &id, from),
                 SharedMessageTarget::Committed(_) => None,
             };
         }
@@ -153,7 +153,7 @@ impl FileWalk<'_> {
     }
 
     /// All messages of an object that is visited elsewhere. Reports no faults.
-    fn unreported_messages(&mut self, addr: Addr) -> Option<Vec<RawMessage>> {
+    fn load_messages_without_report(&mut self, addr: Addr) -> Option<Vec<RawMessage>> {
         let at = addr.get().filter(|at| *at < self.end)?;
         let prefix = self.source.read(at, ObjectHeaderPrefix::MAX_LEN as u64).ok()?;
         let (prefix, _) = h5live_format::decode_prefix::<ObjectHeaderPrefix>(&prefix, self.widths).ok()?;

@@ -3,19 +3,19 @@
 use h5live_format::{Addr, LocalHeap, LocalHeapData, Record};
 
 use super::Cause;
-use super::ranges::Ranges;
+use super::byte_ranges::ByteRanges;
 use super::walk::FileWalk;
 
 /// The data segment of a local heap, and its used ranges.
 #[derive(Debug)]
-pub(super) struct CheckedStrings {
+pub(super) struct CheckedLocalHeap {
     pub heap: Addr,
     data: LocalHeapData,
     /// The ranges that are free or used by a string.
-    taken: Ranges,
+    taken: ByteRanges,
 }
 
-impl CheckedStrings {
+impl CheckedLocalHeap {
     /// The bytes of the data segment.
     pub fn bytes(&self) -> &[u8] {
         &self.data.bytes
@@ -24,11 +24,11 @@ impl CheckedStrings {
 
 impl FileWalk<'_> {
     /// A local heap with its data segment.
-    pub fn local_heap(&mut self, addr: Addr) -> Option<CheckedStrings> {
+    pub fn check_local_heap(&mut self, addr: Addr) -> Option<CheckedLocalHeap> {
         const NAME: &str = LocalHeapData::NAME;
         let heap = self.load(LocalHeap::default(), addr, LocalHeap::prefix_size(self.widths) as u64)?;
         if heap.size == 0 {
-            return Some(CheckedStrings { heap: addr, data: LocalHeapData::default(), taken: Ranges::default() });
+            return Some(CheckedLocalHeap { heap: addr, data: LocalHeapData::default(), taken: ByteRanges::default() });
         }
         let data = self.load(LocalHeapData::default(), heap.data, heap.size)?;
         let free = match data.free_blocks(heap.free, self.widths.length) {
@@ -38,9 +38,9 @@ impl FileWalk<'_> {
                 Vec::new()
             }
         };
-        let mut strings = CheckedStrings { heap: addr, data, taken: Ranges::default() };
+        let mut strings = CheckedLocalHeap { heap: addr, data, taken: ByteRanges::default() };
         for block in free {
-            if block.size > 0 && !strings.taken.take(block.offset, block.offset.saturating_add(block.size)) {
+            if block.size > 0 && !strings.taken.try_claim(block.offset, block.offset.saturating_add(block.size)) {
                 self.report(NAME, heap.data, Cause::Rule("free blocks do not overlap"));
             }
         }
@@ -48,9 +48,9 @@ impl FileWalk<'_> {
     }
 
     /// A string of a local heap, which nothing else uses.
-    pub fn local_string(&mut self, heap: &mut CheckedStrings, offset: u64) -> Option<Vec<u8>> {
+    pub fn check_local_string(&mut self, heap: &mut CheckedLocalHeap, offset: u64) -> Option<Vec<u8>> {
         let overlap = Cause::Rule("a string overlaps free space or another string");
-        if heap.taken.has(offset, offset.saturating_add(1)) {
+        if heap.taken.overlaps(offset, offset.saturating_add(1)) {
             self.report(LocalHeapData::NAME, heap.heap, overlap);
             return None;
         }
@@ -61,7 +61,7 @@ impl FileWalk<'_> {
                 return None;
             }
         };
-        if !text.is_empty() && !heap.taken.take(offset, offset.saturating_add(text.len() as u64 + 1)) {
+        if !text.is_empty() && !heap.taken.try_claim(offset, offset.saturating_add(text.len() as u64 + 1)) {
             self.report(LocalHeapData::NAME, heap.heap, overlap);
         }
         Some(text)

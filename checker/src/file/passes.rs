@@ -12,36 +12,36 @@ use super::walk::FileWalk;
 /// Checks a file.
 pub(super) fn check_file(storage: &dyn Storage, options: CheckOptions<'_>) -> Report {
     let mut walk = FileWalk::new(storage, options);
-    if walk.superblock(storage) {
-        walk.visit_all();
+    if walk.check_superblock(storage) {
+        walk.check_all_objects();
     }
     walk.report
 }
 
 impl FileWalk<'_> {
-    fn visit_all(&mut self) {
-        self.root();
-        while let Some(next) = self.objects.next().filter(|_| !self.report.is_full()) {
+    fn check_all_objects(&mut self) {
+        self.check_root_group();
+        while let Some(next) = self.objects.next_unvisited().filter(|_| !self.report.is_full()) {
             self.owner = next;
-            self.object(next);
+            self.check_object(next);
         }
         self.owner = ObjectIndex::FILE;
-        self.shared_counts();
-        self.link_counts();
-        self.unused_objects();
-        self.sweep();
-        self.report.objects = self.objects.visited();
+        self.check_shared_message_counts();
+        self.check_link_counts();
+        self.report_unused_heap_objects();
+        self.report_overlaps_and_leaks();
+        self.report.objects = self.objects.visited_count();
     }
 
     /// Reports what overlaps, and what nobody uses.
-    fn sweep(&mut self) {
+    fn report_overlaps_and_leaks(&mut self) {
         let (metadata, raw, free) = self.space.total_bytes();
         (self.report.metadata_bytes, self.report.raw_bytes, self.report.free_bytes) = (metadata, raw, free);
         let mut space = std::mem::take(&mut self.space);
         let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
         let room = Report::MAX_FINDINGS.saturating_sub(self.report.findings.len());
         let leaks = self.options.leaks;
-        space.sweep(
+        space.for_each_overlap_and_gap(
             self.end,
             |piece, before| {
                 overlaps.push((*piece, *before));
@@ -55,10 +55,10 @@ impl FileWalk<'_> {
         );
         self.space = space;
         if self.options.map {
-            self.report.map = self.space.uses().iter().map(|piece| self.used_range(piece)).collect();
+            self.report.map = self.space.uses().iter().map(|piece| self.to_used_range(piece)).collect();
         }
         for (piece, before) in overlaps {
-            let cause = Cause::Overlap { len: piece.len, with: self.used_range(&before) };
+            let cause = Cause::Overlap { len: piece.len, with: self.to_used_range(&before) };
             self.report_for(piece.owner, self.space.structure_name(&piece), Addr::new(piece.start), cause);
         }
         let base = self.source.base;

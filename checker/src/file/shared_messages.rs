@@ -21,7 +21,7 @@ use super::walk::FileWalk;
 
 impl FileWalk<'_> {
     /// The file's table of shared messages.
-    pub fn shared_table(&mut self, info: &SharedMessageTableInfo) {
+    pub fn check_shared_message_table(&mut self, info: &SharedMessageTableInfo) {
         let each = 14 + 2 * self.widths.offset.bytes() as u64;
         let size = 8 + each * u64::from(info.indexes);
         let Some(table) = self.load(SharedMessageTable::blank(info.indexes), info.table, size) else { return };
@@ -32,15 +32,15 @@ impl FileWalk<'_> {
                 }
                 continue;
             }
-            let Some(heap) = self.fractal_heap(index.heap) else { continue };
+            let Some(heap) = self.check_fractal_heap(index.heap) else { continue };
             let mut shared = SharedIndex { index, heap, uses: HashMap::new(), whole: false };
-            self.shared_records(&mut shared);
+            self.check_shared_message_records(&mut shared);
             self.shared.push(shared);
         }
-        self.uses_of_attributes();
+        self.count_uses_by_attributes();
     }
 
-    fn shared_records(&mut self, shared: &mut SharedIndex) {
+    fn check_shared_message_records(&mut self, shared: &mut SharedIndex) {
         let index = shared.index.clone();
         let mut seen = 0;
         match index.kind {
@@ -49,19 +49,19 @@ impl FileWalk<'_> {
                 let size = 8 + record * u64::from(index.list_max);
                 let Some(list) = self.load(index.list(), index.index, size) else { return };
                 for record in &list.messages {
-                    self.shared_record(shared, SharedMessageList::NAME, record);
+                    self.check_shared_message_record(shared, SharedMessageList::NAME, record);
                 }
                 seen = list.messages.len() as u64;
                 shared.whole = true;
             }
             SharedMessageIndexKind::Btree => {
                 let mut last = None;
-                let tree = self.btree2(index.index, SharedMessageRecord::default(), &mut |walk, at, record| {
+                let tree = self.check_btree2(index.index, SharedMessageRecord::default(), &mut |walk, at, record| {
                     if last.is_some_and(|last| last > record.hash) {
                         walk.report(SharedMessageRecord::NAME, index.index, Cause::Order { what: "record", index: at });
                     }
                     last = Some(record.hash);
-                    walk.shared_record(shared, SharedMessageRecord::NAME, &record);
+                    walk.check_shared_message_record(shared, SharedMessageRecord::NAME, &record);
                     seen += 1;
                 });
                 shared.whole = tree.is_some();
@@ -69,13 +69,18 @@ impl FileWalk<'_> {
         }
         if shared.whole {
             self.check_equal(SharedMessageIndex::NAME, index.index, "messages", index.messages.into(), seen);
-            self.heap_counts(&shared.heap);
+            self.check_heap_counts(&shared.heap);
         }
     }
 
-    fn shared_record(&mut self, shared: &mut SharedIndex, name: &'static str, record: &SharedMessageRecord) {
+    fn check_shared_message_record(
+        &mut self,
+        shared: &mut SharedIndex,
+        name: &'static str,
+        record: &SharedMessageRecord,
+    ) {
         let SharedMessageLocation::Heap { references, heap_id } = record.place else { return };
-        let Some(body) = self.count_object(&mut shared.heap, &heap_id) else { return };
+        let Some(body) = self.count_heap_object(&mut shared.heap, &heap_id) else { return };
         let kinds = (0..16u32).filter(|kind| shared.index.message_types >> kind & 1 != 0);
         let hashes: Vec<u32> = kinds.map(|kind| lookup3(&body, kind)).collect();
         if !hashes.contains(&record.hash) {
@@ -91,21 +96,21 @@ impl FileWalk<'_> {
     }
 
     /// Counts what shared attributes use themselves, once all indexes are known.
-    fn uses_of_attributes(&mut self) {
+    fn count_uses_by_attributes(&mut self) {
         for body in std::mem::take(&mut self.shared_attributes) {
             let decoded = decode_prefix::<AttributeMessage>(&body, self.widths);
             let Ok((attribute, _)) = decoded else { continue };
             if let Some(shared) = attribute.datatype.shared() {
-                self.use_of(MessageType::DATATYPE, &shared.place);
+                self.count_shared_message_use(MessageType::DATATYPE, &shared.place);
             }
             if let Some(shared) = attribute.dataspace.shared() {
-                self.use_of(MessageType::DATASPACE, &shared.place);
+                self.count_shared_message_use(MessageType::DATASPACE, &shared.place);
             }
         }
     }
 
     /// The body of a message in the heap of shared messages.
-    pub fn shared_message(&mut self, kind: MessageType, id: &[u8; 8], at: Addr) -> Option<Vec<u8>> {
+    pub fn load_shared_message(&mut self, kind: MessageType, id: &[u8; 8], at: Addr) -> Option<Vec<u8>> {
         let Some(index) = self.shared.iter().position(|shared| shared.index.has(kind)) else {
             self.report("shared message", at, Cause::Missing("index of shared messages of its type"));
             return None;
@@ -115,16 +120,16 @@ impl FileWalk<'_> {
             if shared.whole && !shared.uses.contains_key(id) {
                 self.report("shared message", at, Cause::Missing("record of the message in its index"));
             }
-            self.heap_object(&mut shared.heap, id)
+            self.read_heap_object(&mut shared.heap, id)
         });
         self.shared = list;
         body
     }
 
     /// Notes that a message is used.
-    pub fn use_of(&mut self, kind: MessageType, place: &SharedMessageTarget) {
+    pub fn count_shared_message_use(&mut self, kind: MessageType, place: &SharedMessageTarget) {
         match place {
-            SharedMessageTarget::Committed(addr) => self.objects.note_use(self.owner, *addr),
+            SharedMessageTarget::Committed(addr) => self.objects.add_datatype_use(self.owner, *addr),
             SharedMessageTarget::Heap(id) => {
                 let index = self.shared.iter_mut().find(|shared| shared.index.has(kind));
                 if let Some(uses) = index.and_then(|shared| shared.uses.get_mut(id)) {
@@ -135,19 +140,19 @@ impl FileWalk<'_> {
     }
 
     /// Notes which shared messages a header uses.
-    pub fn uses_of_shared(&mut self, header: &CheckedHeader) {
+    pub fn count_uses_by_header(&mut self, header: &CheckedHeader) {
         for message in header.messages.iter().filter(|message| message.flags.is_shared()) {
             if !message.kind.is_shareable() {
                 continue;
             }
             if let Some(shared) = self.decode(SharedMessage::default(), header.addr, &message.body) {
-                self.use_of(message.kind, &shared.place);
+                self.count_shared_message_use(message.kind, &shared.place);
             }
         }
     }
 
     /// Reports shared messages that are used more often than they state.
-    pub fn shared_counts(&mut self) {
+    pub fn check_shared_message_counts(&mut self) {
         let list = std::mem::take(&mut self.shared);
         for shared in &list {
             for uses in shared.uses.values() {
@@ -165,12 +170,12 @@ impl FileWalk<'_> {
     }
 
     /// The datatype at the header of a committed one.
-    pub fn committed_datatype(&mut self, addr: Addr, from: Addr) -> Option<Rc<Datatype>> {
+    pub fn load_committed_datatype(&mut self, addr: Addr, from: Addr) -> Option<Rc<Datatype>> {
         let at = addr.get()?;
         if let Some(known) = self.committed.get(&at) {
             return known.clone();
         }
-        let body = self.committed_message(MessageType::DATATYPE, addr, from);
+        let body = self.load_committed_message(MessageType::DATATYPE, addr, from);
         let message = body.and_then(|body| self.decode(DatatypeMessage::default(), addr, &body));
         let datatype = message.map(|message| Rc::new(message.datatype));
         self.committed.insert(at, datatype.clone());

@@ -45,7 +45,7 @@ pub(super) struct SpaceMap {
 }
 
 impl SpaceMap {
-    fn name_index(&mut self, name: &'static str) -> u16 {
+    fn structure_index(&mut self, name: &'static str) -> u16 {
         let found = self.structure_names.iter().position(|known| std::ptr::eq(*known, name) || *known == name);
         let number = found.unwrap_or_else(|| {
             self.structure_names.push(name);
@@ -60,7 +60,7 @@ impl SpaceMap {
     }
 
     fn new_use(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) -> SpaceUse {
-        SpaceUse { start, len, owner, structure_index: self.name_index(what) }
+        SpaceUse { start, len, owner, structure_index: self.structure_index(what) }
     }
 
     /// Claims bytes for a structure. If some of them are used already, returns their user.
@@ -86,13 +86,13 @@ impl SpaceMap {
     /// Claims bytes for raw data. Overlaps are found at the end.
     pub fn claim_raw_data(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
         let piece = self.new_use(start, len, owner, what);
-        self.skipped_uses += u64::from(!push(&mut self.raw_data, piece));
+        self.skipped_uses += u64::from(!push_or_extend(&mut self.raw_data, piece));
     }
 
     /// Notes that bytes are free.
     pub fn add_free_space(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
         let piece = self.new_use(start, len, owner, what);
-        self.skipped_uses += u64::from(!push(&mut self.free_space, piece));
+        self.skipped_uses += u64::from(!push_or_extend(&mut self.free_space, piece));
     }
 
     /// Bytes of metadata, raw data and free space.
@@ -115,7 +115,7 @@ impl SpaceMap {
 
     /// Goes over all pieces by their place: `overlap` gets each that begins before one before it ends, with that one;
     /// `gap` the unused bytes (start, end) between pieces, up to `end`. Stops when `overlap` says so.
-    pub fn sweep(
+    pub fn for_each_overlap_and_gap(
         &mut self,
         end: u64,
         mut overlap: impl FnMut(&SpaceUse, &SpaceUse) -> bool,
@@ -156,7 +156,7 @@ impl SpaceMap {
 }
 
 /// Adds a piece to a list, or to its last piece. `false` if the list is full.
-fn push(list: &mut Vec<SpaceUse>, piece: SpaceUse) -> bool {
+fn push_or_extend(list: &mut Vec<SpaceUse>, piece: SpaceUse) -> bool {
     if let Some(last) = list.last_mut().filter(|last| last.is_continued_by(&piece)) {
         last.len = last.len.saturating_add(piece.len);
         return true;
@@ -176,7 +176,7 @@ mod tests {
 
     fn swept(space: &mut SpaceMap, end: u64) -> (Pairs, Pairs) {
         let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
-        space.sweep(
+        space.for_each_overlap_and_gap(
             end,
             |piece, before| {
                 overlaps.push((piece.start, before.start));

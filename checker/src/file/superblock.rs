@@ -16,7 +16,7 @@ const NAME: &str = Superblock::NAME;
 
 impl<'a> FileWalk<'a> {
     /// Finds the superblock and what belongs to the file as a whole. `false` if there is nothing to follow.
-    pub fn superblock(&mut self, storage: &'a dyn Storage) -> bool {
+    pub fn check_superblock(&mut self, storage: &'a dyn Storage) -> bool {
         let len = match storage.len() {
             Ok(len) => len,
             Err(error) => {
@@ -45,13 +45,13 @@ impl<'a> FileWalk<'a> {
         }
         self.widths = self.superblock.widths;
         self.k = self.superblock.btree_k;
-        self.ends(len);
+        self.check_end_of_file(len);
         self.check_redo_record();
         let size = encoded_len(&self.superblock, self.widths).unwrap_or_default();
         self.claim(NAME, Addr::new(0), size as u64);
         if self.superblock.version > 1 {
             if self.superblock.extension.is_defined() {
-                self.extension();
+                self.check_superblock_extension();
             }
         } else {
             if self.superblock.extension.is_defined() {
@@ -59,14 +59,14 @@ impl<'a> FileWalk<'a> {
                 self.report(NAME, Addr::new(0), Cause::Rule(rule));
             }
             if self.superblock.driver_info.is_defined() {
-                self.driver_info();
+                self.check_driver_info();
             }
         }
         true
     }
 
     /// The end of the space in use, and whether the file is closed.
-    fn ends(&mut self, len: u64) {
+    fn check_end_of_file(&mut self, len: u64) {
         let at = self.source.base;
         let (stated, announced) = (self.superblock.base, self.superblock.end_of_file.get().unwrap_or(0));
         if stated != Addr::new(at) {
@@ -136,25 +136,25 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    fn extension(&mut self) {
+    fn check_superblock_extension(&mut self) {
         let addr = self.superblock.extension;
-        let Some(header) = self.header(addr) else {
+        let Some(header) = self.check_header(addr) else {
             self.incomplete = true;
             return;
         };
-        self.check_equal(header.name(), addr, "hard links", header.stated_links().into(), 1);
+        self.check_equal(header.name(), addr, "hard links", header.stated_link_count().into(), 1);
         // The image lies over other structures, and node sizes decide how they are read.
-        if let Some(info) = self.message::<CacheImageInfo>(&header) {
-            self.cache_image(&info);
+        if let Some(info) = self.load_message::<CacheImageInfo>(&header) {
+            self.check_cache_image(&info);
         }
-        if let Some(k) = self.message::<BtreeK>(&header) {
+        if let Some(k) = self.load_message::<BtreeK>(&header) {
             self.k = k;
         }
-        self.message::<DriverInfo>(&header);
-        if let Some(info) = self.message::<SharedMessageTableInfo>(&header) {
-            self.shared_table(&info);
+        self.load_message::<DriverInfo>(&header);
+        if let Some(info) = self.load_message::<SharedMessageTableInfo>(&header) {
+            self.check_shared_message_table(&info);
         }
-        if let Some(info) = self.message::<FileSpaceInfo>(&header) {
+        if let Some(info) = self.load_message::<FileSpaceInfo>(&header) {
             self.check_free_space_managers(&info, addr);
         }
         for message in &header.messages {
@@ -175,7 +175,7 @@ impl<'a> FileWalk<'a> {
     }
 
     /// The image of a metadata cache: structures that are newer than those at their addresses.
-    fn cache_image(&mut self, info: &CacheImageInfo) {
+    fn check_cache_image(&mut self, info: &CacheImageInfo) {
         let context = CacheImage { size: info.size, entries: Vec::new() };
         let Some(image) = self.load(context, info.addr, info.size) else { return };
         self.check_equal(CacheImage::NAME, info.addr, "size", info.size, image.size);
@@ -188,7 +188,7 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    fn driver_info(&mut self) {
+    fn check_driver_info(&mut self) {
         let addr = self.superblock.driver_info;
         let Some(bytes) = self.peek(DriverInfoBlock::NAME, addr, 4096) else { return };
         if let Some(block) = self.decode(DriverInfoBlock::default(), addr, &bytes) {
@@ -197,15 +197,15 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Begins with the root group.
-    pub fn root(&mut self) {
+    pub fn check_root_group(&mut self) {
         let header = self.superblock.root.header();
         let Some(at) = header.get() else {
             self.report(NAME, Addr::new(0), Cause::Undefined("root group"));
             return;
         };
-        let root = self.objects.link(ObjectIndex::FILE, b"", at);
+        let root = self.objects.add_link(ObjectIndex::FILE, b"", at);
         if let Some(cached) = self.superblock.root.symbol_table() {
-            self.objects.set_cached(root, cached);
+            self.objects.set_cached_symbol_table(root, cached);
         }
     }
 }

@@ -6,7 +6,7 @@ use h5live_format::{Addr, GroupKey, Record, SymbolCache, SymbolTableEntry, Symbo
 use super::Cause;
 use super::btree1::Btree1Check;
 use super::header::CheckedHeader;
-use super::local_heap::CheckedStrings;
+use super::local_heap::CheckedLocalHeap;
 use super::space_map::ObjectIndex;
 use super::walk::FileWalk;
 
@@ -14,36 +14,36 @@ const NODE: &str = SymbolTableNode::NAME;
 
 impl FileWalk<'_> {
     /// The links of an old group.
-    pub fn symbol_table(&mut self, owner: ObjectIndex, header: &CheckedHeader) {
-        let Some(table) = self.message::<SymbolTableMessage>(header) else {
+    pub fn check_symbol_table(&mut self, owner: ObjectIndex, header: &CheckedHeader) {
+        let Some(table) = self.load_message::<SymbolTableMessage>(header) else {
             self.incomplete = true;
             return;
         };
-        if let Some((btree, heap)) = self.objects.cached(owner)
+        if let Some((btree, heap)) = self.objects.cached_symbol_table(owner)
             && (btree, heap) != (table.btree, table.heap)
         {
             let rule = "the entry of the group states the symbol table of its header";
             self.report(SymbolTableEntry::NAME, header.addr, Cause::Rule(rule));
         }
-        let Some(mut heap) = self.local_heap(table.heap) else {
+        let Some(mut heap) = self.check_local_heap(table.heap) else {
             self.incomplete = true;
             return;
         };
-        let names = NameHeap::of(&heap);
-        let sorted = |from: &GroupKey, to: &GroupKey| names.sorted(from, to);
+        let names = LocalHeapNames::of(&heap);
+        let sorted = |from: &GroupKey, to: &GroupKey| names.is_sorted(from, to);
         let tree = Btree1Check::<GroupKey>::new(self.k.group_internal, (), &sorted);
         let mut last: Option<Vec<u8>> = None;
-        let whole = self.btree1(table.btree, tree, &mut |walk, from, node, to| {
+        let whole = self.check_btree1(table.btree, tree, &mut |walk, from, node, to| {
             let between = (names.get(from.0), names.get(to.0));
-            walk.symbol_table_node(owner, &mut heap, node, between, &mut last);
+            walk.check_symbol_table_node(owner, &mut heap, node, between, &mut last);
         });
         self.incomplete |= !whole;
     }
 
-    fn symbol_table_node(
+    fn check_symbol_table_node(
         &mut self,
         owner: ObjectIndex,
-        heap: &mut CheckedStrings,
+        heap: &mut CheckedLocalHeap,
         addr: Addr,
         between: (Option<Vec<u8>>, Option<Vec<u8>>),
         last: &mut Option<Vec<u8>>,
@@ -58,7 +58,7 @@ impl FileWalk<'_> {
             self.report(NODE, addr, Cause::Missing("entry in it"));
         }
         for (index, entry) in node.entries.iter().enumerate() {
-            let Some(name) = self.local_string(heap, entry.name_offset) else { continue };
+            let Some(name) = self.check_local_string(heap, entry.name_offset) else { continue };
             if name.is_empty() {
                 self.report(NODE, addr, Cause::Rule("a link has a name"));
             }
@@ -76,30 +76,30 @@ impl FileWalk<'_> {
                 }
                 _ => {}
             }
-            self.symbol(owner, heap, addr, entry, &name);
+            self.check_symbol(owner, heap, addr, entry, &name);
             *last = Some(name);
         }
     }
 
-    fn symbol(
+    fn check_symbol(
         &mut self,
         owner: ObjectIndex,
-        heap: &mut CheckedStrings,
+        heap: &mut CheckedLocalHeap,
         node: Addr,
         entry: &SymbolTableEntry,
         name: &[u8],
     ) {
         if let SymbolCache::SoftLink { value_offset } = entry.cache {
-            self.local_string(heap, value_offset.into());
+            self.check_local_string(heap, value_offset.into());
             return;
         }
         let Some(at) = entry.header.get() else {
             self.report(NODE, node, Cause::Undefined("object header"));
             return;
         };
-        let child = self.objects.link(owner, name, at);
+        let child = self.objects.add_link(owner, name, at);
         if let SymbolCache::Group { btree, heap } = entry.cache {
-            self.objects.set_cached(child, (btree, heap));
+            self.objects.set_cached_symbol_table(child, (btree, heap));
         }
     }
 }
@@ -108,11 +108,11 @@ impl FileWalk<'_> {
 const MAX_COMPARED_BYTES: usize = 1 << 16;
 
 /// The names of a heap, to compare keys.
-struct NameHeap(Vec<u8>);
+struct LocalHeapNames(Vec<u8>);
 
-impl NameHeap {
-    fn of(heap: &CheckedStrings) -> Self {
-        NameHeap(heap.bytes().to_vec())
+impl LocalHeapNames {
+    fn of(heap: &CheckedLocalHeap) -> Self {
+        LocalHeapNames(heap.bytes().to_vec())
     }
 
     fn get(&self, offset: u64) -> Option<Vec<u8>> {
@@ -122,7 +122,7 @@ impl NameHeap {
         rest.get(..len).map(<[u8]>::to_vec)
     }
 
-    fn sorted(&self, from: &GroupKey, to: &GroupKey) -> bool {
+    fn is_sorted(&self, from: &GroupKey, to: &GroupKey) -> bool {
         matches!((self.get(from.0), self.get(to.0)), (Some(from), Some(to)) if from < to)
     }
 }

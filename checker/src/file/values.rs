@@ -11,7 +11,7 @@ use super::{Cause, UnknownFilter};
 
 impl FileWalk<'_> {
     /// Whether `len` more bytes of raw data may be read.
-    pub fn may_read(&mut self, len: u64) -> bool {
+    pub fn may_read_values(&mut self, len: u64) -> bool {
         let fits = len <= self.values_left;
         self.values_left = if fits { self.values_left - len } else { 0 };
         self.unseen_values |= !fits;
@@ -19,43 +19,43 @@ impl FileWalk<'_> {
     }
 
     /// Looks up where elements lead. `at`: the header of their object.
-    pub fn values(&mut self, datatype: &Datatype, data: &[u8], at: Addr) {
+    pub fn check_values(&mut self, datatype: &Datatype, data: &[u8], at: Addr) {
         let size = usize::try_from(datatype.size()).unwrap_or(usize::MAX).max(1);
         if datatype.is_indirect() {
             for element in data.chunks_exact(size) {
                 if self.report.is_full() {
                     return;
                 }
-                self.value(datatype, element, at);
+                self.check_value(datatype, element, at);
             }
         }
     }
 
-    fn value(&mut self, datatype: &Datatype, element: &[u8], at: Addr) {
+    fn check_value(&mut self, datatype: &Datatype, element: &[u8], at: Addr) {
         match datatype {
             Datatype::VarLen(t) => {
                 let Some(found) = self.decode(VarLenElement::default(), at, element) else { return };
                 let each = if t.kind == VarLenKind::Sequence { t.base.size() } else { 1 };
-                self.sequence(found, &t.base, each, at);
+                self.check_sequence(found, &t.base, each, at);
             }
             Datatype::Reference(t) => match t.kind {
                 ReferenceKind::Object1 => {}
                 ReferenceKind::Region1 => {
                     let place = self.decode(GlobalHeapId::default(), at, element);
                     let Some(place) = place.filter(GlobalHeapId::is_defined) else { return };
-                    if let Some((bytes, false)) = self.heap_value(place, at) {
+                    if let Some((bytes, false)) = self.read_used_heap_object(place, at) {
                         self.decode(RegionReferenceBlob::default(), place.collection, &bytes);
                     }
                 }
-                _ => self.reference(t.size, element, at),
+                _ => self.check_reference(t.size, element, at),
             },
-            Datatype::Array(t) => self.values(&t.base, element, at),
+            Datatype::Array(t) => self.check_values(&t.base, element, at),
             Datatype::Compound(t) => {
                 for member in t.members.iter().filter(|member| member.datatype.is_indirect()) {
                     let start = usize::try_from(member.offset).unwrap_or(usize::MAX);
                     let end = start.saturating_add(usize::try_from(member.datatype.size()).unwrap_or(usize::MAX));
                     if let Some(part) = element.get(start..end) {
-                        self.value(&member.datatype, part, at);
+                        self.check_value(&member.datatype, part, at);
                     }
                 }
             }
@@ -63,34 +63,34 @@ impl FileWalk<'_> {
         }
     }
 
-    fn sequence(&mut self, element: VarLenElement, base: &Datatype, each: u32, at: Addr) {
+    fn check_sequence(&mut self, element: VarLenElement, base: &Datatype, each: u32, at: Addr) {
         if !element.place.is_defined() {
             if element.length > 0 {
                 self.report(VarLenElement::NAME, at, Cause::Undefined("global heap collection"));
             }
             return;
         }
-        let Some((len, before)) = self.heap_use(element.place, at) else { return };
+        let Some((len, before)) = self.mark_heap_object_used(element.place, at) else { return };
         let needed = u64::from(element.length) * u64::from(each);
         if needed > len {
             let cause = Cause::Count { what: "bytes of the sequence", stated: needed, found: len };
             self.report(VarLenElement::NAME, at, cause);
         } else if base.is_indirect() && !before && needed > 0 {
-            let bytes = self.heap_value(element.place, at).map(|(bytes, _)| bytes);
+            let bytes = self.read_used_heap_object(element.place, at).map(|(bytes, _)| bytes);
             if let Some(inner) = bytes.as_deref().and_then(|bytes| bytes.get(..usize::try_from(needed).ok()?)) {
-                self.values(base, inner, at);
+                self.check_values(base, inner, at);
             }
         }
     }
 
-    fn reference(&mut self, size: u32, element: &[u8], at: Addr) {
+    fn check_reference(&mut self, size: u32, element: &[u8], at: Addr) {
         let Some(found) = self.decode(ReferenceElement::blank(size), at, element) else { return };
         let ReferenceValue::Blob { kind, external, length, place } = found.value else { return };
         if !place.is_defined() {
             self.report(ReferenceElement::NAME, at, Cause::Undefined("global heap collection"));
             return;
         }
-        let Some((bytes, before)) = self.heap_value(place, at) else { return };
+        let Some((bytes, before)) = self.read_used_heap_object(place, at) else { return };
         self.check_equal(ReferenceElement::NAME, at, "bytes of the reference", length.into(), bytes.len() as u64);
         if !before {
             self.decode(ReferenceBlob::blank(kind, external), place.collection, &bytes);
@@ -98,13 +98,13 @@ impl FileWalk<'_> {
     }
 
     /// Undoes the filters of a chunk, and looks up where those of its elements lead that are inside the extent.
-    pub fn chunk_values(&mut self, chunked: &ChunkedDataset, coord: &[u64], addr: Addr, size: u64, mask: u32) {
+    pub fn check_chunk_values(&mut self, chunked: &ChunkedDataset, coord: &[u64], addr: Addr, size: u64, mask: u32) {
         let every = chunked.filters.iter().enumerate().all(|(i, _)| mask.checked_shr(i as u32).unwrap_or(0) & 1 == 1);
         let leads = chunked.datatype.clone();
         let largest = size.max(chunked.bytes);
         if largest > MAX_STRUCTURE_BYTES
             || (!every && self.options.filters.is_none())
-            || (leads.is_some() && !self.may_read(largest))
+            || (leads.is_some() && !self.may_read_values(largest))
         {
             self.unseen_values |= leads.is_some();
             return;
@@ -126,15 +126,22 @@ impl FileWalk<'_> {
             };
         }
         if let Some(datatype) = leads {
-            self.rows(&datatype, chunked, coord, 0, &bytes);
+            self.check_chunk_rows(&datatype, chunked, coord, 0, &bytes);
         }
     }
 
     /// The part of a chunk below dimension `dim` that is inside the extent.
-    fn rows(&mut self, datatype: &Datatype, chunked: &ChunkedDataset, coord: &[u64], dim: usize, bytes: &[u8]) {
+    fn check_chunk_rows(
+        &mut self,
+        datatype: &Datatype,
+        chunked: &ChunkedDataset,
+        coord: &[u64],
+        dim: usize,
+        bytes: &[u8],
+    ) {
         let parts = (coord.get(dim), chunked.storage.dims.get(dim), chunked.dims.get(dim));
         let (Some(place), Some(chunk), Some(extent)) = parts else {
-            self.values(datatype, bytes, chunked.header);
+            self.check_values(datatype, bytes, chunked.header);
             return;
         };
         let start = place.saturating_mul(*chunk);
@@ -143,11 +150,11 @@ impl FileWalk<'_> {
         let Ok(row) = usize::try_from(row) else { return };
         if dim + 1 == chunked.dims.len() {
             let len = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(row);
-            self.values(datatype, bytes.get(..len).unwrap_or(bytes), chunked.header);
+            self.check_values(datatype, bytes.get(..len).unwrap_or(bytes), chunked.header);
             return;
         }
         for part in bytes.chunks_exact(row.max(1)).take(usize::try_from(count).unwrap_or(usize::MAX)) {
-            self.rows(datatype, chunked, coord, dim + 1, part);
+            self.check_chunk_rows(datatype, chunked, coord, dim + 1, part);
         }
     }
 }

@@ -9,13 +9,13 @@ use h5live_format::{Addr, Record, Superblock, Widths, decode_prefix_with};
 use h5live_model::Datatype;
 
 use super::cause::{Cause, UsedRange};
-use super::collection_table::CollectionTable;
 use super::file_bytes::FileBytes;
 use super::object_table::ObjectTable;
 use super::options::CheckOptions;
 use super::report::{Finding, Report};
 use super::shared_index::SharedIndex;
 use super::space_map::{ObjectIndex, SpaceMap, SpaceUse};
+use super::visited_collections::VisitedCollections;
 
 /// The largest structure that is read as a whole (bytes).
 pub(super) const MAX_STRUCTURE_BYTES: u64 = 1 << 28;
@@ -37,7 +37,7 @@ pub(super) struct FileWalk<'a> {
     pub shared: Vec<SharedIndex>,
     /// Attributes that are shared messages. Their own shared parts must still be counted.
     pub shared_attributes: Vec<Vec<u8>>,
-    pub collections: CollectionTable,
+    pub collections: VisitedCollections,
     pub committed: HashMap<u64, Option<Rc<Datatype>>>,
     /// Bytes of values that may still be read.
     pub values_left: u64,
@@ -63,7 +63,7 @@ impl<'a> FileWalk<'a> {
             owner: ObjectIndex::FILE,
             shared: Vec::new(),
             shared_attributes: Vec::new(),
-            collections: CollectionTable::default(),
+            collections: VisitedCollections::default(),
             committed: HashMap::new(),
             values_left: options.values,
             unseen_values: false,
@@ -76,7 +76,7 @@ impl<'a> FileWalk<'a> {
         self.source.base.saturating_add(addr.get().unwrap_or(0))
     }
 
-    fn finding(&self, owner: ObjectIndex, structure: &'static str, offset: u64, cause: Cause) -> Finding {
+    fn new_finding(&self, owner: ObjectIndex, structure: &'static str, offset: u64, cause: Cause) -> Finding {
         Finding { path: self.objects.path(owner), structure, offset, cause }
     }
 
@@ -88,7 +88,7 @@ impl<'a> FileWalk<'a> {
     /// Reports a fault of a structure of an object.
     pub fn report_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
         if !self.report.is_full() {
-            let finding = self.finding(owner, structure, self.offset(addr), cause);
+            let finding = self.new_finding(owner, structure, self.offset(addr), cause);
             self.report.findings.push(finding);
         }
     }
@@ -101,7 +101,7 @@ impl<'a> FileWalk<'a> {
     /// As [`FileWalk::add_note`], of another object.
     pub fn add_note_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
         if self.report.notes.len() < Report::MAX_FINDINGS {
-            let note = self.finding(owner, structure, self.offset(addr), cause);
+            let note = self.new_finding(owner, structure, self.offset(addr), cause);
             self.report.notes.push(note);
         }
     }
@@ -130,7 +130,7 @@ impl<'a> FileWalk<'a> {
     }
 
     /// A range of bytes as users see it.
-    pub fn used_range(&self, used: &SpaceUse) -> UsedRange {
+    pub fn to_used_range(&self, used: &SpaceUse) -> UsedRange {
         UsedRange {
             path: self.objects.path(used.owner),
             structure: self.space.structure_name(used),
@@ -160,7 +160,7 @@ impl<'a> FileWalk<'a> {
         match self.space.claim(start, len, self.owner, structure) {
             Ok(()) => Some(start),
             Err(taken) => {
-                let with = self.used_range(&taken);
+                let with = self.to_used_range(&taken);
                 self.report(structure, addr, Cause::Overlap { len, with });
                 None
             }

@@ -27,7 +27,7 @@ impl QueryAnswers {
                 range.points.push((position, number));
             }
         };
-        note(Position::default(), answer(timeline, query, Position::default()));
+        note(Position::default(), compute_answer(timeline, query, Position::default()));
         let (from, to) = query.span();
         for n in 0..timeline.trace().len() as u32 {
             let changes = match query {
@@ -38,13 +38,13 @@ impl QueryAnswers {
                 continue;
             }
             if let Some(StorageOp::Write { at, bytes }) = timeline.operation(n) {
-                for tear in tearing.tears(*at, bytes.len() as u64, from, to) {
+                for tear in tearing.possible_tears(*at, bytes.len() as u64, from, to) {
                     let position = Position { prefix: n, tear };
-                    note(position, answer(timeline, query, position));
+                    note(position, compute_answer(timeline, query, position));
                 }
             }
             let position = Position { prefix: n + 1, tear: Tear::None };
-            note(position, answer(timeline, query, position));
+            note(position, compute_answer(timeline, query, position));
         }
         let mut answers: Vec<_> = known.into_iter().map(|(answer, number)| (number, answer)).collect();
         answers.sort_unstable_by_key(|(number, _)| *number);
@@ -54,8 +54,8 @@ impl QueryAnswers {
 
     /// The positions of the writer to explore for a reader that stands at `from`. First `from` itself; then, for each
     /// other answer, the first whole position and, if `torn`, the first torn one.
-    pub fn choices(&self, from: Position, torn: bool) -> Vec<Position> {
-        let here = self.number(from);
+    pub fn positions_to_explore(&self, from: Position, torn: bool) -> Vec<Position> {
+        let here = self.answer_number(from);
         let mut choices = vec![from];
         let (mut whole, mut part) = (vec![here], vec![here]);
         // Sets of pages are not ordered by what they show.
@@ -64,14 +64,14 @@ impl QueryAnswers {
             _ => self.points.partition_point(|(point, _)| *point <= from),
         };
         for (point, number) in self.points.iter().skip(later) {
-            let Some(position) = reach(from, *point) else { continue };
+            let Some(position) = position_showing(from, *point) else { continue };
             if !position.is_torn() {
                 if !whole.contains(&Some(*number)) {
                     whole.push(Some(*number));
                     choices.push(position);
                 }
             } else if torn && position != from {
-                let number = self.number(position);
+                let number = self.answer_number(position);
                 if !part.contains(&number) && !whole.contains(&number) {
                     part.push(number);
                     choices.push(position);
@@ -83,20 +83,20 @@ impl QueryAnswers {
 
     /// The answer at a position, and its number; `None` if it is one that pages in some order give, and not known
     /// beforehand.
-    pub fn answer(&self, position: Position) -> Option<(u32, &[u8])> {
-        let number = self.number(position)?;
+    pub fn answer_at(&self, position: Position) -> Option<(u32, &[u8])> {
+        let number = self.answer_number(position)?;
         self.answers.get(number as usize).map(|answer| (number, &**answer))
     }
 
-    fn number(&self, position: Position) -> Option<u32> {
+    fn answer_number(&self, position: Position) -> Option<u32> {
         if let Tear::Pages(pages) = position.tear {
-            return self.number_of_pages(position.prefix, pages);
+            return self.answer_number_of_pages(position.prefix, pages);
         }
         let after = self.points.partition_point(|(point, _)| *point <= position);
         self.points.get(after.checked_sub(1)?).map(|(_, number)| *number)
     }
 
-    fn number_of_pages(&self, prefix: u32, pages: u64) -> Option<u32> {
+    fn answer_number_of_pages(&self, prefix: u32, pages: u64) -> Option<u32> {
         let whole = Position { prefix, tear: Tear::None };
         let after = self.points.partition_point(|(point, _)| *point <= whole);
         let before = self.points.get(after.checked_sub(1)?).map(|(_, number)| *number);
@@ -111,7 +111,7 @@ impl QueryAnswers {
 }
 
 /// The position of a writer that goes on from `from` until it shows `point`; `None` if it cannot get there.
-fn reach(from: Position, point: Position) -> Option<Position> {
+fn position_showing(from: Position, point: Position) -> Option<Position> {
     if point.prefix != from.prefix {
         return (point.prefix > from.prefix).then_some(point);
     }
@@ -124,7 +124,7 @@ fn reach(from: Position, point: Position) -> Option<Position> {
     Some(Position { prefix: from.prefix, tear })
 }
 
-fn answer(timeline: &Timeline, query: Query, position: Position) -> Vec<u8> {
+fn compute_answer(timeline: &Timeline, query: Query, position: Position) -> Vec<u8> {
     match query {
         Query::Length => timeline.length(position).to_le_bytes().to_vec(),
         Query::Bytes { at, len } => timeline.read(position, at, len),

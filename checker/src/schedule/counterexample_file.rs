@@ -20,7 +20,7 @@ impl Counterexample {
     /// As [`Trace::save`].
     pub fn save(&self, trace: &Trace, mut to: impl Write) -> Result<(), TraceError> {
         let last = self.seen.iter().map(|seen| seen.position.prefix as usize + 1).max().unwrap_or(0);
-        trace.cut(last).save(&mut to)?;
+        trace.truncated(last).save(&mut to)?;
         write_record(&mut to, KIND_FAULT, 0, self.fault.as_bytes())?;
         for seen in &self.seen {
             let (kind, at, len) = match seen.query {

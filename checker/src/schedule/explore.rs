@@ -113,7 +113,7 @@ pub fn explore(
         threads: bounds.threads.max(1),
         checkpoints: Checkpoints::default(),
     };
-    let work = || Worker::new(&timeline, bounds, &shared, reader).work();
+    let work = || ExploreWorker::new(&timeline, bounds, &shared, reader).run_jobs();
     let parts = std::thread::scope(|scope| {
         let others: Vec<_> = (1..shared.threads).map(|_| scope.spawn(work)).collect();
         let mut parts = vec![work()];
@@ -180,15 +180,15 @@ pub fn replay(
         others: Vec::new(),
         after: None,
     });
-    view.with(|run| run.forks = forks.collect());
+    view.with_run(|run| run.forks = forks.collect());
     view.restart(true);
     let verdict = judge(&view, reader);
-    (verdict, view.with(|run| run.journal.take()).unwrap_or_default())
+    (verdict, view.with_run(|run| run.journal.take()).unwrap_or_default())
 }
 
 fn judge(view: &Arc<ReaderView>, reader: &impl Fn(&Arc<ReaderView>) -> Verdict) -> Verdict {
     let verdict = catch_unwind(AssertUnwindSafe(|| reader(view)));
-    match view.with(|run| (run.fault, run.queries)) {
+    match view.with_run(|run| (run.fault, run.queries)) {
         (Some(RunFault::Nondeterministic), _) => Err("it does not do the same when it sees the same".into()),
         (Some(RunFault::TooManyQueries), queries) => Err(format!("it goes on after {queries} queries")),
         (None, _) => verdict.unwrap_or_else(|panic| {
@@ -218,7 +218,7 @@ struct ExploreShared {
 }
 
 impl ExploreShared {
-    fn next(&self) -> Option<Vec<BranchPoint>> {
+    fn next_job(&self) -> Option<Vec<BranchPoint>> {
         let mut jobs = self.jobs.lock();
         loop {
             if self.stop.load(Relaxed) {
@@ -242,42 +242,42 @@ impl ExploreShared {
         }
     }
 
-    fn push(&self, job: Vec<BranchPoint>) {
+    fn push_job(&self, job: Vec<BranchPoint>) {
         self.jobs.lock().jobs.push(job);
         self.job_added.notify_one();
     }
 
-    fn end(&self) {
+    fn stop_workers(&self) {
         self.stop.store(true, Relaxed);
         let _jobs = self.jobs.lock();
         self.job_added.notify_all();
     }
 }
 
-struct Worker<'a, R> {
+struct ExploreWorker<'a, R> {
     view: Arc<ReaderView>,
     shared: &'a ExploreShared,
     reader: &'a R,
     found: ExploreReport,
 }
 
-impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> Worker<'a, R> {
+impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
     fn new(timeline: &Arc<Timeline>, bounds: &ExploreBounds, shared: &'a ExploreShared, reader: &'a R) -> Self {
         let moves = bounds.moves.unwrap_or(u32::MAX);
         let ExploreBounds { queries, merge, .. } = *bounds;
         let limits = RunLimits { start: Position::after(bounds.start), moves, queries, merge };
         let view = Arc::new(ReaderView::new(timeline.clone(), bounds.tearing, limits, shared.checkpoints.clone()));
-        Worker { view, shared, reader, found: ExploreReport::default() }
+        ExploreWorker { view, shared, reader, found: ExploreReport::default() }
     }
 
-    fn work(mut self) -> ExploreReport {
-        while let Some(job) = self.shared.next() {
+    fn run_jobs(mut self) -> ExploreReport {
+        while let Some(job) = self.shared.next_job() {
             let floor = job.len();
-            self.view.with(|run| {
+            self.view.with_run(|run| {
                 run.forks = job;
                 run.clear_state_hashes();
             });
-            while self.run() && self.advance(floor) {
+            while self.run_reader() && self.advance_branch(floor) {
                 if self.shared.idle_workers.load(Relaxed) > 0 {
                     self.share_branches(floor);
                 }
@@ -287,7 +287,7 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> Worker<'a, R> {
     }
 
     /// Runs the reader once; returns whether to go on.
-    fn run(&mut self) -> bool {
+    fn run_reader(&mut self) -> bool {
         if self.shared.stop.load(Relaxed) {
             return false;
         }
@@ -295,13 +295,13 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> Worker<'a, R> {
             && self.shared.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let left = self.shared.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
         if late || left.is_err() {
-            self.shared.end();
+            self.shared.stop_workers();
             return false;
         }
-        let known = self.view.with(|run| run.forks.last().map_or(0, |fork| fork.number));
+        let known = self.view.with_run(|run| run.forks.last().map_or(0, |fork| fork.number));
         self.view.restart(false);
         let verdict = judge(&self.view, self.reader);
-        let (queries, merged) = self.view.with(|run| (run.queries, run.merged));
+        let (queries, merged) = self.view.with_run(|run| (run.queries, run.merged));
         self.found.merged += u64::from(merged);
         self.found.schedules += 1;
         self.found.queries += u64::from(queries);
@@ -309,32 +309,32 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> Worker<'a, R> {
         self.found.longest = self.found.longest.max(queries);
         if let Err(fault) = verdict {
             self.found.wrong += 1;
-            self.keep(fault);
+            self.record_violation(fault);
         }
         true
     }
 
-    fn keep(&mut self, fault: String) {
-        let forks = self.view.with(|run| run.forks.clone());
+    fn record_violation(&mut self, fault: String) {
+        let forks = self.view.with_run(|run| run.forks.clone());
         self.view.restart(true);
         let _again = judge(&self.view, self.reader);
-        let seen = self.view.with(|run| {
+        let seen = self.view.with_run(|run| {
             run.forks = forks;
             run.journal.take().unwrap_or_default()
         });
         self.found.violations.push(Counterexample { fault, seen });
         if self.found.violations.len() >= MAX_COUNTEREXAMPLES {
-            self.shared.end();
+            self.shared.stop_workers();
         }
     }
 
     /// Goes to the next branch. The first `floor` branches are fixed.
-    fn advance(&self, floor: usize) -> bool {
-        self.view.with(|run| {
+    fn advance_branch(&self, floor: usize) -> bool {
+        self.view.with_run(|run| {
             while run.forks.len() > floor
                 && let Some(mut fork) = run.forks.pop()
             {
-                if let Some(next) = run.next_of(&mut fork) {
+                if let Some(next) = run.next_position_of(&mut fork) {
                     fork.taken = next;
                     run.forks.push(fork);
                     return true;
@@ -346,12 +346,12 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> Worker<'a, R> {
 
     /// Gives away the branches that are the nearest to the root.
     fn share_branches(&self, floor: usize) {
-        let jobs = self.view.with(|run| {
+        let jobs = self.view.with_run(|run| {
             let open = run.forks.iter().enumerate().skip(floor).find(|(_, fork)| !fork.others.is_empty());
             let Some(depth) = open.map(|(depth, _)| depth) else { return Vec::new() };
             let mut others = Vec::new();
             if let Some(mut fork) = run.forks.get(depth).cloned() {
-                others.extend(std::iter::from_fn(|| run.next_of(&mut fork)));
+                others.extend(std::iter::from_fn(|| run.next_position_of(&mut fork)));
                 run.forks[depth].others.clear();
             }
             let path: Vec<BranchPoint> = run.forks.iter().take(depth + 1).cloned().collect();
@@ -364,6 +364,6 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> Worker<'a, R> {
             };
             others.into_iter().map(job).collect()
         });
-        jobs.into_iter().for_each(|job| self.shared.push(job));
+        jobs.into_iter().for_each(|job| self.shared.push_job(job));
     }
 }

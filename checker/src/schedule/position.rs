@@ -81,7 +81,7 @@ impl Tearing {
 
     /// The parts of a write of `len` bytes at `at` that may make a difference between `from` and `to` (bytes from the
     /// start of the file), in ascending order.
-    pub(crate) fn tears(&self, at: u64, len: u64, from: u64, to: u64) -> Vec<Tear> {
+    pub(crate) fn possible_tears(&self, at: u64, len: u64, from: u64, to: u64) -> Vec<Tear> {
         let mut tears = Vec::new();
         if self.observations == 0 || len == 0 {
             return tears;

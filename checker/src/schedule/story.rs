@@ -56,13 +56,13 @@ impl Story {
         let mut before = Position { prefix: begins, tear: Tear::None };
         for seen in &found.seen {
             for operation in before.prefix..seen.position.prefix {
-                story.lines.extend(teller.write(operation, Tear::None));
+                story.lines.extend(teller.describe_operation(operation, Tear::None));
             }
             if seen.position.is_torn() && seen.position != before {
-                story.lines.extend(teller.write(seen.position.prefix, seen.position.tear));
+                story.lines.extend(teller.describe_operation(seen.position.prefix, seen.position.tear));
             }
             before = seen.position;
-            let what = teller.query(seen.query, seen.position);
+            let what = teller.describe_query(seen.query, seen.position);
             match story.lines.last_mut() {
                 // The same again is told once.
                 Some(StoryLine::Reader { what: last }) if *last == what => {}
@@ -86,7 +86,7 @@ impl StoryBuilder {
         StoryBuilder { timeline, widths }
     }
 
-    fn describe(&self, position: Position, at: u64, bytes: &[u8]) -> Option<Dump> {
+    fn dump_structure(&self, position: Position, at: u64, bytes: &[u8]) -> Option<Dump> {
         // Blocks of arrays name their header, with which they are understood.
         let owner = bytes
             .get(6..6 + self.widths.offset.bytes())
@@ -96,7 +96,7 @@ impl StoryBuilder {
         dump::dump_any(bytes, &context)
     }
 
-    fn write(&self, number: u32, tear: Tear) -> Option<StoryLine> {
+    fn describe_operation(&self, number: u32, tear: Tear) -> Option<StoryLine> {
         let before = Position { prefix: number, tear: Tear::None };
         let (what, changes) = match self.timeline.operation(number)? {
             StorageOp::Mark(text) => (format!("({text})"), Vec::new()),
@@ -104,27 +104,27 @@ impl StoryBuilder {
             StorageOp::SetLen(len) => (format!("the file has {len} bytes"), Vec::new()),
             StorageOp::Write { at, bytes } => {
                 let after = Position { prefix: number + 1, tear: Tear::None };
-                let new = self.describe(after, *at, bytes);
+                let new = self.dump_structure(after, *at, bytes);
                 let old = self.timeline.read(before, *at, bytes.len());
-                let old = self.describe(before, *at, &old);
+                let old = self.dump_structure(before, *at, &old);
                 let name = new.as_ref().map_or("bytes", |new| new.name);
                 let changes = match (&old, &new) {
-                    (Some(old), Some(new)) if old.name == new.name => changed(old, new),
+                    (Some(old), Some(new)) if old.name == new.name => changed_fields(old, new),
                     (_, Some(_)) => vec!["new".into()],
                     _ => Vec::new(),
                 };
-                (format!("{name} at {at:#x}, {} bytes{}", bytes.len(), part(tear)), changes)
+                (format!("{name} at {at:#x}, {} bytes{}", bytes.len(), visible_part_text(tear)), changes)
             }
         };
         Some(StoryLine::Writer { operation: number, what, changes })
     }
 
-    fn query(&self, query: Query, position: Position) -> String {
+    fn describe_query(&self, query: Query, position: Position) -> String {
         match query {
             Query::Length => format!("asks for the length: {}", self.timeline.length(position)),
             Query::Bytes { at, len } => {
                 let bytes = self.timeline.read(position, at, len.max(MAX_RECOGNIZED_BYTES));
-                let structure = self.describe(position, at, &bytes);
+                let structure = self.dump_structure(position, at, &bytes);
                 let found = bytes.len().min(len);
                 let short = if found < len { format!(", of {len}") } else { String::new() };
                 let Some(structure) = structure else { return format!("reads {found} bytes at {at:#x}{short}") };
@@ -135,7 +135,7 @@ impl StoryBuilder {
     }
 }
 
-fn part(tear: Tear) -> String {
+fn visible_part_text(tear: Tear) -> String {
     match tear {
         Tear::None => String::new(),
         Tear::Cut(bytes) => format!(", of which the first {bytes} can be seen"),
@@ -144,7 +144,7 @@ fn part(tear: Tear) -> String {
 }
 
 /// The fields that differ.
-fn changed(old: &Dump, new: &Dump) -> Vec<String> {
+fn changed_fields(old: &Dump, new: &Dump) -> Vec<String> {
     let same_shape = old.fields.len() == new.fields.len();
     let pairs = old.fields.iter().zip(&new.fields);
     let differ = pairs.filter(|(old, new)| old.value != new.value && new.field != "checksum");

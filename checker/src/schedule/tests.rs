@@ -223,7 +223,7 @@ proptest! {
         let trace = Trace::new(base, operations);
         let timeline = Timeline::new(trace.clone());
         for prefix in 0..=trace.len() {
-            let image = trace.image(prefix).unwrap();
+            let image = trace.image_after(prefix).unwrap();
             prop_assert_eq!(timeline.length(Position::after(prefix)), image.len() as u64);
             let part: Vec<u8> = image.iter().skip(at as usize).take(len).copied().collect();
             prop_assert_eq!(timeline.read(Position::after(prefix), at, len), part);
@@ -269,7 +269,7 @@ fn counterexamples_come_back_from_files_with_what_the_writer_did() {
     let mut file = Vec::new();
     found.save(&trace, &mut file).unwrap();
     let (kept, again) = Counterexample::load(&*file).unwrap();
-    assert_eq!((&again, &kept), (&found, &trace.cut(4)));
+    assert_eq!((&again, &kept), (&found, &trace.truncated(4)));
     for len in 0..file.len() {
         assert!(Counterexample::load(&file[..len]).is_err());
     }

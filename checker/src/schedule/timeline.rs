@@ -71,7 +71,7 @@ impl Timeline {
 
     /// The time, and whether it goes on at all.
     pub fn time(&self, position: Position) -> (Duration, bool) {
-        let time = if self.has_times { self.times.at(position.prefix as usize) } else { None };
+        let time = if self.has_times { self.times.count_at(position.prefix as usize) } else { None };
         (Duration::from_millis(time.unwrap_or(0)), self.has_times)
     }
 

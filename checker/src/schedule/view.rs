@@ -49,12 +49,12 @@ impl History {
 
     /// The history of a reader that knows only this.
     pub fn of(known: impl Hash) -> Self {
-        History::NONE.with_state(known)
+        History::NONE.with_reader_state(known)
     }
 
     /// This history, and then some state that is no part of the file, but on which the reader depends.
     #[must_use]
-    pub fn with_state(mut self, known: impl Hash) -> Self {
+    pub fn with_reader_state(mut self, known: impl Hash) -> Self {
         self.add(known);
         self
     }
@@ -89,7 +89,7 @@ pub(super) struct Checkpoint {
 impl Checkpoint {
     /// Puts it among those where runs have been, unless one has been there, or where more is asked of the reader:
     /// nothing changed meanwhile.
-    fn insert_into(self, known: &Checkpoints) -> bool {
+    fn insert_if_new(self, known: &Checkpoints) -> bool {
         let mut known = known.lock();
         let strict = self.within.map(|(_, context)| Checkpoint { within: Some((false, context)), ..self });
         !strict.is_some_and(|strict| known.contains(&strict)) && known.insert(self)
@@ -197,7 +197,7 @@ impl ReaderView {
         run.journal = journal.then(Vec::new);
     }
 
-    pub(super) fn with<R>(&self, look: impl FnOnce(&mut ReaderRun) -> R) -> R {
+    pub(super) fn with_run<R>(&self, look: impl FnOnce(&mut ReaderRun) -> R) -> R {
         look(&mut self.0.lock())
     }
 
@@ -334,24 +334,24 @@ impl ReaderRun {
             return true;
         }
         let checkpoint = Checkpoint { position, moves, tears, history, state, within };
-        self.merged = !checkpoint.insert_into(&self.checkpoints);
+        self.merged = !checkpoint.insert_if_new(&self.checkpoints);
         self.pending_checkpoint = within.map(|_| checkpoint);
         !self.merged
     }
 
     /// The next answer to explore where the run forked. Another run may have passed a checkpoint with the writer
     /// further on. Everything after that position is then explored there.
-    pub fn next_of(&self, fork: &mut BranchPoint) -> Option<Position> {
+    pub fn next_position_of(&self, fork: &mut BranchPoint) -> Option<Position> {
         let next = fork.others.pop()?;
         let checkpoint = fork.after.and_then(|after| after.moved_to(next, &self.limits));
-        if checkpoint.is_some_and(|checkpoint| !checkpoint.insert_into(&self.checkpoints)) {
+        if checkpoint.is_some_and(|checkpoint| !checkpoint.insert_if_new(&self.checkpoints)) {
             fork.others.clear();
             return None;
         }
         Some(next)
     }
 
-    fn range(&mut self, query: Query) -> Arc<QueryAnswers> {
+    fn answers_to(&mut self, query: Query) -> Arc<QueryAnswers> {
         if let Some(range) = self.ranges.get(&query) {
             return range.clone();
         }
@@ -361,7 +361,7 @@ impl ReaderRun {
     }
 
     /// Goes to where a query is answered.
-    fn choose(&mut self, query: Query) -> io::Result<Arc<QueryAnswers>> {
+    fn choose_position(&mut self, query: Query) -> io::Result<Arc<QueryAnswers>> {
         let number = self.queries;
         self.queries += 1;
         if self.merged {
@@ -371,7 +371,7 @@ impl ReaderRun {
             self.fault = self.fault.or(Some(RunFault::TooManyQueries));
             return Err(io::Error::other("the run is over"));
         }
-        let range = self.range(query);
+        let range = self.answers_to(query);
         let after = self.pending_checkpoint.take();
         match self.forks.get(self.passed) {
             Some(fork) if fork.number == number => {
@@ -384,9 +384,9 @@ impl ReaderRun {
                 self.move_to(taken);
             }
             Some(_) => {}
-            None if self.moves < self.limits.moves && !self.is_settled() => {
+            None if self.moves < self.limits.moves && !self.is_beyond_rest() => {
                 let torn = self.tears < self.tearing.observations;
-                let mut others = range.choices(self.position, torn);
+                let mut others = range.positions_to_explore(self.position, torn);
                 if let Some(last) = self.rest_beyond {
                     // Of those that do not count, the first leaves all later ones open.
                     let beyond = others.iter().position(|position| position.prefix > last);
@@ -407,7 +407,7 @@ impl ReaderRun {
         Ok(range)
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_beyond_rest(&self) -> bool {
         self.rest_beyond.is_some_and(|prefix| self.position.prefix > prefix)
     }
 
@@ -421,8 +421,8 @@ impl ReaderRun {
     }
 
     fn answer<R>(&mut self, query: Query, give: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
-        let range = self.choose(query)?;
-        Ok(match range.answer(self.position) {
+        let range = self.choose_position(query)?;
+        Ok(match range.answer_at(self.position) {
             Some((number, answer)) => {
                 self.history.add((query, number));
                 give(answer)
@@ -437,7 +437,7 @@ impl ReaderRun {
     }
 }
 
-fn read_only() -> io::Error {
+fn read_only_error() -> io::Error {
     io::ErrorKind::PermissionDenied.into()
 }
 
@@ -450,7 +450,7 @@ impl Storage for ReaderView {
     }
 
     fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
-        Err(read_only())
+        Err(read_only_error())
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -458,10 +458,10 @@ impl Storage for ReaderView {
     }
 
     fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(read_only())
+        Err(read_only_error())
     }
 
     fn sync(&self) -> io::Result<()> {
-        Err(read_only())
+        Err(read_only_error())
     }
 }

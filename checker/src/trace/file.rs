@@ -104,7 +104,7 @@ impl Trace {
         if start != MAGIC {
             return Err(TraceError::NotATrace);
         }
-        match u32::from_le_bytes(array(&mut from)?) {
+        match u32::from_le_bytes(read_array(&mut from)?) {
             VERSION => {}
             other => return Err(TraceError::Version(other)),
         }
@@ -142,7 +142,7 @@ pub(crate) fn write_record(to: &mut impl Write, kind: u8, number: u64, bytes: &[
 }
 
 pub(crate) fn read_record(from: &mut impl Read, record: u64) -> Result<TraceRecord, TraceError> {
-    let head: [u8; 13] = array(from)?;
+    let head: [u8; 13] = read_array(from)?;
     let [kind, rest @ ..] = head;
     let number = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let len = rest.last_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
@@ -150,14 +150,14 @@ pub(crate) fn read_record(from: &mut impl Read, record: u64) -> Result<TraceReco
     let mut bytes = Vec::new();
     from.by_ref().take(len.into()).read_to_end(&mut bytes)?;
     let computed = crc32c::crc32c_append(crc32c::crc32c(&head), &bytes);
-    let stated = u32::from_le_bytes(array(from)?);
+    let stated = u32::from_le_bytes(read_array(from)?);
     if stated != computed {
         return Err(TraceError::Checksum { record, stated, computed });
     }
     Ok(TraceRecord { kind, number, bytes })
 }
 
-fn array<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
+fn read_array<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     from.read_exact(&mut bytes)?;
     Ok(bytes)

@@ -38,7 +38,7 @@ impl Trace {
         for (number, line) in log.lines().enumerate() {
             let line = line?;
             let wrong = |what| StraceError::Line { line: number + 1, what };
-            let Some((name, arguments, result)) = call(&line) else { continue };
+            let Some((name, arguments, result)) = parse_call(&line) else { continue };
             let Ok(result) = result.parse::<u64>() else { continue };
             if matches!(name, "open" | "openat") {
                 let path = arguments.split('"').nth(1).and_then(unescape).unwrap_or_default();
@@ -99,7 +99,7 @@ fn shown_bytes(arguments: &str, len: u64) -> Result<Vec<u8>, &'static str> {
 }
 
 /// The name, the arguments and the result of the call in a line, without the number of the process before it.
-fn call(line: &str) -> Option<(&str, &str, &str)> {
+fn parse_call(line: &str) -> Option<(&str, &str, &str)> {
     let line = line.trim_start();
     let line = match line.strip_prefix("[pid") {
         Some(rest) => rest.split_once(']')?.1,

@@ -49,14 +49,17 @@ fn refuses_every_truncation_and_every_flipped_bit() {
 fn counts_by_its_marks() {
     let trace = sample();
     let issued = MarkCounter::new(&trace, "issued");
-    assert_eq!((issued.at(1), issued.at(2), issued.at(6), issued.at(7)), (None, Some(1), Some(1), Some(7)));
-    assert_eq!(trace.find("flushed 1"), Some(5));
+    assert_eq!(
+        (issued.count_at(1), issued.count_at(2), issued.count_at(6), issued.count_at(7)),
+        (None, Some(1), Some(1), Some(7))
+    );
+    assert_eq!(trace.find_mark("flushed 1"), Some(5));
 }
 
 #[test]
 fn shows_the_file_after_each_prefix() {
     let trace = sample();
-    let images: Vec<_> = (0..=trace.len()).map(|prefix| trace.image(prefix).unwrap()).collect();
+    let images: Vec<_> = (0..=trace.len()).map(|prefix| trace.image_after(prefix).unwrap()).collect();
     assert_eq!(images[0], b"base");
     assert_eq!(images[1], b"baabc");
     assert_eq!(images[3], b"baa");
@@ -95,7 +98,7 @@ proptest! {
             if cut { storage.set_len(at).unwrap() } else { storage.write_at(&vec![at as u8; len], at).unwrap() }
         }
         let trace = Trace::new(vec![7; 10], storage.log());
-        prop_assert_eq!(trace.image(trace.len()).unwrap(), storage.inner().to_vec());
+        prop_assert_eq!(trace.image_after(trace.len()).unwrap(), storage.inner().to_vec());
         prop_assert_eq!(Trace::load(&*saved(&trace)).unwrap(), trace);
     }
 }

@@ -12,13 +12,13 @@ pub(crate) trait LeafCallbacks<K: Btree1Key> {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    fn attach(&self, node: &Handle<Btree1Node<K>>, child: Addr) -> Result<()>;
+    fn add_child_dependency(&self, node: &Handle<Btree1Node<K>>, child: Addr) -> Result<()>;
 
     /// `node` has changed.
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    fn changed(&self, node: &dyn DependencyNode) -> Result<()>;
+    fn leaf_changed(&self, node: &dyn DependencyNode) -> Result<()>;
 }
 
 /// The entries of a node, maybe more than fit: one more key than children, or nothing.
@@ -55,16 +55,16 @@ struct EditedNode<K: Btree1Key> {
     entries: NodeEntries<K>,
     /// The first and the last key before the change.
     bounds: Option<(K, K)>,
-    changed: bool,
+    is_changed: bool,
     is_removed: bool,
 }
 
 /// A change that is being prepared.
 pub(super) struct Btree1Edit<'a, K: Btree1Key> {
     tree: &'a Btree1<K>,
-    work: Vec<EditedNode<K>>,
+    edited_nodes: Vec<EditedNode<K>>,
     /// Pairs of nodes. The first loses entries to another node, to which the second or a node below it will lead.
-    lost: Vec<(usize, usize)>,
+    lost_edges: Vec<(usize, usize)>,
     /// Pairs of nodes. The second, a new one, becomes the left neighbour of the first.
     new_left_siblings: Vec<(usize, usize)>,
 }
@@ -75,16 +75,17 @@ impl<K: Btree1Key> Btree1<K> {
     ///
     /// # Errors
     /// If a node cannot be read, or there is no room for a new one. The tree is then unchanged.
-    pub(crate) fn replace(
+    pub(crate) fn replace_leaf_entries(
         &self,
         path: &[Btree1PathStep],
         entries: NodeEntries<K>,
         added: &[Addr],
         leaf: &impl LeafCallbacks<K>,
     ) -> Result<()> {
-        let mut edit = Btree1Edit { tree: self, work: Vec::new(), lost: Vec::new(), new_left_siblings: Vec::new() };
-        match edit.prepare(path, entries).and_then(|()| edit.encode_nodes()) {
-            Ok(nodes) => edit.apply(nodes, added, leaf),
+        let mut edit =
+            Btree1Edit { tree: self, edited_nodes: Vec::new(), lost_edges: Vec::new(), new_left_siblings: Vec::new() };
+        match edit.edit_path(path, entries).and_then(|()| edit.encode_nodes()) {
+            Ok(nodes) => edit.apply_edits(nodes, added, leaf),
             Err(error) => {
                 edit.free_new_nodes();
                 Err(error)
@@ -94,8 +95,8 @@ impl<K: Btree1Key> Btree1<K> {
 }
 
 impl<K: Btree1Key> Btree1Edit<'_, K> {
-    fn open(&mut self, addr: Addr) -> Result<usize> {
-        match self.work.iter().position(|work| work.addr == addr) {
+    fn open_node(&mut self, addr: Addr) -> Result<usize> {
+        match self.edited_nodes.iter().position(|work| work.addr == addr) {
             Some(known) => Ok(known),
             None => self.load_node(addr, None),
         }
@@ -103,45 +104,53 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
 
     /// Takes a node to work, to which entries are given, or which keeps those that it has.
     fn load_node(&mut self, addr: Addr, given: Option<NodeEntries<K>>) -> Result<usize> {
-        let handle = self.tree.node(addr, None)?;
+        let handle = self.tree.load_node(addr, None)?;
         let node = handle.read().clone();
         let bounds = node.key(0).zip(node.key(node.len()));
         let changed = given.is_some();
         let entries = given.unwrap_or_else(|| NodeEntries::from_node(&node));
-        self.work.push(EditedNode { addr, handle: Some(handle), node, entries, bounds, changed, is_removed: false });
-        Ok(self.work.len() - 1)
+        self.edited_nodes.push(EditedNode {
+            addr,
+            handle: Some(handle),
+            node,
+            entries,
+            bounds,
+            is_changed: changed,
+            is_removed: false,
+        });
+        Ok(self.edited_nodes.len() - 1)
     }
 
-    fn create(&mut self, level: u8, entries: NodeEntries<K>) -> Result<usize> {
+    fn create_node(&mut self, level: u8, entries: NodeEntries<K>) -> Result<usize> {
         let tree = self.tree;
         let mut node = Btree1Node::empty(tree.k, tree.shape, tree.metadata.widths());
         node.level = level;
         let addr = tree.metadata.cache().space().alloc(node.size() as u64, SpaceKind::Metadata)?;
-        self.work.push(EditedNode {
+        self.edited_nodes.push(EditedNode {
             addr,
             handle: None,
             node,
             entries,
             bounds: None,
-            changed: true,
+            is_changed: true,
             is_removed: false,
         });
-        Ok(self.work.len() - 1)
+        Ok(self.edited_nodes.len() - 1)
     }
 
     fn free_new_nodes(&self) {
         let space = self.tree.metadata.cache().space();
-        let made = self.work.iter().filter(|work| work.handle.is_none());
+        let made = self.edited_nodes.iter().filter(|work| work.handle.is_none());
         made.for_each(|work| space.free(work.addr, work.node.size() as u64));
     }
 
-    fn prepare(&mut self, path: &[Btree1PathStep], entries: NodeEntries<K>) -> Result<()> {
+    fn edit_path(&mut self, path: &[Btree1PathStep], entries: NodeEntries<K>) -> Result<()> {
         let [above @ .., leaf] = path else { return Ok(()) };
         let mut at = self.load_node(leaf.addr, Some(entries))?;
         let mut above = above;
         loop {
             let (full, empty, same) = {
-                let EditedNode { node, entries, bounds, .. } = &self.work[at];
+                let EditedNode { node, entries, bounds, .. } = &self.edited_nodes[at];
                 let same = bounds.as_ref().map(|(first, last)| (first, last));
                 let same = same == entries.keys.first().zip(entries.keys.last());
                 (entries.children.len() > node.capacity(), entries.children.is_empty(), same)
@@ -150,19 +159,19 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
                 return Ok(());
             }
             let [higher @ .., parent] = above else {
-                return self.fix_root(at, full);
+                return self.split_root_in_place(at, full);
             };
-            let up = self.open(parent.addr)?;
+            let up = self.open_node(parent.addr)?;
             if empty {
-                self.unlink(at)?;
-                self.work[up].entries.remove(parent.index);
-                self.work[up].changed = true;
+                self.unlink_from_siblings(at)?;
+                self.edited_nodes[up].entries.remove(parent.index);
+                self.edited_nodes[up].is_changed = true;
             } else {
                 self.propagate_keys(at, up, parent.index)?;
                 if full {
-                    self.split(at, up, parent.index, above)?;
+                    self.split_node(at, up, parent.index, above)?;
                 }
-                if !self.work[up].changed {
+                if !self.edited_nodes[up].is_changed {
                     return Ok(());
                 }
             }
@@ -172,20 +181,20 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
 
     /// Passes the outer keys of a node on to its parent, and to the nodes beside it, if they have changed.
     fn propagate_keys(&mut self, at: usize, up: usize, index: usize) -> Result<()> {
-        let EditedNode { entries, bounds, node, .. } = &self.work[at];
+        let EditedNode { entries, bounds, node, .. } = &self.edited_nodes[at];
         let (left, right) = (node.left, node.right);
         let new = entries.keys.first().cloned().zip(entries.keys.last().cloned());
         let (Some((first, last)), before) = (new, bounds.clone()) else { return Ok(()) };
         if before.as_ref().is_none_or(|(before, _)| *before != first) {
             if left.is_defined() {
-                let left = self.open(left)?;
+                let left = self.open_node(left)?;
                 self.set_key(left, usize::MAX, &first);
             }
             self.set_key(up, index, &first);
         }
         if before.as_ref().is_none_or(|(_, before)| *before != last) {
             if right.is_defined() {
-                let right = self.open(right)?;
+                let right = self.open_node(right)?;
                 self.set_key(right, 0, &last);
             }
             self.set_key(up, index + 1, &last);
@@ -195,7 +204,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
 
     /// Sets one key, or the last.
     fn set_key(&mut self, at: usize, index: usize, key: &K) {
-        let EditedNode { entries, changed, .. } = &mut self.work[at];
+        let EditedNode { entries, is_changed: changed, .. } = &mut self.edited_nodes[at];
         let last = entries.keys.len().saturating_sub(1);
         if let Some(slot) = entries.keys.get_mut(index.min(last)).filter(|slot| *slot != key) {
             *slot = key.clone();
@@ -214,47 +223,47 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     }
 
     /// Moves the later children of a node to a new one.
-    fn split_off(&mut self, at: usize) -> Result<usize> {
-        let EditedNode { node, entries, .. } = &mut self.work[at];
+    fn split_off_right_half(&mut self, at: usize) -> Result<usize> {
+        let EditedNode { node, entries, .. } = &mut self.edited_nodes[at];
         let kept = Self::split_point(node, entries.children.len()).min(node.capacity());
         let children = entries.children.split_off(kept);
         let keys = entries.keys.split_off(kept);
         entries.keys.extend(keys.first().cloned());
         let level = node.level;
-        let made = self.create(level, NodeEntries { keys, children })?;
-        self.work[at].changed = true;
+        let made = self.create_node(level, NodeEntries { keys, children })?;
+        self.edited_nodes[at].is_changed = true;
         Ok(made)
     }
 
     /// Splits a node, to which `above` is the path.
-    fn split(&mut self, at: usize, up: usize, index: usize, above: &[Btree1PathStep]) -> Result<()> {
-        let made = self.split_off(at)?;
-        let (here, there) = (self.work[at].addr, self.work[made].addr);
-        let right = std::mem::replace(&mut self.work[at].node.right, there);
-        self.work[made].node.left = here;
-        self.work[made].node.right = right;
+    fn split_node(&mut self, at: usize, up: usize, index: usize, above: &[Btree1PathStep]) -> Result<()> {
+        let made = self.split_off_right_half(at)?;
+        let (here, there) = (self.edited_nodes[at].addr, self.edited_nodes[made].addr);
+        let right = std::mem::replace(&mut self.edited_nodes[at].node.right, there);
+        self.edited_nodes[made].node.left = here;
+        self.edited_nodes[made].node.right = right;
         if right.is_defined() {
-            let right = self.open(right)?;
-            self.work[right].node.left = there;
-            self.work[right].changed = true;
+            let right = self.open_node(right)?;
+            self.edited_nodes[right].node.left = there;
+            self.edited_nodes[right].is_changed = true;
             self.new_left_siblings.push((right, made));
         }
-        let between = self.work[made].entries.keys.first().cloned();
-        let EditedNode { entries, changed, .. } = &mut self.work[up];
+        let between = self.edited_nodes[made].entries.keys.first().cloned();
+        let EditedNode { entries, is_changed: changed, .. } = &mut self.edited_nodes[up];
         entries.children.insert((index + 1).min(entries.children.len()), there);
         entries.keys.splice((index + 1).min(entries.keys.len())..(index + 1).min(entries.keys.len()), between);
         *changed = true;
         // All nodes on the way: the pointer to the new node may move up and away from the parent before it is written.
         for step in above {
-            let up = self.open(step.addr)?;
-            self.lost.push((at, up));
+            let up = self.open_node(step.addr)?;
+            self.lost_edges.push((at, up));
         }
         Ok(())
     }
 
     /// Keeps the root at its address: entries that do not fit move to two new nodes below it.
-    fn fix_root(&mut self, root: usize, full: bool) -> Result<()> {
-        let EditedNode { entries, node, .. } = &mut self.work[root];
+    fn split_root_in_place(&mut self, root: usize, full: bool) -> Result<()> {
+        let EditedNode { entries, node, .. } = &mut self.edited_nodes[root];
         if entries.children.is_empty() {
             node.level = 0;
             return Ok(());
@@ -266,37 +275,37 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         let higher = level.checked_add(1);
         let rule = "a tree has at most 255 levels";
         let higher = higher.ok_or_else(|| self.tree.contradiction(self.tree.root, rule))?;
-        let right = self.split_off(root)?;
-        let entries = self.work[root].entries.clone();
+        let right = self.split_off_right_half(root)?;
+        let entries = self.edited_nodes[root].entries.clone();
         let (first, between) = (entries.keys.first().cloned(), entries.keys.last().cloned());
-        let last = self.work[right].entries.keys.last().cloned();
-        let left = self.create(level, entries)?;
-        self.work[left].node.right = self.work[right].addr;
-        self.work[right].node.left = self.work[left].addr;
-        let children = vec![self.work[left].addr, self.work[right].addr];
+        let last = self.edited_nodes[right].entries.keys.last().cloned();
+        let left = self.create_node(level, entries)?;
+        self.edited_nodes[left].node.right = self.edited_nodes[right].addr;
+        self.edited_nodes[right].node.left = self.edited_nodes[left].addr;
+        let children = vec![self.edited_nodes[left].addr, self.edited_nodes[right].addr];
         let keys = [first, between, last].into_iter().flatten().collect();
-        self.work[root].entries = NodeEntries { keys, children };
-        self.work[root].node.level = higher;
+        self.edited_nodes[root].entries = NodeEntries { keys, children };
+        self.edited_nodes[root].node.level = higher;
         Ok(())
     }
 
     /// Takes a node without children out of its level.
-    fn unlink(&mut self, at: usize) -> Result<()> {
-        self.work[at].is_removed = true;
-        let (left, right) = (self.work[at].node.left, self.work[at].node.right);
-        let bounds = self.work[at].bounds.clone();
+    fn unlink_from_siblings(&mut self, at: usize) -> Result<()> {
+        self.edited_nodes[at].is_removed = true;
+        let (left, right) = (self.edited_nodes[at].node.left, self.edited_nodes[at].node.right);
+        let bounds = self.edited_nodes[at].bounds.clone();
         if left.is_defined() {
-            let beside = self.open(left)?;
-            self.work[beside].node.right = right;
-            self.work[beside].changed = true;
+            let beside = self.open_node(left)?;
+            self.edited_nodes[beside].node.right = right;
+            self.edited_nodes[beside].is_changed = true;
             if let (false, Some((_, last))) = (K::KEY_FOLLOWS_CHILD, &bounds) {
                 self.set_key(beside, usize::MAX, last);
             }
         }
         if right.is_defined() {
-            let beside = self.open(right)?;
-            self.work[beside].node.left = left;
-            self.work[beside].changed = true;
+            let beside = self.open_node(right)?;
+            self.edited_nodes[beside].node.left = left;
+            self.edited_nodes[beside].is_changed = true;
             if let (true, Some((first, _))) = (K::KEY_FOLLOWS_CHILD, &bounds) {
                 self.set_key(beside, 0, first);
             }
@@ -308,33 +317,35 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     fn encode_nodes(&mut self) -> Result<Vec<Btree1Node<K>>> {
         let encode = |work: &EditedNode<K>| {
             let mut node = work.node.clone();
-            let fits = work.is_removed || !work.changed || node.set(&work.entries.keys, &work.entries.children);
+            let fits = work.is_removed || !work.is_changed || node.set(&work.entries.keys, &work.entries.children);
             let rule = "its keys are between its children";
             if fits { Ok(node) } else { Err(self.tree.contradiction(work.addr, rule)) }
         };
-        self.work.iter().map(encode).collect()
+        self.edited_nodes.iter().map(encode).collect()
     }
 
-    fn apply(mut self, nodes: Vec<Btree1Node<K>>, added: &[Addr], leaf: &impl LeafCallbacks<K>) -> Result<()> {
+    fn apply_edits(mut self, nodes: Vec<Btree1Node<K>>, added: &[Addr], leaf: &impl LeafCallbacks<K>) -> Result<()> {
         let metadata = &self.tree.metadata;
         let (cache, owner) = (metadata.cache(), metadata.owner());
-        let made: Vec<bool> = self.work.iter().map(|work| work.handle.is_none()).collect();
-        for (work, node) in self.work.iter_mut().zip(&nodes) {
-            work.handle.get_or_insert_with(|| cache.insert(work.addr, owner, node.clone()));
+        let made: Vec<bool> = self.edited_nodes.iter().map(|work| work.handle.is_none()).collect();
+        for (work, node) in self.edited_nodes.iter_mut().zip(&nodes) {
+            work.handle.get_or_insert_with(|| cache.insert_entry(work.addr, owner, node.clone()));
         }
-        let handles: Vec<_> = self.work.iter().filter_map(|work| work.handle.clone()).collect();
-        for ((work, handle), made) in self.work.iter().zip(&handles).zip(&made).filter(|((work, _), _)| work.changed) {
+        let handles: Vec<_> = self.edited_nodes.iter().filter_map(|work| work.handle.clone()).collect();
+        for ((work, handle), made) in
+            self.edited_nodes.iter().zip(&handles).zip(&made).filter(|((work, _), _)| work.is_changed)
+        {
             if work.is_removed {
                 continue;
             }
-            leaf.changed(handle)?;
+            leaf.leaf_changed(handle)?;
             for child in &work.entries.children {
                 if work.node.level == 0 {
                     if *made || added.contains(child) {
-                        leaf.attach(handle, *child)?;
+                        leaf.add_child_dependency(handle, *child)?;
                     }
-                } else if *made || self.work.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {
-                    let child = cache.peek::<Btree1Node<K>>(*child)?;
+                } else if *made || self.edited_nodes.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {
+                    let child = cache.get_cached::<Btree1Node<K>>(*child)?;
                     if let Some(child) = child.filter(Handle::is_new) {
                         let edge = cache.add_dependency_until_stored(handle, &child, EdgeKind::BTree1Node);
                         edge.map_err(h5live_cache::Error::from)?;
@@ -343,8 +354,9 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
             }
         }
         // An entry that waits for a node from here on also waits for the changes below, whatever flush is under way.
-        let changed = self.work.iter().zip(&handles).zip(&made).filter(|((work, _), made)| work.changed && !**made);
-        changed.filter(|((work, _), _)| !work.is_removed).for_each(|((_, handle), _)| handle.touch());
+        let changed =
+            self.edited_nodes.iter().zip(&handles).zip(&made).filter(|((work, _), made)| work.is_changed && !**made);
+        changed.filter(|((work, _), _)| !work.is_removed).for_each(|((_, handle), _)| handle.mark_dirty());
         let wait = |later: usize, earlier: usize, beside: bool| {
             let (Some(later), Some(earlier)) = (handles.get(later), handles.get(earlier)) else { return Ok(()) };
             // Nothing in the file leads to a new node.
@@ -354,12 +366,12 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
             cache.remove_dependency(earlier, later);
             cache.add_dependency_once(later, earlier, EdgeKind::BTree1Node).map_err(h5live_cache::Error::from)
         };
-        self.lost.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, false))?;
+        self.lost_edges.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, false))?;
         self.new_left_siblings.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, true))?;
-        for (((work, handle), node), made) in self.work.iter().zip(&handles).zip(nodes).zip(made) {
+        for (((work, handle), node), made) in self.edited_nodes.iter().zip(&handles).zip(nodes).zip(made) {
             if work.is_removed {
-                metadata.free(work.addr, node.size() as u64);
-            } else if work.changed && !made {
+                metadata.free_structure(work.addr, node.size() as u64);
+            } else if work.is_changed && !made {
                 handle.update(|value| *value = node);
             }
         }

@@ -2,7 +2,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use h5live_cache::{Cache, CacheOptions, EdgeKind, EdgeKinds, FlushScope, MemoryStorage, RecordingStorage, replay};
+use h5live_cache::{
+    Cache, CacheOptions, EdgeKind, EdgeKinds, FlushScope, MemoryStorage, RecordingStorage, replay_operations,
+};
 use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank, Widths, decode_with, encode};
 use h5live_model::{ChunkCoord, ChunkGrid};
 use proptest::prelude::*;
@@ -106,14 +108,14 @@ impl Pair {
     fn set(&mut self, row: u64, value: u64) {
         let _operation = self.cache.begin_operation();
         let element = ChunkElement { addr: Addr::new(1 << 30 | row << 16 | value), size: value, filter_mask: 1 };
-        self.index.set(&coord(row), element, None).unwrap();
+        self.index.set_element(&coord(row), element, None).unwrap();
         self.model.insert(coord(row), element);
     }
 
     fn remove(&mut self, row: u64) {
         let _operation = self.cache.begin_operation();
         self.removed.insert(coord(row));
-        assert_eq!(self.index.remove(&coord(row)).unwrap(), self.model.remove(&coord(row)));
+        assert_eq!(self.index.remove_element(&coord(row)).unwrap(), self.model.remove(&coord(row)));
     }
 
     /// Takes a step; `true` if it is a flush, which is left to the caller.
@@ -132,7 +134,7 @@ impl Pair {
 fn listed(index: &ChunkBtree1) -> Vec<(ChunkCoord, ChunkElement)> {
     let mut all = Vec::new();
     index
-        .for_each(&mut |coord, element| {
+        .for_each_chunk(&mut |coord, element| {
             all.push((coord, element));
             true
         })
@@ -146,7 +148,7 @@ fn check_between(bytes: &[u8], place: &Arc<Root>, k: u16, old: &Model, pair: &Pa
     let cache = Cache::new_read_only(Arc::new(MemoryStorage::from(bytes.to_vec())), CacheOptions::default());
     let index = index(Arc::new(cache), place.clone(), k);
     for coord in old.keys().chain(new.keys()) {
-        let found = index.get(coord).unwrap();
+        let found = index.get_element(coord).unwrap();
         let right = found.as_ref() == old.get(coord) || found.as_ref() == new.get(coord);
         assert!(right || found.is_none() && pair.removed.contains(coord), "{coord:?}: {found:?}");
     }
@@ -204,7 +206,7 @@ fn check_dying(steps: &[Step], k: u16) {
         if pair.take(step) {
             pair.cache.flush(FlushScope::All).unwrap();
             for write in recording.take_log() {
-                replay(&mut image, [&write]).unwrap();
+                replay_operations(&mut image, [&write]).unwrap();
                 check_between(&image, &place, k, &old, &pair);
             }
             old = pair.model.clone();
@@ -254,12 +256,12 @@ fn chunks_come_first(disabled: EdgeKinds) -> bool {
     for row in 0..60 {
         let addr = cache.space().alloc(8, h5live_cache::SpaceKind::Raw).unwrap();
         let proxy = cache.write_raw(OWNER, addr, 0, vec![row as u8 + 1; 8]);
-        tree.set(&coord(row), ChunkElement { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
+        tree.set_element(&coord(row), ChunkElement { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
     }
     cache.flush(FlushScope::All).unwrap();
     let mut image = Vec::new();
     recording.take_log().into_iter().all(|write| {
-        replay(&mut image, [&write]).unwrap();
+        replay_operations(&mut image, [&write]).unwrap();
         let there = |at: u64| image.get(at as usize..at as usize + 8).is_some_and(|bytes| bytes != [0; 8]);
         let node = |at: usize| image.get(at..at + 4) == Some(b"TREE".as_slice());
         (4096..image.len()).step_by(8).filter(|at| node(*at)).all(|at| {
@@ -291,7 +293,7 @@ fn a_tree_that_finds_no_room_stays_as_it_was() {
     let mut failed = 0;
     for row in (0..3000).map(|n| n * 1237 % 3000) {
         let element = ChunkElement { addr: Addr::new(row + 8), size: 1, filter_mask: 0 };
-        match pair.index.set(&coord(row), element, None) {
+        match pair.index.set_element(&coord(row), element, None) {
             Ok(()) => {
                 pair.model.insert(coord(row), element);
             }
@@ -317,7 +319,7 @@ proptest! {
         let sound = index(cache.clone(), place.clone(), 2);
         for row in (0..300).map(|n| n * 37 % 300) {
             let element = ChunkElement { addr: Addr::new(8), size: 8, filter_mask: 0 };
-            sound.set(&coord(row), element, None).unwrap();
+            sound.set_element(&coord(row), element, None).unwrap();
         }
         cache.flush(FlushScope::All).unwrap();
         let mut bytes = storage.to_vec();
@@ -338,10 +340,10 @@ proptest! {
         let damaged = index(cache.clone(), place, 2);
         for (row, set) in rows {
             let element = ChunkElement { addr: Addr::new(16), size: 8, filter_mask: 0 };
-            let _ = if set { damaged.set(&coord(row), element, None) } else { damaged.remove(&coord(row)).map(|_| ()) };
+            let _ = if set { damaged.set_element(&coord(row), element, None) } else { damaged.remove_element(&coord(row)).map(|_| ()) };
         }
-        let _ = damaged.for_each(&mut |_, _| true);
-        let _ = damaged.delete();
+        let _ = damaged.for_each_chunk(&mut |_, _| true);
+        let _ = damaged.delete_blocks();
         let _ = cache.flush(FlushScope::All);
     }
 }
@@ -360,7 +362,7 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
     let memory = MemoryStorage::default();
     let recording = RecordingStorage::new(memory.clone());
     let mut settings = CacheOptions::default();
-    settings.dirty_budget = 8000;
+    settings.dirty_budget_bytes = 8000;
     let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let place = root(Addr::UNDEFINED);
     let mut pair = Pair {
@@ -392,11 +394,11 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
     });
     cache.flush(FlushScope::All).unwrap();
     for write in recording.take_log() {
-        replay(&mut image, [&write]).unwrap();
+        replay_operations(&mut image, [&write]).unwrap();
         let reading = Cache::new_read_only(Arc::new(MemoryStorage::from(image.clone())), CacheOptions::default());
         let found = index(Arc::new(reading), place.clone(), 2);
         for (coord, element) in &kept {
-            assert_eq!(found.get(coord).unwrap(), Some(*element), "{coord:?}");
+            assert_eq!(found.get_element(coord).unwrap(), Some(*element), "{coord:?}");
         }
     }
     assert_eq!(Walk::over(&memory.to_vec(), place.addr(), 2), pair.model);

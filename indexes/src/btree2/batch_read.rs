@@ -29,22 +29,22 @@ impl<R: Btree2Record> Btree2<R> {
     /// As [`Btree2::for_each`].
     pub fn for_each_batch<E: From<Error>>(&self, each: &mut dyn FnMut(Vec<R>) -> Result<bool, E>) -> Result<(), E> {
         let root = self.header()?;
-        let lock = root.read().lock();
+        let lock = root.read().tree_lock();
         let _shared = lock.read_recursive();
-        let (header, geometry) = self.shape(&root)?;
-        let Some(way) = self.root(&header) else { return Ok(()) };
+        let (header, geometry) = self.header_and_geometry(&root)?;
+        let Some(way) = self.root_ptr(&header) else { return Ok(()) };
         let (leaves, records) = (Vec::new(), Vec::new());
         let mut pieces = BatchReader {
             tree: self,
             geometry,
-            few: header.records <= MAX_CACHED_TREE_RECORDS,
+            is_first_batch_small: header.records <= MAX_CACHED_TREE_RECORDS,
             visited_nodes: HashSet::new(),
             leaves,
             awaited: 0,
             records,
             each,
         };
-        if pieces.visit(way)? {
+        if pieces.visit_subtree(way)? {
             pieces.emit_batch()?;
         }
         Ok(())
@@ -55,7 +55,7 @@ impl<R: Btree2Record> Btree2<R> {
 struct BatchReader<'a, R, E> {
     tree: &'a Btree2<R>,
     geometry: Arc<Btree2Geometry>,
-    few: bool,
+    is_first_batch_small: bool,
     visited_nodes: HashSet<Addr>,
     /// Leaves that are yet to be read.
     leaves: Vec<NodePtr>,
@@ -67,20 +67,20 @@ struct BatchReader<'a, R, E> {
 
 impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
     /// Visits everything below `way`. Returns `false` if `each` has returned `false`. Goes no deeper than the tree is.
-    fn visit(&mut self, way: NodePtr) -> Result<bool, E> {
+    fn visit_subtree(&mut self, way: NodePtr) -> Result<bool, E> {
         if !self.visited_nodes.insert(way.addr) {
-            return Err(self.tree.two_parents(way.addr).into());
+            return Err(self.tree.two_parents_error(way.addr).into());
         }
         if way.depth == 0 {
             self.awaited += usize::from(way.records);
             self.leaves.push(way);
             return if self.records.len() + self.awaited < RECORDS_PER_BATCH { Ok(true) } else { self.emit_batch() };
         }
-        let node = self.tree.node(way, &self.geometry)?;
-        node.with_records(|records| self.collect(way.addr, records))?;
+        let node = self.tree.load_node(way, &self.geometry)?;
+        node.with_records(|records| self.collect_records(way.addr, records))?;
         for index in 0..=usize::from(way.records) {
-            if let Some(child) = node.child(index, way.depth)
-                && !self.visit(child)?
+            if let Some(child) = node.child_ptr(index, way.depth)
+                && !self.visit_subtree(child)?
             {
                 return Ok(false);
             }
@@ -88,9 +88,9 @@ impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
         Ok(true)
     }
 
-    fn collect(&mut self, at: Addr, records: &Btree2Records) -> Result<()> {
+    fn collect_records(&mut self, at: Addr, records: &Btree2Records) -> Result<()> {
         for record in records.iter() {
-            self.records.push(self.tree.record(at, Some(record))?);
+            self.records.push(self.tree.decode_record(at, Some(record))?);
         }
         Ok(())
     }
@@ -100,35 +100,39 @@ impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
         let mut leaves = std::mem::take(&mut self.leaves);
         leaves.sort_unstable_by_key(|way| way.addr);
         self.records.reserve_exact(std::mem::take(&mut self.awaited));
-        if self.few {
+        if self.is_first_batch_small {
             for way in leaves {
-                self.tree.node(way, &self.geometry)?.with_records(|records| self.collect(way.addr, records))?;
+                self.tree
+                    .load_node(way, &self.geometry)?
+                    .with_records(|records| self.collect_records(way.addr, records))?;
             }
         } else {
-            self.read(leaves)?;
+            self.read_leaves(leaves)?;
         }
         (self.each)(std::mem::take(&mut self.records))
     }
 
     /// Reads leaves, but takes cached ones from the cache, which alone may have their present contents.
-    fn read(&mut self, mut leaves: Vec<NodePtr>) -> Result<()> {
+    fn read_leaves(&mut self, mut leaves: Vec<NodePtr>) -> Result<()> {
         let mut held = Vec::new();
         for way in &leaves {
-            self.tree.check_ptr(*way, &self.geometry)?;
-            if self.tree.metadata.cache().peek::<Btree2Leaf>(way.addr)?.is_some() {
+            self.tree.check_node_ptr(*way, &self.geometry)?;
+            if self.tree.metadata.cache().get_cached::<Btree2Leaf>(way.addr)?.is_some() {
                 held.push(way.addr);
-                self.tree.node(*way, &self.geometry)?.with_records(|records| self.collect(way.addr, records))?;
+                self.tree
+                    .load_node(*way, &self.geometry)?
+                    .with_records(|records| self.collect_records(way.addr, records))?;
             }
         }
         leaves.retain(|way| held.binary_search(&way.addr).is_err());
         let far = u64::from(self.geometry.node_size()) + MAX_READ_GAP_BYTES;
         let is_near = |a: &NodePtr, b: &NodePtr| a.addr.get().zip(b.addr.get()).is_some_and(|(a, b)| b - a <= far);
         let groups = leaves.chunk_by(is_near);
-        groups.flat_map(|near| near.chunks(MAX_LEAVES_PER_READ)).try_for_each(|group| self.read_group(group))
+        groups.flat_map(|near| near.chunks(MAX_LEAVES_PER_READ)).try_for_each(|group| self.read_adjacent_leaves(group))
     }
 
     /// Reads leaves that lie near each other.
-    fn read_group(&mut self, group: &[NodePtr]) -> Result<()> {
+    fn read_adjacent_leaves(&mut self, group: &[NodePtr]) -> Result<()> {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { return Ok(()) };
         let start = first.addr.get().ok_or(h5live_cache::Error::Undefined)?;
         let node_size = self.geometry.node_size() as usize;
@@ -139,7 +143,7 @@ impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
             let node = bytes.get(offset(way)..).and_then(|rest| rest.get(..node_size)).unwrap_or_default();
             let leaf = self.geometry.leaf(way.records);
             let leaf = decode_with(leaf, node, self.tree.metadata.widths()).map_err(wrong)?;
-            self.collect(way.addr, &leaf.records)?;
+            self.collect_records(way.addr, &leaf.records)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::header::CachedBtree2Header;
 use super::node::{CachedBtree2Node, NodePtr, NodeRecords, OpenNode};
-use super::{Btree2, search};
+use super::{Btree2, binary_search};
 use crate::{Error, Result};
 
 /// Least records of a full node. Then its halves, and the record between them, are not empty.
@@ -25,7 +25,7 @@ pub(super) fn too_small_error() -> Error {
     Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
 }
 
-/// A change that is being prepared. If it is dropped without [`Btree2Edit::commit`], the tree stays unchanged.
+/// A change that is being prepared. If it is dropped without [`Btree2Edit::commit_nodes`], the tree stays unchanged.
 pub(super) struct Btree2Edit<'a, R> {
     pub tree: &'a Btree2<R>,
     pub geometry: Arc<Btree2Geometry>,
@@ -38,7 +38,7 @@ pub(super) struct Btree2Edit<'a, R> {
     /// The new contents of the nodes.
     nodes: Vec<OpenNode>,
     /// Nodes that are no more.
-    gone: Vec<Addr>,
+    freed_nodes: Vec<Addr>,
 }
 
 impl<R: Btree2Record> Btree2<R> {
@@ -48,7 +48,7 @@ impl<R: Btree2Record> Btree2<R> {
         change: impl FnOnce(&mut Btree2Edit<'_, R>) -> Result<T, E>,
     ) -> Result<T, E> {
         let root = self.header()?;
-        let lock: Arc<_> = root.read().lock();
+        let lock: Arc<_> = root.read().tree_lock();
         let _alone = lock.write();
         self.edit_locked(root, change)
     }
@@ -61,14 +61,14 @@ impl<R: Btree2Record> Btree2<R> {
     ) -> Result<T, E> {
         let mut edit = Btree2Edit::new(self, root)?;
         let done = change(&mut edit)?;
-        edit.commit()?;
+        edit.commit_nodes()?;
         Ok(done)
     }
 }
 
 impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     pub fn new(tree: &'a Btree2<R>, root: Handle<CachedBtree2Header>) -> Result<Self> {
-        let (header, geometry) = tree.shape(&root)?;
+        let (header, geometry) = tree.header_and_geometry(&root)?;
         let edit = Btree2Edit {
             tree,
             geometry,
@@ -77,46 +77,46 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             opened: Vec::new(),
             allocated: Vec::new(),
             nodes: Vec::new(),
-            gone: Vec::new(),
+            freed_nodes: Vec::new(),
         };
-        (0..=edit.header.depth).try_for_each(|depth| edit.check(&edit.geometry, depth))?;
+        (0..=edit.header.depth).try_for_each(|depth| edit.check_node_capacity(&edit.geometry, depth))?;
         Ok(edit)
     }
 
     /// Refuses nodes that are too small to be split.
-    fn check(&self, geometry: &Btree2Geometry, depth: u16) -> Result<()> {
+    fn check_node_capacity(&self, geometry: &Btree2Geometry, depth: u16) -> Result<()> {
         match geometry.split_at(depth) {
             MIN_NODE_CAPACITY.. => Ok(()),
             _ => Err(too_small_error()),
         }
     }
 
-    pub fn root(&self) -> Option<NodePtr> {
-        self.tree.root(&self.header)
+    pub fn root_ptr(&self) -> Option<NodePtr> {
+        self.tree.root_ptr(&self.header)
     }
 
-    pub fn open(&mut self, way: NodePtr) -> Result<OpenNode> {
+    pub fn open_node(&mut self, way: NodePtr) -> Result<OpenNode> {
         if self.opened.contains(&way.addr) {
-            return Err(self.tree.two_parents(way.addr));
+            return Err(self.tree.two_parents_error(way.addr));
         }
         self.opened.push(way.addr);
         self.tree.open_node(&self.root, way, &self.geometry)
     }
 
     /// The place of what `compare` seeks in a node that is being changed, and the record there if it is that.
-    pub fn search<E: From<Error>>(
+    pub fn search_node<E: From<Error>>(
         &self,
         node: &OpenNode,
         glance: &impl Fn(&[u8]) -> Ordering,
         compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<(usize, Option<R>), E> {
-        search(node.content.len(), compare, |range| {
-            self.tree.narrow_range(node.addr, &node.content.records, range, glance)
+        binary_search(node.content.len(), compare, |range| {
+            self.tree.narrow_by_glance(node.addr, &node.content.records, range, glance)
         })
     }
 
     /// The way to a child of a node that is being changed.
-    pub fn child(&self, node: &OpenNode, index: usize) -> Result<NodePtr> {
+    pub fn child_ptr(&self, node: &OpenNode, index: usize) -> Result<NodePtr> {
         let child = node.content.children.get(index);
         let way = child.and_then(|child| {
             Some(NodePtr { addr: child.addr, depth: node.depth.checked_sub(1)?, records: child.records })
@@ -142,19 +142,19 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     }
 
     /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.
-    fn place_node(&mut self, was: Addr, depth: u16, content: NodeRecords) -> Result<Btree2Child> {
+    fn assign_node_addr(&mut self, was: Addr, depth: u16, content: NodeRecords) -> Result<Btree2Child> {
         let unshadowed = self.tree.metadata.cache().lacks_edge(EdgeKind::BTree2Shadow) && was.is_defined();
-        let addr = if self.root.read().is_fresh(was) || unshadowed {
+        let addr = if self.root.read().is_fresh_node(was) || unshadowed {
             was
         } else {
             let size = self.geometry.node_size().into();
             let addr = self.tree.metadata.cache().space().alloc(size, SpaceKind::Metadata)?;
             self.allocated.push(addr);
-            self.gone.extend(Some(was).filter(|was| was.is_defined()));
+            self.freed_nodes.extend(Some(was).filter(|was| was.is_defined()));
             addr
         };
         let records = u16::try_from(content.len()).unwrap_or(u16::MAX);
-        let total = content.total().min(self.geometry.max_subtree_records(depth));
+        let total = content.subtree_record_count().min(self.geometry.max_subtree_records(depth));
         self.nodes.push(OpenNode { addr, depth, content });
         Ok(Btree2Child { addr, records, total })
     }
@@ -168,7 +168,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         } else if len < self.min_records(child.depth) && parent.content.len() > 0 {
             self.handle_underflow(parent, index, child)
         } else {
-            let placed = self.place_node(child.addr, child.depth, child.content)?;
+            let placed = self.assign_node_addr(child.addr, child.depth, child.content)?;
             self.set_child(parent, index, placed);
             Ok(())
         }
@@ -205,8 +205,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let len = content.len();
         let left = if last { len - 1 - fewest } else { len / 2 };
         let (between, right) = content.split_off(left);
-        let left = self.place_node(addr, depth, content)?;
-        let right = self.place_node(Addr::UNDEFINED, depth, right)?;
+        let left = self.assign_node_addr(addr, depth, content)?;
+        let right = self.assign_node_addr(Addr::UNDEFINED, depth, right)?;
         self.set_child(parent, index, left);
         parent.content.children.insert((index + 1).min(parent.content.children.len()), right);
         let fits = parent.content.records.insert_bytes(index, &between);
@@ -225,7 +225,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         for at in first..first + wide {
             let node = match child.take_if(|_| at == index) {
                 Some(child) => child,
-                None => self.open(self.child(parent, at)?)?,
+                None => self.open_node(self.child_ptr(parent, at)?)?,
             };
             addrs.push(node.addr);
             let before = at.checked_sub(1).filter(|_| at > first);
@@ -241,7 +241,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             let left = parts - part - 1;
             let len = (all.len() - done - left) / (left + 1);
             let content = all.slice(done..done + len, self.geometry.room(depth));
-            let placed = self.place_node(addrs.get(part).copied().unwrap_or(Addr::UNDEFINED), depth, content)?;
+            let placed = self.assign_node_addr(addrs.get(part).copied().unwrap_or(Addr::UNDEFINED), depth, content)?;
             done += len + 1;
             let (children, records) = (&mut parent.content.children, &mut parent.content.records);
             match children.get_mut(first + part).filter(|_| part < wide) {
@@ -267,9 +267,9 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         if len > (max_records * 3 / 4).max(fewest * 2) {
             return self.redistribute_pair(parent, first, pair, (len - 1) / 2);
         }
-        let right = self.child(parent, first + 1)?;
-        self.gone.push(right.addr);
-        let placed = self.place_node(pair.addr, pair.depth, pair.content)?;
+        let right = self.child_ptr(parent, first + 1)?;
+        self.freed_nodes.push(right.addr);
+        let placed = self.assign_node_addr(pair.addr, pair.depth, pair.content)?;
         self.set_child(parent, first, placed);
         parent.content.children.remove(first + 1);
         parent.content.records.remove(first);
@@ -280,8 +280,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// one of them, number `index`.
     fn merge_children(&mut self, parent: &OpenNode, index: usize, child: OpenNode, first: usize) -> Result<OpenNode> {
         let other = if index == first { first + 1 } else { first };
-        let other = self.child(parent, other)?;
-        let other = self.open(other)?;
+        let other = self.child_ptr(parent, other)?;
+        let other = self.open_node(other)?;
         let (mut left, right) = if index == first { (child, other) } else { (other, child) };
         let between = parent.content.records.bytes(first).unwrap_or_default();
         left.content.append_with_separator(between, right.content);
@@ -291,10 +291,10 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// Distributes what [`Btree2Edit::merge_children`] made one over the same two children again: `len` records for the
     /// left one.
     fn redistribute_pair(&mut self, parent: &mut OpenNode, first: usize, mut pair: OpenNode, len: usize) -> Result<()> {
-        let right_addr = self.child(parent, first + 1)?.addr;
+        let right_addr = self.child_ptr(parent, first + 1)?.addr;
         let (between, right) = pair.content.split_off(len);
-        let left = self.place_node(pair.addr, pair.depth, pair.content)?;
-        let right = self.place_node(right_addr, pair.depth, right)?;
+        let left = self.assign_node_addr(pair.addr, pair.depth, pair.content)?;
+        let right = self.assign_node_addr(right_addr, pair.depth, right)?;
         self.set_child(parent, first, left);
         self.set_child(parent, first + 1, right);
         let fits = parent.content.records.set_bytes(first, &between);
@@ -309,18 +309,18 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let child = if len > self.max_records(root.depth) {
             let depth = root.depth + 1;
             let rule = "its nodes hold records";
-            let geometry = self.geometry.with_next_level().ok_or_else(|| self.tree.unfit(rule))?;
-            self.check(&geometry, depth)?;
+            let geometry = self.geometry.with_next_level().ok_or_else(|| self.tree.unfit_error(rule))?;
+            self.check_node_capacity(&geometry, depth)?;
             self.geometry = Arc::new(geometry);
             let mut above = OpenNode { addr: Addr::UNDEFINED, depth, content: NodeRecords::empty(&self.geometry) };
             above.content.children.push(Btree2Child::default());
             self.finish_child(&mut above, 0, root, last)?;
             self.header.depth = depth;
-            self.place_node(Addr::UNDEFINED, depth, above.content)?
+            self.assign_node_addr(Addr::UNDEFINED, depth, above.content)?
         } else if len > 0 {
-            self.place_node(root.addr, root.depth, root.content)?
+            self.assign_node_addr(root.addr, root.depth, root.content)?
         } else {
-            self.gone.extend(Some(root.addr).filter(|addr| addr.is_defined()));
+            self.freed_nodes.extend(Some(root.addr).filter(|addr| addr.is_defined()));
             self.header.depth = root.depth.saturating_sub(1);
             root.content.children.first().copied().unwrap_or_default()
         };
@@ -332,7 +332,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     }
 
     /// Makes the change.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit_nodes(mut self) -> Result<()> {
         self.allocated.clear();
         for OpenNode { addr, depth, content: NodeRecords { records, children } } in std::mem::take(&mut self.nodes) {
             let kind = if addr == self.header.root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
@@ -340,20 +340,20 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
                 let mut leaf = self.geometry.empty_leaf();
                 leaf.records = records;
                 let leaf = self.cache_node(addr, leaf, kind)?;
-                self.root.read().add_fresh(addr, CachedBtree2Node::Leaf(leaf));
+                self.root.read().add_fresh_node(addr, CachedBtree2Node::Leaf(leaf));
             } else {
                 let mut node = self.geometry.internal(depth, 0);
                 (node.records, node.children) = (records, children);
                 let node = self.cache_node(addr, node, kind)?;
-                self.root.read().add_fresh(addr, CachedBtree2Node::Internal(node));
+                self.root.read().add_fresh_node(addr, CachedBtree2Node::Internal(node));
             }
         }
         let header = self.header.clone();
         let widths = self.tree.metadata.widths();
-        self.root.update(|root| root.set(header, widths));
-        for addr in std::mem::take(&mut self.gone) {
-            self.root.read().forget_fresh(addr);
-            self.tree.metadata.free_owned(addr, self.geometry.node_size().into());
+        self.root.update(|root| root.set_header(header, widths));
+        for addr in std::mem::take(&mut self.freed_nodes) {
+            self.root.read().forget_fresh_node(addr);
+            self.tree.metadata.free_substructure(addr, self.geometry.node_size().into());
         }
         Ok(())
     }
@@ -361,14 +361,14 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// Puts a node into the cache. The header waits for it.
     fn cache_node<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<Handle<N>> {
         let metadata = &self.tree.metadata;
-        let handle = match metadata.cache().peek::<N>(addr)? {
+        let handle = match metadata.cache().get_cached::<N>(addr)? {
             Some(handle) => {
                 handle.update(|value| *value = node);
                 handle
             }
             None => {
                 metadata.cache().check_allocation(addr, self.geometry.node_size().into())?;
-                metadata.cache().insert(addr, metadata.owner(), node)
+                metadata.cache().insert_entry(addr, metadata.owner(), node)
             }
         };
         metadata.add_dependency(&self.root, &handle, kind)?;

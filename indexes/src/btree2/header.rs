@@ -32,41 +32,41 @@ impl CachedBtree2Header {
     }
 
     /// Replaces the header by another one of the same tree.
-    pub fn set(&mut self, header: Btree2Header, widths: Widths) {
+    pub fn set_header(&mut self, header: Btree2Header, widths: Widths) {
         if header.depth != self.header.depth {
             self.geometry = Btree2Geometry::of(&header, widths).ok().map(Arc::new);
         }
         self.header = header;
     }
 
-    pub fn lock(&self) -> Arc<RwLock<()>> {
+    pub fn tree_lock(&self) -> Arc<RwLock<()>> {
         self.lock.clone()
     }
 
-    pub fn is_fresh(&self, node: Addr) -> bool {
+    pub fn is_fresh_node(&self, node: Addr) -> bool {
         self.fresh.lock().contains_key(&node)
     }
 
     /// Whether a node is fresh, and the node itself if it is in memory.
-    pub fn fresh(&self, node: Addr) -> Option<Option<CachedBtree2Node>> {
+    pub fn fresh_node(&self, node: Addr) -> Option<Option<CachedBtree2Node>> {
         let fresh = self.fresh.lock().get(&node)?.clone();
         Some(fresh.filter(|node| !node.is_invalidated()))
     }
 
     /// Notes a fresh node, for which the header waits.
-    pub fn add_fresh(&self, addr: Addr, node: CachedBtree2Node) {
+    pub fn add_fresh_node(&self, addr: Addr, node: CachedBtree2Node) {
         let mut fresh = self.fresh.lock();
         let is_held = fresh.len() < MAX_FRESH_NODE_BYTES / self.header.node_size.max(1) as usize;
         fresh.insert(addr, is_held.then_some(node));
     }
 
-    pub fn forget_fresh(&self, node: Addr) {
+    pub fn forget_fresh_node(&self, node: Addr) {
         self.fresh.lock().remove(&node);
     }
 }
 
 impl Entry for CachedBtree2Header {
-    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         self.fresh.lock().clear();
         encode(&self.header, widths)
     }

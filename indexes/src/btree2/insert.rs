@@ -47,7 +47,7 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// As [`Btree2::insert`]; the error of `make`.
-    pub fn insert_with<E: From<Error>>(
+    pub fn insert_if_absent_with<E: From<Error>>(
         &self,
         glance: impl Fn(&[u8]) -> Ordering,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
@@ -61,7 +61,7 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// As [`Btree2::insert`].
-    pub fn put<E: From<Error>>(
+    pub fn insert_or_overwrite<E: From<Error>>(
         &self,
         record: &R,
         glance: impl Fn(&[u8]) -> Ordering,
@@ -78,7 +78,7 @@ impl<R: Btree2Record> Btree2<R> {
         mut compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
         let root = self.header()?;
-        let lock = root.read().lock();
+        let lock = root.read().tree_lock();
         let _alone = lock.write();
         let size = self.geometry(&root.read())?.record_size().into();
         let mut make = Some(make);
@@ -89,7 +89,7 @@ impl<R: Btree2Record> Btree2<R> {
                 encoded.map_err(|source| Error::Cache(h5live_cache::Error::Encode { at: self.addr, source }))?;
             match bytes.len() == size {
                 true => Ok(Some(bytes)),
-                false => Err(self.unfit("its records have the size that belongs there").into()),
+                false => Err(self.unfit_error("its records have the size that belongs there").into()),
             }
         };
         match self.find_insert_point(&root, &glance, &mut compare)? {
@@ -103,7 +103,7 @@ impl<R: Btree2Record> Btree2<R> {
             InsertPoint::Equal(_) | InsertPoint::MustSplit => {}
         }
         self.edit_locked(root, |edit| {
-            let Some(root) = edit.root() else {
+            let Some(root) = edit.root_ptr() else {
                 let Some(bytes) = bytes()? else { return Ok(None) };
                 let mut content = NodeRecords::empty(&edit.geometry);
                 let _ = content.records.insert_bytes(0, &bytes);
@@ -126,9 +126,9 @@ fn insert_below<R: Btree2Record, E: From<Error>>(
     (bytes, equal): (&mut impl FnMut() -> Result<Option<Vec<u8>>, E>, DuplicatePolicy),
     (glance, compare): (&impl Fn(&[u8]) -> Ordering, &mut impl FnMut(&R) -> Result<Ordering, E>),
 ) -> Result<InsertOutcome<R>, E> {
-    let mut node = edit.open(way)?;
+    let mut node = edit.open_node(way)?;
     let len = node.content.len();
-    let (index, old) = edit.search(&node, glance, compare)?;
+    let (index, old) = edit.search_node(&node, glance, compare)?;
     if old.is_some() {
         let new = if equal == DuplicatePolicy::Replace { bytes()? } else { None };
         let changed = new.is_some_and(|bytes| node.content.records.set_bytes(index, &bytes));
@@ -139,7 +139,7 @@ fn insert_below<R: Btree2Record, E: From<Error>>(
         let _ = node.content.records.insert_bytes(index, &bytes);
         return Ok(InsertOutcome { node: Some(node), old, last: index == len });
     }
-    let below = edit.child(&node, index)?;
+    let below = edit.child_ptr(&node, index)?;
     let InsertOutcome { node: child, old, last } = insert_below(edit, below, (bytes, equal), (glance, compare))?;
     let Some(child) = child else { return Ok(InsertOutcome { node: None, old, last }) };
     let last = last && index == len;

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::header::CachedBtree2Header;
 use super::node::{CachedBtree2Node, NodeFreshness};
-use super::{Btree2, search};
+use super::{Btree2, binary_search};
 use crate::{Error, Result};
 
 /// The place of a new record.
@@ -45,12 +45,12 @@ impl<R: Btree2Record> Btree2<R> {
     ) -> Result<InsertPoint<R>, E> {
         let (way, geometry) = {
             let root = root.read();
-            (self.root(&root.header), self.geometry(&root)?)
+            (self.root_ptr(&root.header), self.geometry(&root)?)
         };
         let Some(mut way) = way else { return Ok(InsertPoint::MustSplit) };
         let mut ancestors = SmallVec::new();
         loop {
-            let (node, fresh) = self.node_with_freshness(root, way, &geometry)?;
+            let (node, fresh) = self.load_node_with_freshness(root, way, &geometry)?;
             let is_known_ancestor =
                 ancestors.iter().any(|(ancestor, ..): &(Handle<_>, _, _)| ancestor.addr() == way.addr);
             if is_known_ancestor
@@ -59,13 +59,13 @@ impl<R: Btree2Record> Btree2<R> {
                 return Ok(InsertPoint::MustSplit);
             }
             let len = usize::from(way.records);
-            let (index, equal) = search(len, compare, |range| {
-                node.with_records(|records| self.narrow_range(way.addr, records, range, glance))
+            let (index, equal) = binary_search(len, compare, |range| {
+                node.with_records(|records| self.narrow_by_glance(way.addr, records, range, glance))
             })?;
             if let Some(equal) = equal {
                 return Ok(InsertPoint::Equal(equal));
             }
-            let next = node.child(index, way.depth);
+            let next = node.child_ptr(index, way.depth);
             match (node, next) {
                 (CachedBtree2Node::Internal(node), Some(child)) => {
                     ancestors.push((node, index, fresh));
@@ -170,13 +170,13 @@ impl<R: Btree2Record> PathChange<'_, R> {
             return Ok(node.addr());
         };
         let was = node.addr();
-        let node = metadata.cache().relocate(&node, place, |node| {
+        let node = metadata.cache().relocate_entry(&node, place, |node| {
             let mut node = std::mem::replace(node, blank());
             change(&mut node);
             node
         });
         metadata.add_dependency(self.root, &node, kind)?;
-        self.root.read().add_fresh(place, known(node));
+        self.root.read().add_fresh_node(place, known(node));
         metadata.cache().space().free_owned(metadata.owner(), was, self.size);
         Ok(place)
     }

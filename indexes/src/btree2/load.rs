@@ -10,7 +10,7 @@ use crate::Result;
 
 impl<R: Btree2Record> Btree2<R> {
     /// Refuses a way to a node that cannot be.
-    pub(super) fn check_ptr(&self, way: NodePtr, geometry: &Btree2Geometry) -> Result<()> {
+    pub(super) fn check_node_ptr(&self, way: NodePtr, geometry: &Btree2Geometry) -> Result<()> {
         if way.records <= geometry.max_records(way.depth) {
             return Ok(());
         }
@@ -18,38 +18,38 @@ impl<R: Btree2Record> Btree2<R> {
         Err(self.contradiction(way.addr, "version 2 B-tree node", "version 2 B-tree header", rule))
     }
 
-    pub(super) fn node(&self, way: NodePtr, geometry: &Btree2Geometry) -> Result<CachedBtree2Node> {
-        self.check_ptr(way, geometry)?;
+    pub(super) fn load_node(&self, way: NodePtr, geometry: &Btree2Geometry) -> Result<CachedBtree2Node> {
+        self.check_node_ptr(way, geometry)?;
         let len = geometry.node_size().into();
         let (leaf, internal) = (|| geometry.leaf(way.records), || geometry.internal(way.depth, way.records));
         let node = match way.depth {
             0 => CachedBtree2Node::Leaf(self.metadata.load(way.addr, len, leaf)?),
             _ => CachedBtree2Node::Internal(self.metadata.load(way.addr, len, internal)?),
         };
-        self.check_len(&node, way)?;
+        self.check_record_count(&node, way)?;
         Ok(node)
     }
 
-    /// As [`Btree2::node`], for a change of the tree. Also returns whether the node may be changed in place, and is in
+    /// As [`Btree2::load_node`], for a change of the tree. Also returns whether the node may be changed in place, and is in
     /// memory.
-    pub(super) fn node_with_freshness(
+    pub(super) fn load_node_with_freshness(
         &self,
         root: &Handle<CachedBtree2Header>,
         way: NodePtr,
         geometry: &Btree2Geometry,
     ) -> Result<(CachedBtree2Node, NodeFreshness)> {
-        let fresh = root.read().fresh(way.addr);
+        let fresh = root.read().fresh_node(way.addr);
         match fresh {
             Some(Some(node)) => {
-                self.check_len(&node, way)?;
+                self.check_record_count(&node, way)?;
                 Ok((node, NodeFreshness::FreshOrdered))
             }
-            Some(None) => Ok((self.node(way, geometry)?, NodeFreshness::Fresh)),
-            None => Ok((self.node(way, geometry)?, NodeFreshness::Stored)),
+            Some(None) => Ok((self.load_node(way, geometry)?, NodeFreshness::Fresh)),
+            None => Ok((self.load_node(way, geometry)?, NodeFreshness::Stored)),
         }
     }
 
-    fn check_len(&self, node: &CachedBtree2Node, way: NodePtr) -> Result<()> {
+    fn check_record_count(&self, node: &CachedBtree2Node, way: NodePtr) -> Result<()> {
         // A cached node may have been read on the way from a parent that was older.
         if node.with_records(Btree2Records::len) != usize::from(way.records) {
             let rule = "it has the number of records that its parent states";
@@ -64,7 +64,7 @@ impl<R: Btree2Record> Btree2<R> {
         way: NodePtr,
         geometry: &Btree2Geometry,
     ) -> Result<OpenNode> {
-        let content = self.node_with_freshness(root, way, geometry)?.0.content(geometry.room(way.depth));
+        let content = self.load_node_with_freshness(root, way, geometry)?.0.copy_records(geometry.room(way.depth));
         Ok(OpenNode { addr: way.addr, depth: way.depth, content })
     }
 }

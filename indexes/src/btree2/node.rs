@@ -22,7 +22,7 @@ pub(super) enum CachedBtree2Node {
 
 impl CachedBtree2Node {
     /// The way to child `index` of an internal node at `depth`.
-    pub fn child(&self, index: usize, depth: u16) -> Option<NodePtr> {
+    pub fn child_ptr(&self, index: usize, depth: u16) -> Option<NodePtr> {
         let CachedBtree2Node::Internal(node) = self else { return None };
         let child = *node.read().children.get(index)?;
         Some(NodePtr { addr: child.addr, depth: depth.checked_sub(1)?, records: child.records })
@@ -44,7 +44,7 @@ impl CachedBtree2Node {
     }
 
     /// A copy with room for `room` records.
-    pub fn content(&self, room: usize) -> NodeRecords {
+    pub fn copy_records(&self, room: usize) -> NodeRecords {
         match self {
             CachedBtree2Node::Leaf(node) => {
                 NodeRecords { records: node.read().records.with_room(room), children: Vec::new() }
@@ -84,7 +84,7 @@ impl NodeRecords {
     }
 
     /// Records here and in all nodes below.
-    pub fn total(&self) -> u64 {
+    pub fn subtree_record_count(&self) -> u64 {
         let below = self.children.iter().map(|child| child.total);
         below.fold(self.records.len() as u64, u64::saturating_add)
     }

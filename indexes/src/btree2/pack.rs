@@ -17,27 +17,27 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// If the header cannot be read.
-    pub fn pack(&self, limit: u64) -> Result<bool> {
+    pub fn move_nodes_before(&self, limit: u64) -> Result<bool> {
         let root = self.header()?;
-        let lock = root.read().lock();
+        let lock = root.read().tree_lock();
         let _alone = lock.write();
-        let (header, geometry) = self.shape(&root)?;
+        let (header, geometry) = self.header_and_geometry(&root)?;
         let header_len = Btree2Header::size(self.metadata.widths()) as u64;
-        let Some(way) = self.root(&header) else { return Ok(false) };
+        let Some(way) = self.root_ptr(&header) else { return Ok(false) };
         if !self.metadata.cache().space().may_change_in_place(self.addr, header_len) {
             return Ok(false);
         }
         let mut nodes = HashSet::new();
-        self.node_addrs(way, &geometry, &mut nodes)?;
+        self.collect_node_addrs(way, &geometry, &mut nodes)?;
         let places =
             self.metadata.alloc_all_before(limit, nodes.into_iter().map(|node| (node, geometry.node_size().into())));
         let mut packing = Btree2Packer { tree: self, geometry, places, visited_nodes: HashSet::new(), moved: false };
-        let at = packing.pack_below(way);
+        let at = packing.pack_subtree(way);
         let space = self.metadata.cache().space();
         let len = packing.geometry.node_size().into();
         packing.places.drain().for_each(|(_, place)| space.free(place, len));
         if at != way.addr {
-            packing.order(&root, NodePtr { addr: at, ..way }, EdgeKind::BTree2Root)?;
+            packing.order_after_moved_child(&root, NodePtr { addr: at, ..way }, EdgeKind::BTree2Root)?;
             root.update(|root| root.header.root = at);
         }
         Ok(packing.moved)
@@ -55,7 +55,7 @@ struct Btree2Packer<'a, R> {
 
 impl<R: Btree2Record> Btree2Packer<'_, R> {
     /// Moves a node and everything below it, and returns its new address. A node that cannot be read stays where it is.
-    fn pack_below(&mut self, way: NodePtr) -> Addr {
+    fn pack_subtree(&mut self, way: NodePtr) -> Addr {
         self.pack_node(way).unwrap_or(way.addr)
     }
 
@@ -63,7 +63,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
         if !self.visited_nodes.insert(way.addr) || way.depth == 0 && !self.places.contains_key(&way.addr) {
             return Ok(way.addr);
         }
-        let node = self.tree.node(way, &self.geometry)?;
+        let node = self.tree.load_node(way, &self.geometry)?;
         let metadata = &self.tree.metadata;
         let (space, len) = (metadata.cache().space(), self.geometry.node_size().into());
         let place = self.places.remove(&way.addr);
@@ -74,7 +74,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
             (CachedBtree2Node::Leaf(_), None) => return Ok(way.addr),
             (CachedBtree2Node::Leaf(leaf), Some(place)) => {
                 let leaf = leaf.read().clone();
-                metadata.cache().insert(place, metadata.owner(), leaf);
+                metadata.cache().insert_entry(place, metadata.owner(), leaf);
             }
             (CachedBtree2Node::Internal(node), place) => {
                 let mut value = node.read().clone();
@@ -82,14 +82,14 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
                 for child in &mut value.children {
                     let depth = way.depth - 1;
                     let below = NodePtr { addr: child.addr, depth, records: child.records };
-                    let at = self.pack_below(below);
+                    let at = self.pack_subtree(below);
                     if at != child.addr {
                         child.addr = at;
                         moved.push(NodePtr { addr: at, ..below });
                     }
                 }
                 let node = match place {
-                    Some(place) => metadata.cache().insert(place, metadata.owner(), value),
+                    Some(place) => metadata.cache().insert_entry(place, metadata.owner(), value),
                     None if moved.is_empty() => return Ok(way.addr),
                     None => {
                         node.update(|node| *node = value);
@@ -97,22 +97,26 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
                     }
                 };
                 for child in moved {
-                    self.order(&node, child, EdgeKind::BTree2Node)?;
+                    self.order_after_moved_child(&node, child, EdgeKind::BTree2Node)?;
                 }
             }
         }
         let Some(place) = place else { return Ok(way.addr) };
         self.moved = true;
-        metadata.free(way.addr, len);
+        metadata.free_structure(way.addr, len);
         Ok(place)
     }
 
     /// Makes the structure that leads to a moved node wait for that node.
-    fn order(&self, parent: &Handle<impl Entry>, child: NodePtr, kind: EdgeKind) -> Result<()> {
+    fn order_after_moved_child(&self, parent: &Handle<impl Entry>, child: NodePtr, kind: EdgeKind) -> Result<()> {
         let cache = self.tree.metadata.cache();
         let done = match child.depth {
-            0 => cache.peek::<Btree2Leaf>(child.addr)?.map(|child| cache.add_dependency_once(parent, &child, kind)),
-            _ => cache.peek::<Btree2Internal>(child.addr)?.map(|child| cache.add_dependency_once(parent, &child, kind)),
+            0 => {
+                cache.get_cached::<Btree2Leaf>(child.addr)?.map(|child| cache.add_dependency_once(parent, &child, kind))
+            }
+            _ => cache
+                .get_cached::<Btree2Internal>(child.addr)?
+                .map(|child| cache.add_dependency_once(parent, &child, kind)),
         };
         Ok(done.unwrap_or(Ok(())).map_err(h5live_cache::Error::from)?)
     }

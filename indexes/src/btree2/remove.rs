@@ -17,7 +17,7 @@ impl<R: Btree2Record> Btree2<R> {
     /// unchanged.
     pub fn remove<E: From<Error>>(&self, mut compare: impl FnMut(&R) -> Result<Ordering, E>) -> Result<Option<R>, E> {
         self.edit(|edit| {
-            let Some(root) = edit.root() else { return Ok(None) };
+            let Some(root) = edit.root_ptr() else { return Ok(None) };
             let Some((root, old)) = remove_below(edit, root, &mut compare)? else { return Ok(None) };
             edit.finish_root(root, false)?;
             Ok(Some(old))
@@ -30,8 +30,8 @@ fn remove_below<R: Btree2Record, E: From<Error>>(
     way: NodePtr,
     compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
 ) -> Result<Option<(OpenNode, R)>, E> {
-    let mut node = edit.open(way)?;
-    let (index, found) = edit.search(&node, &|_| Ordering::Equal, compare)?;
+    let mut node = edit.open_node(way)?;
+    let (index, found) = edit.search_node(&node, &|_| Ordering::Equal, compare)?;
     if node.depth == 0 {
         let Some(old) = found else { return Ok(None) };
         node.content.records.remove(index);
@@ -39,13 +39,13 @@ fn remove_below<R: Btree2Record, E: From<Error>>(
     }
     let (index, child, old) = match found {
         Some(old) => {
-            let below = edit.child(&node, index + 1)?;
+            let below = edit.child_ptr(&node, index + 1)?;
             let (child, next) = take_first(edit, below)?;
             let _ = node.content.records.set_bytes(index, &next);
             (index + 1, child, old)
         }
         None => {
-            let below = edit.child(&node, index)?;
+            let below = edit.child_ptr(&node, index)?;
             let Some((child, old)) = remove_below(edit, below, compare)? else { return Ok(None) };
             (index, child, old)
         }
@@ -56,12 +56,12 @@ fn remove_below<R: Btree2Record, E: From<Error>>(
 
 /// Removes the first record of everything below `way`.
 fn take_first<R: Btree2Record>(edit: &mut Btree2Edit<'_, R>, way: NodePtr) -> Result<(OpenNode, Vec<u8>)> {
-    let mut node = edit.open(way)?;
+    let mut node = edit.open_node(way)?;
     if node.depth == 0 {
         let first = node.content.records.remove(0).ok_or_else(|| edit.empty_leaf_error(way))?;
         return Ok((node, first));
     }
-    let below = edit.child(&node, 0)?;
+    let below = edit.child_ptr(&node, 0)?;
     let (child, first) = take_first(edit, below)?;
     edit.finish_child(&mut node, 0, child, false)?;
     Ok((node, first))

@@ -22,32 +22,32 @@ struct ArrayBlocks {
 }
 
 impl ExtensibleArray {
-    pub(super) fn delete_blocks(&self) -> Result<()> {
+    pub(super) fn delete_all_blocks(&self) -> Result<()> {
         let Some(header) = self.array.header()? else { return Ok(()) };
         let mut found = ArrayBlocks::default();
         found.blocks.push((header.addr(), self.array.header_len()));
         let index_block = header.read().index_block;
         if index_block.is_defined() {
-            self.gather(index_block, &mut found)?;
+            self.gather_blocks(index_block, &mut found)?;
         }
-        found.pages.iter().for_each(|page| self.array.metadata.cache().remove(*page));
-        found.blocks.iter().for_each(|(addr, len)| self.array.metadata.free(*addr, *len));
+        found.pages.iter().for_each(|page| self.array.metadata.cache().forget_entry(*page));
+        found.blocks.iter().for_each(|(addr, len)| self.array.metadata.free_structure(*addr, *len));
         Ok(())
     }
 
     /// Whether the header does not state how many blocks there are, and how many elements may be set; with `mend`, it
     /// does afterwards.
-    pub(super) fn recount_blocks(&self, mend: bool) -> Result<bool> {
+    pub(super) fn recount_all_blocks(&self, mend: bool) -> Result<bool> {
         let Some(header) = self.array.header()? else { return Ok(false) };
         let stated = header.read().clone();
         let mut found = ArrayBlocks::default();
         let mut end = stated.max_index_set;
         if stated.index_block.is_defined() {
-            self.gather(stated.index_block, &mut found)?;
+            self.gather_blocks(stated.index_block, &mut found)?;
             // Elements that are set and not counted would come back when others are set behind them.
-            let index_block = self.index_block(stated.index_block)?;
-            self.visit(&index_block, end..u64::MAX, &mut |coord, _| {
-                end = self.array.line.index(&coord).map_or(end, |index| end.max(index.saturating_add(1)));
+            let index_block = self.load_index_block(stated.index_block)?;
+            self.for_each_chunk_in(&index_block, end..u64::MAX, &mut |coord, _| {
+                end = self.array.line.index_of(&coord).map_or(end, |index| end.max(index.saturating_add(1)));
                 true
             })?;
         }
@@ -67,18 +67,18 @@ impl ExtensibleArray {
         Ok(is_wrong)
     }
 
-    fn gather(&self, index_block: Addr, found: &mut ArrayBlocks) -> Result<()> {
+    fn gather_blocks(&self, index_block: Addr, found: &mut ArrayBlocks) -> Result<()> {
         found.blocks.push((index_block, self.index_block_len()));
-        found.elements += self.geometry.index_elements() as u64;
-        let index_block = self.index_block(index_block)?;
+        found.elements += self.geometry.index_element_count() as u64;
+        let index_block = self.load_index_block(index_block)?;
         let (data_blocks, super_blocks) = {
             let index_block = index_block.read();
             let data_blocks: Vec<Addr> = index_block.data_blocks.iter().collect();
             let super_blocks: Vec<Addr> = index_block.super_blocks.iter().collect();
             (data_blocks, super_blocks)
         };
-        let direct = self.geometry.direct_super_blocks();
-        let numbers = (0..direct).flat_map(|number| (0..self.geometry.data_blocks(number)).map(move |_| number));
+        let direct = self.geometry.direct_super_block_count();
+        let numbers = (0..direct).flat_map(|number| (0..self.geometry.data_block_count(number)).map(move |_| number));
         for (super_block, addr) in numbers.zip(data_blocks) {
             self.gather_data_block(DataBlockRef { super_block, addr }, found)?;
         }
@@ -86,7 +86,7 @@ impl ExtensibleArray {
             found.blocks.push((addr, self.super_block_len(number)));
             found.super_blocks += 1;
             found.super_block_bytes = found.super_block_bytes.saturating_add(self.super_block_len(number));
-            let block = self.super_block(number, addr)?;
+            let block = self.load_super_block(number, addr)?;
             let data_blocks: Vec<Addr> = block.read().data_blocks.iter().collect();
             for addr in data_blocks {
                 self.gather_data_block(DataBlockRef { super_block: number, addr }, found)?;
@@ -101,8 +101,8 @@ impl ExtensibleArray {
             found.blocks.push((block.addr, bytes));
             found.data_blocks += 1;
             found.data_block_bytes = found.data_block_bytes.saturating_add(bytes);
-            found.elements = found.elements.saturating_add(self.geometry.data_block_elements(number));
-            for page in 0..self.geometry.pages(block.super_block) {
+            found.elements = found.elements.saturating_add(self.geometry.elements_per_data_block(number));
+            for page in 0..self.geometry.pages_per_data_block(block.super_block) {
                 found.pages.push(self.page_addr(block, page)?);
             }
         }

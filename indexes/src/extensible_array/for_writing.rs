@@ -15,13 +15,15 @@ impl ExtensibleArray {
     fn index_block_for_writing(&self, header: &ExtensibleHeader) -> Result<IndexBlock> {
         let addr = header.read().index_block;
         let block = if addr.is_defined() {
-            self.index_block(addr)?
+            self.load_index_block(addr)?
         } else {
-            let block =
-                self.array.metadata.create_shaped(self.index_block_len(), || self.empty_index_block(header.addr()))?;
+            let block = self
+                .array
+                .metadata
+                .create_with_stated_len(self.index_block_len(), || self.empty_index_block(header.addr()))?;
             header.update(|header| {
                 header.index_block = block.addr();
-                header.realized_elements += self.geometry.index_elements() as u64;
+                header.realized_elements += self.geometry.index_element_count() as u64;
             });
             block
         };
@@ -39,10 +41,11 @@ impl ExtensibleArray {
     ) -> Result<SuperBlock> {
         let addr = index_block.read().super_blocks.get(slot).unwrap_or_default();
         let block = if addr.is_defined() {
-            self.super_block(number, addr)?
+            self.load_super_block(number, addr)?
         } else {
             let len = self.super_block_len(number);
-            let block = self.array.metadata.create_shaped(len, || self.empty_super_block(number, header.addr()))?;
+            let block =
+                self.array.metadata.create_with_stated_len(len, || self.empty_super_block(number, header.addr()))?;
             index_block.update(|index_block| index_block.super_blocks.set(slot, block.addr()));
             header.update(|header| {
                 header.super_blocks += 1;
@@ -57,8 +60,8 @@ impl ExtensibleArray {
     }
 
     fn create_data_block(&self, header: &ExtensibleHeader, number: u32, in_line: u64) -> Result<DataBlock> {
-        let elements = self.geometry.data_block_elements(number);
-        let offset = self.geometry.start(number) + in_line * elements;
+        let elements = self.geometry.elements_per_data_block(number);
+        let offset = self.geometry.first_index_below(number) + in_line * elements;
         let space = self.data_block_space(number);
         self.array.metadata.cache().check_allocation(header.addr(), self.data_block_len(number))?;
         let block = self.array.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
@@ -71,7 +74,7 @@ impl ExtensibleArray {
     }
 
     /// The table in which to set the element at `slot` of a data block.
-    fn table_below(
+    fn table_below_super_block(
         &self,
         header: &ExtensibleHeader,
         index_block: &IndexBlock,
@@ -83,7 +86,7 @@ impl ExtensibleArray {
             DataBlockPath::Direct(at) => {
                 let addr = index_block.read().data_blocks.get(at).unwrap_or_default();
                 let block = if addr.is_defined() {
-                    self.data_block(DataBlockRef { super_block: number, addr })?
+                    self.load_data_block(DataBlockRef { super_block: number, addr })?
                 } else {
                     let block = self.create_data_block(header, number, at as u64)?;
                     index_block.update(|index_block| index_block.data_blocks.set(at, block.addr()));
@@ -96,24 +99,24 @@ impl ExtensibleArray {
                 let super_block = self.super_block_for_writing(header, index_block, number, at)?;
                 let addr = super_block.read().data_blocks.get(within).unwrap_or_default();
                 let block = if addr.is_defined() {
-                    self.data_block(DataBlockRef { super_block: number, addr })?
+                    self.load_data_block(DataBlockRef { super_block: number, addr })?
                 } else {
                     let block = self.create_data_block(header, number, within as u64)?;
                     super_block.update(|super_block| super_block.data_blocks.set(within, block.addr()));
                     block
                 };
                 self.array.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-                if self.geometry.pages(number) == 0 {
+                if self.geometry.pages_per_data_block(number) == 0 {
                     return self.data_block_for_writing(header, block, slot);
                 }
-                let page = slot / self.geometry.page_elements();
+                let page = slot / self.geometry.elements_per_page();
                 let addr = self.page_addr(DataBlockRef { super_block: number, addr: block.addr() }, page)?;
-                let bit = self.page_bit(number, within, page);
+                let bit = self.page_bit_index(number, within, page);
                 let in_use = super_block.read().pages.get(bit);
                 let page = if in_use {
-                    self.page(addr)?
+                    self.load_page(addr)?
                 } else {
-                    let page = self.array.create_page(addr, self.geometry.page_elements())?;
+                    let page = self.array.create_page(addr, self.geometry.elements_per_page())?;
                     super_block.update(|super_block| super_block.pages.set(bit));
                     page
                 };
@@ -121,7 +124,7 @@ impl ExtensibleArray {
                 self.array.metadata.add_dependency(header, &page, EdgeKind::ExtensibleArrayPage)?;
                 self.array.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
                 self.array.root.depend_on(&page)?;
-                Ok((ElementBlock::Page(page), (slot % self.geometry.page_elements()) as usize))
+                Ok((ElementBlock::Page(page), (slot % self.geometry.elements_per_page()) as usize))
             }
         }
     }
@@ -158,11 +161,11 @@ impl ExtensibleArray {
         &self,
         coord: &ChunkCoord,
         axis: usize,
-        places: &[Addr],
+        addrs: &[Addr],
         proxy: Option<&ChunkProxy>,
     ) -> Result<usize> {
         let next = coord.scaled().get(axis).and_then(|at| at.checked_add(1)).map(|at| coord.with_index(axis, at));
-        let indexes = self.array.line.index(coord).zip(next.and_then(|next| self.array.line.index(&next)));
+        let indexes = self.array.line.index_of(coord).zip(next.and_then(|next| self.array.line.index_of(&next)));
         // Along other dimensions they do not follow each other in the array.
         let Some((_, index)) = indexes.filter(|(index, next)| index.checked_add(1) == Some(*next)) else {
             return Ok(0);
@@ -173,7 +176,7 @@ impl ExtensibleArray {
         if let Some(proxy) = proxy {
             self.array.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
         }
-        Ok(recent.set_all(slot, places))
+        Ok(recent.set_all(slot, addrs))
     }
 
     /// The table in which to set the element at `place`.
@@ -186,7 +189,7 @@ impl ExtensibleArray {
         match place {
             ElementLocation::IndexBlock(slot) => Ok((ElementBlock::IndexBlock(index_block), slot)),
             ElementLocation::DataBlock { super_block, branch, slot } => {
-                self.table_below(header, &index_block, super_block, branch, slot)
+                self.table_below_super_block(header, &index_block, super_block, branch, slot)
             }
         }
     }

@@ -63,55 +63,55 @@ impl ArrayGeometry {
     }
 
     /// Elements in the index block.
-    pub fn index_elements(&self) -> usize {
+    pub fn index_element_count(&self) -> usize {
         self.index_elements as usize
     }
 
     /// Super blocks whose data blocks are listed in the index block itself.
-    pub fn direct_super_blocks(&self) -> u32 {
+    pub fn direct_super_block_count(&self) -> u32 {
         self.direct_super_blocks
     }
 
     /// Data blocks that the index block points to itself.
-    pub fn direct_data_blocks(&self) -> usize {
+    pub fn direct_data_block_count(&self) -> usize {
         2 * ((1 << (self.direct_super_blocks / 2)) - 1)
     }
 
     /// Super blocks that the index block points to.
-    pub fn super_block_slots(&self) -> usize {
+    pub fn super_block_slot_count(&self) -> usize {
         (self.super_blocks - self.direct_super_blocks) as usize
     }
 
     /// Bytes of the block offsets that blocks store.
-    pub fn offset_bytes(&self) -> u8 {
+    pub fn block_offset_bytes(&self) -> u8 {
         self.offset_bytes
     }
 
     /// Data blocks below a super block.
-    pub fn data_blocks(&self, super_block: u32) -> u64 {
+    pub fn data_block_count(&self, super_block: u32) -> u64 {
         1u64.checked_shl(super_block / 2).unwrap_or(0)
     }
 
     /// Elements in each data block below a super block.
-    pub fn data_block_elements(&self, super_block: u32) -> u64 {
+    pub fn elements_per_data_block(&self, super_block: u32) -> u64 {
         self.min_elements.saturating_mul(1u64.checked_shl(super_block.div_ceil(2)).unwrap_or(u64::MAX))
     }
 
     /// Pages in each data block below a super block; 0 if the elements lie in the data block itself.
-    pub fn pages(&self, super_block: u32) -> u64 {
-        match self.data_block_elements(super_block) {
+    pub fn pages_per_data_block(&self, super_block: u32) -> u64 {
+        match self.elements_per_data_block(super_block) {
             elements if elements > self.page_elements => elements / self.page_elements,
             _ => 0,
         }
     }
 
     /// Elements in a page.
-    pub fn page_elements(&self) -> u64 {
+    pub fn elements_per_page(&self) -> u64 {
         self.page_elements
     }
 
     /// The index, less those of the index block, of the first element below a super block.
-    pub fn start(&self, super_block: u32) -> u64 {
+    pub fn first_index_below(&self, super_block: u32) -> u64 {
         self.min_elements.saturating_mul((1u64 << super_block.min(63)) - 1)
     }
 
@@ -124,11 +124,11 @@ impl ArrayGeometry {
         if super_block >= self.super_blocks {
             return None;
         }
-        let within = beyond - self.start(super_block);
-        let elements = self.data_block_elements(super_block);
+        let within = beyond - self.first_index_below(super_block);
+        let elements = self.elements_per_data_block(super_block);
         let (block, slot) = ((within / elements) as usize, within % elements);
         let branch = match super_block.checked_sub(self.direct_super_blocks) {
-            None => DataBlockPath::Direct(self.direct_before(super_block) + block),
+            None => DataBlockPath::Direct(self.direct_block_count_before(super_block) + block),
             Some(slot) => DataBlockPath::SuperBlock { slot: slot as usize, within: block },
         };
         Some(ElementLocation::DataBlock { super_block, branch, slot })
@@ -136,11 +136,11 @@ impl ArrayGeometry {
 
     /// The index of the last element in the table (index block, data block or page) of the element at `index`, which is
     /// at `place`.
-    pub fn last_in_block(&self, index: u64, place: ElementLocation) -> u64 {
+    pub fn last_index_in_block(&self, index: u64, place: ElementLocation) -> u64 {
         let (slot, len) = match place {
             ElementLocation::IndexBlock(slot) => (slot as u64, self.index_elements),
             ElementLocation::DataBlock { super_block, slot, .. } => {
-                let len = self.data_block_elements(super_block).min(self.page_elements);
+                let len = self.elements_per_data_block(super_block).min(self.page_elements);
                 (slot % len, len)
             }
         };
@@ -148,8 +148,8 @@ impl ArrayGeometry {
     }
 
     /// Data blocks below the super blocks before `super_block`.
-    fn direct_before(&self, super_block: u32) -> usize {
-        (0..super_block).map(|before| self.data_blocks(before) as usize).sum()
+    fn direct_block_count_before(&self, super_block: u32) -> usize {
+        (0..super_block).map(|before| self.data_block_count(before) as usize).sum()
     }
 }
 
@@ -164,10 +164,11 @@ mod tests {
     #[test]
     fn has_the_numbers_of_libhdf5() {
         let g = geometry();
-        assert_eq!((g.direct_data_blocks(), g.super_block_slots(), g.offset_bytes()), (6, 25, 4));
-        let shape: Vec<_> = (0..6).map(|u| (g.data_blocks(u), g.data_block_elements(u), g.start(u))).collect();
+        assert_eq!((g.direct_data_block_count(), g.super_block_slot_count(), g.block_offset_bytes()), (6, 25, 4));
+        let shape: Vec<_> =
+            (0..6).map(|u| (g.data_block_count(u), g.elements_per_data_block(u), g.first_index_below(u))).collect();
         assert_eq!(shape, [(1, 16, 0), (1, 32, 16), (2, 32, 48), (2, 64, 112), (4, 64, 240), (4, 128, 496)]);
-        assert_eq!((g.pages(12), g.pages(13)), (0, 2));
+        assert_eq!((g.pages_per_data_block(12), g.pages_per_data_block(13)), (0, 2));
     }
 
     #[test]
@@ -177,10 +178,12 @@ mod tests {
         for index in 0..200_000 {
             let place = g.locate(index).unwrap();
             if let ElementLocation::DataBlock { super_block, branch, slot } = place {
-                assert!(slot < g.data_block_elements(super_block));
+                assert!(slot < g.elements_per_data_block(super_block));
                 match branch {
-                    DataBlockPath::Direct(at) => assert!(at < g.direct_data_blocks()),
-                    DataBlockPath::SuperBlock { within, .. } => assert!((within as u64) < g.data_blocks(super_block)),
+                    DataBlockPath::Direct(at) => assert!(at < g.direct_data_block_count()),
+                    DataBlockPath::SuperBlock { within, .. } => {
+                        assert!((within as u64) < g.data_block_count(super_block))
+                    }
                 }
             }
             assert_ne!(Some(place), last);
@@ -191,10 +194,10 @@ mod tests {
     #[test]
     fn tables_end_where_the_next_ones_begin() {
         let g = geometry();
-        let ends = |index| g.last_in_block(index, g.locate(index).unwrap());
+        let ends = |index| g.last_index_in_block(index, g.locate(index).unwrap());
         assert_eq!([0, 3, 4, 19, 20].map(ends), [3, 3, 19, 19, 51]);
         // The first data block that has pages.
-        let paged = g.index_elements + g.start(13);
+        let paged = g.index_elements + g.first_index_below(13);
         assert_eq!([paged, paged + 1023, paged + 1024].map(ends), [paged + 1023, paged + 1023, paged + 2047]);
     }
 

@@ -53,11 +53,11 @@ impl LastElementBlock {
 
     /// Sets the elements of unfiltered chunks from a slot on, as many as the array counts here, and returns their
     /// number.
-    pub fn set_all(&self, slot: usize, places: &[Addr]) -> usize {
+    pub fn set_all(&self, slot: usize, addrs: &[Addr]) -> usize {
         let end = self.elements.end.min(self.header.read().max_index_set);
         let room = end.saturating_sub(self.elements.start).saturating_sub(slot as u64);
-        let places = places.get(..places.len().min(usize::try_from(room).unwrap_or(usize::MAX))).unwrap_or_default();
-        self.table.set_all(slot, places)
+        let addrs = addrs.get(..addrs.len().min(usize::try_from(room).unwrap_or(usize::MAX))).unwrap_or_default();
+        self.table.set_all(slot, addrs)
     }
 
     pub fn node(&self) -> &dyn DependencyNode {

@@ -44,7 +44,7 @@ impl FractalHeap {
         let mut ancestors = SmallVec::new();
         // Each indirect block has fewer rows than the one above it.
         loop {
-            let block = self.indirect_block(header, at, rows, start)?;
+            let block = self.load_indirect_block(header, at, rows, start)?;
             let (row, column, rest) = table.locate(inside).filter(|(row, ..)| *row < rows).ok_or_else(lost)?;
             let entry = usize::from(row) * usize::from(table.width) + usize::from(column);
             let before = table.offset_of(row, column).and_then(|before| start.checked_add(before)).ok_or_else(lost)?;
@@ -62,14 +62,14 @@ impl FractalHeap {
     }
 
     /// The indirect block at `at` of `rows` rows, which begins at `start` in heap space.
-    pub(super) fn indirect_block(
+    pub(super) fn load_indirect_block(
         &self,
         header: &FractalHeapHeader,
         at: Addr,
         rows: u16,
         start: u64,
     ) -> Result<IndirectBlock> {
-        let block = self.metadata.load_shaped(at, || {
+        let block = self.metadata.load_with_stated_len(at, || {
             let widths = self.metadata.widths();
             let empty = header.indirect_block(rows, widths);
             let len = empty.size(widths) as u64;
@@ -79,23 +79,23 @@ impl FractalHeap {
             let block = block.read();
             (block.heap, block.offset)
         };
-        self.check_place(at, "fractal heap indirect block", (heap, offset), start)?;
+        self.check_block_owner(at, "fractal heap indirect block", (heap, offset), start)?;
         Ok(block)
     }
 
     /// The direct block at a place, of a heap without filters.
-    pub(super) fn direct_block(&self, header: &FractalHeapHeader, place: &BlockPath) -> Result<DirectBlock> {
+    pub(super) fn load_direct_block(&self, header: &FractalHeapHeader, place: &BlockPath) -> Result<DirectBlock> {
         let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
         let block = self.metadata.load(at, size, || header.direct_block(size))?;
         let (heap, offset) = {
             let block = block.read();
             (block.heap, block.offset)
         };
-        self.check_place(at, "fractal heap direct block", (heap, offset), start)?;
+        self.check_block_owner(at, "fractal heap direct block", (heap, offset), start)?;
         Ok(block)
     }
 
-    /// As [`FractalHeap::direct_block`], for a caller that reads each block once.
+    /// As [`FractalHeap::load_direct_block`], for a caller that reads each block once.
     pub(super) fn read_block_once(
         &self,
         header: &FractalHeapHeader,
@@ -104,11 +104,17 @@ impl FractalHeap {
         let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
         let block = self.metadata.read_once(at, size, || header.direct_block(size))?;
         let stated = block.with(|block| (block.heap, block.offset));
-        self.check_place(at, "fractal heap direct block", stated, start)?;
+        self.check_block_owner(at, "fractal heap direct block", stated, start)?;
         Ok(block)
     }
 
-    pub(super) fn check_place(&self, at: Addr, record: &'static str, stated: (Addr, u64), start: u64) -> Result<()> {
+    pub(super) fn check_block_owner(
+        &self,
+        at: Addr,
+        record: &'static str,
+        stated: (Addr, u64),
+        start: u64,
+    ) -> Result<()> {
         match stated == (self.addr, start) {
             true => Ok(()),
             false => Err(self.contradiction(at, record, "it names its heap and its place in it")),

@@ -17,36 +17,36 @@ pub(super) struct HeapBlock {
     pub slot: HeapSlot,
     pub addr: Addr,
     /// Bytes in the file.
-    pub len: u64,
+    pub stored_bytes: u64,
 }
 
 impl FractalHeap {
-    fn overhead(&self, header: &FractalHeapHeader) -> u64 {
+    fn block_overhead_bytes(&self, header: &FractalHeapHeader) -> u64 {
         header.direct_overhead(self.metadata.widths()) as u64
     }
 
     /// The bytes for objects in the block of a slot: their offset in heap space, and how many there are.
     pub(super) fn object_range(&self, header: &FractalHeapHeader, slot: HeapSlot) -> (u64, u64) {
-        let overhead = self.overhead(header);
+        let overhead = self.block_overhead_bytes(header);
         (slot.start.saturating_add(overhead), slot.size.saturating_sub(overhead))
     }
 
     /// Bytes of the smallest direct block that an object of `len` bytes fits in.
-    fn min_block_size(&self, header: &FractalHeapHeader, len: u64) -> u64 {
-        len.saturating_add(self.overhead(header)).next_power_of_two().max(header.table.start_size)
+    fn min_block_bytes(&self, header: &FractalHeapHeader, len: u64) -> u64 {
+        len.saturating_add(self.block_overhead_bytes(header)).next_power_of_two().max(header.table.start_size)
     }
 
     /// Bytes for objects in all blocks that the root stands for, whether they exist or not.
     pub(super) fn object_space(&self, header: &FractalHeapHeader, root: Addr, rows: u16) -> u64 {
         match rows {
-            0 if root.is_defined() => header.table.start_size.saturating_sub(self.overhead(header)),
+            0 if root.is_defined() => header.table.start_size.saturating_sub(self.block_overhead_bytes(header)),
             0 => 0,
-            rows => header.table.object_space(rows, self.overhead(header)),
+            rows => header.table.object_space(rows, self.block_overhead_bytes(header)),
         }
     }
 
     /// Where the space ends for which there have been blocks.
-    fn end(&self, header: &FractalHeapHeader) -> u64 {
+    fn used_space_end(&self, header: &FractalHeapHeader) -> u64 {
         match header.root_rows {
             0 if header.root.is_defined() => header.table.start_size,
             0 => 0,
@@ -59,12 +59,17 @@ impl FractalHeap {
     }
 
     /// Makes everything on the way to a block wait for it.
-    pub(super) fn order_path_after(&self, header: &HeapHeader, place: &BlockPath, block: &DirectBlock) -> Result<()> {
+    pub(super) fn add_path_dependencies_on(
+        &self,
+        header: &HeapHeader,
+        place: &BlockPath,
+        block: &DirectBlock,
+    ) -> Result<()> {
         if block.is_new() {
             // All of it has waited since the block was made, for no flush has taken the block.
             return Ok(());
         }
-        self.order_path(header, place)?;
+        self.add_path_dependencies(header, place)?;
         match place.ancestors.last() {
             None => self.add_dependency(header, block),
             Some((parent, _)) => self.add_dependency(parent, block),
@@ -72,7 +77,7 @@ impl FractalHeap {
     }
 
     /// Makes each block on the way to a direct one wait for the next.
-    pub(super) fn order_path(&self, header: &HeapHeader, place: &BlockPath) -> Result<()> {
+    pub(super) fn add_path_dependencies(&self, header: &HeapHeader, place: &BlockPath) -> Result<()> {
         let Some(((root, _), below)) = place.ancestors.split_first() else { return Ok(()) };
         self.add_dependency(header, root)?;
         let mut parent = root;
@@ -85,9 +90,9 @@ impl FractalHeap {
 
     /// Makes a direct block that an object of `len` bytes fits in: where one was skipped or given up, or behind all
     /// others.
-    pub(super) fn add_block(&self, header: &HeapHeader, sections: &mut HeapSections, len: u64) -> Result<()> {
+    pub(super) fn add_block_for(&self, header: &HeapHeader, sections: &mut HeapSections, len: u64) -> Result<()> {
         let shape = header.read().clone();
-        let min_size = self.min_block_size(&shape, len);
+        let min_size = self.min_block_bytes(&shape, len);
         let hole = sections.missing_blocks(min_size).find_map(|hole| {
             let slot = shape.table.slot_after(hole.start, min_size)?;
             (slot.end() <= hole.end()).then_some((hole, slot))
@@ -98,11 +103,11 @@ impl FractalHeap {
                 slot
             }
             None => {
-                let slot = shape.table.slot_after(self.end(&shape), min_size);
+                let slot = shape.table.slot_after(self.used_space_end(&shape), min_size);
                 slot.ok_or(Error::HeapFull { at: self.addr })?
             }
         };
-        let (from, to) = hole.map_or((self.end(&shape), slot.end()), |(hole, _)| (hole.start, hole.end()));
+        let (from, to) = hole.map_or((self.used_space_end(&shape), slot.end()), |(hole, _)| (hole.start, hole.end()));
         let is_root = !shape.root.is_defined() && slot == HeapSlot { start: 0, size: shape.table.start_size };
         if is_root {
             self.add_root_block(header, &shape, slot)?;
@@ -114,12 +119,12 @@ impl FractalHeap {
             shape.table.slots_between(rows, from, to).into_iter().for_each(|slot| sections.add_missing_block(slot));
         }
         let (offset, len) = self.object_range(&shape, slot);
-        sections.insert(offset, len);
+        sections.insert_section(offset, len);
         Ok(())
     }
 
     /// Makes a direct block, for which `parent` waits.
-    fn new_block(
+    fn create_direct_block(
         &self,
         parent: &impl DependencyNode,
         shape: &FractalHeapHeader,
@@ -129,7 +134,7 @@ impl FractalHeap {
         let overhead = shape.direct_overhead(self.metadata.widths());
         let block = shape.direct_block(slot.size).zeroed(self.addr, slot.start, overhead);
         if let Some(filtered) = &shape.filtered {
-            return self.store_block(parent, &filtered.filters.filters, block);
+            return self.store_filtered_block(parent, &filtered.filters.filters, block);
         }
         let block = self.metadata.create(slot.size, block)?;
         self.add_dependency(parent, &block)?;
@@ -137,7 +142,7 @@ impl FractalHeap {
     }
 
     fn add_root_block(&self, header: &HeapHeader, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
-        let block = self.new_block(header, shape, slot)?;
+        let block = self.create_direct_block(header, shape, slot)?;
         let (_, room) = self.object_range(shape, slot);
         header.update(|header| {
             header.set_root_block(block);
@@ -150,20 +155,20 @@ impl FractalHeap {
         let lost = || self.contradiction(self.addr, "doubling table", "a block has its place in it");
         let table = &shape.table;
         let (row, ..) = table.locate(slot.start).ok_or_else(lost)?;
-        let end = self.end(shape);
+        let end = self.used_space_end(shape);
         if row >= shape.root_rows {
             let min_rows = match (shape.root_rows, table.start_rows) {
                 (0, 0) => table.max_rows(),
                 (0, rows) => rows,
                 (rows, _) => rows.saturating_mul(2),
             };
-            self.replace_root(header, shape, min_rows.min(table.max_rows()).max(row + 1))?;
+            self.replace_root_block(header, shape, min_rows.min(table.max_rows()).max(row + 1))?;
         }
         let (root, rows) = {
             let header = header.read();
             (header.root, header.root_rows)
         };
-        let mut parent = self.indirect_block(shape, root, rows, 0)?;
+        let mut parent = self.load_indirect_block(shape, root, rows, 0)?;
         self.add_dependency(header, &parent)?;
         let (mut start, mut inside) = (0, slot.start);
         loop {
@@ -171,15 +176,15 @@ impl FractalHeap {
             let entry = usize::from(row) * usize::from(table.width) + usize::from(column);
             start = table.offset_of(row, column).and_then(|before| before.checked_add(start)).ok_or_else(lost)?;
             let Some(rows) = table.child_rows(row) else {
-                let block = self.new_block(&parent, shape, slot)?;
+                let block = self.create_direct_block(&parent, shape, slot)?;
                 parent.update(|parent| parent.set_block(entry, block));
                 break;
             };
             let child = parent.read().child(entry).ok_or_else(lost)?;
             let child = if child.is_defined() {
-                self.indirect_block(shape, child, rows, start)?
+                self.load_indirect_block(shape, child, rows, start)?
             } else {
-                let child = self.new_indirect(shape, rows, start)?;
+                let child = self.create_indirect_block(shape, rows, start)?;
                 parent.update(|parent| parent.set_child(entry, child.addr()));
                 child
             };
@@ -193,7 +198,7 @@ impl FractalHeap {
         Ok(())
     }
 
-    fn new_indirect(&self, shape: &FractalHeapHeader, rows: u16, start: u64) -> Result<IndirectBlock> {
+    fn create_indirect_block(&self, shape: &FractalHeapHeader, rows: u16, start: u64) -> Result<IndirectBlock> {
         let widths = self.metadata.widths();
         let mut block = shape.indirect_block(rows, widths).undefined(widths);
         (block.heap, block.offset) = (self.addr, start);
@@ -201,18 +206,18 @@ impl FractalHeap {
     }
 
     /// Gives the heap a root of `rows` rows in the place of the one that it has.
-    fn replace_root(&self, header: &HeapHeader, shape: &FractalHeapHeader, rows: u16) -> Result<()> {
-        let root = self.new_indirect(shape, rows, 0)?;
+    fn replace_root_block(&self, header: &HeapHeader, shape: &FractalHeapHeader, rows: u16) -> Result<()> {
+        let root = self.create_indirect_block(shape, rows, 0)?;
         let children: Vec<ChunkElement> = match shape.root_rows {
             0 => vec![self.root_block(shape)],
             old_rows => {
-                let old = self.indirect_block(shape, shape.root, old_rows, 0)?;
+                let old = self.load_indirect_block(shape, shape.root, old_rows, 0)?;
                 let old = old.read();
                 (0..old.len()).filter_map(|entry| old.block(entry)).collect()
             }
         };
         for child in children.iter().filter(|child| child.addr.is_defined()) {
-            self.depend_if_cached(&root, child.addr)?;
+            self.depend_on_cached_block(&root, child.addr)?;
         }
         root.update(|root| {
             for (entry, child) in children.iter().enumerate() {
@@ -229,30 +234,35 @@ impl FractalHeap {
         });
         if shape.root_rows > 0 {
             let widths = self.metadata.widths();
-            self.release(shape.root, shape.indirect_block(shape.root_rows, widths).size(widths) as u64);
+            self.free_structure(shape.root, shape.indirect_block(shape.root_rows, widths).size(widths) as u64);
         }
         Ok(())
     }
 
     /// Makes `parent` wait for a block, if the block is in the cache and so may not be in the file.
-    fn depend_if_cached(&self, parent: &IndirectBlock, child: Addr) -> Result<()> {
+    fn depend_on_cached_block(&self, parent: &IndirectBlock, child: Addr) -> Result<()> {
         let cache = self.metadata.cache();
-        if let Ok(Some(child)) = cache.peek::<FractalHeapDirectBlock>(child) {
+        if let Ok(Some(child)) = cache.get_cached::<FractalHeapDirectBlock>(child) {
             self.add_dependency(parent, &child)?;
-        } else if let Ok(Some(child)) = cache.peek::<FilteredDirectBlock>(child) {
+        } else if let Ok(Some(child)) = cache.get_cached::<FilteredDirectBlock>(child) {
             self.add_dependency(parent, &child)?;
-        } else if let Ok(Some(child)) = cache.peek::<FractalHeapIndirectBlock>(child) {
+        } else if let Ok(Some(child)) = cache.get_cached::<FractalHeapIndirectBlock>(child) {
             self.add_dependency(parent, &child)?;
         }
         Ok(())
     }
 
     /// Gives up the direct block at a place, in which nothing is left.
-    pub(super) fn drop_block(&self, header: &HeapHeader, sections: &mut HeapSections, place: BlockPath) -> Result<()> {
+    pub(super) fn free_direct_block(
+        &self,
+        header: &HeapHeader,
+        sections: &mut HeapSections,
+        place: BlockPath,
+    ) -> Result<()> {
         let shape = header.read().clone();
         let BlockPath { mut ancestors, slot, element } = place;
         let widths = self.metadata.widths();
-        self.release(element.addr, if shape.filtered.is_some() { element.size } else { slot.size });
+        self.free_structure(element.addr, if shape.filtered.is_some() { element.size } else { slot.size });
         let mut gap = slot;
         let mut emptied = ancestors.is_empty();
         while let Some((block, entry)) = ancestors.pop() {
@@ -265,7 +275,7 @@ impl FractalHeap {
                 let block = block.read();
                 (block.offset, block.size(widths) as u64)
             };
-            self.release(block.addr(), len);
+            self.free_structure(block.addr(), len);
             if let Some((_, entry)) = ancestors.last() {
                 let row = entry / usize::from(shape.table.width);
                 let size = u16::try_from(row).ok().and_then(|row| shape.table.row_size(row)).unwrap_or(0);
@@ -273,7 +283,7 @@ impl FractalHeap {
             }
         }
         if emptied {
-            *sections = HeapSections::empty(sections.known);
+            *sections = HeapSections::empty(sections.is_known);
             header.update(|header| {
                 header.set_root(Addr::UNDEFINED, 0);
                 (header.managed_space, header.allocated_space, header.free) = (0, 0, 0);
@@ -281,7 +291,7 @@ impl FractalHeap {
             });
             return Ok(());
         }
-        let end = if slot.end() == shape.next_block { self.last_end(&shape)? } else { shape.next_block };
+        let end = if slot.end() == shape.next_block { self.last_block_end(&shape)? } else { shape.next_block };
         header.update(|header| {
             header.allocated_space = header.allocated_space.saturating_sub(slot.size);
             header.next_block = end;
@@ -296,31 +306,31 @@ impl FractalHeap {
     }
 
     /// Where the last direct block ends.
-    fn last_end(&self, shape: &FractalHeapHeader) -> Result<u64> {
+    fn last_block_end(&self, shape: &FractalHeapHeader) -> Result<u64> {
         let lost = || self.contradiction(self.addr, "fractal heap indirect block", "it leads to a block");
         let (mut at, mut rows, mut start) = (shape.root, shape.root_rows, 0u64);
         loop {
-            let block = self.indirect_block(shape, at, rows, start)?;
+            let block = self.load_indirect_block(shape, at, rows, start)?;
             let (entry, child) = {
                 let block = block.read();
                 let entry = block.last_child().ok_or_else(lost)?;
                 (entry, block.child(entry).ok_or_else(lost)?)
             };
-            let slot = self.slot_of(shape, start, entry).ok_or_else(lost)?;
-            match shape.table.child_rows(self.row_of(shape, entry)) {
+            let slot = self.slot_of_entry(shape, start, entry).ok_or_else(lost)?;
+            match shape.table.child_rows(self.row_of_entry(shape, entry)) {
                 None => return Ok(slot.end()),
                 Some(below) => (at, rows, start) = (child, below, slot.start),
             }
         }
     }
 
-    fn row_of(&self, shape: &FractalHeapHeader, entry: usize) -> u16 {
+    fn row_of_entry(&self, shape: &FractalHeapHeader, entry: usize) -> u16 {
         u16::try_from(entry / usize::from(shape.table.width.max(1))).unwrap_or(u16::MAX)
     }
 
     /// The meaning of an entry of the indirect block that begins at `start`.
-    fn slot_of(&self, shape: &FractalHeapHeader, start: u64, entry: usize) -> Option<HeapSlot> {
-        let row = self.row_of(shape, entry);
+    fn slot_of_entry(&self, shape: &FractalHeapHeader, start: u64, entry: usize) -> Option<HeapSlot> {
+        let row = self.row_of_entry(shape, entry);
         let column = u16::try_from(entry % usize::from(shape.table.width.max(1))).ok()?;
         let start = start.checked_add(shape.table.offset_of(row, column)?)?;
         Some(HeapSlot { start, size: shape.table.row_size(row)? })
@@ -333,41 +343,43 @@ impl FractalHeap {
             return Ok(());
         }
         if shape.root_rows > 0 {
-            return self.for_each_below(shape, (shape.root, shape.root_rows, 0), each);
+            return self.for_each_block_below(shape, (shape.root, shape.root_rows, 0), each);
         }
         let slot = HeapSlot { start: 0, size: shape.table.start_size };
         let len = shape.filtered.as_ref().map_or(slot.size, |root| root.size);
-        each(HeapBlock { slot, addr: shape.root, len });
+        each(HeapBlock { slot, addr: shape.root, stored_bytes: len });
         Ok(())
     }
 
-    fn for_each_below(
+    fn for_each_block_below(
         &self,
         shape: &FractalHeapHeader,
         (at, rows, start): (Addr, u16, u64),
         each: &mut dyn FnMut(HeapBlock),
     ) -> Result<()> {
-        let block = self.indirect_block(shape, at, rows, start)?.read().clone();
+        let block = self.load_indirect_block(shape, at, rows, start)?.read().clone();
         for entry in 0..block.len() {
-            let (Some(slot), Some(addr)) = (self.slot_of(shape, start, entry), block.child(entry)) else { break };
-            let below = shape.table.child_rows(self.row_of(shape, entry));
+            let (Some(slot), Some(addr)) = (self.slot_of_entry(shape, start, entry), block.child(entry)) else { break };
+            let below = shape.table.child_rows(self.row_of_entry(shape, entry));
             match below {
                 _ if !addr.is_defined() && slot.end() > shape.next_block => {}
-                Some(below) if addr.is_defined() => self.for_each_below(shape, (addr, below, slot.start), each)?,
+                Some(below) if addr.is_defined() => {
+                    self.for_each_block_below(shape, (addr, below, slot.start), each)?
+                }
                 _ => {
                     let stored = block.direct.get(entry).map_or(0, |element| element.size);
                     let len = if shape.filtered.is_some() { stored } else { slot.size };
-                    each(HeapBlock { slot, addr, len });
+                    each(HeapBlock { slot, addr, stored_bytes: len });
                 }
             }
         }
         let len = block.size(self.metadata.widths()) as u64;
-        each(HeapBlock { slot: HeapSlot { start, size: 0 }, addr: at, len });
+        each(HeapBlock { slot: HeapSlot { start, size: 0 }, addr: at, stored_bytes: len });
         Ok(())
     }
 
     /// Gives up a structure and its space.
-    pub(super) fn release(&self, at: Addr, len: u64) {
-        self.metadata.free(at, len);
+    pub(super) fn free_structure(&self, at: Addr, len: u64) {
+        self.metadata.free_structure(at, len);
     }
 }

@@ -36,29 +36,30 @@ impl HeapBulkReader<'_> {
     /// `false`; returns whether it never did. It must not use the heap.
     ///
     /// # Errors
-    /// The first error of `visit`; as [`FractalHeap::get`].
-    pub fn for_each<E: From<Error>>(
+    /// The first error of `visit`; as [`FractalHeap::read_object`].
+    pub fn for_each_object<E: From<Error>>(
         &mut self,
         ids: impl Iterator<Item: AsRef<[u8]>>,
         mut visit: impl FnMut(&[u8]) -> Result<bool, E>,
     ) -> Result<bool, E> {
         let mut places = Vec::with_capacity(ids.size_hint().0);
         for id in ids {
-            match self.heap.decode_id_of(&self.shape, id.as_ref())? {
+            match self.heap.decode_id_with(&self.shape, id.as_ref())? {
                 HeapObjectLocation::Managed { offset, length } if self.header.filtered.is_none() => {
                     places.push((offset, length))
                 }
-                _ if !visit(&self.heap.get(id.as_ref())?)? => return Ok(false),
+                _ if !visit(&self.heap.read_object(id.as_ref())?)? => return Ok(false),
                 _ => {}
             }
         }
         places.sort_unstable();
         for (offset, length) in places {
-            let done = match self.with_object(offset, length, &mut visit) {
+            let done = match self.with_object_in_block(offset, length, &mut visit) {
                 Some(done) => done,
                 None => {
-                    self.find_block(offset)?;
-                    self.with_object(offset, length, &mut visit).ok_or_else(|| self.heap.misplaced_error())?
+                    self.load_block_at(offset)?;
+                    self.with_object_in_block(offset, length, &mut visit)
+                        .ok_or_else(|| self.heap.misplaced_object_error())?
                 }
             };
             if !done? {
@@ -69,14 +70,14 @@ impl HeapBulkReader<'_> {
     }
 
     /// `None` if the object is not in the present block.
-    fn with_object<T>(&self, offset: u64, length: u64, visit: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    fn with_object_in_block<T>(&self, offset: u64, length: u64, visit: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.block.as_ref()?.with(|block| block.object(offset, length).map(visit))
     }
 
-    fn find_block(&mut self, offset: u64) -> Result<()> {
+    fn load_block_at(&mut self, offset: u64) -> Result<()> {
         let place = self.heap.block_path(&self.header, offset)?;
         self.block = Some(match self.header.allocated_space {
-            ..=MAX_CACHED_HEAP_BYTES => MaybeCached::Cached(self.heap.direct_block(&self.header, &place)?),
+            ..=MAX_CACHED_HEAP_BYTES => MaybeCached::Cached(self.heap.load_direct_block(&self.header, &place)?),
             _ => self.heap.read_block_once(&self.header, &place)?,
         });
         Ok(())

@@ -38,7 +38,7 @@ impl FractalHeap {
     }
 
     /// The direct block at a place.
-    pub(super) fn stored_block(
+    pub(super) fn load_filtered_block(
         &self,
         header: &FractalHeapHeader,
         filtered: &FilteredRoot,
@@ -48,7 +48,12 @@ impl FractalHeap {
         let (HeapSlot { start, size }, at) = (place.slot, element.addr);
         let stored = cache.load(at, self.metadata.owner(), || {
             let bytes = cache.read_block(at, usize::try_from(element.size).unwrap_or(usize::MAX))?;
-            let place = HugeLocation { addr: at, length: element.size, filter_mask: element.filter_mask, size };
+            let place = HugeLocation {
+                addr: at,
+                stored_bytes: element.size,
+                filter_mask: element.filter_mask,
+                object_bytes: size,
+            };
             let plain = self.unfilter_huge(&filtered.filters.filters, place, bytes.clone())?;
             let block = decode_with(header.direct_block(size), &plain, widths);
             let block = block.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at, source }))?;
@@ -58,12 +63,12 @@ impl FractalHeap {
             let stored = stored.read();
             (stored.block.heap, stored.block.offset)
         };
-        self.check_place(at, FractalHeapDirectBlock::NAME, (heap, offset), start)?;
+        self.check_block_owner(at, FractalHeapDirectBlock::NAME, (heap, offset), start)?;
         Ok(stored)
     }
 
     /// Stores a direct block in new space, before `parent`.
-    pub(super) fn store_block(
+    pub(super) fn store_filtered_block(
         &self,
         parent: &impl DependencyNode,
         filters: &[FilterSpec],
@@ -79,7 +84,7 @@ impl FractalHeap {
     }
 
     /// Stores a direct block at a new place, and makes the heap lead there.
-    pub(super) fn replace_block(
+    pub(super) fn replace_filtered_block(
         &self,
         header: &HeapHeader,
         filters: &[FilterSpec],
@@ -88,19 +93,19 @@ impl FractalHeap {
     ) -> Result<()> {
         let element = match place.ancestors.last() {
             None => {
-                let element = self.store_block(header, filters, block)?;
+                let element = self.store_filtered_block(header, filters, block)?;
                 header.update(|header| header.set_root_block(element));
                 element
             }
             Some((parent, entry)) => {
-                let element = self.store_block(parent, filters, block)?;
+                let element = self.store_filtered_block(parent, filters, block)?;
                 parent.update(|parent| parent.set_block(*entry, element));
                 element
             }
         };
         debug_assert!(element.addr.is_defined());
-        self.order_path(header, place)?;
-        self.release(place.element.addr, place.element.size);
+        self.add_path_dependencies(header, place)?;
+        self.free_structure(place.element.addr, place.element.size);
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ struct HugeObject {
 }
 
 /// A comparison that does not fail.
-fn infallible<R>(compare: impl Fn(&R) -> Ordering) -> impl Fn(&R) -> Result<Ordering> {
+fn infallible_compare<R>(compare: impl Fn(&R) -> Ordering) -> impl Fn(&R) -> Result<Ordering> {
     move |record| Ok(compare(record))
 }
 
@@ -40,65 +40,74 @@ impl Record for HugeObject {
 
 impl FractalHeap {
     /// The address of a huge object.
-    pub(super) fn locate_huge(&self, header: &FractalHeapHeader, place: HeapObjectLocation) -> Result<HugeLocation> {
+    pub(super) fn locate_huge_object(
+        &self,
+        header: &FractalHeapHeader,
+        place: HeapObjectLocation,
+    ) -> Result<HugeLocation> {
         match place {
             HeapObjectLocation::Huge { addr, length, filter_mask, size } => {
-                Ok(HugeLocation { addr, length, filter_mask, size })
+                Ok(HugeLocation { addr, stored_bytes: length, filter_mask, object_bytes: size })
             }
-            HeapObjectLocation::HugeNumber(number) => self.locate_numbered(header, number),
+            HeapObjectLocation::HugeNumber(number) => self.locate_huge_by_number(header, number),
             _ => Err(self.contradiction(self.addr, "heap ID", "it is the ID of a huge object")),
         }
     }
 
     /// Where the huge object of this number is.
-    fn locate_numbered(&self, header: &FractalHeapHeader, number: u64) -> Result<HugeLocation> {
+    fn locate_huge_by_number(&self, header: &FractalHeapHeader, number: u64) -> Result<HugeLocation> {
         let missing =
             || self.contradiction(self.addr, "fractal heap header", "a huge object that is referred to exists");
         if !header.huge_index.is_defined() {
             return Err(missing());
         }
         if header.filtered.is_some() {
-            let tree = self.tree(header, HugeIndirectFilteredRecord::default());
+            let tree = self.huge_object_tree(header, HugeIndirectFilteredRecord::default());
             let found = tree.find(|record| Ok::<_, Error>(record.id.cmp(&number)))?.ok_or_else(missing)?;
             let HugeIndirectFilteredRecord { addr, length, filter_mask, size, .. } = found;
-            Ok(HugeLocation { addr, length, filter_mask, size })
+            Ok(HugeLocation { addr, stored_bytes: length, filter_mask, object_bytes: size })
         } else {
-            let tree = self.tree(header, HugeIndirectRecord::default());
+            let tree = self.huge_object_tree(header, HugeIndirectRecord::default());
             let found = tree.find(|record| Ok::<_, Error>(record.id.cmp(&number)))?.ok_or_else(missing)?;
-            Ok(HugeLocation { addr: found.addr, length: found.length, filter_mask: 0, size: found.length })
+            Ok(HugeLocation {
+                addr: found.addr,
+                stored_bytes: found.length,
+                filter_mask: 0,
+                object_bytes: found.length,
+            })
         }
     }
 
     /// The stored bytes of a huge object, which stay in the cache only until they are in the file.
-    pub(super) fn huge_bytes(&self, addr: Addr, length: u64) -> Result<Vec<u8>> {
+    pub(super) fn read_stored_huge_object(&self, addr: Addr, length: u64) -> Result<Vec<u8>> {
         let cache = self.metadata.cache();
-        if let Some(held) = cache.peek::<HugeObject>(addr)? {
+        if let Some(held) = cache.get_cached::<HugeObject>(addr)? {
             return Ok(held.read().bytes.clone());
         }
         Ok(cache.read_block(addr, usize::try_from(length).unwrap_or(usize::MAX))?)
     }
 
     /// The widest number that an ID can hold.
-    fn max_number(&self, header: &FractalHeapHeader) -> u64 {
+    fn max_huge_number(&self, header: &FractalHeapHeader) -> u64 {
         header.id_shape(self.metadata.widths()).huge_number().max()
     }
 
-    pub(super) fn tree<R: Btree2Record>(&self, header: &FractalHeapHeader, blank: R) -> Btree2<R> {
+    pub(super) fn huge_object_tree<R: Btree2Record>(&self, header: &FractalHeapHeader, blank: R) -> Btree2<R> {
         Btree2::new(self.metadata.clone(), header.huge_index, blank)
     }
 
     /// The tree of huge objects, which is made if there is none.
-    fn tree_for_writing<R: Btree2Record>(&self, header: &HeapHeader, blank: R) -> Result<Btree2<R>> {
+    fn huge_object_tree_for_writing<R: Btree2Record>(&self, header: &HeapHeader, blank: R) -> Result<Btree2<R>> {
         if !header.read().huge_index.is_defined() {
             let tree = Btree2::create(self.metadata.clone(), blank.clone(), NODE_SIZE)?;
             header.update(|header| header.huge_index = tree.addr());
         }
-        let tree = self.tree(&header.read().clone(), blank);
+        let tree = self.huge_object_tree(&header.read().clone(), blank);
         tree.add_parent(header, EdgeKind::FractalHeapBlock)?;
         Ok(tree)
     }
 
-    pub(super) fn insert_huge(
+    pub(super) fn insert_huge_object(
         &self,
         header: &HeapHeader,
         object: &[u8],
@@ -107,7 +116,7 @@ impl FractalHeap {
         let shape = header.read().clone();
         let number = shape.next_huge_id.saturating_add(1);
         let is_direct = shape.id_shape(self.metadata.widths()).huge_is_direct();
-        if !is_direct && (shape.huge_ids_wrapped || number > self.max_number(&shape)) {
+        if !is_direct && (shape.huge_ids_wrapped || number > self.max_huge_number(&shape)) {
             return Err(Error::HeapFull { at: self.addr });
         }
         let (bytes, filter_mask) = match &shape.filtered {
@@ -121,19 +130,19 @@ impl FractalHeap {
         match (is_direct, shape.filtered.is_some()) {
             (true, false) => {
                 let record = HugeDirectRecord { addr, length };
-                self.list_huge(header, &stored, record, |held| held.addr.cmp(&addr))?;
+                self.insert_huge_record(header, &stored, record, |held| held.addr.cmp(&addr))?;
             }
             (true, true) => {
                 let record = HugeFilteredRecord { addr, length, filter_mask, size };
-                self.list_huge(header, &stored, record, |held| held.addr.cmp(&addr))?;
+                self.insert_huge_record(header, &stored, record, |held| held.addr.cmp(&addr))?;
             }
             (false, false) => {
                 let record = HugeIndirectRecord { addr, length, id };
-                self.list_huge(header, &stored, record, |held| held.id.cmp(&id))?;
+                self.insert_huge_record(header, &stored, record, |held| held.id.cmp(&id))?;
             }
             (false, true) => {
                 let record = HugeIndirectFilteredRecord { addr, length, filter_mask, size, id };
-                self.list_huge(header, &stored, record, |held| held.id.cmp(&id))?;
+                self.insert_huge_record(header, &stored, record, |held| held.id.cmp(&id))?;
             }
         }
         let place = if is_direct {
@@ -150,50 +159,50 @@ impl FractalHeap {
     }
 
     /// Adds a record to the tree of huge objects, which is written after the object.
-    fn list_huge<R: Btree2Record>(
+    fn insert_huge_record<R: Btree2Record>(
         &self,
         header: &HeapHeader,
         stored: &Handle<HugeObject>,
         record: R,
         compare: impl Fn(&R) -> Ordering,
     ) -> Result<()> {
-        let tree = self.tree_for_writing(header, record.clone())?;
+        let tree = self.huge_object_tree_for_writing(header, record.clone())?;
         tree.depend_on(stored, EdgeKind::FractalHeapBlock)?;
-        tree.insert(&record, infallible(compare))?;
+        tree.insert(&record, infallible_compare(compare))?;
         Ok(())
     }
 
     /// Frees a huge object to which nothing in the file leads any more.
-    pub(super) fn remove_huge(&self, header: &HeapHeader, place: &HeapObjectLocation) -> Result<()> {
+    pub(super) fn free_huge_object(&self, header: &HeapHeader, place: &HeapObjectLocation) -> Result<()> {
         let shape = header.read().clone();
         let removed = match (place.clone(), shape.filtered.is_some()) {
             (HeapObjectLocation::Huge { addr, .. }, false) => {
                 let found = self
-                    .tree(&shape, HugeDirectRecord::default())
-                    .remove(infallible(|held: &HugeDirectRecord| held.addr.cmp(&addr)))?;
+                    .huge_object_tree(&shape, HugeDirectRecord::default())
+                    .remove(infallible_compare(|held: &HugeDirectRecord| held.addr.cmp(&addr)))?;
                 found.map(|held| (held.addr, held.length, held.length))
             }
             (HeapObjectLocation::Huge { addr, .. }, true) => {
                 let found = self
-                    .tree(&shape, HugeFilteredRecord::default())
-                    .remove(infallible(|held: &HugeFilteredRecord| held.addr.cmp(&addr)))?;
+                    .huge_object_tree(&shape, HugeFilteredRecord::default())
+                    .remove(infallible_compare(|held: &HugeFilteredRecord| held.addr.cmp(&addr)))?;
                 found.map(|held| (held.addr, held.length, held.size))
             }
             (HeapObjectLocation::HugeNumber(id), false) => {
                 let found = self
-                    .tree(&shape, HugeIndirectRecord::default())
-                    .remove(infallible(|held: &HugeIndirectRecord| held.id.cmp(&id)))?;
+                    .huge_object_tree(&shape, HugeIndirectRecord::default())
+                    .remove(infallible_compare(|held: &HugeIndirectRecord| held.id.cmp(&id)))?;
                 found.map(|held| (held.addr, held.length, held.length))
             }
             (HeapObjectLocation::HugeNumber(id), true) => {
-                let tree = self.tree(&shape, HugeIndirectFilteredRecord::default());
-                tree.remove(infallible(|held: &HugeIndirectFilteredRecord| held.id.cmp(&id)))?
+                let tree = self.huge_object_tree(&shape, HugeIndirectFilteredRecord::default());
+                tree.remove(infallible_compare(|held: &HugeIndirectFilteredRecord| held.id.cmp(&id)))?
                     .map(|held| (held.addr, held.length, held.size))
             }
             _ => None,
         };
         if let Some((addr, length, size)) = removed {
-            self.release(addr, length);
+            self.free_structure(addr, length);
             header.update(|header| {
                 header.huge_bytes = header.huge_bytes.saturating_sub(size);
                 header.huge_objects = header.huge_objects.saturating_sub(1);
@@ -201,40 +210,46 @@ impl FractalHeap {
         }
         // libhdf5 gives up a tree without objects even when it only reads, and fails.
         if header.read().huge_objects == 0 {
-            self.delete_huge(&shape)?;
+            self.delete_huge_objects(&shape)?;
             header.update(|header| header.huge_index = Addr::UNDEFINED);
         }
         Ok(())
     }
 
     /// Gives up all huge objects.
-    pub(super) fn delete_huge(&self, header: &FractalHeapHeader) -> Result<()> {
+    pub(super) fn delete_huge_objects(&self, header: &FractalHeapHeader) -> Result<()> {
         if !header.huge_index.is_defined() {
             return Ok(());
         }
         match (header.id_shape(self.metadata.widths()).huge_is_direct(), header.filtered.is_some()) {
-            (true, false) => self.delete_tree(header, HugeDirectRecord::default(), |held| (held.addr, held.length)),
-            (true, true) => self.delete_tree(header, HugeFilteredRecord::default(), |held| (held.addr, held.length)),
-            (false, false) => self.delete_tree(header, HugeIndirectRecord::default(), |held| (held.addr, held.length)),
-            (false, true) => {
-                self.delete_tree(header, HugeIndirectFilteredRecord::default(), |held| (held.addr, held.length))
+            (true, false) => {
+                self.delete_huge_object_tree(header, HugeDirectRecord::default(), |held| (held.addr, held.length))
             }
+            (true, true) => {
+                self.delete_huge_object_tree(header, HugeFilteredRecord::default(), |held| (held.addr, held.length))
+            }
+            (false, false) => {
+                self.delete_huge_object_tree(header, HugeIndirectRecord::default(), |held| (held.addr, held.length))
+            }
+            (false, true) => self.delete_huge_object_tree(header, HugeIndirectFilteredRecord::default(), |held| {
+                (held.addr, held.length)
+            }),
         }
     }
 
-    fn delete_tree<R: Btree2Record>(
+    fn delete_huge_object_tree<R: Btree2Record>(
         &self,
         header: &FractalHeapHeader,
         blank: R,
         place: impl Fn(&R) -> (Addr, u64),
     ) -> Result<()> {
-        let tree = self.tree(header, blank);
+        let tree = self.huge_object_tree(header, blank);
         let mut places = Vec::new();
         tree.for_each(&mut |record| {
             places.push(place(&record));
             Ok::<_, Error>(true)
         })?;
-        places.into_iter().for_each(|(addr, length)| self.release(addr, length));
-        tree.delete()
+        places.into_iter().for_each(|(addr, length)| self.free_structure(addr, length));
+        tree.delete_tree()
     }
 }

@@ -8,23 +8,23 @@ use super::{FractalHeap, HeapHeader};
 use crate::{Error, Prerequisite, Result};
 
 impl FractalHeap {
-    pub(super) fn misplaced_error(&self) -> Error {
+    pub(super) fn misplaced_object_error(&self) -> Error {
         self.contradiction(self.addr, "heap ID", "an object lies inside a direct block")
     }
 
-    pub(super) fn read_managed(&self, header: &FractalHeapHeader, offset: u64, length: u64) -> Result<Vec<u8>> {
+    pub(super) fn read_managed_object(&self, header: &FractalHeapHeader, offset: u64, length: u64) -> Result<Vec<u8>> {
         let place = self.block_path(header, offset)?;
         let object = match &header.filtered {
-            None => self.direct_block(header, &place)?.read().object(offset, length).map(<[u8]>::to_vec),
+            None => self.load_direct_block(header, &place)?.read().object(offset, length).map(<[u8]>::to_vec),
             Some(filtered) => {
-                let stored = self.stored_block(header, filtered, &place)?;
+                let stored = self.load_filtered_block(header, filtered, &place)?;
                 stored.read().block.object(offset, length).map(<[u8]>::to_vec)
             }
         };
-        object.ok_or_else(|| self.misplaced_error())
+        object.ok_or_else(|| self.misplaced_object_error())
     }
 
-    pub(super) fn insert_managed(
+    pub(super) fn insert_managed_object(
         &self,
         header: &HeapHeader,
         sections: &mut HeapSections,
@@ -32,14 +32,14 @@ impl FractalHeap {
         before: &[Prerequisite<'_>],
     ) -> Result<HeapObjectLocation> {
         let len = object.len() as u64;
-        let offset = match sections.take(len) {
+        let offset = match sections.take_bytes(len) {
             Some(offset) => offset,
             None => {
-                self.add_block(header, sections, len)?;
-                sections.take(len).ok_or(Error::HeapFull { at: self.addr })?
+                self.add_block_for(header, sections, len)?;
+                sections.take_bytes(len).ok_or(Error::HeapFull { at: self.addr })?
             }
         };
-        self.write_managed(header, offset, object, before)?;
+        self.write_managed_object(header, offset, object, before)?;
         header.update(|header| {
             header.free = header.free.saturating_sub(len);
             header.managed_objects = header.managed_objects.saturating_add(1);
@@ -47,7 +47,7 @@ impl FractalHeap {
         Ok(HeapObjectLocation::Managed { offset, length: len })
     }
 
-    pub(super) fn write_managed(
+    pub(super) fn write_managed_object(
         &self,
         header: &HeapHeader,
         offset: u64,
@@ -57,23 +57,23 @@ impl FractalHeap {
         let shape = header.read().clone();
         let place = self.block_path(&shape, offset)?;
         if let Some(filtered) = &shape.filtered {
-            let mut block = self.stored_block(&shape, filtered, &place)?.read().block.clone();
+            let mut block = self.load_filtered_block(&shape, filtered, &place)?.read().block.clone();
             let room = block.object_mut(offset, object.len() as u64);
-            room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced_error())?;
+            room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced_object_error())?;
             // Each change stores the block at a new place. The header waits for everything to which these blocks lead.
             self.metadata.add_prerequisites(header, before);
-            return self.replace_block(header, &filtered.filters.filters, &place, block);
+            return self.replace_filtered_block(header, &filtered.filters.filters, &place, block);
         }
-        let block: DirectBlock = self.direct_block(&shape, &place)?;
-        self.order_path_after(header, &place, &block)?;
+        let block: DirectBlock = self.load_direct_block(&shape, &place)?;
+        self.add_path_dependencies_on(header, &place, &block)?;
         self.metadata.add_prerequisites(&block, before);
         block.update(|block| {
             let room = block.object_mut(offset, object.len() as u64);
-            room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced_error())
+            room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced_object_error())
         })
     }
 
-    pub(super) fn remove_managed(
+    pub(super) fn free_managed_object(
         &self,
         header: &HeapHeader,
         sections: &mut HeapSections,
@@ -84,9 +84,9 @@ impl FractalHeap {
         let (start, room) = self.object_range(&shape, self.block_path(&shape, offset)?.slot);
         let inside = offset.checked_sub(start).and_then(|before| before.checked_add(length));
         if length == 0 || inside.is_none_or(|end| end > room) {
-            return Err(self.misplaced_error());
+            return Err(self.misplaced_object_error());
         }
-        sections.remove(self.metadata.cache().space(), offset, length);
+        sections.add_removed_object(self.metadata.cache().space(), offset, length);
         header.update(|header| {
             header.free = header.free.saturating_add(length);
             header.managed_objects = header.managed_objects.saturating_sub(1);
@@ -96,46 +96,51 @@ impl FractalHeap {
 
     /// Frees the space of removed objects to which nothing in the file leads any more. Frees blocks that are empty
     /// then.
-    pub(super) fn reclaim_removed(&self, header: &HeapHeader, sections: &mut HeapSections) -> Result<()> {
-        for place in sections.take_reclaimable_huge(self.metadata.cache().space()) {
-            self.remove_huge(header, &place)?;
+    pub(super) fn reclaim_removed_objects(&self, header: &HeapHeader, sections: &mut HeapSections) -> Result<()> {
+        for place in sections.take_reclaimable_huge_objects(self.metadata.cache().space()) {
+            self.free_huge_object(header, &place)?;
         }
-        for (offset, len) in sections.take_reclaimable(self.metadata.cache().space()) {
-            let section = sections.insert(offset, len);
-            self.drop_if_empty(header, sections, section)?;
+        for (offset, len) in sections.take_reclaimable_ranges(self.metadata.cache().space()) {
+            let section = sections.insert_section(offset, len);
+            self.free_block_if_empty(header, sections, section)?;
         }
         Ok(())
     }
 
-    fn drop_if_empty(&self, header: &HeapHeader, sections: &mut HeapSections, (offset, len): (u64, u64)) -> Result<()> {
+    fn free_block_if_empty(
+        &self,
+        header: &HeapHeader,
+        sections: &mut HeapSections,
+        (offset, len): (u64, u64),
+    ) -> Result<()> {
         let shape = header.read().clone();
         let place: BlockPath = self.block_path(&shape, offset)?;
         if (offset, len) != self.object_range(&shape, place.slot) {
             return Ok(());
         }
         sections.remove_section(offset, len);
-        self.drop_block(header, sections, place)
+        self.free_direct_block(header, sections, place)
     }
 
     /// Computes the free space: everything in direct blocks except the objects `taken`, and the places of blocks that
     /// do not exist.
-    pub(super) fn learn_free_space(&self, header: &FractalHeapHeader, taken: &[(u64, u64)]) -> Result<()> {
+    pub(super) fn compute_free_space(&self, header: &FractalHeapHeader, taken: &[(u64, u64)]) -> Result<()> {
         let mut sections = self.space.lock();
-        let waiting = sections.pending();
+        let waiting = sections.removed_ranges();
         let mut learned = Vec::new();
         self.for_each_block(header, &mut |block| learned.push(block))?;
         for block in learned.into_iter().filter(|block| block.slot.size > 0) {
             if block.addr.is_defined() {
                 let (offset, len) = self.object_range(header, block.slot);
-                sections.insert(offset, len);
+                sections.insert_section(offset, len);
             } else {
                 sections.add_missing_block(block.slot);
             }
         }
         for (offset, len) in taken.iter().chain(&waiting) {
-            sections.occupy(*offset, *len);
+            sections.remove_range(*offset, *len);
         }
-        sections.known = true;
+        sections.is_known = true;
         Ok(())
     }
 }

@@ -15,10 +15,10 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 pub struct HeapRecount {
     /// The header, with the sums that are right.
-    right: FractalHeapHeader,
+    corrected_header: FractalHeapHeader,
     /// Huge objects to which the index does not lead, and their bytes.
-    lost: Vec<HeapObjectLocation>,
-    lost_bytes: u64,
+    lost_huge_objects: Vec<HeapObjectLocation>,
+    lost_huge_bytes: u64,
     is_right: bool,
 }
 
@@ -30,7 +30,7 @@ impl HeapRecount {
 }
 
 /// By what a huge object is known.
-fn huge_key(place: &HeapObjectLocation) -> Option<u64> {
+fn huge_object_key(place: &HeapObjectLocation) -> Option<u64> {
     match place {
         HeapObjectLocation::HugeNumber(number) => Some(*number),
         HeapObjectLocation::Huge { addr, .. } => addr.get(),
@@ -43,7 +43,7 @@ impl FractalHeap {
     ///
     /// # Errors
     /// The error of `held`; if an ID is none, or a block cannot be read.
-    pub fn recount<E: From<Error>>(
+    pub fn recount_contents<E: From<Error>>(
         &self,
         held: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
     ) -> Result<HeapRecount, E> {
@@ -69,8 +69,8 @@ impl FractalHeap {
                         right.tiny_bytes = right.tiny_bytes.saturating_add(bytes.len() as u64);
                     }
                     HeapObjectLocation::Huge { .. } | HeapObjectLocation::HugeNumber(_) => {
-                        huge.extend(huge_key(&place));
-                        let size = self.locate_huge(&found, place)?.size;
+                        huge.extend(huge_object_key(&place));
+                        let size = self.locate_huge_object(&found, place)?.object_bytes;
                         right.huge_objects = right.huge_objects.saturating_add(1);
                         right.huge_bytes = right.huge_bytes.saturating_add(size);
                     }
@@ -80,15 +80,15 @@ impl FractalHeap {
             failed = failed.take().or(counted.err());
         })?;
         failed.map_or(Ok(()), Err)?;
-        self.recount_blocks(&found, used, &mut right)?;
-        let (lost, lost_bytes) = self.lost_huge(&found, &huge)?;
+        self.recount_heap_blocks(&found, used, &mut right)?;
+        let (lost, lost_bytes) = self.find_lost_huge_objects(&found, &huge)?;
         // libhdf5 gives up a tree without objects even when it only reads, and fails.
         let is_empty = found.huge_index.is_defined() && right.huge_objects == 0;
         let is_right = right == found && lost.is_empty() && !is_empty;
-        Ok(HeapRecount { right, lost, lost_bytes, is_right })
+        Ok(HeapRecount { corrected_header: right, lost_huge_objects: lost, lost_huge_bytes: lost_bytes, is_right })
     }
 
-    fn recount_blocks(&self, found: &FractalHeapHeader, used: u64, right: &mut FractalHeapHeader) -> Result<()> {
+    fn recount_heap_blocks(&self, found: &FractalHeapHeader, used: u64, right: &mut FractalHeapHeader) -> Result<()> {
         let (mut allocated, mut end) = (0u64, 0);
         self.for_each_block(found, &mut |block| {
             if block.addr.is_defined() && block.slot.size > 0 {
@@ -109,32 +109,36 @@ impl FractalHeap {
     }
 
     /// The huge objects that are not among these, and their bytes.
-    fn lost_huge(&self, found: &FractalHeapHeader, held: &HashSet<u64>) -> Result<(Vec<HeapObjectLocation>, u64)> {
+    fn find_lost_huge_objects(
+        &self,
+        found: &FractalHeapHeader,
+        held: &HashSet<u64>,
+    ) -> Result<(Vec<HeapObjectLocation>, u64)> {
         let (mut lost, mut bytes) = (Vec::new(), 0u64);
         if !found.huge_index.is_defined() {
             return Ok((lost, bytes));
         }
         let mut add = |place: HeapObjectLocation, size: u64| {
-            if huge_key(&place).is_none_or(|key| !held.contains(&key)) {
+            if huge_object_key(&place).is_none_or(|key| !held.contains(&key)) {
                 lost.push(place);
                 bytes = bytes.saturating_add(size);
             }
             Ok::<_, Error>(true)
         };
         match (found.id_shape(self.metadata.widths()).huge_is_direct(), found.filtered.is_some()) {
-            (true, false) => self.tree(found, HugeDirectRecord::default()).for_each(&mut |record| {
+            (true, false) => self.huge_object_tree(found, HugeDirectRecord::default()).for_each(&mut |record| {
                 let HugeDirectRecord { addr, length } = record;
                 add(HeapObjectLocation::Huge { addr, length, filter_mask: 0, size: length }, length)
             })?,
-            (true, true) => self.tree(found, HugeFilteredRecord::default()).for_each(&mut |record| {
+            (true, true) => self.huge_object_tree(found, HugeFilteredRecord::default()).for_each(&mut |record| {
                 let HugeFilteredRecord { addr, length, filter_mask, size } = record;
                 add(HeapObjectLocation::Huge { addr, length, filter_mask, size }, size)
             })?,
             (false, false) => self
-                .tree(found, HugeIndirectRecord::default())
+                .huge_object_tree(found, HugeIndirectRecord::default())
                 .for_each(&mut |record| add(HeapObjectLocation::HugeNumber(record.id), record.length))?,
             (false, true) => self
-                .tree(found, HugeIndirectFilteredRecord::default())
+                .huge_object_tree(found, HugeIndirectFilteredRecord::default())
                 .for_each(&mut |record| add(HeapObjectLocation::HugeNumber(record.id), record.size))?,
         }
         Ok((lost, bytes))
@@ -144,19 +148,19 @@ impl FractalHeap {
     ///
     /// # Errors
     /// If the tree of huge objects cannot be changed.
-    pub fn set_right(&self, recount: &HeapRecount) -> Result<()> {
+    pub fn apply_recount(&self, recount: &HeapRecount) -> Result<()> {
         let header = self.header_for_writing()?;
-        let HeapRecount { right, lost, lost_bytes, .. } = recount;
+        let HeapRecount { corrected_header: right, lost_huge_objects: lost, lost_huge_bytes: lost_bytes, .. } = recount;
         header.update(|header| {
             *header = FractalHeapHeader { free_manager: header.free_manager, ..right.clone() };
             // Those that are lost go one by one.
             header.huge_objects = header.huge_objects.saturating_add(lost.len() as u64);
             header.huge_bytes = header.huge_bytes.saturating_add(*lost_bytes);
         });
-        lost.iter().try_for_each(|place| self.remove_huge(&header, place))?;
+        lost.iter().try_for_each(|place| self.free_huge_object(&header, place))?;
         let shape = header.read().clone();
         if shape.huge_index.is_defined() && shape.huge_objects == 0 {
-            self.delete_huge(&shape)?;
+            self.delete_huge_objects(&shape)?;
             header.update(|header| header.huge_index = h5live_format::Addr::UNDEFINED);
         }
         Ok(())

@@ -24,7 +24,7 @@ impl HeapFreeSpace {
 #[derive(Debug, Default)]
 pub(super) struct HeapSections {
     /// Whether everything that is neither listed here nor taken by an object is known to be no space at all.
-    pub known: bool,
+    pub is_known: bool,
     by_offset: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
     /// One more section, its offset and size, which is in neither: what the last object left of the one it went into.
@@ -40,13 +40,13 @@ pub(super) struct HeapSections {
 impl HeapSections {
     /// Nothing is free; or, if that is not `known`, there is nothing to be said.
     pub fn empty(known: bool) -> Self {
-        HeapSections { known, ..HeapSections::default() }
+        HeapSections { is_known: known, ..HeapSections::default() }
     }
 
     /// Adds a free section, and returns it with its free neighbours. Neighbours are always of the same direct block,
     /// because each block begins with its own fields.
-    pub fn insert(&mut self, offset: u64, len: u64) -> (u64, u64) {
-        self.list_open_section();
+    pub fn insert_section(&mut self, offset: u64, len: u64) -> (u64, u64) {
+        self.index_open_section();
         let (mut start, mut end) = (offset, offset.saturating_add(len));
         while let Some((&near, &size)) = self.by_offset.range(..=end).next_back() {
             if near.saturating_add(size) < start {
@@ -56,11 +56,11 @@ impl HeapSections {
             start = start.min(near);
             end = end.max(near.saturating_add(size));
         }
-        self.add(start, end - start);
+        self.index_section(start, end - start);
         (start, end - start)
     }
 
-    fn add(&mut self, offset: u64, len: u64) {
+    fn index_section(&mut self, offset: u64, len: u64) {
         if len > 0 {
             self.by_offset.insert(offset, len);
             self.by_size.insert((len, offset));
@@ -68,24 +68,24 @@ impl HeapSections {
     }
 
     /// Lists the section that was begun.
-    fn list_open_section(&mut self) {
+    fn index_open_section(&mut self) {
         let (offset, len) = std::mem::take(&mut self.open_section);
-        self.add(offset, len);
+        self.index_section(offset, len);
     }
 
-    /// Takes a section as [`HeapSections::insert`] returned it out of the list.
+    /// Takes a section as [`HeapSections::insert_section`] returned it out of the list.
     pub fn remove_section(&mut self, offset: u64, len: u64) {
         self.by_offset.remove(&offset);
         self.by_size.remove(&(len, offset));
     }
 
     /// Takes `len` bytes from the smallest section that has them.
-    pub fn take(&mut self, len: u64) -> Option<u64> {
+    pub fn take_bytes(&mut self, len: u64) -> Option<u64> {
         let listed = self.by_size.range((len, 0)..).next().copied();
         let fits = self.open_section.1 >= len;
         if let Some((size, offset)) = listed.filter(|(size, _)| !fits || *size < self.open_section.1) {
             self.remove_section(offset, size);
-            self.list_open_section();
+            self.index_open_section();
             self.open_section = (offset, size);
         }
         let (offset, size) = self.open_section;
@@ -95,8 +95,8 @@ impl HeapSections {
     }
 
     /// Removes a range from the free space.
-    pub fn occupy(&mut self, offset: u64, len: u64) {
-        self.list_open_section();
+    pub fn remove_range(&mut self, offset: u64, len: u64) {
+        self.index_open_section();
         let end = offset.saturating_add(len);
         while let Some((&start, &size)) = self.by_offset.range(..end).next_back() {
             let old_end = start.saturating_add(size);
@@ -104,23 +104,23 @@ impl HeapSections {
                 break;
             }
             self.remove_section(start, size);
-            self.add(start, offset.saturating_sub(start));
-            self.add(end, old_end.saturating_sub(end));
+            self.index_section(start, offset.saturating_sub(start));
+            self.index_section(end, old_end.saturating_sub(end));
         }
     }
 
     /// An object was removed now.
-    pub fn remove(&mut self, space: &Space, offset: u64, len: u64) {
+    pub fn add_removed_object(&mut self, space: &Space, offset: u64, len: u64) {
         self.removed.push((space.free_epoch(), offset, len));
     }
 
     /// A huge object was removed now.
-    pub fn remove_huge(&mut self, space: &Space, place: HeapObjectLocation) {
+    pub fn add_removed_huge_object(&mut self, space: &Space, place: HeapObjectLocation) {
         self.removed_huge.push((space.free_epoch(), place));
     }
 
     /// Removed huge objects to which nothing in the file leads any more.
-    pub fn take_reclaimable_huge(&mut self, space: &Space) -> Vec<HeapObjectLocation> {
+    pub fn take_reclaimable_huge_objects(&mut self, space: &Space) -> Vec<HeapObjectLocation> {
         if self.removed_huge.first().is_none_or(|(moment, _)| !space.is_reclaimable(*moment)) {
             return Vec::new();
         }
@@ -130,12 +130,12 @@ impl HeapSections {
     }
 
     /// Whether removed objects are still in the file.
-    pub fn has_pending(&self) -> bool {
+    pub fn has_removed_objects(&self) -> bool {
         !self.removed.is_empty() || !self.removed_huge.is_empty()
     }
 
     /// Removed objects to which nothing in the file leads any more.
-    pub fn take_reclaimable(&mut self, space: &Space) -> Vec<(u64, u64)> {
+    pub fn take_reclaimable_ranges(&mut self, space: &Space) -> Vec<(u64, u64)> {
         // The first has waited longest.
         if self.removed.first().is_none_or(|(moment, ..)| !space.is_reclaimable(*moment)) {
             return Vec::new();
@@ -146,7 +146,7 @@ impl HeapSections {
     }
 
     /// The space of removed objects that are still in the file.
-    pub fn pending(&self) -> Vec<(u64, u64)> {
+    pub fn removed_ranges(&self) -> Vec<(u64, u64)> {
         self.removed.iter().map(|(_, offset, len)| (*offset, *len)).collect()
     }
 
@@ -173,36 +173,48 @@ mod tests {
     #[test]
     fn free_neighbours_become_one_section() {
         let mut sections = HeapSections::default();
-        assert_eq!(sections.insert(100, 10), (100, 10));
-        assert_eq!(sections.insert(120, 10), (120, 10));
-        assert_eq!(sections.insert(110, 10), (100, 30));
-        assert_eq!(sections.take(31), None);
-        assert_eq!(sections.take(10), Some(100));
-        sections.occupy(115, 5);
-        assert_eq!((sections.take(10), sections.take(5), sections.take(1)), (Some(120), Some(110), None));
+        assert_eq!(sections.insert_section(100, 10), (100, 10));
+        assert_eq!(sections.insert_section(120, 10), (120, 10));
+        assert_eq!(sections.insert_section(110, 10), (100, 30));
+        assert_eq!(sections.take_bytes(31), None);
+        assert_eq!(sections.take_bytes(10), Some(100));
+        sections.remove_range(115, 5);
+        assert_eq!(
+            (sections.take_bytes(10), sections.take_bytes(5), sections.take_bytes(1)),
+            (Some(120), Some(110), None)
+        );
     }
 
     #[test]
     fn objects_go_into_the_smallest_section_that_has_room_for_them() {
         let mut sections = HeapSections::default();
-        sections.insert(0, 100);
-        assert_eq!([sections.take(30), sections.take(30)], [Some(0), Some(30)]);
-        sections.insert(200, 20);
-        sections.insert(300, 50);
-        assert_eq!([sections.take(25), sections.take(20), sections.take(15)], [Some(60), Some(200), Some(85)]);
-        assert_eq!([sections.take(25), sections.take(25), sections.take(1)], [Some(300), Some(325), None]);
-        assert_eq!(sections.insert(0, 350), (0, 350), "all of it was taken");
-        assert_eq!([sections.take(350), sections.take(1)], [Some(0), None]);
+        sections.insert_section(0, 100);
+        assert_eq!([sections.take_bytes(30), sections.take_bytes(30)], [Some(0), Some(30)]);
+        sections.insert_section(200, 20);
+        sections.insert_section(300, 50);
+        assert_eq!(
+            [sections.take_bytes(25), sections.take_bytes(20), sections.take_bytes(15)],
+            [Some(60), Some(200), Some(85)]
+        );
+        assert_eq!(
+            [sections.take_bytes(25), sections.take_bytes(25), sections.take_bytes(1)],
+            [Some(300), Some(325), None]
+        );
+        assert_eq!(sections.insert_section(0, 350), (0, 350), "all of it was taken");
+        assert_eq!([sections.take_bytes(350), sections.take_bytes(1)], [Some(0), None]);
     }
 
     #[test]
     fn what_is_left_of_a_section_is_still_free() {
         let mut sections = HeapSections::default();
-        sections.insert(0, 100);
-        assert_eq!(sections.take(30), Some(0));
-        assert_eq!(sections.insert(10, 20), (10, 90));
-        assert_eq!(sections.take(5), Some(10));
-        sections.occupy(50, 10);
-        assert_eq!([sections.take(36), sections.take(35), sections.take(35)], [Some(60), Some(15), None]);
+        sections.insert_section(0, 100);
+        assert_eq!(sections.take_bytes(30), Some(0));
+        assert_eq!(sections.insert_section(10, 20), (10, 90));
+        assert_eq!(sections.take_bytes(5), Some(10));
+        sections.remove_range(50, 10);
+        assert_eq!(
+            [sections.take_bytes(36), sections.take_bytes(35), sections.take_bytes(35)],
+            [Some(60), Some(15), None]
+        );
     }
 }

@@ -80,14 +80,14 @@ fn check(heap: &FractalHeap, objects: &BTreeMap<Vec<u8>, Vec<u8>>) {
         assert_eq!(header.managed_space, header.table.row_offset(header.root_rows).unwrap());
     }
     for (id, bytes) in objects {
-        assert_eq!(heap.get(id).unwrap(), *bytes);
+        assert_eq!(heap.read_object(id).unwrap(), *bytes);
     }
     let mut read = Vec::new();
     let mut look = |object: &[u8]| {
         read.push(object.to_vec());
         Ok::<_, Error>(true)
     };
-    assert!(heap.bulk_reader().unwrap().for_each(objects.keys(), &mut look).unwrap());
+    assert!(heap.bulk_reader().unwrap().for_each_object(objects.keys(), &mut look).unwrap());
     let mut all: Vec<_> = objects.values().cloned().collect();
     read.sort();
     all.sort();
@@ -103,7 +103,7 @@ fn objects_are_found_again_by_their_ids() {
     // Enough for indirect blocks below the root.
     for number in 0..4000 {
         let object = object(number, 7 + number % 900);
-        objects.insert(heap.insert(&object, &[]).unwrap(), object);
+        objects.insert(heap.insert_object(&object, &[]).unwrap(), object);
     }
     check(&heap, &objects);
     assert!(heap.header().unwrap().read().root_rows > 9);
@@ -115,11 +115,11 @@ fn objects_are_found_again_by_their_ids() {
 fn begins_with_a_single_block() {
     let cache = cache(&MemoryStorage::default());
     let heap = create(&cache, HeapParameters::LINKS);
-    heap.insert(&object(0, 40), &[]).unwrap();
+    heap.insert_object(&object(0, 40), &[]).unwrap();
     let header = heap.header().unwrap().read().clone();
     assert_eq!((header.root_rows, header.managed_space, header.next_block), (0, 512, 0));
     assert_eq!(header.free, 512 - 21 - 40);
-    heap.insert(&object(0, 2000), &[]).unwrap();
+    heap.insert_object(&object(0, 2000), &[]).unwrap();
     let header = heap.header().unwrap().read().clone();
     // Rows 0 to 2 have too small blocks, row 3 is the first of 2048 bytes: a third row is skipped.
     assert_eq!((header.root_rows, header.managed_space), (4, 16_384));
@@ -130,12 +130,12 @@ fn begins_with_a_single_block() {
 fn what_was_removed_is_used_again_after_a_flush_and_not_before() {
     let cache = cache(&MemoryStorage::default());
     let heap = create(&cache, HeapParameters::LINKS);
-    let ids: Vec<_> = (0..8).map(|number| heap.insert(&object(number, 50), &[]).unwrap()).collect();
-    heap.remove(&ids[3]).unwrap();
-    let other = heap.insert(&object(9, 50), &[]).unwrap();
+    let ids: Vec<_> = (0..8).map(|number| heap.insert_object(&object(number, 50), &[]).unwrap()).collect();
+    heap.remove_object(&ids[3]).unwrap();
+    let other = heap.insert_object(&object(9, 50), &[]).unwrap();
     assert!(!ids.contains(&other));
     cache.flush(FlushScope::All).unwrap();
-    assert_eq!(heap.insert(&object(10, 50), &[]).unwrap(), ids[3]);
+    assert_eq!(heap.insert_object(&object(10, 50), &[]).unwrap(), ids[3]);
 }
 
 #[test]
@@ -143,23 +143,23 @@ fn blocks_without_objects_are_given_up() {
     let storage = MemoryStorage::default();
     let cache = cache(&storage);
     let heap = create(&cache, HeapParameters::LINKS);
-    let ids: Vec<_> = (0..3000).map(|number| heap.insert(&object(number, 300), &[]).unwrap()).collect();
+    let ids: Vec<_> = (0..3000).map(|number| heap.insert_object(&object(number, 300), &[]).unwrap()).collect();
     cache.flush(FlushScope::All).unwrap();
     let whole = heap.header().unwrap().read().allocated_space;
     for id in &ids[1000..] {
-        heap.remove(id).unwrap();
+        heap.remove_object(id).unwrap();
     }
     cache.flush(FlushScope::All).unwrap();
-    heap.remove(&ids[0]).unwrap();
+    heap.remove_object(&ids[0]).unwrap();
     let objects = ids[1..1000].iter().enumerate().map(|(at, id)| (id.clone(), object(at + 1, 300))).collect();
     check(&heap, &objects);
     assert!(heap.header().unwrap().read().allocated_space < whole / 2);
     for id in &ids[1..1000] {
-        heap.remove(id).unwrap();
+        heap.remove_object(id).unwrap();
     }
     cache.flush(FlushScope::All).unwrap();
-    let id = heap.insert(&object(1, 30), &[]).unwrap();
-    heap.remove(&id).unwrap();
+    let id = heap.insert_object(&object(1, 30), &[]).unwrap();
+    heap.remove_object(&id).unwrap();
     check(&heap, &BTreeMap::new());
     assert_eq!(heap.header().unwrap().read().managed_space, 512);
 }
@@ -168,37 +168,37 @@ fn blocks_without_objects_are_given_up() {
 fn a_deleted_heap_gives_all_its_space_back() {
     let storage = MemoryStorage::default();
     let cache = cache(&storage);
-    let before = cache.space().end();
+    let before = cache.space().allocated_end();
     let heap = create(&cache, HeapParameters::ATTRIBUTES);
     for number in 0..2000 {
-        heap.insert(&object(number, 100 + number), &[]).unwrap();
+        heap.insert_object(&object(number, 100 + number), &[]).unwrap();
     }
     cache.flush(FlushScope::All).unwrap();
-    heap.delete().unwrap();
+    heap.delete_heap().unwrap();
     cache.flush(FlushScope::All).unwrap();
-    assert_eq!(cache.space().free_bytes(), cache.space().end() - before);
+    assert_eq!(cache.space().free_bytes(), cache.space().allocated_end() - before);
 }
 
 #[test]
 fn an_object_of_the_same_length_stays_where_it_is() {
     let cache = cache(&MemoryStorage::default());
     let heap = create(&cache, HeapParameters::LINKS);
-    let id = heap.insert(&object(1, 50), &[]).unwrap();
-    assert_eq!(heap.replace(&id, &object(2, 50), &[]).unwrap(), id);
-    assert_eq!(heap.get(&id).unwrap(), object(2, 50));
-    let new = heap.replace(&id, &object(3, 51), &[]).unwrap();
+    let id = heap.insert_object(&object(1, 50), &[]).unwrap();
+    assert_eq!(heap.replace_object(&id, &object(2, 50), &[]).unwrap(), id);
+    assert_eq!(heap.read_object(&id).unwrap(), object(2, 50));
+    let new = heap.replace_object(&id, &object(3, 51), &[]).unwrap();
     assert_ne!(new, id);
-    assert_eq!(heap.get(&new).unwrap(), object(3, 51));
+    assert_eq!(heap.read_object(&new).unwrap(), object(3, 51));
 }
 
 #[test]
 fn tiny_objects_lie_in_their_ids() {
     let cache = cache(&MemoryStorage::default());
     let heap = create(&cache, HeapParameters::LINKS);
-    let id = heap.insert(b"tiny", &[]).unwrap();
-    assert_eq!(heap.get(&id).unwrap(), b"tiny");
+    let id = heap.insert_object(b"tiny", &[]).unwrap();
+    assert_eq!(heap.read_object(&id).unwrap(), b"tiny");
     assert_eq!(heap.header().unwrap().read().tiny_objects, 1);
-    heap.remove(&id).unwrap();
+    heap.remove_object(&id).unwrap();
     assert_eq!(heap.header().unwrap().read().tiny_bytes, 0);
 }
 
@@ -211,27 +211,27 @@ fn huge_objects_lie_outside_of_the_blocks() {
 fn check_huge(create: impl Fn(&Arc<Cache>, HeapParameters) -> FractalHeap) {
     let storage = MemoryStorage::default();
     let cache = cache(&storage);
-    let before = cache.space().end();
+    let before = cache.space().allocated_end();
     let heap = create(&cache, HeapParameters::ATTRIBUTES);
-    let ids: Vec<_> = (0..50).map(|number| heap.insert(&object(number, 5000 + number), &[]).unwrap()).collect();
-    assert_eq!(heap.get(&ids[7]).unwrap(), object(7, 5007));
+    let ids: Vec<_> = (0..50).map(|number| heap.insert_object(&object(number, 5000 + number), &[]).unwrap()).collect();
+    assert_eq!(heap.read_object(&ids[7]).unwrap(), object(7, 5007));
     cache.flush(FlushScope::All).unwrap();
     let again = reopened(&storage, heap.addr());
-    assert_eq!(again.get(&ids[49]).unwrap(), object(49, 5049));
-    heap.remove(&ids[3]).unwrap();
-    let new = heap.replace(&ids[4], &object(4, 7000), &[]).unwrap();
-    assert_eq!(heap.get(&new).unwrap(), object(4, 7000));
+    assert_eq!(again.read_object(&ids[49]).unwrap(), object(49, 5049));
+    heap.remove_object(&ids[3]).unwrap();
+    let new = heap.replace_object(&ids[4], &object(4, 7000), &[]).unwrap();
+    assert_eq!(heap.read_object(&new).unwrap(), object(4, 7000));
     cache.flush(FlushScope::All).unwrap();
-    assert!(heap.reclaim().unwrap() && !heap.reclaim().unwrap());
-    assert!(heap.get(&ids[3]).is_err() && heap.get(&ids[4]).is_err());
+    assert!(heap.reclaim_space().unwrap() && !heap.reclaim_space().unwrap());
+    assert!(heap.read_object(&ids[3]).is_err() && heap.read_object(&ids[4]).is_err());
     let header = heap.header().unwrap().read().clone();
     assert_eq!((header.huge_objects, header.next_huge_id), (49, 51));
     assert_eq!(header.huge_bytes, (0..50).map(|n| 5000 + n).sum::<u64>() - 5003 - 5004 + 7000);
     cache.flush(FlushScope::All).unwrap();
-    assert!(reopened(&storage, heap.addr()).get(&ids[3]).is_err());
-    heap.delete().unwrap();
+    assert!(reopened(&storage, heap.addr()).read_object(&ids[3]).is_err());
+    heap.delete_heap().unwrap();
     cache.flush(FlushScope::All).unwrap();
-    assert_eq!(cache.space().free_bytes(), cache.space().end() - before);
+    assert_eq!(cache.space().free_bytes(), cache.space().allocated_end() - before);
 }
 
 #[test]
@@ -243,12 +243,12 @@ fn ids_that_are_long_enough_hold_where_a_huge_object_is() {
 }
 
 fn check_long_id(cache: &Cache, heap: &FractalHeap) {
-    let id = heap.insert(&object(1, 9000), &[]).unwrap();
+    let id = heap.insert_object(&object(1, 9000), &[]).unwrap();
     assert_eq!(id[0], 0x10);
-    assert_eq!(heap.get(&id).unwrap(), object(1, 9000));
-    heap.remove(&id).unwrap();
+    assert_eq!(heap.read_object(&id).unwrap(), object(1, 9000));
+    heap.remove_object(&id).unwrap();
     cache.flush(FlushScope::All).unwrap();
-    heap.reclaim().unwrap();
+    heap.reclaim_space().unwrap();
     assert_eq!(heap.header().unwrap().read().huge_objects, 0);
 }
 
@@ -256,13 +256,13 @@ fn check_long_id(cache: &Cache, heap: &FractalHeap) {
 fn refuses_ids_that_lead_nowhere() {
     let cache = cache(&MemoryStorage::default());
     let heap = create(&cache, HeapParameters::LINKS);
-    let id = heap.insert(&object(1, 50), &[]).unwrap();
+    let id = heap.insert_object(&object(1, 50), &[]).unwrap();
     for (at, value) in [(1, 0), (2, 2), (4, 1), (6, 255)] {
         let mut wrong = id.clone();
         wrong[at] = value;
-        assert!(heap.remove(&wrong).is_err(), "{wrong:?}");
+        assert!(heap.remove_object(&wrong).is_err(), "{wrong:?}");
     }
-    heap.remove(&id).unwrap();
+    heap.remove_object(&id).unwrap();
 }
 
 #[derive(Debug, Clone)]
@@ -303,23 +303,23 @@ proptest! {
             match step {
                 Step::Insert(len) => {
                     let object = object(number, len);
-                    let id = heap.insert(&object, &[]).unwrap();
+                    let id = heap.insert_object(&object, &[]).unwrap();
                     prop_assert!(objects.insert(id, object).is_none());
                 }
                 Step::Remove(at) => if let Some(id) = chosen(at) {
-                    heap.remove(&id).unwrap();
+                    heap.remove_object(&id).unwrap();
                     objects.remove(&id);
                 },
                 Step::Replace(at, len) => if let Some(id) = chosen(at) {
                     let object = object(number, len);
-                    let new = heap.replace(&id, &object, &[]).unwrap();
+                    let new = heap.replace_object(&id, &object, &[]).unwrap();
                     objects.remove(&id);
                     objects.insert(new, object);
                 },
                 Step::Flush => open.flush(FlushScope::All).unwrap(),
                 Step::Reopen => {
                     open.flush(FlushScope::All).unwrap();
-                    let end = open.space().end();
+                    let end = open.space().allocated_end();
                     open = crate::tests::cache_from(&storage, end);
                     let metadata = ObjectMetadata::new(open.clone(), OWNER);
                     heap = FractalHeap::new(metadata, heap.addr(), Arc::new(Short), Arc::default());
@@ -349,22 +349,22 @@ fn a_heap_is_set_right_that_counts_objects_to_which_nothing_leads() {
             _ => 20 + number * 30,
         });
         let objects: Vec<_> = lens.enumerate().map(|(number, len)| object(number, len)).collect();
-        let ids: Vec<_> = objects.iter().map(|object| heap.insert(object, &[]).unwrap()).collect();
+        let ids: Vec<_> = objects.iter().map(|object| heap.insert_object(object, &[]).unwrap()).collect();
         let recount = |held: usize| {
             let count = |each: &mut dyn FnMut(&[u8])| {
                 ids[..held].iter().for_each(|id| each(id));
                 Ok::<_, Error>(())
             };
-            heap.recount(count).unwrap()
+            heap.recount_contents(count).unwrap()
         };
         assert!(recount(60).is_right());
         for held in [59, 30, 1, 0] {
             let lost = recount(held);
             assert!(!lost.is_right(), "{held}");
-            heap.set_right(&lost).unwrap();
+            heap.apply_recount(&lost).unwrap();
             assert!(recount(held).is_right(), "{held}");
             for (id, object) in ids.iter().zip(&objects).take(held) {
-                assert_eq!(heap.get(id).unwrap(), *object);
+                assert_eq!(heap.read_object(id).unwrap(), *object);
             }
         }
         let header = heap.header().unwrap().read().clone();

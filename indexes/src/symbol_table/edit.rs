@@ -8,7 +8,7 @@ use h5live_format::messages::BtreeK;
 use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, SymbolTableNode};
 use h5live_model::Name;
 
-use super::{SymbolTable, SymbolTarget, partition};
+use super::{SymbolTable, SymbolTarget, partition_point};
 use crate::btree1::{Btree1, Btree1PathStep, LeafCallbacks, NodeEntries};
 use crate::local_heap::{LocalStrings, StringSpace};
 use crate::{Error, ObjectMetadata, Prerequisite, Result};
@@ -46,17 +46,17 @@ impl SymbolTable {
     }
 
     /// The B-tree and the heap, which entries that lead to the group repeat.
-    pub fn addrs(&self) -> (Addr, Addr) {
+    pub fn tree_and_heap_addrs(&self) -> (Addr, Addr) {
         (self.tree.root(), self.heap)
     }
 
-    fn seek(&self, names: &LocalStrings, name: &Name) -> Result<NamePosition> {
+    fn find_position(&self, names: &LocalStrings, name: &Name) -> Result<NamePosition> {
         let mut found = None;
-        let path = self.tree.path(|node: &Btree1Node<GroupKey>| {
+        let path = self.tree.path_to_leaf(|node: &Btree1Node<GroupKey>| {
             // The names below child `i` are not greater than key `i + 1`.
-            let index = partition(node.len(), |i| {
+            let index = partition_point(node.len(), |i| {
                 let GroupKey(offset) = node.key(i + 1).unwrap_or_default();
-                Ok(names.compare(offset, name)? == Ordering::Less)
+                Ok(names.compare_string(offset, name)? == Ordering::Less)
             })?;
             let index = index.min(node.len().saturating_sub(1));
             if node.level == 0 {
@@ -68,11 +68,11 @@ impl SymbolTable {
         Ok(NamePosition { path, leaf, index })
     }
 
-    fn position(names: &LocalStrings, entries: &[SymbolTableEntry], name: &Name) -> Result<(usize, bool)> {
+    fn position_in_node(names: &LocalStrings, entries: &[SymbolTableEntry], name: &Name) -> Result<(usize, bool)> {
         let offset = |i: usize| entries.get(i).map_or(0, |entry| entry.name_offset);
-        let at = partition(entries.len(), |i| Ok(names.compare(offset(i), name)? == Ordering::Less))?;
+        let at = partition_point(entries.len(), |i| Ok(names.compare_string(offset(i), name)? == Ordering::Less))?;
         let found = match entries.get(at) {
-            Some(entry) => names.compare(entry.name_offset, name)? == Ordering::Equal,
+            Some(entry) => names.compare_string(entry.name_offset, name)? == Ordering::Equal,
             None => false,
         };
         Ok((at, found))
@@ -83,7 +83,7 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a structure cannot be read, or there is no room.
-    pub fn insert(
+    pub fn insert_link(
         &self,
         name: &Name,
         target: &SymbolTarget,
@@ -93,17 +93,17 @@ impl SymbolTable {
         let mut names = self.name_heap()?;
         let entry = self.new_entry(&mut names, name, target, group)?;
         let name_offset = entry.name_offset;
-        let NamePosition { path, mut leaf, index } = self.seek(&names, name)?;
+        let NamePosition { path, mut leaf, index } = self.find_position(&names, name)?;
         let Some(&child) = leaf.children.get(index) else {
-            let node = self.new_symbols(&names, vec![entry])?;
+            let node = self.create_node(&names, vec![entry])?;
             leaf = NodeEntries { keys: vec![GroupKey(0), GroupKey(name_offset)], children: vec![node.addr()] };
-            self.tree.replace(&path, leaf, &[node.addr()], &SymbolNodes { table: self, names: &names })?;
+            self.tree.replace_leaf_entries(&path, leaf, &[node.addr()], &SymbolNodes { table: self, names: &names })?;
             self.metadata.add_prerequisites(&node, before);
             return Ok(());
         };
-        let node = self.symbols(child)?;
+        let node = self.load_node(child)?;
         let mut entries = node.read().entries.clone();
-        let (at, _) = Self::position(&names, &entries, name)?;
+        let (at, _) = Self::position_in_node(&names, &entries, name)?;
         let is_last = at == entries.len();
         entries.insert(at, entry);
         let symbols = SymbolNodes { table: self, names: &names };
@@ -111,15 +111,15 @@ impl SymbolTable {
             // The first name may have belonged to the node before until now, so the tree must be written first. A node
             // that waits for the structures to which it leads stays unchanged, because it may still have to move.
             let is_in_place =
-                node.is_new() || !is_last && before.is_empty() && (at > 0 || self.order_after(&node, &path)?);
+                node.is_new() || !is_last && before.is_empty() && (at > 0 || self.make_node_wait(&node, &path)?);
             let moved = if is_in_place {
                 self.replace_node(&names, &node, entries)
             } else {
                 self.move_node(&names, &node, entries)
             }?;
             let bound = is_last.then_some(name_offset);
-            if set_child(&mut leaf, index, &moved, bound) {
-                self.tree.replace(&path, leaf, &[moved.addr()], &symbols)?;
+            if set_leaf_child(&mut leaf, index, &moved, bound) {
+                self.tree.replace_leaf_entries(&path, leaf, &[moved.addr()], &symbols)?;
             }
             self.metadata.add_prerequisites(&moved, before);
             return Ok(());
@@ -140,7 +140,7 @@ impl SymbolTable {
             SymbolTarget::Object(_) => vec![name],
             SymbolTarget::Path(path) => vec![name, path],
         };
-        let offsets = names.insert(&self.space, &strings, || self.string_offsets())?;
+        let offsets = names.insert_strings(&self.space, &strings, || self.string_offsets())?;
         let offset = |index: usize| offsets.get(index).copied().unwrap_or(0);
         let (header, cache) = match target {
             SymbolTarget::Object(header) => {
@@ -173,24 +173,24 @@ impl SymbolTable {
         let last = |entries: &[SymbolTableEntry]| entries.last().map(|entry| entry.name_offset);
         let (left_bound, right_bound) = (last(&entries).unwrap_or(0), last(&right));
         let left = self.move_node(names, node, entries)?;
-        let right = self.new_symbols(names, right)?;
+        let right = self.create_node(names, right)?;
         // The right half may now lead to structures for which the left half waits.
         let kept = self.metadata.cache().add_dependency_once(&right, &left, EdgeKind::BTree1Symbols);
         kept.map_err(|circle| Error::Cache(circle.into()))?;
-        set_child(&mut leaf, index, &left, None);
+        set_leaf_child(&mut leaf, index, &left, None);
         leaf.children.insert((index + 1).min(leaf.children.len()), right.addr());
         leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
-        set_child(&mut leaf, index + 1, &right, right_bound.filter(|_| is_last));
+        set_leaf_child(&mut leaf, index + 1, &right, right_bound.filter(|_| is_last));
         let symbols = SymbolNodes { table: self, names };
-        self.tree.replace(&path, leaf, &[left.addr(), right.addr()], &symbols)?;
+        self.tree.replace_leaf_entries(&path, leaf, &[left.addr(), right.addr()], &symbols)?;
         self.metadata.add_prerequisites(if is_left { &left } else { &right }, before);
         Ok(())
     }
 
     /// Makes a node wait for the structures that lead to it, if nothing there waits for the node.
-    fn order_after(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
+    fn make_node_wait(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
         for step in path {
-            let above = self.tree.node(step.addr, None)?;
+            let above = self.tree.load_node(step.addr, None)?;
             if self.metadata.cache().add_dependency_once(node, &above, EdgeKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
@@ -199,10 +199,10 @@ impl SymbolTable {
     }
 
     /// Makes the structures that lead to a changing node wait for it, if the node waits for nothing there.
-    fn order_before(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
-        node.touch();
+    fn make_path_wait(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
+        node.mark_dirty();
         for step in path {
-            let above = self.tree.node(step.addr, None)?;
+            let above = self.tree.load_node(step.addr, None)?;
             if self.metadata.cache().add_dependency_once(&above, node, EdgeKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
@@ -215,12 +215,12 @@ impl SymbolTable {
         let mut offsets = Vec::new();
         let reached = self.tree.all_blocks()?;
         for addr in reached.nodes {
-            let node = self.tree.node(addr, None)?;
+            let node = self.tree.load_node(addr, None)?;
             let node = node.read();
             offsets.extend((0..=node.len()).filter_map(|index| node.key(index)).map(|GroupKey(offset)| offset));
         }
         for child in reached.children {
-            for entry in self.entries(child)? {
+            for entry in self.load_entries(child)? {
                 offsets.push(entry.name_offset);
                 if let SymbolCache::SoftLink { value_offset } = entry.cache {
                     offsets.push(value_offset.into());
@@ -243,9 +243,9 @@ impl SymbolTable {
             node.update(|node| node.entries = entries);
             return Ok(node.clone());
         }
-        let moved = self.new_symbols(names, entries)?;
+        let moved = self.create_node(names, entries)?;
         let len = node.read().size(self.metadata.widths());
-        self.metadata.free(node.addr(), len as u64);
+        self.metadata.free_structure(node.addr(), len as u64);
         Ok(moved)
     }
 
@@ -266,7 +266,7 @@ impl SymbolTable {
         Ok(node.clone())
     }
 
-    fn new_symbols(&self, names: &LocalStrings, entries: Vec<SymbolTableEntry>) -> Result<Handle<SymbolTableNode>> {
+    fn create_node(&self, names: &LocalStrings, entries: Vec<SymbolTableEntry>) -> Result<Handle<SymbolTableNode>> {
         let node = SymbolTableNode { entries, ..SymbolTableNode::for_k(self.k) };
         let node = self.metadata.create(node.size(self.metadata.widths()) as u64, node)?;
         names.add_parent(&node)?;
@@ -277,47 +277,47 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn remove(&self, name: &Name) -> Result<Option<SymbolTarget>> {
+    pub fn remove_link(&self, name: &Name) -> Result<Option<SymbolTarget>> {
         let names = self.name_heap()?;
-        let NamePosition { path, mut leaf, index } = self.seek(&names, name)?;
+        let NamePosition { path, mut leaf, index } = self.find_position(&names, name)?;
         let Some(&child) = leaf.children.get(index) else { return Ok(None) };
-        let node = self.symbols(child)?;
+        let node = self.load_node(child)?;
         let mut entries = node.read().entries.clone();
-        let (at, found) = Self::position(&names, &entries, name)?;
+        let (at, found) = Self::position_in_node(&names, &entries, name)?;
         if !found {
             return Ok(None);
         }
         let entry = entries.remove(at);
-        let target = Self::target(&names, &entry)?;
+        let target = Self::target_of_entry(&names, &entry)?;
         let symbols = SymbolNodes { table: self, names: &names };
         match entries.last().map(|last| last.name_offset) {
             None => {
                 leaf.remove(index);
-                self.tree.replace(&path, leaf, &[], &symbols)?;
+                self.tree.replace_leaf_entries(&path, leaf, &[], &symbols)?;
                 let len = node.read().size(self.metadata.widths()) as u64;
                 match node.is_new() {
                     // Through it, another node may wait for the structures to which its own entries lead.
                     true => self.metadata.cache().space().free(child, len),
-                    false => self.metadata.free(child, len),
+                    false => self.metadata.free_structure(child, len),
                 }
             }
             Some(bound) => {
                 let bound = (at == entries.len()).then_some(bound);
                 // Everything below a name in the tree is removed before the name.
-                let is_in_place = bound.is_none() || node.is_new() || self.order_before(&node, &path)?;
+                let is_in_place = bound.is_none() || node.is_new() || self.make_path_wait(&node, &path)?;
                 let moved = if is_in_place {
                     self.replace_node(&names, &node, entries)
                 } else {
                     self.move_node(&names, &node, entries)
                 }?;
-                if set_child(&mut leaf, index, &moved, bound) {
-                    self.tree.replace(&path, leaf, &[moved.addr()], &symbols)?;
+                if set_leaf_child(&mut leaf, index, &moved, bound) {
+                    self.tree.replace_leaf_entries(&path, leaf, &[moved.addr()], &symbols)?;
                 }
             }
         }
-        names.remove(&self.space, &[entry.name_offset])?;
+        names.remove_strings(&self.space, &[entry.name_offset])?;
         if let SymbolCache::SoftLink { value_offset } = entry.cache {
-            names.remove(&self.space, &[value_offset.into()])?;
+            names.remove_strings(&self.space, &[value_offset.into()])?;
         }
         Ok(Some(target))
     }
@@ -327,36 +327,36 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If the heap cannot be changed.
-    pub fn finalize_names(&self) -> Result<bool> {
-        if self.space.is_changed() { self.name_heap()?.finalize(&self.space) } else { Ok(false) }
+    pub fn write_free_name_list(&self) -> Result<bool> {
+        if self.space.is_changed() { self.name_heap()?.write_free_list(&self.space) } else { Ok(false) }
     }
 
     /// Bytes of the heap of names.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn heap_size(&self) -> Result<u64> {
-        Ok(self.name_heap()?.size())
+    pub fn heap_bytes(&self) -> Result<u64> {
+        Ok(self.name_heap()?.segment_bytes())
     }
 
     /// Gives up the table.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn delete(&self) -> Result<()> {
+    pub fn delete_table(&self) -> Result<()> {
         let names = self.name_heap()?;
         let reached = self.tree.all_blocks()?;
         let len = SymbolTableNode::for_k(self.k).size(self.metadata.widths()) as u64;
-        reached.children.into_iter().for_each(|child| self.metadata.free(child, len));
+        reached.children.into_iter().for_each(|child| self.metadata.free_structure(child, len));
         let len = self.tree.node_size();
-        reached.nodes.into_iter().for_each(|node| self.metadata.free(node, len));
-        names.delete();
+        reached.nodes.into_iter().for_each(|node| self.metadata.free_structure(node, len));
+        names.delete_heap();
         Ok(())
     }
 }
 
 /// Replaces a child, and the last name below it if that is different. Returns whether anything has changed.
-fn set_child(
+fn set_leaf_child(
     leaf: &mut NodeEntries<GroupKey>,
     index: usize,
     child: &Handle<SymbolTableNode>,
@@ -381,9 +381,9 @@ struct SymbolNodes<'a> {
 }
 
 impl LeafCallbacks<GroupKey> for SymbolNodes<'_> {
-    fn attach(&self, node: &Handle<Btree1Node<GroupKey>>, child: Addr) -> Result<()> {
+    fn add_child_dependency(&self, node: &Handle<Btree1Node<GroupKey>>, child: Addr) -> Result<()> {
         let metadata = &self.table.metadata;
-        match metadata.cache().peek::<SymbolTableNode>(child)? {
+        match metadata.cache().get_cached::<SymbolTableNode>(child)? {
             Some(child) if child.is_new() => {
                 let done = metadata.cache().add_dependency_until_stored(node, &child, EdgeKind::BTree1Symbols);
                 done.map_err(|circle| Error::Cache(circle.into()))
@@ -392,7 +392,7 @@ impl LeafCallbacks<GroupKey> for SymbolNodes<'_> {
         }
     }
 
-    fn changed(&self, node: &dyn DependencyNode) -> Result<()> {
+    fn leaf_changed(&self, node: &dyn DependencyNode) -> Result<()> {
         self.names.add_parent(node)
     }
 }

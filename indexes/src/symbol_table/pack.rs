@@ -8,7 +8,7 @@ use super::SymbolTable;
 use crate::Result;
 use crate::btree1::NodeEntries;
 
-/// Copied nodes, and the nodes that will be changed to lead to the copies ([`PackedSymbols::commit`]).
+/// Copied nodes, and the nodes that will be changed to lead to the copies ([`PackedSymbols::switch_to_copies`]).
 ///
 /// The copies lead to each other. So they must be in the file before anything else leads to them. Until then the
 /// originals stay unchanged. So the nodes that lead to them can be changed in any order.
@@ -28,7 +28,7 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a node cannot be read.
-    pub fn pack(&self, limit: u64) -> Result<Option<PackedSymbols>> {
+    pub fn copy_nodes_before(&self, limit: u64) -> Result<Option<PackedSymbols>> {
         let (metadata, cache) = (&self.metadata, self.metadata.cache());
         let node_len = self.tree.node_size();
         let symbols_len = SymbolTableNode::for_k(self.k).size(metadata.widths()) as u64;
@@ -36,10 +36,10 @@ impl SymbolTable {
         if !reached.nodes.iter().all(|node| cache.space().may_change_in_place(*node, node_len)) {
             return Ok(None);
         }
-        let nodes = reached.nodes.into_iter().map(|addr| Ok((addr, self.tree.node(addr, None)?.read().clone())));
+        let nodes = reached.nodes.into_iter().map(|addr| Ok((addr, self.tree.load_node(addr, None)?.read().clone())));
         let nodes = nodes.collect::<Result<Vec<_>>>()?;
         let late = reached.children.into_iter().filter(|child| child.get() >= Some(limit));
-        let symbols = late.map(|child| Ok((child, self.symbols(child)?.read().clone())));
+        let symbols = late.map(|child| Ok((child, self.load_node(child)?.read().clone())));
         let symbols = symbols.collect::<Result<HashMap<_, _>>>()?;
         // From here on nothing fails.
         let movable = nodes.iter().map(|(addr, _)| (*addr, node_len)).filter(|(addr, _)| *addr != self.tree.root());
@@ -49,7 +49,7 @@ impl SymbolTable {
         let moved: Vec<_> = places.keys().map(|addr| (*addr, len(addr))).collect();
         for (addr, symbols) in symbols {
             if let Some(place) = places.get(&addr) {
-                cache.insert(*place, metadata.owner(), symbols);
+                cache.insert_entry(*place, metadata.owner(), symbols);
             }
         }
         let at = |addr: Addr| places.get(&addr).copied().unwrap_or(addr);
@@ -61,7 +61,7 @@ impl SymbolTable {
             let fits = node.set(&keys, &children.into_iter().map(at).collect::<Vec<_>>());
             debug_assert!(fits, "it has the entries that it had");
             if at(addr) != addr {
-                cache.insert(at(addr), metadata.owner(), node);
+                cache.insert_entry(at(addr), metadata.owner(), node);
             } else if node != old {
                 changed.push((addr, node));
             }
@@ -75,12 +75,12 @@ impl PackedSymbols {
     ///
     /// # Errors
     /// If a node cannot be read any more.
-    pub fn commit(self) -> Result<()> {
+    pub fn switch_to_copies(self) -> Result<()> {
         let PackedSymbols { table, changed, moved } = self;
-        let nodes = changed.into_iter().map(|(addr, value)| Ok((table.tree.node(addr, None)?, value)));
+        let nodes = changed.into_iter().map(|(addr, value)| Ok((table.tree.load_node(addr, None)?, value)));
         let nodes = nodes.collect::<Result<Vec<_>>>()?;
         nodes.into_iter().for_each(|(node, value)| node.update(|node| *node = value));
-        moved.into_iter().for_each(|(addr, len)| table.metadata.free(addr, len));
+        moved.into_iter().for_each(|(addr, len)| table.metadata.free_structure(addr, len));
         Ok(())
     }
 }

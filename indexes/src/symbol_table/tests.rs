@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use h5live_cache::{
     Cache, CacheOptions, DependencyNode, EdgeKind, FlushScope, MemoryStorage, Owner, RecordingStorage, ReusePolicy,
-    replay,
+    replay_operations,
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 
@@ -24,7 +24,7 @@ fn create(cache: &Arc<Cache>, k: BtreeK) -> SymbolTable {
 
 /// The table as another session finds it.
 fn reopened(cache: Arc<Cache>, table: &SymbolTable) -> SymbolTable {
-    let (btree, heap) = table.addrs();
+    let (btree, heap) = table.tree_and_heap_addrs();
     SymbolTable::new(ObjectMetadata::new(cache, OWNER), btree, heap, table.k, Arc::default())
 }
 
@@ -38,7 +38,7 @@ fn target(number: u64) -> SymbolTarget {
 fn listed(table: &SymbolTable) -> Vec<(Name, SymbolTarget)> {
     let mut found = Vec::new();
     table
-        .for_each(&mut |name, target| {
+        .for_each_link(&mut |name, target| {
             found.push((name, target));
             Ok::<_, Error>(true)
         })
@@ -50,7 +50,7 @@ fn check(table: &SymbolTable, links: &BTreeMap<Name, u64>) {
     let expected: Vec<_> = links.iter().map(|(name, number)| (name.clone(), target(*number))).collect();
     assert_eq!(listed(table), expected);
     for (name, number) in links {
-        assert_eq!(table.find(name).unwrap(), Some(target(*number)));
+        assert_eq!(table.find_link(name).unwrap(), Some(target(*number)));
     }
 }
 
@@ -58,38 +58,38 @@ fn check(table: &SymbolTable, links: &BTreeMap<Name, u64>) {
 fn thousands_of_names_are_found_and_removed() {
     let storage = MemoryStorage::default();
     let cache = cache(&storage);
-    let start = cache.space().end();
+    let start = cache.space().allocated_end();
     let table = create(&cache, k(4, 16));
     let mut links = BTreeMap::new();
     for number in 0..3000 {
         let name: Name = format!("name {}", number * 7919 % 3000).into();
-        table.insert(&name, &target(number), None, &[]).unwrap();
+        table.insert_link(&name, &target(number), None, &[]).unwrap();
         links.insert(name, number);
     }
     check(&table, &links);
     cache.flush(FlushScope::All).unwrap();
-    check(&reopened(cache_from(&storage, cache.space().end()), &table), &links);
-    let end = cache.space().end();
+    check(&reopened(cache_from(&storage, cache.space().allocated_end()), &table), &links);
+    let end = cache.space().allocated_end();
     for _ in 0..3 {
         let names: Vec<_> = links.keys().step_by(2).cloned().collect();
         for name in &names {
-            assert_eq!(table.remove(name).unwrap(), Some(target(links[name])));
+            assert_eq!(table.remove_link(name).unwrap(), Some(target(links[name])));
         }
-        assert_eq!(table.remove(&names[0]).unwrap(), None);
+        assert_eq!(table.remove_link(&names[0]).unwrap(), None);
         cache.flush(FlushScope::All).unwrap();
-        names.iter().for_each(|name| table.insert(name, &target(links[name]), None, &[]).unwrap());
+        names.iter().for_each(|name| table.insert_link(name, &target(links[name]), None, &[]).unwrap());
         cache.flush(FlushScope::All).unwrap();
         check(&table, &links);
     }
-    assert!(cache.space().end() < end * 2, "names that were removed make room for others");
+    assert!(cache.space().allocated_end() < end * 2, "names that were removed make room for others");
     for name in links.keys() {
-        table.remove(name).unwrap().unwrap();
+        table.remove_link(name).unwrap().unwrap();
     }
     check(&table, &BTreeMap::new());
     cache.flush(FlushScope::All).unwrap();
-    table.delete().unwrap();
+    table.delete_table().unwrap();
     cache.flush(FlushScope::All).unwrap();
-    assert_eq!(cache.space().free_bytes(), cache.space().end() - start);
+    assert_eq!(cache.space().free_bytes(), cache.space().allocated_end() - start);
 }
 
 #[test]
@@ -100,14 +100,14 @@ fn a_heap_whose_writer_died_is_not_larger_than_before() {
     let mut links = BTreeMap::new();
     for number in 0..200 {
         let name: Name = format!("name {number}").into();
-        table.insert(&name, &target(1), None, &[]).unwrap();
+        table.insert_link(&name, &target(1), None, &[]).unwrap();
         links.insert(name, 1);
         open.flush(FlushScope::All).unwrap();
-        open = cache_from(&storage, open.space().end());
+        open = cache_from(&storage, open.space().allocated_end());
         table = reopened(open.clone(), &table);
     }
     check(&table, &links);
-    assert!(table.name_heap().unwrap().size() < 16 * 200 * 2);
+    assert!(table.name_heap().unwrap().segment_bytes() < 16 * 200 * 2);
 }
 
 #[test]
@@ -118,28 +118,28 @@ fn a_heap_that_is_put_away_has_no_room_at_its_end_and_lists_the_rest() {
     let mut links = BTreeMap::new();
     for number in 0..300 {
         let name: Name = format!("name {number:08}").into();
-        table.insert(&name, &target(1), None, &[]).unwrap();
+        table.insert_link(&name, &target(1), None, &[]).unwrap();
         links.insert(name, 1);
     }
     for number in 0..10 {
         let name: Name = format!("name {:08}", 20 * number).into();
-        table.remove(&name).unwrap().unwrap();
+        table.remove_link(&name).unwrap().unwrap();
         links.remove(&name);
     }
     cache.flush(FlushScope::All).unwrap();
-    assert!(table.finalize_names().unwrap());
-    assert!(!table.finalize_names().unwrap());
+    assert!(table.write_free_name_list().unwrap());
+    assert!(!table.write_free_name_list().unwrap());
     cache.flush(FlushScope::All).unwrap();
-    let cache = cache_from(&storage, cache.space().end());
+    let cache = cache_from(&storage, cache.space().allocated_end());
     let table = reopened(cache.clone(), &table);
     check(&table, &links);
     let names = table.name_heap().unwrap();
-    assert_eq!((names.size(), names.free()), (8 + 16 * 300, 16 * 10));
-    let size = names.size();
+    assert_eq!((names.segment_bytes(), names.free_bytes()), (8 + 16 * 300, 16 * 10));
+    let size = names.segment_bytes();
     for number in 0..10 {
-        table.insert(&format!("NAME {number:08}").into(), &target(1), None, &[]).unwrap();
+        table.insert_link(&format!("NAME {number:08}").into(), &target(1), None, &[]).unwrap();
     }
-    assert_eq!(table.name_heap().unwrap().size(), size);
+    assert_eq!(table.name_heap().unwrap().segment_bytes(), size);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_packed_table_is_whole_before_and_after_it_leads_to_the_copies() {
     let mut links = BTreeMap::new();
     for number in 0..3000 {
         let name: Name = format!("name {}", number * 7919 % 3001).into();
-        table.insert(&name, &target(number), None, &[]).unwrap();
+        table.insert_link(&name, &target(number), None, &[]).unwrap();
         links.insert(name, number);
         if number % 100 == 0 {
             cache.flush(FlushScope::All).unwrap();
@@ -158,16 +158,16 @@ fn a_packed_table_is_whole_before_and_after_it_leads_to_the_copies() {
     }
     for number in 0..1000 {
         let name: Name = format!("name {}", number * 7919 % 3001).into();
-        table.remove(&name).unwrap().unwrap();
+        table.remove_link(&name).unwrap().unwrap();
         links.remove(&name);
     }
     cache.flush(FlushScope::All).unwrap();
     let space = cache.space();
-    let (end, free) = (space.end(), space.free_bytes());
-    let copies = table.pack(end - free).unwrap().unwrap();
+    let (end, free) = (space.allocated_end(), space.free_bytes());
+    let copies = table.copy_nodes_before(end - free).unwrap().unwrap();
     cache.flush(FlushScope::All).unwrap();
     check(&reopened(cache_from(&storage, end), &table), &links);
-    copies.commit().unwrap();
+    copies.switch_to_copies().unwrap();
     check(&table, &links);
     cache.flush(FlushScope::All).unwrap();
     check(&reopened(cache_from(&storage, end), &table), &links);
@@ -211,40 +211,40 @@ proptest! {
                 Step::Insert(number, len) => {
                     let name: Name = format!("{}{}", number % 97, "n".repeat(len)).into();
                     if let std::collections::btree_map::Entry::Vacant(entry) = links.entry(name.clone()) {
-                        table.insert(&name, &target(number), None, &[]).unwrap();
+                        table.insert_link(&name, &target(number), None, &[]).unwrap();
                         entry.insert(number);
                     }
                 }
                 Step::Remove(at) => {
                     let chosen = links.keys().nth(at.checked_rem(links.len()).unwrap_or(0)).cloned();
                     if let Some(name) = chosen {
-                        prop_assert!(table.remove(&name).unwrap().is_some());
+                        prop_assert!(table.remove_link(&name).unwrap().is_some());
                         links.remove(&name);
                     }
                 }
                 Step::Flush => open.flush(FlushScope::All).unwrap(),
                 Step::PutAway => {
                     open.flush(FlushScope::All).unwrap();
-                    table.finalize_names().unwrap();
+                    table.write_free_name_list().unwrap();
                 }
                 Step::Pack(limit) => {
                     open.flush(FlushScope::All).unwrap();
-                    if let Some(copies) = table.pack(limit).unwrap() {
+                    if let Some(copies) = table.copy_nodes_before(limit).unwrap() {
                         open.flush(FlushScope::All).unwrap();
-                        check(&reopened(cache_from(&storage, open.space().end()), &table), &links);
-                        copies.commit().unwrap();
+                        check(&reopened(cache_from(&storage, open.space().allocated_end()), &table), &links);
+                        copies.switch_to_copies().unwrap();
                     }
                 }
                 Step::Reopen => {
                     open.flush(FlushScope::All).unwrap();
-                    open = cache_from(&storage, open.space().end());
+                    open = cache_from(&storage, open.space().allocated_end());
                     table = reopened(open.clone(), &table);
                 }
             }
         }
         check(&table, &links);
         open.flush(FlushScope::All).unwrap();
-        check(&reopened(cache_from(&storage, open.space().end()), &table), &links);
+        check(&reopened(cache_from(&storage, open.space().allocated_end()), &table), &links);
     }
 }
 
@@ -260,17 +260,20 @@ fn check_between(bytes: &[u8], table: &SymbolTable, old: &Links, new: &Links, to
     let listed: Links = listed.into_iter().collect();
     for (name, target) in &listed {
         if let SymbolTarget::Object(addr) = target {
-            table.symbols(*addr).unwrap();
+            table.load_node(*addr).unwrap();
         }
         assert!(old.contains_key(name) || touched.contains(name), "{name:?}");
     }
     for name in old.keys().filter(|name| !touched.contains(*name)) {
-        assert_eq!((table.find(name).unwrap().as_ref(), listed.get(name)), (old.get(name), old.get(name)));
+        assert_eq!((table.find_link(name).unwrap().as_ref(), listed.get(name)), (old.get(name), old.get(name)));
     }
     for name in touched {
         // What was removed for some time may be missing.
         let right = [old.get(name), new.get(name), None];
-        assert!(right.contains(&table.find(name).unwrap().as_ref()) && right.contains(&listed.get(name)), "{name:?}");
+        assert!(
+            right.contains(&table.find_link(name).unwrap().as_ref()) && right.contains(&listed.get(name)),
+            "{name:?}"
+        );
     }
 }
 
@@ -303,18 +306,18 @@ proptest! {
                 let name: Name = format!("{}{}", number % 97, "n".repeat(number as usize % 7)).into();
                 touched.insert(name.clone());
                 if new.remove(&name).is_some() {
-                    table.remove(&name).unwrap();
+                    table.remove_link(&name).unwrap();
                     continue;
                 }
                 let made = (number % 3 > 0).then(|| objects.create(len, object.clone()).unwrap());
                 let target = made.as_ref().map_or(target(0), |made| SymbolTarget::Object(made.addr()));
                 let before = made.as_ref().map(|made| (made as &dyn DependencyNode, EdgeKind::Link));
-                table.insert(&name, &target, None, before.as_slice()).unwrap();
+                table.insert_link(&name, &target, None, before.as_slice()).unwrap();
                 new.insert(name, target);
             }
             open.flush(FlushScope::All).unwrap();
             for write in recording.take_log() {
-                replay(&mut image, [&write]).unwrap();
+                replay_operations(&mut image, [&write]).unwrap();
                 check_between(&image, &table, &old, &new, &touched);
             }
             old = new.clone();

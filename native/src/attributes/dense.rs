@@ -90,7 +90,7 @@ impl DenseAttributes {
         let message = if record.flags & SHARED_FLAG != 0 {
             session.shared_in_heap(&record.heap_id)?
         } else {
-            let bytes = self.storage.heap.get(&record.heap_id)?;
+            let bytes = self.storage.heap.read_object(&record.heap_id)?;
             let decoded = decode_prefix::<AttributeMessage>(&bytes, header.widths());
             decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0
         };
@@ -199,10 +199,10 @@ impl DenseAttributes {
         let (id, flags) = match (source, replaced) {
             (AttributeSource::Shared(id), _) => (id.to_vec(), SHARED_FLAG),
             (AttributeSource::Message(message), None) => {
-                (self.storage.heap.insert(&encode(*message, header.widths())?, before)?, 0)
+                (self.storage.heap.insert_object(&encode(*message, header.widths())?, before)?, 0)
             }
             (AttributeSource::Message(message), Some(old)) => {
-                (self.storage.heap.replace(old, &encode(*message, header.widths())?, before)?, 0)
+                (self.storage.heap.replace_object(old, &encode(*message, header.widths())?, before)?, 0)
             }
         };
         let heap_id = <[u8; 8]>::try_from(&id[..]);
@@ -213,10 +213,10 @@ impl DenseAttributes {
         if old.as_ref().is_some_and(|old| *old == record) {
             return Ok(());
         }
-        self.storage.names.put(&record, |_| Ordering::Equal, compare)?;
+        self.storage.names.insert_or_overwrite(&record, |_| Ordering::Equal, compare)?;
         if let Some(tree) = &self.storage.order {
             let record = AttributeOrderRecord { heap_id, flags, order };
-            tree.put(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+            tree.insert_or_overwrite(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
         }
         Ok(())
     }
@@ -233,7 +233,7 @@ impl DenseAttributes {
             order.remove(|held| Ok::<_, Error>(held.order.cmp(&record.order)))?;
         }
         if record.flags & SHARED_FLAG == 0 {
-            self.storage.heap.remove(&record.heap_id)?;
+            self.storage.heap.remove_object(&record.heap_id)?;
         }
         Ok(true)
     }
@@ -245,7 +245,7 @@ impl DenseAttributes {
     /// If a structure cannot be read or changed.
     pub fn agree(&self, mend: bool) -> Result<bool> {
         let mut missing = HashMap::new();
-        let recount = self.storage.heap.recount(|each| {
+        let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |AttributeNameRecord { heap_id, flags, order, .. }| {
                 if flags & SHARED_FLAG == 0 {
                     each(&heap_id);
@@ -258,7 +258,7 @@ impl DenseAttributes {
         })?;
         let mut wrong = !recount.is_right();
         if mend && wrong {
-            self.storage.heap.set_right(&recount)?;
+            self.storage.heap.apply_recount(&recount)?;
         }
         if let Some(tree) = &self.storage.order {
             let mut old = Vec::new();
@@ -275,7 +275,11 @@ impl DenseAttributes {
                 }
                 for ((order, heap_id), flags) in missing {
                     let record = AttributeOrderRecord { heap_id, flags, order };
-                    tree.put(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+                    tree.insert_or_overwrite(
+                        &record,
+                        |_| Ordering::Equal,
+                        |held| Ok::<_, Error>(held.order.cmp(&order)),
+                    )?;
                 }
             }
         }

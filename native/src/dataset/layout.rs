@@ -10,7 +10,8 @@ use h5live_format::messages::{
 };
 use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_indexes::{
-    Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, ImplicitIndex, IndexRoot,
+    Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, ImplicitIndex, IndexRoot,
+    LinearChunkOrder,
 };
 use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
 
@@ -195,7 +196,7 @@ impl NativeLayout {
         };
         let grid = ChunkGrid::new(&chunks.dims).ok_or_else(|| header.damaged_error("chunks have no dimension of 0"))?;
         let line = || {
-            ChunkLine::new(&grid, spec.dataspace.max())
+            LinearChunkOrder::new(&grid, spec.dataspace.max())
                 .ok_or_else(|| header.damaged_error("chunks are of the dataset's rank"))
         };
         let metadata = header.metadata().clone();
@@ -273,14 +274,14 @@ impl NativeLayout {
                 let here = addr.is_defined() && coord.scaled().iter().all(|at| *at == 0);
                 Ok(here.then_some(ChunkElement { addr, size: filtered.size, filter_mask: filtered.filter_mask }))
             }
-            NativeLayout::Chunked(index, ..) => Ok(index.get(coord)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.get_element(coord)?),
         }
     }
 
     /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     pub fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.has_any(first, axis, number)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.has_any_in_row(first, axis, number)?),
             _ => Ok(self.get(first)?.is_some()),
         }
     }
@@ -304,7 +305,7 @@ impl NativeLayout {
                 root.addr.store(element.addr.get().unwrap_or(u64::MAX), Ordering::Release);
                 proxy.map_or(Ok(()), |proxy| root.add_dependency(proxy, EdgeKind::LayoutRaw))
             }
-            NativeLayout::Chunked(index, ..) => Ok(index.set(coord, element, proxy)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.set_element(coord, element, proxy)?),
         }
     }
 
@@ -316,22 +317,22 @@ impl NativeLayout {
         proxy: Option<&ChunkProxy>,
     ) -> Result<Option<ChunkElement>> {
         if let NativeLayout::Chunked(index, ..) = self {
-            return Ok(index.replace(coord, element, proxy)?);
+            return Ok(index.replace_element(coord, element, proxy)?);
         }
         let old = self.get(coord)?;
         self.set(coord, element, proxy)?;
         Ok(old)
     }
 
-    /// Whether the raw data of neighbouring chunks may wait as one: [`ChunkIndex::shares_proxies`].
+    /// Whether the raw data of neighbouring chunks may wait as one: [`ChunkIndex::allows_shared_proxy`].
     pub fn shares_proxies(&self) -> bool {
-        matches!(self, NativeLayout::Chunked(index, ..) if index.shares_proxies())
+        matches!(self, NativeLayout::Chunked(index, ..) if index.allows_shared_proxy())
     }
 
     /// As [`set`](Self::set), for chunks without filters that follow each other along a dimension.
     pub fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&ChunkProxy>) -> Result<()> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.set_row(first, axis, places, proxy)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.set_element_row(first, axis, places, proxy)?),
             _ => Err(unsupported_error("a row of chunks where there is no index")),
         }
     }
@@ -343,7 +344,7 @@ impl NativeLayout {
                 self.set(coord, ChunkElement::default(), None)?;
                 Ok(true)
             }
-            NativeLayout::Chunked(index, ..) => Ok(index.remove(coord)?.is_some()),
+            NativeLayout::Chunked(index, ..) => Ok(index.remove_element(coord)?.is_some()),
             _ => Ok(false),
         }
     }
@@ -352,7 +353,7 @@ impl NativeLayout {
     pub fn can_remove(&self) -> bool {
         match self {
             NativeLayout::Single(..) => true,
-            NativeLayout::Chunked(index, ..) => index.can_remove(),
+            NativeLayout::Chunked(index, ..) => index.can_remove_chunks(),
             _ => false,
         }
     }
@@ -360,7 +361,7 @@ impl NativeLayout {
     /// Gives back the space of the index.
     pub fn delete_index(&self) -> Result<()> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.delete()?),
+            NativeLayout::Chunked(index, ..) => Ok(index.delete_blocks()?),
             _ => Ok(()),
         }
     }
@@ -368,7 +369,7 @@ impl NativeLayout {
     /// Whether the index counts its blocks wrong; with `mend`, it does not afterwards.
     pub fn recount_index(&self, mend: bool) -> Result<bool> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.recount(mend)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.recount_blocks(mend)?),
             _ => Ok(false),
         }
     }
@@ -393,7 +394,7 @@ impl NativeLayout {
                 }
                 Ok(())
             }
-            NativeLayout::Chunked(index, ..) => Ok(index.for_each(each)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.for_each_chunk(each)?),
         }
     }
 
@@ -404,7 +405,7 @@ impl NativeLayout {
         each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
     ) -> Result<()> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.for_each_with_unpublished(each)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.for_each_chunk_with_unpublished(each)?),
             _ => self.for_each(rank, each),
         }
     }

@@ -115,7 +115,7 @@ impl CachedHeader {
     fn free_chunk(&self, chunk: HeaderChunk) {
         if let HeaderChunk::Next(chunk) = chunk {
             let len = chunk.read().len;
-            self.metadata.free(chunk.addr(), len);
+            self.metadata.free_structure(chunk.addr(), len);
         }
     }
 }

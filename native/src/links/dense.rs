@@ -86,7 +86,7 @@ impl DenseLinks {
     }
 
     fn get(&self, header: &CachedHeader, record: &LinkNameRecord) -> Result<LinkMessage> {
-        Self::decode(header, &self.storage.heap.get(&record.heap_id)?)
+        Self::decode(header, &self.storage.heap.read_object(&record.heap_id)?)
     }
 
     pub fn decode(header: &CachedHeader, bytes: &[u8]) -> Result<LinkMessage> {
@@ -156,7 +156,7 @@ impl DenseLinks {
         let (mut heap, mut whole) = (self.storage.heap.bulk_reader()?, true);
         self.storage.names.for_each_batch(&mut |records| {
             let ids = records.iter().map(|record| record.heap_id);
-            whole = heap.for_each(ids, &mut *each)?;
+            whole = heap.for_each_object(ids, &mut *each)?;
             Ok::<_, Error>(whole)
         })?;
         Ok(whole)
@@ -185,11 +185,11 @@ impl DenseLinks {
             };
             // The name is sought once: its place is where the record goes, if it is not there.
             let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
-            let there = self.storage.names.insert_with(glance, compare, || {
+            let there = self.storage.names.insert_if_absent_with(glance, compare, || {
                 if collides.get() && !looked_through {
                     return Ok(None);
                 }
-                let heap_id = heap_id(header, &self.storage.heap.insert(&bytes, before)?)?;
+                let heap_id = heap_id(header, &self.storage.heap.insert_object(&bytes, before)?)?;
                 added = Some(heap_id);
                 Ok(Some(LinkNameRecord { hash, heap_id }))
             })?;
@@ -223,7 +223,7 @@ impl DenseLinks {
         if let (Some(order), Some(position)) = (&self.storage.order, link.creation_order) {
             order.remove(|record| Ok::<_, Error>(record.order.cmp(&position)))?;
         }
-        self.storage.heap.remove(&record.heap_id)?;
+        self.storage.heap.remove_object(&record.heap_id)?;
         Ok(Some(link))
     }
 
@@ -234,7 +234,7 @@ impl DenseLinks {
     /// If a structure cannot be read or changed.
     pub fn agree(&self, header: &CachedHeader, mend: bool) -> Result<bool> {
         let mut missing = HashSet::new();
-        let recount = self.storage.heap.recount(|each| {
+        let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {
                 each(&heap_id);
                 if self.storage.order.is_some() {
@@ -245,7 +245,7 @@ impl DenseLinks {
         })?;
         let mut wrong = !recount.is_right();
         if mend && wrong {
-            self.storage.heap.set_right(&recount)?;
+            self.storage.heap.apply_recount(&recount)?;
         }
         if let Some(tree) = &self.storage.order {
             let mut old = Vec::new();
@@ -261,7 +261,7 @@ impl DenseLinks {
                     tree.remove(|held| Ok::<_, Error>(held.order.cmp(&order)))?;
                 }
                 for heap_id in missing {
-                    let link = Self::decode(header, &self.storage.heap.get(&heap_id)?)?;
+                    let link = Self::decode(header, &self.storage.heap.read_object(&heap_id)?)?;
                     let order = link.creation_order;
                     let order = order
                         .ok_or_else(|| header.damaged_error("links have a position if there is an index of them"))?;

@@ -42,7 +42,7 @@ fn insert_symbol(
         Some(target) => target.get::<SymbolTableMessage>()?.map(|message| (message.btree, message.heap)),
         None => None,
     };
-    Ok(table.insert(name, &leads_to, group, before)?)
+    Ok(table.insert_link(name, &leads_to, group, before)?)
 }
 
 impl NativeSession {
@@ -160,7 +160,7 @@ impl NativeSession {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
         if let Some(table) = header.get::<SymbolTableMessage>()? {
             let table = self.heaps.symbol_table_for_writing(header.metadata(), &table);
-            table.remove(name)?.map(drop).ok_or_else(missing)?;
+            table.remove_link(name)?.map(drop).ok_or_else(missing)?;
             return self.heaps.note_removed_names(&table);
         }
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();

@@ -22,7 +22,7 @@ impl NativeSession {
     /// Where the file would end if nothing in it were free.
     fn packed_end(&self) -> u64 {
         let space = self.cache.space();
-        space.end().saturating_sub(space.free_bytes())
+        space.allocated_end().saturating_sub(space.free_bytes())
     }
 
     /// Moves simple structures from the end of the file into free space. Everything was flushed before, and is flushed
@@ -32,7 +32,7 @@ impl NativeSession {
     /// If a structure cannot be read, or a flush fails.
     pub fn pack(&self) -> Result<()> {
         let limit = self.packed_end();
-        if self.durable_flushes.is_always() || limit == self.cache.space().end() {
+        if self.durable_flushes.is_always() || limit == self.cache.space().allocated_end() {
             return Ok(());
         }
         let operation = self.cache.begin_operation();
@@ -43,7 +43,7 @@ impl NativeSession {
         }
         let mut copies = Vec::new();
         for table in self.heaps.tables() {
-            copies.extend(table.pack(limit).unwrap_or(None));
+            copies.extend(table.copy_nodes_before(limit).unwrap_or(None));
         }
         drop(operation);
         if packed || !copies.is_empty() {
@@ -51,7 +51,7 @@ impl NativeSession {
         }
         if !copies.is_empty() {
             let operation = self.cache.begin_operation();
-            copies.into_iter().try_for_each(|copies| copies.commit())?;
+            copies.into_iter().try_for_each(|copies| copies.switch_to_copies())?;
             drop(operation);
             self.cache.flush(FlushScope::All)?;
         }
@@ -63,13 +63,13 @@ impl NativeSession {
         let metadata = || header.metadata().clone();
         let mut packed = false;
         if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
-            packed |= Btree2::new(metadata(), info.names, LinkNameRecord::default()).pack(limit)?;
+            packed |= Btree2::new(metadata(), info.names, LinkNameRecord::default()).move_nodes_before(limit)?;
             if let Some(order) = info.order.filter(|order| order.is_defined()) {
-                packed |= Btree2::new(metadata(), order, LinkOrderRecord::default()).pack(limit)?;
+                packed |= Btree2::new(metadata(), order, LinkOrderRecord::default()).move_nodes_before(limit)?;
             }
         }
         if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
-            packed |= Btree2::new(metadata(), info.names, AttributeNameRecord::default()).pack(limit)?;
+            packed |= Btree2::new(metadata(), info.names, AttributeNameRecord::default()).move_nodes_before(limit)?;
         }
         Ok(packed)
     }

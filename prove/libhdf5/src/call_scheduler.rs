@@ -44,10 +44,10 @@ thread_local! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallStep {
     /// Which of them.
-    pub who: usize,
-    pub what: &'static str,
+    pub thread: usize,
+    pub call: &'static str,
     /// Whether the system did it.
-    pub done: bool,
+    pub succeeded: bool,
 }
 
 /// The steps, in order.
@@ -87,27 +87,27 @@ struct CallBudget {
 }
 
 /// From now on calls that concern this file are steps.
-pub fn watch(inode: u64) {
+pub fn watch_inode(inode: u64) {
     INODE.store(inode, Relaxed);
 }
 
 /// Whether it is the file that is watched.
-pub fn is_watched(inode: u64) -> bool {
+pub fn is_watched_inode(inode: u64) -> bool {
     INODE.load(Relaxed) == inode
 }
 
-fn me() -> Option<Arc<ThreadTurn>> {
+fn current_turn() -> Option<Arc<ThreadTurn>> {
     ME.try_with(|me| me.try_borrow().ok().and_then(|me| me.clone())).ok().flatten()
 }
 
 /// Whether calls of this thread are steps.
-pub fn is_stepped() -> bool {
+pub fn is_stepped_thread() -> bool {
     ME.try_with(|me| me.try_borrow().is_ok_and(|me| me.is_some())).unwrap_or(false)
 }
 
 /// Waits until this thread may make a call.
 pub fn wait_for_permit() {
-    let Some(thread_turn) = me() else { return };
+    let Some(thread_turn) = current_turn() else { return };
     let mut calls = lock_ignoring_poison(&thread_turn.calls);
     while calls.calls_made >= calls.calls_allowed {
         calls.is_waiting = true;
@@ -120,8 +120,8 @@ pub fn wait_for_permit() {
 
 /// Writes down what this thread did.
 pub fn log_step(what: &'static str, done: bool) {
-    if let Some(thread_turn) = me() {
-        thread_turn.log.add(CallStep { who: thread_turn.who, what, done });
+    if let Some(thread_turn) = current_turn() {
+        thread_turn.log.add(CallStep { thread: thread_turn.who, call: what, succeeded: done });
     }
 }
 
@@ -150,10 +150,10 @@ impl<'s, R: Send + 's> SteppedThread<'s, R> {
     }
 
     /// Lets it make all calls up to that one; returns whether it has ended before.
-    pub fn run_calls(&self, calls: u64) -> bool {
+    pub fn run_up_to_calls(&self, calls: u64) -> bool {
         let mut state = lock_ignoring_poison(&self.thread_turn.calls);
         if state.calls_made == 0 && calls > 0 {
-            self.thread_turn.log.add(CallStep { who: self.thread_turn.who, what: BEGAN, done: true });
+            self.thread_turn.log.add(CallStep { thread: self.thread_turn.who, call: BEGAN, succeeded: true });
         }
         state.calls_allowed = calls;
         self.thread_turn.changed.notify_all();
@@ -172,7 +172,7 @@ impl<'s, R: Send + 's> SteppedThread<'s, R> {
 
     /// Lets it go on to its end.
     pub fn finish(self) -> std::thread::Result<R> {
-        self.run_calls(u64::MAX);
+        self.run_up_to_calls(u64::MAX);
         self.thread.join().flatten()
     }
 }

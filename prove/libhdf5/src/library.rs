@@ -122,7 +122,7 @@ impl Drop for OpenHandle<'_> {
         // SAFETY: the identifier is open, and of the kind that this function closes.
         if unsafe { (self.close)(self.id) } < 0 && !self.is_lost.get() {
             // Nobody is told of it otherwise.
-            eprintln!("{}", self.library.failure("close"));
+            eprintln!("{}", self.library.error_of_call("close"));
         }
     }
 }
@@ -173,7 +173,7 @@ impl Library {
         unsafe { (self.functions.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null()) };
     }
 
-    fn failure(&self, call: &str) -> Libhdf5Error {
+    fn error_of_call(&self, call: &str) -> Libhdf5Error {
         let mut texts: Vec<String> = Vec::new();
         // SAFETY: `push_error_text` takes what it is given here, and nobody else has it meanwhile.
         unsafe { (self.functions.H5Ewalk2)(DEFAULT, WALK_DOWNWARD, push_error_text, (&raw mut texts).cast()) };
@@ -181,17 +181,17 @@ impl Library {
     }
 
     fn check_result(&self, call: &str, result: c_int) -> Result<c_int, Libhdf5Error> {
-        if result < 0 { Err(self.failure(call)) } else { Ok(result) }
+        if result < 0 { Err(self.error_of_call(call)) } else { Ok(result) }
     }
 
-    fn opened(
+    fn handle_for(
         &self,
         call: &str,
         id: Hid,
         close: unsafe extern "C" fn(Hid) -> c_int,
     ) -> Result<OpenHandle<'_>, Libhdf5Error> {
         if id < 0 {
-            Err(self.failure(call))
+            Err(self.error_of_call(call))
         } else {
             Ok(OpenHandle { library: self, id, close, is_lost: Cell::new(false) })
         }
@@ -201,15 +201,15 @@ impl Library {
     ///
     /// # Errors
     /// The library's.
-    pub fn file(&self, path: &CStr) -> Result<OpenHandle<'_>, Libhdf5Error> {
-        self.file_for(path, Access::SwmrRead)
+    pub fn open_to_follow(&self, path: &CStr) -> Result<OpenHandle<'_>, Libhdf5Error> {
+        self.open_file(path, Access::SwmrRead)
     }
 
     /// Opens a file.
     ///
     /// # Errors
     /// The library's.
-    pub fn file_for(&self, path: &CStr, access: Access) -> Result<OpenHandle<'_>, Libhdf5Error> {
+    pub fn open_file(&self, path: &CStr, access: Access) -> Result<OpenHandle<'_>, Libhdf5Error> {
         self.print_no_errors();
         let flags = match access {
             Access::Read => READ,
@@ -219,11 +219,11 @@ impl Library {
         };
         // SAFETY: the path ends with a zero, and the property list is open.
         let id = unsafe { (self.functions.H5Fopen)(path.as_ptr(), flags, self.access) };
-        self.opened("H5Fopen", id, self.functions.H5Fclose)
+        self.handle_for("H5Fopen", id, self.functions.H5Fclose)
     }
 }
 
-fn name(text: &str) -> CString {
+fn c_string(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
@@ -236,51 +236,51 @@ impl<'l> OpenHandle<'l> {
     // is written into is as large as it was said to be.
 
     /// The root group of a file.
-    pub fn root(&self) -> Result<OpenHandle<'l>, Libhdf5Error> {
+    pub fn open_root(&self) -> Result<OpenHandle<'l>, Libhdf5Error> {
         let functions = &self.library.functions;
         let id = unsafe { (functions.H5Gopen2)(self.id, c"/".as_ptr(), DEFAULT) };
-        self.library.opened("H5Gopen2", id, functions.H5Gclose)
+        self.library.handle_for("H5Gopen2", id, functions.H5Gclose)
     }
 
     /// Drops the cached state of a group.
     pub fn refresh_group(&self) -> Result<(), Libhdf5Error> {
         let done = unsafe { (self.library.functions.H5Grefresh)(self.id) };
-        self.refreshed("H5Grefresh", done)
+        self.finish_refresh("H5Grefresh", done)
     }
 
     /// Whether a group has a link.
     pub fn has_link(&self, link: &str) -> Result<bool, Libhdf5Error> {
-        let found = unsafe { (self.library.functions.H5Lexists)(self.id, name(link).as_ptr(), DEFAULT) };
+        let found = unsafe { (self.library.functions.H5Lexists)(self.id, c_string(link).as_ptr(), DEFAULT) };
         Ok(self.library.check_result("H5Lexists", found)? > 0)
     }
 
     /// A dataset.
-    pub fn dataset(&self, path: &str) -> Result<OpenHandle<'l>, Libhdf5Error> {
+    pub fn open_dataset(&self, path: &str) -> Result<OpenHandle<'l>, Libhdf5Error> {
         let functions = &self.library.functions;
-        let id = unsafe { (functions.H5Dopen2)(self.id, name(path).as_ptr(), DEFAULT) };
-        self.library.opened("H5Dopen2", id, functions.H5Dclose)
+        let id = unsafe { (functions.H5Dopen2)(self.id, c_string(path).as_ptr(), DEFAULT) };
+        self.library.handle_for("H5Dopen2", id, functions.H5Dclose)
     }
 
     /// Drops the cached state of a dataset, and reads it again.
     pub fn refresh(&self) -> Result<(), Libhdf5Error> {
         let done = unsafe { (self.library.functions.H5Drefresh)(self.id) };
-        self.refreshed("H5Drefresh", done)
+        self.finish_refresh("H5Drefresh", done)
     }
 
-    fn refreshed(&self, call: &str, done: c_int) -> Result<(), Libhdf5Error> {
+    fn finish_refresh(&self, call: &str, done: c_int) -> Result<(), Libhdf5Error> {
         self.is_lost.set(done < 0);
         self.library.check_result(call, done).map(|_| ())
     }
 
-    fn space(&self) -> Result<OpenHandle<'l>, Libhdf5Error> {
+    fn dataspace(&self) -> Result<OpenHandle<'l>, Libhdf5Error> {
         let functions = &self.library.functions;
         let id = unsafe { (functions.H5Dget_space)(self.id) };
-        self.library.opened("H5Dget_space", id, functions.H5Sclose)
+        self.library.handle_for("H5Dget_space", id, functions.H5Sclose)
     }
 
     /// The extent of a dataset, as \[rank\], in elements.
     pub fn extent(&self) -> Result<Vec<u64>, Libhdf5Error> {
-        let (space, functions) = (self.space()?, &self.library.functions);
+        let (space, functions) = (self.dataspace()?, &self.library.functions);
         let rank = unsafe { (functions.H5Sget_simple_extent_ndims)(space.id) };
         let rank = self.library.check_result("H5Sget_simple_extent_ndims", rank)?;
         let mut extent = vec![0; usize::try_from(rank).unwrap_or(0)];
@@ -290,14 +290,14 @@ impl<'l> OpenHandle<'l> {
     }
 
     /// `count` rows from `first` on of a dataset with one number in each row.
-    pub fn rows(&self, first: u64, count: u64) -> Result<Vec<u64>, Libhdf5Error> {
+    pub fn read_rows(&self, first: u64, count: u64) -> Result<Vec<u64>, Libhdf5Error> {
         let (library, functions) = (self.library, &self.library.functions);
         let rank = self.extent()?.len();
         let mut values = vec![0u64; usize::try_from(count).unwrap_or(0)];
         if count == 0 {
             return Ok(values);
         }
-        let (memory, space) = self.select(rank, first, count)?;
+        let (memory, space) = self.select_rows(rank, first, count)?;
         let into = values.as_mut_ptr().cast();
         let done = unsafe { (functions.H5Dread)(self.id, library.u64, memory.id, space.id, DEFAULT, into) };
         library.check_result("H5Dread", done)?;
@@ -305,12 +305,12 @@ impl<'l> OpenHandle<'l> {
     }
 
     /// Appends a row to a dataset of one dimension, and flushes it.
-    pub fn append(&self, value: u64) -> Result<(), Libhdf5Error> {
+    pub fn append_value(&self, value: u64) -> Result<(), Libhdf5Error> {
         let (library, functions) = (self.library, &self.library.functions);
         let rows = self.extent()?.first().copied().unwrap_or(0);
         let done = unsafe { (functions.H5Dset_extent)(self.id, &(rows + 1)) };
         library.check_result("H5Dset_extent", done)?;
-        let (memory, space) = self.select(1, rows, 1)?;
+        let (memory, space) = self.select_rows(1, rows, 1)?;
         let from = (&raw const value).cast();
         let done = unsafe { (functions.H5Dwrite)(self.id, library.u64, memory.id, space.id, DEFAULT, from) };
         library.check_result("H5Dwrite", done)?;
@@ -319,30 +319,35 @@ impl<'l> OpenHandle<'l> {
     }
 
     /// Room for `count` rows, and where they are in the file.
-    fn select(&self, rank: usize, first: u64, count: u64) -> Result<(OpenHandle<'l>, OpenHandle<'l>), Libhdf5Error> {
+    fn select_rows(
+        &self,
+        rank: usize,
+        first: u64,
+        count: u64,
+    ) -> Result<(OpenHandle<'l>, OpenHandle<'l>), Libhdf5Error> {
         let (library, functions) = (self.library, &self.library.functions);
         let start: Vec<u64> = std::iter::once(first).chain(std::iter::repeat_n(0, rank.saturating_sub(1))).collect();
         let size: Vec<u64> = std::iter::once(count).chain(std::iter::repeat_n(1, rank.saturating_sub(1))).collect();
         let none = std::ptr::null();
-        let space = self.space()?;
+        let space = self.dataspace()?;
         let selected =
             unsafe { (functions.H5Sselect_hyperslab)(space.id, SELECT_SET, start.as_ptr(), none, size.as_ptr(), none) };
         library.check_result("H5Sselect_hyperslab", selected)?;
         let memory = unsafe { (functions.H5Screate_simple)(1, &count, none) };
-        let memory = library.opened("H5Screate_simple", memory, functions.H5Sclose)?;
+        let memory = library.handle_for("H5Screate_simple", memory, functions.H5Sclose)?;
         Ok((memory, space))
     }
 
     /// An attribute that is one number; `None` if there is none of that name.
-    pub fn attribute(&self, attribute: &str) -> Result<Option<u64>, Libhdf5Error> {
+    pub fn read_attribute(&self, attribute: &str) -> Result<Option<u64>, Libhdf5Error> {
         let (library, functions) = (self.library, &self.library.functions);
-        let attribute = name(attribute);
+        let attribute = c_string(attribute);
         let found = unsafe { (functions.H5Aexists)(self.id, attribute.as_ptr()) };
         if library.check_result("H5Aexists", found)? == 0 {
             return Ok(None);
         }
         let id = unsafe { (functions.H5Aopen)(self.id, attribute.as_ptr(), DEFAULT) };
-        let opened = library.opened("H5Aopen", id, functions.H5Aclose)?;
+        let opened = library.handle_for("H5Aopen", id, functions.H5Aclose)?;
         let mut value = 0u64;
         let done = unsafe { (functions.H5Aread)(opened.id, library.u64, (&raw mut value).cast()) };
         library.check_result("H5Aread", done)?;

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
     if wanted("writer") {
         let limit = seconds.map_or(Duration::from_millis(if quick { 300 } else { 8_000 }), Duration::from_secs);
-        sound &= writer_cases::explore_all(limit, story, name);
+        sound &= writer_cases::explore_all_cases(limit, story, name);
     }
     if wanted("openings") {
         sound &= open_races::explore_all(quick, name);

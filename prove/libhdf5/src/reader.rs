@@ -43,11 +43,11 @@ impl CountRange {
     }
 
     fn min_count(&self, view: &ReaderView) -> u64 {
-        self.flushed.at(view.prefix()).unwrap_or(0)
+        self.flushed.count_at(view.prefix()).unwrap_or(0)
     }
 
     fn max_count(&self, view: &ReaderView) -> u64 {
-        self.issued.at(view.prefix()).unwrap_or(0)
+        self.issued.count_at(view.prefix()).unwrap_or(0)
     }
 }
 
@@ -82,10 +82,10 @@ fn follow_end(view: &ReaderView, failure: &Libhdf5Error) -> FollowEnd {
 
 /// Opens the file. The library first asks for its length, and then reads the superblock. A file that is opened, written
 /// and closed in between may seem to be truncated. Then it is opened again.
-fn open<'l>(view: &ReaderView, library: &'l Library, path: &CStr) -> Result<OpenHandle<'l>, FollowEnd> {
+fn open_to_follow<'l>(view: &ReaderView, library: &'l Library, path: &CStr) -> Result<OpenHandle<'l>, FollowEnd> {
     for _ in 0..MAX_OPENINGS {
         view.restart_operation();
-        match library.file(path) {
+        match library.open_to_follow(path) {
             Ok(file) => return Ok(file),
             Err(failure) if view.is_at_rest() => return Err(follow_end(view, &failure)),
             Err(_) => {}
@@ -119,9 +119,9 @@ impl<'l> Libhdf5Follower<'l> {
     /// The fault of what it saw.
     pub fn run(&self, view: &Arc<ReaderView>) -> Verdict {
         let done = virtual_file::with_view(view, || match self.what {
-            ReaderKind::Attributes => self.attributes(view),
-            ReaderKind::Links => self.links(view),
-            _ => self.rows(view),
+            ReaderKind::Attributes => self.follow_attributes(view),
+            ReaderKind::Links => self.follow_links(view),
+            _ => self.follow_rows(view),
         });
         match done {
             Ok(()) | Err(FollowEnd::Torn | FollowEnd::Merged) => Ok(()),
@@ -129,13 +129,13 @@ impl<'l> Libhdf5Follower<'l> {
         }
     }
 
-    fn rows(&self, view: &ReaderView) -> Result<(), FollowEnd> {
-        let file = open(view, self.library, self.path)?;
+    fn follow_rows(&self, view: &ReaderView) -> Result<(), FollowEnd> {
+        let file = open_to_follow(view, self.library, self.path)?;
         let opened = view.set_history(History::NONE);
         let mut floors: Vec<u64> = self.series.iter().map(|series| series.counts.min_count(view)).collect();
         let mut all = Vec::new();
         for series in &self.series {
-            let dataset = run_or_end(view, || file.dataset(series.what.name))?;
+            let dataset = run_or_end(view, || file.open_dataset(series.what.name))?;
             let history = view.set_history(History::NONE);
             all.push(Libhdf5DatasetState { dataset, extent: 0, versions: BTreeMap::new(), history });
         }
@@ -162,15 +162,15 @@ impl<'l> Libhdf5Follower<'l> {
         Ok(())
     }
 
-    fn attributes(&self, view: &ReaderView) -> Result<(), FollowEnd> {
-        let file = open(view, self.library, self.path)?;
-        let dataset = run_or_end(view, || file.dataset("d"))?;
+    fn follow_attributes(&self, view: &ReaderView) -> Result<(), FollowEnd> {
+        let file = open_to_follow(view, self.library, self.path)?;
+        let dataset = run_or_end(view, || file.open_dataset("d"))?;
         let mut before = 0;
         for _ in 0..self.passes {
             let min_count = self.attributes.min_count(view);
             run_or_end(view, || dataset.refresh())?;
             let mut count = 0;
-            while let Some(value) = run_or_end(view, || dataset.attribute(&format!("a{count}")))? {
+            while let Some(value) = run_or_end(view, || dataset.read_attribute(&format!("a{count}")))? {
                 if value != count {
                     return Err(format!("the attribute a{count} is {value}").into());
                 }
@@ -182,9 +182,9 @@ impl<'l> Libhdf5Follower<'l> {
         Ok(())
     }
 
-    fn links(&self, view: &ReaderView) -> Result<(), FollowEnd> {
-        let file = open(view, self.library, self.path)?;
-        let root = run_or_end(view, || file.root())?;
+    fn follow_links(&self, view: &ReaderView) -> Result<(), FollowEnd> {
+        let file = open_to_follow(view, self.library, self.path)?;
+        let root = run_or_end(view, || file.open_root())?;
         let mut before = 0;
         for _ in 0..self.passes {
             let min_count = self.links.min_count(view);
@@ -197,8 +197,8 @@ impl<'l> Libhdf5Follower<'l> {
             before = count;
             let series = Series::rows("o", 2);
             for number in 0..count {
-                let dataset = run_or_end(view, || root.dataset(&format!("o{number}")))?;
-                let rows = run_or_end(view, || dataset.rows(0, 2))?;
+                let dataset = run_or_end(view, || root.open_dataset(&format!("o{number}")))?;
+                let rows = run_or_end(view, || dataset.read_rows(0, 2))?;
                 if (0..).zip(&rows).any(|(row, value)| series.version(row, *value).is_none()) {
                     return Err(format!("the rows of the new dataset o{number} are {rows:x?}").into());
                 }
@@ -232,7 +232,7 @@ fn read_dataset(
         .into());
     }
     known.extent = extent;
-    let rows = run_or_end(view, || known.dataset.rows(what.first, extent.saturating_sub(what.first)))?;
+    let rows = run_or_end(view, || known.dataset.read_rows(what.first, extent.saturating_sub(what.first)))?;
     for (row, value) in (what.first..).zip(rows) {
         let min_version = if what.is_written(row) { what.min_version(row / what.chunk, floor) } else { 0 };
         let version = what.version(row, value).filter(|_| what.is_written(row));

@@ -144,7 +144,7 @@ impl ExplorationJob {
             let limit = self.limit.saturating_sub(began.elapsed());
             let (found, reached) = match self.shown {
                 WriteGranularity::Many => explore_by_moves(&workload, &bounds, limit, &follower),
-                _ => deepen(&workload, &bounds, limit, &follower),
+                _ => explore_within_limit(&workload, &bounds, limit, &follower),
             };
             if found.wrong > 0 || found.schedules > explored.schedules {
                 (explored, moves, passes) = (found, reached, more);
@@ -208,7 +208,7 @@ fn explore_by_moves(
 
 /// All schedules, if they come to an end in half of the time; else those with one move of the writer, then with two,
 /// and so on, as far as it goes, and the number of moves that was reached.
-fn deepen(
+fn explore_within_limit(
     workload: &Workload,
     bounds: &ExploreBounds,
     limit: Duration,
@@ -257,7 +257,7 @@ pub fn explore_all(seconds: u64, story: bool, name: &str) -> bool {
         "moves",
         "per s"
     );
-    let jobs = Mutex::new(jobs(&libraries, seconds, story, name));
+    let jobs = Mutex::new(exploration_jobs(&libraries, seconds, story, name));
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let sound = Mutex::new(true);
     std::thread::scope(|scope| {
@@ -277,7 +277,7 @@ pub fn explore_all(seconds: u64, story: bool, name: &str) -> bool {
 }
 
 /// The jobs of [`explore_all`], of which the last one comes first.
-fn jobs(libraries: &[PathBuf], seconds: u64, story: bool, name: &str) -> Vec<ExplorationJob> {
+fn exploration_jobs(libraries: &[PathBuf], seconds: u64, story: bool, name: &str) -> Vec<ExplorationJob> {
     let limit = Duration::from_secs(seconds);
     let cases = all_cases().enumerate().filter(|(_, case)| case.name.contains(name));
     let mut jobs: Vec<ExplorationJob> = Vec::new();

@@ -8,8 +8,12 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use crate::{call_scheduler, virtual_file};
 
 /// Makes a call that is a step of the thread, if it concerns the file that is watched.
-fn step<R: Copy + Into<i64>>(is_watched: impl FnOnce() -> bool, call: &'static str, make: impl FnOnce() -> R) -> R {
-    if !call_scheduler::is_stepped() || !is_watched() {
+fn run_as_step<R: Copy + Into<i64>>(
+    is_watched: impl FnOnce() -> bool,
+    call: &'static str,
+    make: impl FnOnce() -> R,
+) -> R {
+    if !call_scheduler::is_stepped_thread() || !is_watched() {
         return make();
     }
     call_scheduler::wait_for_permit();
@@ -22,65 +26,79 @@ fn step<R: Copy + Into<i64>>(is_watched: impl FnOnce() -> bool, call: &'static s
     done
 }
 
-fn is_watched(fd: c_int) -> bool {
+fn is_watched_file(fd: c_int) -> bool {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: there is room for what the system writes.
     let done = unsafe { libc::syscall(libc::SYS_fstat, fd, found.as_mut_ptr()) };
     // SAFETY: the system has filled it.
-    done == 0 && call_scheduler::is_watched(unsafe { found.assume_init() }.st_ino)
+    done == 0 && call_scheduler::is_watched_inode(unsafe { found.assume_init() }.st_ino)
 }
 
-fn open_file(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+fn intercept_open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     // SAFETY: `open` demands of its caller that the path ends with a zero.
     let is_watched = || unsafe { CStr::from_ptr(path) }.to_bytes().ends_with(call_scheduler::NAME.as_bytes());
     let call =
         if flags & libc::O_ACCMODE == libc::O_RDONLY { call_scheduler::OPEN } else { call_scheduler::OPEN_TO_WRITE };
     // SAFETY: the system checks the arguments of the caller.
-    step(is_watched, call, || unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) } as c_int)
+    run_as_step(is_watched, call, || unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) }
+        as c_int)
 }
 
-fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
+fn intercept_fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: the system checks the arguments of the caller.
     let make = || unsafe { libc::syscall(libc::SYS_fcntl, fd, command, argument) } as c_int;
     match command {
         // A lease is given back at once: the system keeps others waiting meanwhile.
-        libc::F_SETLEASE if argument == libc::F_RDLCK as usize => step(|| is_watched(fd), call_scheduler::LEASE, make),
-        libc::F_OFD_SETLK | libc::F_OFD_GETLK => step(|| is_watched(fd), call_scheduler::LIVENESS_LOCK, make),
+        libc::F_SETLEASE if argument == libc::F_RDLCK as usize => {
+            run_as_step(|| is_watched_file(fd), call_scheduler::LEASE, make)
+        }
+        libc::F_OFD_SETLK | libc::F_OFD_GETLK => {
+            run_as_step(|| is_watched_file(fd), call_scheduler::LIVENESS_LOCK, make)
+        }
         _ => make(),
     }
 }
 
-fn write_at(fd: c_int, bytes: *const c_void, len: usize, at: i64) -> isize {
+fn intercept_pwrite(fd: c_int, bytes: *const c_void, len: usize, at: i64) -> isize {
     // SAFETY: the system checks the arguments of the caller.
     let make = || unsafe { libc::syscall(libc::SYS_pwrite64, fd, bytes, len, at) };
-    step(|| is_watched(fd), call_scheduler::WRITE, make) as isize
+    run_as_step(|| is_watched_file(fd), call_scheduler::WRITE, make) as isize
 }
 
-fn set_length(fd: c_int, len: i64) -> c_int {
+fn intercept_ftruncate(fd: c_int, len: i64) -> c_int {
     // SAFETY: the system checks the arguments of the caller.
-    step(|| is_watched(fd), call_scheduler::WRITE, || unsafe { libc::syscall(libc::SYS_ftruncate, fd, len) } as c_int)
+    run_as_step(
+        || is_watched_file(fd),
+        call_scheduler::WRITE,
+        || unsafe { libc::syscall(libc::SYS_ftruncate, fd, len) } as c_int,
+    )
 }
 
-fn read_at(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
-    step(|| is_watched(fd), call_scheduler::READ, || virtual_file::serve(fd, into, len, at) as i64) as isize
+fn intercept_pread(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
+    run_as_step(|| is_watched_file(fd), call_scheduler::READ, || virtual_file::serve_pread(fd, into, len, at) as i64)
+        as isize
 }
 
 // The arguments of `open` and `fcntl` that need not be there are passed as all others are.
 
 #[unsafe(no_mangle)]
 extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    open_file(path, flags, mode)
+    intercept_open(path, flags, mode)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    open_file(path, flags, mode)
+    intercept_open(path, flags, mode)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn close(fd: c_int) -> c_int {
     // SAFETY: the system checks the arguments of the caller.
-    step(|| is_watched(fd), call_scheduler::CLOSE, || unsafe { libc::syscall(libc::SYS_close, fd) } as c_int)
+    run_as_step(
+        || is_watched_file(fd),
+        call_scheduler::CLOSE,
+        || unsafe { libc::syscall(libc::SYS_close, fd) } as c_int,
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -91,72 +109,72 @@ extern "C" fn flock(fd: c_int, operation: c_int) -> c_int {
         _ => call_scheduler::UNLOCK,
     };
     // SAFETY: the system checks the arguments of the caller.
-    step(|| is_watched(fd), call, || unsafe { libc::syscall(libc::SYS_flock, fd, operation) } as c_int)
+    run_as_step(|| is_watched_file(fd), call, || unsafe { libc::syscall(libc::SYS_flock, fd, operation) } as c_int)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
-    control(fd, command, argument)
+    intercept_fcntl(fd, command, argument)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
-    control(fd, command, argument)
+    intercept_fcntl(fd, command, argument)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pwrite(fd: c_int, bytes: *const c_void, len: usize, at: i64) -> isize {
-    write_at(fd, bytes, len, at)
+    intercept_pwrite(fd, bytes, len, at)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pwrite64(fd: c_int, bytes: *const c_void, len: usize, at: i64) -> isize {
-    write_at(fd, bytes, len, at)
+    intercept_pwrite(fd, bytes, len, at)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn ftruncate(fd: c_int, len: i64) -> c_int {
-    set_length(fd, len)
+    intercept_ftruncate(fd, len)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn ftruncate64(fd: c_int, len: i64) -> c_int {
-    set_length(fd, len)
+    intercept_ftruncate(fd, len)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pread(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
-    read_at(fd, into, len, at)
+    intercept_pread(fd, into, len, at)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pread64(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
-    read_at(fd, into, len, at)
+    intercept_pread(fd, into, len, at)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn fstat(fd: c_int, into: *mut libc::stat) -> c_int {
-    virtual_file::status(fd, into)
+    virtual_file::serve_fstat(fd, into)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn fstat64(fd: c_int, into: *mut libc::stat) -> c_int {
-    virtual_file::status(fd, into)
+    virtual_file::serve_fstat(fd, into)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn __fxstat(_version: c_int, fd: c_int, into: *mut libc::stat) -> c_int {
-    virtual_file::status(fd, into)
+    virtual_file::serve_fstat(fd, into)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn __fxstat64(_version: c_int, fd: c_int, into: *mut libc::stat) -> c_int {
-    virtual_file::status(fd, into)
+    virtual_file::serve_fstat(fd, into)
 }
 
 /// Whether time stands still for this thread: others come further at its calls.
 fn has_frozen_clock() -> bool {
-    virtual_file::is_served() || call_scheduler::is_stepped()
+    virtual_file::is_served_thread() || call_scheduler::is_stepped_thread()
 }
 
 #[unsafe(no_mangle)]

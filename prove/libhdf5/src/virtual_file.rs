@@ -33,7 +33,7 @@ pub fn serve_file(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Runs `reader` on this thread, which sees the file as `view` has it.
+/// Runs `reader` on this thread, which sees the file as `view_of_thread` has it.
 pub fn with_view<R>(view: &Arc<ReaderView>, reader: impl FnOnce() -> R) -> R {
     VIEW.set(Some(view.clone()));
     TORN.set([false; 2]);
@@ -49,21 +49,21 @@ pub fn was_torn() -> bool {
 }
 
 /// Whether the explorer answers this thread.
-pub(crate) fn is_served() -> bool {
-    view().is_some()
+pub(crate) fn is_served_thread() -> bool {
+    view_of_thread().is_some()
 }
 
-fn view() -> Option<Arc<ReaderView>> {
+fn view_of_thread() -> Option<Arc<ReaderView>> {
     VIEW.try_with(|view| view.borrow().clone()).ok().flatten()
 }
 
-fn fail() {
+fn set_io_error() {
     // SAFETY: the location of this thread's error number is always valid.
     unsafe { *libc::__errno_location() = libc::EIO };
 }
 
-pub(crate) fn serve(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
-    let served = (fd == DESCRIPTOR.load(Relaxed)).then(view).flatten();
+pub(crate) fn serve_pread(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
+    let served = (fd == DESCRIPTOR.load(Relaxed)).then(view_of_thread).flatten();
     let Some((view, at)) = served.zip(u64::try_from(at).ok()) else {
         // SAFETY: the system checks the arguments of the caller.
         return unsafe { libc::syscall(libc::SYS_pread64, fd, into, len, at) as isize };
@@ -75,16 +75,16 @@ pub(crate) fn serve(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize 
     match done {
         Ok(done) => isize::try_from(done).unwrap_or(isize::MAX),
         Err(_) => {
-            fail();
+            set_io_error();
             -1
         }
     }
 }
 
-pub(crate) fn status(fd: c_int, into: *mut libc::stat) -> c_int {
+pub(crate) fn serve_fstat(fd: c_int, into: *mut libc::stat) -> c_int {
     // SAFETY: the system checks the arguments of the caller.
     let done = unsafe { libc::syscall(libc::SYS_fstat, fd, into) } as c_int;
-    let Some(view) = view().filter(|_| done == 0) else { return done };
+    let Some(view) = view_of_thread().filter(|_| done == 0) else { return done };
     // SAFETY: the system has just filled it.
     let found = unsafe { &mut *into };
     if (found.st_dev, found.st_ino) != (DEVICE.load(Relaxed), INODE.load(Relaxed)) {
@@ -97,7 +97,7 @@ pub(crate) fn status(fd: c_int, into: *mut libc::stat) -> c_int {
             done
         }
         Err(_) => {
-            fail();
+            set_io_error();
             -1
         }
     }

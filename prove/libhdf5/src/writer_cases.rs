@@ -34,7 +34,7 @@ const ROWS: &[ReaderKind] = &[
     ReaderKind::Rows(ReadStrategy::BeyondExtent),
 ];
 
-fn appended(first: u64, chunk: u64, is_two_dimensional: bool, max_rows: Option<u64>) -> Vec<Series> {
+fn appended_series(first: u64, chunk: u64, is_two_dimensional: bool, max_rows: Option<u64>) -> Vec<Series> {
     vec![Series {
         first: first.saturating_sub(2),
         is_two_dimensional,
@@ -43,7 +43,7 @@ fn appended(first: u64, chunk: u64, is_two_dimensional: bool, max_rows: Option<u
     }]
 }
 
-fn of(kind: SeriesKind, is_two_dimensional: bool, chunk: u64) -> Vec<Series> {
+fn series_of(kind: SeriesKind, is_two_dimensional: bool, chunk: u64) -> Vec<Series> {
     vec![Series { kind, is_two_dimensional, ..Series::rows("d", chunk) }]
 }
 
@@ -55,7 +55,7 @@ const CASES: &[WriterCase] = &[
         name: "extensible array, from nothing",
         arguments: &["rows", "extensible", "0", "8", "1"],
         torn: &["rows", "extensible", "0", "2", "1"],
-        series: || appended(0, 1, false, None),
+        series: || appended_series(0, 1, false, None),
         readers: ROWS,
         passes: 3,
         structure_written_early: None,
@@ -64,7 +64,7 @@ const CASES: &[WriterCase] = &[
         name: "extensible array, first super block",
         arguments: &["rows", "extensible", "242", "8", "1"],
         torn: &["rows", "extensible", "243", "2", "1"],
-        series: || appended(242, 1, false, None),
+        series: || appended_series(242, 1, false, None),
         readers: ROWS,
         passes: 3,
         structure_written_early: None,
@@ -73,7 +73,7 @@ const CASES: &[WriterCase] = &[
         name: "fixed array",
         arguments: &["rows", "fixed", "0", "8", "1", "40"],
         torn: &["rows", "fixed", "0", "2", "1", "40"],
-        series: || appended(0, 1, false, Some(40)),
+        series: || appended_series(0, 1, false, Some(40)),
         readers: ROWS,
         passes: 3,
         structure_written_early: None,
@@ -82,7 +82,7 @@ const CASES: &[WriterCase] = &[
         name: "fixed array, second page",
         arguments: &["rows", "fixed", "1020", "8", "1", "3000"],
         torn: &["rows", "fixed", "1023", "2", "1", "3000"],
-        series: || appended(1020, 1, false, Some(3000)),
+        series: || appended_series(1020, 1, false, Some(3000)),
         readers: ROWS,
         passes: 3,
         structure_written_early: Some("the bit of a page before the page"),
@@ -91,7 +91,7 @@ const CASES: &[WriterCase] = &[
         name: "B-tree, from nothing",
         arguments: &["rows", "btree2", "0", "8", "1"],
         torn: &["rows", "btree2", "0", "2", "1"],
-        series: || appended(0, 1, true, None),
+        series: || appended_series(0, 1, true, None),
         readers: ROWS,
         passes: 3,
         structure_written_early: None,
@@ -100,7 +100,7 @@ const CASES: &[WriterCase] = &[
         name: "B-tree, root splits",
         arguments: &["rows", "btree2", "80", "8", "1"],
         torn: &["rows", "btree2", "83", "2", "1"],
-        series: || appended(80, 1, true, None),
+        series: || appended_series(80, 1, true, None),
         readers: ROWS,
         passes: 3,
         structure_written_early: None,
@@ -109,7 +109,7 @@ const CASES: &[WriterCase] = &[
         name: "extensible array, split header",
         arguments: &["split", "extensible", "0", "6", "1"],
         torn: &["split", "extensible", "0", "2", "1"],
-        series: || appended(0, 1, false, None),
+        series: || appended_series(0, 1, false, None),
         readers: ROWS,
         passes: 3,
         structure_written_early: Some(LATE_INDEX),
@@ -118,7 +118,7 @@ const CASES: &[WriterCase] = &[
         name: "fixed array, split header",
         arguments: &["split", "fixed", "0", "6", "1", "40"],
         torn: &["split", "fixed", "0", "2", "1", "40"],
-        series: || appended(0, 1, false, Some(40)),
+        series: || appended_series(0, 1, false, Some(40)),
         readers: ROWS,
         passes: 3,
         structure_written_early: Some(LATE_INDEX),
@@ -127,7 +127,7 @@ const CASES: &[WriterCase] = &[
         name: "B-tree, split header",
         arguments: &["split", "btree2", "0", "6", "1"],
         torn: &["split", "btree2", "0", "2", "1"],
-        series: || appended(0, 1, true, None),
+        series: || appended_series(0, 1, true, None),
         readers: ROWS,
         passes: 3,
         structure_written_early: Some(LATE_INDEX),
@@ -136,7 +136,7 @@ const CASES: &[WriterCase] = &[
         name: "B-tree, split header, root splits",
         arguments: &["split", "btree2", "80", "8", "1"],
         torn: &["split", "btree2", "83", "2", "1"],
-        series: || appended(80, 1, true, None),
+        series: || appended_series(80, 1, true, None),
         readers: ROWS,
         passes: 3,
         structure_written_early: Some(LATE_INDEX),
@@ -145,7 +145,9 @@ const CASES: &[WriterCase] = &[
         name: "extensible array, sparse",
         arguments: &["sparse", "extensible", "3", "6", "60", "9", "1", "5", "0", "19", "4"],
         torn: &["sparse", "extensible", "3", "2", "60", "9", "1"],
-        series: || of(SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, false, 3),
+        series: || {
+            series_of(SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, false, 3)
+        },
         readers: ROWS,
         passes: 2,
         structure_written_early: None,
@@ -154,7 +156,9 @@ const CASES: &[WriterCase] = &[
         name: "B-tree, sparse",
         arguments: &["sparse", "btree2", "3", "6", "60", "9", "1", "5", "0", "19", "4"],
         torn: &["sparse", "btree2", "3", "2", "60", "9", "1"],
-        series: || of(SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, true, 3),
+        series: || {
+            series_of(SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, true, 3)
+        },
         readers: ROWS,
         passes: 2,
         structure_written_early: None,
@@ -163,7 +167,7 @@ const CASES: &[WriterCase] = &[
         name: "overwritten chunks",
         arguments: &["rewrite", "fixed", "2", "4", "6"],
         torn: &["rewrite", "fixed", "2", "2", "6"],
-        series: || of(SeriesKind::Versions { rows: 6 }, false, 2),
+        series: || series_of(SeriesKind::Versions { rows: 6 }, false, 2),
         readers: ROWS,
         passes: 2,
         structure_written_early: None,
@@ -172,7 +176,7 @@ const CASES: &[WriterCase] = &[
         name: "single chunk",
         arguments: &["rewrite", "single", "6", "6", "6"],
         torn: &["rewrite", "single", "6", "2", "6"],
-        series: || of(SeriesKind::Versions { rows: 6 }, false, 6),
+        series: || series_of(SeriesKind::Versions { rows: 6 }, false, 6),
         readers: ROWS,
         passes: 3,
         structure_written_early: None,
@@ -181,7 +185,7 @@ const CASES: &[WriterCase] = &[
         name: "chunks that move",
         arguments: &["resize", "fixed", "2", "4", "4"],
         torn: &["resize", "fixed", "2", "2", "4"],
-        series: || of(SeriesKind::Filtered { rows: 4 }, false, 2),
+        series: || series_of(SeriesKind::Filtered { rows: 4 }, false, 2),
         readers: ROWS,
         passes: 2,
         structure_written_early: None,
@@ -306,10 +310,19 @@ impl H5pyRecorder {
             return Err(RecordError::Program(String::from_utf8_lossy(&done.stderr).into_owned()));
         }
         let whole = Trace::load(BufReader::new(File::open(&log)?)).map_err(RecordError::Trace)?;
-        let begin = whole.find("begin").ok_or_else(|| RecordError::Program("it does not say when it begins".into()))?;
-        let trace = Trace::new(whole.image(begin)?, whole.operations().iter().skip(begin).cloned().collect());
-        let start = trace.find("start").unwrap_or(0);
-        Ok(Workload { trace, start, series, names: None, without_recount: false, alone: false, unmarked: false })
+        let begin =
+            whole.find_mark("begin").ok_or_else(|| RecordError::Program("it does not say when it begins".into()))?;
+        let trace = Trace::new(whole.image_after(begin)?, whole.operations().iter().skip(begin).cloned().collect());
+        let start = trace.find_mark("start").unwrap_or(0);
+        Ok(Workload {
+            trace,
+            start,
+            series,
+            names: None,
+            without_recount: false,
+            is_exclusive: false,
+            has_no_write_mark: false,
+        })
     }
 }
 
@@ -322,14 +335,14 @@ impl FlushIntervals {
         FlushIntervals(["d", "e", "a", "o", "s"].map(|name| (counter(name, "issued"), counter(name, "flushed"))).into())
     }
 
-    fn at(&self, prefix: usize) -> bool {
-        self.0.iter().any(|(issued, flushed)| issued.at(prefix) != flushed.at(prefix))
+    fn is_flushing_at(&self, prefix: usize) -> bool {
+        self.0.iter().any(|(issued, flushed)| issued.count_at(prefix) != flushed.count_at(prefix))
     }
 }
 
 /// Explores all workloads with `name` in their names, each reader of each for `limit`. Returns whether there is no
 /// fault.
-pub fn explore_all(limit: Duration, story: bool, name: &str) -> bool {
+pub fn explore_all_cases(limit: Duration, story: bool, name: &str) -> bool {
     let Some(lab) = H5pyRecorder::new() else { return true };
     println!(
         "\n{:<36} {:<18} {:<5} {:>6} {:>6} {:>10} {:>10} {:>6} {:>6} {:>9} {:>8}",
@@ -354,7 +367,7 @@ pub fn explore_all(limit: Duration, story: bool, name: &str) -> bool {
                 Ok(workload) => {
                     for reader in case.readers {
                         let bounds = ExploreBounds { tearing, time: Some(limit), ..ExploreBounds::default() };
-                        sound &= explore_one(case, &workload, *reader, passes, bounds, story);
+                        sound &= explore_reader(case, &workload, *reader, passes, bounds, story);
                     }
                 }
                 Err(failure) => {
@@ -367,7 +380,7 @@ pub fn explore_all(limit: Duration, story: bool, name: &str) -> bool {
     sound
 }
 
-fn explore_one(
+fn explore_reader(
     case: &WriterCase,
     workload: &Workload,
     reader: ReaderKind,
@@ -382,7 +395,7 @@ fn explore_one(
             let verdict = run(view);
             let has_failed = |fault: &String| [FAILED_AT_REST, WAITED_IN_VAIN].iter().any(|text| fault.contains(text));
             let failed = verdict.as_ref().is_err_and(has_failed);
-            if failed && case.structure_written_early.is_some() && busy.at(view.prefix()) {
+            if failed && case.structure_written_early.is_some() && busy.is_flushing_at(view.prefix()) {
                 excused.fetch_add(1, Relaxed);
                 return Ok(());
             }

@@ -6,7 +6,7 @@ use h5live_format::{GlobalHeapCollection, GlobalHeapId};
 
 /// An object of a collection.
 #[derive(Debug)]
-pub(super) struct CollectionObject {
+pub(super) struct CollectionObjectUse {
     pub index: u16,
     pub len: u64,
     pub used: bool,
@@ -14,16 +14,16 @@ pub(super) struct CollectionObject {
 
 /// The collections that were visited.
 #[derive(Debug, Default)]
-pub(super) struct CollectionTable {
+pub(super) struct VisitedCollections {
     /// Collections by address; `None` for an address without a collection. Entries are sorted by index.
-    pub known: HashMap<u64, Option<Vec<CollectionObject>>>,
+    pub known: HashMap<u64, Option<Vec<CollectionObjectUse>>>,
     /// The collection that was last read.
     pub last: Option<(u64, GlobalHeapCollection)>,
 }
 
-impl CollectionTable {
+impl VisitedCollections {
     /// The object to which an ID leads.
-    pub fn object(&mut self, place: GlobalHeapId) -> Option<&mut CollectionObject> {
+    pub fn object(&mut self, place: GlobalHeapId) -> Option<&mut CollectionObjectUse> {
         let list = self.known.get_mut(&place.collection.get()?)?.as_mut()?;
         let found = list.binary_search_by_key(&place.index, |entry| entry.index.into()).ok()?;
         list.get_mut(found)

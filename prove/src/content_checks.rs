@@ -7,7 +7,7 @@ use h5live_native::NativeFile;
 use std::hash::Hash;
 
 use crate::observer::{Observer, RunEnd};
-use crate::workloads::{object, text};
+use crate::workloads::{linked_object_series, string_of_row};
 
 /// Checks the attributes `a0`, `a1`, ... of an object: there are from `min_count` to `max_count` of them, and each holds its
 /// number, or its text. Returns how many there are. The rest of the run depends on `run_state` only.
@@ -36,7 +36,7 @@ pub(crate) fn check_attributes(
         observer.checkpoint_state((&run_state, count, number, &value))?;
         let holds = match value.len() {
             8 => value == number.to_le_bytes(),
-            _ => observer.observe("read from a heap", || read_blob(file, &value))? == text(number).as_bytes(),
+            _ => observer.observe("read from a heap", || read_blob(file, &value))? == string_of_row(number).as_bytes(),
         };
         if !holds {
             return Err(format!("the attribute {name} is {value:?}").into());
@@ -78,7 +78,7 @@ pub(crate) fn check_links(
         let dataset = observer.observe("open a new dataset", || file.dataset(*id))?;
         observer.checkpoint_state((&run_state, &objects, number, "open"))?;
         let spec = dataset.spec().map_err(|error| format!("a new dataset is closed: {error}"))?;
-        let series = object();
+        let series = linked_object_series();
         let rows = spec.dataspace.dims().first().copied().unwrap_or(0);
         if rows != 2 {
             return Err(format!("the new dataset {name} has {rows} rows").into());
@@ -115,7 +115,7 @@ pub(crate) fn check_strings(
     }
     let texts = observer.observe("read texts", || dataset.read_slice::<String>(0..rows))?;
     for (row, found) in texts.iter().enumerate() {
-        if *found != text(row as u64) {
+        if *found != string_of_row(row as u64) {
             return Err(format!("text {row} of {rows} is {found:?}").into());
         }
     }

@@ -10,13 +10,13 @@ use super::walk::FileWalk;
 
 impl FileWalk<'_> {
     /// Messages that an object is not opened with.
-    pub fn refused_messages(&mut self, header: &CheckedHeader) {
+    pub fn check_refused_messages(&mut self, header: &CheckedHeader) {
         for message in &header.messages {
             if message.refuse_unknown(false).is_err() {
                 self.report(ObjectHeader::NAME, header.addr, Cause::Rule("a message of unknown type must be known"));
             }
         }
-        if header.prefix.version == 1 && header.has(MessageType::REFERENCE_COUNT) {
+        if header.prefix.version == 1 && header.has_message(MessageType::REFERENCE_COUNT) {
             let rule = "a header of version 1 has no reference count message";
             self.report(ObjectHeader::NAME, header.addr, Cause::Rule(rule));
         }
@@ -24,7 +24,14 @@ impl FileWalk<'_> {
 
     /// Checks the space at the end of a chunk of `area` bytes that is too small for a message. Unused space that is
     /// large enough must include it.
-    pub fn gap(&mut self, structure: &'static str, at: Addr, area: u64, frame: usize, messages: &[RawMessage]) {
+    pub fn check_chunk_gap(
+        &mut self,
+        structure: &'static str,
+        at: Addr,
+        area: u64,
+        frame: usize,
+        messages: &[RawMessage],
+    ) {
         let each = |message: &RawMessage| frame.saturating_add(message.body.len()) as u64;
         let used = messages.iter().map(each).fold(0, u64::saturating_add);
         if area > used && (messages.is_empty() || messages.iter().any(RawMessage::is_unused)) {
@@ -33,7 +40,7 @@ impl FileWalk<'_> {
     }
 
     /// A number with few used bits counts as damaged if there is no checksum.
-    pub fn unused_bits(&mut self, header: &CheckedHeader, message: &DatatypeMessage) {
+    pub fn check_unused_bits(&mut self, header: &CheckedHeader, message: &DatatypeMessage) {
         if header.prefix.version == 1 && message.datatype.has_unusual_unused_bits() {
             let rule = "numbers use half of their bits or more, in a header without a checksum";
             self.report(DatatypeMessage::NAME, header.addr, Cause::Rule(rule));
@@ -41,7 +48,7 @@ impl FileWalk<'_> {
     }
 
     /// A name ends at its first NUL for every program in C.
-    pub fn name_rule(&mut self, structure: &'static str, at: Addr, name: &Name) {
+    pub fn check_name(&mut self, structure: &'static str, at: Addr, name: &Name) {
         if name.as_bytes().contains(&0) {
             self.report(structure, at, Cause::Rule("a name holds no NUL"));
         }

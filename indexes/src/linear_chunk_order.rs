@@ -6,23 +6,23 @@ use smallvec::SmallVec;
 /// The order of the chunks of a grid in one line: row-major over the largest extent. The unlimited dimension (if there
 /// is one) varies slowest, so that growth appends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChunkLine {
+pub struct LinearChunkOrder {
     unlimited: Option<usize>,
     counts: SmallVec<[u64; 4]>,
 }
 
-impl ChunkLine {
+impl LinearChunkOrder {
     /// The line for chunks of `grid` in a dataset with maximum dimensions `max` (`[rank]`, elements). At most one
     /// dimension may be unlimited. `None` otherwise, or if the ranks differ.
     pub fn new(grid: &ChunkGrid, max: &[u64]) -> Option<Self> {
         let mut open = max.iter().enumerate().filter(|(_, dim)| **dim == UNLIMITED).map(|(dim, _)| dim);
         let unlimited = open.next();
         (open.next().is_none() && grid.dims().len() == max.len())
-            .then(|| ChunkLine { unlimited, counts: grid.counts(max) })
+            .then(|| LinearChunkOrder { unlimited, counts: grid.counts(max) })
     }
 
     /// The number of chunks on the line; `None` if it has no end, or does not fit 64 bits.
-    pub fn chunks(&self) -> Option<u64> {
+    pub fn chunk_count(&self) -> Option<u64> {
         match self.unlimited {
             Some(_) => None,
             None => self.counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count)),
@@ -30,7 +30,7 @@ impl ChunkLine {
     }
 
     /// The position of a chunk; `None` if it lies outside the largest extent, or beyond 64 bits.
-    pub fn index(&self, coord: &ChunkCoord) -> Option<u64> {
+    pub fn index_of(&self, coord: &ChunkCoord) -> Option<u64> {
         if coord.rank() != self.counts.len() {
             return None;
         }
@@ -51,7 +51,7 @@ impl ChunkLine {
     }
 
     /// The chunk at a position.
-    pub fn coord(&self, index: u64) -> ChunkCoord {
+    pub fn coord_at(&self, index: u64) -> ChunkCoord {
         let mut scaled: SmallVec<[u64; 4]> = SmallVec::from_elem(0, self.counts.len());
         let mut rest = index;
         for (dim, (at, count)) in scaled.iter_mut().zip(&self.counts).enumerate().rev() {
@@ -74,30 +74,30 @@ mod tests {
     #[test]
     fn the_unlimited_dimension_is_the_slowest_wherever_it_is() {
         let grid = ChunkGrid::new(&[2, 5, 10]).unwrap();
-        let line = ChunkLine::new(&grid, &[4, UNLIMITED, 25]).unwrap();
-        assert_eq!(line.chunks(), None);
-        assert_eq!(line.index(&ChunkCoord::new(&[1, 0, 2])), Some(5));
-        assert_eq!(line.index(&ChunkCoord::new(&[0, 1, 0])), Some(6));
-        assert_eq!(line.index(&ChunkCoord::new(&[2, 1, 0])), None);
+        let line = LinearChunkOrder::new(&grid, &[4, UNLIMITED, 25]).unwrap();
+        assert_eq!(line.chunk_count(), None);
+        assert_eq!(line.index_of(&ChunkCoord::new(&[1, 0, 2])), Some(5));
+        assert_eq!(line.index_of(&ChunkCoord::new(&[0, 1, 0])), Some(6));
+        assert_eq!(line.index_of(&ChunkCoord::new(&[2, 1, 0])), None);
         for index in 0..100 {
-            assert_eq!(line.index(&line.coord(index)), Some(index));
+            assert_eq!(line.index_of(&line.coord_at(index)), Some(index));
         }
     }
 
     #[test]
     fn a_fixed_grid_is_row_major() {
         let grid = ChunkGrid::new(&[2, 5]).unwrap();
-        let line = ChunkLine::new(&grid, &[5, 20]).unwrap();
-        assert_eq!(line.chunks(), Some(12));
-        assert_eq!(line.index(&ChunkCoord::new(&[2, 3])), Some(11));
+        let line = LinearChunkOrder::new(&grid, &[5, 20]).unwrap();
+        assert_eq!(line.chunk_count(), Some(12));
+        assert_eq!(line.index_of(&ChunkCoord::new(&[2, 3])), Some(11));
         for index in 0..12 {
-            assert_eq!(line.index(&line.coord(index)), Some(index));
+            assert_eq!(line.index_of(&line.coord_at(index)), Some(index));
         }
     }
 
     #[test]
     fn two_unlimited_dimensions_have_no_line() {
         let grid = ChunkGrid::new(&[2, 5]).unwrap();
-        assert_eq!(ChunkLine::new(&grid, &[UNLIMITED, UNLIMITED]), None);
+        assert_eq!(LinearChunkOrder::new(&grid, &[UNLIMITED, UNLIMITED]), None);
     }
 }

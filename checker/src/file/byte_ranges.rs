@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 /// Ranges that do not overlap. Neighbours count as one.
 #[derive(Debug, Default)]
-pub(super) struct Ranges {
+pub(super) struct ByteRanges {
     /// Start and end.
     ranges: BTreeMap<u64, u64>,
     /// Bytes in all of them.
     bytes: u64,
 }
 
-impl Ranges {
+impl ByteRanges {
     /// Whether any of the bytes are taken.
-    pub fn has(&self, start: u64, end: u64) -> bool {
+    pub fn overlaps(&self, start: u64, end: u64) -> bool {
         self.ranges.range(..end).next_back().is_some_and(|(_, taken)| *taken > start)
     }
 
     /// Takes a range. `false`, and nothing taken, if some of it is.
-    pub fn take(&mut self, start: u64, end: u64) -> bool {
-        if end <= start || self.has(start, end) {
+    pub fn try_claim(&mut self, start: u64, end: u64) -> bool {
+        if end <= start || self.overlaps(start, end) {
             return end <= start;
         }
         let (mut from, mut to) = (start, end);
@@ -36,7 +36,7 @@ impl Ranges {
     }
 
     /// Bytes that are taken.
-    pub fn bytes(&self) -> u64 {
+    pub fn total_bytes(&self) -> u64 {
         self.bytes
     }
 }
@@ -47,10 +47,12 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_not_taken_twice() {
-        let mut ranges = Ranges::default();
-        assert!(ranges.take(10, 20) && ranges.take(20, 30) && ranges.take(0, 5) && ranges.take(7, 7));
-        assert!(!ranges.take(29, 31) && !ranges.take(4, 11) && !ranges.take(12, 13));
-        assert!(ranges.has(0, 1) && !ranges.has(5, 10) && !ranges.has(30, 99));
-        assert_eq!((ranges.bytes(), ranges.ranges.len()), (25, 2));
+        let mut ranges = ByteRanges::default();
+        assert!(
+            ranges.try_claim(10, 20) && ranges.try_claim(20, 30) && ranges.try_claim(0, 5) && ranges.try_claim(7, 7)
+        );
+        assert!(!ranges.try_claim(29, 31) && !ranges.try_claim(4, 11) && !ranges.try_claim(12, 13));
+        assert!(ranges.overlaps(0, 1) && !ranges.overlaps(5, 10) && !ranges.overlaps(30, 99));
+        assert_eq!((ranges.total_bytes(), ranges.ranges.len()), (25, 2));
     }
 }
