@@ -8,11 +8,11 @@ use h5live_model::{Identity, ObjectId, ResolvedLocation, Store};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
+use crate::Options;
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
 use crate::dataset_cache::DatasetCache;
 use crate::error::UnpublishedRows;
 use crate::publish::Publisher;
-use crate::{File, Options, Result};
 
 /// An open file, shared by every handle.
 pub(crate) struct FileShared {
@@ -63,20 +63,6 @@ impl FileShared {
         if !written.iter().any(|known| Arc::ptr_eq(known, other)) {
             written.push(other.clone());
         }
-    }
-
-    /// Flushes the other files in which elements of virtual datasets of this one were written. If one fails, it and the
-    /// rest are flushed by the next call.
-    pub(crate) fn flush_written_files(&self, flush: impl Fn(&File) -> Result<()>) -> Result<()> {
-        // Taken out, because the sources of a virtual dataset in the other file may be in this one.
-        let mut written = std::mem::take(&mut *self.written_files.lock()).into_iter();
-        while let Some(other) = written.next() {
-            if let Err(error) = flush(&File::from_shared(other.clone())) {
-                self.written_files.lock().extend(std::iter::once(other).chain(written));
-                return Err(error);
-            }
-        }
-        Ok(())
     }
 
     /// Notes that the store has the first `rows` rows of a dataset, which may not be published.

@@ -76,16 +76,16 @@ fn literals(source: &str) -> Vec<(usize, &str)> {
             here.find('\n').unwrap_or(here.len())
         } else if here.starts_with("'\"'") {
             3
-        } else if here.starts_with("'\\") {
-            2 + here[2..].find('\'').map_or(0, |end| end + 1)
-        } else if here.starts_with('"') {
+        } else if let Some(escape) = here.strip_prefix("'\\") {
+            2 + escape.find('\'').map_or(0, |end| end + 1)
+        } else if let Some(text) = here.strip_prefix('"') {
             let mut escaped = false;
             let is_end = |c: char| {
                 let ends = c == '"' && !escaped;
                 escaped = c == '\\' && !escaped;
                 ends
             };
-            let length = here[1..].find(is_end).map_or(here.len(), |end| end + 2);
+            let length = text.find(is_end).map_or(here.len(), |end| end + 2);
             found.push((start, &here[..length]));
             length
         } else {

@@ -105,7 +105,7 @@ pub struct MutantOptions {
     /// Structures of a dead writer that contradict each other are not corrected.
     #[cfg(feature = "mutants")]
     pub without_recount: bool,
-    /// As [`CacheOptions::shard_count`](h5live_cache::CacheOptions::shards), for a session of a single thread.
+    /// As [`CacheOptions::shard_count`](h5live_cache::CacheOptions::shard_count), for a session of a single thread.
     pub shards: Option<usize>,
 }
 

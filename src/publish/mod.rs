@@ -100,6 +100,20 @@ impl FileShared {
         }
     }
 
+    /// Flushes the other files in which elements of virtual datasets of this one were written. If one fails, it and the
+    /// rest are flushed by the next call.
+    pub(crate) fn flush_written_files(&self, flush: impl Fn(&File) -> Result<()>) -> Result<()> {
+        // Taken out, because the sources of a virtual dataset in the other file may be in this one.
+        let mut written = std::mem::take(&mut *self.written_files.lock()).into_iter();
+        while let Some(other) = written.next() {
+            if let Err(error) = flush(&File::from_shared(other.clone())) {
+                self.written_files.lock().extend(std::iter::once(other).chain(written));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Publishes the rest, and ends the session.
     fn close(&self) -> Result<()> {
         let close = || self.store.close().map_err(|error| Error::new(&self.name, None, error));

@@ -151,10 +151,10 @@ fn bytes_beyond_the_end_of_the_file_are_missed() {
 #[test]
 fn a_read_at_the_end_of_all_addresses_finds_no_writes() {
     let mut writes = MergedWrites::default();
-    writes.put(10, vec![1; 4]);
+    writes.insert_bytes(10, vec![1; 4]);
     let mut read = [0; 8];
-    let gaps = merged_writes::overlay(std::iter::once(&writes), u64::MAX - 3, &mut read);
-    assert_eq!(gaps.as_slice(), [0..8]);
+    let gaps = merged_writes::overlay_layers(std::iter::once(&writes), u64::MAX - 3, &mut read);
+    assert_eq!((gaps.len(), gaps.first()), (1, Some(&(0..8))));
 }
 
 proptest! {
