@@ -76,16 +76,16 @@ fn literals(source: &str) -> Vec<(usize, &str)> {
             here.find('\n').unwrap_or(here.len())
         } else if here.starts_with("'\"'") {
             3
-        } else if let Some(escape) = here.strip_prefix("'\\") {
-            2 + escape.find('\'').map_or(0, |end| end + 1)
-        } else if let Some(text) = here.strip_prefix('"') {
-            let mut escaped = false;
+        } else if let Some(escaped) = here.strip_prefix("'\\") {
+            2 + escaped.find('\'').map_or(0, |end| end + 1)
+        } else if let Some(inside) = here.strip_prefix('"') {
+            let mut is_escaped = false;
             let is_end = |c: char| {
-                let ends = c == '"' && !escaped;
-                escaped = c == '\\' && !escaped;
+                let ends = c == '"' && !is_escaped;
+                is_escaped = c == '\\' && !is_escaped;
                 ends
             };
-            let length = text.find(is_end).map_or(here.len(), |end| end + 2);
+            let length = inside.find(is_end).map_or(here.len(), |end| end + 2);
             found.push((start, &here[..length]));
             length
         } else {

@@ -1,11 +1,12 @@
 //! `copy` of files that libhdf5 and others wrote, at several profiles: the copy has the manifest of the original, by a
 //! reference program on libhdf5, and `h5dump` reads it to its end.
+#![cfg(unix)]
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -13,13 +14,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::manifests::{agree, files, in_parallel};
-use common::{beside, python, shared};
+use common::{python, shared};
 
 /// Longer than any copy, and any reading of one, may take.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Longer than `h5dump` is waited for: it prints every element of the few files that have billions of them.
-const DUMP_LIMIT: Duration = Duration::from_secs(20);
+/// What `h5dump` may print of a file: all of it, but for the few files that have billions of elements (bytes).
+const MAX_DUMP_BYTES: u64 = 32 << 20;
+
+/// What a copy may print (bytes).
+const MAX_COPY_OUTPUT_BYTES: u64 = 1 << 20;
 
 /// The files whose copies differ or that are not copied, and why.
 const EXCEPTIONS: [(&str, &str); 1] =
@@ -38,6 +42,9 @@ const UNKNOWN_FILTERS: [&str; 5] = [
 /// What a copy may allocate at once: a chunk of `realworld/pytables_compressors.h5` has 480 MiB, more than is allowed
 /// if nothing is said (bytes).
 const MAX_ALLOCATION: &str = "536870912";
+
+/// Files that one process of the manifest program reads, one after the other.
+const MANIFESTS_AT_ONCE: usize = 48;
 
 /// Runs the manifest program on many files in children of one process, for it takes long to start. On standard input:
 /// lines of a file, a TAB, and where its manifest goes.
@@ -60,12 +67,16 @@ for line in sys.stdin:
         time.sleep(0.002)
 "#;
 
-/// Whether a command ends well, `None` if it does not end in time; and what it says.
-fn ends(command: &mut Command, limit: Duration) -> (Option<bool>, String) {
+/// Whether a command ends well, `None` if it does not end in time, or prints more than it may; and what it says of
+/// errors.
+fn ends(command: &mut Command, max_output_bytes: u64) -> (Option<bool>, String) {
     let errors = tempfile::NamedTempFile::new().unwrap();
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.reopen().unwrap());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors.reopen().unwrap());
     let mut child = command.spawn().unwrap();
-    let until = Instant::now() + limit;
+    let mut output = child.stdout.take().unwrap().take(max_output_bytes);
+    // The pipe is closed behind so much, which ends a program that has more to print.
+    let printed = thread::spawn(move || io::copy(&mut output, &mut io::sink()).unwrap());
+    let until = Instant::now() + LIMIT;
     let status = loop {
         match child.try_wait().unwrap() {
             Some(status) => break Some(status.success()),
@@ -77,11 +88,30 @@ fn ends(command: &mut Command, limit: Duration) -> (Option<bool>, String) {
             None => thread::sleep(Duration::from_millis(1)),
         }
     };
-    (status, fs::read_to_string(errors.path()).unwrap_or_default())
+    let is_whole = printed.join().unwrap() < max_output_bytes;
+    (status.filter(|_| is_whole), fs::read_to_string(errors.path()).unwrap_or_default())
 }
 
 fn has_h5dump() -> bool {
     Command::new("h5dump").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// For each folder of `files`, one in which links lead to all that is there, so that a copy finds beside it what the
+/// original names. A link costs more than a copy: each folder is made once for all of its files.
+fn linked_folders(files: &[PathBuf], within: &Path) -> BTreeMap<PathBuf, PathBuf> {
+    let folders: BTreeSet<_> = files.iter().map(|file| file.parent().unwrap().to_owned()).collect();
+    let linked = |(i, of): (usize, PathBuf)| {
+        let folder = within.join(i.to_string());
+        fs::create_dir(&folder).unwrap();
+        for entry in fs::read_dir(&of).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "manifest") {
+                std::os::unix::fs::symlink(&path, folder.join(path.file_name().unwrap())).unwrap();
+            }
+        }
+        (of, folder)
+    };
+    folders.into_iter().enumerate().map(linked).collect()
 }
 
 /// What is wrong with the copies of the whole corpus at a profile.
@@ -99,25 +129,25 @@ fn faults(profile: &str, dumped: bool) -> Option<BTreeSet<String>> {
         bad.lock().unwrap().insert(name(reference));
     };
     let copies = Mutex::new(Vec::new());
-    let numbered = references.into_iter().enumerate().collect();
-    in_parallel(numbered, |(i, reference): (usize, PathBuf)| {
+    let folders = linked_folders(&references, folder.path());
+    in_parallel(references, |reference: PathBuf| {
         let file = reference.with_extension("");
-        let copy = beside(&file, &folder.path().join(i.to_string()));
+        let name = format!("copied-{}", file.file_name().unwrap().to_str().unwrap());
+        let copy = folders[file.parent().unwrap()].join(name);
         let mut command = common::h5live();
         command
             .args(["--max-allocation", MAX_ALLOCATION, "copy", "--quiet", "--keep-names", "--profile", profile])
             .args(UNKNOWN_FILTERS.iter().any(|name| file.ends_with(name)).then_some("--no-verify"))
             .args([&file, &copy])
             .env("HDF5_USE_FILE_LOCKING", "FALSE");
-        match ends(&mut command, LIMIT) {
+        match ends(&mut command, MAX_COPY_OUTPUT_BYTES) {
             (Some(true), _) => copies.lock().unwrap().push((reference, file, copy)),
             (Some(false), error) => fault(&reference, error),
             (None, _) => fault(&reference, "the copy takes too long".to_owned()),
         }
     });
     let copies = copies.into_inner().unwrap();
-    let halves: Vec<_> = copies.chunks(copies.len().div_ceil(2).max(1)).collect();
-    in_parallel(halves, |copies| {
+    in_parallel(copies.chunks(MANIFESTS_AT_ONCE).collect(), |copies| {
         let mut command = Command::new(&python);
         command.args(["-c", MANIFESTS]).arg(&program).stdin(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -139,7 +169,7 @@ fn faults(profile: &str, dumped: bool) -> Option<BTreeSet<String>> {
             let mut command = Command::new("h5dump");
             let folder = copy.parent().unwrap();
             command.arg(file).env("HDF5_VDS_PREFIX", folder).env("HDF5_EXTFILE_PREFIX", folder);
-            ends(command.current_dir(folder), DUMP_LIMIT)
+            ends(command.current_dir(folder), MAX_DUMP_BYTES)
         };
         if dumped
             && let (Some(false), error) = dump(&copy)
