@@ -6,7 +6,7 @@ use std::time::Duration;
 use h5live::model::memory::MemoryStore;
 use h5live::{Dataset, ErrorKind, File, Invariant, Options, PublishInterval};
 use h5live_cache::{
-    EdgeKind, EdgeKinds, FaultyStorage, MemoryStorage, RecordingStorage, StorageOp, WriteFailure, replay,
+    EdgeKind, EdgeKinds, FaultyStorage, MemoryStorage, RecordingStorage, StorageOp, WriteFailure, replay_operations,
 };
 use h5live_native::{Mode, NativeFile, OpenOptions};
 
@@ -26,7 +26,7 @@ fn at_each_write(recording: &Recording, mut look: impl FnMut(&File)) {
     let (mut image, mut live) = (Vec::new(), false);
     for operation in recording.log() {
         live |= matches!(operation, StorageOp::Mark(_));
-        replay(&mut image, [&operation]).unwrap();
+        replay_operations(&mut image, [&operation]).unwrap();
         if live && !matches!(operation, StorageOp::Sync) {
             look(&File::options().swmr_read().open_image(image.clone()).unwrap());
         }
@@ -69,7 +69,7 @@ fn write_in_order(seed: u64, trial: impl FnOnce(&mut OpenOptions)) -> Recording 
     index.publish_after(&times).unwrap();
     times.publish_after(&frames).unwrap();
     file.start_swmr().unwrap();
-    recording.mark("live");
+    recording.log_mark("live");
     let mut random = Random(seed);
     for _ in 0..60 {
         let count = 1 + random.below(3) as u32;
@@ -133,7 +133,7 @@ fn an_extent_that_shrinks_and_grows_at_once_is_seen_with_what_is_written_there()
         let grid = if filtered { builder.deflate(1) } else { builder }.create("grid").unwrap();
         grid.write(&values(5, 9).collect::<Vec<_>>()).unwrap();
         file.start_swmr().unwrap();
-        recording.mark("live");
+        recording.log_mark("live");
         for dims in [[11, 3], [2, 10], [2, 3], [9, 9], [3, 11]] {
             grid.resize(&dims).unwrap();
             grid.write(&values(dims[0], dims[1]).collect::<Vec<_>>()).unwrap();
@@ -156,7 +156,7 @@ fn rows_into_a_chunk_that_is_there_are_published_by_two_writes() {
     file.start_swmr().unwrap();
     append(&data, 1);
     data.flush().unwrap();
-    recording.mark("live");
+    recording.log_mark("live");
     let mut writes = Vec::new();
     for _ in 0..9 {
         let before = recording.log().len();
@@ -177,7 +177,7 @@ fn rows_into_a_chunk_that_is_there_are_published_by_two_writes() {
     data.flush().unwrap();
     file.close().unwrap();
     let mut image = Vec::new();
-    replay(&mut image, &recording.log()).unwrap();
+    replay_operations(&mut image, &recording.log()).unwrap();
     assert_eq!(rows(&File::options().open_image(image).unwrap(), "data"), 11);
 }
 
@@ -192,7 +192,7 @@ fn rows_are_not_lost_when_a_short_write_fails() {
         file.start_swmr().unwrap();
         append(&data, 2);
         data.flush().unwrap();
-        storage.inner().mark("live");
+        storage.inner().log_mark("live");
         storage.fail_after(at, WriteFailure::Short(3), false);
         append(&data, 2);
         assert!(data.flush().is_err(), "the write {at} fails");
@@ -200,7 +200,7 @@ fn rows_are_not_lost_when_a_short_write_fails() {
         data.flush().unwrap();
         assert_eq!(rows(&file, "data"), 5);
         let mut image = Vec::new();
-        replay(&mut image, &storage.inner().log()).unwrap();
+        replay_operations(&mut image, &storage.inner().log()).unwrap();
         assert_eq!(rows(&File::options().swmr_read().open_image(image).unwrap(), "data"), 5, "after the write {at}");
     }
 }
@@ -210,7 +210,7 @@ fn write_transactions(trial: impl FnOnce(&mut OpenOptions)) -> Recording {
     let (recording, file) = recorded(File::options(), trial);
     let [frames, times] = ["frames", "times"].map(|name| create(&file, name, name == "frames"));
     file.start_swmr().unwrap();
-    recording.mark("live");
+    recording.log_mark("live");
     for n in 0..20u32 {
         let append = file.transaction(|tx| {
             tx.append(&frames, &[2 * n + 1])?;
@@ -265,7 +265,7 @@ fn the_counter_counts_only_what_is_there() {
     file.flush().unwrap();
     published.push([0, 0]);
     file.start_swmr().unwrap();
-    recording.mark("live");
+    recording.log_mark("live");
     let (mut all_frames, mut all_times) = (0, 0);
     for n in 0..30 {
         append(&frames, 1 + n % 3);
@@ -523,8 +523,8 @@ fn what_a_session_does_is_counted() {
 fn after_power_failure(log: &[StorageOp], random: &mut Random) -> Vec<u8> {
     let barrier = log.iter().rposition(|operation| *operation == StorageOp::Sync).map_or(0, |at| at + 1);
     let mut image = Vec::new();
-    replay(&mut image, &log[..barrier]).unwrap();
-    replay(&mut image, log[barrier..].iter().filter(|_| random.below(2) == 0)).unwrap();
+    replay_operations(&mut image, &log[..barrier]).unwrap();
+    replay_operations(&mut image, log[barrier..].iter().filter(|_| random.below(2) == 0)).unwrap();
     image
 }
 

@@ -12,6 +12,7 @@ use h5live_format::{Addr, EncodeError, Widths};
 use h5live_model::AllocationLimit;
 
 use crate::{
+    cache_counters::{CacheCounters, CacheStats, add_to_counter},
     clock::Clock,
     edge_kind::EdgeKind,
     error::{Error, Result, StorageAction},
@@ -19,9 +20,8 @@ use crate::{
     mutant::CacheMutant,
     primitive::{Mutex, RwLock, RwLockReadGuard},
     raw_data::{DirtyRawData, WriteBuffer},
-    reentry::{ReentryGuard, ReentryScope, enter},
+    reentry::{ReentryGuard, ReentryScope, enter_scope},
     space::Space,
-    stats::{CacheCounters, CacheStats, count},
     storage::Storage,
 };
 
@@ -40,15 +40,15 @@ pub struct CacheOptions {
     /// The widths that the superblock states.
     pub widths: Widths,
     /// Bytes in memory of cached entries, beyond which unused ones are evicted.
-    pub metadata_budget: usize,
+    pub metadata_budget_bytes: usize,
     /// Bytes in memory of dirty entries, beyond which [`Cache::flush_over_budget`] writes some.
-    pub dirty_budget: usize,
+    pub dirty_budget_bytes: usize,
     /// Bytes of raw data not yet written, beyond which [`Cache::flush_over_budget`] writes them.
-    pub raw_budget: usize,
+    pub raw_budget_bytes: usize,
     /// Pieces of new raw data of at most this many bytes are gathered (up to 1 MiB) before they are written.
     pub max_buffered_piece_bytes: usize,
     /// The base address, in bytes from the start of the file: pages and sectors are counted from there.
-    pub base: u64,
+    pub base_addr: u64,
     /// Whether each flush has barriers: it writes new data first, then a barrier, and then changes structures that the
     /// file leads to. So after a power failure everything of an earlier flush that was followed by [`Cache::sync`] is
     /// there, and no file is shorter than announced. A flush writes its changes in place first to a
@@ -60,7 +60,7 @@ pub struct CacheOptions {
     /// The clock by which the grace of freed space is measured.
     pub clock: Clock,
     /// Parts with locks of their own, for threads that work at once; 0 counts as 1.
-    pub shards: usize,
+    pub shard_count: usize,
     /// The protections that a mutant lacks.
     #[doc(hidden)]
     pub mutant: CacheMutant,
@@ -70,15 +70,15 @@ impl Default for CacheOptions {
     fn default() -> Self {
         CacheOptions {
             widths: Widths::default(),
-            base: 0,
-            metadata_budget: 64 << 20,
-            dirty_budget: 16 << 20,
-            raw_budget: 64 << 20,
+            base_addr: 0,
+            metadata_budget_bytes: 64 << 20,
+            dirty_budget_bytes: 16 << 20,
+            raw_budget_bytes: 64 << 20,
             max_buffered_piece_bytes: 64 << 10,
             barriers: false,
             max_allocation: AllocationLimit::default(),
             clock: Clock::default(),
-            shards: SHARDS,
+            shard_count: SHARDS,
             mutant: CacheMutant::default(),
         }
     }
@@ -97,31 +97,31 @@ pub trait SuperblockEncoder: Send + Sync + fmt::Debug {
 /// One open file. All methods may be called by any number of threads at once.
 pub struct Cache {
     pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) settings: CacheOptions,
+    pub(crate) options: CacheOptions,
     pub(crate) shards: Box<[EntryShard]>,
-    pub(crate) ledger: Arc<SharedGraph>,
-    pub(crate) chunks: DirtyRawData,
+    pub(crate) shared_graph: Arc<SharedGraph>,
+    pub(crate) dirty_raw_data: DirtyRawData,
     pub(crate) write_buffer: WriteBuffer,
     pub(crate) space: Space,
-    pub(crate) stats: CacheCounters,
+    pub(crate) counters: CacheCounters,
     /// As [`CacheOptions::barriers`].
-    barriers: AtomicBool,
+    has_barriers: AtomicBool,
     /// The next flush must be atomic.
     pub(crate) atomic_flush: AtomicBool,
     superblock: Option<Arc<dyn SuperblockEncoder>>,
     pub(crate) redo_state: RedoState,
-    pub(crate) generations: GenerationPublisher,
+    pub(crate) generation_publisher: GenerationPublisher,
     /// Held by the one flush that is under way.
-    pub(crate) flushing: Mutex<()>,
+    pub(crate) flush_lock: Mutex<()>,
     /// Shared by operations; taken alone by a flush for its snapshot.
-    pub(crate) gate: RwLock<()>,
+    pub(crate) operation_gate: RwLock<()>,
 }
 
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache")
             .field("storage", &self.storage)
-            .field("settings", &self.settings)
+            .field("settings", &self.options)
             .field("totals", &self.stats())
             .finish_non_exhaustive()
     }
@@ -140,7 +140,7 @@ impl Cache {
     /// A cache for a file that is only read. `storage` begins at the base address (see
     /// [`BaseOffsetStorage`](crate::BaseOffsetStorage)).
     pub fn new_read_only(storage: Arc<dyn Storage>, settings: CacheOptions) -> Self {
-        Cache::build(storage, settings, 0, None)
+        Cache::new_cache(storage, settings, 0, None)
     }
 
     /// A cache for a file that is also written. Its superblock announces the end of file at `end` (bytes from the
@@ -151,39 +151,39 @@ impl Cache {
         end: u64,
         superblock: Arc<dyn SuperblockEncoder>,
     ) -> Self {
-        Cache::build(storage, settings, end, Some(superblock))
+        Cache::new_cache(storage, settings, end, Some(superblock))
     }
 
-    fn build(
+    fn new_cache(
         storage: Arc<dyn Storage>,
         settings: CacheOptions,
         end: u64,
         superblock: Option<Arc<dyn SuperblockEncoder>>,
     ) -> Self {
-        let shards = settings.shards.max(1);
+        let shards = settings.shard_count.max(1);
         Cache {
             storage,
             shards: (0..shards).map(|_| EntryShard::new()).collect(),
-            ledger: Arc::new(SharedGraph::new(settings.mutant)),
-            chunks: DirtyRawData::new(shards),
+            shared_graph: Arc::new(SharedGraph::new(settings.mutant)),
+            dirty_raw_data: DirtyRawData::new(shards),
             write_buffer: WriteBuffer::default(),
             space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.barriers),
-            stats: CacheCounters::default(),
-            barriers: settings.barriers.into(),
+            counters: CacheCounters::default(),
+            has_barriers: settings.barriers.into(),
             atomic_flush: false.into(),
             superblock,
             redo_state: RedoState::default(),
-            generations: GenerationPublisher::default(),
-            flushing: Mutex::new(()),
-            gate: RwLock::new(()),
-            settings,
+            generation_publisher: GenerationPublisher::default(),
+            flush_lock: Mutex::new(()),
+            operation_gate: RwLock::new(()),
+            options: settings,
         }
     }
 
     /// Begins changes that belong together.
     pub fn begin_operation(&self) -> OperationGuard<'_> {
-        let _inside = enter(self, ReentryScope::Operation, &[ReentryScope::Operation]);
-        OperationGuard { _gate: self.gate.read(), _inside }
+        let _inside = enter_scope(self, ReentryScope::Operation, &[ReentryScope::Operation]);
+        OperationGuard { _gate: self.operation_gate.read(), _inside }
     }
 
     /// Whether this cache was made by [`Cache::new_read_only`].
@@ -200,12 +200,12 @@ impl Cache {
     #[doc(hidden)]
     #[inline]
     pub fn lacks_edge(&self, kind: EdgeKind) -> bool {
-        self.settings.mutant.lacks_edge(kind)
+        self.options.mutant.lacks_edge(kind)
     }
 
     /// The widths of addresses and lengths.
     pub fn widths(&self) -> Widths {
-        self.settings.widths
+        self.options.widths
     }
 
     /// The file's space.
@@ -219,7 +219,7 @@ impl Cache {
     /// # Errors
     /// [`Error::Allocation`].
     pub fn check_allocation(&self, at: Addr, len: u64) -> Result<()> {
-        let checked = self.settings.max_allocation.check(len);
+        let checked = self.options.max_allocation.check(len);
         checked.map(drop).map_err(|source| Error::Allocation { at, source })
     }
 
@@ -246,11 +246,11 @@ impl Cache {
         } else {
             let end = self.storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
             let len = end.saturating_sub(start).min(len as u64);
-            self.settings.max_allocation.zeroed(len).map_err(|source| Error::Allocation { at, source })?
+            self.options.max_allocation.zeroed(len).map_err(|source| Error::Allocation { at, source })?
         };
         let len = bytes.len() as u64;
         let found = self.storage.read_at(&mut bytes, start).map_err(Error::io(StorageAction::Read, start, len))?;
-        count(&self.stats.bytes_read, found as u64);
+        add_to_counter(&self.counters.bytes_read, found as u64);
         bytes.truncate(found);
         Ok(bytes)
     }
@@ -259,7 +259,7 @@ impl Cache {
         let Some(start) = at.get() else { return Err(Error::Undefined) };
         let wanted = into.len() as u64;
         let found = self.storage.read_at(into, start).map_err(Error::io(StorageAction::Read, start, wanted))? as u64;
-        count(&self.stats.bytes_read, found);
+        add_to_counter(&self.counters.bytes_read, found);
         if found < wanted { Err(Error::PastEnd { at, wanted, found }) } else { Ok(()) }
     }
 
@@ -269,11 +269,11 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
     pub fn write_superblock(&self) -> Result<()> {
-        let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
-        let _only = self.flushing.lock();
+        let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
+        let _only = self.flush_lock.lock();
         let end = self.space.superblock_eof();
         self.space.ensure_len(end, &*self.storage)?;
-        self.write_superblock_eof(end)
+        self.write_superblock_with_eof(end)
     }
 
     /// Announces an end of file `ahead` bytes beyond the allocated space, and makes the file that long: readers
@@ -281,21 +281,21 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::write_superblock`].
-    pub fn extend_superblock_eof(&self, ahead: u64) -> Result<()> {
-        let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
-        let _only = self.flushing.lock();
-        let end = self.space.end().saturating_add(ahead).max(self.space.superblock_eof());
+    pub fn announce_eof_ahead(&self, ahead: u64) -> Result<()> {
+        let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
+        let _only = self.flush_lock.lock();
+        let end = self.space.allocated_end().saturating_add(ahead).max(self.space.superblock_eof());
         self.space.ensure_len(end, &*self.storage)?;
         if self.has_barriers() {
             // The file must not be shorter than announced after a power failure either.
             self.sync()?;
         }
-        self.write_superblock_eof(end)
+        self.write_superblock_with_eof(end)
     }
 
     /// As [`CacheOptions::barriers`], from the next flush on.
     pub fn enable_barriers(&self) {
-        self.barriers.store(true, Ordering::Release);
+        self.has_barriers.store(true, Ordering::Release);
         self.space.require_durable_flushes();
     }
 
@@ -306,16 +306,16 @@ impl Cache {
     /// Other programs know nothing of redo records. So it must not make up for a flush dependency that a mutant
     /// violates.
     pub fn require_atomic_flush(&self) {
-        self.atomic_flush.fetch_or(!self.settings.mutant.lacks_edges(), Ordering::AcqRel);
+        self.atomic_flush.fetch_or(!self.options.mutant.lacks_edges(), Ordering::AcqRel);
     }
 
     pub(crate) fn has_barriers(&self) -> bool {
-        self.barriers.load(Ordering::Acquire)
+        self.has_barriers.load(Ordering::Acquire)
     }
 
     /// Whether a flush would write something.
     pub fn is_dirty(&self) -> bool {
-        self.ledger.graph.lock().is_dirty()
+        self.shared_graph.graph.lock().is_dirty()
     }
 
     /// Makes everything that was flushed durable.
@@ -334,25 +334,25 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Dirty`] if not everything has been flushed; [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
-    pub fn finish(&self, durable: bool) -> Result<()> {
-        let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
-        let _only = self.flushing.lock();
-        let dirty = self.ledger.graph.lock().dirty_count();
+    pub fn truncate_to_true_end(&self, durable: bool) -> Result<()> {
+        let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
+        let _only = self.flush_lock.lock();
+        let dirty = self.shared_graph.graph.lock().dirty_count();
         if dirty > 0 {
             return Err(Error::Dirty(dirty));
         }
         self.space.shrink_to_used();
-        let end = self.space.end();
+        let end = self.space.allocated_end();
         self.space.ensure_len(end, &*self.storage)?;
         if durable {
             self.sync()?;
         }
         self.complete_generation()?;
         self.clear_generation_at(end)?;
-        if self.erase_redo(end)? && durable {
+        if self.erase_redo_at_eof(end)? && durable {
             self.sync()?;
         }
-        self.write_superblock_eof(end)?;
+        self.write_superblock_with_eof(end)?;
         if durable {
             self.sync()?;
         }
@@ -360,14 +360,14 @@ impl Cache {
         if durable { self.sync() } else { Ok(()) }
     }
 
-    pub(crate) fn write_superblock_eof(&self, end: u64) -> Result<()> {
+    pub(crate) fn write_superblock_with_eof(&self, end: u64) -> Result<()> {
         let superblock = self.superblock.as_ref().ok_or(Error::ReadOnly)?;
         if let Some(generation) = self.generation().filter(|_| end != self.space.superblock_eof()) {
             self.init_generation_at(end, generation)?;
         }
         let (at, bytes) =
             superblock.encode_with_eof(end).map_err(|source| Error::Encode { at: Addr::UNDEFINED, source })?;
-        self.write_at(StorageAction::WriteSuperblock, at, &bytes)?;
+        self.write_counted(StorageAction::WriteSuperblock, at, &bytes)?;
         self.space.set_superblock_eof(end);
         Ok(())
     }
@@ -386,13 +386,14 @@ impl Cache {
 
     /// Notes that a torn block was read again.
     pub fn count_torn_retry(&self) {
-        count(&self.stats.torn_retries, 1);
+        add_to_counter(&self.counters.torn_retries, 1);
     }
 
     /// Statistics of the cache so far.
     pub fn stats(&self) -> CacheStats {
-        let (hits, misses) = self.shards.iter().map(EntryShard::counts).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        let CacheCounters { evictions, bytes_read, bytes_written, writes, flushes, torn_retries } = &self.stats;
+        let (hits, misses) =
+            self.shards.iter().map(EntryShard::hit_and_miss_counts).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let CacheCounters { evictions, bytes_read, bytes_written, writes, flushes, torn_retries } = &self.counters;
         CacheStats {
             hits,
             misses,

@@ -6,7 +6,7 @@ use h5live_format::Addr;
 
 use crate::{
     entry_header::AnySlot,
-    identity::{EntryId, Owner},
+    entry_id::{EntryId, Owner},
 };
 
 /// A chunk proxy: stands among the entries for raw data that is not yet written. It is dirty until the data has
@@ -45,7 +45,7 @@ pub(crate) enum NodeRef {
 impl NodeRef {
     pub(crate) fn id(&self) -> EntryId {
         match self {
-            NodeRef::Slot(slot) => slot.head().id,
+            NodeRef::Slot(slot) => slot.entry_header().id,
             NodeRef::Proxy(id) => *id,
         }
     }

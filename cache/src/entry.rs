@@ -12,7 +12,7 @@ use h5live_format::{Addr, EncodeError, Record, Widths, encode, encode_transient}
 use crate::{
     dependency_node::{DependencyNode, NodeRef, sealed},
     entry_header::{AnySlot, EntryHeader},
-    identity::{EntryId, Owner},
+    entry_id::{EntryId, Owner},
     metadata::{ReadOrigin, SharedGraph},
     primitive::{RwLock, RwLockReadGuard},
 };
@@ -23,14 +23,14 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// When a value does not fit its field.
-    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
+    fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
 
     /// As [`Entry::image`], for bytes that are written and dropped at once. The structure is unchanged afterwards.
     ///
     /// # Errors
     /// As [`Entry::image`].
-    fn transient_image(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
-        self.image(widths)
+    fn encode_to_discard(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        self.encode_image(widths)
     }
 
     /// The memory that the structure takes, in bytes; an estimate, cheap to compute.
@@ -41,11 +41,11 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
-    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         encode(self, widths)
     }
 
-    fn transient_image(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn encode_to_discard(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         encode_transient(self, widths)
     }
 
@@ -55,28 +55,28 @@ impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
 }
 
 struct Slot<T> {
-    head: EntryHeader,
-    ledger: Arc<SharedGraph>,
-    value: RwLock<T>,
+    entry_header: EntryHeader,
+    shared_graph: Arc<SharedGraph>,
+    entry: RwLock<T>,
 }
 
 impl<T: Entry> AnySlot for Slot<T> {
-    fn head(&self) -> &EntryHeader {
-        &self.head
+    fn entry_header(&self) -> &EntryHeader {
+        &self.entry_header
     }
 
     fn type_name(&self) -> &'static str {
         type_name::<T>()
     }
 
-    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
-        self.value.read().image(widths)
+    fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        self.entry.read().encode_image(widths)
     }
 
-    fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
-        let mut value = self.value.write();
-        let image = value.transient_image(widths)?;
-        self.head.set_taken(image.len());
+    fn take_dirty_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        let mut value = self.entry.write();
+        let image = value.encode_to_discard(widths)?;
+        self.entry_header.mark_image_taken(image.len());
         Ok(image)
     }
 }
@@ -106,9 +106,9 @@ impl<T: Entry> Handle<T> {
         ledger: Arc<SharedGraph>,
         (value, origin): (T, ReadOrigin),
     ) -> Self {
-        let weight = value.weight().saturating_add(origin.weight());
+        let weight = value.weight().saturating_add(origin.memory_bytes());
         let head = EntryHeader::new(id, addr, owner, weight, origin);
-        Handle { slot: Arc::new(Slot { head, ledger, value: RwLock::new(value) }) }
+        Handle { slot: Arc::new(Slot { entry_header: head, shared_graph: ledger, entry: RwLock::new(value) }) }
     }
 
     /// The entry as one of this type, or the name of the type that it is of.
@@ -123,44 +123,44 @@ impl<T: Entry> Handle<T> {
     }
 
     pub(crate) fn entry_header(&self) -> &EntryHeader {
-        &self.slot.head
+        &self.slot.entry_header
     }
 
     /// Makes the entry dirty without a change, so that it is written by the next flush.
-    pub fn touch(&self) {
+    pub fn mark_dirty(&self) {
         self.update(|_| ());
     }
 
     /// The entry's identity.
     pub fn id(&self) -> EntryId {
-        self.slot.head.id
+        self.slot.entry_header.id
     }
 
     /// Where the entry is, in bytes from the base address.
     pub fn addr(&self) -> Addr {
-        self.slot.head.addr
+        self.slot.entry_header.addr
     }
 
     /// The object to which the entry belongs.
     pub fn owner(&self) -> Owner {
-        self.slot.head.owner
+        self.slot.entry_header.owner
     }
 
     /// Whether the cache has given up this entry: removed, replaced, or forgotten or doubted by a refresh.
     pub fn is_invalidated(&self) -> bool {
-        let Slot { head, ledger, .. } = &*self.slot;
-        head.is_invalidated() || ledger.doubts.is_stale(head.owner, &head.origin)
+        let Slot { entry_header: head, shared_graph: ledger, .. } = &*self.slot;
+        head.is_invalidated() || ledger.stale_owners.is_stale(head.owner, &head.origin)
     }
 
-    /// Whether no flush has taken the structure since it was added by [`Cache::insert`](crate::Cache::insert), or
+    /// Whether no flush has taken the structure since it was added by [`Cache::insert_entry`](crate::Cache::insert_entry), or
     /// only flushes that failed: then nothing in the file leads to it.
     pub fn is_new(&self) -> bool {
-        self.slot.head.is_new()
+        self.slot.entry_header.is_new()
     }
 
     /// The value, which does not change as long as the guard lives. Do not call the cache while holding it.
     pub fn read(&self) -> EntryReadGuard<'_, T> {
-        EntryReadGuard(self.slot.value.read())
+        EntryReadGuard(self.slot.entry.read())
     }
 
     /// Changes the value and makes the entry dirty. `change` must not use other entries of the cache. Changes
@@ -168,10 +168,10 @@ impl<T: Entry> Handle<T> {
     ///
     /// An entry that [is gone](Handle::is_invalidated) changes in memory only.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let Slot { head, ledger, .. } = &*self.slot;
-        let mut value = self.slot.value.write();
+        let Slot { entry_header: head, shared_graph: ledger, .. } = &*self.slot;
+        let mut value = self.slot.entry.write();
         let result = change(&mut value);
-        head.count_change();
+        head.increment_version();
         head.weight.store(value.weight(), Relaxed);
         if !head.is_dirty() && ledger.graph.lock().mark_entry_dirty(&self.slot, T::weight(&value)) {
             head.set_dirty();
@@ -181,21 +181,21 @@ impl<T: Entry> Handle<T> {
 
     /// Calls `take` to take the value out of an entry that will be forgotten.
     pub(crate) fn take_value(&self, take: impl FnOnce(&mut T) -> T) -> T {
-        take(&mut self.slot.value.write())
+        take(&mut self.slot.entry.write())
     }
 
     /// Whether the file has the present state of the entry.
     pub(crate) fn matches_file(&self) -> bool {
-        let head = &self.slot.head;
+        let head = &self.slot.entry_header;
         head.is_stored() && !head.is_dirty() && !head.is_invalidated()
     }
 
     /// Calls `change` to change the value, for a caller that writes it at once. `change` gets the number of earlier
     /// changes, made this way or by [`Handle::update`]. It returns `None` if it has changed nothing.
     pub(crate) fn update_for_write_through<R>(&self, change: impl FnOnce(&mut T, u64) -> Option<R>) -> Option<R> {
-        let mut value = self.slot.value.write();
-        let changed = change(&mut value, self.slot.head.version())?;
-        self.slot.head.count_change();
+        let mut value = self.slot.entry.write();
+        let changed = change(&mut value, self.slot.entry_header.version())?;
+        self.slot.entry_header.increment_version();
         Some(changed)
     }
 }
@@ -226,6 +226,6 @@ impl<T: Entry> sealed::Sealed for Handle<T> {
 
 impl<T: Entry> DependencyNode for Handle<T> {
     fn id(&self) -> EntryId {
-        self.slot.head.id
+        self.slot.entry_header.id
     }
 }

@@ -11,7 +11,7 @@ use std::{
 use h5live_format::{Addr, EncodeError, Widths};
 
 use crate::{
-    identity::{EntryId, Owner},
+    entry_id::{EntryId, Owner},
     metadata::ReadOrigin,
     primitive::atomic::{
         AtomicBool,
@@ -27,19 +27,19 @@ pub(crate) struct EntryHeader {
     /// Bytes in memory, as last asked for.
     pub(crate) weight: AtomicUsize,
     /// True only while the ledger has the entry as dirty. Read and changed under the lock of the value.
-    dirty: AtomicBool,
+    is_dirty: AtomicBool,
     /// No longer what the cache has at this address: changes are not written.
-    pub(crate) invalidated: AtomicBool,
+    pub(crate) is_invalidated: AtomicBool,
     /// Whether the file has the structure: one of the constants below.
     write_state: AtomicU8,
     /// Bytes of the last image that a flush took; 0 before. A hint.
-    len: AtomicUsize,
+    stored_len: AtomicUsize,
     /// How often the value was changed. Changed under its lock.
     version: AtomicU64,
     /// The bytes from which a reader has decoded the value.
     pub(crate) origin: ReadOrigin,
     /// Found again since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
-    used: std::sync::atomic::AtomicBool,
+    is_used: std::sync::atomic::AtomicBool,
 }
 
 /// No flush has taken the structure yet.
@@ -57,29 +57,29 @@ impl EntryHeader {
             addr,
             owner,
             weight: AtomicUsize::new(weight),
-            dirty: AtomicBool::new(false),
-            invalidated: AtomicBool::new(false),
+            is_dirty: AtomicBool::new(false),
+            is_invalidated: AtomicBool::new(false),
             write_state: WRITE_STATE_IN_FILE.into(),
-            len: AtomicUsize::new(0),
+            stored_len: AtomicUsize::new(0),
             version: AtomicU64::new(0),
             origin,
-            used: false.into(),
+            is_used: false.into(),
         }
     }
 
     #[inline]
     pub(crate) fn is_dirty(&self) -> bool {
-        self.dirty.load(Acquire)
+        self.is_dirty.load(Acquire)
     }
 
     #[inline]
     pub(crate) fn set_dirty(&self) {
-        self.dirty.store(true, Release);
+        self.is_dirty.store(true, Release);
     }
 
     #[inline]
     pub(crate) fn is_invalidated(&self) -> bool {
-        self.invalidated.load(Acquire)
+        self.is_invalidated.load(Acquire)
     }
 
     /// How often the value was changed. Under its lock.
@@ -90,20 +90,20 @@ impl EntryHeader {
 
     /// Counts a change of the value. Under its lock.
     #[inline]
-    pub(crate) fn count_change(&self) {
+    pub(crate) fn increment_version(&self) {
         self.version.fetch_add(1, Relaxed);
     }
 
     /// A flush has taken an image of `len` bytes. Under the lock of the value.
-    pub(crate) fn set_taken(&self, len: usize) {
-        self.dirty.store(false, Release);
+    pub(crate) fn mark_image_taken(&self, len: usize) {
+        self.is_dirty.store(false, Release);
         self.set_writing();
-        self.len.store(len, Relaxed);
+        self.stored_len.store(len, Relaxed);
     }
 
     /// Bytes in the file, if a flush has taken the structure; otherwise 0.
     pub(crate) fn stored_len(&self) -> u64 {
-        self.len.load(Relaxed) as u64
+        self.stored_len.load(Relaxed) as u64
     }
 
     pub(crate) fn set_new(&self) {
@@ -136,28 +136,28 @@ impl EntryHeader {
 
     #[inline]
     pub(crate) fn mark_used(&self) {
-        if !self.used.load(Relaxed) {
-            self.used.store(true, Relaxed);
+        if !self.is_used.load(Relaxed) {
+            self.is_used.store(true, Relaxed);
         }
     }
 
-    /// Whether the entry was used since [`EntryHeader::take_used`].
+    /// Whether the entry was used since [`EntryHeader::take_used_flag`].
     pub(crate) fn is_used(&self) -> bool {
-        self.used.load(Relaxed)
+        self.is_used.load(Relaxed)
     }
 
     /// Whether the entry was used since the last call.
-    pub(crate) fn take_used(&self) -> bool {
-        self.used.swap(false, Relaxed)
+    pub(crate) fn take_used_flag(&self) -> bool {
+        self.is_used.swap(false, Relaxed)
     }
 }
 
 /// A slot of any type.
 pub(crate) trait AnySlot: Any + Send + Sync {
-    fn head(&self) -> &EntryHeader;
+    fn entry_header(&self) -> &EntryHeader;
     fn type_name(&self) -> &'static str;
     /// The encoded value, for a comparison of two caches.
-    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
+    fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
     /// The encoded value. Later changes make the entry dirty again.
-    fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
+    fn take_dirty_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
 }

@@ -13,13 +13,14 @@
 //! the length is held, too.
 
 mod cache;
+mod cache_counters;
 mod clock;
 mod dependency_node;
 mod edge_kind;
 mod entry;
 mod entry_header;
+mod entry_id;
 mod error;
-mod identity;
 mod metadata;
 mod mutant;
 #[cfg(unix)]
@@ -28,18 +29,18 @@ mod primitive;
 mod raw_data;
 mod reentry;
 mod space;
-mod stats;
 mod storage;
 #[cfg(test)]
 mod test_superblock;
 
 pub use cache::{Cache, CacheOptions, OperationGuard, SuperblockEncoder};
+pub use cache_counters::CacheStats;
 pub use clock::Clock;
 pub use dependency_node::{ChunkProxy, DependencyNode};
 pub use edge_kind::{EdgeKind, EdgeKinds};
 pub use entry::{Entry, EntryReadGuard, Handle};
+pub use entry_id::{EntryId, Owner};
 pub use error::{DependencyCycle, Error, Result, StorageAction};
-pub use identity::{EntryId, Owner};
 pub use metadata::{EntryPatch, FlushPlan, FlushScope, FlushStep, UnpublishedPart};
 #[doc(hidden)]
 pub use mutant::CacheMutant;
@@ -47,6 +48,5 @@ pub use mutant::CacheMutant;
 pub use os::{LeaseKind, try_lease};
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};
 pub use space::{FreeEpoch, FreeList, ReusePolicy, Space, SpaceKind};
-pub use stats::CacheStats;
 pub use storage::{BaseOffsetStorage, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure};
-pub use storage::{MemberStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay};
+pub use storage::{MemberStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay_operations};

@@ -2,7 +2,8 @@
 
 mod broken_edges;
 mod chain_flush;
-mod dirty;
+mod dirty_entries;
+mod entry_shard;
 mod flush;
 mod flush_order;
 mod flush_step;
@@ -15,7 +16,6 @@ mod owner_deps;
 mod redo;
 mod redo_state;
 mod revalidate;
-mod shard;
 
 use std::{
     hash::{Hash, Hasher},
@@ -24,35 +24,35 @@ use std::{
 
 use h5live_format::Addr;
 
+use self::entry_shard::EntryLookup;
 use self::graph::EdgeLifetime;
-use self::shard::EntryLookup;
+pub(crate) use self::{
+    entry_shard::{EntryShard, shard_for},
+    generation_state::GenerationPublisher,
+    graph::SharedGraph,
+    redo_state::RedoState,
+    revalidate::ReadOrigin,
+};
 pub use self::{
     flush::FlushPlan,
     flush_order::FlushScope,
     flush_step::FlushStep,
     in_place_publish::{EntryPatch, UnpublishedPart},
 };
-pub(crate) use self::{
-    generation_state::GenerationPublisher,
-    graph::SharedGraph,
-    redo_state::RedoState,
-    revalidate::ReadOrigin,
-    shard::{EntryShard, shard_for},
-};
 use crate::{
     cache::Cache,
+    cache_counters::add_to_counter,
     dependency_node::DependencyNode,
     edge_kind::EdgeKind,
     entry::{Entry, Handle},
     entry_header::AnySlot,
+    entry_id::{EntryId, Owner},
     error::{DependencyCycle, Error},
-    identity::{EntryId, Owner},
     primitive::atomic::{
         Ordering::{Release, SeqCst},
         fence,
     },
-    reentry::{ReentryScope, enter, refuse},
-    stats::count,
+    reentry::{ReentryScope, enter_scope, refuse},
 };
 
 impl Cache {
@@ -87,7 +87,7 @@ impl Cache {
         let read = || {
             let bytes = self.read_block(addr, len)?;
             let value = decode(&bytes)?;
-            Ok((value, self.ledger.doubts.is_tracked(owner).then(|| bytes.into_boxed_slice())))
+            Ok((value, self.shared_graph.stale_owners.is_tracked(owner).then(|| bytes.into_boxed_slice())))
         };
         self.load_revalidated(addr, owner, |slot| self.has_same_bytes(slot, len), read)
     }
@@ -101,11 +101,11 @@ impl Cache {
         confirm: impl FnOnce(&dyn AnySlot) -> bool,
         read: impl FnOnce() -> Result<(T, Option<Box<[u8]>>), E>,
     ) -> Result<Handle<T>, E> {
-        let shard = self.shard(addr);
+        let shard = self.shard_of(addr);
         refuse(self, ReentryScope::Load, &[ReentryScope::Load]);
-        match shard.get(addr) {
-            Some(slot) if self.is_valid_for(&*slot, owner) || slot.head().owner == owner && confirm(&*slot) => {
-                count(&shard.hits, 1);
+        match shard.get_slot(addr) {
+            Some(slot) if self.is_valid_for(&*slot, owner) || slot.entry_header().owner == owner && confirm(&*slot) => {
+                add_to_counter(&shard.hits, 1);
                 Ok(downcast_handle(addr, slot)?)
             }
             _ => self.load_missing(shard, (addr, owner), read),
@@ -120,28 +120,28 @@ impl Cache {
         read: impl FnOnce() -> Result<(T, Option<Box<[u8]>>), E>,
     ) -> Result<Handle<T>, E> {
         loop {
-            match shard.find(addr, owner) {
+            match shard.find_or_begin_load(addr, owner) {
                 EntryLookup::Cached(slot) if !self.is_valid_for(&*slot, owner) => {
-                    if let Some(old) = shard.remove(addr) {
-                        self.invalidate(&old);
+                    if let Some(old) = shard.remove_slot(addr) {
+                        self.invalidate_slot(&old);
                     }
                 }
                 EntryLookup::Cached(slot) => {
-                    count(&shard.hits, 1);
+                    add_to_counter(&shard.hits, 1);
                     return Ok(downcast_handle(addr, slot)?);
                 }
                 EntryLookup::Retry => {}
                 EntryLookup::Missing(ticket) => {
-                    count(&shard.misses, 1);
-                    let since = self.is_read_only().then(|| self.ledger.doubts.now());
+                    add_to_counter(&shard.misses, 1);
+                    let since = self.is_read_only().then(|| self.shared_graph.stale_owners.current_epoch());
                     let (value, bytes) = {
-                        let _inside = enter(self, ReentryScope::Load, &[]);
+                        let _inside = enter_scope(self, ReentryScope::Load, &[]);
                         read()?
                     };
-                    let origin = since.map_or_else(ReadOrigin::exclusive, |since| ReadOrigin::new(since, bytes));
+                    let origin = since.map_or_else(ReadOrigin::exclusive, |since| ReadOrigin::from_file(since, bytes));
                     let handle = self.new_handle(addr, owner, value, origin);
                     if !ticket.deliver(handle.as_any_slot()) {
-                        handle.entry_header().invalidated.store(true, Release);
+                        handle.entry_header().is_invalidated.store(true, Release);
                     }
                     self.evict_excess(shard);
                     return Ok(handle);
@@ -154,18 +154,18 @@ impl Cache {
     /// belong to another object.
     #[inline]
     fn is_valid_for(&self, slot: &dyn AnySlot, owner: Owner) -> bool {
-        let head = slot.head();
-        !self.is_read_only() || head.owner == owner && !self.ledger.doubts.is_stale(owner, &head.origin)
+        let head = slot.entry_header();
+        !self.is_read_only() || head.owner == owner && !self.shared_graph.stale_owners.is_stale(owner, &head.origin)
     }
 
     /// Whether the file has the `len` bytes that an entry was made of, which may be old.
     fn has_same_bytes(&self, slot: &dyn AnySlot, len: usize) -> bool {
-        let head = slot.head();
+        let head = slot.entry_header();
         let Some(before) = head.origin.bytes(len) else { return false };
-        let since = self.ledger.doubts.now();
+        let since = self.shared_graph.stale_owners.current_epoch();
         let is_same = self.read_block(head.addr, len).is_ok_and(|bytes| bytes == before);
         if is_same {
-            head.origin.revalidate(since);
+            head.origin.set_read_epoch(since);
         }
         is_same
     }
@@ -174,45 +174,46 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::WrongType`] if it is of another type.
-    pub fn peek<T: Entry>(&self, addr: Addr) -> Result<Option<Handle<T>>, Error> {
-        let good = self.shard(addr).get(addr).filter(|slot| self.is_valid_for(&**slot, slot.head().owner));
+    pub fn get_cached<T: Entry>(&self, addr: Addr) -> Result<Option<Handle<T>>, Error> {
+        let good =
+            self.shard_of(addr).get_slot(addr).filter(|slot| self.is_valid_for(&**slot, slot.entry_header().owner));
         good.map(|slot| downcast_handle(addr, slot)).transpose()
     }
 
     /// Adds a new, dirty structure. An entry that was cached at this address is forgotten, written or not.
-    pub fn insert<T: Entry>(&self, addr: Addr, owner: Owner, value: T) -> Handle<T> {
+    pub fn insert_entry<T: Entry>(&self, addr: Addr, owner: Owner, value: T) -> Handle<T> {
         let handle = self.new_handle(addr, owner, value, ReadOrigin::exclusive());
         handle.entry_header().set_new();
-        let shard = self.shard(addr);
-        if let Some(old) = shard.put(handle.as_any_slot()) {
-            self.invalidate(&old);
+        let shard = self.shard_of(addr);
+        if let Some(old) = shard.insert_slot(handle.as_any_slot()) {
+            self.invalidate_slot(&old);
         }
-        handle.touch();
+        handle.mark_dirty();
         self.evict_excess(shard);
         handle
     }
 
     /// Adds what `take` takes out of an entry at another address, and forgets the entry: a structure that moves is not
     /// copied. Handles to it are left with what `take` leaves there.
-    pub fn relocate<T: Entry>(&self, entry: &Handle<T>, to: Addr, take: impl FnOnce(&mut T) -> T) -> Handle<T> {
+    pub fn relocate_entry<T: Entry>(&self, entry: &Handle<T>, to: Addr, take: impl FnOnce(&mut T) -> T) -> Handle<T> {
         let value = entry.take_value(take);
-        self.remove(entry.addr());
-        self.insert(to, entry.owner(), value)
+        self.forget_entry(entry.addr());
+        self.insert_entry(to, entry.owner(), value)
     }
 
     /// Forgets the entry at `addr`, written or not, with its flush dependencies: the structure is no more.
-    pub fn remove(&self, addr: Addr) {
-        if let Some(old) = self.shard(addr).remove(addr) {
-            self.invalidate(&old);
+    pub fn forget_entry(&self, addr: Addr) {
+        if let Some(old) = self.shard_of(addr).remove_slot(addr) {
+            self.invalidate_slot(&old);
         }
     }
 
-    /// As [`Cache::remove`], for a structure of `len` bytes whose space is freed: at once, if no flush has ever taken
+    /// As [`Cache::forget_entry`], for a structure of `len` bytes whose space is freed: at once, if no flush has ever taken
     /// the structure.
-    pub fn free(&self, addr: Addr, len: u64) {
-        let old = self.shard(addr).remove(addr);
-        let unwritten = old.as_ref().is_some_and(|old| old.head().is_new());
-        old.iter().for_each(|old| self.invalidate(old));
+    pub fn free_structure(&self, addr: Addr, len: u64) {
+        let old = self.shard_of(addr).remove_slot(addr);
+        let unwritten = old.as_ref().is_some_and(|old| old.entry_header().is_new());
+        old.iter().for_each(|old| self.invalidate_slot(old));
         if unwritten {
             self.space.free_unwritten(addr, len);
         } else {
@@ -226,12 +227,12 @@ impl Cache {
     /// If the cache is open for writing, entries with handles and loads under way are kept. They may be about to
     /// change, and nobody else writes the file.
     pub fn evict_owner(&self, owner: Owner) {
-        self.evict(Some(owner));
+        self.evict_entries(Some(owner));
     }
 
     /// As [`Cache::evict_owner`], for the entries of all objects.
     pub fn evict_all(&self) {
-        self.evict(None);
+        self.evict_entries(None);
     }
 
     /// As [`Cache::evict_owner`], for a reader that expects few changes. Later loads give the present state of the
@@ -239,14 +240,14 @@ impl Cache {
     /// are kept, too, and count as memory of the entry.
     pub fn mark_owner_stale(&self, owner: Owner) {
         match self.is_read_only() {
-            true => self.ledger.doubts.mark_stale(owner),
+            true => self.shared_graph.stale_owners.mark_stale(owner),
             false => self.evict_owner(owner),
         }
     }
 
-    fn evict(&self, owner: Option<Owner>) {
+    fn evict_entries(&self, owner: Option<Owner>) {
         let held_too = self.is_read_only();
-        let of_header = owner.map(|owner| self.shard(owner.header()));
+        let of_header = owner.map(|owner| self.shard_of(owner.header()));
         // What the caller has seen of the file comes before the look at what is empty.
         fence(SeqCst);
         // Evicting a child lets go of its parent, so there may be more to evict then.
@@ -255,16 +256,16 @@ impl Cache {
             found = false;
             for shard in self.shards.iter().filter(|shard| !shard.is_empty()) {
                 let has_header = of_header.is_some_and(|of_header| std::ptr::eq(shard, of_header));
-                let may_go = |slot: &_| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot);
-                let evicted = shard.evict((owner, has_header), held_too, may_go);
+                let may_go = |slot: &_| Arc::strong_count(slot) == 1 || held_too && self.is_evictable(slot);
+                let evicted = shard.evict_matching((owner, has_header), held_too, may_go);
                 found |= !evicted.is_empty() && !held_too;
-                evicted.iter().for_each(|slot| self.invalidate(slot));
+                evicted.iter().for_each(|slot| self.invalidate_slot(slot));
             }
         }
     }
 
-    fn is_idle(&self, slot: &Arc<dyn AnySlot>) -> bool {
-        self.ledger.graph.lock().is_idle(slot.head().id)
+    fn is_evictable(&self, slot: &Arc<dyn AnySlot>) -> bool {
+        self.shared_graph.graph.lock().is_idle(slot.entry_header().id)
     }
 
     /// Makes `parent` wait for `child`: while the child, or anything below it, is dirty, the parent is not written. A
@@ -286,7 +287,7 @@ impl Cache {
 
     /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the present state of the child.
     /// So the parent waits for one change of the child, not for later ones. A change that will be made is announced
-    /// before by [`Handle::touch`](crate::Handle::touch), because a flush that is under way may end in between.
+    /// before by [`Handle::mark_dirty`](crate::Handle::mark_dirty), because a flush that is under way may end in between.
     ///
     /// # Errors
     /// As [`Cache::add_dependency`].
@@ -321,7 +322,7 @@ impl Cache {
         P: DependencyNode + ?Sized,
         C: DependencyNode + ?Sized,
     {
-        let mut graph = self.ledger.graph.lock();
+        let mut graph = self.shared_graph.graph.lock();
         match graph.extend_edge(parent.id(), child.id(), kind, until) {
             true => Ok(()),
             false => graph.add_edge(&parent.node_ref(), &child.node_ref(), kind, until),
@@ -330,63 +331,63 @@ impl Cache {
 
     /// Removes the flush dependencies between `parent` and `child`, if there are any.
     pub fn remove_dependency<P: DependencyNode + ?Sized, C: DependencyNode + ?Sized>(&self, parent: &P, child: &C) {
-        self.ledger.graph.lock().remove_edges(parent.id(), child.id());
+        self.shared_graph.graph.lock().remove_edges(parent.id(), child.id());
     }
 
-    /// Keeps an entry in memory until as many calls of [`Cache::unpin`].
-    pub fn pin<T: Entry>(&self, entry: &Handle<T>) {
-        self.ledger.graph.lock().pin(&entry.as_any_slot());
+    /// Keeps an entry in memory until as many calls of [`Cache::unpin_entry`].
+    pub fn pin_entry<T: Entry>(&self, entry: &Handle<T>) {
+        self.shared_graph.graph.lock().pin_entry(&entry.as_any_slot());
     }
 
-    /// Undoes one [`Cache::pin`].
-    pub fn unpin(&self, entry: EntryId) {
-        self.ledger.graph.lock().unpin(entry);
+    /// Undoes one [`Cache::pin_entry`].
+    pub fn unpin_entry(&self, entry: EntryId) {
+        self.shared_graph.graph.lock().unpin_entry(entry);
     }
 
     /// Hashes everything that is cached. For the model checker.
     #[doc(hidden)]
     pub fn hash_state(&self, state: &mut impl Hasher) {
-        let is_good = |slot: &Arc<dyn AnySlot>| self.is_valid_for(&**slot, slot.head().owner);
+        let is_good = |slot: &Arc<dyn AnySlot>| self.is_valid_for(&**slot, slot.entry_header().owner);
         // What is doubted is as good as not cached: it is what would be made of the bytes that are found, or nothing.
-        let mut slots: Vec<_> = self.shards.iter().flat_map(EntryShard::slots).filter(is_good).collect();
-        slots.sort_unstable_by_key(|slot| slot.head().addr);
+        let mut slots: Vec<_> = self.shards.iter().flat_map(EntryShard::all_slots).filter(is_good).collect();
+        slots.sort_unstable_by_key(|slot| slot.entry_header().addr);
         for slot in slots {
-            let image = slot.image(self.settings.widths).ok();
-            (slot.head().addr, slot.head().owner, slot.type_name(), image).hash(state);
+            let image = slot.encode_image(self.options.widths).ok();
+            (slot.entry_header().addr, slot.entry_header().owner, slot.type_name(), image).hash(state);
         }
     }
 
     /// Bytes in memory of all cached entries.
-    pub fn weight(&self) -> usize {
-        self.shards.iter().map(EntryShard::weight).sum()
+    pub fn memory_bytes(&self) -> usize {
+        self.shards.iter().map(EntryShard::memory_bytes).sum()
     }
 
     fn new_handle<T: Entry>(&self, addr: Addr, owner: Owner, value: T, origin: ReadOrigin) -> Handle<T> {
-        Handle::new(self.ledger.next_id(), addr, owner, Arc::clone(&self.ledger), (value, origin))
+        Handle::new(self.shared_graph.next_id(), addr, owner, Arc::clone(&self.shared_graph), (value, origin))
     }
 
-    fn shard(&self, addr: Addr) -> &EntryShard {
+    fn shard_of(&self, addr: Addr) -> &EntryShard {
         shard_for(&self.shards, addr)
     }
 
-    fn invalidate(&self, slot: &Arc<dyn AnySlot>) {
-        let mut graph = self.ledger.graph.lock();
-        slot.head().invalidated.store(true, Release);
-        graph.remove_node(slot.head().id);
+    fn invalidate_slot(&self, slot: &Arc<dyn AnySlot>) {
+        let mut graph = self.shared_graph.graph.lock();
+        slot.entry_header().is_invalidated.store(true, Release);
+        graph.remove_node(slot.entry_header().id);
     }
 
     fn evict_excess(&self, shard: &EntryShard) {
-        let evicted = shard.sweep(self.settings.metadata_budget / self.shards.len());
-        count(&self.stats.evictions, evicted.len() as u64);
-        evicted.iter().for_each(|slot| self.invalidate(slot));
+        let evicted = shard.evict_to_budget(self.options.metadata_budget_bytes / self.shards.len());
+        add_to_counter(&self.counters.evictions, evicted.len() as u64);
+        evicted.iter().for_each(|slot| self.invalidate_slot(slot));
     }
 
     /// Forgets those entries at `addrs` that nobody has used since they were created. They were written because there
     /// were many, and new entries take their memory.
     fn evict_unused(&self, addrs: impl Iterator<Item = Addr>) {
-        for slot in addrs.filter_map(|addr| self.shard(addr).take_unused(addr)) {
-            count(&self.stats.evictions, 1);
-            self.invalidate(&slot);
+        for slot in addrs.filter_map(|addr| self.shard_of(addr).take_unused(addr)) {
+            add_to_counter(&self.counters.evictions, 1);
+            self.invalidate_slot(&slot);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! A chunk here is any block of raw data that is allocated as one: a chunk of a dataset as the filters left it, or
 //! the whole block of a contiguous dataset.
 
-mod dirty;
+mod dirty_raw_data;
 mod merged_writes;
 mod write_buffer;
 
@@ -13,18 +13,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use h5live_format::{Addr, RedoWrite};
 use smallvec::SmallVec;
 
-pub(crate) use self::dirty::DirtyRawData;
-pub use self::dirty::RawWrite;
-use self::dirty::WriteThroughGuard;
+pub(crate) use self::dirty_raw_data::DirtyRawData;
+pub use self::dirty_raw_data::RawWrite;
+use self::dirty_raw_data::WriteThroughGuard;
 pub(crate) use self::merged_writes::MergedWrites;
 pub use self::merged_writes::Visibility;
 pub(crate) use self::write_buffer::WriteBuffer;
-use crate::stats::count;
+use crate::cache_counters::add_to_counter;
 use crate::{
     cache::Cache,
     dependency_node::ChunkProxy,
+    entry_id::Owner,
     error::{Error, Result, StorageAction, defined},
-    identity::Owner,
     primitive::atomic::Ordering::SeqCst,
 };
 
@@ -57,17 +57,18 @@ impl Cache {
         bytes: (u64, Vec<u8>),
         beneath: Visibility,
     ) -> ChunkProxy {
-        self.chunks
-            .with_chunk(chunk, |state| self.chunks.enqueue(state, || self.new_proxy(owner, chunk), bytes, beneath))
+        self.dirty_raw_data.with_chunk(chunk, |state| {
+            self.dirty_raw_data.enqueue_write(state, || self.new_proxy(owner, chunk), bytes, beneath)
+        })
     }
 
     /// As [`Cache::write_raw_with_visibility`], for a chunk to which the file leads. If the next flush must be atomic
     /// ([`Cache::require_atomic_flush`]), the write is part of it, unless the bytes are too many.
     pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, bytes: (u64, Vec<u8>), beneath: Visibility) -> ChunkProxy {
-        self.chunks.with_chunk(chunk, |state| {
+        self.dirty_raw_data.with_chunk(chunk, |state| {
             // Nothing leads to bytes that still wait.
-            state.overwrites |= state.waiting.is_none();
-            self.chunks.enqueue(state, || self.new_proxy(owner, chunk), bytes, beneath)
+            state.is_waiting_overwrite |= state.waiting_writes.is_none();
+            self.dirty_raw_data.enqueue_write(state, || self.new_proxy(owner, chunk), bytes, beneath)
         })
     }
 
@@ -87,7 +88,7 @@ impl Cache {
     ) -> Result<Option<ChunkProxy>> {
         let start = defined(chunk.get().and_then(|at| at.checked_add(offset)))?;
         let end = start.saturating_add(bytes.len() as u64);
-        let no_redo_past_eof = (end > self.space.superblock_eof()).then(|| self.redo_state.past_eof.read());
+        let no_redo_past_eof = (end > self.space.superblock_eof()).then(|| self.redo_state.past_eof_lock.read());
         if no_redo_past_eof.is_some() && self.generation().is_some() {
             // Readers look there until a flush has announced a new end.
             return Ok(Some(self.write_raw_with_visibility(
@@ -97,23 +98,28 @@ impl Cache {
                 Visibility::Unreachable,
             )));
         }
-        let (is_small, mut is_much) = (bytes.len() <= self.settings.max_buffered_piece_bytes, false);
+        let (is_small, mut is_much) = (bytes.len() <= self.options.max_buffered_piece_bytes, false);
         let mut begin = |through: &mut bool| match is_small {
-            true => is_much = self.write_buffer.put(start, bytes),
+            true => is_much = self.write_buffer.buffer_bytes(start, bytes),
             false => *through = true,
         };
-        let waits = if is_small && self.chunks.is_idle(chunk) {
+        let waits = if is_small && self.dirty_raw_data.is_chunk_clean(chunk) {
             // Nobody else knows of the space: nothing comes to wait there meanwhile.
             begin(&mut false);
             None
         } else {
-            self.chunks.with_chunk(chunk, |state| {
+            self.dirty_raw_data.with_chunk(chunk, |state| {
                 if state.is_overwrite() {
-                    begin(&mut state.write_through);
+                    begin(&mut state.is_written_through);
                     return None;
                 }
                 let bytes = (offset, bytes.to_vec());
-                Some(self.chunks.enqueue(state, || self.new_proxy(owner, chunk), bytes, Visibility::Unreachable))
+                Some(self.dirty_raw_data.enqueue_write(
+                    state,
+                    || self.new_proxy(owner, chunk),
+                    bytes,
+                    Visibility::Unreachable,
+                ))
             })
         };
         if is_much {
@@ -123,19 +129,19 @@ impl Cache {
             return Ok(None);
         }
         if waits.is_none() && !is_small {
-            let _ends = WriteThroughGuard(&self.chunks, chunk);
+            let _ends = WriteThroughGuard { raw_data: &self.dirty_raw_data, chunk };
             self.grow_for_raw(start, end)?;
-            self.write_at(StorageAction::WriteRaw, Addr::new(start), bytes)?;
+            self.write_counted(StorageAction::WriteRaw, Addr::new(start), bytes)?;
         }
         Ok(waits)
     }
 
     /// Writes the pieces of the write buffer, between flushes.
     fn drain_write_buffer(&self) -> Result<()> {
-        let _no_redo_past_eof = self.redo_state.past_eof.read();
-        let _alone = self.write_buffer.lock_writing();
+        let _no_redo_past_eof = self.redo_state.past_eof_lock.read();
+        let _alone = self.write_buffer.lock_out_writers();
         let Some(pieces) = self.write_buffer.begin_write() else { return Ok(()) };
-        if self.generation().is_some() && pieces.end() > self.space.superblock_eof() {
+        if self.generation().is_some() && pieces.end_offset() > self.space.superblock_eof() {
             // Readers look there until a flush has announced a new end.
             self.write_buffer.end_write(pieces, false);
             return Ok(());
@@ -156,11 +162,11 @@ impl Cache {
         for (at, bytes) in pieces.iter() {
             let end = at.saturating_add(bytes.len() as u64);
             self.grow_for_raw(at, end)?;
-            self.write_at(StorageAction::WriteRaw, Addr::new(at), bytes)?;
+            self.write_counted(StorageAction::WriteRaw, Addr::new(at), bytes)?;
             if bytes.len() <= MAX_SMALL_FLUSH_BYTES {
                 let filled = self.space.prefill(end, &*self.storage);
-                count(&self.stats.bytes_written, filled);
-                count(&self.stats.writes, u64::from(filled > 0));
+                add_to_counter(&self.counters.bytes_written, filled);
+                add_to_counter(&self.counters.writes, u64::from(filled > 0));
             }
         }
         Ok(())
@@ -184,7 +190,7 @@ impl Cache {
             let start = defined(at.get())?;
             let len = gap.len() as u64;
             let found = self.storage.read_at(gap, start).map_err(Error::io(StorageAction::Read, start, len))?;
-            count(&self.stats.bytes_read, found as u64);
+            add_to_counter(&self.counters.bytes_read, found as u64);
             let rest = gap.get_mut(found..).unwrap_or_default();
             if !rest.is_empty() && start.saturating_add(found as u64) < self.space.min_file_len() {
                 return Err(Error::PastEnd { at, wanted: len, found: found as u64 });
@@ -207,11 +213,15 @@ impl Cache {
             let Some(gaps) = self.write_buffer.read_overlay(start, into) else { return read(at, into) };
             gaps.into_iter().try_for_each(|gap| read(Addr::new(start + gap.start as u64), &mut into[gap]))
         };
-        let gaps = match self.chunks.present.load(SeqCst) {
+        let gaps = match self.dirty_raw_data.chunk_count.load(SeqCst) {
             0 => None,
-            _ => self.chunks.shard(chunk).chunks.lock().get(&chunk).map(|state| {
-                let waiting = state.waiting.iter().map(|(pieces, _)| pieces);
-                merged_writes::overlay(waiting.chain(state.in_flight.iter().map(|(pieces, _)| &**pieces)), offset, into)
+            _ => self.dirty_raw_data.shard_of(chunk).chunks.lock().get(&chunk).map(|state| {
+                let waiting = state.waiting_writes.iter().map(|(pieces, _)| pieces);
+                merged_writes::overlay_layers(
+                    waiting.chain(state.writes_in_flight.iter().map(|(pieces, _)| &**pieces)),
+                    offset,
+                    into,
+                )
             }),
         };
         let Some(start) = chunk.get().and_then(|at| at.checked_add(offset)) else { return Err(Error::Undefined) };
@@ -221,47 +231,47 @@ impl Cache {
 
     /// The proxies of a chunk: for raw data that waits, and for raw data that a flush is writing. Whatever comes to
     /// point to the chunk must be made to wait for them.
-    pub fn proxies(&self, chunk: Addr) -> SmallVec<[ChunkProxy; 2]> {
-        if self.chunks.present.load(SeqCst) == 0 {
+    pub fn chunk_proxies(&self, chunk: Addr) -> SmallVec<[ChunkProxy; 2]> {
+        if self.dirty_raw_data.chunk_count.load(SeqCst) == 0 {
             return SmallVec::new();
         }
-        let chunks = self.chunks.shard(chunk).chunks.lock();
+        let chunks = self.dirty_raw_data.shard_of(chunk).chunks.lock();
         let Some(state) = chunks.get(&chunk) else { return SmallVec::new() };
-        let waiting = state.waiting.iter().map(|(_, proxy)| *proxy);
-        waiting.chain(state.in_flight.iter().map(|(_, proxy)| *proxy)).collect()
+        let waiting = state.waiting_writes.iter().map(|(_, proxy)| *proxy);
+        waiting.chain(state.writes_in_flight.iter().map(|(_, proxy)| *proxy)).collect()
     }
 
     /// Drops the waiting bytes of a chunk that is no longer needed.
     pub fn discard_raw(&self, chunk: Addr) {
-        self.chunks.with_chunk(chunk, |state| {
-            state.overwrites = false;
-            if let Some((pieces, proxy)) = state.waiting.take() {
-                self.chunks.waiting.fetch_sub(pieces.weight(), Relaxed);
-                self.ledger.graph.lock().remove_node(proxy.id);
+        self.dirty_raw_data.with_chunk(chunk, |state| {
+            state.is_waiting_overwrite = false;
+            if let Some((pieces, proxy)) = state.waiting_writes.take() {
+                self.dirty_raw_data.waiting_byte_count.fetch_sub(pieces.byte_count(), Relaxed);
+                self.shared_graph.graph.lock().remove_node(proxy.id);
             }
         });
     }
 
     fn new_proxy(&self, owner: Owner, chunk: Addr) -> ChunkProxy {
-        let proxy = ChunkProxy { id: self.ledger.next_id(), owner, chunk };
-        self.ledger.graph.lock().add_proxy(proxy);
+        let proxy = ChunkProxy { id: self.shared_graph.next_id(), owner, chunk };
+        self.shared_graph.graph.lock().add_proxy(proxy);
         proxy
     }
 
     /// Writes raw data over bytes that readers may be reading. The new bytes are first written to redo records of at
     /// most [`MAX_ATOMIC_READ_BYTES`] bytes each.
-    pub(crate) fn write_in_place(&self, writes: &[RawWrite]) -> Result<()> {
-        writes.iter().for_each(|write| self.chunks.wait_for_write_through(write.chunk()));
+    pub(crate) fn overwrite_with_redo(&self, writes: &[RawWrite]) -> Result<()> {
+        writes.iter().for_each(|write| self.dirty_raw_data.wait_for_write_through(write.chunk()));
         let mut redo_writes = Vec::new();
         let mut bytes = 0;
         for write in writes {
-            if bytes + write.weight() > MAX_ATOMIC_READ_BYTES {
+            if bytes + write.byte_count() > MAX_ATOMIC_READ_BYTES {
                 self.write_with_redo(std::mem::take(&mut redo_writes))?;
                 bytes = 0;
             }
-            if write.weight() <= MAX_ATOMIC_READ_BYTES {
+            if write.byte_count() <= MAX_ATOMIC_READ_BYTES {
                 redo_writes.extend(write.pieces().map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
-                bytes += write.weight();
+                bytes += write.byte_count();
                 continue;
             }
             let mut window = 0;
@@ -279,10 +289,10 @@ impl Cache {
     }
 
     /// Writes taken raw data, in order of addresses, adjacent pieces together.
-    pub(crate) fn write_raw_writes(&self, writes: &[RawWrite]) -> Result<()> {
+    pub(crate) fn write_taken_raw_data(&self, writes: &[RawWrite]) -> Result<()> {
         let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(writes.len());
         for write in writes {
-            self.chunks.wait_for_write_through(write.chunk());
+            self.dirty_raw_data.wait_for_write_through(write.chunk());
             let chunk = defined(write.chunk().get())?;
             pieces.extend(write.pieces.iter().map(|(offset, bytes)| (chunk.saturating_add(offset), bytes)));
         }
@@ -293,15 +303,15 @@ impl Cache {
         let mut joined: Vec<u8> = Vec::new();
         let mut rest = pieces.as_slice();
         while let [(at, first), ..] = rest {
-            let n = 1 + merged_piece_count(first.len(), *at, &rest[1..]);
+            let n = 1 + adjacent_piece_count(first.len(), *at, &rest[1..]);
             let (now, later) = rest.split_at(n);
             rest = later;
             if n == 1 {
-                self.write_at(StorageAction::WriteRaw, Addr::new(*at), first)?;
+                self.write_counted(StorageAction::WriteRaw, Addr::new(*at), first)?;
             } else {
                 joined.clear();
                 now.iter().for_each(|(_, bytes)| joined.extend_from_slice(bytes));
-                self.write_at(StorageAction::WriteRaw, Addr::new(*at), &joined)?;
+                self.write_counted(StorageAction::WriteRaw, Addr::new(*at), &joined)?;
             }
         }
         Ok(())
@@ -309,7 +319,7 @@ impl Cache {
 }
 
 /// The number of pieces of `next` that go into one call with the `first` bytes at `at` before them.
-fn merged_piece_count(first: usize, at: u64, next: &[(u64, &[u8])]) -> usize {
+fn adjacent_piece_count(first: usize, at: u64, next: &[(u64, &[u8])]) -> usize {
     let mut len = first;
     let mut n = 0;
     for (start, bytes) in next {

@@ -19,7 +19,7 @@ pub(crate) struct ReentryGuard {
 }
 
 /// Enters the scope `inside`. Panics in debug builds if the thread is in a `forbidden` one.
-pub(crate) fn enter<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) -> ReentryGuard {
+pub(crate) fn enter_scope<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) -> ReentryGuard {
     refuse(cache, inside, forbidden);
     #[cfg(any(not(debug_assertions), loom))]
     let _ = inside;

@@ -2,9 +2,9 @@
 
 mod free_list;
 mod free_space;
-mod kind;
 mod metadata_blocks;
 mod quarantine;
+mod space_kind;
 
 use std::{io, time::Duration};
 
@@ -12,14 +12,14 @@ use h5live_format::{Addr, Width};
 
 pub use self::free_list::FreeList;
 use self::free_space::FreeSpace;
-pub use self::kind::SpaceKind;
-use self::kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES};
 pub(crate) use self::quarantine::FlushMark;
 use self::quarantine::{FreedSection, Quarantine};
+pub use self::space_kind::SpaceKind;
+use self::space_kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES};
 use crate::{
     clock::Clock,
+    entry_id::Owner,
     error::{Error, Result, StorageAction},
-    identity::Owner,
     metadata::FlushScope,
     primitive::Mutex,
     storage::Storage,
@@ -74,15 +74,15 @@ struct SpaceState {
     end: u64,
     superblock_eof: u64,
     /// The end of everything that was ever allocated or written, by whomever; behind it the storage holds zeros.
-    used: u64,
+    used_end: u64,
     /// Whether that takes the length into account which the storage had at first: a writer that died may have left
     /// anything behind the end.
     is_length_known: bool,
-    limit: u64,
+    max_addr: u64,
     /// The end of the prefilled zeros behind the allocated space.
-    filled: u64,
+    zero_filled_end: u64,
     /// The end of what the storage was asked to find a place for.
-    reserved: u64,
+    reserved_end: u64,
     free: FreeSpace,
     /// The largest end of any space that was ever freed.
     end_of_freed: u64,
@@ -115,25 +115,25 @@ impl SpaceState {
     fn reclaim_expired(&mut self, clock: &Clock) {
         if !self.quarantine.has_no_resting() {
             let free = self.quarantine.release_expired(clock.now());
-            self.release(free);
+            self.free_sections(free);
         }
     }
 
-    fn note_used(&mut self, end: u64) {
-        self.used = self.used.max(end);
+    fn raise_used_end(&mut self, end: u64) {
+        self.used_end = self.used_end.max(end);
     }
 
-    fn release(&mut self, sections: Vec<FreedSection>) {
+    fn free_sections(&mut self, sections: Vec<FreedSection>) {
         for (at, len, kind) in sections {
             // Space that a damaged file frees may be outside of the file.
-            if self.has(at, len) {
-                self.free.insert(at, len, kind);
+            if self.contains_range(at, len) {
+                self.free.free_range(at, len, kind);
             }
         }
     }
 
     /// Whether the `len` bytes at `at` lie in the allocated space.
-    fn has(&self, at: u64, len: u64) -> bool {
+    fn contains_range(&self, at: u64, len: u64) -> bool {
         at.checked_add(len).is_some_and(|end| end <= self.end)
     }
 }
@@ -145,11 +145,11 @@ impl Space {
         let state = SpaceState {
             end,
             superblock_eof: end,
-            used: end,
+            used_end: end,
             is_length_known: false,
-            limit: offset.max().saturating_sub(RESERVED_TAIL_BYTES),
-            filled: 0,
-            reserved: 0,
+            max_addr: offset.max().saturating_sub(RESERVED_TAIL_BYTES),
+            zero_filled_end: 0,
+            reserved_end: 0,
             free: FreeSpace::default(),
             end_of_freed: 0,
             quarantine: Quarantine::new(durable),
@@ -173,17 +173,17 @@ impl Space {
     /// As [`Space::alloc`].
     pub fn alloc_with_zeros(&self, len: u64, kind: SpaceKind) -> Result<(Addr, u64)> {
         let state = &mut *self.state.lock();
-        if let Some(at) = state.free.take_recent(len, kind) {
+        if let Some(at) = state.free.take_recently_freed(len, kind) {
             return Ok((Addr::new(at), len));
         }
         // The clock is not looked at for less than is wanted.
-        if state.quarantine.resting() >= len {
+        if state.quarantine.resting_bytes() >= len {
             state.reclaim_expired(&self.clock);
         }
-        let used = state.used;
-        let at = state.free.take(len, kind, &mut state.end, state.limit);
-        state.note_used(state.end);
-        let at = at.ok_or(Error::Full { wanted: len, end: state.end, limit: state.limit })?;
+        let used = state.used_end;
+        let at = state.free.take_bytes(len, kind, &mut state.end, state.max_addr);
+        state.raise_used_end(state.end);
+        let at = at.ok_or(Error::Full { wanted: len, end: state.end, limit: state.max_addr })?;
         let is_announced = at.checked_add(len).is_some_and(|end| end <= state.superblock_eof);
         let is_known = state.is_length_known && is_announced;
         Ok((Addr::new(at), if is_known { used.saturating_sub(at).min(len) } else { len }))
@@ -191,7 +191,7 @@ impl Space {
 
     /// Space for `len` bytes that was free, and ends before `limit` (bytes from the base address).
     pub fn alloc_before(&self, len: u64, kind: SpaceKind, limit: u64) -> Option<Addr> {
-        self.state.lock().free.take_before(len, kind, limit).map(Addr::new)
+        self.state.lock().free.take_below_limit(len, kind, limit).map(Addr::new)
     }
 
     /// Gives back the `len` bytes at `at` that held a structure.
@@ -222,8 +222,8 @@ impl Space {
     /// Gives back the `len` bytes at `at` of a structure to which nothing in the file has ever led.
     pub(crate) fn free_unwritten(&self, at: Addr, len: u64) {
         let mut state = self.state.lock();
-        if let Some(at) = at.get().filter(|at| state.quarantine.is_unread() && state.has(*at, len)) {
-            state.free.insert(at, len, SpaceKind::Metadata);
+        if let Some(at) = at.get().filter(|at| state.quarantine.has_no_readers() && state.contains_range(*at, len)) {
+            state.free.free_range(at, len, SpaceKind::Metadata);
         }
     }
 
@@ -231,7 +231,7 @@ impl Space {
         if let Some(at) = at.get() {
             let state = &mut *self.state.lock();
             state.end_of_freed = state.end_of_freed.max(at.saturating_add(len));
-            state.quarantine.add((at, len, kind), owner);
+            state.quarantine.add_section((at, len, kind), owner);
         }
     }
 
@@ -242,7 +242,7 @@ impl Space {
 
     /// Bytes that were freed and wait for a flush.
     pub fn pending_free_bytes(&self) -> u64 {
-        self.state.lock().quarantine.waiting()
+        self.state.lock().quarantine.waiting_bytes()
     }
 
     /// From now on the file has pages of `page` bytes. Structures and raw data are in different pages, and nothing
@@ -250,31 +250,31 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::Full`] if addresses do not reach to the end of the last page.
-    pub fn set_page(&self, page: u64) -> Result<()> {
+    pub fn set_page_size(&self, page: u64) -> Result<()> {
         let state = &mut *self.state.lock();
-        let end = state.free.set_page(page, state.end).filter(|end| *end < state.limit);
-        state.end = end.ok_or(Error::Full { wanted: page, end: state.end, limit: state.limit })?;
+        let end = state.free.set_page_size(page, state.end).filter(|end| *end < state.max_addr);
+        state.end = end.ok_or(Error::Full { wanted: page, end: state.end, limit: state.max_addr })?;
         Ok(())
     }
 
     /// Takes over space that an earlier session left free: `len` bytes at `at`, which held something of `kind`.
     ///
     /// In a session with followers it rests for the grace, because they may have followed that session, too.
-    pub fn adopt(&self, at: u64, len: u64, kind: SpaceKind) {
+    pub fn adopt_free_range(&self, at: u64, len: u64, kind: SpaceKind) {
         let grace = self.state.lock().quarantine.grace();
         if let Some(grace) = grace {
-            self.adopt_after(at, len, kind, grace);
+            self.adopt_free_range_after(at, len, kind, grace);
         }
     }
 
-    /// As [`Space::adopt`], for space that must rest for `rest`.
-    pub fn adopt_after(&self, at: u64, len: u64, kind: SpaceKind, rest: Duration) {
+    /// As [`Space::adopt_free_range`], for space that must rest for `rest`.
+    pub fn adopt_free_range_after(&self, at: u64, len: u64, kind: SpaceKind, rest: Duration) {
         let state = &mut *self.state.lock();
-        if !state.has(at, len) {
+        if !state.contains_range(at, len) {
             return;
         }
         match rest {
-            Duration::ZERO => state.free.insert(at, len, kind),
+            Duration::ZERO => state.free.free_range(at, len, kind),
             rest => state.quarantine.defer_free((at, len, kind), rest, self.clock.now()),
         }
     }
@@ -291,13 +291,13 @@ impl Space {
     /// [`Error::Full`] if addresses do not reach that far.
     pub fn alloc_at_end(&self, len: u64) -> Result<Addr> {
         let state = &mut *self.state.lock();
-        let unit = state.free.page().unwrap_or(METADATA_ALIGNMENT);
-        let full = Error::Full { wanted: len, end: state.end, limit: state.limit };
+        let unit = state.free.page_size().unwrap_or(METADATA_ALIGNMENT);
+        let full = Error::Full { wanted: len, end: state.end, limit: state.max_addr };
         let at = state.end.checked_next_multiple_of(unit).ok_or(full)?;
-        let full = Error::Full { wanted: len, end: state.end, limit: state.limit };
-        let end = at.checked_add(len).and_then(|end| end.checked_next_multiple_of(state.free.page().unwrap_or(1)));
-        state.end = end.filter(|end| *end < state.limit).ok_or(full)?;
-        state.note_used(state.end);
+        let full = Error::Full { wanted: len, end: state.end, limit: state.max_addr };
+        let end = at.checked_add(len).and_then(|end| end.checked_next_multiple_of(state.free.page_size().unwrap_or(1)));
+        state.end = end.filter(|end| *end < state.max_addr).ok_or(full)?;
+        state.raise_used_end(state.end);
         Ok(Addr::new(at))
     }
 
@@ -310,7 +310,7 @@ impl Space {
 
     /// Now.
     pub fn free_epoch(&self) -> FreeEpoch {
-        FreeEpoch(self.state.lock().quarantine.snapshots())
+        FreeEpoch(self.state.lock().quarantine.snapshot_count())
     }
 
     /// Frees the space that waits only for the grace, if `is_unread` says that nobody else has the file open now. Then
@@ -318,14 +318,14 @@ impl Space {
     /// meanwhile.
     pub fn reclaim_if(&self, is_unread: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
-        if state.quarantine.resting() < MIN_RECLAIM_QUERY_BYTES {
+        if state.quarantine.resting_bytes() < MIN_RECLAIM_QUERY_BYTES {
             return;
         }
         match state.queries_to_skip.checked_sub(1) {
             Some(left) => state.queries_to_skip = left,
             None if is_unread() => {
                 let free = state.quarantine.release_resting();
-                state.release(free);
+                state.free_sections(free);
             }
             None => state.queries_to_skip = SKIPPED_RECLAIM_QUERIES,
         }
@@ -343,7 +343,7 @@ impl Space {
     /// writes them at once, and nobody reads them meanwhile.
     pub fn may_change_in_place(&self, at: Addr, len: u64) -> bool {
         let is_one_write = at.get().is_some_and(|at| (at % OS_PAGE_BYTES).saturating_add(len) <= OS_PAGE_BYTES);
-        is_one_write && self.state.lock().quarantine.is_unread()
+        is_one_write && self.state.lock().quarantine.has_no_readers()
     }
 
     /// Decides what becomes of freed space from now on. Under [`ReusePolicy::Never`] space that was freed before, but
@@ -353,7 +353,7 @@ impl Space {
     }
 
     /// The end of the allocated space, in bytes from the base address.
-    pub fn end(&self) -> u64 {
+    pub fn allocated_end(&self) -> u64 {
         self.state.lock().end
     }
 
@@ -370,14 +370,15 @@ impl Space {
 
     /// Bytes that were freed and can be allocated again.
     pub fn free_bytes(&self) -> u64 {
-        self.state.lock().free.total()
+        self.state.lock().free.total_bytes()
     }
 
     /// The end of file to announce before space that is allocated now becomes reachable; `None` if the announced end is
     /// enough.
     pub(crate) fn next_superblock_eof(&self) -> Option<u64> {
         let state = self.state.lock();
-        (state.end > state.superblock_eof).then(|| state.end.saturating_add(eof_slack(state.end)).min(state.limit - 1))
+        (state.end > state.superblock_eof)
+            .then(|| state.end.saturating_add(eof_slack(state.end)).min(state.max_addr - 1))
     }
 
     /// Whether [`Space::next_superblock_eof`] has an end to announce.
@@ -386,8 +387,8 @@ impl Space {
     }
 
     /// Notes that a redo record was written behind the announced end, up to `end`.
-    pub(crate) fn note_redo(&self, end: u64) {
-        self.state.lock().note_used(end);
+    pub(crate) fn raise_used_end_for_redo(&self, end: u64) {
+        self.state.lock().raise_used_end(end);
     }
 
     pub(crate) fn set_superblock_eof(&self, end: u64) {
@@ -403,7 +404,7 @@ impl Space {
     pub(crate) fn end_flush(&self, succeeded: bool) {
         let state = &mut *self.state.lock();
         let free = state.quarantine.end_flush(succeeded, self.clock.now());
-        state.release(free);
+        state.free_sections(free);
     }
 
     /// From now on freed space waits until the flush that makes it unreachable is durable.
@@ -420,7 +421,7 @@ impl Space {
     pub(crate) fn end_sync(&self, flushed: FlushMark) {
         let state = &mut *self.state.lock();
         let free = state.quarantine.end_sync(flushed, self.clock.now());
-        state.release(free);
+        state.free_sections(free);
     }
 
     /// Makes the storage at least `len` bytes long. Call this, or [`Space::ensure_len_ahead`], before a write. Nothing
@@ -439,18 +440,18 @@ impl Space {
     /// of bytes written. An error of the storage shows up when data is written there.
     pub(crate) fn prefill(&self, end: u64, storage: &dyn Storage) -> u64 {
         let wanted = storage.prefill_bytes().min(ZEROS.len());
-        if wanted == 0 || end <= self.state.lock().filled {
+        if wanted == 0 || end <= self.state.lock().zero_filled_end {
             return 0;
         }
         let Some(length) = *self.length.lock() else { return 0 };
         let mut state = self.state.lock();
-        let from = state.end.max(state.filled);
+        let from = state.end.max(state.zero_filled_end);
         let to = from.saturating_add(wanted as u64).min(state.superblock_eof).min(length);
         let zeros = to.checked_sub(from).and_then(|len| ZEROS.get(..len as usize)).unwrap_or_default();
         if zeros.is_empty() || storage.write_at(zeros, from).is_err() {
             return 0;
         }
-        state.filled = to;
+        state.zero_filled_end = to;
         zeros.len() as u64
     }
 
@@ -478,7 +479,7 @@ impl Space {
     pub(crate) fn reserve_ahead(&self, start: u64, end: u64, storage: &dyn Storage) {
         let is_wanted = |state: &SpaceState| {
             let is_near = state.end.saturating_sub(end) <= MIN_RESERVE_BYTES;
-            end > state.reserved && is_near && eof_slack(state.end) >= MIN_RESERVE_BYTES
+            end > state.reserved_end && is_near && eof_slack(state.end) >= MIN_RESERVE_BYTES
         };
         if !is_wanted(&self.state.lock()) {
             return;
@@ -490,10 +491,10 @@ impl Space {
             if !is_wanted(state) || to < end {
                 return;
             }
-            (start.max(std::mem::replace(&mut state.reserved, to)), to)
+            (start.max(std::mem::replace(&mut state.reserved_end, to)), to)
         };
         if storage.reserve(from, to - from).is_err_and(|error| error.kind() == io::ErrorKind::Unsupported) {
-            self.state.lock().reserved = u64::MAX;
+            self.state.lock().reserved_end = u64::MAX;
         }
     }
 
@@ -505,7 +506,7 @@ impl Space {
         };
         *length = Some(now);
         if now < needed {
-            check_length(storage, now)?;
+            check_not_truncated(storage, now)?;
             storage.set_len(wanted).map_err(Error::io(StorageAction::Extend, now, wanted))?;
             *length = Some(wanted);
         }
@@ -515,7 +516,7 @@ impl Space {
     fn storage_len(&self, storage: &dyn Storage) -> Result<u64> {
         let len = storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
         let mut state = self.state.lock();
-        state.note_used(len);
+        state.raise_used_end(len);
         state.is_length_known = true;
         Ok(len)
     }
@@ -523,18 +524,18 @@ impl Space {
     /// Cuts the storage behind the allocated space.
     pub(crate) fn truncate_storage(&self, len: u64, storage: &dyn Storage) -> Result<()> {
         let mut length = self.length.lock();
-        check_length(storage, length.unwrap_or(len))?;
+        check_not_truncated(storage, length.unwrap_or(len))?;
         storage.set_len(len).map_err(Error::io(StorageAction::Truncate, len, len))?;
         *length = Some(len);
         let state = &mut *self.state.lock();
-        state.reserved = state.reserved.min(len);
+        state.reserved_end = state.reserved_end.min(len);
         Ok(())
     }
 }
 
 /// Refuses to change the length of a storage that another program has truncated. Otherwise zeros would replace the lost
 /// bytes.
-fn check_length(storage: &dyn Storage, known: u64) -> Result<()> {
+fn check_not_truncated(storage: &dyn Storage, known: u64) -> Result<()> {
     let len = storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
     if len < known { Err(Error::Cut { len, known }) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 //! Where the bytes of a file are.
 
-mod faulty;
+mod faulty_storage;
 mod file;
 mod file_len;
 mod member_storage;
@@ -9,7 +9,7 @@ mod memory;
 mod mmap_read;
 #[cfg(target_os = "linux")]
 mod mmap_write;
-mod recording;
+mod recording_storage;
 mod redo_overlay;
 mod static_overlay;
 
@@ -17,11 +17,11 @@ use std::{fmt, io, ops::Range, sync::Arc};
 
 use h5live_model::SharedBytes;
 
-pub use faulty::{FaultyStorage, WriteFailure};
+pub use faulty_storage::{FaultyStorage, WriteFailure};
 pub use file::FileStorage;
 pub use member_storage::MemberStorage;
 pub use memory::MemoryStorage;
-pub use recording::{RecordingStorage, StorageOp, replay};
+pub use recording_storage::{RecordingStorage, StorageOp, replay_operations};
 pub use redo_overlay::RedoOverlay;
 pub use static_overlay::StaticOverlay;
 

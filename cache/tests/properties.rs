@@ -13,7 +13,8 @@ use std::{
 
 use h5live_cache::{
     Cache, CacheOptions, ChunkProxy, DependencyNode, EdgeKind, EdgeKinds, Entry, FaultyStorage, FlushScope, Handle,
-    MemoryStorage, Owner, RecordingStorage, ReusePolicy, SpaceKind, StorageOp, SuperblockEncoder, WriteFailure, replay,
+    MemoryStorage, Owner, RecordingStorage, ReusePolicy, SpaceKind, StorageOp, SuperblockEncoder, WriteFailure,
+    replay_operations,
 };
 use h5live_format::{Addr, EncodeError, Widths};
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -25,7 +26,7 @@ struct Block(u64);
 const BLOCK: u64 = 16;
 
 impl Entry for Block {
-    fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn encode_image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
         let mut image = self.0.to_le_bytes().to_vec();
         image.extend((!self.0).to_le_bytes());
         Ok(image)
@@ -50,7 +51,7 @@ struct CheckedEofSuperblock;
 
 impl SuperblockEncoder for CheckedEofSuperblock {
     fn encode_with_eof(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
-        Ok((Addr::new(0), Block(end).image(Widths::default())?))
+        Ok((Addr::new(0), Block(end).encode_image(Widths::default())?))
     }
 }
 
@@ -137,10 +138,10 @@ impl Model {
     fn new(disabled: EdgeKinds) -> Self {
         let disk = FaultyStorage::new(RecordingStorage::new(MemoryStorage::from(vec![0; 48])));
         let mut settings = CacheOptions::default();
-        settings.dirty_budget = 4000;
-        settings.raw_budget = 100;
+        settings.dirty_budget_bytes = 4000;
+        settings.raw_budget_bytes = 100;
         settings.max_buffered_piece_bytes = GATHERED;
-        settings.metadata_budget = 64 * 1500;
+        settings.metadata_budget_bytes = 64 * 1500;
         settings.mutant.disabled_edges = disabled;
         let cache = Cache::new_writable(Arc::new(disk.clone()), settings, 48, Arc::new(CheckedEofSuperblock));
         let mut model = Model {
@@ -235,7 +236,7 @@ impl Model {
         };
         now[usize::from(offset)..usize::from(offset) + bytes.len()].copy_from_slice(&bytes);
         // Only flushes are checked for their order: a write-through comes by itself, before what points to it.
-        replay(&mut self.image, &self.disk.inner().take_log()).unwrap();
+        replay_operations(&mut self.image, &self.disk.inner().take_log()).unwrap();
         let mut read = vec![0; usize::from(len)];
         self.cache.read_raw(*at, offset.into(), &mut read).unwrap();
         assert_eq!(read, bytes, "raw data is read as it was written");
@@ -249,7 +250,7 @@ impl Model {
             Act::Insert { owner: of } => {
                 let at = self.cache.space().alloc(BLOCK, SpaceKind::Metadata).unwrap();
                 let version = self.version();
-                self.cache.insert(at, owner(of), Block(version));
+                self.cache.insert_entry(at, owner(of), Block(version));
                 self.blocks.push((at, of));
                 self.versions.insert(at.get().unwrap(), version);
             }
@@ -321,7 +322,7 @@ impl Model {
             Act::Remove(n) | Act::Free(n) => {
                 let Some((at, _)) = self.block(n) else { return };
                 let key = at.get().unwrap();
-                self.cache.remove(at);
+                self.cache.forget_entry(at);
                 if matches!(act, Act::Free(_)) {
                     self.cache.space().free(at, BLOCK);
                 }
@@ -368,7 +369,7 @@ impl Model {
     /// Goes through what a flush wrote: at each write, all that the written entry depends on is on the storage.
     fn check_log(&mut self) {
         for operation in self.disk.inner().take_log() {
-            replay(&mut self.image, [&operation]).unwrap();
+            replay_operations(&mut self.image, [&operation]).unwrap();
             let StorageOp::Write { at, bytes } = &operation else { continue };
             if let (0, Some(superblock)) = (*at, Block::decode(&self.image[..16])) {
                 self.announced = superblock.0;
@@ -422,14 +423,14 @@ impl Model {
         self.act(&Act::FlushAll);
         let is_there = |(at, bytes): &(usize, [u8; GATHERED])| self.image[*at..at + GATHERED] == *bytes;
         assert!(self.gathered.iter().all(is_there), "a flush writes what was gathered");
-        assert!(self.cache.plan(FlushScope::All).unwrap().steps().is_empty(), "a flush leaves nothing");
-        self.cache.finish(true).unwrap();
+        assert!(self.cache.plan_flush(FlushScope::All).unwrap().steps().is_empty(), "a flush leaves nothing");
+        self.cache.truncate_to_true_end(true).unwrap();
         self.disk.inner().take_log();
         let whole = self.disk.inner().inner().to_vec();
-        assert_eq!(whole.len() as u64, self.cache.space().end());
+        assert_eq!(whole.len() as u64, self.cache.space().allocated_end());
         assert_eq!(Block::decode(&whole[..16]).unwrap().0, whole.len() as u64);
         self.cache.evict_all();
-        assert_eq!(self.cache.weight(), 0, "nothing keeps clean entries");
+        assert_eq!(self.cache.memory_bytes(), 0, "nothing keeps clean entries");
         for block in self.blocks.clone() {
             self.load(block);
         }
@@ -503,12 +504,13 @@ fn threads_that_write_and_flush_keep_the_order() {
             let (cache, stop) = (&cache, &stop);
             scope.spawn(move || {
                 let of = owner(n);
-                let parent = cache.insert(parent, of, Block(0));
-                let child = cache.insert(child, of, Block(0));
+                let parent = cache.insert_entry(parent, of, Block(0));
+                let child = cache.insert_entry(child, of, Block(0));
                 for version in 1..=300 {
                     {
                         let _operation = cache.begin_operation();
-                        let proxy = cache.write_raw(of, chunk, 0, Block(version).image(Widths::default()).unwrap());
+                        let proxy =
+                            cache.write_raw(of, chunk, 0, Block(version).encode_image(Widths::default()).unwrap());
                         child.update(|block| block.0 = version);
                         parent.update(|block| block.0 = version);
                         cache.add_dependency(&parent, &child, EdgeKind::BTree2Node).unwrap();
@@ -531,7 +533,7 @@ fn threads_that_write_and_flush_keep_the_order() {
         image.get(at..at + BLOCK as usize).and_then(Block::decode).map_or(0, |block| block.0)
     };
     for operation in disk.log() {
-        replay(&mut image, [&operation]).unwrap();
+        replay_operations(&mut image, [&operation]).unwrap();
         for &(_, parent, child, chunk) in &pairs {
             let versions = [parent, child, chunk].map(|addr| at(&image, addr));
             assert!(versions.is_sorted(), "parent, child, chunk are at {versions:?}");
@@ -552,9 +554,9 @@ fn freed_space_is_used_again_only_when_nothing_on_the_storage_points_to_it() {
     );
     let space = cache.space();
     let freed = space.alloc(BLOCK, SpaceKind::Metadata).unwrap();
-    cache.insert(freed, owner(0), Block(1));
+    cache.insert_entry(freed, owner(0), Block(1));
     cache.flush(FlushScope::All).unwrap();
-    cache.remove(freed);
+    cache.forget_entry(freed);
     space.free(freed, BLOCK);
     assert_ne!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
     cache.flush(FlushScope::All).unwrap();

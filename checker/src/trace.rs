@@ -5,7 +5,7 @@ mod strace;
 
 use std::io;
 
-use h5live_cache::replay;
+use h5live_cache::replay_operations;
 
 pub use h5live_cache::StorageOp;
 
@@ -54,7 +54,7 @@ impl Trace {
     /// When they would not fit in memory.
     pub fn image_after(&self, prefix: usize) -> io::Result<Vec<u8>> {
         let mut image = self.base.clone();
-        replay(&mut image, self.operations.iter().take(prefix))?;
+        replay_operations(&mut image, self.operations.iter().take(prefix))?;
         Ok(image)
     }
 

@@ -141,7 +141,7 @@ fn child_count_up_to(node: &Btree1Node<ChunkKey>, start: &[u64]) -> usize {
 
 impl LeafCallbacks<ChunkKey> for ChunkBtree1 {
     fn add_child_dependency(&self, node: &Handle<Btree1Node<ChunkKey>>, chunk: Addr) -> Result<()> {
-        let proxies = self.metadata.cache().proxies(chunk);
+        let proxies = self.metadata.cache().chunk_proxies(chunk);
         proxies.iter().try_for_each(|proxy| self.metadata.add_dependency(node, proxy, EdgeKind::BTree1Chunk))
     }
 

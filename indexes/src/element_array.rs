@@ -154,7 +154,7 @@ impl<H: ArrayHeader> ElementArray<H> {
     pub fn create_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayPage>> {
         self.metadata.cache().check_allocation(addr, self.page_len(elements))?;
         let empty = ArrayPage { elements: self.undefined_elements(elements) };
-        Ok(self.metadata.cache().insert(addr, self.metadata.owner(), empty))
+        Ok(self.metadata.cache().insert_entry(addr, self.metadata.owner(), empty))
     }
 
     /// Calls `each` with the chunks of a part of the array, until it returns `false`. `find` looks up an element by its

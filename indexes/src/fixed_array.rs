@@ -257,7 +257,7 @@ impl ChunkIndex for FixedArray {
             self.page_addr(block.addr(), self.page_count().saturating_sub(1))?;
             let is_used = |page: &u64| block.read().pages.get(*page as usize);
             for page in (0..self.page_count()).filter(is_used) {
-                self.array.metadata.cache().remove(self.page_addr(block.addr(), page)?);
+                self.array.metadata.cache().forget_entry(self.page_addr(block.addr(), page)?);
             }
             self.array.metadata.free_structure(block.addr(), self.data_block_space());
         }

@@ -75,7 +75,7 @@ impl ChunkIndex for ImplicitIndex {
         };
         let end = match cache.is_read_only() {
             true => cache.storage().len().map_err(failed)?,
-            false => cache.space().end(),
+            false => cache.space().allocated_end(),
         };
         for index in 0..self.chunk_count {
             match self.element(index).filter(|element| element.addr.get().is_some_and(|at| at < end)) {

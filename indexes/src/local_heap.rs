@@ -64,13 +64,13 @@ impl StringSpaceState {
     fn alloc_strings(&mut self, strings: &[&Name]) -> Option<Vec<u64>> {
         let mut offsets = Vec::with_capacity(strings.len());
         for string in strings {
-            match self.free_list.take(padded_string_bytes(string), Some) {
+            match self.free_list.take_best_fit(padded_string_bytes(string), Some) {
                 Some(offset) => offsets.push(offset),
                 None => {
                     offsets
                         .iter()
                         .zip(strings)
-                        .for_each(|(at, string)| self.free_list.insert(*at, padded_string_bytes(string)));
+                        .for_each(|(at, string)| self.free_list.free_range(*at, padded_string_bytes(string)));
                     return None;
                 }
             }
@@ -87,7 +87,7 @@ impl StringSpaceState {
         let (settled, waiting): (Vec<_>, _) =
             self.removed.drain(..).partition(|(moment, ..)| space.is_reclaimable(*moment));
         self.removed = waiting;
-        settled.into_iter().for_each(|(_, offset, len)| self.free_list.insert(offset, len));
+        settled.into_iter().for_each(|(_, offset, len)| self.free_list.free_range(offset, len));
     }
 }
 
@@ -117,7 +117,7 @@ impl LocalStrings {
         let prefix = LocalHeap { size, free: None, data: data.addr() };
         let prefix = metadata.create(LocalHeap::prefix_size(metadata.widths()) as u64, prefix)?;
         let mut strings = space.0.lock();
-        strings.free_list.insert(EMPTY_STRING_BYTES, size.saturating_sub(EMPTY_STRING_BYTES));
+        strings.free_list.free_range(EMPTY_STRING_BYTES, size.saturating_sub(EMPTY_STRING_BYTES));
         (strings.is_free_list_valid, strings.is_everything_else_taken) = (true, true);
         Ok(LocalStrings { metadata: metadata.clone(), prefix, data: Some(data) })
     }
@@ -220,7 +220,7 @@ impl LocalStrings {
     /// Computes the free space from the strings in use.
     fn rebuild_free_list(&self, known: &mut StringSpaceState, taken: &[u64]) {
         known.free_list.clear();
-        known.free_list.insert(EMPTY_STRING_BYTES, self.prefix.read().size.saturating_sub(EMPTY_STRING_BYTES));
+        known.free_list.free_range(EMPTY_STRING_BYTES, self.prefix.read().size.saturating_sub(EMPTY_STRING_BYTES));
         // Keys of other programs may lead to strings that are no more.
         for (offset, string) in taken.iter().filter_map(|offset| Some((*offset, self.read_string(*offset).ok()?))) {
             known.free_list.take_exact(offset, padded_string_bytes(&string));
@@ -235,7 +235,7 @@ impl LocalStrings {
         if strings.is_free_list_valid {
             return Ok(());
         }
-        self.free_blocks().into_iter().for_each(|block| strings.free_list.insert(block.offset, block.size));
+        self.free_blocks().into_iter().for_each(|block| strings.free_list.free_range(block.offset, block.size));
         if let Some(data) = self.data.as_ref().filter(|_| self.prefix.read().free.is_some()) {
             self.prefix.update(|prefix| prefix.free = None);
             // Nothing in the file tells of a list in a new segment.
@@ -261,7 +261,7 @@ impl LocalStrings {
         let grown = size.checked_add(more).ok_or(Error::HeapFull { at: self.prefix.addr() })?;
         let at = self.metadata.cache().space().alloc(grown, SpaceKind::Metadata)?;
         self.move_segment_to(at, grown)?;
-        strings.free_list.insert(size, more);
+        strings.free_list.free_range(size, more);
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl LocalStrings {
         };
         let mut bytes = self.with_data(|data| Ok(data.bytes.clone()))?;
         bytes.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
-        let data = self.metadata.cache().insert(at, self.metadata.owner(), LocalHeapData { bytes });
+        let data = self.metadata.cache().insert_entry(at, self.metadata.owner(), LocalHeapData { bytes });
         self.add_dependency(&self.prefix, &data)?;
         self.prefix.update(|prefix| (prefix.size, prefix.data) = (size, data.addr()));
         if old_size > 0 {

@@ -93,7 +93,7 @@ impl ObjectMetadata {
         len: u64,
         shape: impl FnOnce() -> R,
     ) -> Result<MaybeCached<R>> {
-        if self.cache.peek::<R>(addr)?.is_some() {
+        if self.cache.get_cached::<R>(addr)?.is_some() {
             return self.load(addr, len, shape).map(MaybeCached::Cached);
         }
         Ok(MaybeCached::Uncached(self.read(addr, len, shape)?))
@@ -114,7 +114,7 @@ impl ObjectMetadata {
     /// If there is no room.
     pub fn create<R: Entry>(&self, len: u64, value: R) -> Result<Handle<R>> {
         let addr = self.cache.space().alloc(len, SpaceKind::Metadata)?;
-        Ok(self.cache.insert(addr, self.owner, value))
+        Ok(self.cache.insert_entry(addr, self.owner, value))
     }
 
     /// As [`ObjectMetadata::create`], for a length that the file states. `value` is called only if the length is within
@@ -143,12 +143,12 @@ impl ObjectMetadata {
 
     /// Forgets the structure of `len` bytes at `addr`, and gives its space back.
     pub fn free_structure(&self, addr: Addr, len: u64) {
-        self.cache.free(addr, len);
+        self.cache.free_structure(addr, len);
     }
 
     /// As [`ObjectMetadata::free_structure`], of a structure to which only others of the same object lead, which stays.
     pub fn free_substructure(&self, addr: Addr, len: u64) {
-        self.cache.remove(addr);
+        self.cache.forget_entry(addr);
         self.cache.space().free_owned(self.owner, addr, len);
     }
 

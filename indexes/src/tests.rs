@@ -162,7 +162,7 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
     made.delete_blocks().unwrap();
     drop(operation);
     first.flush(FlushScope::All).unwrap();
-    assert_eq!(first.space().free_bytes(), first.space().end() - 4096);
+    assert_eq!(first.space().free_bytes(), first.space().allocated_end() - 4096);
 }
 
 fn check_extensible(rows: &[u64], format: ElementFormat) {
@@ -285,7 +285,7 @@ fn children_reach_the_file_before_what_points_to_them() {
     let cache = Arc::new(cache);
     let array = extensible(&cache, root(Addr::UNDEFINED), ElementFormat::Unfiltered);
     array.set_element(&ChunkCoord::new(&[150_000, 1]), element(1, ElementFormat::Unfiltered), None).unwrap();
-    let plan = cache.plan(FlushScope::All).unwrap();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
     let order: Vec<_> = plan
         .steps()
         .iter()

@@ -146,14 +146,14 @@ impl OpenOptions {
             cache.space().set_reuse_policy(ReusePolicy::AfterGrace(self.grace));
         }
         if let FileTail::Quarantined { from, end } = tail {
-            cache.space().adopt_after(from, end - from, SpaceKind::Metadata, ReusePolicy::MIN_GRACE);
+            cache.space().adopt_free_range_after(from, end - from, SpaceKind::Metadata, ReusePolicy::MIN_GRACE);
         }
         let image = cache_image(&cache, &superblock)?;
         if self.mode == Mode::SwmrWrite && superblock.version < 3 {
             cache.start_generations(generation)?;
         }
         match self.headroom {
-            headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.extend_superblock_eof(headroom)?,
+            headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.announce_eof_ahead(headroom)?,
             _ => cache.write_superblock()?,
         }
         write_cache_image(&cache, image)?;

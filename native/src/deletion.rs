@@ -106,12 +106,12 @@ mod tests {
             for spec in [ObjectSpec::group(), DatasetSpec::default().into()] {
                 file.commit(Scope::All, Publish::Visible).unwrap();
                 let space = file.native_session().cache.space();
-                let before = (space.end(), space.free_bytes());
+                let before = (space.allocated_end(), space.free_bytes());
                 file.create(&NewObject::linked(file.session().root, &name, &spec)).unwrap();
                 file.commit(Scope::All, Publish::Visible).unwrap();
                 file.remove_link(file.session().root, &name).unwrap();
                 file.commit(Scope::All, Publish::Visible).unwrap();
-                assert_eq!(space.free_bytes() - before.1, space.end() - before.0, "{profile:?} {spec:?}");
+                assert_eq!(space.free_bytes() - before.1, space.allocated_end() - before.0, "{profile:?} {spec:?}");
             }
         }
     }

@@ -63,7 +63,7 @@ impl NativeSession {
         let metadata = ObjectMetadata::new(self.cache.clone(), Owner::FILE);
         let len = FreeSpaceHeader::size(metadata.widths()) as u64;
         let header = metadata.load(addr, len, FreeSpaceHeader::default)?.read().clone();
-        self.cache.remove(addr);
+        self.cache.forget_entry(addr);
         sections.extend(addr.get().map(|at| (at, len, SpaceKind::Metadata)));
         if !header.section_list.is_defined() {
             return Ok(());
@@ -75,7 +75,7 @@ impl NativeSession {
         for group in list.read().groups.iter().filter(|group| group.size >= min_size) {
             sections.extend(group.sections.iter().map(|section| (section.addr, group.size, kind)));
         }
-        self.cache.remove(header.section_list);
+        self.cache.forget_entry(header.section_list);
         sections.extend(header.section_list.get().map(|at| (at, header.allocated, SpaceKind::Metadata)));
         Ok(())
     }
@@ -128,7 +128,7 @@ impl NativeSession {
                 *slot = *at;
             }
         }
-        info.end_before_managers = Addr::new(space.end());
+        info.end_before_managers = Addr::new(space.allocated_end());
         header.put(&info)?;
         for manager in &made {
             header.add_message_dependency(MessageType::FILE_SPACE_INFO, manager, EdgeKind::FreeSpaceSections)?;
@@ -170,8 +170,8 @@ impl NativeSession {
         header.allocated = header.used.checked_next_multiple_of(unit).unwrap_or(header.used);
         header.section_list = self.cache.space().alloc_at_end(header.allocated)?;
         let listed = with(&header, at, listed.groups);
-        let listed = self.cache.insert(header.section_list, Owner::FILE, listed);
-        let header = self.cache.insert(at, Owner::FILE, header);
+        let listed = self.cache.insert_entry(header.section_list, Owner::FILE, listed);
+        let header = self.cache.insert_entry(at, Owner::FILE, header);
         let done = self.cache.add_dependency(&header, &listed, EdgeKind::FreeSpaceSections);
         done.map_err(h5live_cache::Error::from)?;
         Ok(header)

@@ -70,7 +70,7 @@ impl GlobalHeap {
         let index =
             index.ok_or(Error::Object { header: at, rule: "a new collection has room for its first object" })?;
         let room = collection.free(widths) > 0;
-        let collection = self.cache.insert(at, Owner::new(at), collection);
+        let collection = self.cache.insert_entry(at, Owner::new(at), collection);
         writer.mark(collection.clone());
         if room || writer.current.is_none() {
             writer.current = Some(collection);

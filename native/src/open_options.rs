@@ -105,7 +105,7 @@ pub struct MutantOptions {
     /// Structures of a dead writer that contradict each other are not corrected.
     #[cfg(feature = "mutants")]
     pub without_recount: bool,
-    /// As [`CacheOptions::shards`](h5live_cache::CacheOptions::shards), for a session of a single thread.
+    /// As [`CacheOptions::shard_count`](h5live_cache::CacheOptions::shard_count), for a session of a single thread.
     pub shards: Option<usize>,
 }
 
@@ -178,12 +178,12 @@ impl OpenOptions {
     pub(crate) fn cache_options(&self, superblock: &Superblock) -> CacheOptions {
         let mut settings = CacheOptions::default();
         settings.widths = superblock.widths;
-        settings.base = superblock.base.get().unwrap_or(0);
+        settings.base_addr = superblock.base.get().unwrap_or(0);
         settings.barriers = self.durable && !self.mutant.lacks_barriers();
         settings.max_allocation = self.max_allocation;
         settings.clock = self.clock.clone();
         settings.mutant = self.mutant.cache;
-        settings.shards = self.mutant.shards.unwrap_or(settings.shards);
+        settings.shard_count = self.mutant.shards.unwrap_or(settings.shard_count);
         settings
     }
 }

@@ -258,7 +258,7 @@ impl NativeSession {
                 // At once with the true end: there is no generation behind that.
                 self.status.set_flags(StatusFlags::CLEAR);
             }
-            if let Err(error) = self.cache.finish(durable) {
+            if let Err(error) = self.cache.truncate_to_true_end(durable) {
                 if self.cache.has_generations() {
                     self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
                 }

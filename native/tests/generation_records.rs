@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{MemoryStorage, RecordingStorage, Storage, replay};
+use h5live_cache::{MemoryStorage, RecordingStorage, Storage, replay_operations};
 use h5live_format::{Addr, Generation, RedoRecord, Superblock, Widths, decode_prefix};
 use h5live_model::{LinkTarget, Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreWriter};
 use h5live_native::{LibVer, Mode, NativeFile, OpenOptions};
@@ -79,7 +79,7 @@ fn a_writer_that_dies_while_it_takes_a_file_over_leaves_no_record_of_an_earlier_
         let next = NativeFile::open_storage(recording.clone(), &options).unwrap();
         let mut left = image;
         for (n, operation) in recording.take_log().iter().enumerate() {
-            replay(&mut left, [operation]).unwrap();
+            replay_operations(&mut left, [operation]).unwrap();
             assert_eq!(stale_writes(&left), [], "after change {number}, operation {n} of the next writer");
         }
         drop(next);
@@ -96,7 +96,7 @@ fn a_writer_that_takes_over_in_the_middle_of_a_flush_leaves_no_record_of_an_earl
     drop(recording.take_log());
     edit_links(&file, 1500, |number| {
         for operation in recording.take_log() {
-            replay(&mut image, [&operation]).unwrap();
+            replay_operations(&mut image, [&operation]).unwrap();
             if number < 100 || number % 7 != 0 {
                 continue;
             }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use h5live_cache::{FaultyStorage, MemoryStorage, RecordingStorage, Storage, StorageOp, WriteFailure, replay};
+use h5live_cache::{
+    FaultyStorage, MemoryStorage, RecordingStorage, Storage, StorageOp, WriteFailure, replay_operations,
+};
 use h5live_model::{
     AllocationTime, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name,
     NewObject, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
@@ -89,7 +91,7 @@ fn what_a_killed_writer_was_rewriting_is_found_old_or_new() {
                 };
                 for part in &parts {
                     let mut left = image.clone();
-                    replay(&mut left, [part]).unwrap();
+                    replay_operations(&mut left, [part]).unwrap();
                     let left: Arc<dyn Storage> = Arc::new(memory(&left));
                     let reader = NativeFile::open_storage(left.clone(), &options(Mode::SwmrRead)).unwrap();
                     let found = value(&dataset(&reader));
@@ -101,7 +103,7 @@ fn what_a_killed_writer_was_rewriting_is_found_old_or_new() {
                     drop(next);
                     assert_eq!(value(&dataset(&NativeFile::open_storage(left, &options(Mode::Read)).unwrap())), found);
                 }
-                replay(&mut image, [operation]).unwrap();
+                replay_operations(&mut image, [operation]).unwrap();
             }
             assert_eq!(seen, new);
         }

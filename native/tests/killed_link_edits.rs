@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay};
+use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay_operations};
 use h5live_model::{
     AttributeData, ByteOrder, CreationOrder, Dataspace, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Name,
     NewObject, ObjectId, ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreWriter,
@@ -179,7 +179,7 @@ fn kill_everywhere(profile: LibVer, seed: u64, max_entries: u64, flushes: u32, c
     let mut random = Random(seed);
     let mut state = State::default();
     let mut image = Vec::new();
-    replay(&mut image, &storage.take_log()).unwrap();
+    replay_operations(&mut image, &storage.take_log()).unwrap();
     for flush in 0..flushes {
         let (links, attributes) = (BTreeSet::new(), BTreeSet::new());
         let mut epoch = Epoch { before: state.clone(), after: State::default(), links, attributes };
@@ -190,7 +190,7 @@ fn kill_everywhere(profile: LibVer, seed: u64, max_entries: u64, flushes: u32, c
         epoch.after = state.clone();
         let log: Vec<StorageOp> = storage.take_log();
         for (at, operation) in log.iter().enumerate() {
-            replay(&mut image, [operation]).unwrap();
+            replay_operations(&mut image, [operation]).unwrap();
             if let Err(error) = check(&image, profile, &epoch) {
                 panic!("seed {seed}, flush {flush}, killed after write {at} of {}: {error}", log.len());
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOp, replay};
+use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOp, replay_operations};
 use h5live_format::RedoRecord;
 use h5live_model::{
     ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, NewObject, Publish,
@@ -256,14 +256,14 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
     }
     file.start_swmr().unwrap();
     let mut image = Vec::new();
-    replay(&mut image, &storage.take_log()).unwrap();
+    replay_operations(&mut image, &storage.take_log()).unwrap();
     for n in 0..4 {
         dataset(&file, "large").write_whole(&ChunkCoord::new(&[n * 250]), 0, &[0xaa; 64]).unwrap();
         file.commit(Scope::All, Publish::Visible).unwrap();
     }
     let mut redo_records = 0;
     for operation in storage.take_log() {
-        replay(&mut image, [&operation]).unwrap();
+        replay_operations(&mut image, [&operation]).unwrap();
         redo_records += u32::from(image.windows(4).any(|bytes| bytes == RedoRecord::SIGNATURE));
         let trial = MutantOptions { shards: Some(1), ..MutantOptions::default() };
         let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, mutant: trial, ..OpenOptions::default() };
@@ -300,7 +300,7 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
     };
     write(0);
     let mut image = Vec::new();
-    replay(&mut image, &storage.take_log()).unwrap();
+    replay_operations(&mut image, &storage.take_log()).unwrap();
     write(1);
     let mut torn = 0;
     for operation in storage.take_log() {
@@ -310,7 +310,7 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
         {
             let cut = StorageOp::Write { at: *at, bytes: bytes[..4096 - (*at % 4096) as usize].to_vec() };
             let mut left = image.clone();
-            replay(&mut left, [&cut]).unwrap();
+            replay_operations(&mut left, [&cut]).unwrap();
             let waits = Arc::new(AtomicU64::new(0));
             let counted = waits.clone();
             let policy = RetryPolicy::new(12, move |_| {
@@ -326,7 +326,7 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
             torn += u64::from(waits.load(Ordering::Relaxed) > 0);
             assert!(waits.load(Ordering::Relaxed) < 12, "{waits:?}");
         }
-        replay(&mut image, [&operation]).unwrap();
+        replay_operations(&mut image, [&operation]).unwrap();
     }
     assert!(torn > 0, "nothing was torn");
 }
@@ -354,7 +354,7 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
         append(&data, 0..2);
         file.commit(Scope::All, Publish::Visible).unwrap();
         let mut image = Vec::new();
-        replay(&mut image, &storage.take_log()).unwrap();
+        replay_operations(&mut image, &storage.take_log()).unwrap();
         // One row is published, many are written.
         for n in [2, 3, 5, 9, 17, 40] {
             data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
@@ -362,7 +362,7 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
         data.set_extent(&[3, 64]).unwrap();
         file.commit(Scope::All, Publish::Visible).unwrap();
         for operation in storage.take_log() {
-            replay(&mut image, [&operation]).unwrap();
+            replay_operations(&mut image, [&operation]).unwrap();
             let left = Arc::new(MemoryStorage::from(image.clone()));
             let writer =
                 NativeFile::open_storage(left, &OpenOptions { take_over: true, ..options(Mode::SwmrWrite) }).unwrap();

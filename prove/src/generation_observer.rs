@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::sync::Arc;
 
-use h5live_cache::{Storage, replay};
+use h5live_cache::{Storage, replay_operations};
 use h5live_checker::schedule::{History, ReaderView};
 use h5live_checker::trace::Trace;
 use h5live_format::{Addr, Generation, StatusFlags, Superblock};
@@ -38,7 +38,7 @@ impl GenerationsInTrace {
             let mut image = trace.base().to_vec();
             each(0, &image);
             for (n, operation) in trace.operations().iter().enumerate() {
-                replay(&mut image, [operation]).expect("a trace fits in memory");
+                replay_operations(&mut image, [operation]).expect("a trace fits in memory");
                 each(n + 1, &image);
             }
         };

@@ -133,7 +133,7 @@ impl WriterRecorder {
 
     fn open(&mut self, mode: Mode) {
         let WriterSetup {
-            disabled_edges: disabled_edges,
+            disabled_edges,
             durable,
             disable_barriers: without_barriers,
             disable_redo: without_intents,
@@ -238,12 +238,12 @@ impl WriterRecorder {
 
     /// Says something in the trace that can be counted.
     pub fn mark_count(&self, what: &str, count: u64) {
-        self.storage.mark(format!("{what} {count}"));
+        self.storage.log_mark(format!("{what} {count}"));
     }
 
     /// Says in the trace how many rows of a dataset, or which version of it, have been written, or flushed.
     pub fn mark_series(&self, what: &str, series: &Series, count: u64) {
-        self.storage.mark(format!("{}.{what} {count}", series.name));
+        self.storage.log_mark(format!("{}.{what} {count}", series.name));
     }
 
     /// Writes the rows from `from` to `to` of a series, without flushing them.

@@ -10,12 +10,12 @@ use super::graph::{DependencyGraph, NodeContent};
 use super::redo::is_within_page;
 use crate::{
     cache::Cache,
+    cache_counters::add_to_counter,
     entry_header::{AnySlot, EntryHeader},
+    entry_id::{EntryId, Owner},
     error::{Error, Result, StorageAction},
-    identity::{EntryId, Owner},
     raw_data::MergedWrites,
-    reentry::{ReentryScope, enter},
-    stats::count,
+    reentry::{ReentryScope, enter_scope},
 };
 
 /// Entries of the longest chain.
@@ -37,15 +37,15 @@ impl DependencyGraph {
         if self.owner_deps.children_of(&owner).is_some_and(|below| !below.is_empty()) {
             return None;
         }
-        let list = self.dirty.get_mut(&owner)?;
+        let list = self.dirty_entries.get_mut(&owner)?;
         let (mut left, mut new) = (EntryChain::new(), EntryChain::new());
-        for node in list.iter().filter_map(|id| self.nodes.get(id)).filter(|node| node.dirty) {
-            match &node.body {
+        for node in list.iter().filter_map(|id| self.nodes.get(id)).filter(|node| node.is_dirty) {
+            match &node.content {
                 NodeContent::Entry(Some(slot)) if left.len() + new.len() < MAX_CHAIN_ENTRIES => {
-                    match slot.head().is_stored() {
-                        true if !is_whole(slot.head(), slot.head().stored_len()) => return None,
+                    match slot.entry_header().is_stored() {
+                        true if !is_whole(slot.entry_header(), slot.entry_header().stored_len()) => return None,
                         true => left.push(Arc::clone(slot)),
-                        false if node.children == 0 => new.push(Arc::clone(slot)),
+                        false if node.child_count == 0 => new.push(Arc::clone(slot)),
                         false => return None,
                     }
                 }
@@ -56,22 +56,24 @@ impl DependencyGraph {
         let mut chain = EntryChain::new();
         while !left.is_empty() {
             let is_awaited = |slot: &Arc<dyn AnySlot>, by: EntryId| {
-                self.nodes.get(&slot.head().id).is_some_and(|node| node.parents.iter().any(|edge| edge.parent == by))
+                self.nodes
+                    .get(&slot.entry_header().id)
+                    .is_some_and(|node| node.parents.iter().any(|edge| edge.parent == by))
             };
             let next = left.iter().position(|slot| {
-                let follows = chain.last().is_none_or(|above| is_awaited(slot, above.head().id));
-                follows && !left.iter().any(|above| is_awaited(slot, above.head().id))
+                let follows = chain.last().is_none_or(|above| is_awaited(slot, above.entry_header().id));
+                follows && !left.iter().any(|above| is_awaited(slot, above.entry_header().id))
             })?;
             chain.push(left.swap_remove(next));
         }
-        new.sort_unstable_by_key(|slot| Reverse(slot.head().addr));
+        new.sort_unstable_by_key(|slot| Reverse(slot.entry_header().addr));
         chain.append(&mut new);
         chain.reverse();
         list.clear();
         for slot in &chain {
-            if let Some(node) = self.nodes.get_mut(&slot.head().id) {
-                node.dirty = false;
-                node.in_flight = true;
+            if let Some(node) = self.nodes.get_mut(&slot.entry_header().id) {
+                node.is_dirty = false;
+                node.is_in_flight = true;
                 self.dirty_weight -= node.weight;
             }
         }
@@ -97,15 +99,15 @@ impl Cache {
     /// # Errors
     /// As [`Cache::flush`].
     pub(super) fn flush_chain(&self, owner: Owner) -> Result<bool> {
-        let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
-        let _only = self.flushing.lock();
+        let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
+        let _only = self.flush_lock.lock();
         let (mut chain_write, images) = {
-            let _gate = self.gate.write();
+            let _gate = self.operation_gate.write();
             if self.needs_protocol_steps() || self.space.needs_superblock_eof() {
                 return Ok(false);
             }
-            let is_whole = |head: &EntryHeader, len| is_within_page(self.settings.base, head.addr, len);
-            let Some(chain) = self.ledger.graph.lock().take_chain(owner, is_whole) else { return Ok(false) };
+            let is_whole = |head: &EntryHeader, len| is_within_page(self.options.base_addr, head.addr, len);
+            let Some(chain) = self.shared_graph.graph.lock().take_chain(owner, is_whole) else { return Ok(false) };
             let mut chain_write =
                 ChainWrite { cache: self, chain, entries_written: 0, buffered: None, has_begun: false };
             let Some(images) = chain_write.images() else { return Ok(false) };
@@ -114,7 +116,7 @@ impl Cache {
             chain_write.buffered = self.write_buffer.begin_write();
             (chain_write, images)
         };
-        count(&self.stats.flushes, 1);
+        add_to_counter(&self.counters.flushes, 1);
         chain_write.write(&images)?;
         Ok(true)
     }
@@ -123,11 +125,11 @@ impl Cache {
 impl ChainWrite<'_> {
     /// The encoded entries; `None` if one cannot be encoded, or needs more than one write.
     fn images(&self) -> Option<SmallVec<[Vec<u8>; MAX_CHAIN_ENTRIES]>> {
-        let settings = &self.cache.settings;
+        let settings = &self.cache.options;
         let image = |slot: &Arc<dyn AnySlot>| {
-            let image = slot.take_image(settings.widths).ok()?;
-            let head = slot.head();
-            let is_whole = !head.is_stored() || is_within_page(settings.base, head.addr, image.len() as u64);
+            let image = slot.take_dirty_image(settings.widths).ok()?;
+            let head = slot.entry_header();
+            let is_whole = !head.is_stored() || is_within_page(settings.base_addr, head.addr, image.len() as u64);
             is_whole.then_some(image)
         };
         self.chain.iter().map(image).collect()
@@ -142,7 +144,7 @@ impl ChainWrite<'_> {
             self.cache.write_buffer.end_write(pieces, true);
         }
         while let Some(slot) = self.chain.get(self.entries_written) {
-            let (head, name) = (slot.head(), slot.type_name());
+            let (head, name) = (slot.entry_header(), slot.type_name());
             let neighbours = self.adjacent_entry_count(&images[self.entries_written..]);
             let joined;
             let image = match neighbours {
@@ -169,19 +171,19 @@ impl ChainWrite<'_> {
             false => space.ensure_prefilled(at, storage) && storage.store_mapped(image, at),
         };
         if is_done {
-            self.cache.count_write(image.len());
+            self.cache.count_written_bytes(image.len());
             return Ok(());
         }
-        self.cache.write_at(action, head.addr, image)
+        self.cache.write_counted(action, head.addr, image)
     }
 
     /// How many of the next entries one write takes: several if they are new and lie side by side.
     fn adjacent_entry_count(&self, images: &[Vec<u8>]) -> usize {
-        let is_new = |slot: &&Arc<dyn AnySlot>| !slot.head().is_stored();
+        let is_new = |slot: &&Arc<dyn AnySlot>| !slot.entry_header().is_stored();
         let new = self.chain[self.entries_written..].iter().take_while(is_new).zip(images);
         let mut end = None;
         let beside = new.take_while(|(slot, image)| {
-            let start = slot.head().addr;
+            let start = slot.entry_header().addr;
             end.replace(start.checked_add(image.len() as u64)).is_none_or(|end| end == Some(start))
         });
         beside.count().max(1)
@@ -190,15 +192,15 @@ impl ChainWrite<'_> {
 
 impl Drop for ChainWrite<'_> {
     fn drop(&mut self) {
-        let Cache { ledger, write_buffer, space, .. } = self.cache;
+        let Cache { shared_graph: ledger, write_buffer, space, .. } = self.cache;
         if let Some(pieces) = self.buffered.take() {
             write_buffer.end_write(pieces, false);
         }
         let mut graph = ledger.graph.lock();
         for (n, slot) in self.chain.iter().enumerate() {
             match n < self.entries_written {
-                true => graph.complete_write(slot.head().id),
-                false => graph.fail_write(slot.head().id),
+                true => graph.complete_write(slot.entry_header().id),
+                false => graph.fail_write(slot.entry_header().id),
             }
         }
         drop(graph);
@@ -246,7 +248,7 @@ mod tests {
 
     fn add(cache: &Cache, owner: Owner, len: usize) -> Handle<Block> {
         let at = cache.space().alloc(len as u64, SpaceKind::Metadata).unwrap();
-        cache.insert(at, owner, Block(vec![0; len]))
+        cache.insert_entry(at, owner, Block(vec![0; len]))
     }
 
     impl File {
@@ -332,7 +334,7 @@ mod tests {
         };
         assert_eq!(storage.take_log(), [write(&new, 0, vec![0; 3000]), write(&root, 20, vec![1; 10])]);
         // Where nothing has changed, all of it is.
-        root.touch();
+        root.mark_dirty();
         assert!(cache.flush_chain(OWNER).unwrap());
         assert_eq!(storage.take_log(), [write(&root, 0, root.read().0.clone())]);
     }
@@ -358,20 +360,20 @@ mod tests {
             ("an entry that no edge joins", |file| {
                 let other = add(&file.cache, OWNER, 4);
                 file.cache.flush(FlushScope::All).unwrap();
-                other.touch();
+                other.mark_dirty();
             }),
             ("edges by way of what is clean", |file| {
                 let (between, last) = (add(&file.cache, OWNER, 4), add(&file.cache, OWNER, 4));
                 file.cache.add_dependency(&file.blocks[1], &between, KIND).unwrap();
                 file.cache.add_dependency(&between, &last, KIND).unwrap();
                 file.cache.flush(FlushScope::All).unwrap();
-                last.touch();
+                last.mark_dirty();
             }),
             ("two that wait for the same", |file| {
                 let other = add(&file.cache, OWNER, 4);
                 file.cache.add_dependency(&other, &file.blocks[1], KIND).unwrap();
                 file.cache.flush(FlushScope::All).unwrap();
-                other.touch();
+                other.mark_dirty();
             }),
             ("something of another object", |file| {
                 file.cache.add_dependency(&file.blocks[1], &add(&file.cache, OTHER, 4), KIND).unwrap();
@@ -392,7 +394,7 @@ mod tests {
                 let large = add(&file.cache, OWNER, 6000);
                 file.cache.add_dependency(&file.blocks[1], &large, KIND).unwrap();
                 file.cache.flush(FlushScope::All).unwrap();
-                large.touch();
+                large.mark_dirty();
             }),
         ];
         for (what, spoil) in spoils {

@@ -13,12 +13,12 @@ use super::generation::GenerationSteps;
 use super::redo;
 use crate::{
     cache::{Cache, CacheOptions},
+    cache_counters::add_to_counter,
     edge_kind::EdgeKind,
     error::{Error, Result, StorageAction},
     primitive::{MutexGuard, RwLockWriteGuard},
     raw_data::RawWrite,
-    reentry::{ReentryGuard, ReentryScope, enter},
-    stats::count,
+    reentry::{ReentryGuard, ReentryScope, enter_scope},
 };
 
 /// The steps of a flush, in order. While it exists, no other flush runs. Entries that are not written when it is
@@ -28,14 +28,14 @@ pub struct FlushPlan<'a> {
     steps: Vec<FlushStep>,
     steps_done: usize,
     /// Everything that was dirty in a scope is in the steps.
-    whole: bool,
+    is_whole_file: bool,
     /// [`CacheOptions::barriers`] at the time of the snapshot.
     barriers: bool,
     /// As [`Cache::require_atomic_flush`].
-    as_one: bool,
+    is_atomic: bool,
     succeeded: bool,
     /// While there are redo records, nothing else is written behind the announced end.
-    beyond: Option<RwLockWriteGuard<'a, ()>>,
+    past_eof_lock: Option<RwLockWriteGuard<'a, ()>>,
     _only: MutexGuard<'a, ()>,
     _inside: ReentryGuard,
 }
@@ -75,7 +75,7 @@ impl Cache {
     pub fn flush(&self, scope: FlushScope) -> Result<()> {
         match scope {
             FlushScope::Owner(owner) if self.flush_chain(owner)? => Ok(()),
-            _ => self.plan(scope)?.write(),
+            _ => self.plan_flush(scope)?.write_steps(),
         }
     }
 
@@ -83,8 +83,8 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Encode`] if an entry cannot be written.
-    pub fn plan(&self, scope: FlushScope) -> Result<FlushPlan<'_>> {
-        self.snapshot(FlushSelection::Scope(scope))
+    pub fn plan_flush(&self, scope: FlushScope) -> Result<FlushPlan<'_>> {
+        self.plan_selection(FlushSelection::Scope(scope))
     }
 
     /// Writes part of the dirty entries and raw data, if they take too much memory. Call it between operations.
@@ -92,24 +92,24 @@ impl Cache {
     /// # Errors
     /// As [`Cache::flush`].
     pub fn flush_over_budget(&self) -> Result<()> {
-        let too_dirty = self.ledger.graph.lock().dirty_weight() > self.settings.dirty_budget;
-        let raw = self.chunks.waiting() > self.settings.raw_budget;
+        let too_dirty = self.shared_graph.graph.lock().dirty_weight() > self.options.dirty_budget_bytes;
+        let raw = self.dirty_raw_data.waiting_bytes() > self.options.raw_budget_bytes;
         if !too_dirty && !raw {
             return Ok(());
         }
-        let max_dirty_bytes_left = if too_dirty { self.settings.dirty_budget / 2 } else { usize::MAX };
-        self.snapshot(FlushSelection::OverBudget { max_dirty_bytes_left, with_raw: raw })?.write()?;
+        let max_dirty_bytes_left = if too_dirty { self.options.dirty_budget_bytes / 2 } else { usize::MAX };
+        self.plan_selection(FlushSelection::OverBudget { max_dirty_bytes_left, with_raw: raw })?.write_steps()?;
         // Raw data that waits for metadata of other objects (global heaps) goes only with a whole flush.
-        if self.chunks.waiting() > self.settings.raw_budget {
+        if self.dirty_raw_data.waiting_bytes() > self.options.raw_budget_bytes {
             self.flush(FlushScope::All)?;
         }
         Ok(())
     }
 
-    fn snapshot(&self, take: FlushSelection) -> Result<FlushPlan<'_>> {
-        let inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
-        let only = self.flushing.lock();
-        let _gate = self.gate.write();
+    fn plan_selection(&self, take: FlushSelection) -> Result<FlushPlan<'_>> {
+        let inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
+        let only = self.flush_lock.lock();
+        let _gate = self.operation_gate.write();
         if self.is_read_only() {
             return Err(Error::ReadOnly);
         }
@@ -119,7 +119,7 @@ impl Cache {
             FlushSelection::Scope(scope) => Some(scope),
             FlushSelection::OverBudget { .. } => None,
         };
-        let picked = self.ledger.graph.lock().take(take);
+        let picked = self.shared_graph.graph.lock().take_dirty(take);
         if let Some(scope) = scope {
             self.space.begin_flush(scope);
         }
@@ -127,11 +127,11 @@ impl Cache {
             cache: self,
             steps: Vec::new(),
             steps_done: 0,
-            whole: scope.is_some(),
+            is_whole_file: scope.is_some(),
             barriers: self.has_barriers(),
-            as_one,
+            is_atomic: as_one,
             succeeded: false,
-            beyond: None,
+            past_eof_lock: None,
             _only: only,
             _inside: inside,
         };
@@ -152,28 +152,28 @@ impl Cache {
             FlushStep::InitGeneration { end, generation } => self.init_generation_at(*end, *generation),
             FlushStep::SetGeneration { at, generation } => self.write_generation_word(*at, *generation),
             FlushStep::BufferedRaw(pieces) => self.write_buffered(&pieces.0),
-            FlushStep::Raw(writes) => self.write_raw_writes(writes),
-            FlushStep::RawInPlace(writes) => self.write_in_place(writes),
+            FlushStep::Raw(writes) => self.write_taken_raw_data(writes),
+            FlushStep::RawInPlace(writes) => self.overwrite_with_redo(writes),
             FlushStep::Superblock { at, bytes, end } => {
-                self.write_at(StorageAction::WriteSuperblock, *at, bytes)?;
+                self.write_counted(StorageAction::WriteSuperblock, *at, bytes)?;
                 self.space.set_superblock_eof(*end);
                 Ok(())
             }
-            FlushStep::Entry { at, name, image, .. } => self.write_at(StorageAction::WriteEntry(name), *at, image),
+            FlushStep::Entry { at, name, image, .. } => self.write_counted(StorageAction::WriteEntry(name), *at, image),
         }
     }
 
-    pub(crate) fn write_at(&self, action: StorageAction, at: Addr, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write_counted(&self, action: StorageAction, at: Addr, bytes: &[u8]) -> Result<()> {
         let at = at.get().ok_or(Error::Undefined)?;
         let len = bytes.len() as u64;
         self.storage.write_at(bytes, at).map_err(Error::io(action, at, len))?;
-        self.count_write(bytes.len());
+        self.count_written_bytes(bytes.len());
         Ok(())
     }
 
-    pub(super) fn count_write(&self, bytes: usize) {
-        count(&self.stats.writes, 1);
-        count(&self.stats.bytes_written, bytes as u64);
+    pub(super) fn count_written_bytes(&self, bytes: usize) {
+        add_to_counter(&self.counters.writes, 1);
+        add_to_counter(&self.counters.bytes_written, bytes as u64);
     }
 }
 
@@ -187,10 +187,10 @@ impl FlushPlan<'_> {
     ///
     /// # Errors
     /// [`Error::Io`] at the first step that fails; from it on everything is dirty again.
-    pub fn write(mut self) -> Result<()> {
+    pub fn write_steps(mut self) -> Result<()> {
         if !self.steps.is_empty() {
-            count(&self.cache.stats.flushes, 1);
-            self.cache.replay_unfinished(self.barriers)?;
+            add_to_counter(&self.cache.counters.flushes, 1);
+            self.cache.replay_unfinished_redo(self.barriers)?;
         }
         self.cache.complete_generation()?;
         self.cache.write_buffer.wait_for_writers();
@@ -232,7 +232,7 @@ impl FlushPlan<'_> {
                 next += 1;
             }
             if let FlushStep::Entry { at, name, .. } = first {
-                self.cache.write_at(StorageAction::WriteEntry(name), *at, &bytes)?;
+                self.cache.write_counted(StorageAction::WriteEntry(name), *at, &bytes)?;
             }
             self.steps_done = next;
         }
@@ -241,7 +241,7 @@ impl FlushPlan<'_> {
 
     /// Whether one redo record has all changes in place.
     fn has_single_redo(&self) -> bool {
-        self.barriers || self.as_one || self.cache.has_generations()
+        self.barriers || self.is_atomic || self.cache.has_generations()
     }
 
     fn encode_picked(&mut self, picked: Vec<FlushItem>) -> Result<()> {
@@ -249,24 +249,24 @@ impl FlushPlan<'_> {
         self.begin_raw_writes(&picked, &mut changes);
         let (cache, mut new, mut failure) = (self.cache, Vec::new(), None);
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
-        for FlushItem { id, what, waits } in picked {
+        for FlushItem { id, kind: what, has_dependencies: waits } in picked {
             match what {
                 FlushItemKind::Raw { .. } if !waits => {}
                 FlushItemKind::Raw { chunk } => {
-                    if let Some(write) = cache.chunks.begin_write(chunk) {
+                    if let Some(write) = cache.dirty_raw_data.begin_chunk_write(chunk) {
                         self.add_waiting_raw_write(write, &mut new, &mut changes);
                     }
                 }
                 FlushItemKind::Entry(slot) => {
-                    let at = slot.head().addr;
+                    let at = slot.entry_header().addr;
                     let image = match failure {
                         Some(_) => Vec::new(),
-                        None => slot.take_image(cache.settings.widths).unwrap_or_else(|source| {
+                        None => slot.take_dirty_image(cache.options.widths).unwrap_or_else(|source| {
                             failure = Some(Error::Encode { at, source });
                             Vec::new()
                         }),
                     };
-                    let in_place = slot.head().is_stored();
+                    let in_place = slot.entry_header().is_stored();
                     let step = FlushStep::Entry { id, at, name: slot.type_name(), image, in_place, waits };
                     // Nothing in the file leads to a new entry, so it may come before everything that will lead to it.
                     let first = self.has_single_redo() && !in_place;
@@ -275,17 +275,17 @@ impl FlushPlan<'_> {
             }
         }
         let steps = failure.map_or_else(|| self.protocol_steps(&changes), Err);
-        self.arrange(new, changes, steps)
+        self.order_steps(new, changes, steps)
     }
 
     /// Whether readers are kept from raw data while it is changed in place.
     fn guards_raw_in_place(&self) -> bool {
-        let mutant = self.cache.settings.mutant;
+        let mutant = self.cache.options.mutant;
         !mutant.lacks_redo() && !mutant.lacks_edge(EdgeKind::RawInPlace)
     }
 
     /// The step that changes raw data in place: part of the flush's redo record, or each part after its own record.
-    fn raw_in_place(&self, writes: Vec<RawWrite>) -> FlushStep {
+    fn raw_overwrite_step(&self, writes: Vec<RawWrite>) -> FlushStep {
         if self.has_single_redo() { FlushStep::Raw(writes) } else { FlushStep::RawInPlace(writes) }
     }
 
@@ -293,38 +293,38 @@ impl FlushPlan<'_> {
     /// the file leads.
     fn begin_raw_writes(&mut self, picked: &[FlushItem], changes: &mut Vec<FlushStep>) {
         let (cache, guarded) = (self.cache, self.guards_raw_in_place());
-        let raw = picked.iter().filter_map(|pick| match &pick.what {
-            FlushItemKind::Raw { chunk } if !pick.waits => cache.chunks.begin_write(*chunk),
+        let raw = picked.iter().filter_map(|pick| match &pick.kind {
+            FlushItemKind::Raw { chunk } if !pick.has_dependencies => cache.dirty_raw_data.begin_chunk_write(*chunk),
             _ => None,
         });
         let (seen, raw): (Vec<RawWrite>, Vec<_>) = raw.partition(|write| guarded && write.is_visible());
-        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|write| self.as_one && write.is_overwrite());
-        let much = over.iter().fold(0, |sum: usize, write| sum.saturating_add(write.weight())) > MAX_REDO_RAW_BYTES;
+        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|write| self.is_atomic && write.is_overwrite());
+        let much = over.iter().fold(0, |sum: usize, write| sum.saturating_add(write.byte_count())) > MAX_REDO_RAW_BYTES;
         let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
         // Raw data may be written over it. Its space is part of the end that is announced later.
         self.steps
             .extend(cache.write_buffer.begin_write().map(|pieces| FlushStep::BufferedRaw(BufferedWrites(pieces))));
         self.steps.extend((!raw.is_empty()).then_some(FlushStep::Raw(raw)));
         changes.extend((!over.is_empty()).then_some(FlushStep::Raw(over)));
-        changes.extend((!seen.is_empty()).then(|| self.raw_in_place(seen)));
+        changes.extend((!seen.is_empty()).then(|| self.raw_overwrite_step(seen)));
     }
 
     /// Adds raw data that waits for other entries: to the step before it if that is of its kind.
     fn add_waiting_raw_write(&self, write: RawWrite, new: &mut Vec<FlushStep>, changes: &mut Vec<FlushStep>) {
         let seen = self.guards_raw_in_place() && write.is_visible();
-        let unreachable = self.as_one && !write.is_overwrite() && !seen;
+        let unreachable = self.is_atomic && !write.is_overwrite() && !seen;
         let list = if unreachable { new } else { changes };
         match list.last_mut() {
             Some(FlushStep::Raw(writes)) if !seen || self.has_single_redo() => writes.push(write),
             Some(FlushStep::RawInPlace(writes)) if seen => writes.push(write),
-            _ if seen => list.push(self.raw_in_place(vec![write])),
+            _ if seen => list.push(self.raw_overwrite_step(vec![write])),
             _ => list.push(FlushStep::Raw(vec![write])),
         }
     }
 
     /// Puts the steps in order: the `new` ones, then the `changes`, with the steps of the protocol around them. If that
     /// fails, the others are still steps.
-    fn arrange(
+    fn order_steps(
         &mut self,
         mut new: Vec<FlushStep>,
         changes: Vec<FlushStep>,
@@ -354,16 +354,16 @@ impl FlushPlan<'_> {
     /// something that the file leads to.
     fn protocol_steps(&mut self, changes: &[FlushStep]) -> Result<ProtocolSteps> {
         let cache = self.cache;
-        let settings = &CacheOptions { barriers: self.barriers, ..cache.settings.clone() };
+        let settings = &CacheOptions { barriers: self.barriers, ..cache.options.clone() };
         if let Some(GenerationSteps { before, between, after }) = cache.generation_steps(settings, changes)? {
-            self.beyond = Some(cache.redo_state.past_eof.write());
+            self.past_eof_lock = Some(cache.redo_state.past_eof_lock.write());
             return Ok(ProtocolSteps { before, between, after, ..ProtocolSteps::default() });
         }
         let joined = cache.active_redo().is_some() || cache.space.needs_superblock_eof();
-        let groups = redo::redo_groups(settings, changes, self.as_one, joined);
+        let groups = redo::group_redo_changes(settings, changes, self.is_atomic, joined);
         if !groups.is_empty() || changes.iter().any(|change| matches!(change, FlushStep::RawInPlace(_))) {
             // Space that is allocated from now on is not part of this flush, and may be where redo records are.
-            self.beyond = Some(cache.redo_state.past_eof.write());
+            self.past_eof_lock = Some(cache.redo_state.past_eof_lock.write());
         }
         let announcement = cache.superblock_update()?;
         let end = announcement.as_ref().map_or(cache.space.superblock_eof(), |(_, _, end)| *end);
@@ -417,13 +417,13 @@ impl FlushPlan<'_> {
 
 impl Drop for FlushPlan<'_> {
     fn drop(&mut self) {
-        let Cache { ledger, chunks, write_buffer, space, .. } = self.cache;
+        let Cache { shared_graph: ledger, dirty_raw_data: chunks, write_buffer, space, .. } = self.cache;
         if !self.succeeded {
             // The changes of a generation are completed in another way.
             if !self.cache.has_generations() {
-                self.cache.note_unfinished(&self.steps, self.steps_done, self.has_single_redo());
+                self.cache.keep_unfinished_redo(&self.steps, self.steps_done, self.has_single_redo());
             }
-            self.cache.atomic_flush.fetch_or(self.as_one, Ordering::AcqRel);
+            self.cache.atomic_flush.fetch_or(self.is_atomic, Ordering::AcqRel);
         }
         for (n, step) in self.steps.iter_mut().enumerate() {
             match step {
@@ -431,7 +431,7 @@ impl Drop for FlushPlan<'_> {
                     write_buffer.end_write(std::mem::take(&mut pieces.0), n < self.steps_done)
                 }
                 FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
-                    writes.drain(..).for_each(|write| chunks.end_write(write, n < self.steps_done, ledger));
+                    writes.drain(..).for_each(|write| chunks.end_chunk_write(write, n < self.steps_done, ledger));
                 }
                 _ => {}
             }
@@ -445,7 +445,7 @@ impl Drop for FlushPlan<'_> {
             }
         }
         drop(graph);
-        if self.whole {
+        if self.is_whole_file {
             space.end_flush(self.succeeded);
         } else {
             self.cache.evict_unused(self.steps[..self.steps_done].iter().filter_map(FlushStep::new_entry));

@@ -9,7 +9,7 @@ use super::graph::{DependencyGraph, GraphNode, NodeContent};
 use super::owner_deps::{ChildOwners, OwnerDependencies};
 use crate::{
     entry_header::AnySlot,
-    identity::{EntryId, Owner},
+    entry_id::{EntryId, Owner},
 };
 
 /// Which dirty entries to write.
@@ -35,9 +35,9 @@ pub(super) enum FlushSelection {
 /// Something to be written by a flush.
 pub(super) struct FlushItem {
     pub(super) id: EntryId,
-    pub(super) what: FlushItemKind,
+    pub(super) kind: FlushItemKind,
     /// Something else that is written must be written before.
-    pub(super) waits: bool,
+    pub(super) has_dependencies: bool,
 }
 
 pub(super) enum FlushItemKind {
@@ -47,9 +47,9 @@ pub(super) enum FlushItemKind {
 
 impl DependencyGraph {
     /// Takes dirty entries and proxies, children first; they are then in flight.
-    pub(super) fn take(&mut self, take: FlushSelection) -> Vec<FlushItem> {
+    pub(super) fn take_dirty(&mut self, take: FlushSelection) -> Vec<FlushItem> {
         if let FlushSelection::OverBudget { max_dirty_bytes_left, with_raw: false } = take
-            && let Some(picked) = self.take_independent(max_dirty_bytes_left)
+            && let Some(picked) = self.take_independent_dirty(max_dirty_bytes_left)
         {
             return picked;
         }
@@ -61,29 +61,30 @@ impl DependencyGraph {
         };
         let order = self.ancestors_first(scope);
         if let FlushScope::Owner(owner) = scope {
-            self.find_needed(&order, owner);
+            self.mark_needed(&order, owner);
         }
         let mut picked = Vec::with_capacity(order.len());
         for id in order.into_iter().rev() {
-            let Some(node) = self.nodes.get_mut(&id).filter(|node| node.dirty) else { continue };
+            let Some(node) = self.nodes.get_mut(&id).filter(|node| node.is_dirty) else { continue };
             let waits = node.waits_in_pass == pass;
             let wanted = match take {
                 FlushSelection::Scope(FlushScope::All) => true,
                 FlushSelection::Scope(FlushScope::Owner(_)) => node.needed_in_pass == pass,
                 FlushSelection::OverBudget { max_dirty_bytes_left, .. } => {
-                    self.dirty_weight > max_dirty_bytes_left || !waits && matches!(node.body, NodeContent::Proxy { .. })
+                    self.dirty_weight > max_dirty_bytes_left
+                        || !waits && matches!(node.content, NodeContent::Proxy { .. })
                 }
             };
             if wanted && let Some(what) = node.begin_write() {
                 self.dirty_weight -= node.weight;
-                picked.push(FlushItem { id, what, waits });
+                picked.push(FlushItem { id, kind: what, has_dependencies: waits });
             }
         }
-        let is_dirty = |id: EntryId| self.nodes.get(&id).is_some_and(|node| node.dirty);
+        let is_dirty = |id: EntryId| self.nodes.get(&id).is_some_and(|node| node.is_dirty);
         match scope {
-            FlushScope::All => self.dirty.retain(is_dirty),
+            FlushScope::All => self.dirty_entries.retain(is_dirty),
             FlushScope::Owner(owner) => {
-                self.dirty.retain_owners(&owners_reached_from(&self.owner_deps, owner), is_dirty)
+                self.dirty_entries.retain_owners(&owners_reached_from(&self.owner_deps, owner), is_dirty)
             }
         }
         picked
@@ -91,16 +92,16 @@ impl DependencyGraph {
 
     /// Takes entries below which there is nothing at all, until those left weigh no more than `max_dirty_bytes_left`: they need no
     /// order. `None`, and nothing is taken, if there are not enough of them.
-    fn take_independent(&mut self, max_dirty_bytes_left: usize) -> Option<Vec<FlushItem>> {
+    fn take_independent_dirty(&mut self, max_dirty_bytes_left: usize) -> Option<Vec<FlushItem>> {
         // A mutant needs the wrong order.
-        if !self.broken.is_empty() {
+        if !self.broken_edges.is_empty() {
             return None;
         }
         let mut excess = self.dirty_weight.checked_sub(max_dirty_bytes_left).filter(|excess| *excess > 0)?;
         let mut free = Vec::new();
-        for id in self.dirty.all() {
-            let node = self.nodes.get(&id).filter(|node| node.dirty && node.children == 0);
-            let Some(node) = node.filter(|node| matches!(node.body, NodeContent::Entry(Some(_)))) else { continue };
+        for id in self.dirty_entries.all() {
+            let node = self.nodes.get(&id).filter(|node| node.is_dirty && node.child_count == 0);
+            let Some(node) = node.filter(|node| matches!(node.content, NodeContent::Entry(Some(_)))) else { continue };
             free.push(id);
             excess = excess.saturating_sub(node.weight);
             if excess == 0 {
@@ -113,35 +114,35 @@ impl DependencyGraph {
         let mut picked = Vec::with_capacity(free.len());
         for id in free {
             // It may be listed twice.
-            let Some(node) = self.nodes.get_mut(&id).filter(|node| node.dirty) else { continue };
+            let Some(node) = self.nodes.get_mut(&id).filter(|node| node.is_dirty) else { continue };
             if let Some(what) = node.begin_write() {
                 self.dirty_weight -= node.weight;
-                picked.push(FlushItem { id, what, waits: false });
+                picked.push(FlushItem { id, kind: what, has_dependencies: false });
             }
         }
-        let DependencyGraph { dirty, nodes, .. } = self;
-        dirty.retain(|id| nodes.get(&id).is_some_and(|node| node.dirty));
+        let DependencyGraph { dirty_entries: dirty, nodes, .. } = self;
+        dirty.retain(|id| nodes.get(&id).is_some_and(|node| node.is_dirty));
         Some(picked)
     }
 
     /// Whether a flush of `owner` would find nothing to write, neither of it nor of others.
     pub(super) fn is_clean(&mut self, owner: Owner) -> bool {
-        let is_dirty = |id: &EntryId| self.nodes.get(id).is_some_and(|node| node.dirty || node.in_flight);
+        let is_dirty = |id: &EntryId| self.nodes.get(id).is_some_and(|node| node.is_dirty || node.is_in_flight);
         self.owner_deps.children_of(&owner).is_none_or(ChildOwners::is_empty)
-            && !self.dirty.get_mut(&owner).is_some_and(|list| list.iter().any(is_dirty))
+            && !self.dirty_entries.get_mut(&owner).is_some_and(|list| list.iter().any(is_dirty))
     }
 
     /// The dirty nodes in a scope and everything above them, each before the nodes below it.
     fn ancestors_first(&mut self, scope: FlushScope) -> Vec<EntryId> {
         let pass = self.pass;
         let candidates = match scope {
-            FlushScope::All => self.dirty.all(),
-            FlushScope::Owner(owner) => self.dirty.of_owners(&owners_reached_from(&self.owner_deps, owner)),
+            FlushScope::All => self.dirty_entries.all(),
+            FlushScope::Owner(owner) => self.dirty_entries.of_owners(&owners_reached_from(&self.owner_deps, owner)),
         };
         let mut order = Vec::with_capacity(2 * candidates.len());
         let mut path: SmallVec<[(EntryId, usize); 16]> = SmallVec::new();
         for start in candidates.into_iter().rev() {
-            if self.visit(start) {
+            if self.mark_visited(start) {
                 path.push((start, 0));
             }
             while let Some((id, next)) = path.last_mut() {
@@ -150,7 +151,7 @@ impl DependencyGraph {
                 let later = match parents.get(*next) {
                     Some(above) => Some(above.parent),
                     // A broken edge turns the order around, as nothing else would be sure to violate it.
-                    None => self.broken.child(id, *next - parents.len()),
+                    None => self.broken_edges.child(id, *next - parents.len()),
                 };
                 *next += 1;
                 let Some(later) = later else {
@@ -169,17 +170,17 @@ impl DependencyGraph {
         order
     }
 
-    fn visit(&mut self, id: EntryId) -> bool {
+    fn mark_visited(&mut self, id: EntryId) -> bool {
         let pass = self.pass;
         self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited_in_pass, pass) != pass)
     }
 
     /// Marks the dirty nodes of `owner`, and everything below them.
-    fn find_needed(&mut self, ancestors_first: &[EntryId], owner: Owner) {
+    fn mark_needed(&mut self, ancestors_first: &[EntryId], owner: Owner) {
         let pass = self.pass;
         for id in ancestors_first {
             let Some(node) = self.nodes.get(id) else { continue };
-            let needed = node.dirty && node.owner == owner
+            let needed = node.is_dirty && node.owner == owner
                 || node
                     .parents
                     .iter()
@@ -194,13 +195,13 @@ impl DependencyGraph {
 impl GraphNode {
     /// Takes a dirty node to be written. It is in flight from then on.
     fn begin_write(&mut self) -> Option<FlushItemKind> {
-        let what = match &self.body {
+        let what = match &self.content {
             NodeContent::Entry(Some(slot)) => FlushItemKind::Entry(Arc::clone(slot)),
             NodeContent::Entry(None) => return None,
             NodeContent::Proxy { chunk } => FlushItemKind::Raw { chunk: *chunk },
         };
-        self.dirty = false;
-        self.in_flight = true;
+        self.is_dirty = false;
+        self.is_in_flight = true;
         Some(what)
     }
 }

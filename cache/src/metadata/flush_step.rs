@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use h5live_format::{Addr, Generation, RedoRecord};
 
 use crate::{
-    identity::EntryId,
+    entry_id::EntryId,
     raw_data::{MergedWrites, RawWrite},
 };
 
@@ -102,7 +102,7 @@ impl fmt::Debug for FlushStep {
             FlushStep::InvalidateRedo(at) | FlushStep::RetireRedo(at) => write!(f, "forget the redo record at {at}"),
             FlushStep::InitGeneration { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
             FlushStep::SetGeneration { generation, .. } => write!(f, "{generation:?}"),
-            FlushStep::BufferedRaw(pieces) => write!(f, "{} bytes of new raw data", pieces.0.weight()),
+            FlushStep::BufferedRaw(pieces) => write!(f, "{} bytes of new raw data", pieces.0.byte_count()),
             FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
                 f.debug_list().entries(writes.iter().map(|write| write.chunk())).finish()
             }

@@ -27,7 +27,7 @@ pub(super) struct GenerationSteps {
 impl Cache {
     /// The generation that the file shows, if readers go by it.
     pub(crate) fn generation(&self) -> Option<Generation> {
-        self.generations.0.lock().current
+        self.generation_publisher.0.lock().current
     }
 
     /// Whether readers go by generations.
@@ -41,16 +41,16 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
     pub fn start_generations(&self, last: Option<Generation>) -> Result<()> {
-        let _only = self.flushing.lock();
+        let _only = self.flush_lock.lock();
         // Nobody writes raw data where the word is to be.
-        let _beyond = self.redo_state.past_eof.write();
+        let _beyond = self.redo_state.past_eof_lock.write();
         let first = last.map_or(Generation::FIRST, |last| last.next().settled());
         match self.superblock_update()? {
             None => self.init_generation_at(self.space.superblock_eof(), first),
             Some((_, _, end)) => {
                 self.space.ensure_len(end, &*self.storage)?;
                 self.init_generation_at(end, first)?;
-                self.write_superblock_eof(end)
+                self.write_superblock_with_eof(end)
             }
         }
     }
@@ -62,7 +62,7 @@ impl Cache {
         let mut bytes = generation.to_bytes().to_vec();
         bytes.resize(Generation::SIZE + RedoRecord::HEAD_BYTES, 0);
         self.write_past_eof(place, &bytes)?;
-        self.generations.0.lock().current = Some(generation);
+        self.generation_publisher.0.lock().current = Some(generation);
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl Cache {
         // A redo record that may still be in force is kept: it is the last one.
         let last = if last.is_changing() { last } else { last.next() };
         self.init_generation_at(end, last)?;
-        *self.generations.0.lock() = PublishedGeneration::default();
+        *self.generation_publisher.0.lock() = PublishedGeneration::default();
         Ok(())
     }
 
@@ -80,16 +80,16 @@ impl Cache {
     /// must be finished.
     pub(super) fn write_generation_word(&self, at: Addr, generation: Generation) -> Result<()> {
         if generation.is_changing() {
-            self.generations.0.lock().current = Some(generation);
+            self.generation_publisher.0.lock().current = Some(generation);
         }
         self.write_past_eof(at, &generation.to_bytes())?;
-        self.generations.0.lock().current = Some(generation);
+        self.generation_publisher.0.lock().current = Some(generation);
         Ok(())
     }
 
     /// Sets the redo record that the next word brings into force.
     pub(super) fn set_pending_redo(&self, record: &RedoRecord) {
-        let mut state = self.generations.0.lock();
+        let mut state = self.generation_publisher.0.lock();
         if state.current.is_some() {
             state.record = record.clone();
         }
@@ -97,15 +97,15 @@ impl Cache {
 
     fn write_past_eof(&self, at: Addr, bytes: &[u8]) -> Result<()> {
         let end = at.get().ok_or(Error::Undefined)?.saturating_add(bytes.len() as u64);
-        self.space.note_redo(end);
+        self.space.raise_used_end_for_redo(end);
         self.space.ensure_len(end, &*self.storage)?;
-        self.write_at(StorageAction::WriteRedo, at, bytes)
+        self.write_counted(StorageAction::WriteRedo, at, bytes)
     }
 
     /// Completes the changes of a flush that failed.
     pub(crate) fn complete_generation(&self) -> Result<()> {
         let (current, record) = {
-            let state = self.generations.0.lock();
+            let state = self.generation_publisher.0.lock();
             match state.current {
                 Some(current) if current.is_changing() => (current, state.record.clone()),
                 _ => return Ok(()),
@@ -114,7 +114,7 @@ impl Cache {
         let place = Generation::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
         self.write_generation_word(place, current)?;
         for write in &record.writes {
-            self.write_at(StorageAction::WriteRedo, write.at, &write.bytes)?;
+            self.write_counted(StorageAction::WriteRedo, write.at, &write.bytes)?;
         }
         self.write_generation_word(place, current.settled())
     }

@@ -12,15 +12,15 @@ use h5live_format::Addr;
 use smallvec::SmallVec;
 
 use super::{
-    broken_edges::BrokenEdges, dirty::DirtyEntries, id_hasher::EntryIdMap, owner_deps::OwnerDependencies,
+    broken_edges::BrokenEdges, dirty_entries::DirtyEntries, id_hasher::EntryIdMap, owner_deps::OwnerDependencies,
     revalidate::StaleOwners,
 };
 use crate::{
     dependency_node::{ChunkProxy, NodeRef},
     edge_kind::EdgeKind,
     entry_header::AnySlot,
+    entry_id::{EntryId, Owner},
     error::DependencyCycle,
-    identity::{EntryId, Owner},
     mutant::CacheMutant,
     primitive::Mutex,
 };
@@ -28,42 +28,42 @@ use crate::{
 /// The graph, shared by a cache and its handles.
 pub(crate) struct SharedGraph {
     pub(crate) graph: Mutex<DependencyGraph>,
-    pub(crate) doubts: StaleOwners,
-    next: AtomicU64,
+    pub(crate) stale_owners: StaleOwners,
+    next_entry_id: AtomicU64,
 }
 
 impl SharedGraph {
     pub(crate) fn new(mutant: CacheMutant) -> Self {
         SharedGraph {
-            graph: Mutex::new(DependencyGraph { broken: BrokenEdges::new(mutant), ..DependencyGraph::default() }),
-            doubts: StaleOwners::default(),
-            next: AtomicU64::new(1),
+            graph: Mutex::new(DependencyGraph { broken_edges: BrokenEdges::new(mutant), ..DependencyGraph::default() }),
+            stale_owners: StaleOwners::default(),
+            next_entry_id: AtomicU64::new(1),
         }
     }
 
     pub(crate) fn next_id(&self) -> EntryId {
-        EntryId(self.next.fetch_add(1, Relaxed))
+        EntryId(self.next_entry_id.fetch_add(1, Relaxed))
     }
 }
 
 #[derive(Default)]
 pub(crate) struct DependencyGraph {
     pub(super) nodes: EntryIdMap<GraphNode>,
-    pub(super) dirty: DirtyEntries,
+    pub(super) dirty_entries: DirtyEntries,
     pub(super) owner_deps: OwnerDependencies,
     pub(super) dirty_weight: usize,
     pub(super) pass: u64,
-    pub(super) broken: BrokenEdges,
+    pub(super) broken_edges: BrokenEdges,
 }
 
 pub(super) struct GraphNode {
     pub(super) owner: Owner,
-    pub(super) body: NodeContent,
+    pub(super) content: NodeContent,
     pub(super) parents: SmallVec<[ParentEdge; 2]>,
-    pub(super) children: u32,
-    pins: u32,
-    pub(super) dirty: bool,
-    pub(super) in_flight: bool,
+    pub(super) child_count: u32,
+    pin_count: u32,
+    pub(super) is_dirty: bool,
+    pub(super) is_in_flight: bool,
     /// Bytes in memory, counted while dirty.
     pub(super) weight: usize,
     /// The pass in which this was last visited.
@@ -105,12 +105,12 @@ impl GraphNode {
     fn new(owner: Owner, body: NodeContent) -> Self {
         GraphNode {
             owner,
-            body,
+            content: body,
             parents: SmallVec::new(),
-            children: 0,
-            pins: 0,
-            dirty: false,
-            in_flight: false,
+            child_count: 0,
+            pin_count: 0,
+            is_dirty: false,
+            is_in_flight: false,
             weight: 0,
             visited_in_pass: 0,
             waits_in_pass: 0,
@@ -119,15 +119,15 @@ impl GraphNode {
     }
 
     fn is_retained(&self) -> bool {
-        self.dirty || self.in_flight || self.pins > 0 || self.children > 0
+        self.is_dirty || self.is_in_flight || self.pin_count > 0 || self.child_count > 0
     }
 }
 
 impl DependencyGraph {
     fn node_of(&mut self, slot: &Arc<dyn AnySlot>) -> &mut GraphNode {
-        let head = slot.head();
+        let head = slot.entry_header();
         let node = self.nodes.entry(head.id).or_insert_with(|| GraphNode::new(head.owner, NodeContent::Entry(None)));
-        if let NodeContent::Entry(held @ None) = &mut node.body {
+        if let NodeContent::Entry(held @ None) = &mut node.content {
             *held = Some(Arc::clone(slot));
         }
         node
@@ -135,30 +135,30 @@ impl DependencyGraph {
 
     /// Makes an entry dirty, unless it is gone; returns whether it is dirty now.
     pub(crate) fn mark_entry_dirty<S: AnySlot>(&mut self, slot: &Arc<S>, weight: usize) -> bool {
-        if slot.head().is_invalidated() {
+        if slot.entry_header().is_invalidated() {
             return false;
         }
         let erased = Arc::clone(slot) as Arc<dyn AnySlot>;
         let node = self.node_of(&erased);
-        if !std::mem::replace(&mut node.dirty, true) {
+        if !std::mem::replace(&mut node.is_dirty, true) {
             node.weight = weight;
             let owner = node.owner;
-            self.note_dirty(owner, slot.head().id, weight);
+            self.count_dirty(owner, slot.entry_header().id, weight);
         }
         true
     }
 
     fn mark_dirty(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        if !std::mem::replace(&mut node.dirty, true) {
+        if !std::mem::replace(&mut node.is_dirty, true) {
             let (owner, weight) = (node.owner, node.weight);
-            self.note_dirty(owner, id, weight);
+            self.count_dirty(owner, id, weight);
         }
     }
 
-    fn note_dirty(&mut self, owner: Owner, id: EntryId, weight: usize) {
+    fn count_dirty(&mut self, owner: Owner, id: EntryId, weight: usize) {
         self.dirty_weight += weight;
-        self.dirty.note(owner, id);
+        self.dirty_entries.push_dirty(owner, id);
     }
 
     /// Adds a chunk proxy, dirty.
@@ -184,17 +184,17 @@ impl DependencyGraph {
         until: EdgeLifetime,
     ) -> Result<(), DependencyCycle> {
         let (up, down) = (parent.id(), child.id());
-        if self.broken.take(kind, up, down) {
+        if self.broken_edges.take_if_broken(kind, up, down) {
             return Ok(());
         }
         let above = ParentEdge { parent: up, kind, until };
         // Only a node that waits for something is above others.
-        let child_waits = self.nodes.get(&down).is_some_and(|node| node.children > 0);
-        if up == down || child_waits && self.is_ancestor(down, up) {
+        let child_waits = self.nodes.get(&down).is_some_and(|node| node.child_count > 0);
+        if up == down || child_waits && self.is_reachable_upwards(down, up) {
             return Err(DependencyCycle);
         }
         let live = |link: &NodeRef, graph: &DependencyGraph| match link {
-            NodeRef::Slot(slot) => !slot.head().is_invalidated(),
+            NodeRef::Slot(slot) => !slot.entry_header().is_invalidated(),
             NodeRef::Proxy(id) => graph.nodes.contains_key(id),
         };
         if !live(parent, self) || !live(child, self) {
@@ -202,10 +202,10 @@ impl DependencyGraph {
         }
         let parent_owner = match parent {
             NodeRef::Slot(slot) => {
-                self.node_of(slot).children += 1;
-                slot.head().owner
+                self.node_of(slot).child_count += 1;
+                slot.entry_header().owner
             }
-            NodeRef::Proxy(_) => self.count_child(up),
+            NodeRef::Proxy(_) => self.increment_child_count(up),
         };
         let joined = match child {
             NodeRef::Slot(slot) => Some(self.node_of(slot)),
@@ -224,16 +224,16 @@ impl DependencyGraph {
         Ok(())
     }
 
-    fn count_child(&mut self, id: EntryId) -> Owner {
+    fn increment_child_count(&mut self, id: EntryId) -> Owner {
         self.nodes.get_mut(&id).map_or(Owner::FILE, |node| {
-            node.children += 1;
+            node.child_count += 1;
             node.owner
         })
     }
 
     /// Whether `upper` is reached from `lower` by walking up. A node that waits for a new entry in flight waits for
     /// nothing that a later flush writes.
-    fn is_ancestor(&mut self, upper: EntryId, lower: EntryId) -> bool {
+    fn is_reachable_upwards(&mut self, upper: EntryId, lower: EntryId) -> bool {
         self.pass += 1;
         let pass = self.pass;
         let mut open: SmallVec<[EntryId; 8]> = SmallVec::from_slice(&[lower]);
@@ -243,7 +243,7 @@ impl DependencyGraph {
                 continue;
             }
             for ParentEdge { parent, until, .. } in &node.parents {
-                if *until == EdgeLifetime::Stored && node.in_flight {
+                if *until == EdgeLifetime::Stored && node.is_in_flight {
                     continue;
                 }
                 if *parent == upper {
@@ -261,19 +261,19 @@ impl DependencyGraph {
         let before = node.parents.len();
         node.parents.retain(|above| above.parent != parent);
         let removed = before - node.parents.len();
-        (0..removed).for_each(|_| self.decrement_children(parent));
+        (0..removed).for_each(|_| self.decrement_child_count(parent));
         self.release_if_unused(child);
     }
 
-    pub(super) fn pin(&mut self, slot: &Arc<dyn AnySlot>) {
-        if !slot.head().is_invalidated() {
-            self.node_of(slot).pins += 1;
+    pub(super) fn pin_entry(&mut self, slot: &Arc<dyn AnySlot>) {
+        if !slot.entry_header().is_invalidated() {
+            self.node_of(slot).pin_count += 1;
         }
     }
 
-    pub(super) fn unpin(&mut self, id: EntryId) {
+    pub(super) fn unpin_entry(&mut self, id: EntryId) {
         if let Some(node) = self.nodes.get_mut(&id) {
-            node.pins = node.pins.saturating_sub(1);
+            node.pin_count = node.pin_count.saturating_sub(1);
             self.release_if_unused(id);
         }
     }
@@ -281,16 +281,16 @@ impl DependencyGraph {
     /// Removes a node with all its edges: the entry was removed or evicted, or the proxy's data was written.
     pub(crate) fn remove_node(&mut self, id: EntryId) {
         let Some(node) = self.nodes.remove(&id) else { return };
-        self.broken.remove(id);
-        if node.dirty {
+        self.broken_edges.remove(id);
+        if node.is_dirty {
             self.dirty_weight -= node.weight;
         }
-        node.parents.iter().for_each(|above| self.decrement_children(above.parent));
+        node.parents.iter().for_each(|above| self.decrement_child_count(above.parent));
     }
 
-    fn decrement_children(&mut self, parent: EntryId) {
+    fn decrement_child_count(&mut self, parent: EntryId) {
         if let Some(node) = self.nodes.get_mut(&parent) {
-            node.children -= 1;
+            node.child_count -= 1;
             if !node.is_retained() {
                 self.release_if_unused(parent);
             }
@@ -303,7 +303,7 @@ impl DependencyGraph {
         if node.is_retained() {
             return;
         }
-        if let NodeContent::Entry(held) = &mut node.body {
+        if let NodeContent::Entry(held) = &mut node.content {
             *held = None;
             if node.parents.is_empty() {
                 self.nodes.remove(&id);
@@ -320,59 +320,59 @@ impl DependencyGraph {
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
-        self.nodes.values().any(|node| node.dirty)
+        self.nodes.values().any(|node| node.is_dirty)
     }
 
     /// The number of dirty entries and proxies.
     pub(crate) fn dirty_count(&self) -> usize {
-        self.nodes.values().filter(|node| node.dirty).count()
+        self.nodes.values().filter(|node| node.is_dirty).count()
     }
 
     /// Lets the parents of the proxy `old` wait for the proxy `new`, too.
-    pub(crate) fn merge_proxy(&mut self, old: EntryId, new: EntryId) {
+    pub(crate) fn replace_proxy_by(&mut self, old: EntryId, new: EntryId) {
         let (Some(gone), true) = (self.nodes.remove(&old), self.nodes.contains_key(&new)) else { return };
         for node in self.nodes.values_mut() {
             node.parents.iter_mut().filter(|above| above.parent == old).for_each(|above| above.parent = new);
         }
         if let Some(node) = self.nodes.get_mut(&new) {
             node.parents.extend(gone.parents);
-            node.children += gone.children;
+            node.child_count += gone.child_count;
         }
     }
 
     /// Ends a write: the node was written.
     pub(crate) fn complete_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        node.in_flight = false;
-        match &node.body {
+        node.is_in_flight = false;
+        match &node.content {
             NodeContent::Proxy { .. } => return self.remove_node(id),
-            NodeContent::Entry(held) => held.iter().for_each(|slot| slot.head().set_stored()),
+            NodeContent::Entry(held) => held.iter().for_each(|slot| slot.entry_header().set_stored()),
         }
         // An entry that has changed meanwhile, and everything that waits for it, waits for the next flush.
-        let last = if node.dirty { EdgeLifetime::Stored } else { EdgeLifetime::Written };
+        let last = if node.is_dirty { EdgeLifetime::Stored } else { EdgeLifetime::Written };
         let mut over: SmallVec<[EntryId; 2]> = SmallVec::new();
         node.parents.retain(|above| {
             let ends = above.until <= last;
             over.extend(ends.then_some(above.parent));
             !ends
         });
-        over.into_iter().for_each(|parent| self.decrement_children(parent));
+        over.into_iter().for_each(|parent| self.decrement_child_count(parent));
         self.release_if_unused(id);
     }
 
     /// Ends a write: the node was not written, and is dirty again.
     pub(crate) fn fail_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        node.in_flight = false;
-        if let NodeContent::Entry(Some(slot)) = &node.body {
-            slot.head().set_not_stored();
+        node.is_in_flight = false;
+        if let NodeContent::Entry(Some(slot)) = &node.content {
+            slot.entry_header().set_not_stored();
         }
         let new = node.parents.iter().filter(|above| above.until == EdgeLifetime::Stored);
         let parents: SmallVec<[EntryId; 2]> = new.map(|above| above.parent).collect();
         self.mark_dirty(id);
         // Meanwhile it may have come to wait for these, as it was thought to be in the file.
         for parent in parents {
-            if self.is_ancestor(id, parent) {
+            if self.is_reachable_upwards(id, parent) {
                 self.remove_edges(parent, id);
             }
         }

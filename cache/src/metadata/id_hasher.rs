@@ -5,7 +5,7 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use crate::identity::EntryId;
+use crate::entry_id::EntryId;
 
 /// Numbers that stay beside each other in a map.
 const NEIGHBORHOOD_IDS: u64 = 64;

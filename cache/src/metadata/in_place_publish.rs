@@ -8,11 +8,11 @@ use h5live_format::{Addr, EncodeError};
 use super::redo::is_within_page;
 use crate::{
     cache::Cache,
+    cache_counters::add_to_counter,
     entry::{Entry, Handle},
+    entry_id::Owner,
     error::{Error, Result, StorageAction, defined},
-    identity::Owner,
-    reentry::{ReentryScope, enter},
-    stats::count,
+    reentry::{ReentryScope, enter_scope},
 };
 
 /// The longest piece of raw data that is stored through a mapping (bytes), into pages that may be new...
@@ -66,20 +66,20 @@ impl Cache {
         len: u64,
         change: impl FnOnce(&mut T, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
     ) -> Result<bool> {
-        let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
-        let _only = self.flushing.lock();
+        let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
+        let _only = self.flush_lock.lock();
         let at = defined(part.chunk.checked_add(part.offset))?;
         let end = defined(at.checked_add(part.bytes.len() as u64).and_then(Addr::get))?;
-        let is_alone = is_within_page(self.settings.base, entry.addr(), len)
+        let is_alone = is_within_page(self.options.base_addr, entry.addr(), len)
             && end <= self.space.superblock_eof()
             && !self.needs_protocol_steps()
-            && self.chunks.is_idle(part.chunk);
+            && self.dirty_raw_data.is_chunk_clean(part.chunk);
         if !is_alone || !self.is_clean(entry.owner()) || !entry.matches_file() {
             return Ok(false);
         }
         self.write_raw_part(at, part)?;
         let patch = {
-            let _gate = self.gate.write();
+            let _gate = self.operation_gate.write();
             // Another thread may have begun to change it meanwhile. Then it is written again.
             if !self.is_clean(entry.owner()) || !entry.matches_file() {
                 return Ok(false);
@@ -92,8 +92,8 @@ impl Cache {
             self.write_entry_patch(StorageAction::WriteEntry(std::any::type_name::<T>()), at, &patch)
         });
         match written {
-            Ok(()) => count(&self.stats.flushes, 1),
-            Err(_) => entry.touch(),
+            Ok(()) => add_to_counter(&self.counters.flushes, 1),
+            Err(_) => entry.mark_dirty(),
         }
         written.map(|()| true)
     }
@@ -104,19 +104,19 @@ impl Cache {
         // Beyond that, a call costs less than new pages of a mapping do.
         let is_short = bytes.len() <= if is_filled { MAX_MAPPED_RAW_BYTES_PREFILLED } else { MAX_MAPPED_RAW_BYTES };
         if is_short && self.storage.store_mapped(bytes, defined(at.get())?) {
-            self.count_write(bytes.len());
+            self.count_written_bytes(bytes.len());
             return Ok(());
         }
-        self.write_at(StorageAction::WriteRaw, at, bytes)
+        self.write_counted(StorageAction::WriteRaw, at, bytes)
     }
 
     /// Writes an entry that lies within a page by the shortest way.
     fn write_entry_patch(&self, action: StorageAction, at: Addr, patch: &EntryPatch<'_>) -> Result<()> {
         if self.storage.store_atomic(&patch.image, patch.changed.clone(), defined(at.get())?) {
-            self.count_write(patch.changed.len());
+            self.count_written_bytes(patch.changed.len());
             return Ok(());
         }
-        self.write_at(action, at, &patch.image)
+        self.write_counted(action, at, &patch.image)
     }
 
     /// Whether [`Cache::publish_part`] can be used at all, maybe after the next flush: flushes have no steps beside
@@ -125,7 +125,7 @@ impl Cache {
         !(self.is_read_only()
             || self.has_barriers()
             || self.atomic_flush.load(std::sync::atomic::Ordering::Acquire)
-            || self.settings.mutant.lacks_edges()
+            || self.options.mutant.lacks_edges()
             || self.has_generations())
     }
 
@@ -136,7 +136,7 @@ impl Cache {
 
     /// Whether nothing of `owner` waits to be written, nor anything of others that must be written before.
     fn is_clean(&self, owner: Owner) -> bool {
-        self.ledger.graph.lock().is_clean(owner)
+        self.shared_graph.graph.lock().is_clean(owner)
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     fn prepared(storage: Arc<dyn Storage>) -> (Cache, Handle<Block>, Addr) {
         let cache = Cache::new_writable(storage, CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let at = cache.space().alloc(4, SpaceKind::Metadata).unwrap();
-        let extent = cache.insert(at, OWNER, Block(vec![1; 4]));
+        let extent = cache.insert_entry(at, OWNER, Block(vec![1; 4]));
         let chunk = cache.space().alloc(8, SpaceKind::Raw).unwrap();
         cache.write_raw_through(OWNER, chunk, 0, &[1; 8]).unwrap();
         cache.flush(FlushScope::All).unwrap();
@@ -194,10 +194,10 @@ mod tests {
             assert_eq!(extent.read().0, [1; 4], "{why}");
         };
         let at = cache.space().alloc(4, SpaceKind::Metadata).unwrap();
-        let other = cache.insert(at, OWNER, Block(vec![9; 4]));
+        let other = cache.insert_entry(at, OWNER, Block(vec![9; 4]));
         refused("another entry is new");
-        cache.remove(other.addr());
-        extent.touch();
+        cache.forget_entry(other.addr());
+        extent.mark_dirty();
         refused("the entry is dirty");
         cache.flush(FlushScope::All).unwrap();
         let before = storage.to_vec();

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::identity::Owner;
+use crate::entry_id::Owner;
 
 /// Duplicates are removed when there are this many.
 const MIN_OWNERS_TO_DEDUPLICATE: usize = 32;

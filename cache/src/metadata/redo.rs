@@ -23,7 +23,7 @@ const SECTOR_BYTES: u64 = 512;
 
 /// Groups the changes in place that share a redo record. `as_one`: all share one. `joined`: with barriers, even a
 /// single change needs a record, because an earlier record may name the same place, or a new end will be announced.
-pub(super) fn redo_groups(
+pub(super) fn group_redo_changes(
     settings: &CacheOptions,
     changes: &[FlushStep],
     as_one: bool,
@@ -33,7 +33,9 @@ pub(super) fn redo_groups(
         return Vec::new();
     }
     let is_cut = |step: &FlushStep, unit: u64| match step {
-        FlushStep::Entry { at, image, in_place: true, .. } => crosses(settings.base, *at, image.len() as u64, unit),
+        FlushStep::Entry { at, image, in_place: true, .. } => {
+            crosses_unit(settings.base_addr, *at, image.len() as u64, unit)
+        }
         FlushStep::Raw(_) => true,
         _ => false,
     };
@@ -82,37 +84,37 @@ pub(super) fn overwrites_visible(change: &FlushStep) -> bool {
 }
 
 /// Whether the `len` bytes at `at` do not lie in one `unit`.
-fn crosses(base: u64, at: Addr, len: u64, unit: u64) -> bool {
+fn crosses_unit(base: u64, at: Addr, len: u64, unit: u64) -> bool {
     let first = at.get().unwrap_or(0).saturating_add(base);
     first / unit != first.saturating_add(len.saturating_sub(1)) / unit
 }
 
 /// Whether a process that is killed has written all or none of the `len` bytes at `at`.
 pub(super) fn is_within_page(base: u64, at: Addr, len: u64) -> bool {
-    !crosses(base, at, len, OS_PAGE_BYTES)
+    !crosses_unit(base, at, len, OS_PAGE_BYTES)
 }
 
 impl Cache {
     /// Whether a redo record is still valid, or a flush failed before it had made all changes of one.
     pub(super) fn has_active_redo(&self) -> bool {
-        self.active_redo().is_some() || self.redo_state.unfinished.lock().is_some()
+        self.active_redo().is_some() || self.redo_state.unfinished_record.lock().is_some()
     }
 
     /// The address of a redo record that is still valid, at the announced end.
     pub(super) fn active_redo(&self) -> Option<Addr> {
         let place = SeqlockCounter::word_addr(Addr::new(self.space.superblock_eof()));
-        self.redo_state.last.lock().filter(|at| Some(*at) == place)
+        self.redo_state.last_record_addr.lock().filter(|at| Some(*at) == place)
     }
 
     /// The turn that is shown at `place`.
-    fn seqlock_at(&self, place: Addr) -> Result<SeqlockCounter> {
+    fn load_seqlock(&self, place: Addr) -> Result<SeqlockCounter> {
         let mut known = self.redo_state.seqlock.lock();
         match *known {
             Some((at, counter)) if at == place => Ok(counter),
             _ => {
                 // A reader may have begun when an earlier writer was there. Where nothing tells of one, it may all the
                 // same; so each begins with another number.
-                let any = || SeqlockCounter::new(self.settings.clock.now().subsec_nanos()).settled();
+                let any = || SeqlockCounter::new(self.options.clock.now().subsec_nanos()).settled();
                 let mut bytes = [0; SeqlockCounter::SIZE];
                 let start = place.get().ok_or(Error::Undefined)?;
                 let found = self.storage.read_at(&mut bytes, start);
@@ -126,11 +128,11 @@ impl Cache {
 
     /// The serial number of the next redo record, which is written at `place`. A session goes on from the record that
     /// it finds there, or begins anywhere.
-    fn next_serial(&self, place: Addr) -> Result<u32> {
-        if self.settings.mutant.lacks_redo_serials() {
+    fn next_redo_serial(&self, place: Addr) -> Result<u32> {
+        if self.options.mutant.lacks_redo_serials() {
             return Ok(0);
         }
-        let mut serial = self.redo_state.serial.lock();
+        let mut serial = self.redo_state.next_serial.lock();
         let last = match *serial {
             Some(last) => last,
             None => {
@@ -138,7 +140,7 @@ impl Cache {
                 let found = self.storage.read_at(&mut head, start);
                 let found = found.map_err(Error::io(StorageAction::Read, start, head.len() as u64))?;
                 match RedoRecord::stated_serial(head.get(..found).unwrap_or_default()) {
-                    0 => self.settings.clock.now().subsec_nanos(),
+                    0 => self.options.clock.now().subsec_nanos(),
                     known => known,
                 }
             }
@@ -150,30 +152,30 @@ impl Cache {
     /// Writes a redo record. If it has raw data that readers may be reading, its seqlock counter is odd from here on.
     pub(super) fn write_redo(&self, record: &RedoRecord, is_seen: bool) -> Result<()> {
         let at = record.addr;
-        let serial = self.next_serial(at)?;
+        let serial = self.next_redo_serial(at)?;
         let counter = match self.generation() {
             Some(_) if serial == 0 => SeqlockCounter::default(),
             Some(shown) => shown.settled().next().redo_number(),
-            None if is_seen => self.seqlock_at(at)?.next(),
-            None => self.seqlock_at(at)?.settled(),
+            None if is_seen => self.load_seqlock(at)?.next(),
+            None => self.load_seqlock(at)?.settled(),
         };
-        let image = encode(&RedoRecord { seqlock: counter, serial, ..record.clone() }, self.settings.widths);
+        let image = encode(&RedoRecord { seqlock: counter, serial, ..record.clone() }, self.options.widths);
         let image = image.map_err(|source| Error::Encode { at, source })?;
         *self.redo_state.seqlock.lock() = Some((at, counter));
         let start = at.get().ok_or(Error::Undefined)?;
         let end = start.saturating_add(image.len() as u64);
-        self.space.note_redo(end);
+        self.space.raise_used_end_for_redo(end);
         self.space.ensure_len(end, &*self.storage)?;
         // Also if that fails, it may have been written.
-        *self.redo_state.last.lock() = Some(at);
-        self.write_at(StorageAction::WriteRedo, at, &image)?;
+        *self.redo_state.last_record_addr.lock() = Some(at);
+        self.write_counted(StorageAction::WriteRedo, at, &image)?;
         self.set_pending_redo(record);
         Ok(())
     }
 
     /// Notes that a flush failed after `done` of its steps. `one` says that one redo record has all changes that follow
     /// it.
-    pub(super) fn note_unfinished(&self, steps: &[FlushStep], done: usize, one: bool) {
+    pub(super) fn keep_unfinished_redo(&self, steps: &[FlushStep], done: usize, one: bool) {
         let written = steps.get(..done).unwrap_or_default();
         let last = written.iter().enumerate().rev().find_map(|(n, step)| match step {
             FlushStep::WriteRedo { record, .. } => Some((n, record)),
@@ -181,18 +183,18 @@ impl Cache {
         });
         // If not, each has one change, the next step.
         if let Some((_, record)) = last.filter(|(n, _)| one || n + 1 == done) {
-            *self.redo_state.unfinished.lock() = Some(record.clone());
+            *self.redo_state.unfinished_record.lock() = Some(record.clone());
         }
     }
 
     /// Finishes the changes of an earlier flush that failed, before its redo record is invalidated.
-    pub(super) fn replay_unfinished(&self, barriers: bool) -> Result<()> {
-        let mut unfinished = self.redo_state.unfinished.lock();
+    pub(super) fn replay_unfinished_redo(&self, barriers: bool) -> Result<()> {
+        let mut unfinished = self.redo_state.unfinished_record.lock();
         let Some(record) = &*unfinished else { return Ok(()) };
         let barrier = || if barriers { self.sync() } else { Ok(()) };
         barrier()?;
         for write in &record.writes {
-            self.write_at(StorageAction::WriteRedo, write.at, &write.bytes)?;
+            self.write_counted(StorageAction::WriteRedo, write.at, &write.bytes)?;
         }
         barrier()?;
         *unfinished = None;
@@ -207,10 +209,12 @@ impl Cache {
         let place = SeqlockCounter::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
         let record = RedoRecord { addr: place, writes, ..RedoRecord::default() };
         self.write_redo(&record, true)?;
-        let written =
-            record.writes.iter().try_for_each(|write| self.write_at(StorageAction::WriteRaw, write.at, &write.bytes));
+        let written = record
+            .writes
+            .iter()
+            .try_for_each(|write| self.write_counted(StorageAction::WriteRaw, write.at, &write.bytes));
         if written.is_err() {
-            *self.redo_state.unfinished.lock() = Some(record);
+            *self.redo_state.unfinished_record.lock() = Some(record);
             return written;
         }
         self.invalidate_redo(place)
@@ -219,27 +223,31 @@ impl Cache {
     /// Invalidates the redo record: its bytes are in place, and readers no longer need it.
     pub(super) fn invalidate_redo(&self, at: Addr) -> Result<()> {
         self.retire_redo(at)?;
-        *self.redo_state.last.lock() = None;
+        *self.redo_state.last_record_addr.lock() = None;
         Ok(())
     }
 
     /// As [`Cache::invalidate_redo`], but the record may come back after a power failure.
     pub(super) fn retire_redo(&self, at: Addr) -> Result<()> {
-        let counter = self.seqlock_at(at)?.settled();
-        self.write_at(StorageAction::WriteRedo, at, &counter.to_bytes())?;
+        let counter = self.load_seqlock(at)?.settled();
+        self.write_counted(StorageAction::WriteRedo, at, &counter.to_bytes())?;
         *self.redo_state.seqlock.lock() = Some((at, counter));
         Ok(())
     }
 
     /// Before `end` is announced: makes sure that the bytes there are no redo record. Returns whether something had to
     /// be written.
-    pub(crate) fn erase_redo(&self, end: u64) -> Result<bool> {
+    pub(crate) fn erase_redo_at_eof(&self, end: u64) -> Result<bool> {
         let place = SeqlockCounter::word_addr(Addr::new(end)).and_then(Addr::get).ok_or(Error::Undefined)?;
         let len = self.storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
         let beyond = len.saturating_sub(place).min(RedoRecord::SIGNATURE.len() as u64) as usize;
-        let had_some = self.redo_state.last.lock().take().is_some() && beyond > 0;
+        let had_some = self.redo_state.last_record_addr.lock().take().is_some() && beyond > 0;
         if had_some {
-            self.write_at(StorageAction::WriteRedo, Addr::new(place), &[0; RedoRecord::SIGNATURE.len()][..beyond])?;
+            self.write_counted(
+                StorageAction::WriteRedo,
+                Addr::new(place),
+                &[0; RedoRecord::SIGNATURE.len()][..beyond],
+            )?;
         }
         Ok(had_some)
     }

@@ -6,7 +6,7 @@ use std::{fmt, sync::atomic};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    identity::Owner,
+    entry_id::Owner,
     primitive::{
         RwLock,
         atomic::{AtomicU64, Ordering::SeqCst},
@@ -19,62 +19,62 @@ const NEVER_STALE: u64 = u64::MAX;
 /// Whose entries were doubted, and when. The times count from 0; with each doubt a new one begins.
 #[derive(Default)]
 pub(crate) struct StaleOwners {
-    now: AtomicU64,
-    raised: RwLock<FxHashMap<Owner, u64>>,
+    epoch: AtomicU64,
+    stale_since: RwLock<FxHashMap<Owner, u64>>,
 }
 
 /// The origin of an entry.
 pub(crate) struct ReadOrigin {
     /// The time at which the last read of its bytes began. It only grows. A thread that finds an old time reads once
     /// too often, so loom does not explore it.
-    since: atomic::AtomicU64,
+    read_epoch: atomic::AtomicU64,
     /// The bytes, if they are kept.
     bytes: Option<Box<[u8]>>,
 }
 
 impl StaleOwners {
-    pub(super) fn now(&self) -> u64 {
-        self.now.load(SeqCst)
+    pub(super) fn current_epoch(&self) -> u64 {
+        self.epoch.load(SeqCst)
     }
 
     /// Makes everything stale that has been read of `owner` so far.
     pub(super) fn mark_stale(&self, owner: Owner) {
-        let mut raised = self.raised.write();
-        let now = self.now.load(SeqCst) + 1;
+        let mut raised = self.stale_since.write();
+        let now = self.epoch.load(SeqCst) + 1;
         raised.insert(owner, now);
-        self.now.store(now, SeqCst);
+        self.epoch.store(now, SeqCst);
     }
 
     /// Whether entries of `owner` were doubted before, and so will be again.
     pub(super) fn is_tracked(&self, owner: Owner) -> bool {
-        self.now() > 0 && self.raised.read().contains_key(&owner)
+        self.current_epoch() > 0 && self.stale_since.read().contains_key(&owner)
     }
 
     /// Whether an entry of `owner` may be old.
     #[inline]
     pub(crate) fn is_stale(&self, owner: Owner, origin: &ReadOrigin) -> bool {
-        let since = origin.since.load(atomic::Ordering::SeqCst);
+        let since = origin.read_epoch.load(atomic::Ordering::SeqCst);
         since != NEVER_STALE && self.is_stale_since(since, owner)
     }
 
     fn is_stale_since(&self, since: u64, owner: Owner) -> bool {
-        since < self.now() && self.raised.read().get(&owner).is_some_and(|raised| since < *raised)
+        since < self.current_epoch() && self.stale_since.read().get(&owner).is_some_and(|raised| since < *raised)
     }
 }
 
 impl ReadOrigin {
     /// The origin of an entry that never becomes stale, because nobody else writes the file.
     pub(super) fn exclusive() -> Self {
-        ReadOrigin::new(NEVER_STALE, None)
+        ReadOrigin::from_file(NEVER_STALE, None)
     }
 
     /// The origin of an entry whose bytes were read after `since`. `bytes` are kept.
-    pub(super) fn new(since: u64, bytes: Option<Box<[u8]>>) -> Self {
-        ReadOrigin { since: since.into(), bytes }
+    pub(super) fn from_file(since: u64, bytes: Option<Box<[u8]>>) -> Self {
+        ReadOrigin { read_epoch: since.into(), bytes }
     }
 
     /// Bytes of memory that it takes.
-    pub(crate) fn weight(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.as_ref().map_or(0, |bytes| bytes.len())
     }
 
@@ -84,14 +84,14 @@ impl ReadOrigin {
     }
 
     /// They were read once more after `since`, and were the same.
-    pub(super) fn revalidate(&self, since: u64) {
-        self.since.fetch_max(since, atomic::Ordering::SeqCst);
+    pub(super) fn set_read_epoch(&self, since: u64) {
+        self.read_epoch.fetch_max(since, atomic::Ordering::SeqCst);
     }
 }
 
 impl fmt::Debug for StaleOwners {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Doubts").field("now", &self.now()).finish_non_exhaustive()
+        f.debug_struct("Doubts").field("now", &self.current_epoch()).finish_non_exhaustive()
     }
 }
 
@@ -129,18 +129,18 @@ mod tests {
         };
         let (first, bytes, times) = load(3);
         assert_eq!((&bytes[..], times), (&b"old"[..], 1));
-        let lean = cache.weight();
+        let lean = cache.memory_bytes();
         cache.mark_owner_stale(Owner::FILE);
         assert_eq!(load(3).2, 0, "another owner");
         cache.mark_owner_stale(OWNER);
-        assert!(first.is_invalidated() && cache.peek::<Block>(Addr::new(0)).unwrap().is_none());
+        assert!(first.is_invalidated() && cache.get_cached::<Block>(Addr::new(0)).unwrap().is_none());
         assert_eq!(load(3).2, 1, "the bytes are kept from now on");
-        assert_eq!(cache.weight(), lean + 3);
+        assert_eq!(cache.memory_bytes(), lean + 3);
         cache.mark_owner_stale(OWNER);
         cache.mark_owner_stale(OWNER);
         let (same, bytes, times) = load(3);
         assert_eq!((&bytes[..], times), (&b"old"[..], 0));
-        assert!(!same.is_invalidated() && cache.peek::<Block>(Addr::new(0)).unwrap().is_some());
+        assert!(!same.is_invalidated() && cache.get_cached::<Block>(Addr::new(0)).unwrap().is_some());
         storage.write_at(b"new", 0).unwrap();
         assert_eq!(load(3).2, 0, "nobody doubts it");
         cache.mark_owner_stale(OWNER);
@@ -154,7 +154,7 @@ mod tests {
         cache.mark_owner_stale(OWNER);
         storage.set_len(4).unwrap();
         assert!(cache.load_block(Addr::new(0), OWNER, 8, |_| Ok::<_, Error>(Block(Vec::new()))).is_err());
-        assert!(cache.peek::<Block>(Addr::new(0)).unwrap().is_none());
+        assert!(cache.get_cached::<Block>(Addr::new(0)).unwrap().is_none());
     }
 
     #[test]
@@ -252,12 +252,12 @@ mod tests {
             Arc::new(EofOnlySuperblock),
         );
         let at = cache.space().alloc(5, SpaceKind::Metadata).unwrap();
-        let block = cache.insert(at, OWNER, Block(b"block".to_vec()));
+        let block = cache.insert_entry(at, OWNER, Block(b"block".to_vec()));
         cache.flush(FlushScope::All).unwrap();
         cache.mark_owner_stale(OWNER);
-        assert!(cache.peek::<Block>(at).unwrap().is_some(), "it is held");
+        assert!(cache.get_cached::<Block>(at).unwrap().is_some(), "it is held");
         drop(block);
         cache.mark_owner_stale(OWNER);
-        assert!(cache.peek::<Block>(at).unwrap().is_none());
+        assert!(cache.get_cached::<Block>(at).unwrap().is_none());
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 pub(super) struct Block(pub(super) Vec<u8>);
 
 impl Entry for Block {
-    fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn encode_image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
         Ok(self.0.clone())
     }
 
@@ -29,7 +29,7 @@ const OWNER: Owner = Owner::new(Addr::new(8));
 
 fn add(cache: &Cache, owner: Owner, bytes: &[u8]) -> crate::Handle<Block> {
     let at = cache.space().alloc(bytes.len() as u64, SpaceKind::Metadata).unwrap();
-    cache.insert(at, owner, Block(bytes.to_vec()))
+    cache.insert_entry(at, owner, Block(bytes.to_vec()))
 }
 
 #[test]
@@ -43,27 +43,27 @@ fn children_are_written_before_parents_and_raw_data_first() {
     cache.add_dependency(&parent, &child, EdgeKind::ObjectHeaderIndex).unwrap();
     cache.add_dependency(&child, &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
     assert!(cache.add_dependency(&child, &parent, EdgeKind::Link).is_err());
-    let plan = cache.plan(FlushScope::All).unwrap();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
     let [FlushStep::Extend(len), FlushStep::Raw(_), FlushStep::Superblock { end, .. }, first, last] = plan.steps()
     else {
         panic!("{plan:?}")
     };
-    assert!(len == end && *end > cache.space().end());
+    assert!(len == end && *end > cache.space().allocated_end());
     assert!(matches!(first, FlushStep::Entry { id, .. } if *id == child.id()));
     assert!(matches!(last, FlushStep::Entry { id, .. } if *id == parent.id()));
-    plan.write().unwrap();
+    plan.write_steps().unwrap();
     let mut read = [0; 3];
     cache.read_raw(chunk, 0, &mut read).unwrap();
     assert_eq!(&read, b"raw");
-    assert!(cache.plan(FlushScope::All).unwrap().steps().is_empty());
-    cache.finish(true).unwrap();
-    assert_eq!(storage.to_vec().len() as u64, cache.space().end());
+    assert!(cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
+    cache.truncate_to_true_end(true).unwrap();
+    assert_eq!(storage.to_vec().len() as u64, cache.space().allocated_end());
 }
 
 #[test]
 fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     let storage = MemoryStorage::new();
-    let settings = CacheOptions { dirty_budget: 64, ..CacheOptions::default() };
+    let settings = CacheOptions { dirty_budget_bytes: 64, ..CacheOptions::default() };
     let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let parent = add(&cache, OWNER, &[9; 16]);
     let children = [1, 2, 3, 4, 5, 6].map(|n| {
@@ -71,14 +71,14 @@ fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
         cache.add_dependency_until_stored(&parent, &child, EdgeKind::Link).unwrap();
         child.addr()
     });
-    let is_cached = |child: usize| cache.peek::<Block>(children[child]).unwrap().is_some();
+    let is_cached = |child: usize| cache.get_cached::<Block>(children[child]).unwrap().is_some();
     assert!(is_cached(0));
     cache.flush_over_budget().unwrap();
     let there = |storage: &MemoryStorage, at: Addr, n| {
         storage.to_vec().get(at.get().unwrap() as usize..).map(|b| b[0]) == Some(n)
     };
     assert!((1..).zip(&children[..5]).all(|(n, child)| there(&storage, *child, n)));
-    assert_eq!(cache.ledger.graph.lock().dirty_count(), 2);
+    assert_eq!(cache.shared_graph.graph.lock().dirty_count(), 2);
     assert!(!there(&storage, parent.addr(), 9));
     assert_eq!([0, 1, 4, 5].map(is_cached), [true, false, false, true]);
     cache.flush(FlushScope::All).unwrap();
@@ -95,7 +95,7 @@ fn new_neighbours_that_wait_for_nothing_are_written_in_one_call() {
         if let Some(parent) = parent {
             cache.add_dependency(&blocks[parent], &blocks[0], EdgeKind::ObjectHeaderIndex).unwrap();
         }
-        let announces = u64::from(cache.space().end() > cache.space().superblock_eof());
+        let announces = u64::from(cache.space().allocated_end() > cache.space().superblock_eof());
         let before = cache.stats().writes;
         cache.flush(FlushScope::All).unwrap();
         let bytes = storage.to_vec();
@@ -115,7 +115,7 @@ fn an_address_has_one_type() {
     struct Other;
 
     impl Entry for Other {
-        fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
+        fn encode_image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
             Ok(Vec::new())
         }
 
@@ -148,24 +148,24 @@ fn an_object_is_flushed_with_what_it_waits_for_in_other_objects() {
         });
         entries.collect()
     };
-    let plan = cache.plan(FlushScope::Owner(first)).unwrap();
+    let plan = cache.plan_flush(FlushScope::Owner(first)).unwrap();
     assert_eq!(written(&plan), [low.id(), middle.id(), top.id()]);
     drop(plan);
     // What lies between is clean, but the order holds across it.
     cache.flush(FlushScope::All).unwrap();
-    low.touch();
-    beside.touch();
-    top.touch();
-    let plan = cache.plan(FlushScope::Owner(first)).unwrap();
+    low.mark_dirty();
+    beside.mark_dirty();
+    top.mark_dirty();
+    let plan = cache.plan_flush(FlushScope::Owner(first)).unwrap();
     assert_eq!(written(&plan), [low.id(), top.id()]);
-    plan.write().unwrap();
-    assert_eq!(written(&cache.plan(FlushScope::All).unwrap()), [beside.id()]);
+    plan.write_steps().unwrap();
+    assert_eq!(written(&cache.plan_flush(FlushScope::All).unwrap()), [beside.id()]);
 }
 
 #[test]
 fn unused_entries_are_evicted_to_stay_in_the_budget() {
     let storage = MemoryStorage::from(vec![1; 1 << 20]);
-    let settings = CacheOptions { metadata_budget: 64 * 1000, ..CacheOptions::default() };
+    let settings = CacheOptions { metadata_budget_bytes: 64 * 1000, ..CacheOptions::default() };
     let cache = Cache::new_read_only(Arc::new(storage), settings);
     let load = |n: u64| {
         let at = Addr::new(n * 100);
@@ -176,11 +176,11 @@ fn unused_entries_are_evicted_to_stay_in_the_budget() {
         load(n);
         load(1);
     }
-    assert!(cache.weight() <= 64 * 1000, "{}", cache.weight());
+    assert!(cache.memory_bytes() <= 64 * 1000, "{}", cache.memory_bytes());
     assert_eq!(load(0).id(), held.id(), "what is held stays");
     let totals = cache.stats();
     assert_eq!(totals.misses, 5000, "what is used often stays");
-    assert_eq!(totals.evictions + cache.weight() as u64 / 100, totals.misses);
+    assert_eq!(totals.evictions + cache.memory_bytes() as u64 / 100, totals.misses);
 }
 
 #[test]
@@ -189,18 +189,18 @@ fn what_is_dirty_or_pinned_or_a_parent_is_not_evicted() {
     let cache = cache(&storage);
     let [parent, child, pinned, free] = [(); 4].map(|()| add(&cache, OWNER, b"block"));
     cache.add_dependency(&parent, &child, EdgeKind::Dense).unwrap();
-    cache.pin(&pinned);
+    cache.pin_entry(&pinned);
     let ids = [&parent, &pinned, &free].map(|handle| (handle.addr(), handle.id()));
     cache.flush(FlushScope::All).unwrap();
-    child.touch();
+    child.mark_dirty();
     drop((parent, child, pinned, free));
     cache.evict_owner(OWNER);
-    let there = ids.map(|(addr, _)| cache.peek::<Block>(addr).unwrap().is_some());
+    let there = ids.map(|(addr, _)| cache.get_cached::<Block>(addr).unwrap().is_some());
     assert_eq!(there, [true, true, false]);
-    cache.unpin(ids[1].1);
+    cache.unpin_entry(ids[1].1);
     cache.flush(FlushScope::All).unwrap();
     cache.evict_owner(OWNER);
-    assert_eq!(cache.weight(), 0);
+    assert_eq!(cache.memory_bytes(), 0);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn an_entry_that_cannot_be_encoded_stays_dirty_and_is_named() {
     struct Unfit;
 
     impl Entry for Unfit {
-        fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
+        fn encode_image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
             Err(EncodeError { record: "unfit", field: "size", value: 300, limit: 255 })
         }
 
@@ -237,17 +237,17 @@ fn an_entry_that_cannot_be_encoded_stays_dirty_and_is_named() {
     let cache = cache(&storage);
     add(&cache, OWNER, b"sound");
     let at = cache.space().alloc(1, SpaceKind::Metadata).unwrap();
-    cache.insert(at, OWNER, Unfit);
+    cache.insert_entry(at, OWNER, Unfit);
     let chunk = cache.space().alloc(1, SpaceKind::Raw).unwrap();
     cache.write_raw(OWNER, chunk, 0, vec![1]);
     for _ in 0..2 {
         assert!(matches!(cache.flush(FlushScope::All), Err(Error::Encode { at: where_, .. }) if where_ == at));
     }
-    assert!(matches!(cache.finish(false), Err(Error::Dirty(3))));
+    assert!(matches!(cache.truncate_to_true_end(false), Err(Error::Dirty(3))));
     assert!(storage.to_vec().is_empty());
-    cache.remove(at);
+    cache.forget_entry(at);
     cache.flush(FlushScope::All).unwrap();
-    cache.finish(false).unwrap();
+    cache.truncate_to_true_end(false).unwrap();
 }
 
 #[test]
@@ -264,14 +264,14 @@ fn a_claimed_size_is_not_trusted() {
 fn an_end_may_be_announced_far_ahead() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
-    cache.extend_superblock_eof(1 << 20).unwrap();
+    cache.announce_eof_ahead(1 << 20).unwrap();
     assert_eq!(storage.to_vec().len(), 8 + (1 << 20));
     add(&cache, OWNER, b"block");
-    let plan = cache.plan(FlushScope::All).unwrap();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
     assert!(matches!(plan.steps(), [FlushStep::Entry { .. }]));
-    plan.write().unwrap();
-    cache.finish(false).unwrap();
-    assert_eq!(storage.to_vec().len() as u64, cache.space().end());
+    plan.write_steps().unwrap();
+    cache.truncate_to_true_end(false).unwrap();
+    assert_eq!(storage.to_vec().len() as u64, cache.space().allocated_end());
 }
 
 #[test]
@@ -294,13 +294,13 @@ fn a_cache_is_shared_by_threads() {
 }
 
 fn order(cache: &Cache) -> Vec<crate::EntryId> {
-    let plan = cache.plan(FlushScope::All).unwrap();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
     let entries = |step: &FlushStep| match step {
         FlushStep::Entry { id, .. } => Some(*id),
         _ => None,
     };
     let order = plan.steps().iter().filter_map(entries).collect();
-    plan.write().unwrap();
+    plan.write_steps().unwrap();
     order
 }
 
@@ -312,8 +312,8 @@ fn a_parent_waits_once_for_a_change_of_its_child() {
     cache.add_dependency_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
     assert!(cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Node).is_err());
     assert_eq!(order(&cache), [lower.id(), upper.id()]);
-    upper.touch();
-    lower.touch();
+    upper.mark_dirty();
+    lower.mark_dirty();
     cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Node).unwrap();
     assert_eq!(order(&cache), [upper.id(), lower.id()]);
 }
@@ -323,11 +323,11 @@ fn a_change_made_during_a_flush_is_waited_for_in_the_next() {
     let cache = cache(&MemoryStorage::new());
     let upper = add(&cache, OWNER, b"upper");
     let lower = add(&cache, OWNER, b"lower");
-    let plan = cache.plan(FlushScope::All).unwrap();
-    lower.touch();
-    upper.touch();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    lower.mark_dirty();
+    upper.mark_dirty();
     cache.add_dependency_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
-    plan.write().unwrap();
+    plan.write_steps().unwrap();
     assert_eq!(order(&cache), [lower.id(), upper.id()]);
 }
 
@@ -339,13 +339,13 @@ fn what_leads_to_a_new_entry_waits_for_it_until_it_is_there() {
         let lower = add(&cache, OWNER, b"lower");
         cache.add_dependency_until_stored(&upper, &lower, EdgeKind::BTree1Node).unwrap();
         assert!(cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Symbols).is_err());
-        let plan = cache.plan(FlushScope::All).unwrap();
-        lower.touch();
-        upper.touch();
+        let plan = cache.plan_flush(FlushScope::All).unwrap();
+        lower.mark_dirty();
+        upper.mark_dirty();
         // It is on its way: what is written of it later may wait for what leads to it.
         cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Symbols).unwrap();
         if is_written {
-            plan.write().unwrap();
+            plan.write_steps().unwrap();
         } else {
             drop(plan);
         }
@@ -360,13 +360,13 @@ fn an_entry_is_new_until_a_flush_has_taken_it() {
     let cache = cache(&MemoryStorage::new());
     let entry = add(&cache, OWNER, b"entry");
     assert!(entry.is_new());
-    let plan = cache.plan(FlushScope::All).unwrap();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
     assert!(!entry.is_new());
     drop(plan);
     assert!(entry.is_new());
     cache.flush(FlushScope::All).unwrap();
-    entry.touch();
-    drop(cache.plan(FlushScope::All).unwrap());
+    entry.mark_dirty();
+    drop(cache.plan_flush(FlushScope::All).unwrap());
     assert!(!entry.is_new());
     let at = entry.addr();
     drop(entry);
@@ -381,15 +381,15 @@ fn an_entry_is_new_until_a_flush_has_taken_it() {
 fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
     let cache = cache(&MemoryStorage::new());
     let chunk = cache.space().alloc(3, SpaceKind::Raw).unwrap();
-    assert!(cache.proxies(chunk).is_empty());
+    assert!(cache.chunk_proxies(chunk).is_empty());
     let first = cache.write_raw(OWNER, chunk, 0, b"raw".to_vec());
-    assert_eq!(cache.proxies(chunk)[..], [first]);
-    let plan = cache.plan(FlushScope::All).unwrap();
-    assert_eq!(cache.proxies(chunk)[..], [first]);
+    assert_eq!(cache.chunk_proxies(chunk)[..], [first]);
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    assert_eq!(cache.chunk_proxies(chunk)[..], [first]);
     let second = cache.write_raw(OWNER, chunk, 0, b"new".to_vec());
-    assert_eq!(cache.proxies(chunk)[..], [second, first]);
-    plan.write().unwrap();
-    assert_eq!(cache.proxies(chunk)[..], [second]);
+    assert_eq!(cache.chunk_proxies(chunk)[..], [second, first]);
+    plan.write_steps().unwrap();
+    assert_eq!(cache.chunk_proxies(chunk)[..], [second]);
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     cache.add_dependency(&new, &stored, EdgeKind::BTree2Node).unwrap();
     root.update(|block| block.0[0] = b'R');
     cache.add_dependency(&root, &new, EdgeKind::BTree2Root).unwrap();
-    let plan = cache.plan(FlushScope::All).unwrap();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
     let [
         FlushStep::Entry { id: first, .. },
         FlushStep::Barrier,
@@ -428,13 +428,13 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
     let (large, small) = (add(&cache, OWNER, &[1; 5000]), add(&cache, OWNER, b"small"));
-    let steps = cache.plan(FlushScope::All).unwrap();
+    let steps = cache.plan_flush(FlushScope::All).unwrap();
     assert!(!steps.steps().iter().any(|step| matches!(step, FlushStep::WriteRedo { .. })), "nothing leads to it yet");
-    steps.write().unwrap();
+    steps.write_steps().unwrap();
     large.update(|block| block.0[0] = 2);
-    small.touch();
+    small.mark_dirty();
     cache.add_dependency(&large, &small, EdgeKind::Link).unwrap();
-    let plan = cache.plan(FlushScope::All).unwrap();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
     let [FlushStep::Entry { id, .. }, FlushStep::WriteRedo { record, .. }, FlushStep::Entry { id: last, .. }] =
         plan.steps()
     else {
@@ -443,20 +443,20 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
     assert_eq!([*id, *last], [small.id(), large.id()]);
     let at = record.addr;
     assert_eq!(Some(at), SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())));
-    plan.write().unwrap();
+    plan.write_steps().unwrap();
     let valid =
         |storage: &MemoryStorage| storage.to_vec()[at.get().unwrap() as usize..].starts_with(&RedoRecord::SIGNATURE);
     assert!(valid(&storage));
-    small.touch();
-    let plan = cache.plan(FlushScope::All).unwrap();
+    small.mark_dirty();
+    let plan = cache.plan_flush(FlushScope::All).unwrap();
     assert!(
         matches!(plan.steps(), [FlushStep::InvalidateRedo(forgotten), FlushStep::Entry { .. }] if *forgotten == at),
         "{plan:?}"
     );
-    plan.write().unwrap();
+    plan.write_steps().unwrap();
     assert!(!valid(&storage));
-    small.touch();
-    assert!(matches!(cache.plan(FlushScope::All).unwrap().steps(), [FlushStep::Entry { .. }]));
+    small.mark_dirty();
+    assert!(matches!(cache.plan_flush(FlushScope::All).unwrap().steps(), [FlushStep::Entry { .. }]));
 }
 
 #[test]
@@ -493,13 +493,13 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
 #[test]
 fn pages_begin_with_the_file_and_not_behind_its_user_block() {
     for (base, cut) in [(0, false), (512, true)] {
-        let settings = CacheOptions { base, ..CacheOptions::default() };
+        let settings = CacheOptions { base_addr: base, ..CacheOptions::default() };
         let cache = Cache::new_writable(Arc::new(MemoryStorage::new()), settings, 4096, Arc::new(EofOnlySuperblock));
         let block = add(&cache, OWNER, &[1; 4000]);
         assert_eq!(block.addr(), Addr::new(4096));
         cache.flush(FlushScope::All).unwrap();
-        block.touch();
-        let plan = cache.plan(FlushScope::All).unwrap();
+        block.mark_dirty();
+        let plan = cache.plan_flush(FlushScope::All).unwrap();
         assert_eq!(plan.steps().iter().any(|step| matches!(step, FlushStep::WriteRedo { .. })), cut);
     }
 }

@@ -18,7 +18,7 @@ pub enum Visibility {
 
 impl Visibility {
     /// The visibility of two writes that wait at the same time.
-    pub(super) fn combine(self, other: Visibility) -> Visibility {
+    pub(super) fn most_visible(self, other: Visibility) -> Visibility {
         match (self, other) {
             (Visibility::Unreachable, _) | (_, Visibility::Unreachable) => Visibility::Unreachable,
             (Visibility::Visible, _) | (_, Visibility::Visible) => Visibility::Visible,
@@ -36,31 +36,31 @@ pub(crate) struct MergedWrites {
     pub(super) visibility: Visibility,
 }
 
-fn end(offset: u64, bytes: &[u8]) -> u64 {
+fn piece_end(offset: u64, bytes: &[u8]) -> u64 {
     offset.saturating_add(bytes.len() as u64)
 }
 
 impl MergedWrites {
     /// Bytes in all pieces.
-    pub(crate) fn weight(&self) -> usize {
+    pub(crate) fn byte_count(&self) -> usize {
         self.weight
     }
 
     /// Where the last piece ends.
-    pub(super) fn end(&self) -> u64 {
-        self.by_offset.last_key_value().map_or(0, |(offset, bytes)| end(*offset, bytes))
+    pub(super) fn end_offset(&self) -> u64 {
+        self.by_offset.last_key_value().map_or(0, |(offset, bytes)| piece_end(*offset, bytes))
     }
 
     /// Puts `bytes` over the present pieces.
-    pub(crate) fn put(&mut self, offset: u64, mut bytes: Vec<u8>) {
+    pub(crate) fn insert_bytes(&mut self, offset: u64, mut bytes: Vec<u8>) {
         if bytes.is_empty() {
             return;
         }
         let mut start = offset;
-        let last = end(offset, &bytes);
+        let last = piece_end(offset, &bytes);
         while let Some((&near, _)) = self.by_offset.range(..=last).next_back() {
             let Some(there) = self.by_offset.get_mut(&near) else { break };
-            if end(near, there) < start {
+            if piece_end(near, there) < start {
                 break;
             }
             let mut older = self.by_offset.remove(&near).unwrap_or_default();
@@ -77,7 +77,7 @@ impl MergedWrites {
                 }
                 (start, bytes) = (near, older);
             } else {
-                let covered = (end(start, &bytes) - near) as usize;
+                let covered = (piece_end(start, &bytes) - near) as usize;
                 bytes.extend_from_slice(older.get(covered..).unwrap_or_default());
             }
         }
@@ -85,18 +85,18 @@ impl MergedWrites {
         self.by_offset.insert(start, bytes);
     }
 
-    /// As [`MergedWrites::put`]; fastest for bytes that directly follow the last piece. A new piece takes `spare`
+    /// As [`MergedWrites::insert_bytes`]; fastest for bytes that directly follow the last piece. A new piece takes `spare`
     /// memory.
-    pub(super) fn append(&mut self, offset: u64, bytes: &[u8], spare: impl FnOnce() -> Vec<u8>) {
+    pub(super) fn append_bytes(&mut self, offset: u64, bytes: &[u8], spare: impl FnOnce() -> Vec<u8>) {
         match self.by_offset.last_entry() {
-            Some(mut last) if end(*last.key(), last.get()) == offset => {
+            Some(mut last) if piece_end(*last.key(), last.get()) == offset => {
                 last.get_mut().extend_from_slice(bytes);
                 self.weight += bytes.len();
             }
             _ => {
                 let mut piece = spare();
                 piece.extend_from_slice(bytes);
-                self.put(offset, piece);
+                self.insert_bytes(offset, piece);
             }
         }
     }
@@ -125,7 +125,7 @@ impl MergedWrites {
             .range(..range.end)
             .rev()
             .map(|(offset, bytes)| (*offset, bytes.as_slice()))
-            .take_while(move |(offset, bytes)| end(*offset, bytes) > range.start)
+            .take_while(move |(offset, bytes)| piece_end(*offset, bytes) > range.start)
     }
 }
 
@@ -133,7 +133,7 @@ impl MergedWrites {
 pub(super) type MissingRanges = SmallVec<[Range<usize>; 4]>;
 
 /// Fills `into`, which begins at `offset`, from `layers`, the newest first; returns what none of them covers.
-pub(super) fn overlay<'a>(
+pub(super) fn overlay_layers<'a>(
     layers: impl Iterator<Item = &'a MergedWrites>,
     offset: u64,
     into: &mut [u8],
@@ -145,7 +145,7 @@ pub(super) fn overlay<'a>(
             let mut open = gap.end;
             for (at, bytes) in layer.overlapping(offset + gap.start as u64..offset + gap.end as u64) {
                 let from = (at.max(offset + gap.start as u64) - offset) as usize;
-                let to = ((end(at, bytes) - offset) as usize).min(open);
+                let to = ((piece_end(at, bytes) - offset) as usize).min(open);
                 let skip = (offset + from as u64 - at) as usize;
                 into[from..to].copy_from_slice(&bytes[skip..skip + to - from]);
                 if to < open {

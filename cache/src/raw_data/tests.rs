@@ -39,10 +39,10 @@ fn adjacent_chunks_are_written_in_one_call() {
     for (n, chunk) in chunks.iter().enumerate().rev().filter(|(n, _)| *n != 5) {
         cache.write_raw(Owner::FILE, *chunk, 0, vec![n as u8; 100]);
     }
-    assert_eq!(cache.chunks.waiting(), 700);
+    assert_eq!(cache.dirty_raw_data.waiting_bytes(), 700);
     cache.flush(FlushScope::All).unwrap();
     assert_eq!(writes(&storage), [(8, 500), (608, 200)]);
-    assert_eq!((cache.chunks.waiting(), cache.chunks.present.load(SeqCst)), (0, 0));
+    assert_eq!((cache.dirty_raw_data.waiting_bytes(), cache.dirty_raw_data.chunk_count.load(SeqCst)), (0, 0));
     let bytes = storage.inner().to_vec();
     assert!((0..8).filter(|n| *n != 5).all(|n| bytes[8 + n * 100..][..100] == [n as u8; 100]));
 }
@@ -106,7 +106,7 @@ fn discarded_raw_data_is_not_written() {
     cache.discard_raw(chunk);
     cache.flush(FlushScope::All).unwrap();
     assert_eq!(writes(&storage), []);
-    cache.finish(false).unwrap();
+    cache.truncate_to_true_end(false).unwrap();
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn excess_raw_data_is_written_by_a_trim() {
     struct Heap;
 
     impl Entry for Heap {
-        fn image(&self, _: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
+        fn encode_image(&self, _: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
             Ok(vec![7])
         }
 
@@ -125,10 +125,10 @@ fn excess_raw_data_is_written_by_a_trim() {
     }
 
     let storage = RecordingStorage::new(MemoryStorage::new());
-    let settings = CacheOptions { raw_budget: 10, ..CacheOptions::default() };
+    let settings = CacheOptions { raw_budget_bytes: 10, ..CacheOptions::default() };
     let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let [one, two] = [(); 2].map(|()| cache.space().alloc(20, SpaceKind::Raw).unwrap());
-    let heap = cache.insert(cache.space().alloc(1, SpaceKind::Metadata).unwrap(), Owner::FILE, Heap);
+    let heap = cache.insert_entry(cache.space().alloc(1, SpaceKind::Metadata).unwrap(), Owner::FILE, Heap);
     let free = cache.write_raw(Owner::FILE, one, 0, vec![1; 20]);
     cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(8, 20)]);
@@ -160,14 +160,14 @@ proptest! {
         let mut layers = [MergedWrites::default(), MergedWrites::default()];
         let mut plain = [[0u8; 180]; 2];
         for (layer, offset, len, byte) in puts {
-            layers[layer].put(offset as u64, vec![byte; len]);
+            layers[layer].insert_bytes(offset as u64, vec![byte; len]);
             plain[layer][offset..offset + len].fill(byte);
             let there: Vec<(u64, &[u8])> = layers[layer].iter().collect();
             prop_assert!(there.windows(2).all(|two| two[0].0 + (two[0].1.len() as u64) < two[1].0));
-            prop_assert_eq!(layers[layer].weight(), plain[layer].iter().filter(|byte| **byte > 0).count());
+            prop_assert_eq!(layers[layer].byte_count(), plain[layer].iter().filter(|byte| **byte > 0).count());
         }
         let mut read = vec![0; len];
-        let gaps = merged_writes::overlay(layers.iter(), from as u64, &mut read);
+        let gaps = merged_writes::overlay_layers(layers.iter(), from as u64, &mut read);
         for (n, byte) in read.iter().enumerate() {
             let newest = if plain[0][from + n] > 0 { plain[0][from + n] } else { plain[1][from + n] };
             prop_assert_eq!(*byte, newest);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::merged_writes::{MergedWrites, MissingRanges, overlay};
+use super::merged_writes::{MergedWrites, MissingRanges, overlay_layers};
 use crate::primitive::{
     Mutex, MutexGuard,
     atomic::{AtomicUsize, Ordering::SeqCst},
@@ -27,9 +27,9 @@ const MAX_SPARE_BUFFERS: usize = 2;
 pub(crate) struct WriteBuffer {
     state: Mutex<WriteBufferState>,
     /// Held by a thread that writes between flushes.
-    writing: Mutex<()>,
+    writer_lock: Mutex<()>,
     /// Bytes that wait or are being written. While there are none, reads go straight to the storage.
-    present: AtomicUsize,
+    piece_count: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -37,18 +37,18 @@ struct WriteBufferState {
     waiting: MergedWrites,
     in_flight: Vec<Arc<MergedWrites>>,
     /// Memory of the last pieces, for the next ones; the largest is last.
-    spare: SmallVec<[Vec<u8>; MAX_SPARE_BUFFERS + 1]>,
+    spare_buffers: SmallVec<[Vec<u8>; MAX_SPARE_BUFFERS + 1]>,
 }
 
 impl WriteBufferState {
     /// Keeps the largest buffers of the spare ones and of `memory`, up to a size.
-    fn recycle(&mut self, memory: impl Iterator<Item = Vec<u8>>) {
+    fn recycle_buffers(&mut self, memory: impl Iterator<Item = Vec<u8>>) {
         for mut memory in memory.filter(|memory| memory.capacity() <= 2 * MAX_BUFFERED_BYTES) {
             memory.clear();
-            let at = self.spare.partition_point(|other| other.capacity() < memory.capacity());
-            self.spare.insert(at, memory);
-            if self.spare.len() > MAX_SPARE_BUFFERS {
-                self.spare.remove(0);
+            let at = self.spare_buffers.partition_point(|other| other.capacity() < memory.capacity());
+            self.spare_buffers.insert(at, memory);
+            if self.spare_buffers.len() > MAX_SPARE_BUFFERS {
+                self.spare_buffers.remove(0);
             }
         }
     }
@@ -56,18 +56,18 @@ impl WriteBufferState {
 
 impl WriteBuffer {
     /// Takes bytes for new space. Returns whether too many wait now.
-    pub(super) fn put(&self, at: u64, bytes: &[u8]) -> bool {
+    pub(super) fn buffer_bytes(&self, at: u64, bytes: &[u8]) -> bool {
         let mut state = self.state.lock();
-        let WriteBufferState { waiting, spare, .. } = &mut *state;
-        waiting.append(at, bytes, || spare.pop().unwrap_or_default());
-        self.present.fetch_add(bytes.len(), SeqCst);
-        state.waiting.weight() >= MAX_BUFFERED_BYTES
+        let WriteBufferState { waiting, spare_buffers: spare, .. } = &mut *state;
+        waiting.append_bytes(at, bytes, || spare.pop().unwrap_or_default());
+        self.piece_count.fetch_add(bytes.len(), SeqCst);
+        state.waiting.byte_count() >= MAX_BUFFERED_BYTES
     }
 
     /// Takes the waiting pieces into flight.
     pub(crate) fn begin_write(&self) -> Option<Arc<MergedWrites>> {
         let mut state = self.state.lock();
-        if state.waiting.weight() == 0 {
+        if state.waiting.byte_count() == 0 {
             return None;
         }
         let pieces = Arc::new(std::mem::take(&mut state.waiting));
@@ -76,13 +76,13 @@ impl WriteBuffer {
     }
 
     /// Keeps flushes from writing over bytes that are written between flushes.
-    pub(super) fn lock_writing(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock()
+    pub(super) fn lock_out_writers(&self) -> MutexGuard<'_, ()> {
+        self.writer_lock.lock()
     }
 
     /// Waits until no thread writes earlier pieces between flushes.
     pub(crate) fn wait_for_writers(&self) {
-        drop(self.writing.lock());
+        drop(self.writer_lock.lock());
     }
 
     /// Ends a flight. Pieces that were not `written` wait again.
@@ -90,29 +90,29 @@ impl WriteBuffer {
         let mut state = self.state.lock();
         state.in_flight.retain(|other| !Arc::ptr_eq(other, &pieces));
         if written {
-            self.present.fetch_sub(pieces.weight(), SeqCst);
-            state.recycle(
+            self.piece_count.fetch_sub(pieces.byte_count(), SeqCst);
+            state.recycle_buffers(
                 Arc::into_inner(pieces).into_iter().flat_map(MergedWrites::into_iter).map(|(_, memory)| memory),
             );
             return;
         }
         let newer = std::mem::take(&mut state.waiting);
-        let before = newer.weight() + pieces.weight();
+        let before = newer.byte_count() + pieces.byte_count();
         let mut all = Arc::unwrap_or_clone(pieces);
-        newer.into_iter().for_each(|(at, bytes)| all.put(at, bytes));
+        newer.into_iter().for_each(|(at, bytes)| all.insert_bytes(at, bytes));
         // Space that was freed meanwhile may have new contents.
-        self.present.fetch_sub(before - all.weight(), SeqCst);
+        self.piece_count.fetch_sub(before - all.byte_count(), SeqCst);
         state.waiting = all;
     }
 
     /// Fills `into`, which begins at `at`, with the bytes that are not on the storage yet. Returns the other ranges.
     pub(super) fn read_overlay(&self, at: u64, into: &mut [u8]) -> Option<MissingRanges> {
-        if self.present.load(SeqCst) == 0 {
+        if self.piece_count.load(SeqCst) == 0 {
             return None;
         }
         let state = self.state.lock();
         let layers = std::iter::once(&state.waiting).chain(state.in_flight.iter().rev().map(|pieces| &**pieces));
-        Some(overlay(layers, at, into))
+        Some(overlay_layers(layers, at, into))
     }
 }
 
@@ -123,14 +123,20 @@ mod tests {
     #[test]
     fn the_largest_memory_of_what_was_written_is_taken_first() {
         let write_buffer = WriteBuffer::default();
-        let put = |at, len| write_buffer.put(at, &vec![1; len]);
+        let put = |at, len| write_buffer.buffer_bytes(at, &vec![1; len]);
         for (at, len) in [(0, 100), (1000, 3000), (9000, 500), (20_000, 2 * MAX_BUFFERED_BYTES + 1)] {
             put(at, len);
         }
         let pieces = write_buffer.begin_write().unwrap();
         write_buffer.end_write(pieces, true);
         let spare = || {
-            write_buffer.state.lock().spare.iter().map(|memory| (memory.len(), memory.capacity())).collect::<Vec<_>>()
+            write_buffer
+                .state
+                .lock()
+                .spare_buffers
+                .iter()
+                .map(|memory| (memory.len(), memory.capacity()))
+                .collect::<Vec<_>>()
         };
         assert!(matches!(spare()[..], [(0, 500..3000), (0, 3000..)]), "{:?}", spare());
         put(0, 1);

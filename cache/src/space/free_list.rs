@@ -14,7 +14,7 @@ pub struct FreeList {
 
 impl FreeList {
     /// Adds `len` bytes at `at`. Bytes that are free already are not added twice.
-    pub fn insert(&mut self, at: u64, len: u64) {
+    pub fn free_range(&mut self, at: u64, len: u64) {
         let (mut start, mut end) = (at, at.saturating_add(len));
         if start == end {
             return;
@@ -33,7 +33,7 @@ impl FreeList {
 
     /// Takes `len` bytes from the smallest section that fits; of several, from the first. `place` gives the first
     /// fitting address from the beginning of a section. So large sections stay whole.
-    pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    pub fn take_best_fit(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         if self.by_size.last().is_none_or(|(largest, _)| *largest < len) {
             return None;
         }
@@ -76,7 +76,7 @@ impl FreeList {
     }
 
     /// The last section.
-    pub fn last(&self) -> Option<(u64, u64)> {
+    pub fn last_section(&self) -> Option<(u64, u64)> {
         self.by_addr.last_key_value().map(|(&start, &size)| (start, size))
     }
 
@@ -86,7 +86,7 @@ impl FreeList {
     }
 
     /// All free bytes.
-    pub fn total(&self) -> u64 {
+    pub fn total_bytes(&self) -> u64 {
         self.by_addr.values().sum()
     }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::{
     free_list::FreeList,
-    kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES, SpaceKind},
     metadata_blocks::MetadataBlocks,
+    space_kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES, SpaceKind},
 };
 
 /// The free space, by purpose.
@@ -13,7 +13,7 @@ use super::{
 pub(super) struct FreeSpace {
     /// Bytes of a page of the file, if it is paged. Then structures and raw data are in different pages, and nothing
     /// smaller than a page crosses the border of one.
-    page: Option<u64>,
+    page_size: Option<u64>,
     /// Free space for structures; of a file without pages, for everything.
     metadata: FreeList,
     /// Free space for small structures, in a large file without pages.
@@ -25,11 +25,11 @@ pub(super) struct FreeSpace {
 }
 
 /// The first address from `at` on where `len` bytes of a kind go in a file without pages.
-fn place_unpaged(kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
+fn first_fit_unpaged(kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
     match kind {
         SpaceKind::Metadata => {
             let at = at.checked_next_multiple_of(METADATA_ALIGNMENT)?;
-            let crosses = len <= OS_PAGE_BYTES && crosses(OS_PAGE_BYTES, at, len);
+            let crosses = len <= OS_PAGE_BYTES && crosses_page(OS_PAGE_BYTES, at, len);
             if crosses { at.checked_next_multiple_of(OS_PAGE_BYTES) } else { Some(at) }
         }
         SpaceKind::Raw if len > 0 && len.is_multiple_of(OS_PAGE_BYTES) => at.checked_next_multiple_of(OS_PAGE_BYTES),
@@ -45,36 +45,36 @@ fn align_for_kind(kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
 }
 
 /// The first address from `at` on where `len` bytes of a kind, which are less than a page, go in a file with pages.
-fn place_in_page(page: u64, kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
+fn first_fit_in_page(page: u64, kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
     let at = align_for_kind(kind, len, at)?;
-    if crosses(page, at, len) { at.checked_next_multiple_of(page) } else { Some(at) }
+    if crosses_page(page, at, len) { at.checked_next_multiple_of(page) } else { Some(at) }
 }
 
 /// Whether `len` bytes at `at` cross the border of a page of `page` bytes (not 0).
-fn crosses(page: u64, at: u64, len: u64) -> bool {
+fn crosses_page(page: u64, at: u64, len: u64) -> bool {
     (at % page).checked_add(len).is_none_or(|end| end > page)
 }
 
 impl FreeSpace {
     /// From now on the file has pages of `page` bytes. It ends at `end`; returns where it ends from now on.
-    pub fn set_page(&mut self, page: u64, end: u64) -> Option<u64> {
+    pub fn set_page_size(&mut self, page: u64, end: u64) -> Option<u64> {
         self.dissolve_blocks();
-        self.page = Some(page);
+        self.page_size = Some(page);
         let new = end.checked_next_multiple_of(page)?;
-        self.metadata.insert(end, new - end);
+        self.metadata.free_range(end, new - end);
         Some(new)
     }
 
-    pub fn page(&self) -> Option<u64> {
-        self.page
+    pub fn page_size(&self) -> Option<u64> {
+        self.page_size
     }
 
     /// Takes `len` bytes from free space. If none fits, takes them behind `end`, and moves `end`. `None` if there are
     /// no addresses below `limit` any more.
-    pub fn take(&mut self, len: u64, kind: SpaceKind, end: &mut u64, limit: u64) -> Option<u64> {
-        let Some(page) = self.page else { return self.take_unpaged(len, kind, end, limit) };
+    pub fn take_bytes(&mut self, len: u64, kind: SpaceKind, end: &mut u64, limit: u64) -> Option<u64> {
+        let Some(page) = self.page_size else { return self.take_unpaged(len, kind, end, limit) };
         let mut fresh = |pages: &mut FreeList, len: u64| {
-            pages.take(len, |at| at.checked_next_multiple_of(page)).or_else(|| {
+            pages.take_best_fit(len, |at| at.checked_next_multiple_of(page)).or_else(|| {
                 let at = end.checked_next_multiple_of(page)?;
                 *end = at.checked_add(len).filter(|new| *new < limit)?;
                 Some(at)
@@ -87,59 +87,59 @@ impl FreeSpace {
             SpaceKind::Metadata => &mut self.metadata,
             SpaceKind::Raw => &mut self.raw,
         };
-        list.take(len, |at| place_in_page(page, kind, len, at)).or_else(|| {
+        list.take_best_fit(len, |at| first_fit_in_page(page, kind, len, at)).or_else(|| {
             let at = fresh(&mut self.pages, page)?;
-            list.insert(at.saturating_add(len), page - len);
+            list.free_range(at.saturating_add(len), page - len);
             Some(at)
         })
     }
 
     /// Takes `len` bytes that were freed last.
-    pub fn take_recent(&mut self, len: u64, kind: SpaceKind) -> Option<u64> {
+    pub fn take_recently_freed(&mut self, len: u64, kind: SpaceKind) -> Option<u64> {
         if kind == SpaceKind::Raw {
             return None;
         }
-        self.blocks.take_recent(len, |at| place_unpaged(kind, len, at))
+        self.blocks.take_recently_freed(len, |at| first_fit_unpaged(kind, len, at))
     }
 
     fn take_unpaged(&mut self, len: u64, kind: SpaceKind, end: &mut u64, limit: u64) -> Option<u64> {
-        let place = |at| place_unpaged(kind, len, at);
+        let place = |at| first_fit_unpaged(kind, len, at);
         let size = self.blocks.block_size_for(len, *end).filter(|_| kind == SpaceKind::Metadata);
-        let Some(size) = size else { return self.take_anywhere(len, place, end, limit) };
-        if let Some(at) = self.blocks.take(len, place) {
+        let Some(size) = size else { return self.take_or_extend(len, place, end, limit) };
+        if let Some(at) = self.blocks.take_bytes(len, place) {
             return Some(at);
         }
         let to_page = |at: u64| at.checked_next_multiple_of(OS_PAGE_BYTES);
-        let block = match self.metadata.take(size, to_page) {
+        let block = match self.metadata.take_best_fit(size, to_page) {
             Some(block) => Some(block),
             // The file does not grow while there is any room.
-            None => match self.metadata.take(len, place) {
+            None => match self.metadata.take_best_fit(len, place) {
                 Some(at) => return Some(at),
-                None => self.take_anywhere(size, to_page, end, limit),
+                None => self.take_or_extend(size, to_page, end, limit),
             },
         };
         match block {
             Some(block) => {
                 self.blocks.add_block(block, size);
-                self.blocks.take(len, place)
+                self.blocks.take_bytes(len, place)
             }
             // The last addresses are for whatever there is.
-            None => self.take_anywhere(len, place, end, limit),
+            None => self.take_or_extend(len, place, end, limit),
         }
     }
 
     /// Takes `len` bytes where `place` puts them, of a file without pages.
-    fn take_anywhere(
+    fn take_or_extend(
         &mut self,
         len: u64,
         place: impl Fn(u64) -> Option<u64>,
         end: &mut u64,
         limit: u64,
     ) -> Option<u64> {
-        self.metadata.take(len, &place).or_else(|| {
+        self.metadata.take_best_fit(len, &place).or_else(|| {
             let at = place(*end)?;
             let new = at.checked_add(len).filter(|new| *new < limit)?;
-            self.metadata.insert(*end, at - *end);
+            self.metadata.free_range(*end, at - *end);
             *end = new;
             Some(at)
         })
@@ -152,71 +152,79 @@ impl FreeSpace {
 
     /// Dissolves the metadata blocks: their free space may be used for anything.
     fn dissolve_blocks(&mut self) {
-        self.blocks.drain().sections().for_each(|(at, len)| self.metadata.insert(at, len));
+        self.blocks.take_all_free().sections().for_each(|(at, len)| self.metadata.free_range(at, len));
     }
 
     /// Takes `len` free bytes that end before `limit`, but no whole page.
-    pub fn take_before(&mut self, len: u64, kind: SpaceKind, limit: u64) -> Option<u64> {
+    pub fn take_below_limit(&mut self, len: u64, kind: SpaceKind, limit: u64) -> Option<u64> {
         let before = |at: u64| Some(at).filter(|at| at.checked_add(len).is_some_and(|end| end <= limit));
         // The caller is about to make the file shorter.
         self.dissolve_blocks();
-        match (self.page, kind) {
-            (None, _) => self.metadata.take(len, |at| before(place_unpaged(kind, len, at)?)),
+        match (self.page_size, kind) {
+            (None, _) => self.metadata.take_best_fit(len, |at| before(first_fit_unpaged(kind, len, at)?)),
             (Some(page), _) if len >= page => None,
             (Some(page), SpaceKind::Metadata) => {
-                self.metadata.take(len, |at| before(place_in_page(page, kind, len, at)?))
+                self.metadata.take_best_fit(len, |at| before(first_fit_in_page(page, kind, len, at)?))
             }
-            (Some(page), SpaceKind::Raw) => self.raw.take(len, |at| before(place_in_page(page, kind, len, at)?)),
+            (Some(page), SpaceKind::Raw) => {
+                self.raw.take_best_fit(len, |at| before(first_fit_in_page(page, kind, len, at)?))
+            }
         }
     }
 
     /// Adds `len` free bytes at `at`, which held something of `kind`.
-    pub fn insert(&mut self, at: u64, len: u64, kind: SpaceKind) {
-        let Some(page) = self.page else {
-            if !self.blocks.insert(at, len) {
-                self.metadata.insert(at, len);
+    pub fn free_range(&mut self, at: u64, len: u64, kind: SpaceKind) {
+        let Some(page) = self.page_size else {
+            if !self.blocks.free_range(at, len) {
+                self.metadata.free_range(at, len);
             }
             return;
         };
         if len >= page {
             // The rest of the last page was not used for anything else.
             let end = at.saturating_add(len).checked_next_multiple_of(page).unwrap_or(u64::MAX);
-            return self.pages.insert(at, end - at);
+            return self.pages.free_range(at, end - at);
         }
         let list = match kind {
             SpaceKind::Metadata => &mut self.metadata,
             SpaceKind::Raw => &mut self.raw,
         };
-        list.insert(at, len);
+        list.free_range(at, len);
         let Some((start, len)) = list.section_at(at) else { return };
         let last = start.saturating_add(len) / page * page;
         if let Some(first) = start.checked_next_multiple_of(page).filter(|first| *first < last) {
             list.take_exact(first, last - first);
-            self.pages.insert(first, last - first);
+            self.pages.free_range(first, last - first);
         }
     }
 
     /// If the last bytes before `end` are free, they no longer belong to the file; returns where it ends then.
     pub fn shrink_end(&mut self, end: u64) -> u64 {
         self.dissolve_blocks();
-        let list = if self.page.is_some() { &mut self.pages } else { &mut self.metadata };
-        let last = list.last().filter(|(start, len)| start.checked_add(*len) == Some(end));
-        let new = last.and_then(|(start, _)| start.checked_next_multiple_of(self.page.unwrap_or(1))).unwrap_or(end);
+        let list = if self.page_size.is_some() { &mut self.pages } else { &mut self.metadata };
+        let last = list.last_section().filter(|(start, len)| start.checked_add(*len) == Some(end));
+        let new =
+            last.and_then(|(start, _)| start.checked_next_multiple_of(self.page_size.unwrap_or(1))).unwrap_or(end);
         list.take_exact(new, end.saturating_sub(new));
         new
     }
 
     /// The free sections: first byte, length, and the only kind of space for which each may be used.
     pub fn sections(&self) -> impl Iterator<Item = (u64, u64, Option<SpaceKind>)> + '_ {
-        let paged = self.page.is_some();
+        let paged = self.page_size.is_some();
         let metadata = self.metadata.sections().chain(self.blocks.sections());
         let metadata = metadata.map(move |(at, len)| (at, len, paged.then_some(SpaceKind::Metadata)));
         let raw = self.raw.sections().map(|(at, len)| (at, len, Some(SpaceKind::Raw)));
         metadata.chain(raw).chain(self.pages.sections().map(|(at, len)| (at, len, None)))
     }
 
-    pub fn total(&self) -> u64 {
-        let totals = [self.metadata.total(), self.blocks.total(), self.raw.total(), self.pages.total()];
+    pub fn total_bytes(&self) -> u64 {
+        let totals = [
+            self.metadata.total_bytes(),
+            self.blocks.total_free_bytes(),
+            self.raw.total_bytes(),
+            self.pages.total_bytes(),
+        ];
         totals.into_iter().fold(0, u64::saturating_add)
     }
 }

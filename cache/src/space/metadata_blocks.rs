@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use super::{free_list::FreeList, kind::OS_PAGE_BYTES};
+use super::{free_list::FreeList, space_kind::OS_PAGE_BYTES};
 
 /// A block takes so small a part of the file...
 const BLOCK_FILE_FRACTION: u64 = 64;
@@ -21,7 +21,7 @@ pub(super) struct MetadataBlocks {
     free: FreeList,
     recent: RecentFrees,
     /// The part of the newest block that was never allocated.
-    fresh: Range<u64>,
+    never_used: Range<u64>,
     /// No more blocks are added.
     closed: bool,
 }
@@ -36,31 +36,31 @@ struct MetadataBlock {
 /// The sections that were freed last, all of one length: nodes of a tree come and go.
 #[derive(Debug, Default)]
 struct RecentFrees {
-    len: u64,
-    sections: Vec<u64>,
+    section_len: u64,
+    addrs: Vec<u64>,
 }
 
 impl RecentFrees {
     /// Whether a section was taken up: it is of that length, there is room, and it overlaps none.
     fn try_push(&mut self, at: u64, len: u64) -> bool {
-        if self.sections.is_empty() {
-            self.len = len;
+        if self.addrs.is_empty() {
+            self.section_len = len;
         }
-        let has_room = self.len == len && self.sections.len() < MAX_RECENT_FREES;
-        let takes = has_room && self.sections.iter().all(|other| other.abs_diff(at) >= len);
+        let has_room = self.section_len == len && self.addrs.len() < MAX_RECENT_FREES;
+        let takes = has_room && self.addrs.iter().all(|other| other.abs_diff(at) >= len);
         if takes {
-            self.sections.push(at);
+            self.addrs.push(at);
         }
         takes
     }
 
     fn pop(&mut self, len: u64) -> Option<u64> {
-        if self.len == len { self.sections.pop() } else { None }
+        if self.section_len == len { self.addrs.pop() } else { None }
     }
 
     /// First byte and length of each.
     fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.sections.iter().map(|at| (*at, self.len))
+        self.addrs.iter().map(|at| (*at, self.section_len))
     }
 }
 
@@ -75,49 +75,49 @@ impl MetadataBlocks {
     pub fn add_block(&mut self, at: u64, size: u64) {
         let block = at..at.saturating_add(size);
         self.all.insert(at, MetadataBlock { end: block.end, filled: block.end });
-        let Range { start, end } = std::mem::replace(&mut self.fresh, block);
-        self.free.insert(start, end - start);
+        let Range { start, end } = std::mem::replace(&mut self.never_used, block);
+        self.free.free_range(start, end - start);
     }
 
     /// Takes `len` bytes that were freed last, if that is where `place` puts them.
-    pub fn take_recent(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    pub fn take_recently_freed(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let at = self.recent.pop(len)?;
         if place(at) == Some(at) {
             return Some(at);
         }
-        self.free.insert(at, len);
+        self.free.free_range(at, len);
         None
     }
 
     /// Takes `len` bytes where `place` puts them.
-    pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        self.free.take(len, &place).or_else(|| self.take_fresh(len, &place)).or_else(|| {
+    pub fn take_bytes(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        self.free.take_best_fit(len, &place).or_else(|| self.take_never_used(len, &place)).or_else(|| {
             self.merge_recent();
-            self.free.take(len, &place)
+            self.free.take_best_fit(len, &place)
         })
     }
 
-    fn take_fresh(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        let at = place(self.fresh.start)?;
-        let end = at.checked_add(len).filter(|end| *end <= self.fresh.end)?;
-        self.free.insert(self.fresh.start, at - self.fresh.start);
-        self.fresh.start = end;
+    fn take_never_used(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let at = place(self.never_used.start)?;
+        let end = at.checked_add(len).filter(|end| *end <= self.never_used.end)?;
+        self.free.free_range(self.never_used.start, at - self.never_used.start);
+        self.never_used.start = end;
         Some(at)
     }
 
     /// Merges the sections that were freed last with the rest.
     fn merge_recent(&mut self) {
         let recent = std::mem::take(&mut self.recent);
-        recent.sections().for_each(|(at, len)| self.free.insert(at, len));
+        recent.sections().for_each(|(at, len)| self.free.free_range(at, len));
     }
 
     /// Adds `len` free bytes at `at`, if they lie in a block; says whether they do.
-    pub fn insert(&mut self, at: u64, len: u64) -> bool {
+    pub fn free_range(&mut self, at: u64, len: u64) -> bool {
         let ends_by = |end: u64| at.checked_add(len).is_some_and(|last| last <= end);
         let is_inside = self.all.range(..=at).next_back().is_some_and(|(_, block)| ends_by(block.end));
         if is_inside && (self.free.overlaps(at, len) || !self.recent.try_push(at, len)) {
             self.merge_recent();
-            self.free.insert(at, len);
+            self.free.free_range(at, len);
         }
         is_inside
     }
@@ -126,29 +126,30 @@ impl MetadataBlocks {
     /// the block that was never allocated; it returns whether it did.
     pub fn ensure_filled(&mut self, at: u64, fill: impl FnOnce(Range<u64>) -> bool) -> bool {
         let Some(block) = self.all.range_mut(..=at).next_back().map(|(_, block)| block) else { return false };
-        let is_new = block.filled == block.end && block.end == self.fresh.end;
-        if is_new && !self.fresh.is_empty() && fill(self.fresh.clone()) {
-            block.filled = self.fresh.start;
+        let is_new = block.filled == block.end && block.end == self.never_used.end;
+        if is_new && !self.never_used.is_empty() && fill(self.never_used.clone()) {
+            block.filled = self.never_used.start;
         }
         (block.filled..block.end).contains(&at)
     }
 
     /// Removes all blocks, and returns their free space.
-    pub fn drain(&mut self) -> Self {
+    pub fn take_all_free(&mut self) -> Self {
         self.merge_recent();
         std::mem::replace(self, MetadataBlocks { closed: true, ..MetadataBlocks::default() })
     }
 
     /// All free bytes: first byte and length of each section.
     pub fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let fresh = Some((self.fresh.start, self.fresh.end - self.fresh.start)).filter(|(_, len)| *len > 0);
+        let fresh =
+            Some((self.never_used.start, self.never_used.end - self.never_used.start)).filter(|(_, len)| *len > 0);
         self.free.sections().chain(self.recent.sections()).chain(fresh)
     }
 
     /// How many bytes are free.
-    pub fn total(&self) -> u64 {
-        let recent = self.recent.len.saturating_mul(self.recent.sections.len() as u64);
-        self.free.total().saturating_add(recent).saturating_add(self.fresh.end - self.fresh.start)
+    pub fn total_free_bytes(&self) -> u64 {
+        let recent = self.recent.section_len.saturating_mul(self.recent.addrs.len() as u64);
+        self.free.total_bytes().saturating_add(recent).saturating_add(self.never_used.end - self.never_used.start)
     }
 }
 
@@ -178,14 +179,14 @@ mod tests {
         }
         let far = nodes.windows(2).filter(|pair| pair[1] != pair[0] + 2048).count();
         assert_eq!(far, 1, "two blocks of 1 MiB hold 1024 of them");
-        assert_eq!(space.end() - LARGE, (2 << 20) + 1000 * 4096, "and nothing more is taken");
+        assert_eq!(space.allocated_end() - LARGE, (2 << 20) + 1000 * 4096, "and nothing more is taken");
     }
 
     #[test]
     fn what_was_a_structure_in_a_block_is_not_given_to_raw_data() {
         let space = space(LARGE);
         let nodes: Vec<u64> = (0..100).map(|_| alloc(&space, 2048, SpaceKind::Metadata)).collect();
-        nodes.iter().for_each(|at| space.adopt(*at, 2048, SpaceKind::Metadata));
+        nodes.iter().for_each(|at| space.adopt_free_range(*at, 2048, SpaceKind::Metadata));
         assert!(alloc(&space, 4096, SpaceKind::Raw) >= LARGE + (1 << 20));
         assert!(alloc(&space, 8192, SpaceKind::Metadata) >= LARGE + (1 << 20), "nor to a large structure");
         assert!(nodes.contains(&alloc(&space, 2048, SpaceKind::Metadata)));
@@ -196,22 +197,22 @@ mod tests {
         let space = space(LARGE);
         let nodes: Vec<u64> = (0..200).map(|_| alloc(&space, 2048, SpaceKind::Metadata)).collect();
         let reusable = space.free_bytes();
-        nodes.iter().step_by(2).for_each(|at| space.adopt(*at, 2048, SpaceKind::Metadata));
+        nodes.iter().step_by(2).for_each(|at| space.adopt_free_range(*at, 2048, SpaceKind::Metadata));
         // Sections of another length, within what is free already, and twice.
-        space.adopt(nodes[1], 512, SpaceKind::Metadata);
-        space.adopt(nodes[3], 2048, SpaceKind::Metadata);
-        space.adopt(nodes[2] + 1024, 2048, SpaceKind::Metadata);
-        space.adopt(nodes[4], 2048, SpaceKind::Metadata);
+        space.adopt_free_range(nodes[1], 512, SpaceKind::Metadata);
+        space.adopt_free_range(nodes[3], 2048, SpaceKind::Metadata);
+        space.adopt_free_range(nodes[2] + 1024, 2048, SpaceKind::Metadata);
+        space.adopt_free_range(nodes[4], 2048, SpaceKind::Metadata);
         assert_eq!(space.free_bytes() - reusable, 101 * 2048 + 512);
         assert_eq!(space.free_sections().iter().map(|(_, len, _)| len).sum::<u64>(), space.free_bytes());
         let mut again: Vec<(u64, u64)> =
             [512, 2048].repeat(60).iter().map(|len| (alloc(&space, *len, SpaceKind::Metadata), *len)).collect();
-        assert_eq!(space.end(), LARGE + (1 << 20), "small ones find room beside the large");
+        assert_eq!(space.allocated_end(), LARGE + (1 << 20), "small ones find room beside the large");
         again.extend(nodes.iter().skip(5).step_by(2).map(|at| (*at, 2048)));
         again.sort_unstable();
         assert!(again.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{again:?}");
         for _ in 0..2 {
-            space.adopt(nodes[5], 2048, SpaceKind::Metadata);
+            space.adopt_free_range(nodes[5], 2048, SpaceKind::Metadata);
         }
         assert_ne!(alloc(&space, 2048, SpaceKind::Metadata), alloc(&space, 2048, SpaceKind::Metadata));
     }
@@ -219,15 +220,15 @@ mod tests {
     #[test]
     fn a_file_grows_for_a_block_only_where_nothing_else_has_room() {
         let (space, pages) = (space(LARGE), (1 << 20) / 4096);
-        space.adopt(8192, 1 << 20, SpaceKind::Raw);
-        space.adopt(LARGE - 8192, 3000, SpaceKind::Raw);
+        space.adopt_free_range(8192, 1 << 20, SpaceKind::Raw);
+        space.adopt_free_range(LARGE - 8192, 3000, SpaceKind::Raw);
         let block: Vec<u64> = (0..pages).map(|_| alloc(&space, 4096, SpaceKind::Metadata)).collect();
         let expected: Vec<u64> = (0..pages).map(|n| 8192 + n * 4096).collect();
         assert_eq!(block, expected, "a block is where there was raw data");
         assert_eq!(alloc(&space, 2000, SpaceKind::Metadata), LARGE - 8192);
-        assert_eq!(space.end(), LARGE);
+        assert_eq!(space.allocated_end(), LARGE);
         assert_eq!(alloc(&space, 2000, SpaceKind::Metadata), LARGE);
-        assert_eq!(space.end(), LARGE + (1 << 20));
+        assert_eq!(space.allocated_end(), LARGE + (1 << 20));
     }
 
     #[test]
@@ -235,7 +236,7 @@ mod tests {
         let space = space((4 << 20) - 8192);
         let first = alloc(&space, 2048, SpaceKind::Metadata);
         assert_eq!(alloc(&space, 100, SpaceKind::Raw), first + 2048);
-        assert_eq!(space.end(), first + 2148);
+        assert_eq!(space.allocated_end(), first + 2148);
     }
 
     #[test]
@@ -243,12 +244,12 @@ mod tests {
         let space = space(LARGE);
         let first = alloc(&space, 2048, SpaceKind::Metadata);
         let second = alloc(&space, 2048, SpaceKind::Metadata);
-        assert_eq!(space.end(), LARGE + (1 << 20));
+        assert_eq!(space.allocated_end(), LARGE + (1 << 20));
         assert_eq!(space.free_bytes(), (1 << 20) - 4096);
-        space.adopt(second, 2048, SpaceKind::Metadata);
+        space.adopt_free_range(second, 2048, SpaceKind::Metadata);
         space.shrink_to_used();
-        assert_eq!((first, space.end(), space.free_bytes()), (LARGE, LARGE + 2048, 0));
+        assert_eq!((first, space.allocated_end(), space.free_bytes()), (LARGE, LARGE + 2048, 0));
         assert_eq!(space.alloc(100, SpaceKind::Metadata).unwrap(), Addr::new(LARGE + 2048));
-        assert_eq!(space.end(), LARGE + 2148, "there are no more blocks");
+        assert_eq!(space.allocated_end(), LARGE + 2148, "there are no more blocks");
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::kind::SpaceKind;
-use crate::identity::Owner;
+use super::space_kind::SpaceKind;
+use crate::entry_id::Owner;
 use crate::metadata::FlushScope;
 
 /// A section that waits: first byte, length (bytes), and its former purpose.
@@ -83,12 +83,12 @@ impl Quarantine {
     }
 
     /// Whether nobody reads the file meanwhile.
-    pub fn is_unread(&self) -> bool {
+    pub fn has_no_readers(&self) -> bool {
         self.grace == Some(Duration::ZERO)
     }
 
     /// Adds a freed section. With an `owner`, only structures of that object lead there.
-    pub fn add(&mut self, section: FreedSection, owner: Option<Owner>) {
+    pub fn add_section(&mut self, section: FreedSection, owner: Option<Owner>) {
         if self.grace.is_some() {
             self.given.entry(owner).or_default().push(section);
             self.waiting = self.waiting.saturating_add(section.1);
@@ -103,11 +103,11 @@ impl Quarantine {
     }
 
     /// Bytes for which a flush has to come.
-    pub fn waiting(&self) -> u64 {
+    pub fn waiting_bytes(&self) -> u64 {
         self.waiting
     }
 
-    pub fn snapshots(&self) -> u64 {
+    pub fn snapshot_count(&self) -> u64 {
         self.snapshots
     }
 
@@ -184,7 +184,7 @@ impl Quarantine {
                 let resting = self.resting.entry(until).or_default();
                 let before = resting.len();
                 resting.extend(sections);
-                let bytes = bytes_of(resting.get(before..).unwrap_or_default());
+                let bytes = total_section_bytes(resting.get(before..).unwrap_or_default());
                 self.resting_bytes = self.resting_bytes.saturating_add(bytes);
                 if let Some(snapshot) = snapshot {
                     self.settling.insert(until, snapshot);
@@ -206,7 +206,7 @@ impl Quarantine {
     }
 
     /// Bytes of what rests.
-    pub fn resting(&self) -> u64 {
+    pub fn resting_bytes(&self) -> u64 {
         self.resting_bytes
     }
 
@@ -228,12 +228,12 @@ impl Quarantine {
         while let Some(first) = self.resting.first_entry().filter(|first| *first.key() <= now) {
             free.extend(first.remove());
         }
-        self.resting_bytes = self.resting_bytes.saturating_sub(bytes_of(&free));
+        self.resting_bytes = self.resting_bytes.saturating_sub(total_section_bytes(&free));
         free
     }
 }
 
-fn bytes_of(sections: &[FreedSection]) -> u64 {
+fn total_section_bytes(sections: &[FreedSection]) -> u64 {
     sections.iter().fold(0, |sum, (_, len, _)| sum.saturating_add(*len))
 }
 

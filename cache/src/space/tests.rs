@@ -28,7 +28,7 @@ fn raw_data_is_aligned_only_if_that_costs_nothing_in_the_long_run() {
     assert_eq!(space.alloc(4097, SpaceKind::Raw).unwrap(), Addr::new(100));
     assert_eq!(space.alloc(8192, SpaceKind::Raw).unwrap(), Addr::new(8192));
     assert_eq!(space.alloc(4096, SpaceKind::Raw).unwrap(), Addr::new(16384));
-    assert_eq!(space.end(), 20480);
+    assert_eq!(space.allocated_end(), 20480);
 
     let space = self::space(4197);
     assert_eq!(space.alloc(80, SpaceKind::Raw).unwrap(), Addr::new(4197));
@@ -59,7 +59,7 @@ fn a_new_end_is_announced_in_steps() {
     space.alloc(60_000, SpaceKind::Raw).unwrap();
     assert_eq!(space.next_superblock_eof(), None);
     space.alloc(1 << 30, SpaceKind::Raw).unwrap();
-    assert_eq!(space.next_superblock_eof(), Some(space.end() + (16 << 20)));
+    assert_eq!(space.next_superblock_eof(), Some(space.allocated_end() + (16 << 20)));
 }
 
 #[test]
@@ -118,7 +118,7 @@ proptest! {
                 let before = held.range(..at + len).next_back();
                 prop_assert!(at >= begin && before.is_none_or(|(other, size)| other + size <= at));
                 prop_assert!(kind == SpaceKind::Raw || len > OS_PAGE_BYTES || at / OS_PAGE_BYTES == (at + len - 1) / OS_PAGE_BYTES);
-                prop_assert!(at + len <= space.end());
+                prop_assert!(at + len <= space.allocated_end());
                 held.insert(at, len);
             } else {
                 let (&at, &len) = held.iter().nth(n % held.len()).unwrap();
@@ -127,7 +127,7 @@ proptest! {
                 space.begin_flush(FlushScope::All);
                 space.end_flush(true);
             }
-            prop_assert_eq!(space.free_bytes() + held.values().sum::<u64>(), space.end() - begin);
+            prop_assert_eq!(space.free_bytes() + held.values().sum::<u64>(), space.allocated_end() - begin);
         }
     }
 }
@@ -151,8 +151,8 @@ fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_s
 #[test]
 fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
     let space = Space::new(100, Width::EIGHT, Clock::default(), false);
-    space.set_page(4096).unwrap();
-    assert_eq!(space.end(), 4096);
+    space.set_page_size(4096).unwrap();
+    assert_eq!(space.allocated_end(), 4096);
     let metadata = space.alloc(1000, SpaceKind::Metadata).unwrap();
     assert_eq!(metadata.get(), Some(104), "what is left of the first page is for structures");
     let raw = space.alloc(3000, SpaceKind::Raw).unwrap();
@@ -164,7 +164,7 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
         "what fits goes into a page that is there"
     );
     let large = space.alloc(5000, SpaceKind::Raw).unwrap();
-    assert_eq!((large.get(), space.end()), (Some(12288), 20480));
+    assert_eq!((large.get(), space.allocated_end()), (Some(12288), 20480));
     assert_eq!(space.alloc(4000, SpaceKind::Metadata).unwrap().get(), Some(20480));
     space.free_raw(raw, 3000);
     space.free_raw(Addr::new(7096), 1000);
@@ -184,24 +184,24 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
 #[test]
 fn pages_of_large_blocks_are_given_back_whole_wherever_they_begin() {
     let space = Space::new(0, Width::EIGHT, Clock::default(), false);
-    space.set_page(512).unwrap();
+    space.set_page_size(512).unwrap();
     let large = space.alloc(998, SpaceKind::Metadata).unwrap();
     let next = space.alloc(512, SpaceKind::Metadata).unwrap();
     let last = space.alloc(20, SpaceKind::Metadata).unwrap();
     assert_eq!([large, next, last].map(|at| at.get()), [Some(0), Some(1024), Some(1536)]);
-    space.adopt(998, 26 + 512, SpaceKind::Metadata);
+    space.adopt_free_range(998, 26 + 512, SpaceKind::Metadata);
     assert_eq!(space.free_sections(), [(1556, 492, Some(SpaceKind::Metadata)), (998, 538, None)]);
-    space.adopt(0, 998, SpaceKind::Metadata);
+    space.adopt_free_range(0, 998, SpaceKind::Metadata);
     assert_eq!(space.free_sections().last(), Some(&(0, 1536, None)));
     space.free(last, 20);
     flush(&space, FlushScope::All);
     space.shrink_to_used();
-    assert_eq!((space.end(), space.free_sections().len()), (0, 0));
+    assert_eq!((space.allocated_end(), space.free_sections().len()), (0, 0));
     space.alloc(1000, SpaceKind::Raw).unwrap();
-    space.adopt(600, 424, SpaceKind::Raw);
-    space.adopt(1000, 24, SpaceKind::Raw);
+    space.adopt_free_range(600, 424, SpaceKind::Raw);
+    space.adopt_free_range(1000, 24, SpaceKind::Raw);
     space.shrink_to_used();
-    assert_eq!(space.end(), 1024, "the file ends with a page");
+    assert_eq!(space.allocated_end(), 1024, "the file ends with a page");
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn ends_where_the_last_allocated_space_does() {
     space.begin_flush(FlushScope::All);
     space.end_flush(true);
     space.shrink_to_used();
-    assert_eq!(space.end(), 100);
-    space.adopt(first.get().unwrap(), 100, SpaceKind::Metadata);
+    assert_eq!(space.allocated_end(), 100);
+    space.adopt_free_range(first.get().unwrap(), 100, SpaceKind::Metadata);
     assert_eq!(space.free_sections(), [(0, 100, None)]);
     assert_eq!(space.alloc_at_end(10).unwrap().get(), Some(104));
 }
@@ -333,14 +333,14 @@ fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     space.shrink_to_used();
     assert_eq!(zeros(&space, 600), (400, 0));
     assert_eq!(zeros(&space, 1), (1000, 1), "a redo record may come to be where the end is announced");
-    space.note_redo(1500);
+    space.raise_used_end_for_redo(1500);
     space.set_superblock_eof(4000);
     assert_eq!(zeros(&space, 499), (1001, 499), "a redo record was there");
     assert_eq!(zeros(&space, 64), (1500, 0));
     space.free_unwritten(Addr::new(1500), 64);
     space.shrink_to_used();
     assert_eq!(zeros(&space, 64), (1500, 64), "it was in use before");
-    space.note_redo(1600);
+    space.raise_used_end_for_redo(1600);
     assert_eq!(zeros(&space, 400), (1564, 36), "a redo record was at the begin of it");
 }
 
@@ -416,9 +416,9 @@ fn of_a_block_only_what_nobody_was_given_is_filled_and_that_once() {
     let structure = || space.alloc(2048, SpaceKind::Metadata).unwrap().get().unwrap();
     let (first, second) = (structure(), structure());
     assert!(!space.ensure_prefilled(first, &storage), "the length of the storage is not known");
-    space.ensure_len(space.end(), &storage).unwrap();
+    space.ensure_len(space.allocated_end(), &storage).unwrap();
     assert!(!space.ensure_prefilled(first, &storage), "the end is not announced");
-    space.set_superblock_eof(space.end());
+    space.set_superblock_eof(space.allocated_end());
     assert!(!space.ensure_prefilled(first, &MemoryStorage::new()), "that storage has nothing of it");
     assert!(!space.ensure_prefilled(first, &storage), "it was given out before");
     let read = || {
@@ -445,8 +445,8 @@ const MIB: u64 = 1 << 20;
 fn reserved(storage: &Eager, writes: &[(u64, Range<u64>)]) -> Vec<Range<u64>> {
     let space = space(0);
     for (allocated, write) in writes {
-        space.alloc(allocated - space.end(), SpaceKind::Raw).unwrap();
-        space.ensure_len_ahead(space.end(), storage).unwrap();
+        space.alloc(allocated - space.allocated_end(), SpaceKind::Raw).unwrap();
+        space.ensure_len_ahead(space.allocated_end(), storage).unwrap();
         space.reserve_ahead(write.start, write.end, storage);
     }
     std::mem::take(&mut *storage.1.lock())
@@ -487,11 +487,11 @@ fn a_storage_that_finds_no_places_is_asked_once_and_a_full_one_further_on() {
 fn what_a_damaged_file_gives_back_beyond_its_end_overflows_nothing_and_is_never_given_out() {
     for page in [4096, 1 << 63, (1 << 63) + 1, u64::MAX - 100] {
         let space = space(5000);
-        space.set_page(page).unwrap();
-        let end = space.end();
+        space.set_page_size(page).unwrap();
+        let end = space.allocated_end();
         for (at, len) in [(end + 5, 50), (u64::MAX - 10, 5), (u64::MAX - 10, u64::MAX), (7, u64::MAX), (0, u64::MAX)] {
             for kind in [SpaceKind::Metadata, SpaceKind::Raw] {
-                space.adopt(at, len, kind);
+                space.adopt_free_range(at, len, kind);
                 space.free_raw(Addr::new(at), len);
                 space.free(Addr::new(at), len);
                 space.free_unwritten(Addr::new(at), len);
@@ -503,6 +503,6 @@ fn what_a_damaged_file_gives_back_beyond_its_end_overflows_nothing_and_is_never_
         space.shrink_to_used();
         // Of the largest pages there may be no second one.
         let _ = space.alloc(40, SpaceKind::Raw);
-        assert!(space.free_sections().iter().all(|(at, len, _)| at + len <= space.end()));
+        assert!(space.free_sections().iter().all(|(at, len, _)| at + len <= space.allocated_end()));
     }
 }

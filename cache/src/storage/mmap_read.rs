@@ -91,7 +91,7 @@ impl MmapReader {
         let done = match &*self.mapped.read() {
             ReadMappingState::Mapped(mapping) => {
                 let read = mapping.read_below(limit(mapping.len.load(Relaxed)), into, at);
-                read.filter(|is_read| !is_read || is_padded || mapping.is_in_file(file, into, at))
+                read.filter(|is_read| !is_read || is_padded || mapping.was_read_within_file(file, into, at))
             }
             ReadMappingState::Unmapped => Some(false),
             ReadMappingState::Unmappable => return false,
@@ -166,7 +166,7 @@ impl ReadMapping {
 
     /// Whether the file has the bytes that were just read at `at`. Of a file that was cut, the system has zeros up to
     /// the end of the page; on the pages behind that, there is a fault.
-    fn is_in_file(&self, file: &File, read: &[u8], at: u64) -> bool {
+    fn was_read_within_file(&self, file: &File, read: &[u8], at: u64) -> bool {
         let end = at + read.len() as u64;
         let may_be_cut_before = |end: u64| {
             let last = end.checked_sub(at + 1).and_then(|last| read.get(last as usize));

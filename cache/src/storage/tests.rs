@@ -38,15 +38,15 @@ fn a_file_is_read_and_written_at_any_place() {
 fn a_recorded_log_gives_the_same_bytes_again() {
     let storage = RecordingStorage::new(MemoryStorage::new());
     storage.write_at(b"hello", 3).unwrap();
-    storage.mark("greeted");
+    storage.log_mark("greeted");
     storage.set_len(6).unwrap();
     storage.sync().unwrap();
     let log = storage.log();
     assert_eq!(log.len(), 4);
     let mut image = Vec::new();
-    replay(&mut image, &log[..1]).unwrap();
+    replay_operations(&mut image, &log[..1]).unwrap();
     assert_eq!(image, b"\0\0\0hello");
-    replay(&mut image, &log[1..]).unwrap();
+    replay_operations(&mut image, &log[1..]).unwrap();
     assert_eq!(image, storage.inner().to_vec());
 }
 
@@ -91,19 +91,19 @@ fn a_file_finds_a_place_for_what_is_to_be_written_and_reads_as_before() {
 
 #[test]
 fn zeros_at_the_end_of_a_page_may_be_none_of_the_file() {
-    use super::file::may_be_behind_end;
+    use super::file::may_be_past_eof;
     let mut bytes = vec![1; 10_000];
-    assert!(!may_be_behind_end(&bytes, 100));
-    assert!(!may_be_behind_end(&[], 0));
+    assert!(!may_be_past_eof(&bytes, 100));
+    assert!(!may_be_past_eof(&[], 0));
     // The last bytes of the pages that these bytes are in, and the last one of all.
     for last in [3995, 8091, 9999] {
         bytes[last] = 0;
-        assert!(may_be_behind_end(&bytes, 100), "{last}");
-        assert!(last == 9999 || !may_be_behind_end(&bytes, 101));
+        assert!(may_be_past_eof(&bytes, 100), "{last}");
+        assert!(last == 9999 || !may_be_past_eof(&bytes, 101));
         bytes[last] = 1;
     }
     bytes[5000..5100].fill(0);
-    assert!(!may_be_behind_end(&bytes, 100), "a cut would have left zeros up to the end of the page");
+    assert!(!may_be_past_eof(&bytes, 100), "a cut would have left zeros up to the end of the page");
 }
 
 #[test]

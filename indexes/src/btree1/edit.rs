@@ -329,7 +329,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         let (cache, owner) = (metadata.cache(), metadata.owner());
         let made: Vec<bool> = self.edited_nodes.iter().map(|work| work.handle.is_none()).collect();
         for (work, node) in self.edited_nodes.iter_mut().zip(&nodes) {
-            work.handle.get_or_insert_with(|| cache.insert(work.addr, owner, node.clone()));
+            work.handle.get_or_insert_with(|| cache.insert_entry(work.addr, owner, node.clone()));
         }
         let handles: Vec<_> = self.edited_nodes.iter().filter_map(|work| work.handle.clone()).collect();
         for ((work, handle), made) in
@@ -345,7 +345,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
                         leaf.add_child_dependency(handle, *child)?;
                     }
                 } else if *made || self.edited_nodes.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {
-                    let child = cache.peek::<Btree1Node<K>>(*child)?;
+                    let child = cache.get_cached::<Btree1Node<K>>(*child)?;
                     if let Some(child) = child.filter(Handle::is_new) {
                         let edge = cache.add_dependency_until_stored(handle, &child, EdgeKind::BTree1Node);
                         edge.map_err(h5live_cache::Error::from)?;
@@ -356,7 +356,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         // An entry that waits for a node from here on also waits for the changes below, whatever flush is under way.
         let changed =
             self.edited_nodes.iter().zip(&handles).zip(&made).filter(|((work, _), made)| work.is_changed && !**made);
-        changed.filter(|((work, _), _)| !work.is_removed).for_each(|((_, handle), _)| handle.touch());
+        changed.filter(|((work, _), _)| !work.is_removed).for_each(|((_, handle), _)| handle.mark_dirty());
         let wait = |later: usize, earlier: usize, beside: bool| {
             let (Some(later), Some(earlier)) = (handles.get(later), handles.get(earlier)) else { return Ok(()) };
             // Nothing in the file leads to a new node.

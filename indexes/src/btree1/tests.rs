@@ -2,7 +2,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use h5live_cache::{Cache, CacheOptions, EdgeKind, EdgeKinds, FlushScope, MemoryStorage, RecordingStorage, replay};
+use h5live_cache::{
+    Cache, CacheOptions, EdgeKind, EdgeKinds, FlushScope, MemoryStorage, RecordingStorage, replay_operations,
+};
 use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank, Widths, decode_with, encode};
 use h5live_model::{ChunkCoord, ChunkGrid};
 use proptest::prelude::*;
@@ -204,7 +206,7 @@ fn check_dying(steps: &[Step], k: u16) {
         if pair.take(step) {
             pair.cache.flush(FlushScope::All).unwrap();
             for write in recording.take_log() {
-                replay(&mut image, [&write]).unwrap();
+                replay_operations(&mut image, [&write]).unwrap();
                 check_between(&image, &place, k, &old, &pair);
             }
             old = pair.model.clone();
@@ -259,7 +261,7 @@ fn chunks_come_first(disabled: EdgeKinds) -> bool {
     cache.flush(FlushScope::All).unwrap();
     let mut image = Vec::new();
     recording.take_log().into_iter().all(|write| {
-        replay(&mut image, [&write]).unwrap();
+        replay_operations(&mut image, [&write]).unwrap();
         let there = |at: u64| image.get(at as usize..at as usize + 8).is_some_and(|bytes| bytes != [0; 8]);
         let node = |at: usize| image.get(at..at + 4) == Some(b"TREE".as_slice());
         (4096..image.len()).step_by(8).filter(|at| node(*at)).all(|at| {
@@ -360,7 +362,7 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
     let memory = MemoryStorage::default();
     let recording = RecordingStorage::new(memory.clone());
     let mut settings = CacheOptions::default();
-    settings.dirty_budget = 8000;
+    settings.dirty_budget_bytes = 8000;
     let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let place = root(Addr::UNDEFINED);
     let mut pair = Pair {
@@ -392,7 +394,7 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
     });
     cache.flush(FlushScope::All).unwrap();
     for write in recording.take_log() {
-        replay(&mut image, [&write]).unwrap();
+        replay_operations(&mut image, [&write]).unwrap();
         let reading = Cache::new_read_only(Arc::new(MemoryStorage::from(image.clone())), CacheOptions::default());
         let found = index(Arc::new(reading), place.clone(), 2);
         for (coord, element) in &kept {

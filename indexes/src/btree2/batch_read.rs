@@ -117,7 +117,7 @@ impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
         let mut held = Vec::new();
         for way in &leaves {
             self.tree.check_node_ptr(*way, &self.geometry)?;
-            if self.tree.metadata.cache().peek::<Btree2Leaf>(way.addr)?.is_some() {
+            if self.tree.metadata.cache().get_cached::<Btree2Leaf>(way.addr)?.is_some() {
                 held.push(way.addr);
                 self.tree
                     .load_node(*way, &self.geometry)?

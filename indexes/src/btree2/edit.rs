@@ -361,14 +361,14 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// Puts a node into the cache. The header waits for it.
     fn cache_node<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<Handle<N>> {
         let metadata = &self.tree.metadata;
-        let handle = match metadata.cache().peek::<N>(addr)? {
+        let handle = match metadata.cache().get_cached::<N>(addr)? {
             Some(handle) => {
                 handle.update(|value| *value = node);
                 handle
             }
             None => {
                 metadata.cache().check_allocation(addr, self.geometry.node_size().into())?;
-                metadata.cache().insert(addr, metadata.owner(), node)
+                metadata.cache().insert_entry(addr, metadata.owner(), node)
             }
         };
         metadata.add_dependency(&self.root, &handle, kind)?;

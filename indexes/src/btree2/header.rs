@@ -66,7 +66,7 @@ impl CachedBtree2Header {
 }
 
 impl Entry for CachedBtree2Header {
-    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         self.fresh.lock().clear();
         encode(&self.header, widths)
     }

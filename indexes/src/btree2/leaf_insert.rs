@@ -170,7 +170,7 @@ impl<R: Btree2Record> PathChange<'_, R> {
             return Ok(node.addr());
         };
         let was = node.addr();
-        let node = metadata.cache().relocate(&node, place, |node| {
+        let node = metadata.cache().relocate_entry(&node, place, |node| {
             let mut node = std::mem::replace(node, blank());
             change(&mut node);
             node

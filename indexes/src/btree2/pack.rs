@@ -74,7 +74,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
             (CachedBtree2Node::Leaf(_), None) => return Ok(way.addr),
             (CachedBtree2Node::Leaf(leaf), Some(place)) => {
                 let leaf = leaf.read().clone();
-                metadata.cache().insert(place, metadata.owner(), leaf);
+                metadata.cache().insert_entry(place, metadata.owner(), leaf);
             }
             (CachedBtree2Node::Internal(node), place) => {
                 let mut value = node.read().clone();
@@ -89,7 +89,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
                     }
                 }
                 let node = match place {
-                    Some(place) => metadata.cache().insert(place, metadata.owner(), value),
+                    Some(place) => metadata.cache().insert_entry(place, metadata.owner(), value),
                     None if moved.is_empty() => return Ok(way.addr),
                     None => {
                         node.update(|node| *node = value);
@@ -111,8 +111,12 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
     fn order_after_moved_child(&self, parent: &Handle<impl Entry>, child: NodePtr, kind: EdgeKind) -> Result<()> {
         let cache = self.tree.metadata.cache();
         let done = match child.depth {
-            0 => cache.peek::<Btree2Leaf>(child.addr)?.map(|child| cache.add_dependency_once(parent, &child, kind)),
-            _ => cache.peek::<Btree2Internal>(child.addr)?.map(|child| cache.add_dependency_once(parent, &child, kind)),
+            0 => {
+                cache.get_cached::<Btree2Leaf>(child.addr)?.map(|child| cache.add_dependency_once(parent, &child, kind))
+            }
+            _ => cache
+                .get_cached::<Btree2Internal>(child.addr)?
+                .map(|child| cache.add_dependency_once(parent, &child, kind)),
         };
         Ok(done.unwrap_or(Ok(())).map_err(h5live_cache::Error::from)?)
     }

@@ -276,7 +276,7 @@ proptest! {
                         pair.flush();
                     }
                     for write in recording.take_log() {
-                        h5live_cache::replay(&mut replayed, [&write]).unwrap();
+                        h5live_cache::replay_operations(&mut replayed, [&write]).unwrap();
                         let stored = Walk::<ChunkRecord>::over(&replayed, pair.tree.addr());
                         assert!(stored == old || stored == new);
                     }
@@ -298,7 +298,7 @@ fn records_added_in_order_fill_their_nodes() {
     let header: Btree2Header = decode(block(&storage.to_vec(), pair.tree.addr(), 38), Widths::default()).unwrap();
     assert_eq!(header.depth, 2);
     let full = 20_000 / 85 * 2048;
-    assert!(pair.cache.space().end() < full * 21 / 20, "{}", pair.cache.space().end());
+    assert!(pair.cache.space().allocated_end() < full * 21 / 20, "{}", pair.cache.space().allocated_end());
 }
 
 #[test]
@@ -327,11 +327,11 @@ fn a_node_moves_once_between_two_flushes() {
     let mut pair = Pair::<ChunkRecord>::new(storage.clone(), 2048);
     (0..2000).for_each(|key| pair.put(key * 2, key));
     pair.flush();
-    let end = pair.cache.space().end();
+    let end = pair.cache.space().allocated_end();
     (0..20).for_each(|key| pair.put(key * 2 + 1, key));
-    assert!(pair.cache.space().end() <= end + 6 * 2048);
+    assert!(pair.cache.space().allocated_end() <= end + 6 * 2048);
     (0..20).for_each(|key| pair.put(key * 2 + 1, key + 1));
-    assert!(pair.cache.space().end() <= end + 6 * 2048);
+    assert!(pair.cache.space().allocated_end() <= end + 6 * 2048);
 }
 
 #[test]
@@ -340,12 +340,12 @@ fn space_of_former_nodes_is_used_again() {
     let mut pair = Pair::<ChunkRecord>::new(storage.clone(), 512);
     (0..1000).for_each(|key| pair.put(key, key));
     pair.flush();
-    let end = pair.cache.space().end();
+    let end = pair.cache.space().allocated_end();
     for round in 0..200 {
         pair.put(round * 5 % 1000, round);
         pair.flush();
     }
-    assert!(pair.cache.space().end() < end + 20 * 512);
+    assert!(pair.cache.space().allocated_end() < end + 20 * 512);
     assert_eq!(pair.stored(&storage), pair.expected());
 }
 
@@ -356,11 +356,11 @@ fn deletion_gives_all_space_back() {
     let begin = 4096;
     (0..5000).for_each(|key| pair.put(key * 7919 % 5000, key));
     pair.flush();
-    let end = pair.cache.space().end();
+    let end = pair.cache.space().allocated_end();
     pair.tree.delete_tree().unwrap();
     pair.flush();
     assert_eq!(pair.cache.space().free_bytes(), end - begin);
-    assert!(pair.cache.plan(FlushScope::All).unwrap().steps().is_empty());
+    assert!(pair.cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
 }
 
 #[test]
@@ -489,7 +489,7 @@ fn a_tree_that_changes_while_it_is_flushed_is_whole_after_every_write() {
     let memory = MemoryStorage::default();
     let recording = RecordingStorage::new(memory.clone());
     let mut settings = CacheOptions::default();
-    settings.dirty_budget = 8000;
+    settings.dirty_budget_bytes = 8000;
     let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 160).unwrap();
     let mut pair = Pair { cache: cache.clone(), tree, model: BTreeMap::new() };
@@ -515,7 +515,7 @@ fn a_tree_that_changes_while_it_is_flushed_is_whole_after_every_write() {
     });
     pair.flush();
     for write in recording.take_log() {
-        h5live_cache::replay(&mut image, [&write]).unwrap();
+        h5live_cache::replay_operations(&mut image, [&write]).unwrap();
         let stored = Walk::<ChunkRecord>::over(&image, pair.tree.addr());
         assert_eq!(stored.iter().filter(|record| record.key() % 10 == 0).count(), 100);
     }
@@ -534,7 +534,7 @@ fn packed_nodes_leave_nothing_but_the_end_free() {
     }
     pair.flush();
     let space = pair.cache.space();
-    let (end, free) = (space.end(), space.free_bytes());
+    let (end, free) = (space.allocated_end(), space.free_bytes());
     assert!(free > 0);
     assert!(pair.tree.move_nodes_before(end - free).unwrap());
     assert_eq!(pair.records(), pair.expected());

@@ -30,7 +30,7 @@ impl ExtensibleArray {
         if index_block.is_defined() {
             self.gather_blocks(index_block, &mut found)?;
         }
-        found.pages.iter().for_each(|page| self.array.metadata.cache().remove(*page));
+        found.pages.iter().for_each(|page| self.array.metadata.cache().forget_entry(*page));
         found.blocks.iter().for_each(|(addr, len)| self.array.metadata.free_structure(*addr, *len));
         Ok(())
     }

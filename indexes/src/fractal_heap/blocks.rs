@@ -242,11 +242,11 @@ impl FractalHeap {
     /// Makes `parent` wait for a block, if the block is in the cache and so may not be in the file.
     fn depend_on_cached_block(&self, parent: &IndirectBlock, child: Addr) -> Result<()> {
         let cache = self.metadata.cache();
-        if let Ok(Some(child)) = cache.peek::<FractalHeapDirectBlock>(child) {
+        if let Ok(Some(child)) = cache.get_cached::<FractalHeapDirectBlock>(child) {
             self.add_dependency(parent, &child)?;
-        } else if let Ok(Some(child)) = cache.peek::<FilteredDirectBlock>(child) {
+        } else if let Ok(Some(child)) = cache.get_cached::<FilteredDirectBlock>(child) {
             self.add_dependency(parent, &child)?;
-        } else if let Ok(Some(child)) = cache.peek::<FractalHeapIndirectBlock>(child) {
+        } else if let Ok(Some(child)) = cache.get_cached::<FractalHeapIndirectBlock>(child) {
             self.add_dependency(parent, &child)?;
         }
         Ok(())

@@ -81,7 +81,7 @@ impl FractalHeap {
     /// The stored bytes of a huge object, which stay in the cache only until they are in the file.
     pub(super) fn read_stored_huge_object(&self, addr: Addr, length: u64) -> Result<Vec<u8>> {
         let cache = self.metadata.cache();
-        if let Some(held) = cache.peek::<HugeObject>(addr)? {
+        if let Some(held) = cache.get_cached::<HugeObject>(addr)? {
             return Ok(held.read().bytes.clone());
         }
         Ok(cache.read_block(addr, usize::try_from(length).unwrap_or(usize::MAX))?)

@@ -168,7 +168,7 @@ fn blocks_without_objects_are_given_up() {
 fn a_deleted_heap_gives_all_its_space_back() {
     let storage = MemoryStorage::default();
     let cache = cache(&storage);
-    let before = cache.space().end();
+    let before = cache.space().allocated_end();
     let heap = create(&cache, HeapParameters::ATTRIBUTES);
     for number in 0..2000 {
         heap.insert_object(&object(number, 100 + number), &[]).unwrap();
@@ -176,7 +176,7 @@ fn a_deleted_heap_gives_all_its_space_back() {
     cache.flush(FlushScope::All).unwrap();
     heap.delete_heap().unwrap();
     cache.flush(FlushScope::All).unwrap();
-    assert_eq!(cache.space().free_bytes(), cache.space().end() - before);
+    assert_eq!(cache.space().free_bytes(), cache.space().allocated_end() - before);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn huge_objects_lie_outside_of_the_blocks() {
 fn check_huge(create: impl Fn(&Arc<Cache>, HeapParameters) -> FractalHeap) {
     let storage = MemoryStorage::default();
     let cache = cache(&storage);
-    let before = cache.space().end();
+    let before = cache.space().allocated_end();
     let heap = create(&cache, HeapParameters::ATTRIBUTES);
     let ids: Vec<_> = (0..50).map(|number| heap.insert_object(&object(number, 5000 + number), &[]).unwrap()).collect();
     assert_eq!(heap.read_object(&ids[7]).unwrap(), object(7, 5007));
@@ -231,7 +231,7 @@ fn check_huge(create: impl Fn(&Arc<Cache>, HeapParameters) -> FractalHeap) {
     assert!(reopened(&storage, heap.addr()).read_object(&ids[3]).is_err());
     heap.delete_heap().unwrap();
     cache.flush(FlushScope::All).unwrap();
-    assert_eq!(cache.space().free_bytes(), cache.space().end() - before);
+    assert_eq!(cache.space().free_bytes(), cache.space().allocated_end() - before);
 }
 
 #[test]
@@ -319,7 +319,7 @@ proptest! {
                 Step::Flush => open.flush(FlushScope::All).unwrap(),
                 Step::Reopen => {
                     open.flush(FlushScope::All).unwrap();
-                    let end = open.space().end();
+                    let end = open.space().allocated_end();
                     open = crate::tests::cache_from(&storage, end);
                     let metadata = ObjectMetadata::new(open.clone(), OWNER);
                     heap = FractalHeap::new(metadata, heap.addr(), Arc::new(Short), Arc::default());

@@ -200,7 +200,7 @@ impl SymbolTable {
 
     /// Makes the structures that lead to a changing node wait for it, if the node waits for nothing there.
     fn make_path_wait(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
-        node.touch();
+        node.mark_dirty();
         for step in path {
             let above = self.tree.load_node(step.addr, None)?;
             if self.metadata.cache().add_dependency_once(&above, node, EdgeKind::BTree1Symbols).is_err() {
@@ -383,7 +383,7 @@ struct SymbolNodes<'a> {
 impl LeafCallbacks<GroupKey> for SymbolNodes<'_> {
     fn add_child_dependency(&self, node: &Handle<Btree1Node<GroupKey>>, child: Addr) -> Result<()> {
         let metadata = &self.table.metadata;
-        match metadata.cache().peek::<SymbolTableNode>(child)? {
+        match metadata.cache().get_cached::<SymbolTableNode>(child)? {
             Some(child) if child.is_new() => {
                 let done = metadata.cache().add_dependency_until_stored(node, &child, EdgeKind::BTree1Symbols);
                 done.map_err(|circle| Error::Cache(circle.into()))

@@ -49,7 +49,7 @@ impl SymbolTable {
         let moved: Vec<_> = places.keys().map(|addr| (*addr, len(addr))).collect();
         for (addr, symbols) in symbols {
             if let Some(place) = places.get(&addr) {
-                cache.insert(*place, metadata.owner(), symbols);
+                cache.insert_entry(*place, metadata.owner(), symbols);
             }
         }
         let at = |addr: Addr| places.get(&addr).copied().unwrap_or(addr);
@@ -61,7 +61,7 @@ impl SymbolTable {
             let fits = node.set(&keys, &children.into_iter().map(at).collect::<Vec<_>>());
             debug_assert!(fits, "it has the entries that it had");
             if at(addr) != addr {
-                cache.insert(at(addr), metadata.owner(), node);
+                cache.insert_entry(at(addr), metadata.owner(), node);
             } else if node != old {
                 changed.push((addr, node));
             }

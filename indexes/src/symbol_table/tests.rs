@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use h5live_cache::{
     Cache, CacheOptions, DependencyNode, EdgeKind, FlushScope, MemoryStorage, Owner, RecordingStorage, ReusePolicy,
-    replay,
+    replay_operations,
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 
@@ -58,7 +58,7 @@ fn check(table: &SymbolTable, links: &BTreeMap<Name, u64>) {
 fn thousands_of_names_are_found_and_removed() {
     let storage = MemoryStorage::default();
     let cache = cache(&storage);
-    let start = cache.space().end();
+    let start = cache.space().allocated_end();
     let table = create(&cache, k(4, 16));
     let mut links = BTreeMap::new();
     for number in 0..3000 {
@@ -68,8 +68,8 @@ fn thousands_of_names_are_found_and_removed() {
     }
     check(&table, &links);
     cache.flush(FlushScope::All).unwrap();
-    check(&reopened(cache_from(&storage, cache.space().end()), &table), &links);
-    let end = cache.space().end();
+    check(&reopened(cache_from(&storage, cache.space().allocated_end()), &table), &links);
+    let end = cache.space().allocated_end();
     for _ in 0..3 {
         let names: Vec<_> = links.keys().step_by(2).cloned().collect();
         for name in &names {
@@ -81,7 +81,7 @@ fn thousands_of_names_are_found_and_removed() {
         cache.flush(FlushScope::All).unwrap();
         check(&table, &links);
     }
-    assert!(cache.space().end() < end * 2, "names that were removed make room for others");
+    assert!(cache.space().allocated_end() < end * 2, "names that were removed make room for others");
     for name in links.keys() {
         table.remove_link(name).unwrap().unwrap();
     }
@@ -89,7 +89,7 @@ fn thousands_of_names_are_found_and_removed() {
     cache.flush(FlushScope::All).unwrap();
     table.delete_table().unwrap();
     cache.flush(FlushScope::All).unwrap();
-    assert_eq!(cache.space().free_bytes(), cache.space().end() - start);
+    assert_eq!(cache.space().free_bytes(), cache.space().allocated_end() - start);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_heap_whose_writer_died_is_not_larger_than_before() {
         table.insert_link(&name, &target(1), None, &[]).unwrap();
         links.insert(name, 1);
         open.flush(FlushScope::All).unwrap();
-        open = cache_from(&storage, open.space().end());
+        open = cache_from(&storage, open.space().allocated_end());
         table = reopened(open.clone(), &table);
     }
     check(&table, &links);
@@ -130,7 +130,7 @@ fn a_heap_that_is_put_away_has_no_room_at_its_end_and_lists_the_rest() {
     assert!(table.write_free_name_list().unwrap());
     assert!(!table.write_free_name_list().unwrap());
     cache.flush(FlushScope::All).unwrap();
-    let cache = cache_from(&storage, cache.space().end());
+    let cache = cache_from(&storage, cache.space().allocated_end());
     let table = reopened(cache.clone(), &table);
     check(&table, &links);
     let names = table.name_heap().unwrap();
@@ -163,7 +163,7 @@ fn a_packed_table_is_whole_before_and_after_it_leads_to_the_copies() {
     }
     cache.flush(FlushScope::All).unwrap();
     let space = cache.space();
-    let (end, free) = (space.end(), space.free_bytes());
+    let (end, free) = (space.allocated_end(), space.free_bytes());
     let copies = table.copy_nodes_before(end - free).unwrap().unwrap();
     cache.flush(FlushScope::All).unwrap();
     check(&reopened(cache_from(&storage, end), &table), &links);
@@ -231,20 +231,20 @@ proptest! {
                     open.flush(FlushScope::All).unwrap();
                     if let Some(copies) = table.copy_nodes_before(limit).unwrap() {
                         open.flush(FlushScope::All).unwrap();
-                        check(&reopened(cache_from(&storage, open.space().end()), &table), &links);
+                        check(&reopened(cache_from(&storage, open.space().allocated_end()), &table), &links);
                         copies.switch_to_copies().unwrap();
                     }
                 }
                 Step::Reopen => {
                     open.flush(FlushScope::All).unwrap();
-                    open = cache_from(&storage, open.space().end());
+                    open = cache_from(&storage, open.space().allocated_end());
                     table = reopened(open.clone(), &table);
                 }
             }
         }
         check(&table, &links);
         open.flush(FlushScope::All).unwrap();
-        check(&reopened(cache_from(&storage, open.space().end()), &table), &links);
+        check(&reopened(cache_from(&storage, open.space().allocated_end()), &table), &links);
     }
 }
 
@@ -317,7 +317,7 @@ proptest! {
             }
             open.flush(FlushScope::All).unwrap();
             for write in recording.take_log() {
-                replay(&mut image, [&write]).unwrap();
+                replay_operations(&mut image, [&write]).unwrap();
                 check_between(&image, &table, &old, &new, &touched);
             }
             old = new.clone();

@@ -78,8 +78,8 @@ pub(crate) fn create_dataset(
     let header = session.new_header(object, messages, room)?;
     if let Some((at, heap, data)) = names {
         let (cache, owner) = (&session.cache, header.metadata().owner());
-        let data = cache.insert(heap.data, owner, data);
-        let heap = cache.insert(at, owner, heap);
+        let data = cache.insert_entry(heap.data, owner, data);
+        let heap = cache.insert_entry(at, owner, heap);
         header.metadata().add_dependency(&heap, &data, EdgeKind::SymbolTable)?;
         header.add_message_dependency(MessageType::EXTERNAL_FILES, &heap, EdgeKind::SymbolTable)?;
     }

@@ -28,11 +28,11 @@ impl NativeSession {
             return Ok(());
         }
         let (space, bytes) = (self.cache.space(), bytes.saturating_add(SLACK));
-        if space.end().saturating_add(bytes) <= space.superblock_eof() {
+        if space.allocated_end().saturating_add(bytes) <= space.superblock_eof() {
             return Ok(());
         }
         // Nothing else is ever written into space that was announced before it is allocated.
-        Ok(self.cache.extend_superblock_eof(bytes)?)
+        Ok(self.cache.announce_eof_ahead(bytes)?)
     }
 
     /// As [`announce_hole`](Self::announce_hole), for the space that a new object has from the start.
@@ -58,7 +58,7 @@ impl NativeSession {
     /// If there is no room.
     pub(super) fn raw_space(&self, bytes: u64) -> Result<(Addr, u64)> {
         let space = self.cache.space();
-        let end = space.end();
+        let end = space.allocated_end();
         let (addr, zeros) = space.alloc_with_zeros(bytes, SpaceKind::Raw)?;
         let is_trusted = self.mutant.trusts_unallocated_zeros() && addr.get().is_some_and(|at| at >= end);
         Ok((addr, if is_trusted { 0 } else { zeros }))

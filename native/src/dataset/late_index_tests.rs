@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay};
+use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay_operations};
 use h5live_format::messages::MessageType;
 use h5live_model::{
     ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, NewObject, ObjectId, Publish, Scope,
@@ -88,8 +88,8 @@ fn is_first_chunk(operation: &StorageOp, id: ObjectId) -> bool {
 fn without_first_chunk(recorded: &Recorded, id: ObjectId) -> (MemoryStorage, MemoryStorage) {
     let (mut early, mut whole) = (recorded.base.clone(), recorded.base.clone());
     assert!(recorded.log.iter().any(|operation| is_first_chunk(operation, id)));
-    replay(&mut early, recorded.log.iter().filter(|operation| !is_first_chunk(operation, id))).unwrap();
-    replay(&mut whole, &recorded.log).unwrap();
+    replay_operations(&mut early, recorded.log.iter().filter(|operation| !is_first_chunk(operation, id))).unwrap();
+    replay_operations(&mut whole, &recorded.log).unwrap();
     (early.into(), whole.into())
 }
 
@@ -99,7 +99,7 @@ fn the_extent_comes_after_the_index_when_they_are_in_different_chunks_of_the_hea
     let mut seen = [0; 2];
     for end in 0..=recorded.log.len() {
         let mut image = recorded.base.clone();
-        replay(&mut image, &recorded.log[..end]).unwrap();
+        replay_operations(&mut image, &recorded.log[..end]).unwrap();
         let slept = Arc::new(AtomicU32::new(0));
         let sleeps = slept.clone();
         let file = reader(&image.into(), move || _ = sleeps.fetch_add(1, Relaxed));

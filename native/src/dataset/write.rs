@@ -142,7 +142,7 @@ impl NativeDataset {
         let (cache, len) = (&self.session.cache, bytes.len() as u64);
         let Some(begin) = chunk.get() else { return Err(h5live_cache::Error::Undefined.into()) };
         let begin = begin.saturating_add(offset);
-        let end = cache.space().end();
+        let end = cache.space().allocated_end();
         if begin.checked_add(len).is_none_or(|last| last > end) {
             let found = end.saturating_sub(begin);
             return Err(h5live_cache::Error::PastEnd { at: Addr::new(begin), wanted: len, found }.into());

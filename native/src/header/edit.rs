@@ -84,7 +84,7 @@ impl CachedHeader {
         prefix.message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
         let addr = cache.space().alloc(prefix.chunk_len(), SpaceKind::Metadata)?;
         let metadata = ObjectMetadata::new(cache.clone(), Owner::new(addr));
-        let first = cache.insert(addr, metadata.owner(), ObjectHeader { prefix, messages });
+        let first = cache.insert_entry(addr, metadata.owner(), ObjectHeader { prefix, messages });
         Ok(CachedHeader { metadata, prefix, chunks: smallvec![HeaderChunk::First(first)] })
     }
 
@@ -306,7 +306,7 @@ impl CachedHeader {
                 HeaderChunk::First(chunk) => (chunk.addr(), self.prefix.chunk_len()),
                 HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().len),
             };
-            cache.remove(at);
+            cache.forget_entry(at);
             cache.space().free(at, len);
         }
     }

@@ -81,7 +81,7 @@ impl NativeSession {
             let len = LocalHeap::prefix_size(header.widths()) as u64;
             let heap = metadata.load(files.heap, len, LocalHeap::default)?.read().clone();
             for (addr, len) in [(files.heap, len), (heap.data, heap.size)] {
-                self.cache.remove(addr);
+                self.cache.forget_entry(addr);
                 self.cache.space().free(addr, len);
             }
         }

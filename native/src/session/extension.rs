@@ -29,7 +29,7 @@ impl NativeSession {
         let mut free = Vec::new();
         if let Some(info) = &mut space {
             if info.strategy == SpaceStrategy::Paged && info.version > 0 {
-                self.cache.space().set_page(info.page_size)?;
+                self.cache.space().set_page_size(info.page_size)?;
             }
             free = self.load_free_space(info)?;
         }
@@ -48,7 +48,7 @@ impl NativeSession {
             self.cache.sync()?;
         }
         // Only now does the file no longer say that this is free.
-        free.into_iter().for_each(|(at, len, kind)| self.cache.space().adopt(at, len, kind));
+        free.into_iter().for_each(|(at, len, kind)| self.cache.space().adopt_free_range(at, len, kind));
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl NativeSession {
     /// If there is no room.
     pub fn create_extension(&mut self, space: FileSpace) -> Result<Addr> {
         if space.strategy == SpaceStrategy::Paged {
-            self.cache.space().set_page(space.page_size)?;
+            self.cache.space().set_page_size(space.page_size)?;
         }
         let message = self.message_of(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
         let header = self.new_header(&ObjectSpec::group(), vec![message], HeaderRoom::More(0))?;

@@ -56,7 +56,7 @@ impl FollowerPolicy {
     pub fn announce_headroom(&self, cache: &Cache) -> Result<()> {
         match self.headroom {
             0 => cache.write_superblock()?,
-            headroom => cache.extend_superblock_eof(headroom)?,
+            headroom => cache.announce_eof_ahead(headroom)?,
         }
         Ok(())
     }

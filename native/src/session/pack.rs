@@ -22,7 +22,7 @@ impl NativeSession {
     /// Where the file would end if nothing in it were free.
     fn packed_end(&self) -> u64 {
         let space = self.cache.space();
-        space.end().saturating_sub(space.free_bytes())
+        space.allocated_end().saturating_sub(space.free_bytes())
     }
 
     /// Moves simple structures from the end of the file into free space. Everything was flushed before, and is flushed
@@ -32,7 +32,7 @@ impl NativeSession {
     /// If a structure cannot be read, or a flush fails.
     pub fn pack(&self) -> Result<()> {
         let limit = self.packed_end();
-        if self.durable_flushes.is_always() || limit == self.cache.space().end() {
+        if self.durable_flushes.is_always() || limit == self.cache.space().allocated_end() {
             return Ok(());
         }
         let operation = self.cache.begin_operation();

@@ -32,20 +32,20 @@ impl ReclaimSchedule {
     pub fn count_operation(&self, space: &Space, pending_names: impl FnOnce() -> u64) -> bool {
         let operations = u64::from(self.operations.fetch_add(1, Ordering::Relaxed));
         // In a small file, the waiting space is much of the file.
-        let many = (space.end() / FILE_BYTES_PER_OPERATION)
+        let many = (space.allocated_end() / FILE_BYTES_PER_OPERATION)
             .clamp(MIN_OPERATIONS_BETWEEN_RECLAIMS, MAX_OPERATIONS_BETWEEN_RECLAIMS);
         if operations < many {
             return false;
         }
         // The end need not have moved if there had been a flush before.
-        let share = if space.end() > self.end.load(Ordering::Relaxed) { 512 } else { 128 };
+        let share = if space.allocated_end() > self.end.load(Ordering::Relaxed) { 512 } else { 128 };
         let names = pending_names();
         let are_names_worth_it = names > 0 && operations >= names / MAX_NAME_BYTES_PER_OPERATION;
-        if space.pending_free_bytes() <= (space.end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it {
+        if space.pending_free_bytes() <= (space.allocated_end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it {
             return false;
         }
         self.operations.store(0, Ordering::Relaxed);
-        self.end.store(space.end(), Ordering::Relaxed);
+        self.end.store(space.allocated_end(), Ordering::Relaxed);
         true
     }
 }

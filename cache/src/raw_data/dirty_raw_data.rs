@@ -23,9 +23,9 @@ use crate::{
 pub(crate) struct DirtyRawData {
     pub(super) shards: Box<[RawShard]>,
     /// Chunks in the shards. While it is zero, reads go straight to the storage.
-    pub(super) present: AtomicUsize,
+    pub(super) chunk_count: AtomicUsize,
     /// Bytes that wait, those in flight not counted.
-    pub(super) waiting: Counter,
+    pub(super) waiting_byte_count: Counter,
 }
 
 #[derive(Debug)]
@@ -38,17 +38,17 @@ pub(super) struct RawShard {
 /// The unwritten bytes of a chunk. A read takes waiting bytes first, then bytes in flight, then the storage.
 #[derive(Debug, Default)]
 pub(super) struct DirtyChunk {
-    pub(super) waiting: Option<(MergedWrites, ChunkProxy)>,
+    pub(super) waiting_writes: Option<(MergedWrites, ChunkProxy)>,
     /// The waiting bytes replace elements to which the file leads.
-    pub(super) overwrites: bool,
-    pub(super) in_flight: Option<(Arc<MergedWrites>, ChunkProxy)>,
+    pub(super) is_waiting_overwrite: bool,
+    pub(super) writes_in_flight: Option<(Arc<MergedWrites>, ChunkProxy)>,
     /// Bytes of this chunk are being written by the thread that brought them.
-    pub(super) write_through: bool,
+    pub(super) is_written_through: bool,
 }
 
 impl DirtyChunk {
     pub(super) fn is_overwrite(&self) -> bool {
-        self.waiting.is_none() && self.in_flight.is_none() && !self.write_through
+        self.waiting_writes.is_none() && self.writes_in_flight.is_none() && !self.is_written_through
     }
 }
 
@@ -57,18 +57,18 @@ impl DirtyChunk {
 pub struct RawWrite {
     pub(super) proxy: ChunkProxy,
     pub(super) pieces: Arc<MergedWrites>,
-    pub(super) over: bool,
+    pub(super) is_overwrite: bool,
 }
 
 impl RawWrite {
     /// Whether it is written over elements to which the file leads.
     pub(crate) fn is_overwrite(&self) -> bool {
-        self.over
+        self.is_overwrite
     }
 
     /// Bytes in memory.
-    pub(crate) fn weight(&self) -> usize {
-        self.pieces.weight()
+    pub(crate) fn byte_count(&self) -> usize {
+        self.pieces.byte_count()
     }
 
     /// The address of the chunk.
@@ -93,70 +93,70 @@ impl DirtyRawData {
         let shard = || RawShard { chunks: Mutex::new(FxHashMap::default()), write_through_done: Condvar::new() };
         DirtyRawData {
             shards: (0..shards).map(|_| shard()).collect(),
-            present: AtomicUsize::new(0),
-            waiting: Counter::new(0),
+            chunk_count: AtomicUsize::new(0),
+            waiting_byte_count: Counter::new(0),
         }
     }
 
     /// Bytes that wait to be written.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Relaxed)
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting_byte_count.load(Relaxed)
     }
 
-    pub(super) fn shard(&self, chunk: Addr) -> &RawShard {
+    pub(super) fn shard_of(&self, chunk: Addr) -> &RawShard {
         crate::metadata::shard_for(&self.shards, chunk)
     }
 
     /// Changes a chunk's state, which comes into being with it and is dropped when nothing is left of it.
     pub(super) fn with_chunk<R>(&self, addr: Addr, change: impl FnOnce(&mut DirtyChunk) -> R) -> R {
-        let mut chunks = self.shard(addr).chunks.lock();
+        let mut chunks = self.shard_of(addr).chunks.lock();
         let mut came = false;
         let chunk = chunks.entry(addr).or_insert_with(|| {
             came = true;
             DirtyChunk::default()
         });
         if came {
-            self.present.fetch_add(1, SeqCst);
+            self.chunk_count.fetch_add(1, SeqCst);
         }
         let result = change(chunk);
         if chunk.is_overwrite() {
             chunks.remove(&addr);
-            self.present.fetch_sub(1, SeqCst);
+            self.chunk_count.fetch_sub(1, SeqCst);
         }
         result
     }
 
-    pub(super) fn enqueue(
+    pub(super) fn enqueue_write(
         &self,
         chunk: &mut DirtyChunk,
         proxy: impl FnOnce() -> ChunkProxy,
         (offset, bytes): (u64, Vec<u8>),
         beneath: Visibility,
     ) -> ChunkProxy {
-        let (pieces, proxy) = chunk.waiting.get_or_insert_with(|| (MergedWrites::default(), proxy()));
-        let before = pieces.weight();
-        pieces.visibility = pieces.visibility.combine(beneath);
-        pieces.put(offset, bytes);
-        self.waiting.fetch_add(pieces.weight() - before, Relaxed);
+        let (pieces, proxy) = chunk.waiting_writes.get_or_insert_with(|| (MergedWrites::default(), proxy()));
+        let before = pieces.byte_count();
+        pieces.visibility = pieces.visibility.most_visible(beneath);
+        pieces.insert_bytes(offset, bytes);
+        self.waiting_byte_count.fetch_add(pieces.byte_count() - before, Relaxed);
         *proxy
     }
 
     /// Takes the waiting bytes of a chunk into flight. A chunk has at most one flight.
-    pub(crate) fn begin_write(&self, addr: Addr) -> Option<RawWrite> {
+    pub(crate) fn begin_chunk_write(&self, addr: Addr) -> Option<RawWrite> {
         self.with_chunk(addr, |chunk| {
-            let (pieces, proxy) = chunk.waiting.take()?;
-            self.waiting.fetch_sub(pieces.weight(), Relaxed);
+            let (pieces, proxy) = chunk.waiting_writes.take()?;
+            self.waiting_byte_count.fetch_sub(pieces.byte_count(), Relaxed);
             let pieces = Arc::new(pieces);
-            chunk.in_flight = Some((Arc::clone(&pieces), proxy));
-            Some(RawWrite { proxy, pieces, over: std::mem::take(&mut chunk.overwrites) })
+            chunk.writes_in_flight = Some((Arc::clone(&pieces), proxy));
+            Some(RawWrite { proxy, pieces, is_overwrite: std::mem::take(&mut chunk.is_waiting_overwrite) })
         })
     }
 
     /// Ends a write. If its bytes were not `written`, they wait again, below the bytes that have come meanwhile.
-    pub(crate) fn end_write(&self, write: RawWrite, written: bool, ledger: &SharedGraph) {
-        let RawWrite { proxy, pieces, over } = write;
+    pub(crate) fn end_chunk_write(&self, write: RawWrite, written: bool, ledger: &SharedGraph) {
+        let RawWrite { proxy, pieces, is_overwrite: over } = write;
         self.with_chunk(proxy.chunk, |chunk| {
-            chunk.in_flight = None;
+            chunk.writes_in_flight = None;
             if written {
                 ledger.graph.lock().remove_node(proxy.id);
                 return;
@@ -164,42 +164,45 @@ impl DirtyRawData {
             let mut merged = Arc::unwrap_or_clone(pieces);
             let mut before = 0;
             let mut latest = proxy;
-            match chunk.waiting.take() {
+            match chunk.waiting_writes.take() {
                 None => ledger.graph.lock().fail_write(proxy.id),
                 Some((newer, newer_proxy)) => {
-                    before = newer.weight();
-                    merged.visibility = merged.visibility.combine(newer.visibility);
-                    newer.into_iter().for_each(|(offset, bytes)| merged.put(offset, bytes));
+                    before = newer.byte_count();
+                    merged.visibility = merged.visibility.most_visible(newer.visibility);
+                    newer.into_iter().for_each(|(offset, bytes)| merged.insert_bytes(offset, bytes));
                     latest = newer_proxy;
-                    ledger.graph.lock().merge_proxy(proxy.id, newer_proxy.id);
+                    ledger.graph.lock().replace_proxy_by(proxy.id, newer_proxy.id);
                 }
             }
-            self.waiting.fetch_add(merged.weight() - before, Relaxed);
-            chunk.waiting = Some((merged, latest));
-            chunk.overwrites |= over;
+            self.waiting_byte_count.fetch_add(merged.byte_count() - before, Relaxed);
+            chunk.waiting_writes = Some((merged, latest));
+            chunk.is_waiting_overwrite |= over;
         });
     }
 
     /// Whether nothing of a chunk waits, or is being written.
-    pub(crate) fn is_idle(&self, addr: Addr) -> bool {
-        self.present.load(SeqCst) == 0 || !self.shard(addr).chunks.lock().contains_key(&addr)
+    pub(crate) fn is_chunk_clean(&self, addr: Addr) -> bool {
+        self.chunk_count.load(SeqCst) == 0 || !self.shard_of(addr).chunks.lock().contains_key(&addr)
     }
 
     pub(super) fn wait_for_write_through(&self, addr: Addr) {
-        let shard = self.shard(addr);
+        let shard = self.shard_of(addr);
         let mut chunks = shard.chunks.lock();
-        while chunks.get(&addr).is_some_and(|chunk| chunk.write_through) {
+        while chunks.get(&addr).is_some_and(|chunk| chunk.is_written_through) {
             shard.write_through_done.wait(&mut chunks);
         }
     }
 }
 
 /// Ends a write-through, also when it fails.
-pub(super) struct WriteThroughGuard<'a>(pub &'a DirtyRawData, pub Addr);
+pub(super) struct WriteThroughGuard<'a> {
+    pub raw_data: &'a DirtyRawData,
+    pub chunk: Addr,
+}
 
 impl Drop for WriteThroughGuard<'_> {
     fn drop(&mut self) {
-        self.0.with_chunk(self.1, |chunk| chunk.write_through = false);
-        self.0.shard(self.1).write_through_done.notify_all();
+        self.raw_data.with_chunk(self.chunk, |chunk| chunk.is_written_through = false);
+        self.raw_data.shard_of(self.chunk).write_through_done.notify_all();
     }
 }

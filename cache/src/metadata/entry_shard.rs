@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::{
     entry_header::AnySlot,
-    identity::Owner,
+    entry_id::Owner,
     primitive::{
         Condvar, Mutex, RwLock,
         atomic::{AtomicBool, Ordering::SeqCst, fence},
@@ -42,10 +42,10 @@ pub(crate) struct EntryShard {
 struct EntryShardState {
     entries: FxHashMap<Addr, EntryMapSlot>,
     /// The addresses of the entries that are ready.
-    clock: Vec<Addr>,
-    hand: usize,
+    clock_ring: Vec<Addr>,
+    clock_hand: usize,
     /// The addresses of those that are not at the address of their owner, by owner.
-    owned: FxHashMap<Owner, SmallVec<[Addr; 2]>>,
+    addrs_by_owner: FxHashMap<Owner, SmallVec<[Addr; 2]>>,
     /// The addresses of loads under way, few at any time.
     loading: Vec<(Addr, Owner)>,
     weight: usize,
@@ -61,9 +61,9 @@ struct CachedEntry {
     /// Its part of the weight of the shard.
     weight: usize,
     /// Its place in the clock.
-    place: usize,
+    ring_index: usize,
     /// Its place among those of its owner, if it is among them.
-    place_owned: usize,
+    owner_list_index: usize,
 }
 
 /// A load under way. Its result is cached only if the load is still in the map then.
@@ -108,8 +108,8 @@ impl Drop for LoadTicket<'_> {
     }
 }
 
-fn weight_of(slot: &Arc<dyn AnySlot>) -> usize {
-    slot.head().weight.load(Relaxed)
+fn slot_memory_bytes(slot: &Arc<dyn AnySlot>) -> usize {
+    slot.entry_header().weight.load(Relaxed)
 }
 
 impl EntryShard {
@@ -134,18 +134,18 @@ impl EntryShard {
         self.is_empty.store(state.entries.is_empty(), Relaxed);
     }
 
-    pub(super) fn get(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
+    pub(super) fn get_slot(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
         self.state.read().slot(addr).map(Arc::clone)
     }
 
     /// All entries that are ready.
-    pub(super) fn slots(&self) -> Vec<Arc<dyn AnySlot>> {
+    pub(super) fn all_slots(&self) -> Vec<Arc<dyn AnySlot>> {
         let state = self.state.read();
-        state.clock.iter().filter_map(|addr| state.slot(*addr)).map(Arc::clone).collect()
+        state.clock_ring.iter().filter_map(|addr| state.slot(*addr)).map(Arc::clone).collect()
     }
 
-    pub(super) fn find(&self, addr: Addr, owner: Owner) -> EntryLookup<'_> {
-        if let Some(slot) = self.get(addr) {
+    pub(super) fn find_or_begin_load(&self, addr: Addr, owner: Owner) -> EntryLookup<'_> {
+        if let Some(slot) = self.get_slot(addr) {
             return EntryLookup::Cached(slot);
         }
         let mut state = self.state.write();
@@ -181,9 +181,9 @@ impl EntryShard {
             match slot {
                 Some(slot) if expected => {
                     state.loading.retain(|(at, _)| *at != addr);
-                    state.put(slot);
+                    state.insert_slot(slot);
                 }
-                None if expected => drop(state.take(addr)),
+                None if expected => drop(state.remove_ready(addr)),
                 _ => {}
             }
             expected
@@ -191,22 +191,22 @@ impl EntryShard {
     }
 
     /// Puts an entry in; returns the one that was there.
-    pub(super) fn put(&self, slot: Arc<dyn AnySlot>) -> Option<Arc<dyn AnySlot>> {
+    pub(super) fn insert_slot(&self, slot: Arc<dyn AnySlot>) -> Option<Arc<dyn AnySlot>> {
         self.with_state(|state| {
-            let old = state.take(slot.head().addr);
-            state.put(slot);
+            let old = state.remove_ready(slot.entry_header().addr);
+            state.insert_slot(slot);
             old
         })
     }
 
-    pub(super) fn remove(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
-        self.with_state(|state| state.take(addr))
+    pub(super) fn remove_slot(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
+        self.with_state(|state| state.remove_ready(addr))
     }
 
     /// Takes out an entry that nobody holds and that has not been used.
     pub(super) fn take_unused(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
-        let is_unused = |slot: &Arc<dyn AnySlot>| Arc::strong_count(slot) == 1 && !slot.head().is_used();
-        self.with_state(|state| if state.slot(addr).is_some_and(is_unused) { state.take(addr) } else { None })
+        let is_unused = |slot: &Arc<dyn AnySlot>| Arc::strong_count(slot) == 1 && !slot.entry_header().is_used();
+        self.with_state(|state| if state.slot(addr).is_some_and(is_unused) { state.remove_ready(addr) } else { None })
     }
 
     /// Whether nothing is in it, nor about to be that may have been read before a [fence] that came before this.
@@ -216,7 +216,7 @@ impl EntryShard {
 
     /// Takes out the entries of `owner`, or of all, that `may_go`. If `loads_too`, what loads under way will bring
     /// does not count either. `has_header` says whether this is the shard of the owner's own address.
-    pub(super) fn evict(
+    pub(super) fn evict_matching(
         &self,
         (owner, has_header): (Option<Owner>, bool),
         loads_too: bool,
@@ -226,15 +226,15 @@ impl EntryShard {
         let of_owner = |of: &Owner| owner.is_none_or(|owner| *of == owner);
         let loading: Vec<Addr> =
             state.loading.iter().filter(|(_, of)| loads_too && of_owner(of)).map(|(at, _)| *at).collect();
-        loading.into_iter().for_each(|addr| drop(state.take(addr)));
+        loading.into_iter().for_each(|addr| drop(state.remove_ready(addr)));
         let mut chosen = Vec::new();
         match owner {
-            None => chosen.extend_from_slice(&state.clock),
+            None => chosen.extend_from_slice(&state.clock_ring),
             Some(owner) => {
-                if has_header && state.slot(owner.header()).is_some_and(|slot| slot.head().owner == owner) {
+                if has_header && state.slot(owner.header()).is_some_and(|slot| slot.entry_header().owner == owner) {
                     chosen.push(owner.header());
                 }
-                state.owned.get(&owner).into_iter().for_each(|owned| chosen.extend_from_slice(owned));
+                state.addrs_by_owner.get(&owner).into_iter().for_each(|owned| chosen.extend_from_slice(owned));
             }
         }
         if chosen.is_empty() {
@@ -242,28 +242,30 @@ impl EntryShard {
             return Vec::new();
         }
         let goes = |state: &EntryShardState, addr: &Addr| state.slot(*addr).is_some_and(&may_go);
-        let gone =
-            chosen.into_iter().filter_map(|addr| goes(&state, &addr).then(|| state.take(addr)).flatten()).collect();
+        let gone = chosen
+            .into_iter()
+            .filter_map(|addr| goes(&state, &addr).then(|| state.remove_ready(addr)).flatten())
+            .collect();
         self.update_is_empty(&state);
         gone
     }
 
     /// Takes out entries that nobody holds and that have not been used lately, until the rest fits `budget` bytes.
-    pub(super) fn sweep(&self, budget: usize) -> Vec<Arc<dyn AnySlot>> {
+    pub(super) fn evict_to_budget(&self, budget: usize) -> Vec<Arc<dyn AnySlot>> {
         if self.state.read().weight <= budget {
             return Vec::new();
         }
         let mut state = self.state.write();
         let mut evicted = Vec::new();
-        let mut steps = state.clock.len() * 2;
-        while state.weight > budget && steps > 0 && !state.clock.is_empty() {
+        let mut steps = state.clock_ring.len() * 2;
+        while state.weight > budget && steps > 0 && !state.clock_ring.is_empty() {
             steps -= 1;
-            let hand = if state.hand < state.clock.len() { state.hand } else { 0 };
-            state.hand = hand + 1;
-            let addr = state.clock[hand];
+            let hand = if state.clock_hand < state.clock_ring.len() { state.clock_hand } else { 0 };
+            state.clock_hand = hand + 1;
+            let addr = state.clock_ring[hand];
             if state.age_entry(addr) {
-                evicted.extend(state.take(addr));
-                state.hand = hand;
+                evicted.extend(state.remove_ready(addr));
+                state.clock_hand = hand;
             }
         }
         self.update_is_empty(&state);
@@ -271,11 +273,11 @@ impl EntryShard {
     }
 
     /// Loads that found the entry, and loads that had to read.
-    pub(crate) fn counts(&self) -> (u64, u64) {
+    pub(crate) fn hit_and_miss_counts(&self) -> (u64, u64) {
         (self.hits.load(Relaxed), self.misses.load(Relaxed))
     }
 
-    pub(super) fn weight(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         self.state.read().weight
     }
 }
@@ -288,29 +290,32 @@ impl EntryShardState {
         }
     }
 
-    fn ready_mut(&mut self, addr: Addr) -> Option<&mut CachedEntry> {
+    fn ready_entry_mut(&mut self, addr: Addr) -> Option<&mut CachedEntry> {
         match self.entries.get_mut(&addr) {
             Some(EntryMapSlot::Ready(ready)) => Some(ready),
             _ => None,
         }
     }
 
-    fn put(&mut self, slot: Arc<dyn AnySlot>) {
-        let (addr, owner, weight) = (slot.head().addr, slot.head().owner, weight_of(&slot));
+    fn insert_slot(&mut self, slot: Arc<dyn AnySlot>) {
+        let (addr, owner, weight) = (slot.entry_header().addr, slot.entry_header().owner, slot_memory_bytes(&slot));
         self.weight += weight;
         let mut place_owned = 0;
         if is_owned(addr, owner) {
-            let owned = self.owned.entry(owner).or_default();
+            let owned = self.addrs_by_owner.entry(owner).or_default();
             place_owned = owned.len();
             owned.push(addr);
         }
-        let place = self.clock.len();
-        self.clock.push(addr);
-        self.entries.insert(addr, EntryMapSlot::Ready(CachedEntry { slot, weight, place, place_owned }));
+        let place = self.clock_ring.len();
+        self.clock_ring.push(addr);
+        self.entries.insert(
+            addr,
+            EntryMapSlot::Ready(CachedEntry { slot, weight, ring_index: place, owner_list_index: place_owned }),
+        );
     }
 
     /// Empties an address; returns the entry that was ready there.
-    fn take(&mut self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
+    fn remove_ready(&mut self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
         let ready = match self.entries.remove(&addr)? {
             EntryMapSlot::Ready(ready) => ready,
             EntryMapSlot::Loading(_) => {
@@ -318,22 +323,22 @@ impl EntryShardState {
                 return None;
             }
         };
-        let CachedEntry { slot, weight, place, place_owned } = ready;
-        self.clock.swap_remove(place);
+        let CachedEntry { slot, weight, ring_index: place, owner_list_index: place_owned } = ready;
+        self.clock_ring.swap_remove(place);
         self.weight -= weight;
-        if let Some(moved) = self.clock.get(place).copied()
-            && let Some(moved) = self.ready_mut(moved)
+        if let Some(moved) = self.clock_ring.get(place).copied()
+            && let Some(moved) = self.ready_entry_mut(moved)
         {
-            moved.place = place;
+            moved.ring_index = place;
         }
-        let owner = slot.head().owner;
+        let owner = slot.entry_header().owner;
         if is_owned(addr, owner)
-            && let hash_map::Entry::Occupied(mut owned) = self.owned.entry(owner)
+            && let hash_map::Entry::Occupied(mut owned) = self.addrs_by_owner.entry(owner)
         {
             owned.get_mut().swap_remove(place_owned);
             let moved = owned.get().get(place_owned).and_then(|at| self.entries.get_mut(at));
             if let Some(EntryMapSlot::Ready(moved)) = moved {
-                moved.place_owned = place_owned;
+                moved.owner_list_index = place_owned;
             }
             if owned.get().is_empty() {
                 owned.remove();
@@ -347,10 +352,10 @@ impl EntryShardState {
     fn age_entry(&mut self, addr: Addr) -> bool {
         let EntryShardState { entries, weight, .. } = self;
         let Some(EntryMapSlot::Ready(ready)) = entries.get_mut(&addr) else { return false };
-        let now = weight_of(&ready.slot);
+        let now = slot_memory_bytes(&ready.slot);
         *weight = *weight - ready.weight + now;
         ready.weight = now;
-        !ready.slot.head().take_used() && Arc::strong_count(&ready.slot) == 1
+        !ready.slot.entry_header().take_used_flag() && Arc::strong_count(&ready.slot) == 1
     }
 }
 

@@ -43,7 +43,7 @@ impl<S: Storage> RecordingStorage<S> {
     }
 
     /// Adds a remark to the log.
-    pub fn mark(&self, remark: impl Into<String>) {
+    pub fn log_mark(&self, remark: impl Into<String>) {
         self.log.lock().push(StorageOp::Mark(remark.into()));
     }
 
@@ -117,7 +117,10 @@ impl<S: Storage> Storage for RecordingStorage<S> {
 ///
 /// # Errors
 /// When the image would not fit in memory.
-pub fn replay<'a>(image: &mut Vec<u8>, operations: impl IntoIterator<Item = &'a StorageOp>) -> io::Result<()> {
+pub fn replay_operations<'a>(
+    image: &mut Vec<u8>,
+    operations: impl IntoIterator<Item = &'a StorageOp>,
+) -> io::Result<()> {
     for operation in operations {
         match operation {
             StorageOp::Write { at, bytes } => memory::write(image, bytes, *at)?,

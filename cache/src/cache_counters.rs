@@ -13,7 +13,7 @@ pub(crate) struct CacheCounters {
     pub(crate) torn_retries: AtomicU64,
 }
 
-pub(crate) fn count(counter: &AtomicU64, n: u64) {
+pub(crate) fn add_to_counter(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Relaxed);
 }
 

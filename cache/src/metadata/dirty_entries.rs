@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::identity::{EntryId, Owner};
+use crate::entry_id::{EntryId, Owner};
 
 /// Empty lists are kept for later if there are no more than these.
 const MAX_SPARE_LISTS: usize = 64;
@@ -24,24 +24,24 @@ pub(super) struct DirtyEntries {
 }
 
 impl DirtyEntries {
-    pub fn note(&mut self, owner: Owner, id: EntryId) {
+    pub fn push_dirty(&mut self, owner: Owner, id: EntryId) {
         self.latest.push((owner, id));
     }
 
-    fn sort(&mut self) {
+    fn distribute_to_owners(&mut self) {
         for (owner, id) in self.latest.drain(..) {
             self.lists.entry(owner).or_default().push(id);
         }
     }
 
     pub fn get_mut(&mut self, owner: &Owner) -> Option<&mut DirtyList> {
-        self.sort();
+        self.distribute_to_owners();
         self.lists.get_mut(owner)
     }
 
     /// Those of `owners`, one after the other.
     pub fn of_owners(&mut self, owners: &[Owner]) -> Vec<EntryId> {
-        self.sort();
+        self.distribute_to_owners();
         owners.iter().filter_map(|owner| self.lists.get(owner)).flatten().copied().collect()
     }
 
@@ -70,7 +70,7 @@ impl DirtyEntries {
 
     /// Keeps those of `owners` that `is_dirty`, and those of others.
     pub fn retain_owners(&mut self, owners: &[Owner], is_dirty: impl Fn(EntryId) -> bool) {
-        self.sort();
+        self.distribute_to_owners();
         for owner in owners {
             if let Some(list) = self.lists.get_mut(owner) {
                 list.retain(|id| is_dirty(*id));
@@ -93,7 +93,7 @@ mod tests {
     fn tells_them_by_owner_in_the_order_in_which_they_came() {
         let mut dirty = DirtyEntries::default();
         for (at, id) in [(2, 1), (1, 2), (2, 3)] {
-            dirty.note(owner(at), EntryId(id));
+            dirty.push_dirty(owner(at), EntryId(id));
         }
         let ids = |ids: &[u64]| ids.iter().copied().map(EntryId).collect::<Vec<_>>();
         assert_eq!(dirty.all(), ids(&[2, 1, 3]));
@@ -101,7 +101,7 @@ mod tests {
         assert!(dirty.get_mut(&owner(3)).is_none());
         // Some are in lists now, and others come.
         for (at, id) in [(1, 4), (3, 5), (2, 6)] {
-            dirty.note(owner(at), EntryId(id));
+            dirty.push_dirty(owner(at), EntryId(id));
         }
         assert_eq!(dirty.all(), ids(&[2, 4, 1, 3, 6, 5]));
         assert_eq!(dirty.of_owners(&[owner(3), owner(1)]), ids(&[5, 2, 4]));
@@ -111,11 +111,11 @@ mod tests {
     fn forgets_those_that_are_written() {
         let mut dirty = DirtyEntries::default();
         for id in 0..4 {
-            dirty.note(owner(id % 2), EntryId(id));
+            dirty.push_dirty(owner(id % 2), EntryId(id));
         }
         dirty.retain_owners(&[owner(1)], |_| false);
         assert_eq!(dirty.all(), [EntryId(0), EntryId(2)]);
-        dirty.note(owner(1), EntryId(5));
+        dirty.push_dirty(owner(1), EntryId(5));
         dirty.retain(|id| id != EntryId(2));
         assert_eq!(dirty.all(), [EntryId(0), EntryId(5)]);
         dirty.retain(|_| false);
@@ -123,7 +123,7 @@ mod tests {
         // Few empty lists stay, many do not.
         assert_eq!(dirty.lists.len(), 2);
         let many: Vec<_> = (0..2 * MAX_SPARE_LISTS as u64).map(owner).collect();
-        many.iter().for_each(|owner| dirty.note(*owner, EntryId(7)));
+        many.iter().for_each(|owner| dirty.push_dirty(*owner, EntryId(7)));
         assert_eq!(dirty.of_owners(&many).len(), many.len());
         dirty.retain(|_| false);
         assert_eq!(dirty.lists.len(), 0);
