@@ -25,10 +25,10 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
     /// When a value does not fit its field.
     fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
 
-    /// As [`Entry::image`], for bytes that are written and dropped at once. The structure is unchanged afterwards.
+    /// As [`Entry::encode_image`], for bytes that are written and dropped at once. The structure is unchanged afterwards.
     ///
     /// # Errors
-    /// As [`Entry::image`].
+    /// As [`Entry::encode_image`].
     fn encode_to_discard(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         self.encode_image(widths)
     }
