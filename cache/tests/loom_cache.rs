@@ -19,7 +19,7 @@ use loom::thread;
 struct Version(u8);
 
 impl Entry for Version {
-    fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn encode_image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
         Ok(vec![self.0])
     }
 
@@ -35,7 +35,7 @@ struct Pointer {
 }
 
 impl Entry for Pointer {
-    fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn encode_image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
         Ok(vec![self.child])
     }
 
@@ -134,7 +134,7 @@ fn change_during(scope: FlushScope) {
     explore("update against flush", None, move || {
         let storage = MemoryStorage::from(vec![0; 64]);
         let cache = cache(&storage);
-        let entry = cache.insert(Addr::new(CHILD), OWNER, Version(1));
+        let entry = cache.insert_entry(Addr::new(CHILD), OWNER, Version(1));
         let (other, changed) = (Arc::clone(&cache), entry.clone());
         let thread = thread::spawn(move || {
             // Outside an operation: the dirty bit must not depend on the gate.
@@ -146,7 +146,7 @@ fn change_during(scope: FlushScope) {
         thread.join().unwrap();
         cache.flush(scope).unwrap();
         assert_eq!(byte(&storage, CHILD), 2);
-        assert!(cache.plan(FlushScope::All).unwrap().steps().is_empty());
+        assert!(cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
     });
 }
 
@@ -155,11 +155,11 @@ fn a_pointer_never_reaches_the_storage_before_what_it_points_to() {
     explore("operation against flush", None, || {
         let storage = MemoryStorage::from(vec![0; 64]);
         let cache = cache(&storage);
-        let parent = cache.insert(Addr::new(PARENT), OWNER, Pointer { child: 0 });
+        let parent = cache.insert_entry(Addr::new(PARENT), OWNER, Pointer { child: 0 });
         let writer = Arc::clone(&cache);
         let thread = thread::spawn(move || {
             let _operation = writer.begin_operation();
-            let child = writer.insert(Addr::new(CHILD), OWNER, Version(1));
+            let child = writer.insert_entry(Addr::new(CHILD), OWNER, Version(1));
             parent.update(|pointer| pointer.child = 1);
             writer.add_dependency(&parent, &child, EdgeKind::ExtensibleArrayDataBlock).unwrap();
         });
@@ -184,7 +184,7 @@ fn a_pointer_that_is_changed_never_reaches_the_storage_before_what_it_points_to(
         let writer = Arc::clone(&cache);
         let thread = thread::spawn(move || {
             let _operation = writer.begin_operation();
-            let child = writer.insert(Addr::new(CHILD), OWNER, Version(1));
+            let child = writer.insert_entry(Addr::new(CHILD), OWNER, Version(1));
             parent.update(|pointer| pointer.0 = 1);
             writer.add_dependency(&parent, &child, EdgeKind::ExtensibleArrayDataBlock).unwrap();
         });
@@ -205,7 +205,7 @@ fn an_index_never_reaches_the_storage_before_the_chunk() {
     explore("raw data against flush", None, || {
         let storage = MemoryStorage::from(vec![0; 64]);
         let cache = cache(&storage);
-        let parent = cache.insert(Addr::new(PARENT), OWNER, Pointer { child: 0 });
+        let parent = cache.insert_entry(Addr::new(PARENT), OWNER, Pointer { child: 0 });
         let writer = Arc::clone(&cache);
         let thread = thread::spawn(move || {
             for version in 1..=2 {
@@ -306,7 +306,7 @@ fn a_reader_beside_an_append_and_a_flush_finds_what_the_index_says() {
     explore("append against read against flush", 3, || {
         let storage = MemoryStorage::from(vec![0; 64]);
         let cache = cache(&storage);
-        let index = cache.insert(Addr::new(PARENT), OWNER, Pointer { child: 0 });
+        let index = cache.insert_entry(Addr::new(PARENT), OWNER, Pointer { child: 0 });
         let (writer, appended) = (Arc::clone(&cache), index.clone());
         let thread = thread::spawn(move || {
             let _operation = writer.begin_operation();
@@ -354,7 +354,7 @@ fn a_failed_flush_loses_nothing_that_came_meanwhile() {
         let storage = FaultyStorage::new(MemoryStorage::from(vec![0; 64]));
         let cache = cache(&storage);
         cache.write_raw(OWNER, CHUNK, 0, vec![1, 1]);
-        let entry = cache.insert(Addr::new(CHILD), OWNER, Version(1));
+        let entry = cache.insert_entry(Addr::new(CHILD), OWNER, Version(1));
         storage.fail_after(0, WriteFailure::Broken, false);
         let writer = Arc::clone(&cache);
         let thread = thread::spawn(move || {
@@ -367,7 +367,7 @@ fn a_failed_flush_loses_nothing_that_came_meanwhile() {
         thread.join().unwrap();
         cache.flush(FlushScope::All).unwrap();
         assert_eq!((byte(&storage, 24), byte(&storage, 25), byte(&storage, CHILD)), (1, 2, 2));
-        assert!(cache.plan(FlushScope::All).unwrap().steps().is_empty());
+        assert!(cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
     });
 }
 

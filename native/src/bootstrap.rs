@@ -11,7 +11,8 @@ use h5live_format::{
 use h5live_model::{self as model, FileSpace};
 use h5live_swmr::{
     Error as SwmrError, GenerationReader, LocatedSuperblock, LockHandle, RedoReader, RetryPolicy, SuperblockStatus,
-    UncleanClose, check_length, find_record, is_left_by_dead_writer, locate_superblock, read_generation, replay,
+    UncleanClose, check_file_len, find_redo_record, is_left_by_dead_writer, locate_superblock, read_generation,
+    replay_redo_record,
 };
 
 use crate::global_heap::GlobalHeapReader;
@@ -57,14 +58,14 @@ impl OpenOptions {
         let SessionMedium { path, storage, lock } = medium;
         let lock = Arc::new(lock);
         let mut live = self.mode == Mode::SwmrRead;
-        let live_retry = || self.retry.of_session(self.clock.clone(), lock.clone());
+        let live_retry = || self.retry.for_session(self.clock.clone(), lock.clone());
         let mut retry = if live { live_retry() } else { RetryPolicy::no_retries() };
         let (at, superblock) = retry.retry(|| locate_superblock(&storage))?;
         let flags = superblock.status;
         let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
         let old = superblock.version < 3;
         // Another SWMR writer may take a file over at any time from one that died.
-        if is_left_by_dead_writer(&superblock, &lock, live)? && !path.as_os_str().is_empty() {
+        if is_left_by_dead_writer(&superblock, &lock, self.mode)? && !path.as_os_str().is_empty() {
             live = true;
             retry = live_retry();
         }
@@ -72,10 +73,10 @@ impl OpenOptions {
             member_files::join_members(&path, storage.clone(), at, &superblock, self.cache_options(&superblock))
         })?;
         if !live || old && !swmr {
-            check_length(&storage, &superblock)?;
+            check_file_len(&storage, &superblock)?;
         }
         if self.mode == Mode::SwmrRead && write && swmr {
-            lock.release().map_err(Error::io("unlock the file"))?;
+            lock.release_locks().map_err(Error::io("unlock the file"))?;
         }
         let storage: Arc<dyn Storage> = Arc::new(BaseOffsetStorage::new(storage, at));
         let overlay = Arc::new(RedoOverlay::new(storage.clone()));
@@ -86,7 +87,7 @@ impl OpenOptions {
             true if old => retry,
             true => retry.with_redo_reader(redo_reader),
             false => {
-                redo_reader.overlay_all(&superblock)?;
+                redo_reader.overlay_record_at_eof(&superblock)?;
                 retry
             }
         };
@@ -114,7 +115,7 @@ impl OpenOptions {
     /// Begins to write: from here on the superblock says so.
     pub(crate) fn start_writing(&self, medium: SessionMedium, found: LocatedSuperblock) -> Result<NativeSession> {
         let SessionMedium { path, storage, lock } = medium;
-        let LocatedSuperblock { at, mut superblock, unclean: left } = found;
+        let LocatedSuperblock { offset: at, mut superblock, unclean_close: left } = found;
         if superblock.driver_info.is_defined() {
             return Err(Error::Model(model::Error::Unsupported("changing a file that is cut into several")));
         }
@@ -124,9 +125,9 @@ impl OpenOptions {
         let storage: Arc<dyn Storage> = Arc::new(BaseOffsetStorage::new(storage, at));
         let generation =
             read_generation(&*storage, &superblock)?.map(|(generation, _)| generation).filter(|_| left.is_some());
-        let record = find_record(&*storage, &superblock)?;
+        let record = find_redo_record(&*storage, &superblock)?;
         if let Some(record) = &record {
-            replay(&*storage, record)?;
+            replay_redo_record(&*storage, record)?;
         }
         // A writer that died may have left structures beyond the end that it announced; one with redo records has not.
         let end = if left.is_some() && record.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
@@ -192,7 +193,7 @@ impl OpenOptions {
         };
         let tail = match end - found {
             0 => FileTail::None(end),
-            _ if !left.live => FileTail::None(found),
+            _ if !left.may_have_followers => FileTail::None(found),
             1..=MAX_QUARANTINED_TAIL_BYTES => FileTail::Quarantined { from: found, end },
             _ => {
                 // The end was announced far ahead, so that all of that would be jumped over.
@@ -235,7 +236,8 @@ impl OpenOptions {
         let at = self.user_block_size();
         let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
         medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
-        let mut session = self.start_writing(medium, LocatedSuperblock { at, superblock, unclean: None })?;
+        let mut session =
+            self.start_writing(medium, LocatedSuperblock { offset: at, superblock, unclean_close: None })?;
         let extension = match space == FileSpace::default() {
             true => Addr::UNDEFINED,
             false => session.create_extension(space)?,
@@ -248,7 +250,7 @@ impl OpenOptions {
         session.cache.flush(FlushScope::All)?;
         session.superblock.root = root.clone();
         session.superblock.extension = extension;
-        session.status.change(|superblock| (superblock.root, superblock.extension) = (root, extension));
+        session.status.change_superblock(|superblock| (superblock.root, superblock.extension) = (root, extension));
         session.cache.write_superblock()?;
         Ok(session)
     }

@@ -22,7 +22,7 @@ pub enum Error {
     /// A structure is being written, and did not become whole.
     #[error(
         "a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it{}",
-        broken_invariant_text(source)
+        invariant_suffix(source)
     )]
     Torn {
         /// How often it was read.
@@ -76,7 +76,7 @@ pub enum Error {
     Model(#[from] model::Error),
 }
 
-fn broken_invariant_text(error: &Error) -> String {
+fn invariant_suffix(error: &Error) -> String {
     error.invariant().map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default()
 }
 

@@ -130,7 +130,7 @@ impl GlobalHeap {
 
     /// A follower has read something that may lead to newer objects.
     pub fn forget_read(&self) {
-        self.reader.forget();
+        self.reader.forget_all();
     }
 
     /// Collections with objects that were written lately.
@@ -214,7 +214,7 @@ struct CachedCollections {
 }
 
 impl ReaderMemory for GlobalHeapReader {
-    fn forget(&self) {
+    fn forget_all(&self) {
         let mut kept = self.0.lock();
         kept.moment += 1;
         kept.collections.clear();

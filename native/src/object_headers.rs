@@ -80,7 +80,7 @@ impl ObjectHeaders {
                 self.cache.evict_owner(Owner::new(addr));
             }
             let header = CachedHeader::load(&self.metadata(addr), self.mode.writes())?;
-            self.heap_reader.forget();
+            self.heap_reader.forget_all();
             // Its last link went while it was followed.
             if header.is_empty() { Err(no_object(addr)) } else { Ok(header) }
         })

@@ -88,7 +88,7 @@ impl NativeSession {
         let mode = options.mode;
         let base = superblock.base.get().unwrap_or(0);
         let opened = Arc::new(OpenedFile::new(lock.clone(), path, cache.storage().clone(), base));
-        let retry = retry.of_file(opened.clone());
+        let retry = retry.for_file(opened.clone());
         let extension = retry.retry(|| SuperblockExtension::load(&cache, &superblock))?;
         Ok(NativeSession {
             hold: FileHold::new(path, lock.clone(), opened, mode, options.clock.clone()),

@@ -103,7 +103,7 @@ impl WatchedRanges {
 
     fn images(&self, session: &NativeSession) -> Result<Vec<Vec<u8>>> {
         if let Some(generations) = session.retry.generations() {
-            return Ok(vec![generations.image()]);
+            return Ok(vec![generations.generation_bytes()]);
         }
         self.spans.iter().flatten().map(|span| read_range(session, *span)).collect()
     }

@@ -1,7 +1,7 @@
 //! Who may open a file, and in which mode.
 //!
 //! As libhdf5 has it: a writer has an exclusive lock, a reader a shared one, until the status flags of the superblock say
-//! that a SWMR writer is at work. Beyond that, a writer that died is told from one that lives ([`LockHandle::writer`]),
+//! that a SWMR writer is at work. Beyond that, a writer that died is told from one that lives ([`LockHandle::find_writer`]),
 //! so that its file can be opened again.
 
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use h5live_model::Mode;
 use crate::error::{NotLiveReason, OpenConflict};
 use crate::file_change::is_different_file;
 use crate::locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
-use crate::superblock::{check_length, has_write_flags, locate_superblock};
+use crate::superblock::{check_file_len, has_write_flags, locate_superblock};
 use crate::{Error, Result};
 
 /// How often a process checks whether another one that is just opening the file lets it in: once in a millisecond.
@@ -45,18 +45,18 @@ pub struct Access {
 #[derive(Debug)]
 pub struct LocatedSuperblock {
     /// Where the superblock is (bytes from the start of the file).
-    pub at: u64,
+    pub offset: u64,
     /// The superblock.
     pub superblock: Superblock,
     /// The state that a writer left that did not close the file.
-    pub unclean: Option<UncleanClose>,
+    pub unclean_close: Option<UncleanClose>,
 }
 
 /// The state that a writer left that did not close the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UncleanClose {
     /// Others may still be following it.
-    pub live: bool,
+    pub may_have_followers: bool,
 }
 
 /// A file that this process may write from now on, and nobody else.
@@ -73,29 +73,33 @@ pub struct OpenedForWriting {
 impl LocatedSuperblock {
     /// Treats the file as one that a writer has not closed, whatever its flags say.
     fn assume_unclean(self) -> Self {
-        LocatedSuperblock { unclean: self.unclean.or(Some(UncleanClose { live: false })), ..self }
+        LocatedSuperblock {
+            unclean_close: self.unclean_close.or(Some(UncleanClose { may_have_followers: false })),
+            ..self
+        }
     }
 }
 
-/// Whether the file, which is opened to be read, is one that a SWMR writer left behind when it died. `live` says
-/// whether it is opened to be followed.
+/// Whether the file, which is opened to be read, is one that a SWMR writer left behind when it died.
+/// `mode` says whether it is opened to be followed.
 ///
 /// # Errors
 /// [`Error::InUse`] if a writer has the file, and readers of this kind are not for its files.
-pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, live: bool) -> Result<bool> {
+pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, mode: Mode) -> Result<bool> {
+    let is_follower = mode == Mode::SwmrRead;
     let flags = superblock.status;
     let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
     let in_use = |reason, holders| Err(Error::InUse { reason, holders });
     if superblock.version < 3 {
-        return match (swmr && !live).then(|| lock.writer()) {
+        return match (swmr && !is_follower).then(|| lock.find_writer()) {
             Some(WriterPresence::Alive(holders)) => in_use(OpenConflict::SwmrWriter, holders),
             _ => Ok(false),
         };
     }
-    if (!write && !swmr || live) && write == swmr {
+    if (!write && !swmr || is_follower) && write == swmr {
         return Ok(false);
     }
-    match lock.writer() {
+    match lock.find_writer() {
         WriterPresence::None => Ok(write && swmr),
         WriterPresence::Alive(holders) if swmr => in_use(OpenConflict::SwmrWriter, holders),
         WriterPresence::Alive(holders) => in_use(OpenConflict::Writer, holders),
@@ -167,7 +171,7 @@ impl Access {
     /// # Errors
     /// [`Error::Io`]; as [`Access::check_writable`].
     pub fn open_for_writing(&self, path: &Path) -> Result<OpenedForWriting> {
-        self.open_checked(path, |storage, lock, locked| self.check_writable(storage, lock, locked))
+        self.open_for_writing_checked(path, |storage, lock, locked| self.check_writable(storage, lock, locked))
     }
 
     /// Opens a file for writing though it may end before it says.
@@ -175,14 +179,14 @@ impl Access {
     /// # Errors
     /// As [`Access::open_for_writing`].
     pub fn open_for_repair(&self, path: &Path) -> Result<OpenedForWriting> {
-        self.open_checked(path, |storage, lock, locked| {
+        self.open_for_writing_checked(path, |storage, lock, locked| {
             Ok(self.check_repairable(storage, lock, locked)?.assume_unclean())
         })
     }
 
     /// Opens a file for writing if `check` lets it. `check` gets the file, its locks, and whether the exclusive lock was
     /// free.
-    fn open_checked(
+    fn open_for_writing_checked(
         &self,
         path: &Path,
         check: impl Fn(&FileStorage, &LockHandle, bool) -> Result<LocatedSuperblock>,
@@ -195,7 +199,7 @@ impl Access {
             let found = check(&probe, &lock, locked)?;
             let file = File::options().read(true).write(true).open(path);
             let file = file.map_err(Error::io("open the file for writing"))?;
-            show_writer(&file, &lock)?;
+            mark_as_written(&file, &lock)?;
             // Another writer may have closed the file, or taken it over and closed it, between the check and the lock.
             if locate_superblock(&probe).ok() == before {
                 return Ok(OpenedForWriting { file, lock, found });
@@ -232,8 +236,8 @@ impl Access {
     /// errors of reading the superblock.
     pub fn check_writable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<LocatedSuperblock> {
         let found = self.check_repairable(storage, lock, locked)?;
-        if found.unclean.is_none() {
-            check_length(storage, &found.superblock)?;
+        if found.unclean_close.is_none() {
+            check_file_len(storage, &found.superblock)?;
         }
         Ok(found)
     }
@@ -247,15 +251,15 @@ impl Access {
         // harm it.
         let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite && superblock.version >= 3;
         if !locked && !among_swmr_readers {
-            return Err(match lock.writer() {
+            return Err(match lock.find_writer() {
                 WriterPresence::Alive(holders) => Error::InUse { reason: OpenConflict::Writer, holders },
-                WriterPresence::None => Error::InUse { reason: OpenConflict::Readers, holders: lock.own_lock() },
-                WriterPresence::Unknown => Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() },
+                WriterPresence::None => Error::InUse { reason: OpenConflict::Readers, holders: lock.own_lock_holder() },
+                WriterPresence::Unknown => Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() },
             });
         }
         if marked {
             let reason = if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
-            match lock.writer() {
+            match lock.find_writer() {
                 WriterPresence::None => {}
                 WriterPresence::Unknown if self.take_over => {}
                 WriterPresence::Alive(holders) => return Err(Error::InUse { reason, holders }),
@@ -267,7 +271,11 @@ impl Access {
         if self.mode == Mode::SwmrWrite && superblock.version == 1 {
             return Err(Error::NotLive(NotLiveReason::Superblock(superblock.version)));
         }
-        Ok(LocatedSuperblock { at, superblock, unclean: marked.then_some(UncleanClose { live: swmr }) })
+        Ok(LocatedSuperblock {
+            offset: at,
+            superblock,
+            unclean_close: marked.then_some(UncleanClose { may_have_followers: swmr }),
+        })
     }
 
     /// Creates a file, or opens one to be emptied, and takes the locks for that. Nothing in it is changed yet.
@@ -287,7 +295,7 @@ impl Access {
             let file = match options.open(path) {
                 Ok(file) => file,
                 // Another process has created or removed it since. If it is never there, its folder does not exist.
-                Err(error) if is_race(&error, lock.is_some()) => continue,
+                Err(error) if is_creation_race(&error, lock.is_some()) => continue,
                 Err(source) => return Err(Error::Io { action: "create the file", source }),
             };
             let lock = match lock {
@@ -297,7 +305,7 @@ impl Access {
             if is_different_file(&lock, path) {
                 continue;
             }
-            show_writer(&file, &lock)?;
+            mark_as_written(&file, &lock)?;
             return Ok((file, lock));
         }
         Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
@@ -307,9 +315,9 @@ impl Access {
     fn lock_existing_file(&self, path: &Path) -> Result<LockHandle> {
         let lock = self.lock_handle(path)?;
         let taken = lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;
-        refuse_writers(path, &lock)?;
+        refuse_if_written(path, &lock)?;
         match taken {
-            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() }),
+            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() }),
             LockAttempt::Acquired => Ok(lock),
         }
     }
@@ -318,25 +326,25 @@ impl Access {
     fn lock_created_file(&self, path: &Path) -> Result<LockHandle> {
         let lock = self.lock_handle(path)?;
         match lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? {
-            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() }),
+            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() }),
             LockAttempt::Acquired => Ok(lock),
         }
     }
 }
 
 /// Whether another process has made the file meanwhile, or removed it if it was there.
-fn is_race(error: &io::Error, was_there: bool) -> bool {
+fn is_creation_race(error: &io::Error, was_there: bool) -> bool {
     error.kind() == if was_there { io::ErrorKind::NotFound } else { io::ErrorKind::AlreadyExists }
 }
 
 /// Refuses to replace what a process writes, or may be writing as far as the system can tell.
-pub(crate) fn refuse_writers(path: &Path, lock: &LockHandle) -> Result<()> {
+pub(crate) fn refuse_if_written(path: &Path, lock: &LockHandle) -> Result<()> {
     let marked = || -> Result<bool> {
         let file = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
         // A file without a superblock has no flags.
         Ok(locate_superblock(&file).is_ok_and(|(_, superblock)| has_write_flags(&superblock)))
     };
-    match lock.writer() {
+    match lock.find_writer() {
         WriterPresence::Alive(holders) => Err(Error::InUse { reason: OpenConflict::Writer, holders }),
         WriterPresence::Unknown if marked()? => {
             Err(Error::InUse { reason: OpenConflict::UnknownWriter, holders: Vec::new() })
@@ -346,10 +354,10 @@ pub(crate) fn refuse_writers(path: &Path, lock: &LockHandle) -> Result<()> {
 }
 
 /// Shows other processes that this one writes the file, where nothing else does.
-fn show_writer(file: &File, lock: &LockHandle) -> Result<()> {
+fn mark_as_written(file: &File, lock: &LockHandle) -> Result<()> {
     lock.acquire_liveness_lock(file).map_err(|source| match source.kind() {
         io::ErrorKind::WouldBlock => {
-            Error::InUse { reason: OpenConflict::SwmrWriter, holders: lock.holders_beside_one() }
+            Error::InUse { reason: OpenConflict::SwmrWriter, holders: lock.holders_beside_this_handle() }
         }
         _ => Error::Io { action: "mark the file as written by this process", source },
     })

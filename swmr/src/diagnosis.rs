@@ -20,11 +20,11 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
     let lock = Arc::new(LockHandle::open(path, LockPolicy::Off).map_err(Error::io("open the file"))?);
     let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
     let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
-    let retry = RetryPolicy::default().of_session(Clock::default(), lock.clone());
+    let retry = RetryPolicy::default().for_session(Clock::default(), lock.clone());
     let (_, superblock) = retry.retry(|| locate_superblock(&storage))?;
     let live = superblock.status.contains(StatusFlags::SWMR);
     let marked = has_write_flags(&superblock);
-    let condition = match lock.writer() {
+    let condition = match lock.find_writer() {
         WriterPresence::Alive(holders) => FileCondition::OpenForWriting { live, holders },
         WriterPresence::None if marked => FileCondition::Abandoned { live },
         WriterPresence::Unknown if marked => FileCondition::Unknown { live },

@@ -50,7 +50,7 @@ pub enum Error {
         stated: u64,
     },
     /// A process (this one or another) has the file open in a way that excludes this use.
-    #[error("{}", in_use(.holders, .reason))]
+    #[error("{}", in_use_text(.holders, .reason))]
     InUse {
         /// Why it excludes this one.
         reason: OpenConflict,
@@ -67,7 +67,7 @@ pub enum Error {
     /// The superblock is being written, and did not become whole.
     #[error(
         "a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it{}",
-        broken_invariant_text(source)
+        invariant_suffix(source)
     )]
     Torn {
         /// How often it was read.
@@ -86,7 +86,7 @@ pub enum Error {
     ChangedDuringRead,
 }
 
-fn broken_invariant_text(error: &Error) -> String {
+fn invariant_suffix(error: &Error) -> String {
     error.invariant().map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default()
 }
 
@@ -118,7 +118,7 @@ pub enum NotLiveReason {
     ReadOnly,
 }
 
-fn in_use(holders: &[Holder], reason: &OpenConflict) -> String {
+fn in_use_text(holders: &[Holder], reason: &OpenConflict) -> String {
     let own = holders.iter().any(Holder::is_this_process);
     let mut text = match (reason, own) {
         (OpenConflict::Writer, true) => "this process has the file open for writing",

@@ -18,13 +18,13 @@ use crate::{Error, Result};
 pub struct OpenedFile {
     lock: Arc<LockHandle>,
     /// Its path, with all links resolved.
-    path: PathBuf,
+    opened_path: PathBuf,
     /// Begins at the base address.
     storage: Arc<dyn Storage>,
     /// In bytes from the start of the file.
-    base: u64,
+    base_addr: u64,
     /// The most bytes that the storage was seen to have since its writer cut it last.
-    longest: AtomicU64,
+    max_seen_len: AtomicU64,
 }
 
 impl OpenedFile {
@@ -32,7 +32,7 @@ impl OpenedFile {
     pub fn new(lock: Arc<LockHandle>, path: &Path, storage: Arc<dyn Storage>, base: u64) -> Self {
         let longest = storage.len().unwrap_or(0).into();
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        OpenedFile { lock, path, storage, base, longest }
+        OpenedFile { lock, opened_path: path, storage, base_addr: base, max_seen_len: longest }
     }
 
     /// Refuses a file that is not at its path any more, or has less than `min_len` bytes from the base address on. A file
@@ -40,17 +40,17 @@ impl OpenedFile {
     ///
     /// # Errors
     /// [`Error::Replaced`], [`Error::Deleted`], [`Error::Truncated`].
-    pub fn check(&self, min_len: u64) -> Result<()> {
-        let Some(here) = self.check_name()? else { return Ok(()) };
-        let stated = self.base.saturating_add(min_len);
+    pub fn check_path_and_len(&self, min_len: u64) -> Result<()> {
+        let Some(here) = self.check_path()? else { return Ok(()) };
+        let stated = self.base_addr.saturating_add(min_len);
         if here.len() < stated { Err(Error::Truncated { len: here.len(), stated }) } else { Ok(()) }
     }
 
     /// The metadata of the file from the system, if it is a file.
-    fn check_name(&self) -> Result<Option<Metadata>> {
+    fn check_path(&self) -> Result<Option<Metadata>> {
         let Some(here) = self.lock.file().and_then(|file| file.metadata().ok()) else { return Ok(None) };
-        match fs::metadata(&self.path) {
-            Ok(there) if is_same(&here, &there) => {}
+        match fs::metadata(&self.opened_path) {
+            Ok(there) if is_same_file(&here, &there) => {}
             Ok(_) => return Err(Error::Replaced),
             Err(error) if error.kind() == io::ErrorKind::NotFound && has_no_name(&here) => return Err(Error::Deleted),
             // If the system does not tell, this is no reason to stop.
@@ -59,14 +59,14 @@ impl OpenedFile {
         Ok(Some(here))
     }
 
-    /// As [`OpenedFile::check`], for a reader: the file is not shorter than before, and not shorter than its superblock
+    /// As [`OpenedFile::check_path_and_len`], for a reader: the file is not shorter than before, and not shorter than its superblock
     /// announces. A writer that truncates the file announces the new end first. libhdf5 also announces an end before
     /// the file is so long.
     ///
     /// # Errors
-    /// As [`OpenedFile::check`].
+    /// As [`OpenedFile::check_path_and_len`].
     pub fn check_as_reader(&self) -> Result<()> {
-        self.check_name()?;
+        self.check_path()?;
         self.check_length_as_reader()
     }
 
@@ -77,7 +77,7 @@ impl OpenedFile {
     pub fn check_length_as_reader(&self) -> Result<()> {
         // In this order: an end that is announced after the length was seen is at least as new.
         let Ok(len) = self.storage.len() else { return Ok(()) };
-        let longest = self.longest.fetch_max(len, Ordering::AcqRel);
+        let longest = self.max_seen_len.fetch_max(len, Ordering::AcqRel);
         if len >= longest {
             return Ok(());
         }
@@ -85,16 +85,16 @@ impl OpenedFile {
             let announced = superblock.end_of_file.get().zip(superblock.base.get());
             let announced = announced.map_or(u64::MAX, |(end, base)| end.saturating_sub(base));
             if len >= announced {
-                self.longest.store(len, Ordering::Release);
+                self.max_seen_len.store(len, Ordering::Release);
                 return Ok(());
             }
         }
-        let bytes = |from_base: u64| self.base.saturating_add(from_base);
+        let bytes = |from_base: u64| self.base_addr.saturating_add(from_base);
         Err(Error::Truncated { len: bytes(len), stated: bytes(longest) })
     }
 
     /// Returns why reading failed: `error`, unless the file was truncated.
-    pub fn cause<E: RetryError>(&self, error: E) -> E {
+    pub fn explain_error<E: RetryError>(&self, error: E) -> E {
         match error.may_be_truncated() {
             false => error,
             true => self.check_length_as_reader().err().map_or(error, E::from),
@@ -105,17 +105,17 @@ impl OpenedFile {
 /// Whether another file is at `path` than the one of the handle.
 pub(crate) fn is_different_file(lock: &LockHandle, path: &Path) -> bool {
     let here = lock.file().and_then(|file| file.metadata().ok());
-    here.zip(fs::metadata(path).ok()).is_some_and(|(here, there)| !is_same(&here, &there))
+    here.zip(fs::metadata(path).ok()).is_some_and(|(here, there)| !is_same_file(&here, &there))
 }
 
 #[cfg(unix)]
-fn is_same(here: &Metadata, there: &Metadata) -> bool {
+fn is_same_file(here: &Metadata, there: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     (here.dev(), here.ino()) == (there.dev(), there.ino())
 }
 
 #[cfg(not(unix))]
-fn is_same(_: &Metadata, _: &Metadata) -> bool {
+fn is_same_file(_: &Metadata, _: &Metadata) -> bool {
     true
 }
 

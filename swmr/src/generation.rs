@@ -31,7 +31,7 @@ enum ShownState {
 
 impl ShownState {
     /// Whether both show the same contents.
-    fn same_contents(&self, other: &ShownState) -> bool {
+    fn has_same_contents(&self, other: &ShownState) -> bool {
         match (self, other) {
             (ShownState::Live(one, _), ShownState::Live(other, _)) => one.number() == other.number(),
             _ => self == other,
@@ -50,7 +50,7 @@ struct AdoptedState {
 /// What a reader remembers of a file beside the metadata cache.
 pub trait ReaderMemory: fmt::Debug + Send + Sync {
     /// Forgets all of it, because the file shows another state.
-    fn forget(&self);
+    fn forget_all(&self);
 
     /// Hashes it. For the model checker.
     fn hash_state(&self, state: &mut dyn Hasher);
@@ -58,9 +58,9 @@ pub trait ReaderMemory: fmt::Debug + Send + Sync {
 
 /// The reads that hold the lock that keeps writers out.
 #[derive(Debug, Default)]
-struct WriterLockUse {
-    looks: u64,
-    keeps: bool,
+struct WriterLockHolders {
+    read_count: u64,
+    is_kept_after_reads: bool,
 }
 
 /// The reader's half of the protocol.
@@ -69,8 +69,8 @@ pub struct GenerationReader {
     storage: Arc<RedoOverlay<Arc<dyn Storage>>>,
     cache: Arc<Cache>,
     lock: Arc<LockHandle>,
-    holders: Mutex<WriterLockUse>,
-    known: Mutex<AdoptedState>,
+    writer_lock_holders: Mutex<WriterLockHolders>,
+    adopted: Mutex<AdoptedState>,
     memory: Arc<dyn ReaderMemory>,
 }
 
@@ -93,12 +93,12 @@ struct WriterLockGuard<'a> {
 
 impl Drop for WriterLockGuard<'_> {
     fn drop(&mut self) {
-        let mut holders = self.generations.holders.lock();
-        holders.looks = holders.looks.saturating_sub(1);
-        holders.keeps |= self.keeps;
-        if holders.looks == 0 && !holders.keeps {
+        let mut holders = self.generations.writer_lock_holders.lock();
+        holders.read_count = holders.read_count.saturating_sub(1);
+        holders.is_kept_after_reads |= self.keeps;
+        if holders.read_count == 0 && !holders.is_kept_after_reads {
             // It is taken again with the next look.
-            let _ = self.generations.lock.release();
+            let _ = self.generations.lock.release_locks();
         }
     }
 }
@@ -127,7 +127,7 @@ impl GenerationReader {
         memory: Arc<dyn ReaderMemory>,
     ) -> Self {
         let (holders, known) = Default::default();
-        GenerationReader { storage, cache, lock, holders, known, memory }
+        GenerationReader { storage, cache, lock, writer_lock_holders: holders, adopted: known, memory }
     }
 
     /// The state that the file shows now.
@@ -146,7 +146,7 @@ impl GenerationReader {
     }
 
     /// The number of the generation, as bytes to be compared; none if there is none at the moment.
-    pub fn image(&self) -> Vec<u8> {
+    pub fn generation_bytes(&self) -> Vec<u8> {
         match self.read_shown() {
             Ok(ShownState::Live(generation, _)) => generation.number().to_le_bytes().to_vec(),
             _ => Vec::new(),
@@ -158,12 +158,12 @@ impl GenerationReader {
     /// # Errors
     /// [`Error::ChangedDuringRead`] if the read must be repeated; errors of the storage.
     pub(crate) fn begin_read(&self, now: bool) -> Result<GenerationRead<'_>> {
-        let mut held = if self.lock.is_generation_locked() { None } else { Some(self.lock_writers_out()?) };
+        let mut held = if self.lock.is_generation_locked() { None } else { Some(self.lock_out_writers()?) };
         // Taken before the file is read, so that no thread adopts an older state after another thread adopted a newer
         // one.
-        let mut known = self.known.lock();
+        let mut known = self.adopted.lock();
         let shown = self.read_shown()?;
-        self.adopt(&mut known, &shown, now || held.is_some())?;
+        self.adopt_state(&mut known, &shown, now || held.is_some())?;
         drop(known);
         if let (Some(held), ShownState::Closed(_)) = (&mut held, &shown) {
             held.keeps = true;
@@ -177,10 +177,10 @@ impl GenerationReader {
         ACTIVE_READS.with_borrow(|files| files.iter().any(|file| std::ptr::eq(*file, self)))
     }
 
-    fn lock_writers_out(&self) -> Result<WriterLockGuard<'_>> {
-        let mut holders = self.holders.lock();
-        let is_held = holders.looks > 0 || holders.keeps;
-        if !holders.keeps && self.lock.is_writer_waiting() {
+    fn lock_out_writers(&self) -> Result<WriterLockGuard<'_>> {
+        let mut holders = self.writer_lock_holders.lock();
+        let is_held = holders.read_count > 0 || holders.is_kept_after_reads;
+        if !holders.is_kept_after_reads && self.lock.is_writer_waiting() {
             return Err(Error::ChangedDuringRead);
         }
         if !is_held
@@ -188,13 +188,13 @@ impl GenerationReader {
         {
             return Err(Error::ChangedDuringRead);
         }
-        holders.looks += 1;
+        holders.read_count += 1;
         Ok(WriterLockGuard { generations: self, keeps: false })
     }
 
     /// Makes the memory belong to the shown state: drops older structures, and overlays the redo record if necessary.
-    fn adopt(&self, known: &mut AdoptedState, shown: &ShownState, now: bool) -> Result<()> {
-        let is_known = known.shown.as_ref().is_some_and(|known| known.same_contents(shown));
+    fn adopt_state(&self, known: &mut AdoptedState, shown: &ShownState, now: bool) -> Result<()> {
+        let is_known = known.shown.as_ref().is_some_and(|known| known.has_same_contents(shown));
         match shown {
             ShownState::Live(generation, end) if generation.is_changing() => {
                 if is_known && known.has_overlay {
@@ -204,8 +204,8 @@ impl GenerationReader {
                     return Err(Error::ChangedDuringRead);
                 }
                 let storage = &**self.storage.inner();
-                let record =
-                    Generation::redo_addr(*end).map(|at| redo::find_record_at(storage, at, *end, self.cache.widths()));
+                let record = Generation::redo_addr(*end)
+                    .map(|at| redo::find_redo_record_at(storage, at, *end, self.cache.widths()));
                 let record = record.transpose()?.flatten().ok_or(Error::ChangedDuringRead)?;
                 // The redo record of the next generation replaces this one only once this one is at rest.
                 if !matches!(self.read_shown()?, ShownState::Live(again, _) if again == *generation) {
@@ -222,20 +222,20 @@ impl GenerationReader {
             _ => {}
         }
         if !is_known {
-            self.drop_caches();
+            self.forget_cached_structures();
             known.shown = Some(shown.clone());
         }
         Ok(())
     }
 
-    fn drop_caches(&self) {
+    fn forget_cached_structures(&self) {
         self.cache.evict_all();
-        self.memory.forget();
+        self.memory.forget_all();
     }
 
     /// Hashes everything on which the next read depends. For the model checker.
     pub fn hash_state(&self, mut state: &mut dyn Hasher) {
-        let known = self.known.lock();
+        let known = self.adopted.lock();
         match &known.shown {
             Some(ShownState::Live(generation, _)) => (generation.number(), known.has_overlay).hash(&mut state),
             other => format!("{other:?} {}", known.has_overlay).hash(&mut state),
@@ -248,7 +248,7 @@ impl GenerationReader {
 
 impl GenerationRead<'_> {
     /// The number of the generation, if the file is not closed.
-    pub fn number(&self) -> Option<u64> {
+    pub fn generation_number(&self) -> Option<u64> {
         match &self.shown {
             ShownState::Live(generation, _) => Some(generation.number()),
             ShownState::Closed(_) => None,
@@ -260,15 +260,15 @@ impl GenerationRead<'_> {
         let GenerationRead { generations, shown, held } = self;
         // In this order: a writer shows the next generation before it says that it lives.
         (held.is_some() || generations.lock.is_generation_locked())
-            && generations.read_shown().is_ok_and(|now| now.same_contents(shown))
+            && generations.read_shown().is_ok_and(|now| now.has_same_contents(shown))
     }
 
     /// Drops everything from a read that does not count.
-    pub fn discard(self) {
-        let mut known = self.generations.known.lock();
+    pub fn discard_read(self) {
+        let mut known = self.generations.adopted.lock();
         // Another look may have settled on something newer since.
-        if known.shown.as_ref().is_some_and(|known| known.same_contents(&self.shown)) {
-            self.generations.drop_caches();
+        if known.shown.as_ref().is_some_and(|known| known.has_same_contents(&self.shown)) {
+            self.generations.forget_cached_structures();
             known.shown = None;
         }
     }

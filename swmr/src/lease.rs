@@ -18,7 +18,7 @@ pub enum Lease {
 
 /// Asks for a read lease on `file`, which is open for reading only, and gives it back at once.
 #[cfg(target_os = "linux")]
-pub fn probe(file: &File) -> Lease {
+pub fn probe_read_lease(file: &File) -> Lease {
     linux::request(file, LeaseKind::Read)
 }
 
@@ -73,6 +73,6 @@ pub fn is_local(_file: &File) -> bool {
 
 /// There are no leases on this system.
 #[cfg(not(target_os = "linux"))]
-pub fn probe(_file: &File) -> Lease {
+pub fn probe_read_lease(_file: &File) -> Lease {
     Lease::Unavailable
 }

@@ -69,7 +69,7 @@ pub struct LockHandle {
     /// `None` for a storage that is no file (nobody else uses it), and after the handle was given up.
     file: Mutex<Option<Arc<File>>>,
     /// The one through which the file is written.
-    written: Mutex<Option<Arc<File>>>,
+    liveness_file: Mutex<Option<Arc<File>>>,
     locking: LockPolicy,
     /// Whether a lock is held.
     keeps_writers_out: AtomicBool,
@@ -111,16 +111,16 @@ impl LockHandle {
 
     fn new(file: Option<Arc<File>>, locking: LockPolicy) -> Self {
         let (written, keeps_writers_out) = Default::default();
-        LockHandle { file: Mutex::new(file), written, locking, keeps_writers_out }
+        LockHandle { file: Mutex::new(file), liveness_file: written, locking, keeps_writers_out }
     }
 
     /// The file, unless the storage is none.
     pub fn file(&self) -> Option<Arc<File>> {
-        self.file.lock().clone().or_else(|| self.written.lock().clone())
+        self.file.lock().clone().or_else(|| self.liveness_file.lock().clone())
     }
 
     /// The file, if locks are used.
-    fn lockable(&self) -> Option<Arc<File>> {
+    fn file_to_lock(&self) -> Option<Arc<File>> {
         self.file().filter(|_| self.locking != LockPolicy::Off)
     }
 
@@ -129,7 +129,7 @@ impl LockHandle {
     /// # Errors
     /// If the file system has no locks, and they are not optional.
     pub fn try_lock(&self, lock: LockKind) -> io::Result<LockAttempt> {
-        let Some(file) = self.lockable() else { return Ok(LockAttempt::Acquired) };
+        let Some(file) = self.file_to_lock() else { return Ok(LockAttempt::Acquired) };
         let taken = match lock {
             LockKind::Shared => file.try_lock_shared(),
             LockKind::Exclusive => file.try_lock(),
@@ -151,9 +151,9 @@ impl LockHandle {
     ///
     /// # Errors
     /// As the system has it.
-    pub fn release(&self) -> io::Result<()> {
+    pub fn release_locks(&self) -> io::Result<()> {
         self.keeps_writers_out.store(false, Ordering::Release);
-        self.lockable().map_or(Ok(()), |file| file.unlock())
+        self.file_to_lock().map_or(Ok(()), |file| file.unlock())
     }
 
     /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is
@@ -163,7 +163,7 @@ impl LockHandle {
     /// If another process holds it, or the system has no more descriptors.
     pub fn acquire_liveness_lock(&self, written: &File) -> io::Result<()> {
         acquire_liveness_lock(written, self.locking)?;
-        *self.written.lock() = Some(Arc::new(written.try_clone()?));
+        *self.liveness_file.lock() = Some(Arc::new(written.try_clone()?));
         Ok(())
     }
 
@@ -173,8 +173,8 @@ impl LockHandle {
     /// # Errors
     /// Errors of the system.
     pub fn release_for_readers(&self) -> io::Result<()> {
-        self.release()?;
-        if self.written.lock().as_deref().is_some_and(lease::is_local) {
+        self.release_locks()?;
+        if self.liveness_file.lock().as_deref().is_some_and(lease::is_local) {
             *self.file.lock() = None;
         }
         Ok(())
@@ -183,7 +183,7 @@ impl LockHandle {
     /// Whether the handle for writing is the only open handle of the file, in this process and all others. `false` if
     /// the system does not tell, or if processes on other machines may have the file open.
     pub fn is_sole_handle(&self) -> bool {
-        self.has_released() && self.written.lock().as_deref().is_some_and(lease::is_sole_handle)
+        self.has_released() && self.liveness_file.lock().as_deref().is_some_and(lease::is_sole_handle)
     }
 
     fn has_released(&self) -> bool {
@@ -192,7 +192,7 @@ impl LockHandle {
 
     /// Lets go of the handle through which the file is written.
     pub fn close(&self) {
-        let written = self.written.lock().take();
+        let written = self.liveness_file.lock().take();
         #[cfg(target_os = "linux")]
         if let (Some(file), false) = (&written, self.locking == LockPolicy::Off) {
             // A lock that cannot be released ends with the last handle.
@@ -202,11 +202,11 @@ impl LockHandle {
     }
 
     /// Whether any process has the file open for writing, this one included.
-    pub fn writer(&self) -> WriterPresence {
+    pub fn find_writer(&self) -> WriterPresence {
         let Some(file) = self.file() else { return WriterPresence::None };
         let (begin, mut looks) = (Instant::now(), 0);
         loop {
-            let holders = match lease::probe(&file) {
+            let holders = match lease::probe_read_lease(&file) {
                 Lease::Granted => return WriterPresence::None,
                 Lease::Refused => self.holders(),
                 Lease::Unavailable if holds_liveness_lock(&file) => return WriterPresence::Alive(self.holders()),
@@ -230,7 +230,7 @@ impl LockHandle {
     /// Whether any process may be writing the file, this one included. Not known for a storage that is no file.
     pub fn may_be_written(&self) -> bool {
         let Some(file) = self.file() else { return true };
-        match lease::probe(&file) {
+        match lease::probe_read_lease(&file) {
             Lease::Granted => false,
             Lease::Refused => true,
             // Every writer takes the exclusive lock first, and then lets readers take theirs only after it has said in
@@ -243,12 +243,12 @@ impl LockHandle {
     pub fn is_liveness_locked(&self) -> bool {
         // A handle does not see its own locks. But where it has given way it holds them itself, and the kernel of this
         // machine does not forget them; a server may.
-        self.lockable().is_some_and(|file| self.has_released() || holds_liveness_lock(&file))
+        self.file_to_lock().is_some_and(|file| self.has_released() || holds_liveness_lock(&file))
     }
 
     /// Whether the file can be locked, and nobody holds that record lock: no live writer of h5live.
     pub fn is_liveness_unlocked(&self) -> bool {
-        self.lockable().is_some_and(|file| !holds_liveness_lock(&file))
+        self.file_to_lock().is_some_and(|file| !holds_liveness_lock(&file))
     }
 
     /// Takes the record lock that says that this process writes the file by generations, so that others can follow it.
@@ -258,7 +258,7 @@ impl LockHandle {
     /// Errors of the system. Without this lock nobody can follow.
     pub fn acquire_generation_lock(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.lockable().map_or(Ok(()), |file| beacon::show_live(&file));
+        return self.file_to_lock().map_or(Ok(()), |file| beacon::lock_liveness_byte(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
@@ -269,7 +269,7 @@ impl LockHandle {
     /// As the system has it.
     pub fn release_generation_lock(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.lockable().map_or(Ok(()), |file| beacon::hide_live(&file));
+        return self.file_to_lock().map_or(Ok(()), |file| beacon::unlock_liveness_byte(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
@@ -278,7 +278,7 @@ impl LockHandle {
     /// nothing to tell that from.
     pub fn is_generation_locked(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.lockable().is_none_or(|file| beacon::is_live(&file));
+        return self.file_to_lock().is_none_or(|file| beacon::is_live(&file));
         #[cfg(not(target_os = "linux"))]
         true
     }
@@ -287,7 +287,7 @@ impl LockHandle {
     /// goes.
     pub fn set_writer_waiting(&self, is_waiting: bool) {
         #[cfg(target_os = "linux")]
-        if let Some(file) = self.lockable() {
+        if let Some(file) = self.file_to_lock() {
             // Without it the writer may have to wait longer.
             let _ = beacon::show_waiting(&file, is_waiting);
         }
@@ -298,7 +298,7 @@ impl LockHandle {
     /// Whether a writer waits for readers to release the lock.
     pub fn is_writer_waiting(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.lockable().is_some_and(|file| beacon::is_awaited(&file));
+        return self.file_to_lock().is_some_and(|file| beacon::is_awaited(&file));
         #[cfg(not(target_os = "linux"))]
         false
     }
@@ -309,14 +309,14 @@ impl LockHandle {
     }
 
     /// As [`LockHandle::holders`], when this process has opened the file for writing once just to try.
-    pub fn holders_beside_one(&self) -> Vec<Holder> {
-        let own = self.file().map_or(0, |file| holders::own_writing_handles(&file));
+    pub fn holders_beside_this_handle(&self) -> Vec<Holder> {
+        let own = self.file().map_or(0, |file| holders::count_own_writing_handles(&file));
         self.holders().into_iter().filter(|holder| own > 1 || !holder.is_this_process()).collect()
     }
 
     /// This process, if it holds the file's lock itself, through another handle.
-    pub fn own_lock(&self) -> Vec<Holder> {
-        let own = self.file().is_some_and(|file| holders::has_own_lock(&file));
+    pub fn own_lock_holder(&self) -> Vec<Holder> {
+        let own = self.file().is_some_and(|file| holders::is_locked_by_this_process(&file));
         own.then(Holder::this_process).into_iter().collect()
     }
 }
@@ -327,7 +327,7 @@ impl Drop for LockHandle {
     fn drop(&mut self) {
         self.close();
         // Locks that cannot be released end with the handles.
-        let _ = self.release();
+        let _ = self.release_locks();
     }
 }
 
@@ -384,7 +384,7 @@ mod beacon {
     /// Beside that, for writers that wait for such readers.
     const WAITING_OFFSET: i64 = LIVENESS_OFFSET + 2;
 
-    fn record(at: i64, kind: libc::c_int) -> libc::flock {
+    fn flock_record(at: i64, kind: libc::c_int) -> libc::flock {
         libc::flock {
             l_type: kind as libc::c_short,
             l_whence: libc::SEEK_SET as libc::c_short,
@@ -394,34 +394,34 @@ mod beacon {
         }
     }
 
-    fn set(file: &File, at: i64, kind: libc::c_int) -> io::Result<()> {
-        fcntl(file, FcntlArg::F_OFD_SETLK(&record(at, kind))).map(drop).map_err(io::Error::from)
+    fn set_lock(file: &File, at: i64, kind: libc::c_int) -> io::Result<()> {
+        fcntl(file, FcntlArg::F_OFD_SETLK(&flock_record(at, kind))).map(drop).map_err(io::Error::from)
     }
 
     fn is_held(file: &File, at: i64) -> bool {
-        let mut found = record(at, libc::F_WRLCK);
+        let mut found = flock_record(at, libc::F_WRLCK);
         let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut found));
         asked.is_ok() && libc::c_int::from(found.l_type) != libc::F_UNLCK
     }
 
     pub fn acquire(file: &File) -> io::Result<()> {
-        set(file, LIVENESS_OFFSET, libc::F_WRLCK)
+        set_lock(file, LIVENESS_OFFSET, libc::F_WRLCK)
     }
 
     pub fn release_liveness(file: &File) -> io::Result<()> {
-        set(file, LIVENESS_OFFSET, libc::F_UNLCK)
+        set_lock(file, LIVENESS_OFFSET, libc::F_UNLCK)
     }
 
     pub fn is_acquired(file: &File) -> bool {
         is_held(file, LIVENESS_OFFSET)
     }
 
-    pub fn show_live(file: &File) -> io::Result<()> {
-        set(file, GENERATION_OFFSET, libc::F_RDLCK)
+    pub fn lock_liveness_byte(file: &File) -> io::Result<()> {
+        set_lock(file, GENERATION_OFFSET, libc::F_RDLCK)
     }
 
-    pub fn hide_live(file: &File) -> io::Result<()> {
-        set(file, GENERATION_OFFSET, libc::F_UNLCK)
+    pub fn unlock_liveness_byte(file: &File) -> io::Result<()> {
+        set_lock(file, GENERATION_OFFSET, libc::F_UNLCK)
     }
 
     pub fn is_live(file: &File) -> bool {
@@ -429,7 +429,7 @@ mod beacon {
     }
 
     pub fn show_waiting(file: &File, is_waiting: bool) -> io::Result<()> {
-        set(file, WAITING_OFFSET, if is_waiting { libc::F_RDLCK } else { libc::F_UNLCK })
+        set_lock(file, WAITING_OFFSET, if is_waiting { libc::F_RDLCK } else { libc::F_UNLCK })
     }
 
     pub fn is_awaited(file: &File) -> bool {
@@ -452,7 +452,7 @@ mod holders {
         let mut found = Vec::new();
         for process in fs::read_dir("/proc")?.flatten() {
             let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            if writes(&process.path(), (wanted.dev(), wanted.ino())) {
+            if process_writes_file(&process.path(), (wanted.dev(), wanted.ino())) {
                 let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
                 found.push(Holder { pid, name: name.trim_end().to_owned() });
             }
@@ -465,7 +465,8 @@ mod holders {
     /// is asked last.
     pub fn is_persistent_holder(file: &File, pid: u32) -> bool {
         let process = Path::new("/proc").join(pid.to_string());
-        !is_forked_child(pid) && file.metadata().is_ok_and(|wanted| writes(&process, (wanted.dev(), wanted.ino())))
+        !is_forked_child(pid)
+            && file.metadata().is_ok_and(|wanted| process_writes_file(&process, (wanted.dev(), wanted.ino())))
     }
 
     /// Whether this process has just started the other one, which still runs this program. Until it executes another
@@ -481,7 +482,7 @@ mod holders {
             && read_proc(&pid, "cmdline").is_ok_and(|line| read_proc("self", "cmdline").is_ok_and(|own| own == line))
     }
 
-    fn writes(process: &Path, wanted: (u64, u64)) -> bool {
+    fn process_writes_file(process: &Path, wanted: (u64, u64)) -> bool {
         let Ok(handles) = fs::read_dir(process.join("fd")) else { return false };
         handles.flatten().any(|handle| {
             let same = fs::metadata(handle.path()).is_ok_and(|m| (m.dev(), m.ino()) == wanted);
@@ -490,7 +491,7 @@ mod holders {
     }
 
     /// The handles that this process has of the file, as descriptions in `/proc`.
-    fn own_handles(file: &File) -> Vec<String> {
+    fn fdinfo_of_own_handles(file: &File) -> Vec<String> {
         let Ok(wanted) = file.metadata().map(|wanted| (wanted.dev(), wanted.ino())) else { return Vec::new() };
         let own = Path::new("/proc/self");
         let handles = fs::read_dir(own.join("fd")).into_iter().flatten().flatten();
@@ -500,22 +501,22 @@ mod holders {
     }
 
     /// How many handles this process has through which it can write the file.
-    pub fn own_writing_handles(file: &File) -> usize {
-        own_handles(file).iter().filter(|info| says_writing(info)).count()
+    pub fn count_own_writing_handles(file: &File) -> usize {
+        fdinfo_of_own_handles(file).iter().filter(|info| is_writing_fdinfo(info)).count()
     }
 
     /// Whether this process holds a lock of the whole file.
-    pub fn has_own_lock(file: &File) -> bool {
-        own_handles(file)
+    pub fn is_locked_by_this_process(file: &File) -> bool {
+        fdinfo_of_own_handles(file)
             .iter()
             .any(|info| info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK")))
     }
 
     fn is_open_for_writing(info: &Path) -> bool {
-        says_writing(&fs::read_to_string(info).unwrap_or_default())
+        is_writing_fdinfo(&fs::read_to_string(info).unwrap_or_default())
     }
 
-    fn says_writing(info: &str) -> bool {
+    fn is_writing_fdinfo(info: &str) -> bool {
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
         flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & 3 != 0)
     }
@@ -536,11 +537,11 @@ mod holders {
         true
     }
 
-    pub fn own_writing_handles(_file: &File) -> usize {
+    pub fn count_own_writing_handles(_file: &File) -> usize {
         0
     }
 
-    pub fn has_own_lock(_file: &File) -> bool {
+    pub fn is_locked_by_this_process(_file: &File) -> bool {
         false
     }
 }

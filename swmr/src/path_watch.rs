@@ -147,7 +147,7 @@ impl PathWatch {
     }
 
     /// Waits for a report, at most so long, or for a pause if there are none. Whether something was reported.
-    fn rest(&mut self, rest: Duration) -> bool {
+    fn wait_for_report(&mut self, rest: Duration) -> bool {
         #[cfg(target_os = "linux")]
         if let Some(reports) = &self.reports {
             match reports.wait(rest.min(MAX_PAUSE_WITH_REPORTS)) {
@@ -172,7 +172,7 @@ impl LocationWatch for PathWatch {
         let begin = Instant::now();
         loop {
             let rest = timeout.saturating_sub(begin.elapsed());
-            let is_reported = self.rest(rest);
+            let is_reported = self.wait_for_report(rest);
             if self.update_stamp() || is_reported {
                 [self.pause, _] = PAUSES;
                 return true;

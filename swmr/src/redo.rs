@@ -21,9 +21,9 @@ const MAX_REDO_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 /// Errors of the storage.
-pub fn find_record(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<RedoRecord>> {
+pub fn find_redo_record(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<RedoRecord>> {
     let Some((place, end)) = redo_addr_and_eof(superblock) else { return Ok(None) };
-    let found = find_record_at(storage, place, end, superblock.widths)?;
+    let found = find_redo_record_at(storage, place, end, superblock.widths)?;
     if !has_generations(superblock) {
         return Ok(found);
     }
@@ -43,7 +43,7 @@ fn redo_addr_and_eof(superblock: &Superblock) -> Option<(Addr, Addr)> {
 ///
 /// # Errors
 /// Errors of the storage.
-pub(crate) fn find_record_at(
+pub(crate) fn find_redo_record_at(
     storage: &dyn Storage,
     place: Addr,
     end: Addr,
@@ -84,7 +84,7 @@ fn seqlock_at(storage: &dyn Storage, place: Addr) -> Result<Option<SeqlockCounte
 ///
 /// # Errors
 /// Those of the storage.
-pub fn replay(storage: &dyn Storage, record: &RedoRecord) -> Result<()> {
+pub fn replay_redo_record(storage: &dyn Storage, record: &RedoRecord) -> Result<()> {
     let finish = || {
         for write in &record.writes {
             storage.write_at(&write.bytes, write.at.get().unwrap_or(0))?;
@@ -100,10 +100,10 @@ pub fn replay(storage: &dyn Storage, record: &RedoRecord) -> Result<()> {
 pub struct RedoReader {
     overlay: Arc<RedoOverlay<Arc<dyn Storage>>>,
     /// Operations under way, those within others included.
-    begun: AtomicUsize,
+    operations_in_progress: AtomicUsize,
     /// The redo record that is overlaid.
-    by: Mutex<Option<RedoFingerprint>>,
-    announced: Mutex<Option<SuperblockEof>>,
+    overlaid_record: Mutex<Option<RedoFingerprint>>,
+    announced_eof: Mutex<Option<SuperblockEof>>,
 }
 
 /// The end of file of a superblock.
@@ -142,7 +142,7 @@ pub struct RedoReadGuard<'a>(&'a RedoReader);
 
 impl Drop for RedoReadGuard<'_> {
     fn drop(&mut self) {
-        self.0.begun.fetch_sub(1, SeqCst);
+        self.0.operations_in_progress.fetch_sub(1, SeqCst);
     }
 }
 
@@ -151,9 +151,9 @@ impl RedoReader {
     pub fn new(storage: Arc<dyn Storage>) -> Self {
         RedoReader {
             overlay: Arc::new(RedoOverlay::new(storage)),
-            begun: AtomicUsize::new(0),
-            by: Mutex::default(),
-            announced: Mutex::default(),
+            operations_in_progress: AtomicUsize::new(0),
+            overlaid_record: Mutex::default(),
+            announced_eof: Mutex::default(),
         }
     }
 
@@ -165,8 +165,8 @@ impl RedoReader {
     /// Begins an operation. If it is the only one, it sees the file as it is, apart from an overlay that is still in
     /// force: structures that a dead writer has left torn stay torn, and are not searched again each time.
     pub fn begin_operation(&self) -> RedoReadGuard<'_> {
-        if self.begun.fetch_add(1, SeqCst) == 0 {
-            let mut by = self.by.lock();
+        if self.operations_in_progress.fetch_add(1, SeqCst) == 0 {
+            let mut by = self.overlaid_record.lock();
             if by.is_some_and(|mark| RedoFingerprint::read(&**self.overlay.inner(), mark.place) != Some(mark)) {
                 *by = None;
                 self.overlay.clear();
@@ -179,17 +179,17 @@ impl RedoReader {
     ///
     /// # Errors
     /// Errors of the storage.
-    pub fn overlay_all(&self, superblock: &Superblock) -> Result<()> {
-        let record = find_record(&**self.overlay.inner(), superblock)?;
+    pub fn overlay_record_at_eof(&self, superblock: &Superblock) -> Result<()> {
+        let record = find_redo_record(&**self.overlay.inner(), superblock)?;
         for write in record.into_iter().flat_map(|record| record.writes) {
-            self.overlay(write.at, write.bytes)?;
+            self.overlay_torn_bytes(write.at, write.bytes)?;
         }
         Ok(())
     }
 
     /// Overlays the structure at `at`, if a redo record names it. Only this structure is overlaid: everything to which
     /// a torn structure leads is in the file.
-    pub fn overlay_at(&self, at: Addr) {
+    pub fn overlay_record_at(&self, at: Addr) {
         let names = |write: &RedoWrite| {
             write.at <= at && write.at.checked_add(write.bytes.len() as u64).is_some_and(|end| at < end)
         };
@@ -197,15 +197,15 @@ impl RedoReader {
             let storage = &**self.overlay.inner();
             let superblock = read_superblock(storage, 0)?;
             let Some((place, end)) = redo_addr_and_eof(&superblock) else { return Ok(()) };
-            let mut by = self.by.lock();
+            let mut by = self.overlaid_record.lock();
             let mark = RedoFingerprint::read(storage, place);
             if *by != mark {
                 self.overlay.clear();
             }
             *by = mark;
-            let record = find_record_at(storage, place, end, superblock.widths)?;
+            let record = find_redo_record_at(storage, place, end, superblock.widths)?;
             let torn = record.into_iter().flat_map(|record| record.writes).filter(names);
-            torn.into_iter().try_for_each(|write| self.overlay(write.at, write.bytes))?;
+            torn.into_iter().try_for_each(|write| self.overlay_torn_bytes(write.at, write.bytes))?;
             if mark.is_none() || RedoFingerprint::read(storage, place) != mark {
                 *by = None;
                 self.overlay.clear();
@@ -221,7 +221,7 @@ impl RedoReader {
         let mut image = [0; Superblock::MAX_SIZE];
         let storage = self.overlay.inner();
         storage.read_zero_padded(&mut image, 0).map_err(Error::io("read the superblock"))?;
-        let mut known = self.announced.lock();
+        let mut known = self.announced_eof.lock();
         if let Some(known) = known.as_ref().filter(|known| known.image == image) {
             return Ok((known.end, known.widths));
         }
@@ -255,7 +255,7 @@ impl RedoReader {
         let is_same = before == after || at_rest.is_some_and(|counter| Some(counter.next()) == under_way);
         let record = match under_way {
             Some(_) if is_same => {
-                let record = find_record_at(storage, place, end, widths)?;
+                let record = find_redo_record_at(storage, place, end, widths)?;
                 if seqlock_at(storage, place)? != after {
                     return Err(Error::ChangedDuringRead.into());
                 }
@@ -283,7 +283,7 @@ impl RedoReader {
         Ok(())
     }
 
-    fn overlay(&self, at: Addr, bytes: Vec<u8>) -> Result<()> {
+    fn overlay_torn_bytes(&self, at: Addr, bytes: Vec<u8>) -> Result<()> {
         self.overlay.overlay_torn(at.get().unwrap_or(0), bytes).map_err(Error::io("read what is torn"))
     }
 }

@@ -46,21 +46,21 @@ const MAX_READ_AGE: Duration = ReusePolicy::MIN_GRACE;
 /// [budget](RetryPolicy::with_budget). Waits that were of use go back to it, and so does an eighth of the passing time.
 #[derive(Clone)]
 pub struct RetryPolicy {
-    attempts: u32,
+    max_attempts: u32,
     sleep: Arc<dyn Fn(Duration) + Send + Sync>,
     redo_reader: Option<Arc<RedoReader>>,
     generations: Option<Arc<GenerationReader>>,
     clock: Clock,
-    counts: Arc<RetryCounters>,
-    hook: Option<Arc<RetryHook>>,
-    budget: Option<Arc<Budget>>,
+    counters: Arc<RetryCounters>,
+    event_hook: Option<Arc<RetryHook>>,
+    wait_budget: Option<Arc<WaitBudget>>,
     lock: Option<Arc<LockHandle>>,
-    file: Option<Arc<OpenedFile>>,
+    opened_file: Option<Arc<OpenedFile>>,
 }
 
 /// The time that may be waited in vain.
 #[derive(Debug)]
-struct Budget {
+struct WaitBudget {
     total: Duration,
     left: Mutex<RemainingTime>,
 }
@@ -81,13 +81,13 @@ struct RetryProgress {
     abandoned_at: Option<Option<Addr>>,
 }
 
-impl Budget {
+impl WaitBudget {
     fn new(total: Duration) -> Self {
-        Budget { total, left: Mutex::new(RemainingTime { time: total, since: None }) }
+        WaitBudget { total, left: Mutex::new(RemainingTime { time: total, since: None }) }
     }
 
     /// Takes `wait` from the budget. Returns whether there was enough.
-    fn take(&self, wait: Duration, now: Duration) -> bool {
+    fn take_wait(&self, wait: Duration, now: Duration) -> bool {
         let left = &mut *self.left.lock();
         let gone = left.since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
         left.since = Some(now);
@@ -101,7 +101,7 @@ impl Budget {
         }
     }
 
-    fn give_back(&self, waited: Duration) {
+    fn return_wait(&self, waited: Duration) {
         let left = &mut *self.left.lock();
         left.time = left.time.saturating_add(waited).min(self.total);
     }
@@ -137,7 +137,7 @@ pub struct RetryCounters {
 
 impl fmt::Debug for RetryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryPolicy").field("attempts", &self.attempts).finish_non_exhaustive()
+        f.debug_struct("RetryPolicy").field("attempts", &self.max_attempts).finish_non_exhaustive()
     }
 }
 
@@ -151,16 +151,16 @@ impl RetryPolicy {
     /// A policy with this many attempts. `sleep` waits between them.
     pub fn new(attempts: u32, sleep: impl Fn(Duration) + Send + Sync + 'static) -> Self {
         RetryPolicy {
-            attempts: attempts.max(1),
+            max_attempts: attempts.max(1),
             sleep: Arc::new(sleep),
             redo_reader: None,
             generations: None,
             clock: Clock::default(),
-            counts: Arc::default(),
-            hook: None,
-            budget: None,
+            counters: Arc::default(),
+            event_hook: None,
+            wait_budget: None,
             lock: None,
-            file: None,
+            opened_file: None,
         }
     }
 
@@ -168,25 +168,25 @@ impl RetryPolicy {
     /// the passing time. Each operation makes at least eight attempts, which take less than a millisecond.
     #[must_use]
     pub fn with_budget(self, total: Duration) -> Self {
-        RetryPolicy { budget: Some(Arc::new(Budget::new(total))), ..self }
+        RetryPolicy { wait_budget: Some(Arc::new(WaitBudget::new(total))), ..self }
     }
 
     /// The same policy for a new session. It measures time by `clock`, and asks `lock` whether the file has a writer.
-    pub fn of_session(&self, clock: Clock, lock: Arc<LockHandle>) -> Self {
-        let budget = self.budget.as_ref().map(|budget| Arc::new(Budget::new(budget.total)));
-        RetryPolicy { clock, budget, lock: Some(lock), counts: Arc::default(), ..self.clone() }
+    pub fn for_session(&self, clock: Clock, lock: Arc<LockHandle>) -> Self {
+        let budget = self.wait_budget.as_ref().map(|budget| Arc::new(WaitBudget::new(budget.total)));
+        RetryPolicy { clock, wait_budget: budget, lock: Some(lock), counters: Arc::default(), ..self.clone() }
     }
 
     /// The same policy. Errors say whether another program has changed the file.
-    pub fn of_file(self, file: Arc<OpenedFile>) -> Self {
-        RetryPolicy { file: Some(file), ..self }
+    pub fn for_file(self, file: Arc<OpenedFile>) -> Self {
+        RetryPolicy { opened_file: Some(file), ..self }
     }
 
     /// The same policy, which reports its events to `hook`.
     #[doc(hidden)]
     #[must_use]
     pub fn with_hook(self, hook: impl Fn(RetryEvent<'_>) + Send + Sync + 'static) -> Self {
-        RetryPolicy { hook: Some(Arc::new(hook)), ..self }
+        RetryPolicy { event_hook: Some(Arc::new(hook)), ..self }
     }
 
     /// The same policy, which reads structures that stay torn from redo records.
@@ -216,8 +216,8 @@ impl RetryPolicy {
     }
 
     /// Counts of torn reads.
-    pub fn counts(&self) -> &RetryCounters {
-        &self.counts
+    pub fn counters(&self) -> &RetryCounters {
+        &self.counters
     }
 
     /// No retries: the first error counts. For files that nobody writes.
@@ -252,39 +252,39 @@ impl RetryPolicy {
         }
         let _begun = self.redo_reader.as_deref().map(RedoReader::begin_operation);
         match self.attempt_in_generation(1, &mut operation) {
-            Err(error) => self.try_again(error, operation),
+            Err(error) => self.retry_after_error(error, operation),
             done => done,
         }
     }
 
     /// Does the operation again that ended in `error` the first time.
     #[cold]
-    fn try_again<T, E: RetryError>(
+    fn retry_after_error<T, E: RetryError>(
         &self,
         mut error: E,
         mut operation: impl FnMut(&mut Duration) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut progress = RetryProgress::default();
         for attempt in 1.. {
-            if !error.may_be_torn() || self.attempts == 1 {
-                self.give_back(&progress);
-                return Err(self.cause(error));
+            if !error.may_be_torn() || self.max_attempts == 1 {
+                self.return_wait_to_budget(&progress);
+                return Err(self.explain_error(error));
             }
-            let wait = if attempt < self.attempts { self.wait_after(attempt, &error, &mut progress) } else { None };
+            let wait = if attempt < self.max_attempts { self.wait_after(attempt, &error, &mut progress) } else { None };
             let Some(wait) = wait else {
-                return Err(self.cause(error.after_attempts(attempt)));
+                return Err(self.explain_error(error.after_attempts(attempt)));
             };
-            self.counts.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
-            self.counts.retries.fetch_add(1, Ordering::Relaxed);
-            let is_time = attempt >= ATTEMPTS_BEFORE_REDO.min(self.attempts - 1) || progress.abandoned_at.is_some();
+            self.counters.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
+            self.counters.retries.fetch_add(1, Ordering::Relaxed);
+            let is_time = attempt >= ATTEMPTS_BEFORE_REDO.min(self.max_attempts - 1) || progress.abandoned_at.is_some();
             if let (Some(redo_reader), Some(at), true) = (&self.redo_reader, error.addr(), is_time) {
-                redo_reader.overlay_at(at);
+                redo_reader.overlay_record_at(at);
             }
             (self.sleep)(wait);
             error = match self.attempt_in_generation(attempt + 1, &mut operation) {
                 Err(error) => error,
                 Ok(done) => {
-                    self.give_back(&progress);
+                    self.return_wait_to_budget(&progress);
                     return Ok(done);
                 }
             };
@@ -309,8 +309,8 @@ impl RetryPolicy {
             return Some(Duration::ZERO);
         }
         let wait = Self::backoff_delay(attempt);
-        if let Some(budget) = self.budget.as_ref().filter(|_| attempt >= ATTEMPTS_BEFORE_REDO) {
-            if !budget.take(wait, self.clock.now()) {
+        if let Some(budget) = self.wait_budget.as_ref().filter(|_| attempt >= ATTEMPTS_BEFORE_REDO) {
+            if !budget.take_wait(wait, self.clock.now()) {
                 return None;
             }
             progress.time_taken += wait;
@@ -319,15 +319,15 @@ impl RetryPolicy {
     }
 
     /// Returns the waited time to the budget, because the waiting was not in vain.
-    fn give_back(&self, progress: &RetryProgress) {
-        if let Some(budget) = self.budget.as_ref().filter(|_| !progress.time_taken.is_zero()) {
-            budget.give_back(progress.time_taken);
+    fn return_wait_to_budget(&self, progress: &RetryProgress) {
+        if let Some(budget) = self.wait_budget.as_ref().filter(|_| !progress.time_taken.is_zero()) {
+            budget.return_wait(progress.time_taken);
         }
     }
 
-    fn cause<E: RetryError>(&self, error: E) -> E {
-        match &self.file {
-            Some(file) => file.cause(error),
+    fn explain_error<E: RetryError>(&self, error: E) -> E {
+        match &self.opened_file {
+            Some(file) => file.explain_error(error),
             None => error,
         }
     }
@@ -337,16 +337,16 @@ impl RetryPolicy {
     ///
     /// # Errors
     /// Errors of `look`.
-    pub fn look_for<E>(&self, mut look: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
-        let (max_attempts, mut progress) = (self.attempts.min(LOOKS), RetryProgress::default());
+    pub fn poll_until_found<E>(&self, mut look: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
+        let (max_attempts, mut progress) = (self.max_attempts.min(LOOKS), RetryProgress::default());
         for attempt in 1..=max_attempts {
             if look()? {
-                self.give_back(&progress);
+                self.return_wait_to_budget(&progress);
                 return Ok(());
             }
             let wait = Self::backoff_delay(attempt);
-            if let Some(budget) = self.budget.as_ref().filter(|_| attempt >= ATTEMPTS_BEFORE_REDO) {
-                if !budget.take(wait, self.clock.now()) {
+            if let Some(budget) = self.wait_budget.as_ref().filter(|_| attempt >= ATTEMPTS_BEFORE_REDO) {
+                if !budget.take_wait(wait, self.clock.now()) {
                     break;
                 }
                 progress.time_taken += wait;
@@ -355,7 +355,7 @@ impl RetryPolicy {
                 (self.sleep)(wait);
             }
         }
-        self.hook.iter().for_each(|hook| hook(RetryEvent::Missed));
+        self.event_hook.iter().for_each(|hook| hook(RetryEvent::Missed));
         Ok(())
     }
 
@@ -365,18 +365,18 @@ impl RetryPolicy {
         operation: &mut impl FnMut(&mut Duration) -> Result<T, E>,
     ) -> Result<T, E> {
         let Some(generations) = &self.generations else { return self.attempt_within_grace(operation) };
-        let note = |event: RetryEvent<'_>| self.hook.iter().for_each(|hook| hook(event));
+        let note = |event: RetryEvent<'_>| self.event_hook.iter().for_each(|hook| hook(event));
         let hash = |state: &mut DefaultHasher| generations.hash_state(state);
         note(RetryEvent::AttemptStarted(attempt, &hash));
-        let look = generations.begin_read(attempt >= ATTEMPTS_BEFORE_REDO.min(self.attempts - 1))?;
-        note(RetryEvent::ReadStarted(look.number(), &hash));
+        let look = generations.begin_read(attempt >= ATTEMPTS_BEFORE_REDO.min(self.max_attempts - 1))?;
+        note(RetryEvent::ReadStarted(look.generation_number(), &hash));
         let done = self.attempt_within_grace(operation);
         note(RetryEvent::ReadFinished);
         if look.is_valid() {
             note(RetryEvent::Validated);
             return done;
         }
-        look.discard();
+        look.discard_read();
         Err(Error::ChangedDuringRead.into())
     }
 
@@ -384,7 +384,7 @@ impl RetryPolicy {
         &self,
         operation: &mut impl FnMut(&mut Duration) -> Result<T, E>,
     ) -> Result<T, E> {
-        if self.attempts == 1 {
+        if self.max_attempts == 1 {
             let mut now = Duration::ZERO;
             return operation(&mut now);
         }
@@ -401,7 +401,7 @@ impl RetryPolicy {
 
     /// Whether something that was read at `since` is so old that an operation should read it again first.
     pub fn is_expired(&self, since: Duration) -> bool {
-        self.attempts > 1 && self.clock.now().saturating_sub(since) > MAX_READ_AGE / 2
+        self.max_attempts > 1 && self.clock.now().saturating_sub(since) > MAX_READ_AGE / 2
     }
 
     fn backoff_delay(attempt: u32) -> Duration {

@@ -59,7 +59,7 @@ pub fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
 ///
 /// # Errors
 /// [`Error::Truncated`]; errors of the storage.
-pub fn check_length(storage: &dyn Storage, superblock: &Superblock) -> Result<()> {
+pub fn check_file_len(storage: &dyn Storage, superblock: &Superblock) -> Result<()> {
     let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
     let stated = superblock.end_of_file.get().unwrap_or(0);
     if len < stated { Err(Error::Truncated { len, stated }) } else { Ok(()) }

@@ -20,7 +20,7 @@ impl SuperblockStatus {
     }
 
     /// Changes anything else in the superblock.
-    pub fn change(&self, change: impl FnOnce(&mut Superblock)) {
+    pub fn change_superblock(&self, change: impl FnOnce(&mut Superblock)) {
         change(&mut self.0.lock());
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use h5live::Location;
-use h5live_swmr::Replacement;
+use h5live_swmr::FileReplacement;
 
 use crate::error::{Error, Result};
 use crate::open;
@@ -42,7 +42,7 @@ pub struct TempOutput {
     place: PathBuf,
     force: ForceArgs,
     /// The file that will be replaced. No writer can open it meanwhile.
-    replaced: Option<Replacement>,
+    replaced: Option<FileReplacement>,
 }
 
 impl TempOutput {
@@ -89,7 +89,9 @@ impl TempOutput {
             }
         }
         if let Some(replaced) = &self.replaced {
-            replaced.check().map_err(|source| Error::Held { path: self.place.clone(), source: Box::new(source) })?;
+            replaced
+                .check_still_replaceable()
+                .map_err(|source| Error::Held { path: self.place.clone(), source: Box::new(source) })?;
         }
         fs::rename(&self.path, &self.place).map_err(failed)
     }
@@ -107,7 +109,7 @@ impl Drop for TempOutput {
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Held`]; [`Error::Path`] if it is no file.
-pub fn claim(path: &Path, force: ForceArgs) -> Result<Option<Replacement>> {
+pub fn claim(path: &Path, force: ForceArgs) -> Result<Option<FileReplacement>> {
     let held = |source| Error::Held { path: path.to_owned(), source: Box::new(source) };
     match (fs::symlink_metadata(path), force.replaces_file) {
         (Err(_), _) => Ok(None),
@@ -116,7 +118,7 @@ pub fn claim(path: &Path, force: ForceArgs) -> Result<Option<Replacement>> {
             let source = io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file");
             Err(Error::Path { path: path.to_owned(), source })
         }
-        (Ok(_), true) => Replacement::of(path).map_err(held),
+        (Ok(_), true) => FileReplacement::claim(path).map_err(held),
     }
 }
 

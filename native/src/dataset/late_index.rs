@@ -50,7 +50,7 @@ impl NativeDataset {
         if !before.may_lag() || *missed == dims(&before) {
             return Ok(!before.layout.lacks_index());
         }
-        self.session.retry.look_for(|| {
+        self.session.retry.poll_until_found(|| {
             let is_last = !self.session.may_be_written()?;
             self.reload()?;
             Ok::<_, Error>(is_last || !self.state().may_lag())

@@ -57,7 +57,7 @@ impl FileHold {
 
     /// The error, or the change of the file by another program that explains it.
     pub fn cause<E: RetryError>(&self, error: E) -> E {
-        self.opened.cause(error)
+        self.opened.explain_error(error)
     }
 
     /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen at most `valid` ago.
@@ -84,7 +84,7 @@ impl FileHold {
 
     fn check_uncached(&self, min_file_len: u64, now: Duration) -> Result<()> {
         self.checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
-        self.opened.check(min_file_len)?;
+        self.opened.check_path_and_len(min_file_len)?;
         if self.has_liveness_lock && !self.lock.is_liveness_locked() {
             return Err(SwmrError::LockLost.into());
         }
@@ -113,7 +113,7 @@ impl FileHold {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
         if superblock.status.contains(StatusFlags::SWMR) {
             self.opened.check_as_reader()?;
-            return Ok(match self.lock.writer() {
+            return Ok(match self.lock.find_writer() {
                 WriterPresence::None => Liveness::AtRest,
                 WriterPresence::Alive(_) => Liveness::Live,
                 WriterPresence::Unknown => Liveness::Unknown,
@@ -142,6 +142,6 @@ impl FileHold {
         if has_generation_lock {
             self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;
         }
-        self.lock.release().map_err(Error::io("unlock the file"))
+        self.lock.release_locks().map_err(Error::io("unlock the file"))
     }
 }

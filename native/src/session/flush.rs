@@ -81,7 +81,7 @@ impl NativeSession {
     /// Statistics of this session.
     pub fn stats(&self) -> Stats {
         let totals = self.cache.stats();
-        let counts = self.retry.counts();
+        let counts = self.retry.counters();
         let mut stats = Stats::default();
         stats.bytes_read = totals.bytes_read;
         stats.bytes_written = totals.bytes_written;

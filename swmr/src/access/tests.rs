@@ -26,7 +26,7 @@ fn a_writer_begins_with_the_superblock_that_is_there_when_nobody_else_can_write(
 
     let looks = Cell::new(0);
     let writer = access(Mode::Write);
-    let opened = writer.open_checked(&path, |storage, lock, locked| {
+    let opened = writer.open_for_writing_checked(&path, |storage, lock, locked| {
         let found = writer.check_writable(storage, lock, locked)?;
         if looks.replace(looks.get() + 1) == 0 {
             // As another writer leaves it that takes it over and closes it.
@@ -36,7 +36,7 @@ fn a_writer_begins_with_the_superblock_that_is_there_when_nobody_else_can_write(
     });
     let found = opened.unwrap().found;
     assert_eq!(looks.get(), 2);
-    assert_eq!((found.superblock.end_of_file, found.unclean), (Addr::new(700), None));
+    assert_eq!((found.superblock.end_of_file, found.unclean_close), (Addr::new(700), None));
 }
 
 #[test]

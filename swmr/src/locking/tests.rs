@@ -16,7 +16,7 @@ fn an_exclusive_lock_keeps_out_every_other() {
     first.try_lock(LockKind::Shared).unwrap();
     assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockAttempt::Acquired);
     assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
-    first.release().unwrap();
+    first.release_locks().unwrap();
     assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
 }
 
@@ -24,16 +24,16 @@ fn an_exclusive_lock_keeps_out_every_other() {
 fn a_file_that_is_open_for_writing_has_a_writer() {
     let file = tempfile::Builder::new().tempfile().unwrap().into_temp_path();
     let lock = LockHandle::open(&file, LockPolicy::On).unwrap();
-    let before = lock.writer();
+    let before = lock.find_writer();
     assert!(matches!(before, WriterPresence::None | WriterPresence::Unknown), "{before:?}");
     let writer = File::options().write(true).open(&file).unwrap();
     acquire_liveness_lock(&writer, LockPolicy::On).unwrap();
-    let WriterPresence::Alive(holders) = lock.writer() else { panic!("the writer is not seen") };
+    let WriterPresence::Alive(holders) = lock.find_writer() else { panic!("the writer is not seen") };
     if cfg!(target_os = "linux") {
         assert!(holders.iter().any(|holder| holder.pid == std::process::id()), "{holders:?}");
     }
     drop(writer);
-    assert_eq!(lock.writer(), before);
+    assert_eq!(lock.find_writer(), before);
 }
 
 #[cfg(target_os = "linux")]
@@ -59,7 +59,7 @@ fn what_other_threads_start_is_no_writer_and_holds_no_lock() {
             drop(lock);
             let lock = LockHandle::open(&path, LockPolicy::On).unwrap();
             let is_free = lock.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
-            let found = lock.writer();
+            let found = lock.find_writer();
             lock.acquire_liveness_lock(&File::options().write(true).open(&path).unwrap()).unwrap();
             lock.close();
             let is_right = is_free
@@ -79,7 +79,7 @@ fn what_a_child_was_given_makes_it_a_writer() {
     let lock = LockHandle::open(&file, LockPolicy::On).unwrap();
     let given = File::options().write(true).open(&file).unwrap();
     let mut child = std::process::Command::new("sleep").arg("100").stdout(given).spawn().unwrap();
-    let found = lock.writer();
+    let found = lock.find_writer();
     child.kill().unwrap();
     child.wait().unwrap();
     let WriterPresence::Alive(holders) = found else { return assert_eq!(found, WriterPresence::Unknown) };

@@ -169,7 +169,7 @@ fn nobody_waits_for_a_writer_that_is_not_there() {
     let writer = std::fs::File::create(&path).unwrap();
     let lock = Arc::new(LockHandle::open(&path, crate::LockPolicy::On).unwrap());
     let waits = Arc::default();
-    let policy = RetryPolicy::new(20, counting(&waits)).of_session(Clock::default(), lock.clone());
+    let policy = RetryPolicy::new(20, counting(&waits)).for_session(Clock::default(), lock.clone());
     assert!(waits_in_vain(&policy, &waits).0 > 0, "somebody has it open for writing");
     drop(writer);
     // Where the system does not tell, the lock keeps writers out.
@@ -194,7 +194,7 @@ fn what_may_never_come_is_looked_for_for_a_while() {
     let mut looks = 0;
     let mut look_until = |last: u32| {
         looks = 0;
-        policy.look_for(|| {
+        policy.poll_until_found(|| {
             looks += 1;
             Ok::<_, TestError>(looks == last)
         })?;

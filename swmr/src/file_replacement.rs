@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::access::refuse_writers;
+use crate::access::refuse_if_written;
 use crate::error::OpenConflict;
 use crate::file_change::is_different_file;
 use crate::locking::{LockAttempt, LockHandle, LockKind};
@@ -11,18 +11,18 @@ use crate::{Error, LockPolicy, Result};
 
 /// A file that a new one will replace. Until this is dropped, no writer can open it; readers may go on.
 #[derive(Debug)]
-pub struct Replacement {
+pub struct FileReplacement {
     path: PathBuf,
     lock: LockHandle,
 }
 
-impl Replacement {
+impl FileReplacement {
     /// Claims the file at `path`; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::InUse`] if a process writes it, or if it is not known whether one does; [`Error::Io`] if it cannot be
     /// read.
-    pub fn of(path: &Path) -> Result<Option<Self>> {
+    pub fn claim(path: &Path) -> Result<Option<Self>> {
         let locking = LockPolicy::from_environment().unwrap_or_default();
         let lock = match LockHandle::open(path, locking) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -30,21 +30,21 @@ impl Replacement {
         };
         // Writers want the lock for themselves.
         let taken = lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
-        refuse_writers(path, &lock)?;
+        refuse_if_written(path, &lock)?;
         match taken {
-            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() }),
-            LockAttempt::Acquired => Ok(Some(Replacement { path: path.to_owned(), lock })),
+            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() }),
+            LockAttempt::Acquired => Ok(Some(FileReplacement { path: path.to_owned(), lock })),
         }
     }
 
     /// Looks once more: a writer that continues a dead one's file under its readers does not heed the lock.
     ///
     /// # Errors
-    /// As [`Replacement::of`]; [`Error::ChangedDuringRead`] if another file has been put there meanwhile.
-    pub fn check(&self) -> Result<()> {
+    /// As [`FileReplacement::claim`]; [`Error::ChangedDuringRead`] if another file has been put there meanwhile.
+    pub fn check_still_replaceable(&self) -> Result<()> {
         if is_different_file(&self.lock, &self.path) {
             return Err(Error::ChangedDuringRead);
         }
-        refuse_writers(&self.path, &self.lock)
+        refuse_if_written(&self.path, &self.lock)
     }
 }
