@@ -26,9 +26,9 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `ndarray` | [`Dataset::read_array`] and its kin: arrays of the crate `ndarray`, `s![..]` and arrays of `bool` as selections |
+//! | `ndarray` | `Dataset::read_array` and its kin: arrays of the crate `ndarray`, `s![..]` and arrays of `bool` as selections |
 //! | `half` | `f16` and `bf16` of the crate `half` as elements |
-//! | `serde` | [`Dataset::read_rows`]: rows as structs that derive `Deserialize`; `Serialize` of [`Value`] |
+//! | `serde` | `Dataset::read_rows`: rows as structs that derive `Deserialize`; `Serialize` of [`Value`] |
 //!
 //! With `ndarray`, arrays keep their shape, and single indices drop a dimension:
 //!
