@@ -117,11 +117,11 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// If a structure of the index cannot be read.
     fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()>;
 
-    /// As [`for_each`](Self::for_each), also with chunks that the index does not count yet: a writer that died may have
+    /// As [`for_each_chunk`](Self::for_each_chunk), also with chunks that the index does not count yet: a writer that died may have
     /// left them. [`ChunkIndex::remove_element`] forgets them, too.
     ///
     /// # Errors
-    /// As `for_each`.
+    /// As `for_each_chunk`.
     fn for_each_chunk_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         self.for_each_chunk(each)
     }
