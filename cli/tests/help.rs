@@ -35,7 +35,7 @@ fn the_program_and_its_commands_have_manual_pages() {
     assert!(page.contains(".TH h5live-record 1"), "{page}");
     assert!(page.contains("\\-\\-infer\\-rows"), "{page}");
     assert!(page.contains("./sensor | h5live record run.h5 log/rows"), "{page}");
-    assert_eq!(error(&run(&["man", "recrod"])), "h5live: no command is called \"recrod\"; `h5live help` lists them");
+    assert_eq!(error(&run(&["man", "nothing"])), "h5live: no command is called \"nothing\"; `h5live help` lists them");
 }
 
 #[test]
