@@ -17,6 +17,7 @@ pub trait SelectIndex: Copy + PartialOrd {
 macro_rules! unsigned {
     ($($t:ty)*) => {$(
         impl SelectIndex for $t {
+            #[inline]
             fn to_index(self) -> Result<u64, i64> {
                 Ok(self as u64)
             }
@@ -27,6 +28,7 @@ macro_rules! unsigned {
 macro_rules! signed {
     ($($t:ty)*) => {$(
         impl SelectIndex for $t {
+            #[inline]
             fn to_index(self) -> Result<u64, i64> {
                 u64::try_from(self).map_err(|_| self as i64)
             }
@@ -74,11 +76,13 @@ impl DimSelection {
     }
 
     /// `count` indices, from `start` on.
+    #[inline]
     pub fn range(start: u64, count: u64) -> Self {
         DimSelection { block: count.min(UNLIMITED - 1), ..DimSelection::from_start(start) }
     }
 
     /// All indices from `start` on.
+    #[inline]
     pub fn from_start(start: u64) -> Self {
         DimSelection { start, stride: 1, count: 1, block: UNLIMITED, is_index: false }
     }
@@ -86,6 +90,12 @@ impl DimSelection {
     /// `count` indices, from `start` on, each `step` after the one before. A `count` of [`UNLIMITED`] reaches to the end.
     pub fn steps(start: u64, step: u64, count: u64) -> Self {
         DimSelection { start, stride: step, count, block: 1, is_index: false }
+    }
+
+    /// Whether the indices are not one run.
+    #[inline]
+    pub(super) fn has_steps(&self) -> bool {
+        (self.stride, self.count) != (1, 1)
     }
 }
 
@@ -103,6 +113,7 @@ pub trait SelectDim {
 }
 
 /// An index as it is counted in the file.
+#[inline]
 fn index(index: impl SelectIndex, dim: usize, extent: u64) -> Result<u64, SelectionError> {
     index.to_index().map_err(|index| SelectionError::IndexOutOfBounds { dim, index: index.into(), extent })
 }
@@ -126,6 +137,7 @@ impl SelectDim for DimSelection {
 }
 
 impl<T: SelectIndex> SelectDim for Range<T> {
+    #[inline]
     fn resolve_dim(&self, dim: usize, size: u64) -> Result<DimSelection, SelectionError> {
         let (start, end) = (index(self.start, dim, size)?, index(self.end, dim, size)?);
         Ok(DimSelection::range(start, end.saturating_sub(start)))

@@ -97,6 +97,7 @@ impl ResolvedSelection {
         is_dropped(self.dropped, dim)
     }
 
+    #[inline]
     pub(crate) fn into_parts(self) -> (Selection, u32) {
         (self.selection, self.dropped)
     }
@@ -133,15 +134,20 @@ fn hyperslab(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedSelection,
             dropped |= 1u32.checked_shl(dim as u32).unwrap_or(0);
         }
         (slab.start[dim], slab.block[dim]) = (selected.start, selected.block);
-        (slab.stride[dim], slab.count[dim]) = (selected.stride, selected.count);
+        if selected.has_steps() {
+            (slab.stride[dim], slab.count[dim]) = (selected.stride, selected.count);
+        }
     }
     Ok(ResolvedSelection { selection: Selection::Hyperslab(slab), dropped })
 }
 
 /// The size of dimension `dim`, one of `named` for which there is a selection.
+#[inline]
 fn size_of_dim(extent: &[u64], dim: usize, named: usize) -> Result<u64, SelectionError> {
-    let mismatch = SelectionError::RankMismatch { selection: named, extent: extent.len() };
-    extent.get(dim).copied().filter(|_| named <= extent.len()).ok_or(mismatch)
+    match extent.get(dim) {
+        Some(size) if named <= extent.len() => Ok(*size),
+        _ => Err(SelectionError::RankMismatch { selection: named, extent: extent.len() }),
+    }
 }
 
 impl Select for Selection {
@@ -174,6 +180,7 @@ macro_rules! first_dimension {
         where
             $t: SelectDim,
         {
+            #[inline]
             fn resolve(&self, extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
                 hyperslab(&[self.resolve_dim(0, size_of_dim(extent, 0, 1)?)?], extent)
             }
