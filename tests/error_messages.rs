@@ -59,7 +59,7 @@ const MAKERS: [&str; 12] = [
     "require",
     "required",
     "rule",
-    "unfit",
+    "unfit_error",
 ];
 
 /// Calls that only pass a text on.
