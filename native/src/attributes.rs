@@ -40,7 +40,7 @@ impl AttributeStorage {
     ///
     /// # Errors
     /// If one is damaged.
-    pub fn list_compact(
+    pub fn list_compact_attributes(
         session: &NativeSession,
         header: &CachedHeader,
     ) -> Result<Vec<(MessagePosition, StoredAttribute)>> {
@@ -59,13 +59,18 @@ impl AttributeStorage {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn find(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<Option<StoredAttribute>> {
+    pub fn find_attribute(
+        &self,
+        session: &NativeSession,
+        header: &CachedHeader,
+        name: &Name,
+    ) -> Result<Option<StoredAttribute>> {
         match self {
             AttributeStorage::Compact => {
-                let found = AttributeStorage::list_compact(session, header)?;
+                let found = AttributeStorage::list_compact_attributes(session, header)?;
                 Ok(found.into_iter().map(|(_, stored)| stored).find(|stored| stored.message.name == *name))
             }
-            AttributeStorage::Dense(dense) => dense.find(session, header, name),
+            AttributeStorage::Dense(dense) => dense.find_attribute(session, header, name),
         }
     }
 
@@ -73,7 +78,7 @@ impl AttributeStorage {
     ///
     /// # Errors
     /// If a structure cannot be read; the error of `each`.
-    pub fn for_each(
+    pub fn for_each_attribute(
         &self,
         session: &NativeSession,
         header: &CachedHeader,
@@ -85,7 +90,7 @@ impl AttributeStorage {
                 // dies.
                 let may_repeat = header.chunk_nodes().nth(1).is_some();
                 let mut names = HashSet::new();
-                for (_, stored) in AttributeStorage::list_compact(session, header)? {
+                for (_, stored) in AttributeStorage::list_compact_attributes(session, header)? {
                     let is_repeated = may_repeat && !names.insert(stored.message.name.clone());
                     if !is_repeated && !each(stored)? {
                         break;
@@ -93,7 +98,7 @@ impl AttributeStorage {
                 }
                 Ok(())
             }
-            AttributeStorage::Dense(dense) => dense.for_each(session, header, each),
+            AttributeStorage::Dense(dense) => dense.for_each_attribute(session, header, each),
         }
     }
 }

@@ -40,7 +40,7 @@ fn add_object(
     uses: &mut Vec<Addr>,
 ) -> Result<()> {
     let addr = |id| session.object(id);
-    AttributeStorage::load(session, header)?.for_each(session, header, &mut |stored| {
+    AttributeStorage::load(session, header)?.for_each_attribute(session, header, &mut |stored| {
         uses.extend(committed(stored.message.datatype.shared()).map(addr).transpose()?);
         Ok(true)
     })?;
@@ -53,7 +53,7 @@ fn add_object(
         }),
         ObjectKind::Dataset => {
             let dataset = NativeDataset::open(session, header.addr())?;
-            uses.extend(dataset.committed().map(addr).transpose()?);
+            uses.extend(dataset.committed_datatype().map(addr).transpose()?);
             dataset.for_each_raw_range(&mut |addr, len| plan.raw.push((addr, len)))?;
             plan.datasets.push(dataset.into_shared());
             Ok(())
@@ -69,7 +69,7 @@ impl NativeSession {
     /// # Errors
     /// If a structure to be deleted cannot be read. Nothing has changed then.
     pub fn release_object(self: &Arc<Self>, addr: Addr) -> Result<()> {
-        self.datasets.forget_new();
+        self.datasets.forget_new_dataset();
         let plan = build_plan(self, [addr])?;
         self.apply_use_counts(&plan)?;
         if plan.gone.is_empty() || !self.has_followers() {

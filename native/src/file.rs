@@ -60,8 +60,8 @@ impl NativeFile {
         let superblock = Superblock { end_of_file: Addr::UNDEFINED, ..session.superblock.clone() };
         format!("{superblock:?} {:?}", session.extension).hash(state);
         // While one is opened, nothing is known of it.
-        let Some(mut open) = session.datasets.try_all() else { return };
-        open.sort_unstable_by_key(|dataset| dataset.addr);
+        let Some(mut open) = session.datasets.try_all_open() else { return };
+        open.sort_unstable_by_key(|dataset| dataset.header_addr);
         open.iter().for_each(|dataset| dataset.hash_state(state));
     }
 
@@ -120,7 +120,7 @@ impl Store for NativeFile {
             let _lock = self.0.lock_to_read(addr);
             let header = self.0.header(addr)?;
             let tracked = header.prefix().attributes_tracked;
-            let found = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, name)?;
+            let found = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, name)?;
             found.map(|stored| self.0.attribute_value(stored, tracked)).transpose()
         })?;
         Ok(found)
@@ -135,7 +135,7 @@ impl Store for NativeFile {
                 let _lock = self.0.lock_to_read(addr);
                 let header = self.0.header(addr)?;
                 let mut each = |stored: StoredAttribute| Ok(each(stored.message.name));
-                AttributeStorage::load(&self.0, &header)?.for_each(&self.0, &header, &mut each)
+                AttributeStorage::load(&self.0, &header)?.for_each_attribute(&self.0, &header, &mut each)
             },
         )?;
         Ok(names)
@@ -150,8 +150,9 @@ impl Store for NativeFile {
                 let _lock = self.0.lock_to_read(addr);
                 let header = self.0.header(addr)?;
                 let tracked = header.prefix().attributes_tracked;
-                AttributeStorage::load(&self.0, &header)?
-                    .for_each(&self.0, &header, &mut |stored| Ok(each(self.0.attribute_value(stored, tracked)?)))
+                AttributeStorage::load(&self.0, &header)?.for_each_attribute(&self.0, &header, &mut |stored| {
+                    Ok(each(self.0.attribute_value(stored, tracked)?))
+                })
             },
         )?;
         Ok(())
@@ -194,7 +195,7 @@ impl Store for NativeFile {
                 decode(element, widths).map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
             match element.length == 0 || !element.place.is_defined() {
                 true => each(number, &[]),
-                false => self.0.global_heap.with(element.place, &mut |bytes| each(number, bytes))?,
+                false => self.0.global_heap.with_object(element.place, &mut |bytes| each(number, bytes))?,
             }
         }
         Ok(())

@@ -10,7 +10,6 @@
 mod attributes;
 mod bootstrap;
 mod connector;
-mod creation;
 mod dataset;
 mod deletion;
 mod dense_storage;
@@ -22,6 +21,7 @@ mod header;
 mod heap_structures;
 mod links;
 mod member_files;
+mod object_creation;
 mod object_headers;
 mod object_kind;
 mod open;

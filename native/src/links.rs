@@ -126,7 +126,7 @@ fn load_table(links: &DenseLinks, header: &CachedHeader, room: usize) -> Result<
     if links.len()?.saturating_mul(MIN_LINK_BYTES) > room as u64 {
         return Ok(None);
     }
-    let whole = links.for_each_stored(&mut |bytes| {
+    let whole = links.for_each_stored_chunk(&mut |bytes| {
         match LinkMessage::peek_hard_link(bytes, header.widths()) {
             Some((name, _)) => table.add(bytes, name),
             None => table.add(bytes, DenseLinks::decode(header, bytes)?.name.as_bytes()),

@@ -95,7 +95,7 @@ impl NativeSession {
     /// Leaves the first attribute of each name in a header, which is the one that readers find.
     fn drop_second_attributes(&self, header: &mut CachedHeader) -> Result<()> {
         let mut names = HashSet::new();
-        let mut second = AttributeStorage::list_compact(self, header)?;
+        let mut second = AttributeStorage::list_compact_attributes(self, header)?;
         second.retain(|(_, held)| !names.insert(held.message.name.clone()));
         // From the end, so that the others stay where they are.
         second.into_iter().rev().try_for_each(|(spot, _)| header.remove(spot))
@@ -109,7 +109,7 @@ impl NativeSession {
         }
         if let Some(mut info) = header.get::<AttributeInfo>()? {
             if info.is_dense() {
-                wrong |= DenseAttributes::for_recount(self, header, &info, mend).agree(mend)?;
+                wrong |= DenseAttributes::for_recount(self, header, &info, mend).check_or_mend_counts(mend)?;
             }
             let next = newest.attribute.and_then(|newest| newest.checked_add(1));
             let is_low = raise_creation_order(&mut info.max_creation_order, next);
@@ -120,7 +120,7 @@ impl NativeSession {
         }
         if let Some(mut info) = header.get::<LinkInfo>()? {
             if info.is_dense() {
-                wrong |= DenseLinks::for_recount(self, header, &info, mend).agree(header, mend)?;
+                wrong |= DenseLinks::for_recount(self, header, &info, mend).check_or_mend_counts(header, mend)?;
             }
             let next = newest.link.and_then(|newest| newest.checked_add(1));
             let is_low = raise_creation_order(&mut info.max_creation_order, next);

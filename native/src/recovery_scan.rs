@@ -152,10 +152,10 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
         let attributes = AttributeStorage::load(session, &header)?;
         if matches!(attributes, AttributeStorage::Compact) && header.chunk_nodes().nth(1).is_some() {
             let mut names = HashSet::new();
-            let held = AttributeStorage::list_compact(session, &header)?;
+            let held = AttributeStorage::list_compact_attributes(session, &header)?;
             newest.has_two = !held.into_iter().all(|(_, stored)| names.insert(stored.message.name));
         }
-        attributes.for_each(session, &header, &mut |stored| {
+        attributes.for_each_attribute(session, &header, &mut |stored| {
             newest.attribute = newest.attribute.max(Some(stored.creation_order));
             waiting.extend(committed(stored.message.datatype.shared()).map(object).transpose()?);
             Ok(true)
@@ -170,7 +170,7 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
             })?,
             ObjectKind::Dataset => {
                 let dataset = NativeDataset::open(session, addr)?;
-                waiting.extend(dataset.committed().map(object).transpose()?);
+                waiting.extend(dataset.committed_datatype().map(object).transpose()?);
                 dataset.for_each_raw_range_unpublished(&mut reach)?;
                 if dataset.has_unpublished_chunks()? {
                     datasets_to_trim.push(addr);

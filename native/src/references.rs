@@ -68,8 +68,9 @@ impl NativeSession {
             (ReferenceKind::Object1, ReferentPart::Whole, None) => self.token_of(addr),
             (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
                 let selection = self.stored_selection(addr, LibVer::V18.min(self.profile), selection)?;
-                let place =
-                    self.global_heap.write(&encode(&RegionReferenceBlob { dataset: addr, selection }, widths)?)?;
+                let place = self
+                    .global_heap
+                    .write_object(&encode(&RegionReferenceBlob { dataset: addr, selection }, widths)?)?;
                 encode(&place, widths)?
             }
             (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => {
@@ -91,7 +92,7 @@ impl NativeSession {
                 let blob = ReferenceBlob { token: self.token_of(addr), file: file.clone(), part };
                 let blob = encode(&blob, widths)?;
                 let length = u32::try_from(blob.len()).unwrap_or(u32::MAX);
-                let place = self.global_heap.write(&blob)?;
+                let place = self.global_heap.write_object(&blob)?;
                 let value = ReferenceValue::Blob { kind, external: file.is_some(), length, place };
                 encode(&ReferenceElement { size, value }, widths)?
             }
@@ -124,7 +125,7 @@ impl NativeSession {
     }
 
     fn read_blob_record<R: Record>(&self, place: GlobalHeapId, blank: R) -> Result<R> {
-        let bytes = self.global_heap.read(place)?;
+        let bytes = self.global_heap.read_object(place)?;
         let decoded = decode_prefix_with(blank, &bytes, self.cache.widths());
         decoded
             .map(|(record, _)| record)

@@ -245,7 +245,7 @@ impl NativeSession {
         if self.mode.writes() {
             self.check_hold()?;
             self.flush(FlushScope::All)?;
-            if self.datasets.free_preallocated(&self.headers)? {
+            if self.datasets.free_preallocated_chunks(&self.headers)? {
                 self.flush(FlushScope::All)?;
             }
             if self.reclaim_heap_space()? {

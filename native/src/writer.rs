@@ -41,10 +41,10 @@ impl NativeFile {
         if (self.0.has_followers() || !is_cheap_to_create(spec)) && self.link(parent, name)?.is_some() {
             return Err(ModelError::Exists(name.clone()));
         }
-        self.0.announce_for(spec)?;
+        self.0.extend_eof_for_object(spec)?;
         let operation = self.0.cache.begin_operation();
         self.0.require_atomic_flush();
-        let header = self.0.create(spec, elements)?;
+        let header = self.0.create_object(spec, elements)?;
         let linked = self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header));
         linked.inspect_err(|_| drop(self.0.release_object(header.addr())))?;
         drop(operation);
@@ -54,9 +54,9 @@ impl NativeFile {
 
     /// Makes an object that no link leads to.
     fn create_unlinked(&self, new: &NewObject<'_>) -> ModelResult<ObjectId> {
-        self.0.announce_for(new.spec)?;
+        self.0.extend_eof_for_object(new.spec)?;
         let _operation = self.0.cache.begin_operation();
-        let header = self.0.create(new.spec, new.elements)?;
+        let header = self.0.create_object(new.spec, new.elements)?;
         self.0.unlinked.add_new(header.addr());
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }
@@ -204,10 +204,11 @@ impl StoreWriter for NativeFile {
             Shareable::Inline(DataspaceMessage::new(self.0.profile, attribute.dataspace.clone())),
             attribute.value.clone(),
         );
-        let old = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, &attribute.name)?;
+        let old = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, &attribute.name)?;
         let old_type = old.and_then(|old| committed(old.message.datatype.shared()));
         let committed = attribute.committed.map(|id| self.0.header(self.0.object(id)?)).transpose()?;
-        let heaps = if attribute.datatype.is_indirect() { self.0.global_heap.changed() } else { Vec::new() };
+        let heaps =
+            if attribute.datatype.is_indirect() { self.0.global_heap.changed_collections() } else { Vec::new() };
         let heaps = heaps.iter().map(|heap| (heap as &dyn DependencyNode, EdgeKind::MetadataHeap));
         let types = committed
             .iter()
@@ -217,10 +218,10 @@ impl StoreWriter for NativeFile {
         let before: Vec<_> = heaps.chain(types).collect();
         self.0.put_attribute(&mut header, &message, &before)?;
         if attribute.datatype.is_indirect() {
-            self.0.global_heap.add_header(&header)?;
+            self.0.global_heap.add_header_dependencies(&header)?;
         }
         drop(lock);
-        self.0.count_user(&header, attribute.committed)?;
+        self.0.count_datatype_use(&header, attribute.committed)?;
         Ok(self.0.release_type(old_type)?)
     }
 
@@ -231,7 +232,7 @@ impl StoreWriter for NativeFile {
         let addr = self.0.object(id)?;
         let lock = self.0.header_lock(addr);
         let mut header = self.0.header(addr)?;
-        let old = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, name)?;
+        let old = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, name)?;
         let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?;
         self.0.remove_attribute(&mut header, name)?;
         drop(lock);
@@ -253,7 +254,7 @@ impl StoreWriter for NativeFile {
             0 => GlobalHeapId { collection: Addr::new(0), index: 0 },
             _ => {
                 let _operation = self.0.cache.begin_operation();
-                self.0.global_heap.write(bytes)?
+                self.0.global_heap.write_object(bytes)?
             }
         };
         Ok(encode(&VarLenElement { length: count, place }, widths).map_err(Error::from)?)

@@ -10,7 +10,7 @@ use h5live_format::messages::{
 use h5live_format::{Addr, GlobalHeapId, VirtualLayout, VirtualMapping, decode, decode_prefix};
 use h5live_model::{DatasetSpec, Fill, Layout, Name, VirtualSource};
 
-use super::external;
+use super::external_raw_files;
 use super::layout::{LayoutContext, NativeLayout};
 use super::state::DatasetState;
 use crate::header::CachedHeader;
@@ -39,7 +39,15 @@ pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: 
         _ => None,
     };
     let oversized_chunks = Some(layout.version).filter(|_| !layout.allows_chunk_size());
-    Ok(DatasetState { since, spec, layout: place, too_short, oversized_chunks, header_len, image: None })
+    Ok(DatasetState {
+        read_since: since,
+        spec,
+        layout: place,
+        too_short_layout_bytes: too_short,
+        oversized_for_version: oversized_chunks,
+        header_len,
+        header_image: None,
+    })
 }
 
 /// The description that a header holds, and its layout.
@@ -48,7 +56,7 @@ pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: 
 /// If a message is not there, or cannot be decoded.
 pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Result<(Arc<DatasetSpec>, LayoutMessage)> {
     let message = header.require::<LayoutMessage>("a dataset has a layout")?;
-    let layout = layout(session, header, &message.storage)?;
+    let layout = decode_layout(session, header, &message.storage)?;
     // A header that is being written may change before all of it is decoded.
     if session.mode.writes() {
         return Ok((decode_spec(session, header, layout)?.into(), message));
@@ -62,16 +70,16 @@ pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Res
 }
 
 /// The layout, and whether chunks at the edges go without filters.
-fn layout(session: &NativeSession, header: &CachedHeader, storage: &LayoutClass) -> Result<(Layout, bool)> {
+fn decode_layout(session: &NativeSession, header: &CachedHeader, storage: &LayoutClass) -> Result<(Layout, bool)> {
     Ok(match storage {
         LayoutClass::Compact { .. } => (Layout::Compact, false),
         LayoutClass::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
-            (Layout::External(external::external_pieces(header)?), false)
+            (Layout::External(external_raw_files::external_pieces(header)?), false)
         }
         LayoutClass::Contiguous { .. } => (Layout::Contiguous, false),
         LayoutClass::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
         LayoutClass::Virtual { heap, index } => {
-            (Layout::Virtual(virtual_sources(session, header, *heap, *index)?), false)
+            (Layout::Virtual(load_virtual_sources(session, header, *heap, *index)?), false)
         }
     })
 }
@@ -101,7 +109,7 @@ fn decode_spec(
 }
 
 /// The pieces of a virtual dataset.
-fn virtual_sources(
+fn load_virtual_sources(
     session: &NativeSession,
     header: &CachedHeader,
     heap: Addr,
@@ -111,7 +119,7 @@ fn virtual_sources(
     if !place.is_defined() {
         return Ok(Vec::new());
     }
-    let bytes = session.global_heap.read(place)?;
+    let bytes = session.global_heap.read_object(place)?;
     let layout: VirtualLayout = decode(&bytes, header.widths())
         .map_err(|source| Error::Cache(h5live_cache::Error::Decode { at: heap, source }))?;
     let source = |mapping: VirtualMapping| VirtualSource {

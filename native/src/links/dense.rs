@@ -144,7 +144,7 @@ impl DenseLinks {
         if self.follows {
             return self.storage.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)));
         }
-        self.for_each_stored(&mut |bytes| Ok(each(Self::decode(header, bytes)?))).map(drop)
+        self.for_each_stored_chunk(&mut |bytes| Ok(each(Self::decode(header, bytes)?))).map(drop)
     }
 
     /// Calls `each` with the bytes of every link, in no particular order, until it returns `false`; returns whether it
@@ -152,7 +152,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// The first error of `each`; if a structure cannot be read.
-    pub fn for_each_stored(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
+    pub fn for_each_stored_chunk(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let (mut heap, mut whole) = (self.storage.heap.bulk_reader()?, true);
         self.storage.names.for_each_batch(&mut |records| {
             let ids = records.iter().map(|record| record.heap_id);
@@ -232,7 +232,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn agree(&self, header: &CachedHeader, mend: bool) -> Result<bool> {
+    pub fn check_or_mend_counts(&self, header: &CachedHeader, mend: bool) -> Result<bool> {
         let mut missing = HashSet::new();
         let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {

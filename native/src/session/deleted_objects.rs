@@ -47,7 +47,7 @@ impl NativeSession {
             } else {
                 header.delete()
             }
-            self.datasets.forget(*addr);
+            self.datasets.forget_dataset(*addr);
             self.heaps.forget_owner(*addr);
         }
         Ok(())

@@ -61,8 +61,8 @@ impl NativeSession {
         if space.strategy == SpaceStrategy::Paged {
             self.cache.space().set_page_size(space.page_size)?;
         }
-        let message = self.message_of(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
-        let header = self.new_header(&ObjectSpec::group(), vec![message], HeaderRoom::More(0))?;
+        let message = self.encode_message(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
+        let header = self.create_header(&ObjectSpec::group(), vec![message], HeaderRoom::More(0))?;
         self.extension.space = space;
         Ok(header.addr())
     }
