@@ -13,7 +13,7 @@ pub(crate) use self::dense::DenseAttributes;
 pub(crate) use self::stored::StoredAttribute;
 use crate::Result;
 use crate::header::{CachedHeader, MessagePosition};
-use crate::object_kind::committed;
+use crate::object_kind::committed_datatype;
 use crate::session::NativeSession;
 
 /// Where the attributes of an object are.
@@ -30,7 +30,7 @@ impl AttributeStorage {
     /// # Errors
     /// If a message of the header is damaged.
     pub fn load(session: &NativeSession, header: &CachedHeader) -> Result<Self> {
-        match header.get::<AttributeInfo>()? {
+        match header.get_message::<AttributeInfo>()? {
             Some(info) if info.is_dense() => Ok(AttributeStorage::Dense(DenseAttributes::open(session, header, &info))),
             _ => Ok(AttributeStorage::Compact),
         }
@@ -47,7 +47,7 @@ impl AttributeStorage {
         let mut found = Vec::new();
         header.for_each_message(|spot, raw| {
             if raw.kind == MessageType::ATTRIBUTE {
-                let message = session.resolve_raw(header, raw)?;
+                let message = session.resolve_raw_message(header, raw)?;
                 found.push((spot, StoredAttribute { message, creation_order: raw.creation_index }));
             }
             Ok(())
@@ -110,9 +110,9 @@ impl NativeSession {
     /// If they are not there.
     pub fn attribute_value(&self, stored: StoredAttribute, tracked: bool) -> Result<AttributeData> {
         let StoredAttribute { message, creation_order } = stored;
-        let committed = committed(message.datatype.shared());
-        let datatype = self.resolve(message.datatype)?.datatype;
-        let dataspace = self.resolve(message.dataspace)?.dataspace;
+        let committed = committed_datatype(message.datatype.shared());
+        let datatype = self.resolve_shareable(message.datatype)?.datatype;
+        let dataspace = self.resolve_shareable(message.dataspace)?.dataspace;
         let mut value = message.data;
         // In a header of version 1, bytes after the value are padding.
         let bytes = dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));

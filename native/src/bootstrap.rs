@@ -20,7 +20,7 @@ use crate::header::CachedHeader;
 use crate::open_options::OpenOptions;
 use crate::recovery_scan::{self, RecoveryScan, RepairPlan};
 use crate::session::{NativeSession, SessionParts};
-use crate::superblock_extension::{cache_image, write_cache_image};
+use crate::superblock_extension::{load_cache_image, write_cache_image};
 use crate::{Error, Mode, Result, member_files};
 
 /// The location of a file, and the handle through which it is locked.
@@ -92,7 +92,7 @@ impl OpenOptions {
             }
         };
         let mut cache = Arc::new(Cache::new_read_only(storage.clone(), self.cache_options(&superblock)));
-        let image = retry.retry(|| cache_image(&cache, &superblock))?;
+        let image = retry.retry(|| load_cache_image(&cache, &superblock))?;
         if !image.is_empty() {
             let rule = "the structures of a metadata cache image do not overlap";
             let header = superblock.extension;
@@ -149,7 +149,7 @@ impl OpenOptions {
         if let FileTail::Quarantined { from, end } = tail {
             cache.space().adopt_free_range_after(from, end - from, SpaceKind::Metadata, ReusePolicy::MIN_GRACE);
         }
-        let image = cache_image(&cache, &superblock)?;
+        let image = load_cache_image(&cache, &superblock)?;
         if self.mode == Mode::SwmrWrite && superblock.version < 3 {
             cache.start_generations(generation)?;
         }
@@ -180,8 +180,8 @@ impl OpenOptions {
         left: UncleanClose,
         end: u64,
     ) -> Result<(FileTail, RepairPlan)> {
-        let (found, repair_plan) = match recovery_scan::scan(storage, superblock, self, end) {
-            Ok(RecoveryScan { end: Some(found), repair_plan: left }) if found <= end => (found, left),
+        let (found, repair_plan) = match recovery_scan::scan_file(storage, superblock, self, end) {
+            Ok(RecoveryScan { used_end: Some(found), repair_plan: left }) if found <= end => (found, left),
             // Nothing is known to be in nobody's use, but nothing can be there that is not in the file.
             scan if storage.len().is_ok_and(|len| len >= end) => {
                 return Ok((FileTail::Clean { end }, scan.map(|scan| scan.repair_plan).unwrap_or_default()));
@@ -272,7 +272,7 @@ impl OpenOptions {
 
 /// The way to the root group in superblocks before version 2.
 fn root_entry(root: &CachedHeader) -> Result<SymbolTableEntry> {
-    let cache = match root.get::<SymbolTableMessage>()? {
+    let cache = match root.get_message::<SymbolTableMessage>()? {
         Some(SymbolTableMessage { btree, heap }) => SymbolCache::Group { btree, heap },
         None => SymbolCache::None,
     };

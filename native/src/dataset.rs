@@ -61,7 +61,7 @@ impl NativeDataset {
     /// If it is not there, cannot be read, or is no dataset.
     pub(crate) fn open(session: &Arc<NativeSession>, addr: Addr) -> Result<Self> {
         let read = |since: &mut Duration| {
-            let header = session.header(addr)?;
+            let header = session.load_header(addr)?;
             if kind_of(&header)? != ObjectKind::Dataset {
                 return Err(Error::Model(ModelError::WrongKind { expected: "dataset" }));
             }
@@ -161,7 +161,7 @@ impl NativeDataset {
     fn reload_header(&self) -> Result<bool> {
         let owner = Owner::new(self.shared.header_addr);
         let new = self.session.retry.retry_since(|since| {
-            let header = self.session.header(self.shared.header_addr)?;
+            let header = self.session.load_header(self.shared.header_addr)?;
             let state = load_state(&self.session, &header, *since)?;
             self.session.cache.evict_owner(owner);
             Ok::<_, Error>(state)
@@ -289,8 +289,8 @@ impl ChunkStore for NativeDataset {
                 NativeLayout::Compact(Some(data)) => return copy(data),
                 _ => {}
             }
-            let header = self.session.header(self.shared.header_addr)?;
-            let layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+            let header = self.session.load_header(self.shared.header_addr)?;
+            let layout = header.require_message::<LayoutMessage>("a dataset has a layout")?;
             return match &layout.storage {
                 LayoutClass::Compact { data, .. } => copy(data),
                 _ => Ok(()),
@@ -324,7 +324,7 @@ impl ChunkStore for NativeDataset {
             true => cache.read_raw_padded(chunk, at, into),
             false => cache.read_raw(chunk, at, into),
         };
-        Ok(read.map_err(|error| self.session.hold.cause(Error::from(error)))?)
+        Ok(read.map_err(|error| self.session.hold.explain_error(Error::from(error)))?)
     }
 
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {

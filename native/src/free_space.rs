@@ -47,14 +47,14 @@ impl NativeSession {
             if addr.is_defined() {
                 // The rest of a large block's last page cannot be used before the block is free, too.
                 let min_size = page.filter(|_| number >= LARGE_MANAGER_INDEX).unwrap_or(0);
-                self.read_manager(addr, (kind, min_size), &mut sections)?;
+                self.read_free_space_manager(addr, (kind, min_size), &mut sections)?;
             }
         }
         info.end_before_managers = Addr::UNDEFINED;
         Ok(sections)
     }
 
-    fn read_manager(
+    fn read_free_space_manager(
         &self,
         addr: Addr,
         (kind, min_size): (SpaceKind, u64),
@@ -85,10 +85,12 @@ impl NativeSession {
     /// # Errors
     /// If there is no space, or the superblock extension cannot be changed.
     pub fn persist_free_space(&self) -> Result<()> {
-        let Some(mut header) = superblock_extension::extension_header(&self.cache, &self.superblock)? else {
+        let Some(mut header) = superblock_extension::load_extension_header(&self.cache, &self.superblock)? else {
             return Ok(());
         };
-        let Some(mut info) = superblock_extension::space_info(&header)?.filter(|info| info.managers.is_some()) else {
+        let Some(mut info) =
+            superblock_extension::load_file_space_info(&header)?.filter(|info| info.managers.is_some())
+        else {
             return Ok(());
         };
         let space = self.cache.space();
@@ -124,12 +126,12 @@ impl NativeSession {
         let mut made = Vec::new();
         for (number, (class, sections)) in managers.into_iter().filter(|(_, (_, sections))| !sections.is_empty()) {
             if let (Some(slot), Some(at)) = (slots.get_mut(number), headers.get(&number)) {
-                made.push(self.write_manager(*at, class, &sections, page.unwrap_or(1))?);
+                made.push(self.write_free_space_manager(*at, class, &sections, page.unwrap_or(1))?);
                 *slot = *at;
             }
         }
         info.end_before_managers = Addr::new(space.allocated_end());
-        header.put(&info)?;
+        header.set_message(&info)?;
         for manager in &made {
             header.add_message_dependency(MessageType::FILE_SPACE_INFO, manager, EdgeKind::FreeSpaceSections)?;
         }
@@ -139,7 +141,7 @@ impl NativeSession {
 
     /// Writes a manager of these sections at `at`, and their list behind everything else, where it takes a multiple of
     /// `unit` bytes.
-    fn write_manager(
+    fn write_free_space_manager(
         &self,
         at: Addr,
         class: u8,

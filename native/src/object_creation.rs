@@ -70,7 +70,7 @@ impl NativeSession {
             let time = ModificationTime { seconds: unix_time_seconds() };
             messages.push(self.encode_message(time, MessageFlags::default())?);
         }
-        CachedHeader::create(&self.cache, prefix, messages, room)
+        CachedHeader::create_header(&self.cache, prefix, messages, room)
     }
 
     pub(crate) fn new_header_prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
@@ -128,7 +128,7 @@ impl NativeSession {
         )?;
         let table = self.heaps.new_symbol_table(header.metadata())?;
         let (btree, heap) = table.tree_and_heap_addrs();
-        header.put(&SymbolTableMessage { btree, heap })?;
+        header.set_message(&SymbolTableMessage { btree, heap })?;
         for chunk in header.chunk_nodes() {
             table.add_parent(chunk)?;
         }
@@ -147,8 +147,8 @@ impl NativeSession {
         let Some(id) = committed else {
             return Ok(Shareable::Inline(DatatypeMessage::new(self.profile, datatype.clone())));
         };
-        let addr = self.object(id)?;
-        if kind_of(&self.header(addr)?)? != ObjectKind::Datatype {
+        let addr = self.header_addr_of(id)?;
+        if kind_of(&self.load_header(addr)?)? != ObjectKind::Datatype {
             return Err(Error::Model(ModelError::WrongKind { expected: "committed datatype" }));
         }
         Ok(Shareable::Shared(SharedMessage::new(SharedMessageTarget::Committed(addr))))
@@ -172,14 +172,14 @@ impl NativeSession {
     /// If its header cannot be changed.
     pub(crate) fn count_datatype_use(&self, user: &CachedHeader, committed: Option<ObjectId>) -> Result<()> {
         let Some(id) = committed else { return Ok(()) };
-        let addr = self.object(id)?;
-        let is_first = self.unlinked.take_new(addr);
-        let _lock = self.header_lock(addr);
-        let mut header = self.header(addr)?;
+        let addr = self.header_addr_of(id)?;
+        let is_first = self.unlinked.take_new_object(addr);
+        let _lock = self.lock_header(addr);
+        let mut header = self.load_header(addr)?;
         if !is_first {
-            header.count_link(1)?;
+            header.change_link_count(1)?;
         }
-        user.depend_on(&header, EdgeKind::Link);
+        user.add_dependency_on(&header, EdgeKind::Link);
         Ok(())
     }
 }

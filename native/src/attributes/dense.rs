@@ -88,7 +88,7 @@ impl DenseAttributes {
         record: &AttributeNameRecord,
     ) -> Result<StoredAttribute> {
         let message = if record.flags & SHARED_FLAG != 0 {
-            session.shared_in_heap(&record.heap_id)?
+            session.load_message_from_heap(&record.heap_id)?
         } else {
             let bytes = self.storage.heap.read_object(&record.heap_id)?;
             let decoded = decode_prefix::<AttributeMessage>(&bytes, header.widths());

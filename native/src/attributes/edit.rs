@@ -24,7 +24,7 @@ const NOT_SHARED: MessageFlags = MessageFlags(0x04);
 
 /// The attribute info of the header, and the position of the next attribute in creation order.
 fn attribute_info(header: &CachedHeader, held: &[(MessagePosition, StoredAttribute)]) -> Result<AttributeInfo> {
-    if let Some(info) = header.get::<AttributeInfo>()? {
+    if let Some(info) = header.get_message::<AttributeInfo>()? {
         return Ok(info);
     }
     let prefix = header.prefix();
@@ -37,15 +37,15 @@ fn attribute_info(header: &CachedHeader, held: &[(MessagePosition, StoredAttribu
 }
 
 fn encode_info_message(header: &CachedHeader, info: &AttributeInfo) -> Result<RawMessage> {
-    let old = header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO);
+    let old = header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO);
     header.encode_message(info, old.map_or(NOT_SHARED, |(_, message)| message.flags))
 }
 
 fn put_info_message(header: &mut CachedHeader, info: &AttributeInfo) -> Result<()> {
     let new = encode_info_message(header, info)?;
-    match header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
-        Some((spot, _)) => header.replace(spot, new),
-        None => header.add(new),
+    match header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
+        Some((spot, _)) => header.replace_message(spot, new),
+        None => header.add_message(new),
     }
 }
 
@@ -69,11 +69,11 @@ impl NativeSession {
         let old = held.iter().find(|(_, held)| held.message.name == message.name);
         if header.prefix().version == 1 {
             return match old {
-                Some((spot, _)) => header.replace(*spot, new),
-                None => header.add(new),
+                Some((spot, _)) => header.replace_message(*spot, new),
+                None => header.add_message(new),
             };
         }
-        let is_told = header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO).is_some();
+        let is_told = header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO).is_some();
         let mut info = attribute_info(header, &held)?;
         let dense = info.is_dense().then(|| DenseAttributes::open_for_writing(self, header, &info));
         let is_new = match &dense {
@@ -106,13 +106,13 @@ impl NativeSession {
         }
         let new = RawMessage { creation_index: if header.prefix().attributes_tracked { position } else { 0 }, ..new };
         if let Some((spot, _)) = old {
-            return header.replace(*spot, new);
+            return header.replace_message(*spot, new);
         }
         // libhdf5 takes an object without this message for one without attributes when it counts them.
         if tracked || !is_told {
             put_info_message(header, &info)?;
         }
-        header.add(new)
+        header.add_message(new)
     }
 
     /// Moves attributes out of the header, together with a new one, or one in the place of one that is there.
@@ -152,7 +152,7 @@ impl NativeSession {
         }
         let position = position_of(position, &mut info)?;
         dense.insert_or_replace((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
-        header.move_out(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
+        header.move_out_message(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
         dense.add_parent(header)
     }
 
@@ -178,7 +178,7 @@ impl NativeSession {
     /// [`ModelError::NotFound`]; if a structure cannot be read.
     pub fn remove_attribute(&self, header: &mut CachedHeader, name: &Name) -> Result<()> {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
-        let mut info = header.get::<AttributeInfo>()?;
+        let mut info = header.get_message::<AttributeInfo>()?;
         let left = if let Some(info) = info.as_mut().filter(|info| info.is_dense()) {
             let dense = DenseAttributes::open_for_writing(self, header, info);
             dense.add_parent(header)?;
@@ -189,11 +189,11 @@ impl NativeSession {
         } else {
             let held = AttributeStorage::list_compact_attributes(self, header)?;
             let (spot, _) = held.iter().find(|(_, held)| held.message.name == *name).ok_or_else(missing)?;
-            header.remove(*spot)?;
+            header.remove_message(*spot)?;
             held.len() as u64 - 1
         };
-        match header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
-            Some((spot, _)) if left == 0 => header.remove(spot),
+        match header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
+            Some((spot, _)) if left == 0 => header.remove_message(spot),
             _ => Ok(()),
         }
     }
@@ -225,7 +225,7 @@ impl NativeSession {
         if messages.iter().any(|message| message.body.len() >= MESSAGE_SIZE_LIMIT) {
             return Ok(left);
         }
-        messages.into_iter().try_for_each(|message| header.add(message))?;
+        messages.into_iter().try_for_each(|message| header.add_message(message))?;
         *info = AttributeInfo {
             max_creation_order: info.max_creation_order,
             order: info.order.map(|_| Addr::UNDEFINED),

@@ -75,7 +75,7 @@ impl NativeDataset {
         let Some((header, extent_message)) = ExtentMessage::new(&old, &spec, widths)? else { return Ok((false, None)) };
         let new = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&old) });
         let mut repeated_append = None;
-        let done = session.publish_fast(part, header, |first, edition| {
+        let done = session.publish_in_place(part, header, |first, edition| {
             let mut state = self.shared.state.write();
             if !Arc::ptr_eq(&state, &old) || !extent_message.write_into(first) {
                 return None;
@@ -116,7 +116,7 @@ impl NativeDataset {
         let Some(extent) = dims.get(*axis) else { return Ok(false) };
         let stated = extent.to_le_bytes();
         let Some(stated) = stated.get(..place.len()) else { return Ok(false) };
-        let done = self.session.publish_fast(part, header, |first, found| {
+        let done = self.session.publish_in_place(part, header, |first, found| {
             let mut state = self.shared.state.write();
             let message = first.messages.get_mut(*spot).and_then(|message| message.body.get_mut(place.clone()));
             let message = message.filter(|_| found == *edition && state.spec.dataspace.dims() == &last[..])?;

@@ -17,7 +17,7 @@ impl NativeDataset {
         }
         batch.writes.iter().try_for_each(|write| self.write_elements(write))?;
         for earlier in batch.after {
-            self.session.publish_after(self.shared.header_addr, self.session.object(*earlier)?)?;
+            self.session.order_headers(self.shared.header_addr, self.session.header_addr_of(*earlier)?)?;
         }
         if let Some(dims) = batch.extent {
             self.set_extent(dims)?;

@@ -198,7 +198,7 @@ mod tests {
         let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
         let (name, spec) = (Name::from("data"), DatasetSpec::default().into());
         let id = file.create(&NewObject::linked(file.session().root, &name, &spec)).unwrap();
-        let (session, addr) = (&file.0, file.0.object(id).unwrap());
+        let (session, addr) = (&file.0, file.0.header_addr_of(id).unwrap());
         let [first, second] = [(); 2].map(|()| NativeDataset::open(session, addr).unwrap().into_shared());
         assert!(Arc::ptr_eq(&first, &second));
         drop(first);

@@ -20,7 +20,7 @@ impl NativeDataset {
     /// Puts a new extent into the header, and says whether some dimension has become smaller.
     pub(super) fn write_extent(&self, dims: &[u64]) -> Result<bool> {
         let _operation = self.session.cache.begin_operation();
-        let _lock = self.session.header_lock(self.shared.header_addr);
+        let _lock = self.session.lock_header(self.shared.header_addr);
         let mut state = self.shared.state.write();
         let spec = spec_with_extent(&state.spec, dims)?;
         let written = match ExtentMessage::new(&state, &spec, self.session.cache.widths())? {
@@ -28,9 +28,9 @@ impl NativeDataset {
             None => false,
         };
         if !written {
-            let mut header = self.session.header(self.shared.header_addr)?;
-            let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
-            header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
+            let mut header = self.session.load_header(self.shared.header_addr)?;
+            let old = header.require_message::<DataspaceMessage>("a dataset has a dataspace")?;
+            header.set_message(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
         }
         let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
         *state = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&state) });

@@ -31,7 +31,7 @@ pub(crate) struct ExternalRawFiles {
 /// # Errors
 /// If the message or the heap of names cannot be read.
 pub(super) fn external_pieces(header: &CachedHeader) -> Result<Vec<ExternalPiece>> {
-    let message: ExternalFiles = header.require("a dataset in raw files says which")?;
+    let message: ExternalFiles = header.require_message("a dataset in raw files says which")?;
     let metadata = header.metadata();
     let prefix_len = LocalHeap::prefix_size(header.widths()) as u64;
     let prefix = metadata.load(message.heap, prefix_len, LocalHeap::default)?.read().clone();

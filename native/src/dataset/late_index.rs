@@ -28,7 +28,8 @@ impl DatasetState {
 
     /// Whether there is no index, and the extent may be newer than what the header says of that.
     fn may_lack_published_index(&self) -> bool {
-        let is_split = |header: &CachedHeader| header.may_precede(MessageType::DATASPACE, MessageType::LAYOUT);
+        let is_split =
+            |header: &CachedHeader| header.may_be_written_before(MessageType::DATASPACE, MessageType::LAYOUT);
         let has_elements = self.spec.dataspace.elements() != Some(0);
         self.layout.lacks_index() && has_elements && self.layout.header().is_some_and(is_split)
     }

@@ -54,13 +54,13 @@ impl LayoutRoot {
     /// Changes what the layout message says of the storage. Where the extent is stated in a later chunk of the header,
     /// which might be written before, it comes after this.
     fn update_message(&self, change: impl FnOnce(&mut LayoutClass)) -> Result<()> {
-        let _lock = self.headers.lock(self.header_addr);
-        let mut header = self.headers.load(self.header_addr)?;
-        let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+        let _lock = self.headers.lock_header(self.header_addr);
+        let mut header = self.headers.load_header(self.header_addr)?;
+        let mut layout = header.require_message::<LayoutMessage>("a dataset has a layout")?;
         change(&mut layout.storage);
-        header.put(&layout)?;
+        header.set_message(&layout)?;
         let [extent, layout] = Self::PARENT_MESSAGES;
-        if let Some(node) = header.chunk_node_of(layout).filter(|_| header.may_precede(extent, layout)) {
+        if let Some(node) = header.chunk_node_of(layout).filter(|_| header.may_be_written_before(extent, layout)) {
             // Where the extent has just gone to a chunk that must be there before the one that leads to it, readers
             // wait.
             let _circle = header.add_message_dependency(extent, node, EdgeKind::ObjectHeaderIndex);
@@ -161,7 +161,7 @@ impl NativeLayout {
         };
         let chunks = match &layout.storage {
             LayoutClass::Compact { .. } => return Ok(NativeLayout::Compact(None)),
-            LayoutClass::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
+            LayoutClass::Contiguous { .. } if header.has_message(MessageType::EXTERNAL_FILES) => {
                 return Ok(NativeLayout::External(ExternalRawFiles::new(
                     super::external_raw_files::external_pieces(header)?,
                     context.path,

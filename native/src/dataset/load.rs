@@ -14,7 +14,7 @@ use super::external_raw_files;
 use super::layout::{LayoutContext, NativeLayout};
 use super::state::DatasetState;
 use crate::header::CachedHeader;
-use crate::object_kind::committed;
+use crate::object_kind::committed_datatype;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
@@ -55,7 +55,7 @@ pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: 
 /// # Errors
 /// If a message is not there, or cannot be decoded.
 pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Result<(Arc<DatasetSpec>, LayoutMessage)> {
-    let message = header.require::<LayoutMessage>("a dataset has a layout")?;
+    let message = header.require_message::<LayoutMessage>("a dataset has a layout")?;
     let layout = decode_layout(session, header, &message.storage)?;
     // A header that is being written may change before all of it is decoded.
     if session.mode.writes() {
@@ -73,7 +73,7 @@ pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Res
 fn decode_layout(session: &NativeSession, header: &CachedHeader, storage: &LayoutClass) -> Result<(Layout, bool)> {
     Ok(match storage {
         LayoutClass::Compact { .. } => (Layout::Compact, false),
-        LayoutClass::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
+        LayoutClass::Contiguous { .. } if header.has_message(MessageType::EXTERNAL_FILES) => {
             (Layout::External(external_raw_files::external_pieces(header)?), false)
         }
         LayoutClass::Contiguous { .. } => (Layout::Contiguous, false),
@@ -89,22 +89,23 @@ fn decode_spec(
     header: &CachedHeader,
     (layout, unfiltered_edges): (Layout, bool),
 ) -> Result<DatasetSpec> {
-    let dataspace = session.required::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
-    let datatype = session.required::<DatatypeMessage>(header, "a dataset has a datatype")?.datatype;
-    let fill = match session.message::<FillValueMessage>(header)? {
+    let dataspace = session.require_message::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
+    let datatype = session.require_message::<DatatypeMessage>(header, "a dataset has a datatype")?.datatype;
+    let fill = match session.load_message::<FillValueMessage>(header)? {
         Some(message) => message.fill,
-        None => match session.message::<FillValueOldMessage>(header)? {
+        None => match session.load_message::<FillValueOldMessage>(header)? {
             Some(message) => message.fill(),
             None => Fill::default(),
         },
     };
-    let filters = session.message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
-    let shared = header.with_first(MessageType::DATATYPE, |message| {
+    let filters =
+        session.load_message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
+    let shared = header.with_first_message(MessageType::DATATYPE, |message| {
         message.flags.is_shared().then(|| decode_prefix::<SharedMessage>(&message.body, header.widths()))
     });
     let shared = shared.flatten();
     let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;
-    let committed = committed(shared.as_ref().map(|(shared, _)| shared));
+    let committed = committed_datatype(shared.as_ref().map(|(shared, _)| shared));
     Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges })
 }
 

@@ -109,7 +109,7 @@ impl PreallocatedChunks {
     /// # Errors
     /// If the header or the index of the dataset cannot be read or changed.
     pub fn free_unused_chunks(&self, owner: Addr, headers: &ObjectHeaders) -> Result<bool> {
-        let message = headers.load(owner)?.require::<DataspaceMessage>("a dataset has a dataspace")?;
+        let message = headers.load_header(owner)?.require_message::<DataspaceMessage>("a dataset has a dataspace")?;
         let used = message.dataspace.dims().get(self.axis).map_or(0, |extent| extent.div_ceil(self.rows_per_chunk));
         let cache = headers.cache();
         let (owner, _operation) = (Owner::new(owner), cache.begin_operation());

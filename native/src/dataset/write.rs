@@ -196,11 +196,11 @@ impl NativeDataset {
 
     fn write_compact(&self, at: usize, bytes: &[u8]) -> Result<()> {
         let _operation = self.session.cache.begin_operation();
-        let _lock = self.session.header_lock(self.shared.header_addr);
-        let mut header = self.session.header(self.shared.header_addr)?;
+        let _lock = self.session.lock_header(self.shared.header_addr);
+        let mut header = self.session.load_header(self.shared.header_addr)?;
         let misfit = || Error::invalid("the bytes do not fit the dataset");
         let range = at..at.checked_add(bytes.len()).ok_or_else(misfit)?;
-        let found = header.change_body(MessageType::LAYOUT, |body| {
+        let found = header.change_message_body(MessageType::LAYOUT, |body| {
             let data = LayoutMessage::elements_in(body)?;
             Some(data.get_mut(range.clone()).map(|part| part.copy_from_slice(bytes)))
         });
@@ -208,11 +208,11 @@ impl NativeDataset {
             done.ok_or_else(misfit)?;
             return self.session.global_heap.add_header_dependencies(&header);
         }
-        let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+        let mut layout = header.require_message::<LayoutMessage>("a dataset has a layout")?;
         if let LayoutClass::Compact { data, .. } = &mut layout.storage {
             data.get_mut(range).ok_or_else(misfit)?.copy_from_slice(bytes);
         }
-        header.put(&layout)?;
+        header.set_message(&layout)?;
         self.session.global_heap.add_header_dependencies(&header)
     }
 }
