@@ -222,7 +222,7 @@ impl OpenOptions {
             medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
         }
         // The end is not known before the size, and must not be undefined.
-        let version = match self.profile.superblock() {
+        let version = match self.profile.superblock_version() {
             // Earlier ones have no extension.
             version @ ..2 if space == FileSpace::default() => version,
             version => version.max(2),

@@ -54,7 +54,7 @@ impl GlobalHeap {
         let widths = self.cache.widths();
         let mut writer = self.writer.lock();
         if let Some(collection) = &writer.current_collection
-            && let Some(index) = collection.update(|collection| collection.insert(bytes, widths))
+            && let Some(index) = collection.update(|collection| collection.insert_object(bytes, widths))
         {
             let collection = collection.clone();
             let place = GlobalHeapId { collection: collection.addr(), index: index.into() };
@@ -62,14 +62,14 @@ impl GlobalHeap {
             return Ok(place);
         }
         let before = writer.current_collection.as_ref().map_or(0, |collection| collection.read().size());
-        let needed = GlobalHeapCollection::size_for(bytes.len() as u64, widths);
+        let needed = GlobalHeapCollection::collection_bytes_for(bytes.len() as u64, widths);
         let size = needed.max((before.saturating_mul(2)).min(MAX_NEW_COLLECTION_BYTES));
         let mut collection = GlobalHeapCollection::new(size, widths);
-        let index = collection.insert(bytes, widths);
+        let index = collection.insert_object(bytes, widths);
         let at = self.cache.space().alloc(size, SpaceKind::Metadata)?;
         let index =
             index.ok_or(Error::Object { header: at, rule: "a new collection has room for its first object" })?;
-        let room = collection.free(widths) > 0;
+        let room = collection.free_bytes(widths) > 0;
         let collection = self.cache.insert_entry(at, Owner::new(at), collection);
         writer.mark_changed(collection.clone());
         if room || writer.current_collection.is_none() {
@@ -99,22 +99,22 @@ impl GlobalHeap {
         if self.is_follower {
             let collection = self.retry.retry(|| {
                 let collection = self.reader.get_or_read_collection(at, || self.read_collection(at))?;
-                if collection.get(place.index).is_none() {
+                if collection.object_bytes(place.index).is_none() {
                     self.reader.forget_collection(at);
                     return Err(gone());
                 }
                 Ok(collection)
             })?;
             // Once, however often it was read.
-            collection.get(place.index).map(each).ok_or_else(gone)
+            collection.object_bytes(place.index).map(each).ok_or_else(gone)
         } else {
             let collection = self.retry.retry(|| {
                 let collection = self.cache.load(at, Owner::new(at), || self.read_collection(at))?;
-                let is_there = collection.read().get(place.index).is_some();
+                let is_there = collection.read().object_bytes(place.index).is_some();
                 if is_there { Ok(collection) } else { Err(gone()) }
             })?;
             let collection = collection.read();
-            collection.get(place.index).map(each).ok_or_else(gone)
+            collection.object_bytes(place.index).map(each).ok_or_else(gone)
         }
     }
 

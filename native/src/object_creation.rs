@@ -84,7 +84,7 @@ impl NativeSession {
             _ => false,
         };
         let newer = tracked || spec.large_attributes || unusual;
-        let version = if newer { 2 } else { self.profile.object_header() };
+        let version = if newer { 2 } else { self.profile.object_header_version() };
         let times = (spec.times && version > 1).then(|| {
             let now = unix_time_seconds();
             HeaderTimes { access: now, modification: now, change: now, birth: now }

@@ -78,7 +78,7 @@ impl NativeSession {
 
     fn open_shared_message_heap(&self, kind: MessageType) -> Result<FractalHeap> {
         let tables = self.extension.shared.iter().flat_map(|table| &table.indexes);
-        let index = tables.into_iter().find(|index| index.has(kind) && index.heap.is_defined());
+        let index = tables.into_iter().find(|index| index.indexes_type(kind) && index.heap.is_defined());
         let rule = "the file has a heap for the messages that are shared";
         let index = index.ok_or(Error::Object { header: self.superblock.extension, rule })?;
         Ok(self.heaps.fractal_heap(&ObjectMetadata::new(self.cache.clone(), Owner::FILE), index.heap))

@@ -297,11 +297,11 @@ fn create_external_file_list(
     let mut files = Vec::with_capacity(pieces.len());
     for piece in pieces {
         files.push(ExternalFile { name_offset: end, offset: piece.offset, size: piece.size });
-        end += LocalHeapData::space_for(&piece.name) as u64;
+        end += LocalHeapData::string_space_bytes(&piece.name) as u64;
     }
     let mut data = LocalHeapData { bytes: vec![0; end as usize] };
     for (file, piece) in files.iter().zip(pieces) {
-        if piece.name.is_empty() || !data.put(file.name_offset, &piece.name) {
+        if piece.name.is_empty() || !data.put_string(file.name_offset, &piece.name) {
             return Err(Error::invalid("a raw file has a name"));
         }
     }

@@ -92,7 +92,7 @@ impl DatasetState {
             // A header without a checksum may be torn.
             let message =
                 header.messages.get(spot).filter(|message| header.prefix.version > 1 && !message.flags.is_shared())?;
-            let start = header.body_at(spot)?;
+            let start = header.body_offset(spot)?;
             start..start.checked_add(message.body.len())?
         };
         let summed = image.len().checked_sub(CHECKSUM_BYTES).filter(|summed| *summed >= extent.end)?;

@@ -58,7 +58,7 @@ impl RepeatedAppend {
         let place = extent_byte_range(DataspaceMessage::version_of(body)?, (axis, dims.len()), widths)?;
         let stated = dims.get(axis)?.to_le_bytes();
         let as_expected = stated.get(..place.len()) == body.get(place.clone());
-        let from = first.body_at(extent_message.message_index())? + place.start;
+        let from = first.body_offset(extent_message.message_index())? + place.start;
         let imprint = PatchableImage::new(image, from..from + place.len()).filter(|_| as_expected)?;
         let header = header.clone();
         Some(RepeatedAppend {

@@ -201,7 +201,7 @@ impl NativeDataset {
         let misfit = || Error::invalid("the bytes do not fit the dataset");
         let range = at..at.checked_add(bytes.len()).ok_or_else(misfit)?;
         let found = header.change_message_body(MessageType::LAYOUT, |body| {
-            let data = LayoutMessage::elements_in(body)?;
+            let data = LayoutMessage::compact_elements_mut(body)?;
             Some(data.get_mut(range.clone()).map(|part| part.copy_from_slice(bytes)))
         });
         if let Some(done) = found.flatten() {
