@@ -38,7 +38,7 @@ impl NativeConnector {
                 return Err(OpenError::Url(format!("{:?} is no scheme of a native file", url.scheme())));
             }
         };
-        let rest = url.rest()?;
+        let rest = url.decoded_path()?;
         let Some(after) = rest.strip_prefix(b"//") else { return Ok(path_of(&rest)) };
         if url.scheme() == "file" && !after.starts_with(b"/") {
             return match after.strip_prefix(b"localhost/") {
