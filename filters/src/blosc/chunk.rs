@@ -98,16 +98,14 @@ impl<'a> BloscChunk<'a> {
     pub fn parse(input: &'a [u8]) -> Result<Self, FilterFault> {
         let mut reader = ByteReader(input);
         let (version, _, flags, size) = (reader.byte()?, reader.byte()?, reader.byte()?, reader.byte()?);
-        let (bytes, block, stored) =
-            (param_to_usize(reader.le32()?), param_to_usize(reader.le32()?), param_to_usize(reader.le32()?));
+        let [decoded_bytes, block, stored] = [reader.le32()?, reader.le32()?, reader.le32()?].map(param_to_usize);
         if !(VERSION_1..=VERSION_2).contains(&version) {
             return Err(FilterFault::Unsupported("this version"));
         }
         let input = input.get(..stored).ok_or(FilterFault::Truncated)?;
         let long = version > VERSION_1 && flags & SHUFFLED != 0 && flags & BIT_SHUFFLED != 0;
-        let header = if long { LONG_HEADER } else { SHORT_HEADER };
-        let body = input.get(header..).ok_or(FilterFault::Truncated)?;
-        if size == 0 || (block == 0 && bytes > 0) {
+        let body = input.get(if long { LONG_HEADER } else { SHORT_HEADER }..).ok_or(FilterFault::Truncated)?;
+        if size == 0 || (block == 0 && decoded_bytes > 0) {
             return Err(FilterFault::Corrupt("header"));
         }
         let mut filters = [(NO_FILTER, 0); FILTERS];
@@ -133,9 +131,9 @@ impl<'a> BloscChunk<'a> {
                 delta.0 = DELTA;
             }
         }
-        let size = usize::from(size);
+        let element_bytes = usize::from(size);
         let content = match special {
-            0 if flags & COPIED != 0 => BloscContent::Copy(body.get(..bytes).ok_or(FilterFault::Truncated)?),
+            0 if flags & COPIED != 0 => BloscContent::Copy(body.get(..decoded_bytes).ok_or(FilterFault::Truncated)?),
             0 => {
                 let mut filters: Vec<_> =
                     filters.into_iter().rev().filter(|(id, _)| !matches!(*id, NO_FILTER | TRUNCATE)).collect();
@@ -148,21 +146,14 @@ impl<'a> BloscChunk<'a> {
             }
             // Values that nobody set are zeros too.
             1 | 4 => BloscContent::Repeat(vec![0]),
-            2 => BloscContent::Repeat(not_a_number(size)?),
+            2 => BloscContent::Repeat(not_a_number(element_bytes)?),
             3 if !body.is_empty() => BloscContent::Repeat(body.to_vec()),
             _ => return Err(FilterFault::Corrupt("special value")),
         };
-        let split =
-            flags & NOT_SPLIT == 0 && (version > VERSION_1 || (size <= MAX_STREAMS && block / size >= MIN_STREAM));
-        Ok(BloscChunk {
-            decoded_bytes: bytes,
-            block_bytes: block.min(bytes),
-            stored: input,
-            element_bytes: size,
-            version,
-            split,
-            content,
-        })
+        let split = flags & NOT_SPLIT == 0
+            && (version > VERSION_1 || (element_bytes <= MAX_STREAMS && block / element_bytes >= MIN_STREAM));
+        let block_bytes = block.min(decoded_bytes);
+        Ok(BloscChunk { decoded_bytes, block_bytes, stored: input, element_bytes, version, split, content })
     }
 
     /// Bytes of the header and of the table of blocks.

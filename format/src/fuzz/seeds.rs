@@ -152,9 +152,13 @@ fn add_message_seeds(seeds: &mut Seeds) {
         let (name, character_set, creation_order) = ("name".into(), CharacterSet::Utf8, Some(5));
         seeds.add_message(&LinkMessage { name, character_set, creation_order, value });
     }
+    add_layout_seeds(seeds);
+    add_small_message_seeds(seeds);
+}
+
+fn add_small_message_seeds(seeds: &mut Seeds) {
     let file = ExternalFile { name_offset: 8, offset: 0, size: 800 };
     seeds.add_message(&ExternalFiles { heap: SEED_ADDR, files: vec![file; 2] });
-    add_layout_seeds(seeds);
     seeds.add_message(&GroupInfo { phase: Some(LinkPhase::default()), estimate: Some(LinkEstimate::default()) });
     seeds.add_message(&Comment { text: "a comment".into() });
     seeds.add_message(&OldModificationTime { digits: *b"20240301123456" });
