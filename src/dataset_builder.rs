@@ -264,10 +264,10 @@ impl DatasetBuilder {
     /// [`ErrorKind::Store`] if the name is taken or the store cannot hold such a dataset, [`ErrorKind::InvalidSpec`]
     /// if the description contradicts itself, [`ErrorKind::Filter`] if a filter does not fit it.
     pub fn create(mut self, path: &str) -> Result<Dataset> {
-        let shown = path::join(self.group.path(), path);
+        let shown = path::join_path(self.group.path(), path);
         let mut make = || -> Result<_, ErrorKind> {
             let place = NewLinkPath::resolve(self.group.file(), self.group.id(), path)?;
-            let id = place.create(&self.object_spec()?)?;
+            let id = place.create_object(&self.object_spec()?)?;
             Ok((place.file, id))
         };
         match make() {
@@ -303,7 +303,7 @@ impl DatasetBuilder {
     /// As [`DatasetBuilder::create`] and [`Dataset::write`].
     pub fn create_with_data<T: H5Write>(mut self, path: &str, values: &[T]) -> Result<Dataset> {
         self.dims.get_or_insert_with(|| vec![values.len() as u64]);
-        let shown = path::join(self.group.path(), path);
+        let shown = path::join_path(self.group.path(), path);
         let origin = self.group.file().clone();
         let failed = |kind: ErrorKind| origin.error(Some(&shown), kind);
         let place = NewLinkPath::resolve(&origin, self.group.id(), path).map_err(failed)?;
@@ -315,9 +315,9 @@ impl DatasetBuilder {
         let mut make = || -> Result<_, ErrorKind> {
             let spec = self.object_spec()?;
             Ok(match compact_elements(&file, &spec, values)? {
-                Some(elements) => (place.create_compact(&spec, &elements)?, true),
+                Some(elements) => (place.create_compact_dataset(&spec, &elements)?, true),
                 None if place.has_unlinked() => (file.writer()?.create(&NewObject::unlinked(&spec))?, false),
-                None => (place.create(&spec)?, false),
+                None => (place.create_object(&spec)?, false),
             })
         };
         let (id, is_whole) = make().map_err(|kind| file.error(Some(&shown), kind))?;
@@ -328,7 +328,7 @@ impl DatasetBuilder {
         let fill = || {
             dataset.write(values)?;
             dataset.write_out()?;
-            if place.has_unlinked() { place.link(&LinkTarget::Hard(id)).map_err(failed) } else { Ok(()) }
+            if place.has_unlinked() { place.add_link(&LinkTarget::Hard(id)).map_err(failed) } else { Ok(()) }
         };
         fill().inspect_err(|_| drop(place.file.writer().and_then(|writer| writer.discard(id))))?;
         Ok(dataset)

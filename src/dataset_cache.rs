@@ -34,7 +34,7 @@ impl DatasetCache {
     }
 
     /// The dataset that came last has just been made.
-    pub(crate) fn note_created(&mut self, id: ObjectId) {
+    pub(crate) fn mark_newest_created(&mut self, id: ObjectId) {
         self.newest = (self.order.back() == Some(&id)).then_some(id);
     }
 
@@ -43,7 +43,7 @@ impl DatasetCache {
         if let Some(there) = self.cores.get(&id) {
             return (there.clone(), EvictedDatasets::from_iter([core]));
         }
-        let gone = self.make_room();
+        let gone = self.evict_unused();
         self.cores.insert(id, core.clone());
         self.order.push_back(id);
         (core, gone)
@@ -51,7 +51,7 @@ impl DatasetCache {
 
     /// Lets the one go that was made last, if its maker has. Otherwise looks at two of those that came first, so that
     /// there are never more than twice as many as are in use.
-    fn make_room(&mut self) -> EvictedDatasets {
+    fn evict_unused(&mut self) -> EvictedDatasets {
         let mut gone = EvictedDatasets::new();
         if let Some(made) = self.newest.take()
             && self.is_unused(made)
@@ -78,7 +78,7 @@ impl DatasetCache {
     }
 
     /// All datasets.
-    pub(crate) fn open(&self) -> Vec<Arc<DatasetCore>> {
+    pub(crate) fn open_datasets(&self) -> Vec<Arc<DatasetCore>> {
         self.cores.values().cloned().collect()
     }
 

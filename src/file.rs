@@ -123,7 +123,7 @@ impl File {
             && let Some(location) = location
             && !is_recovered.swap(true, Ordering::AcqRel)
         {
-            crate::recovery::recover(location, options);
+            crate::recovery::try_recover(location, options);
         }
         Ok(live)
     }

@@ -66,21 +66,21 @@ impl FileShared {
     }
 
     /// Notes that the store has the first `rows` rows of a dataset, which may not be published.
-    pub(crate) fn note_stored_rows(&self, id: ObjectId, rows: u64) {
+    pub(crate) fn keep_stored_rows(&self, id: ObjectId, rows: u64) {
         self.stored_rows.lock().insert(id, rows);
     }
 
-    /// Notes that all rows are published that the store had, as [`FileShared::note_stored_rows`] says.
-    pub(crate) fn note_all_published(&self) {
+    /// Notes that all rows are published that the store had, as [`FileShared::keep_stored_rows`] says.
+    pub(crate) fn mark_all_published(&self) {
         for (id, rows) in self.stored_rows.lock().drain() {
-            self.cached_core(id).iter().for_each(|core| core.note_published(rows));
+            self.cached_core(id).iter().for_each(|core| core.raise_published_end(rows));
         }
     }
 
     /// The rows of all open datasets that are not published.
     #[cold]
     pub(crate) fn unpublished_rows(&self) -> Vec<UnpublishedRows> {
-        let open = self.dataset_cache.lock().open();
+        let open = self.dataset_cache.lock().open_datasets();
         let mut rows: Vec<_> = open.iter().filter_map(|core| core.unpublished_rows()).collect();
         rows.sort_by(|a, b| a.dataset.cmp(&b.dataset));
         rows

@@ -20,11 +20,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 #[non_exhaustive]
 pub enum AwaitedChange {
     /// There is no file, or an empty one.
-    File,
+    FileCreated,
     /// A process has the file open and lets nobody else open it so.
-    Access,
+    FileReleased,
     /// Something that is not in the file.
-    Object,
+    ObjectCreated,
 }
 
 /// Waits for a file, and for something in it, that another process has yet to make. No file is opened again before it
@@ -54,7 +54,7 @@ pub struct FileWaiter {
     /// Whether something may have changed since the last look.
     may_have_changed: bool,
     looked_at: Option<Instant>,
-    pause: Duration,
+    current_pause: Duration,
 }
 
 impl FileWaiter {
@@ -65,7 +65,7 @@ impl FileWaiter {
     pub fn new(options: Options, location: impl Into<Location>) -> Result<Self> {
         let location = location.into();
         let mut options = options;
-        options.wait = None;
+        options.wait_timeout = None;
         let at = options.resolve(&location)?;
         let watch = at.connector().watch(at.location());
         Ok(FileWaiter {
@@ -74,10 +74,10 @@ impl FileWaiter {
             watch,
             is_follower_allowed: false,
             file: None,
-            awaited: AwaitedChange::File,
+            awaited: AwaitedChange::FileCreated,
             may_have_changed: true,
             looked_at: None,
-            pause: MIN_PAUSE,
+            current_pause: MIN_PAUSE,
         })
     }
 
@@ -100,7 +100,7 @@ impl FileWaiter {
     pub fn find<T>(&mut self, timeout: Duration, mut find: impl FnMut(&File) -> Result<T>) -> Result<Option<T>> {
         let begin = Instant::now();
         loop {
-            if self.is_look_due() {
+            if self.is_reopen_due() {
                 self.looked_at = Some(Instant::now());
                 self.may_have_changed = false;
                 if let Some(found) = self.try_find(&mut find)? {
@@ -111,19 +111,19 @@ impl FileWaiter {
             if left.is_zero() {
                 return Ok(None);
             }
-            self.rest(left);
+            self.wait_for_change(left);
         }
     }
 
-    fn is_look_due(&self) -> bool {
+    fn is_reopen_due(&self) -> bool {
         let Some(looked_at) = self.looked_at else { return true };
         // The end of a writer is not always told, and a lock may be given back without a change.
-        let may_be_untold = self.file.is_some() || self.awaited == AwaitedChange::Access;
+        let may_be_untold = self.file.is_some() || self.awaited == AwaitedChange::FileReleased;
         self.may_have_changed || may_be_untold && looked_at.elapsed() >= MAX_PAUSE
     }
 
     /// Rests until something may have changed, at most so long.
-    fn rest(&mut self, left: Duration) {
+    fn wait_for_change(&mut self, left: Duration) {
         let since = self.looked_at.map_or(MIN_PAUSE, |at| at.elapsed());
         if since < MIN_PAUSE {
             thread::sleep((MIN_PAUSE - since).min(left));
@@ -132,8 +132,8 @@ impl FileWaiter {
         match &mut self.watch {
             Some(watch) => self.may_have_changed |= watch.wait(left.min(MAX_PAUSE)),
             None => {
-                thread::sleep(left.min(self.pause));
-                self.pause = (self.pause * 2).min(MAX_PAUSE_WITHOUT_WATCH);
+                thread::sleep(left.min(self.current_pause));
+                self.current_pause = (self.current_pause * 2).min(MAX_PAUSE_WITHOUT_WATCH);
                 self.may_have_changed = true;
             }
         }
@@ -142,7 +142,7 @@ impl FileWaiter {
     /// Opens the file unless it is open, or is not there.
     fn open(&mut self) -> Result<()> {
         if self.watch.as_ref().is_some_and(|watch| !watch.is_there()) {
-            self.awaited = AwaitedChange::File;
+            self.awaited = AwaitedChange::FileCreated;
             return Ok(());
         }
         let opened = match self.options.open(&self.location) {
@@ -153,8 +153,10 @@ impl FileWaiter {
         };
         match opened {
             Ok(file) => self.file = Some(file),
-            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => self.awaited = AwaitedChange::File,
-            Err(error) if error.is_in_use() => self.awaited = AwaitedChange::Access,
+            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
+                self.awaited = AwaitedChange::FileCreated
+            }
+            Err(error) if error.is_in_use() => self.awaited = AwaitedChange::FileReleased,
             Err(error) => return Err(error),
         }
         Ok(())
@@ -168,10 +170,10 @@ impl FileWaiter {
         // What its writer does before the end is still seen.
         let is_live = matches!(file.is_live(), Ok(true));
         match find(file) {
-            Err(error) if error.is_not_found() => self.awaited = AwaitedChange::Object,
+            Err(error) if error.is_not_found() => self.awaited = AwaitedChange::ObjectCreated,
             Err(error) if is_replaced(&error) => {
                 // It may come again at once.
-                self.awaited = AwaitedChange::File;
+                self.awaited = AwaitedChange::FileCreated;
                 self.may_have_changed = true;
             }
             found => return found.map(Some),

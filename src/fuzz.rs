@@ -19,13 +19,13 @@ const MAX_VALUE_BYTES: u64 = 1 << 20;
 ///
 /// # Panics
 /// If reading does.
-pub fn file(bytes: Vec<u8>) -> usize {
+pub fn read_file_image(bytes: Vec<u8>) -> usize {
     let Ok(file) = File::options().read().open_image(bytes) else { return 0 };
     let mut opened = 0;
     let mut seen = HashSet::new();
     let mut waiting = vec![file.root().id()];
     while let Some(id) = waiting.pop().filter(|_| seen.len() < MAX_OBJECTS) {
-        if seen.insert(id) && look_at(&file, id, &mut waiting) {
+        if seen.insert(id) && read_object(&file, id, &mut waiting) {
             opened += 1;
         }
     }
@@ -33,7 +33,7 @@ pub fn file(bytes: Vec<u8>) -> usize {
 }
 
 /// Reads one object; the objects that it links to have to wait. Whether there is one.
-fn look_at(file: &File, id: ObjectId, waiting: &mut Vec<ObjectId>) -> bool {
+fn read_object(file: &File, id: ObjectId, waiting: &mut Vec<ObjectId>) -> bool {
     let store = file.store();
     let Ok(kind) = store.kind(id) else { return false };
     for name in store.attribute_names(id).unwrap_or_default().iter().take(MAX_PARTS) {
@@ -56,13 +56,13 @@ fn look_at(file: &File, id: ObjectId, waiting: &mut Vec<ObjectId>) -> bool {
             });
             names.iter().for_each(|name| drop(store.link(id, name)));
         }
-        ObjectKind::Dataset => drop(dataset(file, id)),
+        ObjectKind::Dataset => drop(read_dataset(file, id)),
         _ => drop(store.spec(id)),
     }
     true
 }
 
-fn dataset(file: &File, id: ObjectId) -> crate::Result<()> {
+fn read_dataset(file: &File, id: ObjectId) -> crate::Result<()> {
     let Object::Dataset(dataset) = file.root().object_by_id(id, "")? else { return Ok(()) };
     let spec = dataset.spec()?;
     let mut chunks = 0;

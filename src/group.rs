@@ -22,7 +22,7 @@ impl Group {
     }
 
     pub(crate) fn find(&self, path: &str) -> Result<ResolvedObject> {
-        path::find(&self.file, self.id, &self.path, path)
+        path::find_object(&self.file, self.id, &self.path, path)
     }
 
     /// The file.
@@ -85,7 +85,7 @@ impl Group {
             true
         };
         self.file.store().for_each_link(self.id, &mut each).map_err(|error| self.error(error))?;
-        path::sort(&mut links);
+        path::sort_links_by_name(&mut links);
         Ok(links)
     }
 
@@ -137,10 +137,10 @@ impl Group {
     /// [`model::Error::NotFound`], [`model::Error::ReadOnly`].
     pub fn unlink(&self, path: &str) -> Result<()> {
         let remove = || -> Result<(), ErrorKind> {
-            let (file, parent, name) = path::split_last(&self.file, self.id, path)?;
+            let (file, parent, name) = path::resolve_last_link(&self.file, self.id, path)?;
             Ok(file.writer()?.remove_link(parent, &name)?)
         };
-        remove().map_err(|kind| self.file.error(Some(&path::join(&self.path, path)), kind))
+        remove().map_err(|kind| self.file.error(Some(&path::join_path(&self.path, path)), kind))
     }
 
     /// Moves a link to another path of the same file, in one step. Missing groups on the way to the new path are
@@ -151,15 +151,15 @@ impl Group {
     /// new path is below the object itself, so that nothing would lead to it any more; [`model::Error::ReadOnly`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let rename = || -> Result<(), ErrorKind> {
-            let (file, group, name) = path::split_last(&self.file, self.id, from)?;
+            let (file, group, name) = path::resolve_last_link(&self.file, self.id, from)?;
             let link = file.store().link(group, &name)?.ok_or_else(|| model::Error::NotFound(name.clone()))?;
             let place = NewLinkPath::resolve(&self.file, self.id, to)?;
             if !std::ptr::addr_eq(file.store(), place.file.store()) {
                 return Err(model::Error::Invalid("a link does not go to another file".into()).into());
             }
-            place.rename((group, &name), &link.target)
+            place.rename_link((group, &name), &link.target)
         };
-        rename().map_err(|kind| self.file.error(Some(&path::join(&self.path, from)), kind))
+        rename().map_err(|kind| self.file.error(Some(&path::join_path(&self.path, from)), kind))
     }
 
     /// Reads what the writer of a live file has published since the last refresh.

@@ -63,10 +63,10 @@ impl GroupBuilder {
     /// As [`Group::create_group`].
     pub fn create(self, path: &str) -> Result<Group> {
         let spec = ObjectSpec { attributes: self.attributes, times: self.times, ..self.spec.into() };
-        let shown = path::join(self.group.path(), path);
+        let shown = path::join_path(self.group.path(), path);
         let make = || -> Result<_, ErrorKind> {
             let place = NewLinkPath::resolve(self.group.file(), self.group.id(), path)?;
-            let id = place.create(&spec)?;
+            let id = place.create_object(&spec)?;
             Ok((place.file, id))
         };
         match make() {

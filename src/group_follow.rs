@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use h5live_model::{self as model, Link, LinkTarget, Name, ObjectId, Watch, WatchEvent};
 
 use crate::error::ErrorKind;
-use crate::liveness::{LivenessCheck, MAX_WAIT};
-use crate::path::{ResolvedObject, join};
+use crate::liveness_check::{LivenessCheck, MAX_WAIT};
+use crate::path::{ResolvedObject, join_path};
 use crate::{Error, File, Group, Object, Result, WalkItem};
 
 /// Most groups that are followed by default.
@@ -48,7 +48,7 @@ struct FollowedGroup {
     group: Group,
     /// Links between it and the start.
     depth: usize,
-    known: BTreeMap<Name, LinkTarget>,
+    known_links: BTreeMap<Name, LinkTarget>,
 }
 
 impl Group {
@@ -86,7 +86,7 @@ impl GroupFollower {
         GroupFollower {
             file: start.file().clone(),
             visited: HashSet::from([start.id()]),
-            groups: vec![FollowedGroup { group: start, depth: 0, known: BTreeMap::new() }],
+            groups: vec![FollowedGroup { group: start, depth: 0, known_links: BTreeMap::new() }],
             pending: VecDeque::new(),
             watch: None,
             others: false,
@@ -142,16 +142,16 @@ impl GroupFollower {
                 links => links?,
             };
             let now = links.iter().map(|link| (link.name.clone(), link.target.clone())).collect();
-            let before = std::mem::replace(&mut followed.known, now);
+            let before = std::mem::replace(&mut followed.known_links, now);
             links.retain(|link| before.get(&link.name) != Some(&link.target));
             let (path, depth) = (followed.group.path().to_owned(), followed.depth + 1);
             for link in links {
                 let name = link.name.clone();
-                match self.visit(link, &path, depth) {
+                match self.open_link(link, &path, depth) {
                     Ok(visit) => self.pending.push_back(visit),
                     // It is gone again.
                     Err(error) if is_not_found(&error) => {
-                        self.groups.get_mut(next).map(|followed| followed.known.remove(&name));
+                        self.groups.get_mut(next).map(|followed| followed.known_links.remove(&name));
                     }
                     Err(error) => return Err(error),
                 }
@@ -161,8 +161,8 @@ impl GroupFollower {
         Ok(())
     }
 
-    fn visit(&mut self, link: Link, group: &str, depth: usize) -> Result<WalkItem> {
-        let path = join(group, &link.name.to_string());
+    fn open_link(&mut self, link: Link, group: &str, depth: usize) -> Result<WalkItem> {
+        let path = join_path(group, &link.name.to_string());
         let LinkTarget::Hard(id) = link.target else { return Ok(WalkItem::Link { path, target: link.target }) };
         if self.visited.contains(&id) {
             return Ok(WalkItem::AlreadyVisited { path, id });
@@ -174,7 +174,7 @@ impl GroupFollower {
                 if self.groups.len() == self.max_groups {
                     return Err(self.file.error(Some(group.path()), ErrorKind::TooManyGroups(self.max_groups)));
                 }
-                self.groups.push(FollowedGroup { group: group.clone(), depth, known: BTreeMap::new() });
+                self.groups.push(FollowedGroup { group: group.clone(), depth, known_links: BTreeMap::new() });
                 self.others = true;
             }
         }
@@ -184,14 +184,14 @@ impl GroupFollower {
     /// Waits for something new; `None` at the end.
     fn wait_for_item(&mut self) -> Result<Option<WalkItem>> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
-        let mut last = self.liveness.is_due() && !self.is_live()?;
+        let mut last = self.liveness.is_check_due() && !self.is_live()?;
         loop {
             let looked = self.poll();
             if let Some(visit) = self.pending.pop_front() {
                 self.failure = looked.err();
                 return Ok(Some(visit));
             }
-            if let Some(ending) = self.liveness.ending.take_if(|_| last) {
+            if let Some(ending) = self.liveness.pending_error.take_if(|_| last) {
                 return Err(ending);
             }
             looked?;
@@ -230,7 +230,7 @@ impl GroupFollower {
 
     /// Whether a writer may still be at work on the file, which is what its path leads to.
     fn is_live(&mut self) -> Result<bool> {
-        self.liveness.update(self.file.is_live())
+        self.liveness.record_liveness(self.file.is_live())
     }
 }
 

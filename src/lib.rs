@@ -99,7 +99,7 @@ mod group_builder;
 mod group_follow;
 mod link_rules;
 mod linked_files;
-mod liveness;
+mod liveness_check;
 mod named_type;
 #[cfg(feature = "ndarray")]
 mod ndarray_support;

@@ -11,7 +11,7 @@ use crate::{File, Mode};
 
 impl LinkedFiles {
     /// Keeps `file` open as long as the file that led to it, unless it is among the oldest of too many.
-    fn keep(&self, opener: &Arc<FileShared>, file: &File) -> Result<(), ErrorKind> {
+    fn keep_open(&self, opener: &Arc<FileShared>, file: &File) -> Result<(), ErrorKind> {
         opener.kept_open.lock().push(file.shared().clone());
         let excess = {
             let mut kept = self.kept.lock();
@@ -22,7 +22,7 @@ impl LinkedFiles {
         };
         for (opener, file) in excess {
             if let (Some(opener), Some(file)) = (opener.upgrade(), file.upgrade()) {
-                let released = opener.release(&file);
+                let released = opener.release_kept_open(&file);
                 let file = File::from_shared(file);
                 if released.is_some() && file.shared().options.mode.writes() {
                     // Nobody hears of an error of the close that may follow.
@@ -36,7 +36,7 @@ impl LinkedFiles {
 
 impl FileShared {
     /// No longer keeps a file open to which this one led.
-    fn release(&self, file: &Arc<FileShared>) -> Option<Arc<FileShared>> {
+    fn release_kept_open(&self, file: &Arc<FileShared>) -> Option<Arc<FileShared>> {
         let mut kept = self.kept_open.lock();
         let at = kept.iter().position(|kept| Arc::ptr_eq(kept, file))?;
         Some(kept.remove(at))
@@ -45,7 +45,7 @@ impl FileShared {
 
 /// The modes in which another file is opened, one after the other while somebody has it in use. A source of a virtual
 /// dataset is only read, and may be read while it is written.
-fn modes(mode: Mode, link: LinkUse) -> &'static [Mode] {
+fn modes_to_try(mode: Mode, link: LinkUse) -> &'static [Mode] {
     match (mode, link) {
         (Mode::Read, LinkUse::ExternalLink) => &[Mode::Read],
         (Mode::Read, LinkUse::VirtualSource) => &[Mode::Read, Mode::SwmrRead],
@@ -80,7 +80,7 @@ pub(crate) fn open_linked(from: &File, name: &Name, link: LinkUse) -> Result<Opt
     if !url.as_ref().is_some_and(Url::has_authority) {
         let mut failure = None;
         for location in connector.linked_locations(base.map(ResolvedLocation::location), name, link) {
-            let at = options.connectors.resolve(&location, modes(options.mode, link)[0])?;
+            let at = options.connectors.resolve(&location, modes_to_try(options.mode, link)[0])?;
             match open_candidate(from, at, link) {
                 Ok(None) => {}
                 Ok(found) => return Ok(found),
@@ -94,12 +94,12 @@ pub(crate) fn open_linked(from: &File, name: &Name, link: LinkUse) -> Result<Opt
     let Some(url) = url else { return Ok(None) };
     let Some(of_scheme) = options.connectors.connector_of(&url)? else { return Ok(None) };
     if options.links != Links::Any && of_scheme.name() != connector.name() {
-        return Err(refused(&url.into()).into());
+        return Err(refused_link_error(&url.into()).into());
     }
     open_candidate(from, ResolvedLocation::new(of_scheme.clone(), url.into()), link)
 }
 
-fn refused(to: &Location) -> OpenError {
+fn refused_link_error(to: &Location) -> OpenError {
     let rule = "links of this file may not lead there: Links::Any allows it";
     OpenError::LinkRefused { to: to.to_string(), rule }
 }
@@ -111,17 +111,17 @@ fn open_candidate(from: &File, at: ResolvedLocation, link: LinkUse) -> Result<Op
     if let (Links::SameOrigin, Some(base)) = (shared.options.links, &shared.location)
         && base.origin() != at.origin()
     {
-        return Err(refused(at.location()).into());
+        return Err(refused_link_error(at.location()).into());
     }
     if let Some(known) = shared.linked_files.find(&key) {
         return Ok(Some(File::from_shared(known)));
     }
-    let mut modes = modes(shared.options.mode, link).iter();
+    let mut modes = modes_to_try(shared.options.mode, link).iter();
     loop {
         let Some(mode) = modes.next() else { return Ok(None) };
-        match shared.options.for_link(*mode).open_linked(at.clone(), shared.linked_files.clone()) {
+        match shared.options.for_linked_file(*mode).open_linked(at.clone(), shared.linked_files.clone()) {
             Ok(file) => {
-                shared.linked_files.keep(shared, &file)?;
+                shared.linked_files.keep_open(shared, &file)?;
                 return Ok(Some(file));
             }
             Err(error) if error.is_in_use() && modes.len() > 0 => {}

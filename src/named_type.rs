@@ -40,11 +40,11 @@ impl Group {
     /// # Errors
     /// As [`Group::create_group`].
     pub fn commit_datatype(&self, path: &str, datatype: &Datatype) -> Result<NamedType> {
-        let shown = path::join(self.path(), path);
+        let shown = path::join_path(self.path(), path);
         let make = || -> Result<_, ErrorKind> {
             let place = NewLinkPath::resolve(self.file(), self.id(), path)?;
             let datatype = place.file.stored_type(datatype);
-            let id = place.create(&datatype.clone().into())?;
+            let id = place.create_object(&datatype.clone().into())?;
             Ok(NamedType { file: place.file, id, path: shown.clone(), datatype })
         };
         make().map_err(|kind| self.file().error(Some(&shown), kind))

@@ -75,7 +75,7 @@ impl Group {
     /// # Errors
     /// As [`Group::object`].
     pub fn object_by_id(&self, id: ObjectId, name: &str) -> Result<Object> {
-        Object::open(ResolvedObject { file: self.file().clone(), id, path: path::join(self.path(), name) })
+        Object::open(ResolvedObject { file: self.file().clone(), id, path: path::join_path(self.path(), name) })
     }
 
     /// The dataset at a path.
@@ -102,7 +102,7 @@ impl File {
     /// # Errors
     /// As [`Group::dataset`].
     pub fn dataset(&self, path: &str) -> Result<Dataset> {
-        let found = path::find(self, self.session().root, "/", path)?;
+        let found = path::find_object(self, self.session().root, "/", path)?;
         Dataset::open(found.file, found.id, found.path)
     }
 }

@@ -20,6 +20,6 @@ pub(crate) fn image_location() -> ResolvedLocation {
 }
 
 /// Opens a native file whose bytes are in memory.
-pub(crate) fn image(bytes: Vec<u8>, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
+pub(crate) fn open_image_store(bytes: Vec<u8>, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
     NativeConnector::open_image(bytes, how)
 }

@@ -66,7 +66,7 @@ impl File {
     /// # Errors
     /// [`ErrorKind::UnusedOption`] that names the option, and if the publication counter cannot be made.
     pub fn with_store(store: Arc<dyn Store>, name: &str, options: Options) -> Result<File> {
-        if let Some(option) = options.unused_by(store.session()) {
+        if let Some(option) = options.option_unused_by(store.session()) {
             return Err(Error::new(name, None, ErrorKind::UnusedOption(option)));
         }
         let file = File::new(store, name.into(), options);
@@ -91,7 +91,7 @@ impl File {
         family: Arc<LinkedFiles>,
     ) -> File {
         let options = options.mode(store.session().mode);
-        let cache = ChunkCache::new(options.chunk_cache);
+        let cache = ChunkCache::new(options.chunk_cache_bytes);
         let (others, datasets, staged, stored_rows, publisher, refreshes, is_recovered) = Default::default();
         let shared = Arc::new(FileShared {
             store,
@@ -125,7 +125,7 @@ impl Options {
     /// [`ErrorKind::Open`](crate::ErrorKind::Open) that names the file and the reason.
     pub fn open(&self, location: impl Into<Location>) -> Result<File> {
         let location = location.into();
-        if let Some(timeout) = self.wait {
+        if let Some(timeout) = self.wait_timeout {
             let mut waiter = FileWaiter::new(self.clone(), location.clone())?;
             if let Some(file) = waiter.find(timeout, |file| Ok(file.clone()))? {
                 return Ok(file);
@@ -143,7 +143,7 @@ impl Options {
     /// As [`Options::open`].
     pub fn open_image(&self, bytes: Vec<u8>) -> Result<File> {
         let name = "memory";
-        let store = self.with_request(&open::image_location(), |how| open::image(bytes, how));
+        let store = self.with_request(&open::image_location(), |how| open::open_image_store(bytes, how));
         let store = store.map_err(|error| Error::new(name, None, error))?;
         let file = File::new(store, name.into(), self.clone());
         file.begin_counting()?;
@@ -151,13 +151,13 @@ impl Options {
     }
 
     pub(crate) fn open_linked(&self, at: ResolvedLocation, family: Arc<LinkedFiles>) -> Result<File> {
-        if self.recover && !self.mode.writes() && recovery::recover(&at, self) == WriterState::Live {
-            return self.clone().swmr_read().open_as_it_is(at, family);
+        if self.recover && !self.mode.writes() && recovery::try_recover(&at, self) == WriterState::Live {
+            return self.clone().swmr_read().open_without_recovery(at, family);
         }
-        self.open_as_it_is(at, family)
+        self.open_without_recovery(at, family)
     }
 
-    fn open_as_it_is(&self, at: ResolvedLocation, family: Arc<LinkedFiles>) -> Result<File> {
+    fn open_without_recovery(&self, at: ResolvedLocation, family: Arc<LinkedFiles>) -> Result<File> {
         let store = self.with_request(&at, |how| at.open(how)).map_err(|error| open_error(at.location(), error))?;
         let name = at.location().to_string();
         let file = File::from_parts(store, name, self.clone(), Some(at), family);

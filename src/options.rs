@@ -31,22 +31,22 @@ use crate::{Result, open};
 pub struct Options {
     pub(crate) mode: Mode,
     pub(crate) root: ObjectSpec,
-    pub(crate) chunk_cache: usize,
-    pub(crate) staging: usize,
-    pub(crate) memory: usize,
+    pub(crate) chunk_cache_bytes: usize,
+    pub(crate) append_buffer_bytes: usize,
+    pub(crate) transfer_memory_bytes: usize,
     pub(crate) max_allocation: AllocationLimit,
     pub(crate) filters: Arc<Registry>,
     pub(crate) publications: Option<String>,
     pub(crate) publish_rows: Option<u64>,
     pub(crate) publish_time: Option<Duration>,
     pub(crate) recover: bool,
-    pub(crate) wait: Option<Duration>,
+    pub(crate) wait_timeout: Option<Duration>,
     pub(crate) conversion: Conversion,
     pub(crate) links: Links,
     pub(crate) max_linked_files: usize,
     pub(crate) connectors: Arc<ConnectorRegistry>,
     /// At most one for each connector.
-    typed: Vec<Arc<dyn ConnectorOptions>>,
+    typed_options: Vec<Arc<dyn ConnectorOptions>>,
     /// Options of the location that is opened.
     settings: Settings,
     /// The options of native files that were set by methods.
@@ -58,21 +58,21 @@ impl Default for Options {
         Options {
             mode: Mode::Read,
             root: ObjectSpec::group(),
-            chunk_cache: 32 << 20,
-            staging: 64 << 20,
-            memory: 64 << 20,
+            chunk_cache_bytes: 32 << 20,
+            append_buffer_bytes: 64 << 20,
+            transfer_memory_bytes: 64 << 20,
             max_allocation: AllocationLimit::default(),
             filters: Arc::default(),
             publications: None,
             publish_rows: None,
             publish_time: None,
             recover: false,
-            wait: None,
+            wait_timeout: None,
             conversion: Conversion::default(),
             links: Links::default(),
             max_linked_files: MAX_LINKED_FILES,
             connectors: open::built_in(),
-            typed: Vec::new(),
+            typed_options: Vec::new(),
             settings: Settings::default(),
             native_names: Vec::new(),
         }
@@ -127,20 +127,20 @@ impl Options {
 
     /// Sets the bytes of decoded chunks that are kept for later reads of their other parts (default: 32 MiB).
     pub fn chunk_cache_bytes(mut self, bytes: usize) -> Self {
-        self.chunk_cache = bytes;
+        self.chunk_cache_bytes = bytes;
         self
     }
 
     /// Sets the bytes of a dataset that are kept until the next flush, or until their chunk is full (default: 64 MiB).
     pub fn append_buffer_bytes(mut self, bytes: usize) -> Self {
-        self.staging = bytes;
+        self.append_buffer_bytes = bytes;
         self
     }
 
     /// Sets the bytes that one read or write may use beside the caller's buffer and the caches, while several threads
     /// decode or encode chunks (default: 64 MiB). Large chunks are worked on fewer at a time, but always at least one.
     pub fn transfer_memory_bytes(mut self, bytes: usize) -> Self {
-        self.memory = bytes;
+        self.transfer_memory_bytes = bytes;
         self
     }
 
@@ -282,7 +282,7 @@ impl Options {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait(mut self, timeout: Duration) -> Self {
-        self.wait = Some(timeout);
+        self.wait_timeout = Some(timeout);
         self
     }
 
@@ -354,15 +354,15 @@ impl Options {
     }
 
     /// The first option that says something of how a store is opened that does not hold for one that is open already.
-    pub(crate) fn unused_by(&self, session: &Session) -> Option<&'static str> {
+    pub(crate) fn option_unused_by(&self, session: &Session) -> Option<&'static str> {
         let default = Options::default();
         let given = [
             ("mode", self.mode != default.mode && self.mode != session.mode),
             ("root", self.root != default.root),
-            ("with", !self.typed.is_empty() && self.native_names.is_empty()),
+            ("with", !self.typed_options.is_empty() && self.native_names.is_empty()),
             ("setting", !self.settings.is_empty()),
             ("recover", self.recover != default.recover),
-            ("wait", self.wait != default.wait),
+            ("wait", self.wait_timeout != default.wait_timeout),
         ];
         let portable = given.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
         portable.or_else(|| self.native_names.first().copied())
@@ -379,7 +379,7 @@ impl Options {
         at: &ResolvedLocation,
         open: impl FnOnce(&OpenRequest<'_>) -> Result<T, OpenError>,
     ) -> Result<T, OpenError> {
-        let options = self.connectors.options(at, &self.typed, &self.settings)?;
+        let options = self.connectors.options(at, &self.typed_options, &self.settings)?;
         open(&OpenRequest {
             mode: self.mode,
             root: &self.root,
@@ -391,18 +391,18 @@ impl Options {
     }
 
     /// These options for a file to which a link leads.
-    pub(crate) fn for_link(&self, mode: Mode) -> Options {
+    pub(crate) fn for_linked_file(&self, mode: Mode) -> Options {
         Options { mode, settings: Settings::default(), ..self.clone() }
     }
 
     fn typed_options<T: ConnectorOptions>(&self) -> Option<&T> {
-        let mut options = self.typed.iter().map(|options| -> &dyn Any { &**options });
+        let mut options = self.typed_options.iter().map(|options| -> &dyn Any { &**options });
         options.find_map(<dyn Any>::downcast_ref)
     }
 
     fn set_typed(&mut self, options: Arc<dyn ConnectorOptions>) {
-        self.typed.retain(|known| known.connector() != options.connector());
-        self.typed.push(options);
+        self.typed_options.retain(|known| known.connector() != options.connector());
+        self.typed_options.push(options);
     }
 }
 
@@ -415,11 +415,11 @@ impl fmt::Debug for Options {
         let mut out = f.debug_struct("Options");
         out.field("mode", &self.mode)
             .field("links", &self.links)
-            .field("typed", &self.typed)
+            .field("typed", &self.typed_options)
             .field("settings", &self.settings)
-            .field("chunk_cache", &self.chunk_cache);
-        out.field("staging", &self.staging)
-            .field("memory", &self.memory)
+            .field("chunk_cache", &self.chunk_cache_bytes);
+        out.field("staging", &self.append_buffer_bytes)
+            .field("memory", &self.transfer_memory_bytes)
             .field("max_allocation", &self.max_allocation.bytes())
             .field("filters", &self.filters)
             .finish()

@@ -21,12 +21,12 @@ pub(crate) struct ResolvedObject {
 pub(crate) type PathNames = SmallVec<[Name; 2]>;
 
 /// The names of a path.
-pub(crate) fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn path_names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".")
 }
 
 /// Sorts links bytewise by name.
-pub(crate) fn sort(links: &mut [Link]) {
+pub(crate) fn sort_links_by_name(links: &mut [Link]) {
     // Most names differ in the bytes after those that all have in common; so the names themselves need not be visited.
     let Some(first) = links.first().map(|link| link.name.clone()) else { return };
     let common = |shared: usize, link: &Link| {
@@ -45,7 +45,7 @@ pub(crate) fn sort(links: &mut [Link]) {
 }
 
 /// A path below a group, shown.
-pub(crate) fn join(group: &str, name: &str) -> String {
+pub(crate) fn join_path(group: &str, name: &str) -> String {
     match name.starts_with('/') {
         true => name.to_owned(),
         false if group.ends_with('/') => [group, name].concat(),
@@ -54,8 +54,8 @@ pub(crate) fn join(group: &str, name: &str) -> String {
 }
 
 /// The object at a path that starts in a group.
-pub(crate) fn find(file: &File, group: ObjectId, at: &str, path: &str) -> Result<ResolvedObject, Error> {
-    let shown = join(at, path);
+pub(crate) fn find_object(file: &File, group: ObjectId, at: &str, path: &str) -> Result<ResolvedObject, Error> {
+    let shown = join_path(at, path);
     let mut links = MAX_LINKS;
     match follow_links(file, group, path.as_bytes(), &mut links) {
         Ok((file, id)) => Ok(ResolvedObject { file, id, path: shown }),
@@ -66,7 +66,7 @@ pub(crate) fn find(file: &File, group: ObjectId, at: &str, path: &str) -> Result
 fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) -> Result<(File, ObjectId), ErrorKind> {
     let mut file = file.clone();
     let mut id = if path.starts_with(b"/") { file.session().root } else { group };
-    for name in names(path) {
+    for name in path_names(path) {
         let name = Name::from(name);
         let link = file.store().link(id, &name)?.ok_or_else(|| model::Error::NotFound(name))?;
         let target = match link.target {
@@ -97,7 +97,7 @@ pub(crate) struct NewLinkPath {
     /// The last group that is there.
     group: ObjectId,
     /// Groups on the way that are not there.
-    missing: Vec<Name>,
+    missing_groups: Vec<Name>,
     name: Name,
 }
 
@@ -105,7 +105,7 @@ impl NewLinkPath {
     /// Resolves a path that starts in a group. Creates nothing.
     pub(crate) fn resolve(file: &File, group: ObjectId, path: &str) -> Result<Self, ErrorKind> {
         let start = if path.starts_with('/') { file.session().root } else { group };
-        NewLinkPath::resolve_names(file, start, names(path.as_bytes()).map(Name::from).collect())
+        NewLinkPath::resolve_names(file, start, path_names(path.as_bytes()).map(Name::from).collect())
     }
 
     /// As [`NewLinkPath::resolve`], of these names.
@@ -128,13 +128,13 @@ impl NewLinkPath {
             }
         }
         missing.extend(names);
-        Ok(NewLinkPath { file, group: id, missing, name })
+        Ok(NewLinkPath { file, group: id, missing_groups: missing, name })
     }
 
     /// # Errors
     /// [`model::Error::Exists`] if there is a link already.
     pub(crate) fn check_absent(&self) -> Result<(), ErrorKind> {
-        match self.missing.is_empty() && self.file.store().link(self.group, &self.name)?.is_some() {
+        match self.missing_groups.is_empty() && self.file.store().link(self.group, &self.name)?.is_some() {
             true => Err(model::Error::Exists(self.name.clone()).into()),
             false => Ok(()),
         }
@@ -147,8 +147,11 @@ impl NewLinkPath {
 
     /// Calls `put` to add the last name to its group. Missing groups on the way are created. They appear by one link,
     /// together with their contents, or not at all; one by one in a store that has no objects without links.
-    pub(crate) fn add_with<T>(&self, put: impl FnOnce(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
-        let Some((first, others)) = self.missing.split_first() else { return Ok(put(self.group, &self.name)?) };
+    pub(crate) fn add_link_with<T>(
+        &self,
+        put: impl FnOnce(ObjectId, &Name) -> model::Result<T>,
+    ) -> Result<T, ErrorKind> {
+        let Some((first, others)) = self.missing_groups.split_first() else { return Ok(put(self.group, &self.name)?) };
         let (writer, spec) = (self.file.writer()?, model::ObjectSpec::group());
         let make = |id, name| writer.create(&NewObject::linked(id, name, &spec));
         if !self.has_unlinked() {
@@ -166,20 +169,24 @@ impl NewLinkPath {
     }
 
     /// Makes an object there.
-    pub(crate) fn create(&self, spec: &model::ObjectSpec) -> Result<ObjectId, ErrorKind> {
-        self.add_with(|group, name| self.file.writer()?.create(&NewObject::linked(group, name, spec)))
+    pub(crate) fn create_object(&self, spec: &model::ObjectSpec) -> Result<ObjectId, ErrorKind> {
+        self.add_link_with(|group, name| self.file.writer()?.create(&NewObject::linked(group, name, spec)))
     }
 
     /// Creates a compact dataset there, with its encoded elements.
-    pub(crate) fn create_compact(&self, spec: &model::ObjectSpec, elements: &[u8]) -> Result<ObjectId, ErrorKind> {
-        self.add_with(|group, name| {
+    pub(crate) fn create_compact_dataset(
+        &self,
+        spec: &model::ObjectSpec,
+        elements: &[u8],
+    ) -> Result<ObjectId, ErrorKind> {
+        self.add_link_with(|group, name| {
             self.file.writer()?.create(&NewObject::linked(group, name, spec).with_elements(elements))
         })
     }
 
     /// Adds a link there.
-    pub(crate) fn link(&self, target: &LinkTarget) -> Result<(), ErrorKind> {
-        self.add_with(|group, name| self.file.writer()?.add_link(group, name, target))
+    pub(crate) fn add_link(&self, target: &LinkTarget) -> Result<(), ErrorKind> {
+        self.add_link_with(|group, name| self.file.writer()?.add_link(group, name, target))
     }
 
     /// Whether the last group that is there is `top`, or below it.
@@ -204,13 +211,13 @@ impl NewLinkPath {
         Ok(false)
     }
 
-    /// Removes the link of [`NewLinkPath::link`], with the groups that were made for it.
-    pub(crate) fn unlink(&self) -> Result<(), ErrorKind> {
-        Ok(self.file.writer()?.remove_link(self.group, self.missing.first().unwrap_or(&self.name))?)
+    /// Removes the link of [`NewLinkPath::add_link`], with the groups that were made for it.
+    pub(crate) fn remove_link(&self) -> Result<(), ErrorKind> {
+        Ok(self.file.writer()?.remove_link(self.group, self.missing_groups.first().unwrap_or(&self.name))?)
     }
 
     /// Moves a link of the same file there, which leads to `target`.
-    pub(crate) fn rename(&self, from: (ObjectId, &Name), target: &LinkTarget) -> Result<(), ErrorKind> {
+    pub(crate) fn rename_link(&self, from: (ObjectId, &Name), target: &LinkTarget) -> Result<(), ErrorKind> {
         let store = self.file.store();
         if let LinkTarget::Hard(id) = *target
             && from.0 != self.group
@@ -220,8 +227,8 @@ impl NewLinkPath {
             return Err(model::Error::Invalid("a group does not go below itself".into()).into());
         }
         // The object is never below a group to which nothing in the file leads.
-        let group = self.add_with(|group, _| Ok(group))?;
-        let made = self.missing.first();
+        let group = self.add_link_with(|group, _| Ok(group))?;
+        let made = self.missing_groups.first();
         let writer = self.file.writer()?;
         let renamed = writer.rename_link(from, (group, &self.name));
         renamed.inspect_err(|_| made.into_iter().for_each(|name| drop(writer.remove_link(self.group, name))))?;
@@ -230,9 +237,9 @@ impl NewLinkPath {
 }
 
 /// The group of the last link of a path, and the name of that link. The link will be changed.
-pub(crate) fn split_last(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
+pub(crate) fn resolve_last_link(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
     file.writer()?;
-    let mut above: Vec<_> = names(path.as_bytes()).collect();
+    let mut above: Vec<_> = path_names(path.as_bytes()).collect();
     let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
     let start = if path.starts_with('/') { file.session().root } else { group };
     let (file, id) = follow_links(file, start, &above.join(&b'/'), &mut { MAX_LINKS })?;
@@ -241,7 +248,7 @@ pub(crate) fn split_last(file: &File, group: ObjectId, path: &str) -> Result<(Fi
 
 /// The group at a path that starts at the root.
 pub(crate) fn find_group(file: &File, path: &str) -> Result<ResolvedObject, Error> {
-    let found = find(file, file.session().root, "/", path)?;
+    let found = find_object(file, file.session().root, "/", path)?;
     check_kind(&found, ObjectKind::Group, "group")?;
     Ok(found)
 }
@@ -250,8 +257,9 @@ pub(crate) fn find_group(file: &File, path: &str) -> Result<ResolvedObject, Erro
 pub(crate) fn find_or_create_group(file: &File, path: &str) -> Result<ObjectId, Error> {
     match find_group(file, path) {
         Err(error) if error.is_not_found() => {
-            let make = || NewLinkPath::resolve(file, file.session().root, path)?.create(&model::ObjectSpec::group());
-            make().map_err(|kind| file.error(Some(&join("/", path)), kind))
+            let make =
+                || NewLinkPath::resolve(file, file.session().root, path)?.create_object(&model::ObjectSpec::group());
+            make().map_err(|kind| file.error(Some(&join_path("/", path)), kind))
         }
         found => Ok(found?.id),
     }

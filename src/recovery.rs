@@ -46,16 +46,16 @@ impl Options {
     }
 
     fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {
-        let upkeep = upkeep(&**at.connector())?;
+        let upkeep = required_upkeep(&**at.connector())?;
         self.with_request(at, |how| upkeep.repair(at.location(), how))
     }
 }
 
 fn diagnose_at(at: &ResolvedLocation) -> Result<Diagnosis, OpenError> {
-    upkeep(&**at.connector())?.diagnose(at.location())
+    required_upkeep(&**at.connector())?.diagnose(at.location())
 }
 
-fn upkeep(connector: &dyn Connector) -> Result<&dyn Upkeep, OpenError> {
+fn required_upkeep(connector: &dyn Connector) -> Result<&dyn Upkeep, OpenError> {
     let none = || model::Error::Unsupported("a diagnosis or repair of such a store").into();
     connector.upkeep().ok_or_else(none)
 }
@@ -70,7 +70,7 @@ pub(crate) enum WriterState {
 }
 
 /// Repairs a file whose writer has died, if that is possible.
-pub(crate) fn recover(at: &ResolvedLocation, options: &Options) -> WriterState {
+pub(crate) fn try_recover(at: &ResolvedLocation, options: &Options) -> WriterState {
     match diagnose_at(at).map(|found| found.condition) {
         Ok(FileCondition::OpenForWriting { live: true, .. }) => WriterState::Live,
         Ok(FileCondition::Abandoned { .. }) => {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use h5live_model::{Link, LinkTarget, ObjectId};
 
-use crate::path::{ResolvedObject, join};
+use crate::path::{ResolvedObject, join_path};
 use crate::{File, Group, Object, Result};
 
 /// An item of a walk.
@@ -90,7 +90,7 @@ impl Walk {
     }
 
     /// Puts a group's links next in the walk, unless the group is too deep.
-    fn enter(&mut self, group: &Group) -> Result<()> {
+    fn push_group_links(&mut self, group: &Group) -> Result<()> {
         if self.levels.len() < self.max_depth {
             let mut links = group.links()?;
             links.reverse();
@@ -100,8 +100,8 @@ impl Walk {
         Ok(())
     }
 
-    fn visit(&mut self, link: Link) -> Result<WalkItem> {
-        let path = join(&self.path, &link.name.to_string());
+    fn open_link(&mut self, link: Link) -> Result<WalkItem> {
+        let path = join_path(&self.path, &link.name.to_string());
         let id = match link.target {
             LinkTarget::Hard(id) => id,
             target => return Ok(WalkItem::Link { path, target }),
@@ -111,7 +111,7 @@ impl Walk {
         }
         let object = Object::open(ResolvedObject { file: self.file.clone(), id, path })?;
         if let Object::Group(group) = &object {
-            self.enter(group)?;
+            self.push_group_links(group)?;
         }
         Ok(WalkItem::Object(object))
     }
@@ -123,13 +123,13 @@ impl Iterator for Walk {
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(start) = self.start.take() {
             self.visited.insert(start.id());
-            return Some(self.enter(&start).map(|()| WalkItem::Object(Object::Group(start))));
+            return Some(self.push_group_links(&start).map(|()| WalkItem::Object(Object::Group(start))));
         }
         loop {
             let level = self.levels.last_mut()?;
             if let Some(link) = level.links.pop() {
                 self.path.truncate(level.path);
-                return Some(self.visit(link));
+                return Some(self.open_link(link));
             }
             self.levels.pop();
         }

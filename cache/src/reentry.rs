@@ -3,7 +3,7 @@
 /// The scope in which a thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReentryScope {
-    /// [`Cache::operation`](crate::Cache::operation).
+    /// [`Cache::begin_operation`](crate::Cache::begin_operation).
     Operation,
     /// A flush, or an unwritten plan of one.
     Flush,

@@ -90,8 +90,8 @@ impl WaitArgs {
             }
             if let Some((seconds, _)) = limit.filter(|(_, limit)| begin.elapsed() >= *limit) {
                 let (place, awaited) = match waiter.awaited() {
-                    AwaitedChange::Object => (format!("{location}: {path}"), Awaited::Object),
-                    AwaitedChange::Access => (location.to_string(), Awaited::Access),
+                    AwaitedChange::ObjectCreated => (format!("{location}: {path}"), Awaited::Object),
+                    AwaitedChange::FileReleased => (location.to_string(), Awaited::Access),
                     _ => (location.to_string(), Awaited::File),
                 };
                 return Err(Error::Waited { place, seconds, awaited });

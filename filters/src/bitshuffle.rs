@@ -9,7 +9,7 @@ use crate::byte_reader::ByteReader;
 use crate::codec::lz4;
 #[cfg(any(feature = "native", feature = "pure"))]
 use crate::codec::zstd;
-use crate::params::{count, param};
+use crate::params::{param, param_to_usize};
 use crate::transpose::{bit_shuffle, bit_unshuffle};
 use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget, scratch};
 
@@ -71,11 +71,11 @@ impl BitshuffleParams {
     fn parse(params: &[u32]) -> Result<Self, FilterFault> {
         let size = match param(params, 2)? {
             0 => return Err(FilterFault::Parameter { index: 2, value: 0 }),
-            size => count(size),
+            size => param_to_usize(size),
         };
         let block = match params.get(3).copied().unwrap_or(0) {
             0 => (BLOCK_BYTES / size / 8 * 8).max(BLOCK_ELEMENTS),
-            block if block % 8 == 0 => count(block),
+            block if block % 8 == 0 => param_to_usize(block),
             value => return Err(FilterFault::Parameter { index: 3, value }),
         };
         let codec = match params.get(4) {
@@ -118,7 +118,7 @@ impl Filter for Bitshuffle {
         let mut bytes = input.len();
         if params.codec != BitshuffleCodec::None {
             bytes = usize::try_from(reader.be64()?).map_err(|_| FilterFault::TooLarge { limit })?;
-            let block = count(reader.be32()?) / params.size;
+            let block = param_to_usize(reader.be32()?) / params.size;
             if block == 0 || !block.is_multiple_of(8) {
                 return Err(FilterFault::Corrupt("size of a block"));
             }
@@ -139,7 +139,7 @@ impl Filter for Bitshuffle {
                     continue;
                 }
                 let bits = bits.get_mut(..block.len()).unwrap_or_default();
-                let stored = count(reader.be32()?);
+                let stored = param_to_usize(reader.be32()?);
                 params.codec.decompress(reader.bytes(stored)?, bits)?;
                 bit_unshuffle(params.size, bits, block, spare);
             }

@@ -7,7 +7,7 @@ use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 /// Filter 307.
 pub(crate) struct Bzip2;
 
-fn block(params: &[u32]) -> Result<u32, FilterFault> {
+fn block_size_param(params: &[u32]) -> Result<u32, FilterFault> {
     match params.first() {
         None => Ok(9),
         Some(block @ 1..=9) => Ok(*block),
@@ -37,7 +37,7 @@ impl Filter for Bzip2 {
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
-        let mut state = Compress::new(Compression::new(block(params)?), 0);
+        let mut state = Compress::new(Compression::new(block_size_param(params)?), 0);
         // The bound that bzip2 documents.
         output.reserve(input.len() + input.len() / 100 + 600);
         match state.compress_vec(input, output, Action::Finish).map_err(FilterFault::external)? {
@@ -47,7 +47,7 @@ impl Filter for Bzip2 {
     }
 
     fn complete_params(&self, params: &[u32], _: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        block(params)?;
+        block_size_param(params)?;
         Ok(params.to_vec())
     }
 }

@@ -8,7 +8,7 @@ use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 pub(crate) struct Deflate;
 
 /// The level that parameter 0 gives.
-fn level(params: &[u32]) -> Result<u32, FilterFault> {
+fn level_param(params: &[u32]) -> Result<u32, FilterFault> {
     match param(params, 0)? {
         level @ 0..=9 => Ok(level),
         value => Err(FilterFault::Parameter { index: 0, value }),
@@ -29,11 +29,11 @@ impl Filter for Deflate {
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
-        zlib::compress(level(params)?, input, output)?;
+        zlib::compress(level_param(params)?, input, output)?;
         Ok(EncodeOutput::Output)
     }
 
     fn complete_params(&self, params: &[u32], _: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        level(params).map(|level| vec![level])
+        level_param(params).map(|level| vec![level])
     }
 }

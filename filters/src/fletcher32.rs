@@ -12,27 +12,27 @@ const ROWS: usize = 256;
 /// The Fletcher checksum of 16-bit big-endian words; an odd last byte counts as the high byte of a word.
 /// The sums are kept modulo 65535 with 65535 standing for zero, except that no data but zeros has sum 0.
 pub fn checksum(data: &[u8]) -> u32 {
-    let mut sums = Sums::default();
+    let mut sums = FletcherSums::default();
     for block in data.chunks(ROWS * LANES * 2) {
         let (words, odd) = block.as_chunks::<2>();
         let (rows, rest) = words.as_chunks::<LANES>();
         sums.add_rows(rows);
-        rest.iter().for_each(|word| sums.add(u16::from_be_bytes(*word)));
-        odd.iter().for_each(|byte| sums.add(u16::from(*byte) << 8));
-        sums = Sums { low: fold(sums.low), high: fold(sums.high) };
+        rest.iter().for_each(|word| sums.add_word(u16::from_be_bytes(*word)));
+        odd.iter().for_each(|byte| sums.add_word(u16::from(*byte) << 8));
+        sums = FletcherSums { low: fold_sum(sums.low), high: fold_sum(sums.high) };
     }
     (sums.high << 16 | sums.low) as u32
 }
 
 /// The sum of the words, and the sum of that sum after each word.
 #[derive(Default)]
-struct Sums {
+struct FletcherSums {
     low: u64,
     high: u64,
 }
 
-impl Sums {
-    fn add(&mut self, word: u16) {
+impl FletcherSums {
+    fn add_word(&mut self, word: u16) {
         self.low += u64::from(word);
         self.high += self.low;
     }
@@ -56,7 +56,7 @@ impl Sums {
 }
 
 /// The sum modulo 65535, but 65535 in place of 0 unless the sum is 0.
-fn fold(sum: u64) -> u64 {
+fn fold_sum(sum: u64) -> u64 {
     if sum == 0 { 0 } else { (sum - 1) % 65535 + 1 }
 }
 

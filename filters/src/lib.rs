@@ -50,7 +50,7 @@
 #![warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod bits;
+mod bit_io;
 mod bitshuffle;
 mod blosc;
 mod byte_reader;

@@ -5,7 +5,7 @@
 
 use crate::byte_reader::ByteReader;
 use crate::codec::lz4;
-use crate::params::count;
+use crate::params::param_to_usize;
 use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault};
 
 /// Filter 32004.
@@ -29,12 +29,12 @@ impl Filter for Lz4 {
         let mut reader = ByteReader(input);
         let bytes = usize::try_from(reader.be64()?).ok().and_then(|bytes| output.get_mut(..bytes));
         let output = bytes.ok_or(FilterFault::TooLarge { limit })?;
-        let block = count(reader.be32()?);
+        let block = param_to_usize(reader.be32()?);
         if block == 0 && !output.is_empty() {
             return Err(FilterFault::Corrupt("size of a block"));
         }
         for block in output.chunks_mut(block.max(1)) {
-            let stored = count(reader.be32()?);
+            let stored = param_to_usize(reader.be32()?);
             let stored = reader.bytes(stored)?;
             if stored.len() == block.len() {
                 block.copy_from_slice(stored);
@@ -53,7 +53,7 @@ impl Filter for Lz4 {
             None | Some(0) => DEFAULT_BLOCK,
             Some(block) => *block,
         };
-        let block = count(block).min(input.len());
+        let block = param_to_usize(block).min(input.len());
         output.extend_from_slice(&(input.len() as u64).to_be_bytes());
         output.extend_from_slice(&(block as u32).to_be_bytes());
         for block in input.chunks(block.max(1)) {

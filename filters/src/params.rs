@@ -8,7 +8,7 @@ pub(crate) fn param(params: &[u32], index: usize) -> Result<u32, FilterFault> {
 }
 
 /// A count of bytes or elements: on every supported machine `usize` has at least 32 bits.
-pub(crate) const fn count(value: u32) -> usize {
+pub(crate) const fn param_to_usize(value: u32) -> usize {
     value as usize
 }
 /// Parameter number `index`, or its default if it is missing.

@@ -32,12 +32,12 @@ struct PipelineStep {
 }
 
 impl PipelineStep {
-    fn fault(&self, fault: FilterFault) -> Error {
+    fn step_error(&self, fault: FilterFault) -> Error {
         let name = self.filter.as_ref().map_or("", |filter| filter.name()).to_owned();
         Error::Filter { id: self.spec.id, name, fault }
     }
 
-    fn filter(&self) -> Result<&dyn Filter> {
+    fn required_filter(&self) -> Result<&dyn Filter> {
         self.filter.as_deref().ok_or_else(|| unavailable_error(&self.spec))
     }
 }
@@ -70,11 +70,11 @@ impl Pipeline {
 
     /// Whether a chunk with this mask is stored unchanged.
     pub fn is_identity(&self, mask: u32) -> bool {
-        self.active(mask).next().is_none()
+        self.active_steps(mask).next().is_none()
     }
 
     /// The filters that a chunk with this mask went through, in order.
-    fn active(&self, mask: u32) -> impl DoubleEndedIterator<Item = &PipelineStep> {
+    fn active_steps(&self, mask: u32) -> impl DoubleEndedIterator<Item = &PipelineStep> {
         self.steps.iter().enumerate().filter(move |(i, _)| mask >> i & 1 == 0).map(|(_, step)| step)
     }
 
@@ -99,7 +99,7 @@ impl Pipeline {
     ///
     /// As [`decode`](Self::decode).
     pub fn decode_into(&self, mask: u32, stored: &[u8], chunk: &mut [u8]) -> Result<()> {
-        if let Some(step) = self.active(mask).find(|step| step.filter.is_none()) {
+        if let Some(step) = self.active_steps(mask).find(|step| step.filter.is_none()) {
             return Err(unavailable_error(&step.spec));
         }
         scratch::with(|scratch| self.run_decode(mask, stored, chunk, scratch))
@@ -110,16 +110,20 @@ impl Pipeline {
         let limit = intermediate_bytes(expected);
         let Scratch { decoded, room, .. } = scratch;
         let mut at = DecodeLocation::Stored(0..stored.len());
-        let mut steps = self.active(mask).rev().peekable();
+        let mut steps = self.active_steps(mask).rev().peekable();
         while let Some(step) = steps.next() {
             let input = at.bytes(stored, decoded);
             let last = steps.peek().is_none();
             let output = if last {
                 &mut *chunk
             } else {
-                scratch::resize_buffer(room, limit).map_err(|fault| step.fault(fault))?
+                scratch::resize_buffer(room, limit).map_err(|fault| step.step_error(fault))?
             };
-            match step.filter()?.decode(&step.spec.params, input, output).map_err(|fault| step.fault(fault))? {
+            match step
+                .required_filter()?
+                .decode(&step.spec.params, input, output)
+                .map_err(|fault| step.step_error(fault))?
+            {
                 DecodeOutput::Input(range) => at = at.part(range),
                 DecodeOutput::Output(found) if last => {
                     return if found == expected { Ok(()) } else { Err(Error::WrongSize { expected, found }) };
@@ -183,8 +187,8 @@ impl Pipeline {
             let outcome = match &step.filter {
                 None => Err(unavailable_error(&step.spec)),
                 Some(filter) => match filter.encode(&step.spec.params, input, next) {
-                    Ok(EncodeOutput::Skipped) => Err(step.fault(FilterFault::Incompressible)),
-                    outcome => outcome.map_err(|fault| step.fault(fault)),
+                    Ok(EncodeOutput::Skipped) => Err(step.step_error(FilterFault::Incompressible)),
+                    outcome => outcome.map_err(|fault| step.step_error(fault)),
                 },
             };
             match outcome {

@@ -1,7 +1,7 @@
 //! Filter 2, shuffle: the first bytes of all elements, then the second bytes, and so on. Parameter 0 is the size of an
 //! element. Bytes at the end that fill no element are stored unchanged.
 
-use crate::params::{count, param};
+use crate::params::{param, param_to_usize};
 use crate::transpose::{shuffle, unshuffle};
 use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
@@ -9,10 +9,10 @@ use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 pub(crate) struct Shuffle;
 
 /// The size of an element that parameter 0 gives.
-fn element_size(params: &[u32]) -> Result<usize, FilterFault> {
+fn element_size_param(params: &[u32]) -> Result<usize, FilterFault> {
     match param(params, 0)? {
         0 => Err(FilterFault::Parameter { index: 0, value: 0 }),
-        size => Ok(count(size)),
+        size => Ok(param_to_usize(size)),
     }
 }
 
@@ -26,7 +26,7 @@ impl Filter for Shuffle {
     }
 
     fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
-        let size = element_size(params)?;
+        let size = element_size_param(params)?;
         if size == 1 {
             return Ok(DecodeOutput::Input(0..input.len()));
         }
@@ -37,7 +37,7 @@ impl Filter for Shuffle {
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
-        let size = element_size(params)?;
+        let size = element_size_param(params)?;
         if size == 1 {
             return Ok(EncodeOutput::Input);
         }

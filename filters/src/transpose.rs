@@ -17,12 +17,12 @@ pub(crate) fn shuffle(size: usize, input: &[u8], output: &mut [u8]) {
     let (input, input_rest) = input.split_at(elements * size);
     let (output, output_rest) = output.split_at_mut(elements * size);
     output_rest.copy_from_slice(input_rest);
-    let tile = tile(size);
+    let tile = tile_elements(size);
     for (i, input) in input.chunks(tile * size).enumerate() {
         let runs = ByteRuns { size, elements, start: i * tile };
         let groups = input.len() / size / GROUP_ELEMENTS * GROUP_ELEMENTS;
         let (whole, rest) = input.split_at(groups * size);
-        for (offset, width) in words(size) {
+        for (offset, width) in word_offsets(size) {
             match width {
                 8 => runs.gather::<8>(offset, whole, output),
                 4 => runs.gather::<4>(offset, whole, output),
@@ -45,12 +45,12 @@ pub(crate) fn unshuffle(size: usize, input: &[u8], output: &mut [u8]) {
     let (input, input_rest) = input.split_at(elements * size);
     let (output, output_rest) = output.split_at_mut(elements * size);
     output_rest.copy_from_slice(input_rest);
-    let tile = tile(size);
+    let tile = tile_elements(size);
     for (i, output) in output.chunks_mut(tile * size).enumerate() {
         let runs = ByteRuns { size, elements, start: i * tile };
         let groups = output.len() / size / GROUP_ELEMENTS * GROUP_ELEMENTS;
         let (whole, rest) = output.split_at_mut(groups * size);
-        for (offset, width) in words(size) {
+        for (offset, width) in word_offsets(size) {
             match width {
                 8 => runs.scatter::<8>(offset, input, whole),
                 4 => runs.scatter::<4>(offset, input, whole),
@@ -72,12 +72,12 @@ fn element_count(size: usize, input: &[u8], output: &[u8]) -> Option<usize> {
 }
 
 /// Elements of a tile: whole groups.
-fn tile(size: usize) -> usize {
+fn tile_elements(size: usize) -> usize {
     (TILE_BYTES / size / GROUP_ELEMENTS * GROUP_ELEMENTS).max(GROUP_ELEMENTS)
 }
 
 /// An element as words of 8, 4, 2 and 1 bytes: where each begins, and its width.
-fn words(size: usize) -> impl Iterator<Item = (usize, usize)> {
+fn word_offsets(size: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut offset = 0;
     std::iter::from_fn(move || {
         let width = [8, 4, 2, 1].into_iter().find(|width| *width <= size - offset)?;
@@ -95,7 +95,7 @@ struct ByteRuns {
 
 impl ByteRuns {
     /// Where the bytes of a group are in a run.
-    fn place(&self, run: usize, group: usize) -> std::ops::Range<usize> {
+    fn run_range(&self, run: usize, group: usize) -> std::ops::Range<usize> {
         let at = run * self.elements + self.start + group * GROUP_ELEMENTS;
         at..at + GROUP_ELEMENTS
     }
@@ -119,10 +119,10 @@ impl ByteRuns {
             }
             // Positions are (element, byte), four bits the element: four rotations make them (byte, element).
             for _ in 0..GROUP_ELEMENTS.ilog2() {
-                vectors = rotate(vectors);
+                vectors = rotate_vectors(vectors);
             }
             for (i, vector) in vectors.into_iter().enumerate() {
-                if let Some(to) = runs.get_mut(self.place(offset + i, group)) {
+                if let Some(to) = runs.get_mut(self.run_range(offset + i, group)) {
                     to.copy_from_slice(&vector.to_array());
                 }
             }
@@ -134,12 +134,12 @@ impl ByteRuns {
         for (group, elements) in elements.chunks_exact_mut(GROUP_ELEMENTS * self.size).enumerate() {
             let mut vectors = [u8x16::default(); WIDTH];
             for (i, vector) in vectors.iter_mut().enumerate() {
-                if let Some(bytes) = runs.get(self.place(offset + i, group)).and_then(|bytes| bytes.first_chunk()) {
+                if let Some(bytes) = runs.get(self.run_range(offset + i, group)).and_then(|bytes| bytes.first_chunk()) {
                     *vector = u8x16::new(*bytes);
                 }
             }
             for _ in 0..WIDTH.ilog2() {
-                vectors = rotate(vectors);
+                vectors = rotate_vectors(vectors);
             }
             if self.size == WIDTH {
                 for (to, vector) in elements.chunks_exact_mut(GROUP_ELEMENTS).zip(vectors) {
@@ -162,7 +162,7 @@ impl ByteRuns {
 /// byte becomes the lowest.
 #[expect(clippy::indexing_slicing, reason = "the positions are below N")]
 #[inline(always)]
-fn rotate<const N: usize>(vectors: [u8x16; N]) -> [u8x16; N] {
+fn rotate_vectors<const N: usize>(vectors: [u8x16; N]) -> [u8x16; N] {
     array::from_fn(|i| match (i % 2, N) {
         (_, 1) => vectors[0],
         (0, _) => u8x16::unpack_low(vectors[i / 2], vectors[i / 2 + N / 2]),

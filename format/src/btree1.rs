@@ -4,7 +4,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use crate::table::{read_addr, read_uint};
+use crate::element_table::{read_addr, read_uint};
 use crate::{Addr, Fault, Record, Result, Widths, Wire};
 
 /// The sort key of a version 1 B-tree.
@@ -19,14 +19,14 @@ pub trait Btree1Key: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     const KEY_FOLLOWS_CHILD: bool;
 
     /// Bytes of a key.
-    fn size(shape: Self::Shape, widths: Widths) -> usize;
+    fn key_bytes(shape: Self::Shape, widths: Widths) -> usize;
 
     /// Reads a key from its bytes.
-    fn read(bytes: &[u8]) -> Self;
+    fn read_key(bytes: &[u8]) -> Self;
 
     /// Appends the bytes of the key. `false`, and nothing appended, if it does not have this shape.
     #[must_use]
-    fn write(&self, shape: Self::Shape, widths: Widths, bytes: &mut Vec<u8>) -> bool;
+    fn write_key(&self, shape: Self::Shape, widths: Widths, bytes: &mut Vec<u8>) -> bool;
 }
 
 /// The key of a group's B-tree: where a name begins in the group's local heap (bytes). The names below child `i` are
@@ -41,15 +41,15 @@ impl Btree1Key for GroupKey {
 
     const KEY_FOLLOWS_CHILD: bool = true;
 
-    fn size((): (), widths: Widths) -> usize {
+    fn key_bytes((): (), widths: Widths) -> usize {
         widths.length.bytes()
     }
 
-    fn read(bytes: &[u8]) -> Self {
+    fn read_key(bytes: &[u8]) -> Self {
         GroupKey(read_uint(bytes))
     }
 
-    fn write(&self, (): (), widths: Widths, bytes: &mut Vec<u8>) -> bool {
+    fn write_key(&self, (): (), widths: Widths, bytes: &mut Vec<u8>) -> bool {
         let fits = self.0 <= widths.length.max();
         if fits {
             bytes.extend(self.0.to_le_bytes().into_iter().take(widths.length.bytes()));
@@ -82,11 +82,11 @@ impl Btree1Key for ChunkKey {
 
     const KEY_FOLLOWS_CHILD: bool = false;
 
-    fn size(rank: ChunkRank, _: Widths) -> usize {
+    fn key_bytes(rank: ChunkRank, _: Widths) -> usize {
         usize::from(rank.0).saturating_mul(8).saturating_add(16)
     }
 
-    fn read(bytes: &[u8]) -> Self {
+    fn read_key(bytes: &[u8]) -> Self {
         let (head, offsets) = bytes.split_at_checked(8).unwrap_or_default();
         let (size, mask) = head.split_at_checked(4).unwrap_or_default();
         let narrow = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
@@ -100,7 +100,7 @@ impl Btree1Key for ChunkKey {
         }
     }
 
-    fn write(&self, rank: ChunkRank, _: Widths, bytes: &mut Vec<u8>) -> bool {
+    fn write_key(&self, rank: ChunkRank, _: Widths, bytes: &mut Vec<u8>) -> bool {
         if self.start.len() != usize::from(rank.0) {
             return false;
         }
@@ -135,15 +135,15 @@ impl<K: Btree1Key> Btree1Node<K> {
     }
 
     /// Bytes of a key and of a child after it.
-    fn stride(&self) -> usize {
-        K::size(self.shape, self.widths).saturating_add(self.widths.offset.bytes())
+    fn entry_bytes(&self) -> usize {
+        K::key_bytes(self.shape, self.widths).saturating_add(self.widths.offset.bytes())
     }
 
     /// Bytes of a node.
-    pub fn size(&self) -> usize {
+    pub fn node_bytes(&self) -> usize {
         let fixed = self.widths.offset.bytes().saturating_mul(2).saturating_add(8);
-        let entries = usize::from(self.capacity).saturating_mul(self.stride());
-        fixed.saturating_add(entries).saturating_add(K::size(self.shape, self.widths))
+        let entries = usize::from(self.capacity).saturating_mul(self.entry_bytes());
+        fixed.saturating_add(entries).saturating_add(K::key_bytes(self.shape, self.widths))
     }
 
     /// Most children of a node.
@@ -153,7 +153,7 @@ impl<K: Btree1Key> Btree1Node<K> {
 
     /// The number of children.
     pub fn len(&self) -> usize {
-        self.entries.len().checked_div(self.stride()).unwrap_or(0)
+        self.entries.len().checked_div(self.entry_bytes()).unwrap_or(0)
     }
 
     /// Whether the node has no children.
@@ -163,29 +163,29 @@ impl<K: Btree1Key> Btree1Node<K> {
 
     /// Child `index`; `None` past the end.
     pub fn child(&self, index: usize) -> Option<Addr> {
-        let entry = self.entries.chunks_exact(self.stride()).nth(index)?;
-        entry.get(K::size(self.shape, self.widths)..).map(read_addr)
+        let entry = self.entries.chunks_exact(self.entry_bytes()).nth(index)?;
+        entry.get(K::key_bytes(self.shape, self.widths)..).map(read_addr)
     }
 
     /// Key `index`. There is one more key than children. `None` past the end.
     pub fn key(&self, index: usize) -> Option<K> {
-        let start = index.checked_mul(self.stride())?;
-        let end = start.checked_add(K::size(self.shape, self.widths))?;
-        self.entries.get(start..end).map(K::read)
+        let start = index.checked_mul(self.entry_bytes())?;
+        let end = start.checked_add(K::key_bytes(self.shape, self.widths))?;
+        self.entries.get(start..end).map(K::read_key)
     }
 
     /// Replaces keys and children: one more key than children, and no more children than the node holds. `false`,
     /// and nothing replaced, if that is not so or a key does not fit.
     #[must_use]
-    pub fn set(&mut self, keys: &[K], children: &[Addr]) -> bool {
+    pub fn set_entries(&mut self, keys: &[K], children: &[Addr]) -> bool {
         let counts = children.is_empty() && keys.is_empty() || keys.len() == children.len().saturating_add(1);
         if !counts || children.len() > self.capacity() {
             return false;
         }
-        let mut entries = Vec::with_capacity(keys.len().saturating_mul(self.stride()));
+        let mut entries = Vec::with_capacity(keys.len().saturating_mul(self.entry_bytes()));
         let width = self.widths.offset;
         for (i, key) in keys.iter().enumerate() {
-            if !key.write(self.shape, self.widths, &mut entries) {
+            if !key.write_key(self.shape, self.widths, &mut entries) {
                 return false;
             }
             if let Some(child) = children.get(i) {
@@ -217,11 +217,11 @@ impl<K: Btree1Key> Record for Btree1Node<K> {
         w.addr("left sibling", &mut self.left)?;
         w.addr("right sibling", &mut self.right)?;
         self.widths = w.widths();
-        let key = K::size(self.shape, self.widths);
+        let key = K::key_bytes(self.shape, self.widths);
         let unused = self.capacity.saturating_sub(count);
-        let (used, unused) = match usize::from(count).saturating_mul(self.stride()) {
-            0 => (0, usize::from(unused).saturating_mul(self.stride()).saturating_add(key)),
-            used => (used.saturating_add(key), usize::from(unused).saturating_mul(self.stride())),
+        let (used, unused) = match usize::from(count).saturating_mul(self.entry_bytes()) {
+            0 => (0, usize::from(unused).saturating_mul(self.entry_bytes()).saturating_add(key)),
+            used => (used.saturating_add(key), usize::from(unused).saturating_mul(self.entry_bytes())),
         };
         w.bytes("keys and children", used, &mut self.entries)?;
         w.reserved(unused)
@@ -244,9 +244,9 @@ mod tests {
             for n in [0u64, 1, 32] {
                 let mut node = Btree1Node { level: 1, left: Addr::new(7), ..blank.clone() };
                 let keys: Vec<_> = (0..=n).filter(|_| n > 0).map(|i| GroupKey(i * 8)).collect();
-                assert!(node.set(&keys, &addrs(n)));
+                assert!(node.set_entries(&keys, &addrs(n)));
                 let bytes = encode(&node, widths).unwrap();
-                assert_eq!(bytes.len(), node.size());
+                assert_eq!(bytes.len(), node.node_bytes());
                 let decoded = decode_with(blank.clone(), &bytes, widths).unwrap();
                 assert_eq!(decoded, node);
                 assert_eq!((decoded.len(), decoded.child(n as usize)), (n as usize, None));
@@ -254,7 +254,7 @@ mod tests {
                 assert_eq!(decoded.key(n as usize), keys.last().copied());
             }
         }
-        assert_eq!(Btree1Node::<GroupKey>::empty(16, (), Widths::default()).size(), 544);
+        assert_eq!(Btree1Node::<GroupKey>::empty(16, (), Widths::default()).node_bytes(), 544);
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         };
         let keys: Vec<_> = (0..=3).map(key).collect();
         let mut node = blank.clone();
-        assert!(node.set(&keys, &addrs(3)));
+        assert!(node.set_entries(&keys, &addrs(3)));
         let bytes = encode(&node, widths).unwrap();
         let decoded = decode_with(blank, &bytes, widths).unwrap();
         assert_eq!((0..4).filter_map(|i| decoded.key(i)).collect::<Vec<_>>(), keys);
@@ -280,11 +280,11 @@ mod tests {
     #[test]
     fn refuses_more_children_than_it_has_space_for() {
         let mut node = Btree1Node::<GroupKey>::empty(1, (), Widths::default());
-        assert!(!node.set(&[GroupKey(0); 4], &addrs(3)));
-        assert!(!node.set(&[GroupKey(0); 2], &addrs(2)));
+        assert!(!node.set_entries(&[GroupKey(0); 4], &addrs(3)));
+        assert!(!node.set_entries(&[GroupKey(0); 2], &addrs(2)));
         let big = {
             let mut node = Btree1Node::<GroupKey>::empty(2, (), Widths::default());
-            assert!(node.set(&[GroupKey(0); 4], &addrs(3)));
+            assert!(node.set_entries(&[GroupKey(0); 4], &addrs(3)));
             encode(&node, Widths::default()).unwrap()
         };
         assert_eq!(decode_with(node, &big, Widths::default()).unwrap_err().field, "children");

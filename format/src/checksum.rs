@@ -16,7 +16,7 @@ const fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
     (a, b, c)
 }
 
-const fn finish(mut a: u32, mut b: u32, mut c: u32) -> u32 {
+const fn final_mix(mut a: u32, mut b: u32, mut c: u32) -> u32 {
     c = (c ^ b).wrapping_sub(b.rotate_left(14));
     a = (a ^ c).wrapping_sub(c.rotate_left(11));
     b = (b ^ a).wrapping_sub(a.rotate_left(25));
@@ -26,7 +26,7 @@ const fn finish(mut a: u32, mut b: u32, mut c: u32) -> u32 {
     (c ^ b).wrapping_sub(b.rotate_left(24))
 }
 
-fn word(bytes: &[u8]) -> u32 {
+fn read_le_u32(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |word, byte| (word << 8) | u32::from(*byte))
 }
 
@@ -72,10 +72,10 @@ impl Lookup3State {
         if rest.is_empty() {
             return self.c;
         }
-        let mut words = rest.chunks(4).map(word);
+        let mut words = rest.chunks(4).map(read_le_u32);
         let mut add = |to: u32| to.wrapping_add(words.next().unwrap_or(0));
         let (a, b, c) = (add(self.a), add(self.b), add(self.c));
-        finish(a, b, c)
+        final_mix(a, b, c)
     }
 }
 

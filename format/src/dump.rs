@@ -40,44 +40,45 @@ pub fn dump_any(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let signature: [u8; 4] = *bytes.first_chunk()?;
     Some(match &signature {
         b"\x89HDF" => dump(Superblock::default(), bytes, widths),
-        b"OHDR" => object_header(bytes, widths),
-        b"OCHK" => continuation(bytes, widths),
+        b"OHDR" => dump_object_header(bytes, widths),
+        b"OCHK" => dump_continuation_chunk(bytes, widths),
         b"SNOD" => dump(SymbolTableNode::for_k(context.btree_k), bytes, widths),
         b"HEAP" => dump(LocalHeap::default(), bytes, widths),
-        b"TREE" => btree1(bytes, context),
+        b"TREE" => dump_btree1_node(bytes, context),
         b"GCOL" => dump(GlobalHeapCollection::default(), bytes, widths),
         b"FRHP" => dump(FractalHeapHeader::default(), bytes, widths),
-        b"FHDB" => {
-            direct_block(bytes, context).unwrap_or_else(|| dump_part::<FractalHeapDirectBlock>("FHDB", bytes, widths))
-        }
-        b"FHIB" => indirect_block(bytes, context)
+        b"FHDB" => dump_heap_direct_block(bytes, context)
+            .unwrap_or_else(|| dump_part::<FractalHeapDirectBlock>("FHDB", bytes, widths)),
+        b"FHIB" => dump_heap_indirect_block(bytes, context)
             .unwrap_or_else(|| dump_part::<FractalHeapIndirectBlock>("FHIB", bytes, widths)),
         b"BTHD" => dump(Btree2Header::default(), bytes, widths),
-        b"BTLF" => leaf(bytes, context).unwrap_or_else(|| dump_btree2_node::<Btree2Leaf>("BTLF", bytes, widths)),
-        b"BTIN" => {
-            internal(bytes, context).unwrap_or_else(|| dump_btree2_node::<Btree2Internal>("BTIN", bytes, widths))
+        b"BTLF" => {
+            dump_btree2_leaf(bytes, context).unwrap_or_else(|| dump_btree2_node::<Btree2Leaf>("BTLF", bytes, widths))
         }
+        b"BTIN" => dump_btree2_internal(bytes, context)
+            .unwrap_or_else(|| dump_btree2_node::<Btree2Internal>("BTIN", bytes, widths)),
         b"EAHD" => dump(ExtensibleArrayHeader::default(), bytes, widths),
-        b"EAIB" => index_block(bytes, context)
+        b"EAIB" => dump_array_index_block(bytes, context)
             .unwrap_or_else(|| dump_array_part::<ExtensibleArrayIndexBlock>("EAIB", bytes, widths)),
         b"EASB" => dump_array_part::<ExtensibleArraySuperBlock>("EASB", bytes, widths),
         b"EADB" => dump_array_part::<ExtensibleArrayDataBlock>("EADB", bytes, widths),
         b"FAHD" => dump(FixedArrayHeader::default(), bytes, widths),
-        b"FADB" => {
-            fixed_array(bytes, context).unwrap_or_else(|| dump_array_part::<FixedArrayDataBlock>("FADB", bytes, widths))
-        }
+        b"FADB" => dump_fixed_array_data_block(bytes, context)
+            .unwrap_or_else(|| dump_array_part::<FixedArrayDataBlock>("FADB", bytes, widths)),
         b"FSHD" => dump(FreeSpaceHeader::default(), bytes, widths),
-        b"FSSE" => sections(bytes, context).unwrap_or_else(|| dump_part::<FreeSpaceSections>("FSSE", bytes, widths)),
-        b"SMTB" => shared_message_table(bytes, widths),
-        b"SMLI" => shared_message_list(bytes, widths),
+        b"FSSE" => {
+            dump_free_sections(bytes, context).unwrap_or_else(|| dump_part::<FreeSpaceSections>("FSSE", bytes, widths))
+        }
+        b"SMTB" => dump_shared_message_table(bytes, widths),
+        b"SMLI" => dump_shared_message_list(bytes, widths),
         b"MDCI" => dump(CacheImage::default(), bytes, widths),
-        [1, 0, _, _] => Some(object_header(bytes, widths)).filter(|header| header.result.is_ok())?,
+        [1, 0, _, _] => Some(dump_object_header(bytes, widths)).filter(|header| header.result.is_ok())?,
         _ => return None,
     })
 }
 
 /// The fields of the body of a message. Messages of unknown types have one field.
-pub fn message(kind: MessageType, shared: bool, body: &[u8], widths: Widths) -> Dump {
+pub fn dump_message(kind: MessageType, shared: bool, body: &[u8], widths: Widths) -> Dump {
     if shared {
         return dump(SharedMessage::default(), body, widths);
     }
@@ -169,7 +170,7 @@ fn saturate_u16(value: usize) -> u16 {
 }
 
 /// Puts the fields of message bodies in the place of the bodies' bytes.
-fn with_bodies(mut dump: Dump, messages: &[RawMessage], widths: Widths) -> Dump {
+fn with_message_bodies(mut dump: Dump, messages: &[RawMessage], widths: Widths) -> Dump {
     let mut messages = messages.iter();
     let mut fields = Vec::new();
     for field in std::mem::take(&mut dump.fields) {
@@ -178,7 +179,7 @@ fn with_bodies(mut dump: Dump, messages: &[RawMessage], widths: Widths) -> Dump 
             fields.push(field);
             continue;
         };
-        let inner = message(raw.kind, raw.flags.is_shared(), &raw.body, widths);
+        let inner = dump_message(raw.kind, raw.flags.is_shared(), &raw.body, widths);
         let shifted = inner.fields.into_iter().map(|inner| Field { at: inner.at.saturating_add(field.at), ..inner });
         fields.extend(shifted);
         if let (Ok(()), Err(mut error)) = (&dump.result, inner.result) {
@@ -189,10 +190,10 @@ fn with_bodies(mut dump: Dump, messages: &[RawMessage], widths: Widths) -> Dump 
     Dump { fields, ..dump }
 }
 
-fn object_header(bytes: &[u8], widths: Widths) -> Dump {
+fn dump_object_header(bytes: &[u8], widths: Widths) -> Dump {
     let dump = dump(ObjectHeader::default(), bytes, widths);
     match decode_prefix::<ObjectHeader>(bytes, widths) {
-        Ok((header, _)) => with_bodies(dump, &header.messages, widths),
+        Ok((header, _)) => with_message_bodies(dump, &header.messages, widths),
         Err(_) => dump,
     }
 }
@@ -201,7 +202,7 @@ fn object_header(bytes: &[u8], widths: Widths) -> Dump {
 const MAX_SEARCH_BYTES: usize = 8192;
 
 /// Bytes of a structure that ends with a checksum, but does not say how long it is.
-fn checksummed_len(bytes: &[u8]) -> Option<usize> {
+fn find_checksummed_len(bytes: &[u8]) -> Option<usize> {
     (4..bytes.len().min(MAX_SEARCH_BYTES).saturating_sub(3)).find_map(|end| {
         let stored = bytes.get(end..)?.first_chunk::<4>()?;
         let sum = lookup3(bytes.get(..end)?, 0).to_le_bytes();
@@ -211,19 +212,19 @@ fn checksummed_len(bytes: &[u8]) -> Option<usize> {
 
 /// A continuation. Only the message that leads to it says how long it is, and only the header whether messages bear
 /// the order of creation.
-fn continuation(bytes: &[u8], widths: Widths) -> Dump {
-    let len = checksummed_len(bytes).unwrap_or(bytes.len()) as u64;
+fn dump_continuation_chunk(bytes: &[u8], widths: Widths) -> Dump {
+    let len = find_checksummed_len(bytes).unwrap_or(bytes.len()) as u64;
     let blank = |attributes_tracked| ContinuationChunk { version: 2, attributes_tracked, len, messages: Vec::new() };
     let tracked = decode_prefix_with(blank(false), bytes, widths).is_err()
         && decode_prefix_with(blank(true), bytes, widths).is_ok();
     let dump = dump(blank(tracked), bytes, widths);
     match decode_prefix_with(blank(tracked), bytes, widths) {
-        Ok((chunk, _)) => with_bodies(dump, &chunk.messages, widths),
+        Ok((chunk, _)) => with_message_bodies(dump, &chunk.messages, widths),
         Err(_) => dump,
     }
 }
 
-fn btree1(bytes: &[u8], context: &DumpContext<'_>) -> Dump {
+fn dump_btree1_node(bytes: &[u8], context: &DumpContext<'_>) -> Dump {
     let (widths, k) = (context.widths, context.btree_k);
     match (bytes.get(4), context.chunk_rank) {
         (Some(1), Some(rank)) => dump(Btree1Node::<ChunkKey>::empty(k.chunk, ChunkRank(rank), widths), bytes, widths),
@@ -235,60 +236,60 @@ fn btree1(bytes: &[u8], context: &DumpContext<'_>) -> Dump {
     }
 }
 
-fn header<R: Record + Default>(context: &DumpContext<'_>) -> Option<R> {
+fn decode_header<R: Record + Default>(context: &DumpContext<'_>) -> Option<R> {
     decode_prefix(context.header?, context.widths).ok().map(|(header, _)| header)
 }
 
-fn direct_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
-    let heap: FractalHeapHeader = header(context)?;
-    let offset = block_offset(bytes, &heap, context.widths)?;
+fn dump_heap_direct_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
+    let heap: FractalHeapHeader = decode_header(context)?;
+    let offset = heap_block_offset(bytes, &heap, context.widths)?;
     let size = heap.table.direct_block_at(offset, heap.root_rows)?;
-    Some(dump(heap.direct_block(size), bytes, context.widths))
+    Some(dump(heap.blank_direct_block(size), bytes, context.widths))
 }
 
-fn indirect_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
-    let heap: FractalHeapHeader = header(context)?;
-    let offset = block_offset(bytes, &heap, context.widths)?;
+fn dump_heap_indirect_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
+    let heap: FractalHeapHeader = decode_header(context)?;
+    let offset = heap_block_offset(bytes, &heap, context.widths)?;
     let rows = heap.table.indirect_block_at(offset, heap.root_rows)?;
-    Some(dump(heap.indirect_block(rows, context.widths), bytes, context.widths))
+    Some(dump(heap.blank_indirect_block(rows, context.widths), bytes, context.widths))
 }
 
 /// The offset of a block of a fractal heap in heap space, as the block states it.
-fn block_offset(bytes: &[u8], heap: &FractalHeapHeader, widths: Widths) -> Option<u64> {
+fn heap_block_offset(bytes: &[u8], heap: &FractalHeapHeader, widths: Widths) -> Option<u64> {
     let rest = bytes.get(widths.offset.bytes().saturating_add(5)..)?;
-    rest.get(..heap.table.offset_width().bytes()).map(table::read_uint)
+    rest.get(..heap.table.offset_width().bytes()).map(element_table::read_uint)
 }
 
-fn geometry(context: &DumpContext<'_>) -> Option<(Btree2Header, Btree2Geometry)> {
-    let tree: Btree2Header = header(context)?;
-    let geometry = Btree2Geometry::of(&tree, context.widths).ok()?;
+fn btree2_geometry(context: &DumpContext<'_>) -> Option<(Btree2Header, Btree2Geometry)> {
+    let tree: Btree2Header = decode_header(context)?;
+    let geometry = Btree2Geometry::from_header(&tree, context.widths).ok()?;
     Some((tree, geometry))
 }
 
 /// A leaf. Its number of records is the one for which the checksum is right.
-fn leaf(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
-    let (tree, geometry) = geometry(context)?;
-    let records = checksummed_len(bytes)?.checked_sub(10)?.checked_div(tree.record_size.into())?;
-    Some(dump(geometry.leaf(saturate_u16(records)), bytes, context.widths))
+fn dump_btree2_leaf(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
+    let (tree, geometry) = btree2_geometry(context)?;
+    let records = find_checksummed_len(bytes)?.checked_sub(10)?.checked_div(tree.record_size.into())?;
+    Some(dump(geometry.blank_leaf(saturate_u16(records)), bytes, context.widths))
 }
 
 /// An internal node. Its depth and number of records are those for which the checksum is right.
-fn internal(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
-    let (tree, geometry) = geometry(context)?;
-    let used = checksummed_len(bytes)?;
+fn dump_btree2_internal(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
+    let (tree, geometry) = btree2_geometry(context)?;
+    let used = find_checksummed_len(bytes)?;
     let mut depths = (1..=tree.depth).filter_map(|depth| {
-        let pointer = geometry.pointer_size(depth);
+        let pointer = geometry.child_pointer_bytes(depth);
         let each = pointer.saturating_add(tree.record_size.into());
         let rest = used.checked_sub(10)?.checked_sub(pointer)?;
         let exact = rest.checked_rem(each)? == 0;
         exact.then_some((depth, saturate_u16(rest.checked_div(each)?)))
     });
     let (depth, records) = depths.next()?;
-    Some(dump(geometry.internal(depth, records), bytes, context.widths))
+    Some(dump(geometry.blank_internal(depth, records), bytes, context.widths))
 }
 
-fn index_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
-    let array: ExtensibleArrayHeader = header(context)?;
+fn dump_array_index_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
+    let array: ExtensibleArrayHeader = decode_header(context)?;
     let shape = array.parameters;
     let first = shape.min_pointers.checked_ilog2()?.checked_mul(2)?;
     let all = u32::from(shape.max_bits).saturating_add(1).checked_sub(shape.min_elements.checked_ilog2()?)?;
@@ -301,8 +302,8 @@ fn index_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     Some(dump(block, bytes, context.widths))
 }
 
-fn fixed_array(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
-    let array: FixedArrayHeader = header(context)?;
+fn dump_fixed_array_data_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
+    let array: FixedArrayHeader = decode_header(context)?;
     let offset = context.widths.offset;
     let page = 1u64.checked_shl(array.page_bits.into())?;
     let elements = usize::try_from(array.elements).ok()?;
@@ -321,20 +322,20 @@ fn fixed_array(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     Some(dump(block, bytes, context.widths))
 }
 
-fn sections(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
-    let manager: FreeSpaceHeader = header(context)?;
-    Some(dump(manager.section_list(), bytes, context.widths))
+fn dump_free_sections(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
+    let manager: FreeSpaceHeader = decode_header(context)?;
+    Some(dump(manager.blank_section_list(), bytes, context.widths))
 }
 
 /// A table. Its number of indexes is the one for which the checksum is right.
-fn shared_message_table(bytes: &[u8], widths: Widths) -> Dump {
+fn dump_shared_message_table(bytes: &[u8], widths: Widths) -> Dump {
     let fits = |count: &u8| decode_prefix_with(SharedMessageTable::blank(*count), bytes, widths).is_ok();
     dump(SharedMessageTable::blank((1..=8).find(fits).unwrap_or(1)), bytes, widths)
 }
 
 /// A list. Its number of messages is the one for which the checksum is right.
-fn shared_message_list(bytes: &[u8], widths: Widths) -> Dump {
-    let used = checksummed_len(bytes).unwrap_or(8).saturating_sub(8);
+fn dump_shared_message_list(bytes: &[u8], widths: Widths) -> Dump {
+    let used = find_checksummed_len(bytes).unwrap_or(8).saturating_sub(8);
     let count = saturate_u16(used.checked_div(SharedMessageRecord::size(widths)).unwrap_or(0));
     dump(SharedMessageList { capacity: count, count, messages: Vec::new() }, bytes, widths)
 }

@@ -18,9 +18,9 @@ pub struct FreeSpaceHeader {
     /// Whose free space it is.
     pub client: FreeSpaceClient,
     /// Free bytes.
-    pub space: u64,
+    pub free_bytes: u64,
     /// Sections, those that are not stored included.
-    pub sections: u64,
+    pub section_count: u64,
     /// Sections that are stored.
     pub stored_sections: u64,
     /// Sections that are not stored.
@@ -36,19 +36,19 @@ pub struct FreeSpaceHeader {
     /// Bytes of the largest section that there can be.
     pub max_section: u64,
     /// The stored sections; undefined if there are none.
-    pub section_list: Addr,
+    pub section_list_addr: Addr,
     /// Bytes of the stored sections that are in use.
-    pub used: u64,
+    pub section_list_used_bytes: u64,
     /// Bytes for which the stored sections have space.
-    pub allocated: u64,
+    pub section_list_allocated_bytes: u64,
 }
 
 impl Default for FreeSpaceHeader {
     fn default() -> Self {
         FreeSpaceHeader {
             client: FreeSpaceClient::File,
-            space: 0,
-            sections: 0,
+            free_bytes: 0,
+            section_count: 0,
             stored_sections: 0,
             ghost_sections: 0,
             classes: 3,
@@ -56,16 +56,16 @@ impl Default for FreeSpaceHeader {
             expand: 120,
             address_bits: 64,
             max_section: u64::MAX >> 1,
-            section_list: Addr::UNDEFINED,
-            used: 0,
-            allocated: 0,
+            section_list_addr: Addr::UNDEFINED,
+            section_list_used_bytes: 0,
+            section_list_allocated_bytes: 0,
         }
     }
 }
 
 impl FreeSpaceHeader {
     /// The list of stored sections: context for decoding.
-    pub fn section_list(&self) -> FreeSpaceSections {
+    pub fn blank_section_list(&self) -> FreeSpaceSections {
         FreeSpaceSections {
             header: Addr::UNDEFINED,
             groups: Vec::new(),
@@ -73,7 +73,7 @@ impl FreeSpaceHeader {
             count: self.stored_sections,
             address: u8::try_from(self.address_bits.div_ceil(8)).ok().and_then(Width::new).unwrap_or(Width::EIGHT),
             size: Width::for_value(self.max_section),
-            used: self.used,
+            used: self.section_list_used_bytes,
         }
     }
 
@@ -97,8 +97,8 @@ impl Record for FreeSpaceHeader {
                 return Err(w.fault("client", Fault::Value { found: found.into(), rule }));
             }
         };
-        w.length("free space", &mut self.space)?;
-        w.length("sections", &mut self.sections)?;
+        w.length("free space", &mut self.free_bytes)?;
+        w.length("sections", &mut self.section_count)?;
         w.length("stored sections", &mut self.stored_sections)?;
         w.length("ghost sections", &mut self.ghost_sections)?;
         w.u16("classes", &mut self.classes)?;
@@ -107,9 +107,9 @@ impl Record for FreeSpaceHeader {
         w.u16("address bits", &mut self.address_bits)?;
         w.require("address bits", self.address_bits <= 64, self.address_bits.into(), "at most 64")?;
         w.length("largest section", &mut self.max_section)?;
-        w.addr("section list", &mut self.section_list)?;
-        w.length("bytes of section list in use", &mut self.used)?;
-        w.length("bytes of section list", &mut self.allocated)?;
+        w.addr("section list", &mut self.section_list_addr)?;
+        w.length("bytes of section list in use", &mut self.section_list_used_bytes)?;
+        w.length("bytes of section list", &mut self.section_list_allocated_bytes)?;
         w.checksum()
     }
 }
@@ -141,7 +141,7 @@ pub struct FreeBlocks {
 
 /// Free sections of the same size.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FreeSections {
+pub struct SameSizeSections {
     /// Bytes of each section.
     pub size: u64,
     /// The sections, by address.
@@ -154,7 +154,7 @@ pub struct FreeSpaceSections {
     /// The header of the manager.
     pub header: Addr,
     /// The sections, by size.
-    pub groups: Vec<FreeSections>,
+    pub groups: Vec<SameSizeSections>,
     client: FreeSpaceClient,
     count: u64,
     address: Width,
@@ -166,7 +166,7 @@ pub struct FreeSpaceSections {
 const BLOCKS_DATA_BYTES: usize = 6;
 
 impl FreeSpaceSections {
-    fn section(&self, w: &mut impl Wire, section: &mut FreeSection) -> Result<()> {
+    fn wire_section(&self, w: &mut impl Wire, section: &mut FreeSection) -> Result<()> {
         w.uint("section", self.address, &mut section.addr)?;
         w.u8("class", &mut section.class)?;
         let largest = if self.client == FreeSpaceClient::File { 2 } else { 3 };
@@ -183,7 +183,7 @@ impl FreeSpaceSections {
         w.u16("blocks", &mut blocks.count)
     }
 
-    fn group(&self, w: &mut impl Wire, group: &mut FreeSections, left: u64) -> Result<()> {
+    fn wire_size_group(&self, w: &mut impl Wire, group: &mut SameSizeSections, left: u64) -> Result<()> {
         let count = w.derived("sections", Width::for_value(self.count), group.sections.len() as u64)?;
         w.require("sections", count > 0 && count <= left, count, "at least one, and not more than the header states")?;
         w.uint("section size", self.size, &mut group.size)?;
@@ -191,7 +191,7 @@ impl FreeSpaceSections {
             let count = w.bounded("sections", count, self.address.bytes().saturating_add(1))?;
             group.sections.resize(count, FreeSection::default());
         }
-        group.sections.iter_mut().try_for_each(|section| self.section(w, section))
+        group.sections.iter_mut().try_for_each(|section| self.wire_section(w, section))
     }
 
     /// Bytes that the sections take, which the header states as the bytes in use.
@@ -226,15 +226,15 @@ impl Record for FreeSpaceSections {
         if w.is_decoding() {
             groups.clear();
             while left > 0 {
-                let mut group = FreeSections::default();
-                self.group(w, &mut group, left)?;
+                let mut group = SameSizeSections::default();
+                self.wire_size_group(w, &mut group, left)?;
                 left = left.saturating_sub(group.sections.len() as u64);
                 groups.push(group);
             }
             self.groups = groups;
         } else {
             let written = groups.iter_mut().try_for_each(|group| {
-                self.group(w, group, left)?;
+                self.wire_size_group(w, group, left)?;
                 left = left.saturating_sub(group.sections.len() as u64);
                 Ok(())
             });
@@ -261,13 +261,14 @@ mod tests {
     fn manager(client: FreeSpaceClient, class: u8, blocks: Option<FreeBlocks>) -> (FreeSpaceHeader, FreeSpaceSections) {
         let section = |addr, class, blocks| FreeSection { addr, class, blocks };
         let groups = vec![
-            FreeSections { size: 24, sections: vec![section(800, 0, None), section(900, class, blocks)] },
-            FreeSections { size: 700, sections: vec![section(2000, 0, None)] },
+            SameSizeSections { size: 24, sections: vec![section(800, 0, None), section(900, class, blocks)] },
+            SameSizeSections { size: 700, sections: vec![section(2000, 0, None)] },
         ];
-        let mut header = FreeSpaceHeader { client, stored_sections: 3, sections: 3, ..Default::default() };
-        let sections = FreeSpaceSections { header: Addr::new(7), groups, ..header.section_list() };
-        header.used = sections.len(Widths::default()) as u64 + 5;
-        let sections = FreeSpaceSections { header: sections.header, groups: sections.groups, ..header.section_list() };
+        let mut header = FreeSpaceHeader { client, stored_sections: 3, section_count: 3, ..Default::default() };
+        let sections = FreeSpaceSections { header: Addr::new(7), groups, ..header.blank_section_list() };
+        header.section_list_used_bytes = sections.len(Widths::default()) as u64 + 5;
+        let sections =
+            FreeSpaceSections { header: sections.header, groups: sections.groups, ..header.blank_section_list() };
         (header, sections)
     }
 
@@ -283,8 +284,8 @@ mod tests {
             assert_eq!(bytes.len(), FreeSpaceHeader::size(widths));
             assert_eq!(decode::<FreeSpaceHeader>(&bytes, widths).unwrap(), header);
             let bytes = encode(&sections, widths).unwrap();
-            assert_eq!(bytes.len() as u64, header.used);
-            assert_eq!(decode_with(header.section_list(), &bytes, widths).unwrap(), sections);
+            assert_eq!(bytes.len() as u64, header.section_list_used_bytes);
+            assert_eq!(decode_with(header.blank_section_list(), &bytes, widths).unwrap(), sections);
         }
     }
 
@@ -294,7 +295,7 @@ mod tests {
         let bytes = encode(&sections, Widths::default()).unwrap();
         for stored_sections in [1, 4] {
             let header = FreeSpaceHeader { stored_sections, ..header.clone() };
-            assert!(decode_with(header.section_list(), &bytes, Widths::default()).is_err());
+            assert!(decode_with(header.blank_section_list(), &bytes, Widths::default()).is_err());
         }
     }
 }

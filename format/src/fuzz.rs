@@ -9,13 +9,13 @@ mod targets;
 
 use std::fmt::Debug;
 
-pub use seeds::{Seed, seeds};
+pub use seeds::{Seed, all_seeds};
 pub use targets::{FuzzTarget, TARGETS};
 
 use crate::{Record, Width, Widths, decode_prefix_with, describe, encode, lookup3};
 
 /// The widths that a byte stands for.
-pub fn widths(byte: u8) -> Widths {
+pub fn widths_from_byte(byte: u8) -> Widths {
     const ALL: [Width; 3] = [Width::EIGHT, Width::FOUR, Width::TWO];
     Widths { offset: ALL[usize::from(byte % 3)], length: ALL[usize::from(byte / 3 % 3)] }
 }
@@ -24,7 +24,7 @@ pub fn widths(byte: u8) -> Widths {
 ///
 /// # Panics
 /// If the three do not agree with each other.
-pub fn check<R: Record + Clone + Debug>(blank: &R, bytes: &[u8], widths: Widths) -> bool {
+pub fn check_round_trip<R: Record + Clone + Debug>(blank: &R, bytes: &[u8], widths: Widths) -> bool {
     let decoded = decode_prefix_with(blank.clone(), bytes, widths);
     let (fields, described) = describe(blank.clone(), bytes, widths);
     assert_eq!(decoded.as_ref().err(), described.as_ref().err(), "the describer disagrees with the decoder");
@@ -47,7 +47,7 @@ pub fn check<R: Record + Clone + Debug>(blank: &R, bytes: &[u8], widths: Widths)
 ///
 /// # Panics
 /// If the target does, or if there is none of this name.
-pub fn run(name: &str, data: &[u8]) -> bool {
+pub fn run_target(name: &str, data: &[u8]) -> bool {
     let target = TARGETS.iter().find(|target| target.name == name).expect("a target of this name");
     (target.run)(data)
 }
@@ -56,10 +56,10 @@ pub fn run(name: &str, data: &[u8]) -> bool {
 ///
 /// # Panics
 /// If the target does, or if it takes damage that the checksum covers for sound.
-pub fn damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
+pub fn for_each_damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
     let mut run = |data: &[u8]| {
         let mut sound = false;
-        each(data, &mut || sound = run(seed.target, data));
+        each(data, &mut || sound = run_target(seed.target, data));
         sound
     };
     assert!(run(&seed.data), "{} refuses its own seed {:02x?}", seed.target, seed.data);
@@ -99,7 +99,7 @@ pub fn damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
 ///
 /// # Panics
 /// If the target does.
-pub fn mutate(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
+pub fn for_each_mutation(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
     let mut state = random | 1;
     let mut next = move |below: usize| {
         state ^= state << 13;
@@ -129,7 +129,7 @@ pub fn mutate(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8],
             fix_checksum(seed, &mut data);
         }
         each(&data, &mut || {
-            run(seed.target, &data);
+            run_target(seed.target, &data);
         });
     }
 }

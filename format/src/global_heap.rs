@@ -77,13 +77,13 @@ impl GlobalHeapCollection {
     /// A collection of `size` bytes without objects.
     pub fn new(size: u64, widths: Widths) -> Self {
         let mut heap = GlobalHeapCollection { size, entries: Vec::new(), data: Vec::new(), by_index: Vec::new() };
-        heap.fill(size.saturating_sub(Self::header(widths)), widths);
+        heap.set_free_object(size.saturating_sub(Self::object_header_bytes(widths)), widths);
         heap
     }
 
     /// Bytes of a collection in which an object of `len` bytes fits.
-    pub fn size_for(len: u64, widths: Widths) -> u64 {
-        Self::space_for(len, widths).saturating_add(Self::header(widths)).max(Self::MIN_SIZE)
+    pub fn collection_bytes_for(len: u64, widths: Widths) -> u64 {
+        Self::object_space_bytes(len, widths).saturating_add(Self::object_header_bytes(widths)).max(Self::MIN_SIZE)
     }
 
     /// Bytes of the whole collection, as the file states them at its beginning.
@@ -100,7 +100,7 @@ impl GlobalHeapCollection {
     }
 
     /// The bytes of an object.
-    pub fn get(&self, index: u32) -> Option<&[u8]> {
+    pub fn object_bytes(&self, index: u32) -> Option<&[u8]> {
         let found = self.by_index.binary_search_by_key(&index, |(index, _)| (*index).into()).ok()?;
         let (_, entry) = self.by_index.get(found)?;
         self.entries.get(*entry).map(|entry| self.bytes_of(entry))
@@ -116,9 +116,9 @@ impl GlobalHeapCollection {
     }
 
     /// Adds an object, and returns its number. `None` if there is no space for it.
-    pub fn insert(&mut self, data: &[u8], widths: Widths) -> Option<u16> {
-        let need = Self::space_for(data.len() as u64, widths);
-        let left = self.free(widths).checked_sub(need)?;
+    pub fn insert_object(&mut self, data: &[u8], widths: Widths) -> Option<u16> {
+        let need = Self::object_space_bytes(data.len() as u64, widths);
+        let left = self.free_bytes(widths).checked_sub(need)?;
         let index = match self.by_index.last() {
             None => 1,
             Some((last, _)) => last.checked_add(1)?,
@@ -127,14 +127,16 @@ impl GlobalHeapCollection {
         self.by_index.push((index, self.entries.len()));
         self.entries.push(CollectionEntry { index, references: 0, start: self.data.len(), len: data.len() });
         self.data.extend_from_slice(data);
-        self.fill(left, widths);
+        self.set_free_object(left, widths);
         Some(index)
     }
 
     /// Bytes behind the last object in which another fits, its header included.
-    pub fn free(&self, widths: Widths) -> u64 {
+    pub fn free_bytes(&self, widths: Widths) -> u64 {
         match self.entries.last() {
-            Some(CollectionEntry { index: 0, len, .. }) => (*len as u64).saturating_add(Self::header(widths)),
+            Some(CollectionEntry { index: 0, len, .. }) => {
+                (*len as u64).saturating_add(Self::object_header_bytes(widths))
+            }
             _ => 0,
         }
     }
@@ -144,24 +146,24 @@ impl GlobalHeapCollection {
     }
 
     /// Bytes before the first object.
-    fn header(widths: Widths) -> u64 {
+    fn object_header_bytes(widths: Widths) -> u64 {
         (widths.length.bytes() as u64).saturating_add(8).next_multiple_of(8)
     }
 
     /// Bytes that an object of `len` bytes takes, with header and padding.
-    fn space_for(len: u64, widths: Widths) -> u64 {
-        Self::header(widths).saturating_add(len.checked_next_multiple_of(8).unwrap_or(u64::MAX))
+    fn object_space_bytes(len: u64, widths: Widths) -> u64 {
+        Self::object_header_bytes(widths).saturating_add(len.checked_next_multiple_of(8).unwrap_or(u64::MAX))
     }
 
     /// Makes `free` bytes free, unless they are too few for a header.
-    fn fill(&mut self, free: u64, widths: Widths) {
-        if let Some(len) = free.checked_sub(Self::header(widths)) {
+    fn set_free_object(&mut self, free: u64, widths: Widths) {
+        if let Some(len) = free.checked_sub(Self::object_header_bytes(widths)) {
             let len = usize::try_from(len).unwrap_or(usize::MAX);
             self.entries.push(CollectionEntry { index: 0, references: 0, start: 0, len });
         }
     }
 
-    fn sort(&mut self) {
+    fn sort_by_index(&mut self) {
         self.by_index.clear();
         let objects = self.entries.iter().enumerate().filter(|(_, entry)| entry.index != 0);
         self.by_index.extend(objects.map(|(at, entry)| (entry.index, at)));
@@ -169,21 +171,21 @@ impl GlobalHeapCollection {
     }
 
     /// One object: header, bytes, padding.
-    fn entry(
+    fn wire_object(
         &mut self,
         w: &mut impl Wire,
         entry: &mut CollectionEntry,
         room: usize,
         bytes: &mut Vec<u8>,
     ) -> Result<()> {
-        let header = Self::header(w.widths());
+        let header = Self::object_header_bytes(w.widths());
         w.u16("object", &mut entry.index)?;
         w.u16("references", &mut entry.references)?;
         w.reserved(4)?;
         let free = entry.index == 0;
         let stored = if free { (entry.len as u64).saturating_add(header) } else { entry.len as u64 };
         let stored = w.derived("object size", w.widths().length, stored)?;
-        pad(w, w.widths().length.bytes())?;
+        wire_padding(w, w.widths().length.bytes())?;
         let room = (room as u64).saturating_sub(header);
         let len = if free { stored.checked_sub(header) } else { Some(stored) };
         let fault = Fault::Value { found: stored, rule: "free space holds its own header" };
@@ -213,7 +215,7 @@ impl GlobalHeapCollection {
 }
 
 /// Padding after a length of `width` bytes, up to a multiple of 8 bytes.
-fn pad(w: &mut impl Wire, width: usize) -> Result<()> {
+fn wire_padding(w: &mut impl Wire, width: usize) -> Result<()> {
     match width.next_multiple_of(8).saturating_sub(width) {
         0 => Ok(()),
         padding => w.reserved(padding),
@@ -252,12 +254,12 @@ impl Record for GlobalHeapCollection {
         let start = w.position();
         let mut prefix = GlobalHeapPrefix { size: self.size };
         prefix.wire(w)?;
-        pad(w, w.widths().length.bytes())?;
+        wire_padding(w, w.widths().length.bytes())?;
         self.size = prefix.size;
         let passed = w.position().saturating_sub(start);
         let left = w.bounded("collection size", self.size.saturating_sub(passed as u64), 1)?;
         let end = w.position().saturating_add(left);
-        let header = usize::try_from(Self::header(w.widths())).unwrap_or(usize::MAX);
+        let header = usize::try_from(Self::object_header_bytes(w.widths())).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
         if w.is_decoding() {
             self.entries.clear();
@@ -265,15 +267,15 @@ impl Record for GlobalHeapCollection {
             while end.saturating_sub(w.position()) >= header {
                 let mut entry = CollectionEntry { index: 0, references: 0, start: 0, len: 0 };
                 let room = end.saturating_sub(w.position());
-                self.entry(w, &mut entry, room, &mut bytes)?;
+                self.wire_object(w, &mut entry, room, &mut bytes)?;
                 self.entries.push(entry);
             }
-            self.sort();
+            self.sort_by_index();
         } else {
             let mut entries = std::mem::take(&mut self.entries);
             let written = entries.iter_mut().try_for_each(|entry| {
                 let room = end.saturating_sub(w.position());
-                self.entry(w, entry, room, &mut bytes)
+                self.wire_object(w, entry, room, &mut bytes)
             });
             self.entries = entries;
             written?;
@@ -296,7 +298,7 @@ mod tests {
             let mut heap = GlobalHeapCollection::new(4096, widths);
             let objects = [vec![1; 5], vec![], vec![3; 16], vec![4; 100]];
             for (i, object) in objects.iter().enumerate() {
-                assert_eq!(heap.insert(object, widths), Some(i as u16 + 1));
+                assert_eq!(heap.insert_object(object, widths), Some(i as u16 + 1));
             }
             let bytes = encode(&heap, widths).unwrap();
             assert_eq!(bytes.len(), 4096);
@@ -304,7 +306,10 @@ mod tests {
             let decoded = decode::<GlobalHeapCollection>(&bytes, widths).unwrap();
             assert_eq!(decoded, heap);
             assert_eq!(decoded.objects().map(|o| o.data.to_vec()).collect::<Vec<_>>(), objects);
-            assert_eq!((decoded.get(3), decoded.get(0), decoded.get(5)), (Some(&[3u8; 16][..]), None, None));
+            assert_eq!(
+                (decoded.object_bytes(3), decoded.object_bytes(0), decoded.object_bytes(5)),
+                (Some(&[3u8; 16][..]), None, None)
+            );
         }
     }
 
@@ -314,14 +319,14 @@ mod tests {
         for left in [0u64, 8, 16, 24] {
             let mut heap = GlobalHeapCollection::new(4096, widths);
             let len = 4096 - 16 - 16 - left;
-            assert_eq!(heap.insert(&vec![9; len as usize], widths), Some(1));
-            assert_eq!(heap.free(widths), if left < 16 { 0 } else { left });
-            assert_eq!(heap.insert(&[], widths).is_some(), left >= 16);
+            assert_eq!(heap.insert_object(&vec![9; len as usize], widths), Some(1));
+            assert_eq!(heap.free_bytes(widths), if left < 16 { 0 } else { left });
+            assert_eq!(heap.insert_object(&[], widths).is_some(), left >= 16);
             let bytes = encode(&heap, widths).unwrap();
             assert_eq!(decode::<GlobalHeapCollection>(&bytes, widths).unwrap(), heap);
         }
-        assert_eq!(GlobalHeapCollection::size_for(5000, widths), 5032);
-        assert_eq!(GlobalHeapCollection::new(4096, widths).insert(&[0; 4065], widths), None);
+        assert_eq!(GlobalHeapCollection::collection_bytes_for(5000, widths), 5032);
+        assert_eq!(GlobalHeapCollection::new(4096, widths).insert_object(&[0; 4065], widths), None);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod checksum;
 pub mod checksum_override;
 mod driver_info_block;
 pub mod dump;
+mod element_table;
 mod error;
 mod extensible_array;
 mod fixed_array;
@@ -49,7 +50,6 @@ mod shared_messages;
 mod superblock;
 mod symbol_table_entry;
 mod symbol_table_node;
-mod table;
 mod virtual_layout;
 mod wire;
 
@@ -64,6 +64,7 @@ pub use btree2::{
 pub use cache_image::{CacheImage, CacheImageEntry};
 pub use checksum::lookup3;
 pub use driver_info_block::DriverInfoBlock;
+pub use element_table::{AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable};
 pub use error::{DecodeError, EncodeError, Fault};
 pub use extensible_array::{
     ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters,
@@ -74,7 +75,7 @@ pub use fractal_heap::{
     DoublingTable, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape,
     FractalHeapIndirectBlock, HeapObjectLocation, HeapSlot,
 };
-pub use free_space::{FreeBlocks, FreeSection, FreeSections, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections};
+pub use free_space::{FreeBlocks, FreeSection, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections, SameSizeSections};
 pub use generation::Generation;
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use libver::{LibVer, StructureVersions};
@@ -97,7 +98,6 @@ pub use shared_messages::{
 pub use superblock::{RootGroup, StatusFlags, Superblock};
 pub use symbol_table_entry::{SymbolCache, SymbolTableEntry};
 pub use symbol_table_node::SymbolTableNode;
-pub use table::{AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable};
 pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,

@@ -7,10 +7,10 @@ pub use h5live_model::LibVer;
 /// Messages choose the version to write by their `version_for`; a feature may need a later version than the profile.
 pub trait StructureVersions: Copy {
     /// The superblock version.
-    fn superblock(self) -> u8;
+    fn superblock_version(self) -> u8;
 
     /// The object header version.
-    fn object_header(self) -> u8;
+    fn object_header_version(self) -> u8;
 
     /// Whether groups keep their links in messages and dense storage, not in symbol tables.
     fn has_link_messages(self) -> bool;
@@ -20,7 +20,7 @@ pub trait StructureVersions: Copy {
 }
 
 impl StructureVersions for LibVer {
-    fn superblock(self) -> u8 {
+    fn superblock_version(self) -> u8 {
         match self {
             LibVer::Earliest => 0,
             LibVer::V18 => 2,
@@ -28,7 +28,7 @@ impl StructureVersions for LibVer {
         }
     }
 
-    fn object_header(self) -> u8 {
+    fn object_header_version(self) -> u8 {
         match self {
             LibVer::Earliest => 1,
             _ => 2,

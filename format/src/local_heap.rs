@@ -2,7 +2,7 @@
 
 use h5live_model::Name;
 
-use crate::table::{read_uint, write_uint};
+use crate::element_table::{read_uint, write_uint};
 use crate::{Addr, DecodeError, Fault, Record, Result, Width, Widths, Wire};
 
 /// The prefix of a local heap, which says where its bytes are.
@@ -143,8 +143,8 @@ impl LocalHeapData {
 
     /// Writes a string and its NUL at `offset`, with NULs up to the next multiple of 8, and says whether it fits the
     /// segment.
-    pub fn put(&mut self, offset: u64, string: &Name) -> bool {
-        let taken = Self::space_for(string);
+    pub fn put_string(&mut self, offset: u64, string: &Name) -> bool {
+        let taken = Self::string_space_bytes(string);
         let Some(space) = usize::try_from(offset)
             .ok()
             .and_then(|start| self.bytes.get_mut(start..))
@@ -158,7 +158,7 @@ impl LocalHeapData {
     }
 
     /// Bytes that a string takes, with its NUL and padding.
-    pub fn space_for(string: &Name) -> usize {
+    pub fn string_space_bytes(string: &Name) -> usize {
         string.as_bytes().len().saturating_add(1).checked_next_multiple_of(8).unwrap_or(usize::MAX)
     }
 
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn strings_are_found_where_they_were_put() {
         let mut data = LocalHeapData { bytes: vec![0; 32] };
-        assert!(data.put(8, &"seven..".into()) && data.put(16, &"twelve bytes".into()));
-        assert!(!data.put(24, &"too long".into()));
+        assert!(data.put_string(8, &"seven..".into()) && data.put_string(16, &"twelve bytes".into()));
+        assert!(!data.put_string(24, &"too long".into()));
         assert_eq!(data.string(0).unwrap(), "");
         assert_eq!(data.string(8).unwrap(), "seven..");
         assert_eq!(data.string(16).unwrap(), "twelve bytes");

@@ -190,7 +190,7 @@ impl fmt::Debug for MessageType {
 }
 
 /// The next multiple of 8.
-fn padded(len: usize) -> usize {
+fn padded_len(len: usize) -> usize {
     len.checked_next_multiple_of(8).unwrap_or(usize::MAX)
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn count_u16(w: &impl Wire, field: &'static str, count: usize) -> Res
 }
 
 /// A value that is there if `present`.
-fn optional<W: Wire, T: Default>(
+fn wire_optional<W: Wire, T: Default>(
     w: &mut W,
     present: bool,
     value: &mut Option<T>,
@@ -216,14 +216,14 @@ fn optional<W: Wire, T: Default>(
 }
 
 /// The flags that say whether the order of creation is tracked, and whether it is indexed.
-fn order_flags(w: &mut impl Wire, tracked: bool, indexed: bool) -> Result<(bool, bool)> {
+fn wire_order_flags(w: &mut impl Wire, tracked: bool, indexed: bool) -> Result<(bool, bool)> {
     let flags = w.derived_u8("flags", u8::from(tracked) | (u8::from(indexed) << 1))?;
     w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
     Ok((flags & 0x01 != 0, flags & 0x02 != 0))
 }
 
 /// The encoding of a string, in one byte.
-fn character_set(w: &mut impl Wire, field: &'static str, set: &mut CharacterSet) -> Result<()> {
+fn wire_character_set(w: &mut impl Wire, field: &'static str, set: &mut CharacterSet) -> Result<()> {
     let mut number = match *set {
         CharacterSet::Ascii => 0,
         CharacterSet::Utf8 => 1,

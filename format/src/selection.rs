@@ -42,7 +42,7 @@ impl StoredSelection {
             Selection::Hyperslab(slab) => {
                 let unlimited = slab.count.contains(&UNLIMITED) || slab.block.contains(&UNLIMITED);
                 let blocks = slab.count.iter().try_fold(1u64, |n, count| n.checked_mul(*count)).unwrap_or(u64::MAX);
-                let large = blocks > limit || last_of(&slab).is_none_or(|last| last > limit);
+                let large = blocks > limit || last_index_of(&slab).is_none_or(|last| last > limit);
                 let version = match profile {
                     LibVer::V112 | LibVer::V114 | LibVer::V200 => 3,
                     _ if unlimited || large => 2,
@@ -54,7 +54,7 @@ impl StoredSelection {
                 (version, selection)
             }
             Selection::Blocks(blocks) => {
-                let large = blocks.len() as u64 > limit || blocks.iter().any(|block| end_of(block) > limit);
+                let large = blocks.len() as u64 > limit || blocks.iter().any(|block| block_end(block) > limit);
                 (if large || profile >= LibVer::V112 { 3 } else { 1 }, Selection::Blocks(blocks))
             }
             Selection::Points(points) => {
@@ -66,7 +66,7 @@ impl StoredSelection {
         StoredSelection { version, rank, selection }
     }
 
-    fn kind(&self) -> u32 {
+    fn kind_number(&self) -> u32 {
         match self.selection {
             Selection::None => NONE,
             Selection::Points(_) => POINTS,
@@ -75,7 +75,7 @@ impl StoredSelection {
         }
     }
 
-    fn rank(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_rank(&mut self, w: &mut impl Wire) -> Result<()> {
         let rank = w.derived("rank", Width::FOUR, self.rank as u64)?;
         w.require("rank", rank > 0 && rank <= MAX_RANK, rank, "1 to 32 dimensions")?;
         self.rank = usize::try_from(rank).unwrap_or(usize::MAX);
@@ -83,7 +83,7 @@ impl StoredSelection {
     }
 
     /// The width of numbers, where it is stored.
-    fn width(w: &mut impl Wire, largest: u64) -> Result<Width> {
+    fn wire_width(w: &mut impl Wire, largest: u64) -> Result<Width> {
         let wanted = match largest {
             0..=0xffff => 2,
             0x1_0000..=0xffff_ffff => 4,
@@ -94,7 +94,7 @@ impl StoredSelection {
         Width::new(bytes).filter(|_| matches!(bytes, 2 | 4 | 8)).ok_or_else(|| w.fault("width", fault))
     }
 
-    fn points(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_points(&mut self, w: &mut impl Wire) -> Result<()> {
         let mut points = match &mut self.selection {
             Selection::Points(points) => std::mem::take(points),
             _ => Vec::new(),
@@ -106,22 +106,22 @@ impl StoredSelection {
             w.derived("length", Width::FOUR, count.saturating_mul(each).saturating_add(8))?;
             Width::FOUR
         } else {
-            Self::width(w, points.iter().flatten().copied().fold(count, u64::max))?
+            Self::wire_width(w, points.iter().flatten().copied().fold(count, u64::max))?
         };
-        self.rank(w)?;
+        self.wire_rank(w)?;
         let count = w.derived("points", width, count)?;
         let count = w.bounded("points", count, self.rank.saturating_mul(width.bytes()))?;
         if w.is_decoding() {
             points.resize(count, SmallVec::from_elem(0, self.rank));
         }
         for point in &mut points {
-            coords(w, "coordinate", width, self.rank, point)?;
+            wire_coords(w, "coordinate", width, self.rank, point)?;
         }
         self.selection = Selection::Points(points);
         Ok(())
     }
 
-    fn hyperslab(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_hyperslab(&mut self, w: &mut impl Wire) -> Result<()> {
         let is_regular = matches!(self.selection, Selection::Hyperslab(_));
         w.require("version", w.is_decoding() || self.version != 1 || !is_regular, 1, "version 1 has blocks only")?;
         let mut flags = 0;
@@ -138,18 +138,19 @@ impl StoredSelection {
                 Selection::Hyperslab(Hyperslab::block(&[], &[]))
             };
         }
-        let width = if self.version == 3 { Self::width(w, self.largest())? } else { self.fixed_width(w)? };
-        self.rank(w)?;
+        let width =
+            if self.version == 3 { Self::wire_width(w, self.max_coordinate())? } else { self.wire_fixed_width(w)? };
+        self.wire_rank(w)?;
         let rank = self.rank;
         match &mut self.selection {
-            Selection::Hyperslab(slab) => regular(w, width, rank, slab),
-            Selection::Blocks(blocks) => irregular(w, width, rank, blocks),
+            Selection::Hyperslab(slab) => wire_regular(w, width, rank, slab),
+            Selection::Blocks(blocks) => wire_irregular(w, width, rank, blocks),
             _ => Ok(()),
         }
     }
 
     /// The length field of versions 1 and 2, which have a fixed width.
-    fn fixed_width(&self, w: &mut impl Wire) -> Result<Width> {
+    fn wire_fixed_width(&self, w: &mut impl Wire) -> Result<Width> {
         let width = if self.version == 1 { Width::FOUR } else { Width::EIGHT };
         let bytes = width.bytes() as u64;
         let numbers = match &self.selection {
@@ -163,27 +164,27 @@ impl StoredSelection {
     }
 
     /// The largest number that version 3 has to hold.
-    fn largest(&self) -> u64 {
+    fn max_coordinate(&self) -> u64 {
         match &self.selection {
             Selection::Hyperslab(slab) => {
                 let limited = slab.count.iter().chain(&slab.block).copied().filter(|n| *n != UNLIMITED);
                 let sizes = limited.fold(0, u64::max).saturating_add(1);
                 slab.start.iter().chain(&slab.stride).copied().fold(sizes, u64::max)
             }
-            Selection::Blocks(blocks) => blocks.iter().map(end_of).fold(blocks.len() as u64, u64::max),
+            Selection::Blocks(blocks) => blocks.iter().map(block_end).fold(blocks.len() as u64, u64::max),
             _ => 0,
         }
     }
 }
 
 /// The largest coordinate in a block; saturates.
-fn end_of(block: &Block) -> u64 {
+fn block_end(block: &Block) -> u64 {
     let last = |(start, count): (&u64, &u64)| start.saturating_add(count.saturating_sub(1));
     block.start.iter().zip(&block.count).map(last).fold(0, u64::max)
 }
 
 /// The largest coordinate in a hyperslab; `None` if it does not fit 64 bits.
-fn last_of(slab: &Hyperslab) -> Option<u64> {
+fn last_index_of(slab: &Hyperslab) -> Option<u64> {
     let dims = slab.start.iter().zip(&slab.stride).zip(&slab.count).zip(&slab.block);
     let mut last = 0;
     for (((start, stride), count), block) in dims {
@@ -219,7 +220,7 @@ fn hyperslab_blocks(slab: &Hyperslab) -> Vec<Block> {
     }
 }
 
-fn coords(w: &mut impl Wire, field: &'static str, width: Width, rank: usize, coords: &mut Coords) -> Result<()> {
+fn wire_coords(w: &mut impl Wire, field: &'static str, width: Width, rank: usize, coords: &mut Coords) -> Result<()> {
     if w.is_decoding() {
         coords.resize(rank, 0);
     }
@@ -228,14 +229,14 @@ fn coords(w: &mut impl Wire, field: &'static str, width: Width, rank: usize, coo
 }
 
 /// A number that may be without a limit, which is stored as all ones.
-fn limit(w: &mut impl Wire, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
+fn wire_limit(w: &mut impl Wire, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
     let stored = if *value == UNLIMITED { width.max() } else { *value };
     let read = w.derived(field, width, stored)?;
     *value = if read == width.max() { UNLIMITED } else { read };
     Ok(())
 }
 
-fn regular(w: &mut impl Wire, width: Width, rank: usize, slab: &mut Hyperslab) -> Result<()> {
+fn wire_regular(w: &mut impl Wire, width: Width, rank: usize, slab: &mut Hyperslab) -> Result<()> {
     w.bounded("rank", rank as u64, width.bytes().saturating_mul(4))?;
     let mut parts = [&mut slab.start, &mut slab.stride, &mut slab.count, &mut slab.block];
     for part in &mut parts {
@@ -248,23 +249,23 @@ fn regular(w: &mut impl Wire, width: Width, rank: usize, slab: &mut Hyperslab) -
     for (((start, stride), count), block) in start.iter_mut().zip(stride).zip(count).zip(block) {
         w.uint("start", width, start)?;
         w.uint("stride", width, stride)?;
-        limit(w, "count", width, count)?;
-        limit(w, "block", width, block)?;
+        wire_limit(w, "count", width, count)?;
+        wire_limit(w, "block", width, block)?;
     }
     Ok(())
 }
 
-fn irregular(w: &mut impl Wire, width: Width, rank: usize, blocks: &mut Vec<Block>) -> Result<()> {
+fn wire_irregular(w: &mut impl Wire, width: Width, rank: usize, blocks: &mut Vec<Block>) -> Result<()> {
     let count = w.derived("blocks", width, blocks.len() as u64)?;
     let count = w.bounded("blocks", count, rank.saturating_mul(width.bytes()).saturating_mul(2))?;
     if w.is_decoding() {
         blocks.resize(count, Block { start: Coords::new(), count: Coords::new() });
     }
     for block in blocks {
-        coords(w, "start", width, rank, &mut block.start)?;
+        wire_coords(w, "start", width, rank, &mut block.start)?;
         let last = |(start, count): (&u64, &u64)| start.saturating_add(count.saturating_sub(1));
         let mut end: Coords = block.start.iter().zip(&block.count).map(last).collect();
-        coords(w, "end", width, rank, &mut end)?;
+        wire_coords(w, "end", width, rank, &mut end)?;
         let backwards = block.start.iter().zip(&end).find(|(start, end)| end < start);
         w.require("end", backwards.is_none(), backwards.map_or(0, |(_, end)| *end), "not before the start")?;
         let size = |(start, end): (&u64, &u64)| end.saturating_sub(*start).saturating_add(1);
@@ -277,7 +278,7 @@ impl Record for StoredSelection {
     const NAME: &'static str = "selection";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let mut kind = self.kind();
+        let mut kind = self.kind_number();
         w.u32("selection type", &mut kind)?;
         let latest = match kind {
             POINTS => 2,
@@ -291,8 +292,8 @@ impl Record for StoredSelection {
         }
         self.version = version;
         match kind {
-            POINTS => self.points(w),
-            HYPERSLAB => self.hyperslab(w),
+            POINTS => self.wire_points(w),
+            HYPERSLAB => self.wire_hyperslab(w),
             NONE | ALL => {
                 self.selection = if kind == ALL { Selection::All } else { Selection::None };
                 w.reserved(8)

@@ -23,11 +23,11 @@ pub struct SharedMessageIndex {
     /// Bytes of the smallest message that is shared.
     pub min_size: u32,
     /// Most messages of a list.
-    pub list_max: u16,
+    pub max_list_messages: u16,
     /// Fewest messages of a B-tree.
-    pub btree_min: u16,
+    pub min_btree_messages: u16,
     /// Messages in the index.
-    pub messages: u16,
+    pub message_count: u16,
     /// The list or the B-tree.
     pub index: Addr,
     /// The fractal heap of the messages.
@@ -36,13 +36,13 @@ pub struct SharedMessageIndex {
 
 impl SharedMessageIndex {
     /// Whether messages of a type are shared here.
-    pub fn has(&self, kind: MessageType) -> bool {
+    pub fn indexes_type(&self, kind: MessageType) -> bool {
         self.message_types.checked_shr(kind.number().into()).is_some_and(|bits| bits & 1 != 0)
     }
 
     /// The list of the index: context for decoding.
-    pub fn list(&self) -> SharedMessageList {
-        SharedMessageList { capacity: self.list_max, count: self.messages, messages: Vec::new() }
+    pub fn blank_list(&self) -> SharedMessageList {
+        SharedMessageList { capacity: self.max_list_messages, count: self.message_count, messages: Vec::new() }
     }
 }
 
@@ -65,9 +65,9 @@ impl Record for SharedMessageIndex {
         };
         w.u16("message types", &mut self.message_types)?;
         w.u32("smallest message", &mut self.min_size)?;
-        w.u16("most messages of a list", &mut self.list_max)?;
-        w.u16("fewest messages of a B-tree", &mut self.btree_min)?;
-        w.u16("messages", &mut self.messages)?;
+        w.u16("most messages of a list", &mut self.max_list_messages)?;
+        w.u16("fewest messages of a B-tree", &mut self.min_btree_messages)?;
+        w.u16("messages", &mut self.message_count)?;
         w.addr("index", &mut self.index)?;
         w.addr("heap", &mut self.heap)
     }
@@ -233,9 +233,10 @@ mod tests {
 
     #[test]
     fn table_comes_back_from_bytes() {
-        let index = SharedMessageIndex { message_types: 0x0a, list_max: 50, messages: 2, ..Default::default() };
+        let index =
+            SharedMessageIndex { message_types: 0x0a, max_list_messages: 50, message_count: 2, ..Default::default() };
         let btree = SharedMessageIndex { kind: SharedMessageIndexKind::Btree, heap: Addr::new(9), ..index.clone() };
-        assert!(index.has(MessageType::DATATYPE) && !index.has(MessageType::ATTRIBUTE));
+        assert!(index.indexes_type(MessageType::DATATYPE) && !index.indexes_type(MessageType::ATTRIBUTE));
         let table = SharedMessageTable { count: 2, indexes: vec![index, btree] };
         let bytes = encode(&table, Widths::default()).unwrap();
         assert_eq!(decode_with(SharedMessageTable::blank(2), &bytes, Widths::default()).unwrap(), table);

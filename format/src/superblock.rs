@@ -123,7 +123,7 @@ impl Superblock {
     pub const MAX_SIZE: usize = 192;
 
     /// The places where a superblock may begin in a file of `len` bytes: 0, 512, and on by doubling.
-    pub fn locations(len: u64) -> impl Iterator<Item = u64> {
+    pub fn possible_offsets(len: u64) -> impl Iterator<Item = u64> {
         std::iter::once(0)
             .chain(std::iter::successors(Some(512u64), |at| at.checked_mul(2)))
             .take_while(move |at| *at < len)
@@ -137,29 +137,29 @@ impl Superblock {
         decode_prefix(bytes, Widths::default()).map(|(superblock, _)| superblock)
     }
 
-    fn width(w: &mut impl Wire, field: &'static str, width: Width) -> Result<Width> {
+    fn wire_width(w: &mut impl Wire, field: &'static str, width: Width) -> Result<Width> {
         let bytes = u8::try_from(width.bytes()).unwrap_or(u8::MAX);
         let read = w.derived_u8(field, bytes)?;
         let fault = w.fault(field, Fault::Value { found: read.into(), rule: "a width is 2, 4 or 8 bytes" });
         Width::new(read).filter(|_| matches!(read, 2 | 4 | 8)).ok_or(fault)
     }
 
-    fn widths(&mut self, w: &mut impl Wire) -> Result<()> {
-        let offset = Self::width(w, "size of offsets", self.widths.offset)?;
-        let length = Self::width(w, "size of lengths", self.widths.length)?;
+    fn wire_widths(&mut self, w: &mut impl Wire) -> Result<()> {
+        let offset = Self::wire_width(w, "size of offsets", self.widths.offset)?;
+        let length = Self::wire_width(w, "size of lengths", self.widths.length)?;
         self.widths = Widths { offset, length };
         w.set_widths(self.widths);
         Ok(())
     }
 
-    fn status(&mut self, w: &mut impl Wire, width: Width) -> Result<()> {
+    fn wire_status(&mut self, w: &mut impl Wire, width: Width) -> Result<()> {
         let bits = w.derived("status flags", width, self.status.0.into())?;
         w.require("status flags", bits <= StatusFlags::ALL.into(), bits, "only the flags 1, 2 and 4 exist")?;
         self.status = StatusFlags(u8::try_from(bits).unwrap_or(0));
         Ok(())
     }
 
-    fn version_0_or_1(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_version_0_or_1(&mut self, w: &mut impl Wire) -> Result<()> {
         w.derived_u8("free space version", 0)
             .and_then(|found| w.require("free space version", found == 0, found.into(), "must be 0"))?;
         w.derived_u8("root group version", 0)
@@ -167,13 +167,13 @@ impl Superblock {
         w.reserved(1)?;
         w.derived_u8("shared header version", 0)
             .and_then(|found| w.require("shared header version", found == 0, found.into(), "must be 0"))?;
-        self.widths(w)?;
+        self.wire_widths(w)?;
         w.reserved(1)?;
         w.u16("group leaf node K", &mut self.btree_k.group_leaf)?;
         w.require("group leaf node K", self.btree_k.group_leaf != 0, 0, "must not be 0")?;
         w.u16("group internal node K", &mut self.btree_k.group_internal)?;
         w.require("group internal node K", self.btree_k.group_internal != 0, 0, "must not be 0")?;
-        self.status(w, Width::FOUR)?;
+        self.wire_status(w, Width::FOUR)?;
         if self.version == 1 {
             w.u16("chunk B-tree K", &mut self.btree_k.chunk)?;
             w.require("chunk B-tree K", self.btree_k.chunk != 0, 0, "must not be 0")?;
@@ -192,9 +192,9 @@ impl Superblock {
         Ok(())
     }
 
-    fn version_2_or_3(&mut self, w: &mut impl Wire) -> Result<()> {
-        self.widths(w)?;
-        self.status(w, Width::ONE)?;
+    fn wire_version_2_or_3(&mut self, w: &mut impl Wire) -> Result<()> {
+        self.wire_widths(w)?;
+        self.wire_status(w, Width::ONE)?;
         w.addr("base address", &mut self.base)?;
         w.addr("extension", &mut self.extension)?;
         w.addr("end of file", &mut self.end_of_file)?;
@@ -217,9 +217,9 @@ impl Record for Superblock {
         }
         w.version(0..=3, &mut self.version)?;
         if self.version < 2 {
-            self.version_0_or_1(w)?
+            self.wire_version_0_or_1(w)?
         } else {
-            self.version_2_or_3(w)?
+            self.wire_version_2_or_3(w)?
         }
         let end = self.end_of_file.get().unwrap_or(0);
         w.require("end of file", end != 0, end, "must be defined, and not 0")?;
@@ -277,9 +277,9 @@ mod tests {
 
     #[test]
     fn is_looked_for_at_0_and_at_powers_of_two_from_512() {
-        assert_eq!(Superblock::locations(2049).collect::<Vec<_>>(), [0, 512, 1024, 2048]);
-        assert_eq!(Superblock::locations(1).collect::<Vec<_>>(), [0]);
-        assert_eq!(Superblock::locations(0).count(), 0);
-        assert_eq!(Superblock::locations(u64::MAX).count(), 56);
+        assert_eq!(Superblock::possible_offsets(2049).collect::<Vec<_>>(), [0, 512, 1024, 2048]);
+        assert_eq!(Superblock::possible_offsets(1).collect::<Vec<_>>(), [0]);
+        assert_eq!(Superblock::possible_offsets(0).count(), 0);
+        assert_eq!(Superblock::possible_offsets(u64::MAX).count(), 56);
     }
 }

@@ -54,13 +54,13 @@ impl VirtualLayout {
 type FirstUses = HashMap<Arc<Name>, usize>;
 
 /// The index of the mapping that has the same name, if referring to it takes no more bytes than the name.
-fn shared(name: &Name, length: Width, first: &FirstUses) -> Option<usize> {
+fn first_use_to_share(name: &Name, length: Width, first: &FirstUses) -> Option<usize> {
     let long = name.as_bytes().len().saturating_add(1) >= length.bytes();
     first.get(name).copied().filter(|_| long)
 }
 
 /// A name, or the index of a mapping before this one that has it.
-fn name(
+fn wire_shared_name(
     w: &mut impl Wire,
     field: &'static str,
     name: &mut Arc<Name>,
@@ -94,7 +94,10 @@ impl Record for VirtualLayout {
                 (None, None)
             } else {
                 let length = w.widths().length;
-                (shared(&mapping.file, length, &files), shared(&mapping.dataset, length, &datasets))
+                (
+                    first_use_to_share(&mapping.file, length, &files),
+                    first_use_to_share(&mapping.dataset, length, &datasets),
+                )
             };
             let mut flags = 0;
             if self.version == 1 {
@@ -114,10 +117,10 @@ impl Record for VirtualLayout {
                 mapping.file = Arc::new(".".into());
             } else {
                 let named = |i: usize| done.get(i).map(|mapping| mapping.file.clone());
-                name(w, "source file", &mut mapping.file, flags & FILE_SHARED != 0, file, named)?;
+                wire_shared_name(w, "source file", &mut mapping.file, flags & FILE_SHARED != 0, file, named)?;
             }
             let named = |i: usize| done.get(i).map(|mapping| mapping.dataset.clone());
-            name(w, "source dataset", &mut mapping.dataset, flags & DATASET_SHARED != 0, dataset, named)?;
+            wire_shared_name(w, "source dataset", &mut mapping.dataset, flags & DATASET_SHARED != 0, dataset, named)?;
             w.record(&mut mapping.source)?;
             w.record(&mut mapping.target)?;
             if !w.is_decoding() {

@@ -1,7 +1,7 @@
 //! Bytes never make a decoder take more memory than there are bytes, but for a factor and a constant.
 #![allow(missing_docs)]
 
-use h5live_format::fuzz::{damage, mutate, seeds};
+use h5live_format::fuzz::{all_seeds, for_each_damage, for_each_mutation};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -24,11 +24,11 @@ fn damaged_bytes_take_no_more_memory_than_they_are_worth() {
         assert!(taken <= data.len() * EACH + CONSTANT, "{taken} bytes for {} bytes {data:02x?}", data.len());
         peak = peak.max(taken);
     };
-    for (i, seed) in seeds().iter().enumerate() {
+    for (i, seed) in all_seeds().iter().enumerate() {
         if seed.data.len() < 200 {
-            damage(seed, &mut measure);
+            for_each_damage(seed, &mut measure);
         }
-        mutate(seed, 100, 0xfeed + i as u64, &mut measure);
+        for_each_mutation(seed, 100, 0xfeed + i as u64, &mut measure);
     }
     println!("at most {peak} bytes");
 }

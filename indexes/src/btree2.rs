@@ -92,8 +92,8 @@ impl<R: Btree2Record> Btree2<R> {
             root_records: 0,
             records: 0,
         };
-        let fits = |geometry: Btree2Geometry| geometry.split_at(0) >= edit::MIN_NODE_CAPACITY;
-        if !Btree2Geometry::of(&header, widths).is_ok_and(fits) {
+        let fits = |geometry: Btree2Geometry| geometry.split_record_count(0) >= edit::MIN_NODE_CAPACITY;
+        if !Btree2Geometry::from_header(&header, widths).is_ok_and(fits) {
             return Err(edit::too_small_error());
         }
         let root = metadata.create(Btree2Header::size(widths) as u64, CachedBtree2Header::new(header, widths))?;
@@ -258,7 +258,7 @@ impl<R: Btree2Record> Btree2<R> {
     ) -> Result<Option<(usize, R)>> {
         while range.start < range.end {
             let middle = range.start + range.len() / 2;
-            let bytes = records.bytes(middle);
+            let bytes = records.bytes_at(middle);
             match bytes.map_or(Ordering::Equal, glance) {
                 Ordering::Less => range.start = middle + 1,
                 Ordering::Greater => range.end = middle,
@@ -334,7 +334,7 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     fn load_record(&self, at: Addr, node: &CachedBtree2Node, index: usize) -> Result<R> {
-        node.with_records(|records| self.decode_record(at, records.bytes(index)))
+        node.with_records(|records| self.decode_record(at, records.bytes_at(index)))
     }
 }
 

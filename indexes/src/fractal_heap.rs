@@ -93,7 +93,13 @@ impl FractalHeap {
         let HeapParameters { id_len, table, max_managed_bytes: max_managed } = *parameters;
         let filtered = filters.filter(|filters| !filters.filters.is_empty());
         let filtered = filtered.map(|filters| FilteredRoot { filters, ..FilteredRoot::default() });
-        let header = FractalHeapHeader { id_len, table, max_managed, filtered, ..FractalHeapHeader::default() };
+        let header = FractalHeapHeader {
+            id_bytes: id_len,
+            table,
+            max_managed_bytes: max_managed,
+            filtered,
+            ..FractalHeapHeader::default()
+        };
         let len = encoded_len(&header, metadata.widths());
         let len = len.map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;
         let header = metadata.create(len as u64, header)?;
@@ -117,7 +123,7 @@ impl FractalHeap {
         let (cache, widths) = (self.metadata.cache(), self.metadata.widths());
         let wrong = |source| h5live_cache::Error::Decode { at: self.addr, source };
         let load = || {
-            let start = cache.read_block(self.addr, FractalHeapHeader::base_size(widths))?;
+            let start = cache.read_block(self.addr, FractalHeapHeader::size_without_filters(widths))?;
             let len = FractalHeapHeader::stated_size(&start, widths).map_err(wrong)?;
             let bytes = cache.read_block(self.addr, len)?;
             decode_with(FractalHeapHeader::default(), &bytes, widths).map_err(wrong)
@@ -141,12 +147,12 @@ impl FractalHeap {
 
     fn decode_id_with(&self, shape: &FractalHeapIdShape, id: &[u8]) -> Result<HeapObjectLocation> {
         let id = id.get(..usize::from(shape.id_len)).unwrap_or(id);
-        let id = decode_with(shape.id(HeapObjectLocation::default()), id, shape.widths);
+        let id = decode_with(shape.id_of(HeapObjectLocation::default()), id, shape.widths);
         Ok(id.map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })?.location)
     }
 
     fn encode_id(&self, shape: &FractalHeapIdShape, place: HeapObjectLocation) -> Result<Vec<u8>> {
-        let id = encode_in_place(&mut shape.id(place), shape.widths);
+        let id = encode_in_place(&mut shape.id_of(place), shape.widths);
         Ok(id.map_err(|source| h5live_cache::Error::Encode { at: self.addr, source })?)
     }
 
@@ -222,7 +228,7 @@ impl FractalHeap {
         self.reclaim_removed_objects(header, sections)?;
         let (max_managed, max_tiny) = {
             let header = header.read();
-            (header.max_managed.into(), header.id_shape(self.metadata.widths()).max_tiny())
+            (header.max_managed_bytes.into(), header.id_shape(self.metadata.widths()).max_tiny_bytes())
         };
         let len = object.len() as u64;
         if object.is_empty() {
@@ -326,7 +332,7 @@ impl FractalHeap {
         if let Ok(manager) = self.metadata.load(at, len, FreeSpaceHeader::default) {
             let (list, allocated) = {
                 let manager = manager.read();
-                (manager.section_list, manager.allocated)
+                (manager.section_list_addr, manager.section_list_allocated_bytes)
             };
             self.free_structure(at, len);
             if list.is_defined() {

@@ -56,7 +56,7 @@ impl StringSpace {
 
 /// Bytes that a string takes.
 fn padded_string_bytes(string: &Name) -> u64 {
-    LocalHeapData::space_for(string) as u64
+    LocalHeapData::string_space_bytes(string) as u64
 }
 
 impl StringSpaceState {
@@ -204,7 +204,8 @@ impl LocalStrings {
         };
         let full = || Error::HeapFull { at: self.prefix.addr() };
         let data = self.data.as_ref().ok_or_else(full)?;
-        let put = |data: &mut LocalHeapData| strings.iter().zip(&offsets).all(|(string, at)| data.put(*at, string));
+        let put =
+            |data: &mut LocalHeapData| strings.iter().zip(&offsets).all(|(string, at)| data.put_string(*at, string));
         if data.update(put) { Ok(offsets) } else { Err(full()) }
     }
 

@@ -7,7 +7,7 @@
 mod batches;
 mod claims;
 mod data;
-mod faults;
+mod injected_faults;
 mod objects;
 
 use std::collections::BTreeSet;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use batches::*;
-use claims::claims;
+use claims::has_claimed_features;
 pub use claims::unclaimed_features;
 pub use data::*;
-pub use faults::*;
+pub use injected_faults::*;
 pub use objects::*;
 
 pub use crate::{conformance_fault_suite as fault_suite, conformance_suite as suite};
@@ -137,7 +137,7 @@ pub fn persistence(lab: &impl Lab) {
         .unwrap();
     store.writer().unwrap().create(&NewObject::linked(group, &name("below"), &ObjectSpec::group())).unwrap();
     let mut names = BTreeSet::from([name("below")]);
-    if claims(&store, Features::SOFT_LINKS) {
+    if has_claimed_features(&store, Features::SOFT_LINKS) {
         store.writer().unwrap().add_link(group, &name("soft"), &LinkTarget::Soft(name("/g"))).unwrap();
         names.insert(name("soft"));
     }

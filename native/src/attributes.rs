@@ -13,7 +13,7 @@ pub(crate) use self::dense::DenseAttributes;
 pub(crate) use self::stored::StoredAttribute;
 use crate::Result;
 use crate::header::{CachedHeader, MessagePosition};
-use crate::object_kind::committed;
+use crate::object_kind::committed_datatype;
 use crate::session::NativeSession;
 
 /// Where the attributes of an object are.
@@ -30,7 +30,7 @@ impl AttributeStorage {
     /// # Errors
     /// If a message of the header is damaged.
     pub fn load(session: &NativeSession, header: &CachedHeader) -> Result<Self> {
-        match header.get::<AttributeInfo>()? {
+        match header.get_message::<AttributeInfo>()? {
             Some(info) if info.is_dense() => Ok(AttributeStorage::Dense(DenseAttributes::open(session, header, &info))),
             _ => Ok(AttributeStorage::Compact),
         }
@@ -40,14 +40,14 @@ impl AttributeStorage {
     ///
     /// # Errors
     /// If one is damaged.
-    pub fn list_compact(
+    pub fn list_compact_attributes(
         session: &NativeSession,
         header: &CachedHeader,
     ) -> Result<Vec<(MessagePosition, StoredAttribute)>> {
         let mut found = Vec::new();
         header.for_each_message(|spot, raw| {
             if raw.kind == MessageType::ATTRIBUTE {
-                let message = session.resolve_raw(header, raw)?;
+                let message = session.resolve_raw_message(header, raw)?;
                 found.push((spot, StoredAttribute { message, creation_order: raw.creation_index }));
             }
             Ok(())
@@ -59,13 +59,18 @@ impl AttributeStorage {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn find(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<Option<StoredAttribute>> {
+    pub fn find_attribute(
+        &self,
+        session: &NativeSession,
+        header: &CachedHeader,
+        name: &Name,
+    ) -> Result<Option<StoredAttribute>> {
         match self {
             AttributeStorage::Compact => {
-                let found = AttributeStorage::list_compact(session, header)?;
+                let found = AttributeStorage::list_compact_attributes(session, header)?;
                 Ok(found.into_iter().map(|(_, stored)| stored).find(|stored| stored.message.name == *name))
             }
-            AttributeStorage::Dense(dense) => dense.find(session, header, name),
+            AttributeStorage::Dense(dense) => dense.find_attribute(session, header, name),
         }
     }
 
@@ -73,7 +78,7 @@ impl AttributeStorage {
     ///
     /// # Errors
     /// If a structure cannot be read; the error of `each`.
-    pub fn for_each(
+    pub fn for_each_attribute(
         &self,
         session: &NativeSession,
         header: &CachedHeader,
@@ -85,7 +90,7 @@ impl AttributeStorage {
                 // dies.
                 let may_repeat = header.chunk_nodes().nth(1).is_some();
                 let mut names = HashSet::new();
-                for (_, stored) in AttributeStorage::list_compact(session, header)? {
+                for (_, stored) in AttributeStorage::list_compact_attributes(session, header)? {
                     let is_repeated = may_repeat && !names.insert(stored.message.name.clone());
                     if !is_repeated && !each(stored)? {
                         break;
@@ -93,7 +98,7 @@ impl AttributeStorage {
                 }
                 Ok(())
             }
-            AttributeStorage::Dense(dense) => dense.for_each(session, header, each),
+            AttributeStorage::Dense(dense) => dense.for_each_attribute(session, header, each),
         }
     }
 }
@@ -105,9 +110,9 @@ impl NativeSession {
     /// If they are not there.
     pub fn attribute_value(&self, stored: StoredAttribute, tracked: bool) -> Result<AttributeData> {
         let StoredAttribute { message, creation_order } = stored;
-        let committed = committed(message.datatype.shared());
-        let datatype = self.resolve(message.datatype)?.datatype;
-        let dataspace = self.resolve(message.dataspace)?.dataspace;
+        let committed = committed_datatype(message.datatype.shared());
+        let datatype = self.resolve_shareable(message.datatype)?.datatype;
+        let dataspace = self.resolve_shareable(message.dataspace)?.dataspace;
         let mut value = message.data;
         // In a header of version 1, bytes after the value are padding.
         let bytes = dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));

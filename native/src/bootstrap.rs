@@ -20,7 +20,7 @@ use crate::header::CachedHeader;
 use crate::open_options::OpenOptions;
 use crate::recovery_scan::{self, RecoveryScan, RepairPlan};
 use crate::session::{NativeSession, SessionParts};
-use crate::superblock_extension::{cache_image, write_cache_image};
+use crate::superblock_extension::{load_cache_image, write_cache_image};
 use crate::{Error, Mode, Result, member_files};
 
 /// The location of a file, and the handle through which it is locked.
@@ -39,15 +39,15 @@ const MAX_QUARANTINED_TAIL_BYTES: u64 = 64 << 20;
 #[derive(Debug, Clone, Copy)]
 enum FileTail {
     /// The file ends here.
-    None(u64),
+    Clean { end: u64 },
     /// The space between these addresses is unused, but a follower may have read a pointer into it a moment ago.
     Quarantined { from: u64, end: u64 },
 }
 
 impl FileTail {
-    fn end(self) -> u64 {
+    fn file_end(self) -> u64 {
         match self {
-            FileTail::None(end) | FileTail::Quarantined { end, .. } => end,
+            FileTail::Clean { end } | FileTail::Quarantined { end, .. } => end,
         }
     }
 }
@@ -92,7 +92,7 @@ impl OpenOptions {
             }
         };
         let mut cache = Arc::new(Cache::new_read_only(storage.clone(), self.cache_options(&superblock)));
-        let image = retry.retry(|| cache_image(&cache, &superblock))?;
+        let image = retry.retry(|| load_cache_image(&cache, &superblock))?;
         if !image.is_empty() {
             let rule = "the structures of a metadata cache image do not overlap";
             let header = superblock.extension;
@@ -133,7 +133,7 @@ impl OpenOptions {
         let end = if left.is_some() && record.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
         let (tail, repair_plan) = match left {
             Some(left) => self.scan_tail(&storage, &superblock, left, end)?,
-            None => (FileTail::None(end), RepairPlan::default()),
+            None => (FileTail::Clean { end }, RepairPlan::default()),
         };
         superblock.status = match self.mode {
             Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
@@ -142,14 +142,14 @@ impl OpenOptions {
         };
         let status = Arc::new(SuperblockStatus::new(superblock.clone()));
         let settings = self.cache_options(&superblock);
-        let cache = Arc::new(Cache::new_writable(storage, settings, tail.end(), status.clone()));
+        let cache = Arc::new(Cache::new_writable(storage, settings, tail.file_end(), status.clone()));
         if self.mode == Mode::SwmrWrite {
             cache.space().set_reuse_policy(ReusePolicy::AfterGrace(self.grace));
         }
         if let FileTail::Quarantined { from, end } = tail {
             cache.space().adopt_free_range_after(from, end - from, SpaceKind::Metadata, ReusePolicy::MIN_GRACE);
         }
-        let image = cache_image(&cache, &superblock)?;
+        let image = load_cache_image(&cache, &superblock)?;
         if self.mode == Mode::SwmrWrite && superblock.version < 3 {
             cache.start_generations(generation)?;
         }
@@ -180,11 +180,11 @@ impl OpenOptions {
         left: UncleanClose,
         end: u64,
     ) -> Result<(FileTail, RepairPlan)> {
-        let (found, repair_plan) = match recovery_scan::scan(storage, superblock, self, end) {
-            Ok(RecoveryScan { end: Some(found), repair_plan: left }) if found <= end => (found, left),
+        let (found, repair_plan) = match recovery_scan::scan_file(storage, superblock, self, end) {
+            Ok(RecoveryScan { used_end: Some(found), repair_plan: left }) if found <= end => (found, left),
             // Nothing is known to be in nobody's use, but nothing can be there that is not in the file.
             scan if storage.len().is_ok_and(|len| len >= end) => {
-                return Ok((FileTail::None(end), scan.map(|scan| scan.repair_plan).unwrap_or_default()));
+                return Ok((FileTail::Clean { end }, scan.map(|scan| scan.repair_plan).unwrap_or_default()));
             }
             _ => {
                 let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
@@ -192,13 +192,13 @@ impl OpenOptions {
             }
         };
         let tail = match end - found {
-            0 => FileTail::None(end),
-            _ if !left.may_have_followers => FileTail::None(found),
+            0 => FileTail::Clean { end },
+            _ if !left.may_have_followers => FileTail::Clean { end: found },
             1..=MAX_QUARANTINED_TAIL_BYTES => FileTail::Quarantined { from: found, end },
             _ => {
                 // The end was announced far ahead, so that all of that would be jumped over.
                 std::thread::sleep(ReusePolicy::MIN_GRACE);
-                FileTail::None(found)
+                FileTail::Clean { end: found }
             }
         };
         Ok((tail, repair_plan))
@@ -215,14 +215,14 @@ impl OpenOptions {
     /// Makes a new file in a storage, and drops the contents of the storage.
     pub(crate) fn start_new(&self, medium: SessionMedium) -> Result<NativeSession> {
         let space = self.space.validate().map_err(Error::Model)?;
-        let widths = self.widths()?;
+        let widths = self.superblock_widths()?;
         // A file that was emptied is written to the disk when it is closed, by some file systems: no need of that for a
         // new one.
         if !medium.storage.is_empty().map_err(Error::io("find out the length of the file"))? {
             medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
         }
         // The end is not known before the size, and must not be undefined.
-        let version = match self.profile.superblock() {
+        let version = match self.profile.superblock_version() {
             // Earlier ones have no extension.
             version @ ..2 if space == FileSpace::default() => version,
             version => version.max(2),
@@ -242,7 +242,7 @@ impl OpenOptions {
             true => Addr::UNDEFINED,
             false => session.create_extension(space)?,
         };
-        let header = session.create(&self.root, None)?;
+        let header = session.create_object(&self.root, None)?;
         let root = match version {
             ..2 => RootGroup::Entry(root_entry(&header)?),
             _ => RootGroup::Header(header.addr()),
@@ -256,7 +256,7 @@ impl OpenOptions {
     }
 
     /// The widths of a new file. Its lengths are not cut short: they say how large a dataset may become.
-    fn widths(&self) -> Result<Widths> {
+    fn superblock_widths(&self) -> Result<Widths> {
         let offset = match self.offset_size {
             2 => Width::TWO,
             4 => Width::FOUR,
@@ -272,7 +272,7 @@ impl OpenOptions {
 
 /// The way to the root group in superblocks before version 2.
 fn root_entry(root: &CachedHeader) -> Result<SymbolTableEntry> {
-    let cache = match root.get::<SymbolTableMessage>()? {
+    let cache = match root.get_message::<SymbolTableMessage>()? {
         Some(SymbolTableMessage { btree, heap }) => SymbolCache::Group { btree, heap },
         None => SymbolCache::None,
     };

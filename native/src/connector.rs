@@ -1,7 +1,7 @@
 //! The connector of native files.
 
-mod identity;
-mod links;
+mod file_identity;
+mod linked_paths;
 mod options;
 
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl NativeConnector {
                 return Err(OpenError::Url(format!("{:?} is no scheme of a native file", url.scheme())));
             }
         };
-        let rest = url.rest()?;
+        let rest = url.decoded_path()?;
         let Some(after) = rest.strip_prefix(b"//") else { return Ok(path_of(&rest)) };
         if url.scheme() == "file" && !after.starts_with(b"/") {
             return match after.strip_prefix(b"localhost/") {
@@ -118,7 +118,7 @@ impl Connector for NativeConnector {
 
     fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
         let base = base.and_then(|base| NativeConnector::path(base).ok());
-        let paths = links::linked_paths(base.as_deref().and_then(Path::parent), &path_of(name.as_bytes()), link);
+        let paths = linked_paths::linked_paths(base.as_deref().and_then(Path::parent), &path_of(name.as_bytes()), link);
         paths.into_iter().map(Location::Path).collect()
     }
 
@@ -127,7 +127,7 @@ impl Connector for NativeConnector {
     }
 
     fn identity(&self, at: &Location) -> Option<Identity> {
-        identity::of_file(&NativeConnector::path(at).ok()?)
+        file_identity::identity_of_path(&NativeConnector::path(at).ok()?)
     }
 
     fn upkeep(&self) -> Option<&dyn Upkeep> {

@@ -4,11 +4,12 @@ mod append_fast_path;
 mod batch;
 mod chunk_row;
 mod create;
+mod dataset_registry;
 mod extent;
 mod extent_message;
 mod extent_overlap;
-mod external;
-mod fill;
+mod external_raw_files;
+mod fill_new_space;
 mod late_index;
 #[cfg(test)]
 mod late_index_tests;
@@ -17,7 +18,6 @@ mod load;
 mod preallocated_chunks;
 mod preallocation;
 mod refresh;
-mod registry;
 mod repeated_append;
 mod spec_cache;
 mod state;
@@ -35,9 +35,9 @@ use h5live_model::{
 };
 
 pub(crate) use self::create::{create_dataset, not_compact_error};
+pub(crate) use self::dataset_registry::{DatasetRegistry, OpenDataset};
 use self::layout::NativeLayout;
 use self::load::load_state;
-pub(crate) use self::registry::{DatasetRegistry, OpenDataset};
 use self::state::DatasetState;
 use crate::object_kind::kind_of;
 use crate::session::NativeSession;
@@ -51,7 +51,7 @@ const MAX_FOLLOWER_READ_BYTES: usize = MAX_ATOMIC_READ_BYTES;
 #[derive(Debug)]
 pub struct NativeDataset {
     session: Arc<NativeSession>,
-    open: Arc<OpenDataset>,
+    shared: Arc<OpenDataset>,
 }
 
 impl NativeDataset {
@@ -61,19 +61,19 @@ impl NativeDataset {
     /// If it is not there, cannot be read, or is no dataset.
     pub(crate) fn open(session: &Arc<NativeSession>, addr: Addr) -> Result<Self> {
         let read = |since: &mut Duration| {
-            let header = session.header(addr)?;
+            let header = session.load_header(addr)?;
             if kind_of(&header)? != ObjectKind::Dataset {
                 return Err(Error::Model(ModelError::WrongKind { expected: "dataset" }));
             }
             load_state(session, &header, *since)
         };
-        let open = session.datasets.open(addr, || session.retry.retry_since(read))?;
-        Ok(NativeDataset { session: session.clone(), open })
+        let open = session.datasets.get_or_open(addr, || session.retry.retry_since(read))?;
+        Ok(NativeDataset { session: session.clone(), shared: open })
     }
 
     /// The dataset with its header at `addr`, if somebody has it open.
     pub(crate) fn find_open(session: &Arc<NativeSession>, addr: Addr) -> Option<Self> {
-        session.datasets.find(addr).map(|open| NativeDataset { session: session.clone(), open })
+        session.datasets.find_open(addr).map(|open| NativeDataset { session: session.clone(), shared: open })
     }
 
     /// Takes up what the writer of a file has published since of all datasets that are open.
@@ -85,8 +85,8 @@ impl NativeDataset {
         if !session.is_follower() {
             return Ok(());
         }
-        session.datasets.all().into_iter().try_for_each(|open| {
-            match (NativeDataset { session: session.clone(), open }).refresh_published() {
+        session.datasets.all_open().into_iter().try_for_each(|open| {
+            match (NativeDataset { session: session.clone(), shared: open }).refresh_published() {
                 Err(Error::Model(ModelError::NoObject(_))) => Ok(()),
                 refreshed => refreshed.map(drop),
             }
@@ -95,11 +95,11 @@ impl NativeDataset {
 
     /// What all handles of this dataset share.
     pub(crate) fn into_shared(self) -> Arc<OpenDataset> {
-        self.open
+        self.shared
     }
 
     /// The committed datatype that is the type of the elements, if it is one.
-    pub(crate) fn committed(&self) -> Option<ObjectId> {
+    pub(crate) fn committed_datatype(&self) -> Option<ObjectId> {
         self.state().spec.committed
     }
 
@@ -108,7 +108,7 @@ impl NativeDataset {
     /// # Errors
     /// If the index cannot be read.
     pub(crate) fn for_each_raw_range(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
-        self.for_each_stored(&self.state(), &mut |chunk| {
+        self.for_each_stored_chunk(&self.state(), &mut |chunk| {
             if let Some(offset) = chunk.offset {
                 each(Addr::new(offset), chunk.size);
             }
@@ -124,7 +124,7 @@ impl NativeDataset {
     pub(crate) fn for_each_raw_range_unpublished(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
         let state = self.state();
         self.for_each_raw_range(each)?;
-        state.layout.for_each_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
+        state.layout.for_each_chunk_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
             let chunk = self.stored_chunk(&state, &coord, element);
             chunk.offset.into_iter().for_each(|offset| each(Addr::new(offset), chunk.size));
             true
@@ -133,7 +133,7 @@ impl NativeDataset {
 
     fn check_not_deleted(&self) -> Result<()> {
         self.session.check_open()?;
-        match self.open.is_deleted() {
+        match self.shared.is_deleted() {
             true => Err(Error::Model(ModelError::NoObject(self.id()))),
             false => Ok(()),
         }
@@ -145,7 +145,7 @@ impl NativeDataset {
     }
 
     fn state(&self) -> Arc<DatasetState> {
-        self.open.state()
+        self.shared.state()
     }
 
     /// Gives back the space of the chunk index: the dataset is deleted.
@@ -153,20 +153,20 @@ impl NativeDataset {
     /// # Errors
     /// If the index cannot be read.
     pub(crate) fn delete_index(&self) -> Result<()> {
-        self.open.delete_index()
+        self.shared.delete_index()
     }
 
     /// Reads the header again, and marks the index as stale. The header comes first, so that the index is at least as
     /// new.
-    fn reload(&self) -> Result<bool> {
-        let owner = Owner::new(self.open.addr);
+    fn reload_header(&self) -> Result<bool> {
+        let owner = Owner::new(self.shared.header_addr);
         let new = self.session.retry.retry_since(|since| {
-            let header = self.session.header(self.open.addr)?;
+            let header = self.session.load_header(self.shared.header_addr)?;
             let state = load_state(&self.session, &header, *since)?;
             self.session.cache.evict_owner(owner);
             Ok::<_, Error>(state)
         })?;
-        let mut state = self.open.state.write();
+        let mut state = self.shared.state.write();
         let changed = new.spec.dataspace != state.spec.dataspace;
         *state = Arc::new(new);
         Ok(changed)
@@ -180,18 +180,19 @@ impl NativeDataset {
         let mut again = false;
         retry.retry_since(|since| {
             let mut state = self.state();
-            if std::mem::replace(&mut again, true) || retry.is_expired(state.since) {
-                self.reload()?;
+            if std::mem::replace(&mut again, true) || retry.is_expired(state.read_since) {
+                self.reload_header()?;
                 state = self.state();
             }
-            *since = state.since;
+            *since = state.read_since;
             operation(&state)
         })
     }
 
     /// Reads from a chunk that was found before, and that may have been stored at a new place since.
-    fn read_located(&self, state: &DatasetState, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
-        let found = state.layout.get(&chunk.coord)?.map(|element| self.stored_chunk(state, &chunk.coord, element));
+    fn read_located_chunk(&self, state: &DatasetState, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
+        let found =
+            state.layout.locate_chunk(&chunk.coord)?.map(|element| self.stored_chunk(state, &chunk.coord, element));
         if found.as_ref() != Some(chunk) {
             return Err(Error::Model(ModelError::Moved));
         }
@@ -200,7 +201,7 @@ impl NativeDataset {
     }
 
     fn stored_chunk(&self, state: &DatasetState, coord: &ChunkCoord, element: ChunkElement) -> StoredChunk {
-        let size = match state.layout.format() {
+        let size = match state.layout.element_format() {
             Some(ElementFormat::Filtered(_)) => element.size,
             _ => state.spec.chunk_bytes().unwrap_or(0),
         };
@@ -208,7 +209,7 @@ impl NativeDataset {
     }
 
     /// Calls `each` with every stored chunk, until it returns `false`.
-    fn for_each_stored(&self, state: &DatasetState, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
+    fn for_each_stored_chunk(&self, state: &DatasetState, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
             if let Some(grid) = state.spec.grid() {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
@@ -218,28 +219,28 @@ impl NativeDataset {
             return Ok(());
         }
         let rank = state.spec.dataspace.rank();
-        state.layout.for_each(rank, &mut |coord, element| each(self.stored_chunk(state, &coord, element)))
+        state.layout.for_each_chunk(rank, &mut |coord, element| each(self.stored_chunk(state, &coord, element)))
     }
 }
 
 impl ChunkStore for NativeDataset {
     fn id(&self) -> ObjectId {
-        ObjectId(self.open.addr.get().unwrap_or(u64::MAX).into())
+        ObjectId(self.shared.header_addr.get().unwrap_or(u64::MAX).into())
     }
 
     fn spec(&self) -> ModelResult<Arc<DatasetSpec>> {
         self.check_not_deleted()?;
-        Ok(self.open.state.read().spec.clone())
+        Ok(self.shared.state.read().spec.clone())
     }
 
     fn locate(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
         let look = |state: &DatasetState| {
-            state.check_length()?;
+            state.check_element_bytes()?;
             if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
             }
-            Ok(state.layout.get(coord)?.map(|element| self.stored_chunk(state, coord, element)))
+            Ok(state.layout.locate_chunk(coord)?.map(|element| self.stored_chunk(state, coord, element)))
         };
         let found = self.with_layout(look)?;
         if found.is_none() && self.state().lacks_index_at(coord) && self.has_late_index()? {
@@ -253,14 +254,14 @@ impl ChunkStore for NativeDataset {
         if !session.is_follower() {
             self.check_not_deleted()?;
             let state = self.state();
-            state.check_length()?;
-            return Ok(self.for_each_stored(&state, each)?);
+            state.check_element_bytes()?;
+            return Ok(self.for_each_stored_chunk(&state, each)?);
         }
         // A follower may have to start again, so it first gathers everything.
         let list = |state: &DatasetState| {
-            state.check_length()?;
+            state.check_element_bytes()?;
             let mut chunks = Vec::new();
-            self.for_each_stored(state, &mut |chunk| {
+            self.for_each_stored_chunk(state, &mut |chunk| {
                 chunks.push(chunk);
                 true
             })?;
@@ -288,8 +289,8 @@ impl ChunkStore for NativeDataset {
                 NativeLayout::Compact(Some(data)) => return copy(data),
                 _ => {}
             }
-            let header = self.session.header(self.open.addr)?;
-            let layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+            let header = self.session.load_header(self.shared.header_addr)?;
+            let layout = header.require_message::<LayoutMessage>("a dataset has a layout")?;
             return match &layout.storage {
                 LayoutClass::Compact { data, .. } => copy(data),
                 _ => Ok(()),
@@ -301,21 +302,21 @@ impl ChunkStore for NativeDataset {
             let behind = at + first.len() as u64;
             let rest = rest.chunks_mut(MAX_FOLLOWER_READ_BYTES).zip((behind..).step_by(MAX_FOLLOWER_READ_BYTES));
             for (part, at) in std::iter::once((first, at)).chain(rest).filter(|(part, _)| !part.is_empty()) {
-                self.with_layout(|state| match (self.session.retry.redo_reader(), state.layout.format()) {
+                self.with_layout(|state| match (self.session.retry.redo_reader(), state.layout.element_format()) {
                     // Filtered chunks are never changed in place.
                     (Some(redo_reader), Some(ElementFormat::Unfiltered)) => {
                         let begin = Addr::new(offset.saturating_add(at));
-                        redo_reader.read_consistent(begin, part, |part| self.read_located(state, chunk, at, part))
+                        redo_reader.read_consistent(begin, part, |part| self.read_located_chunk(state, chunk, at, part))
                     }
-                    _ => self.read_located(state, chunk, at, part),
+                    _ => self.read_located_chunk(state, chunk, at, part),
                 })?;
             }
             if self.state().spec.datatype.is_indirect() {
-                self.session.global_heap.forget_read();
+                self.session.global_heap.forget_read_collections();
             }
             return Ok(());
         }
-        let is_filtered = matches!(self.open.state.read().layout.format(), Some(ElementFormat::Filtered(_)));
+        let is_filtered = matches!(self.shared.state.read().layout.element_format(), Some(ElementFormat::Filtered(_)));
         let (cache, chunk) = (&self.session.cache, Addr::new(offset));
         // Filtered chunks are written as a whole. Of other chunks, a writer may have parts that are not in the file
         // yet.
@@ -323,7 +324,7 @@ impl ChunkStore for NativeDataset {
             true => cache.read_raw_padded(chunk, at, into),
             false => cache.read_raw(chunk, at, into),
         };
-        Ok(read.map_err(|error| self.session.hold.cause(Error::from(error)))?)
+        Ok(read.map_err(|error| self.session.hold.explain_error(Error::from(error)))?)
     }
 
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {

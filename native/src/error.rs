@@ -125,7 +125,7 @@ impl Error {
             Error::Swmr(error) => error.kind(),
             Error::Member { source, .. } | Error::External { source, .. } => source.into(),
             Error::Torn { .. } => StoreErrorKind::Unfinished,
-            Error::Cache(error) | Error::Index(IndexError::Cache(error)) => cache_kind(error),
+            Error::Cache(error) | Error::Index(IndexError::Cache(error)) => store_kind_of_cache_error(error),
             Error::Index(_) | Error::Message { .. } | Error::Object { .. } => StoreErrorKind::Damaged,
             _ => StoreErrorKind::Io,
         }
@@ -179,7 +179,7 @@ impl RetryError for Error {
     }
 }
 
-fn cache_kind(error: &CacheError) -> StoreErrorKind {
+fn store_kind_of_cache_error(error: &CacheError) -> StoreErrorKind {
     match error {
         CacheError::Io { source, .. } => source.into(),
         CacheError::Full { .. } => StoreErrorKind::Full,

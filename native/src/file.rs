@@ -60,8 +60,8 @@ impl NativeFile {
         let superblock = Superblock { end_of_file: Addr::UNDEFINED, ..session.superblock.clone() };
         format!("{superblock:?} {:?}", session.extension).hash(state);
         // While one is opened, nothing is known of it.
-        let Some(mut open) = session.datasets.try_all() else { return };
-        open.sort_unstable_by_key(|dataset| dataset.addr);
+        let Some(mut open) = session.datasets.try_all_open() else { return };
+        open.sort_unstable_by_key(|dataset| dataset.header_addr);
         open.iter().for_each(|dataset| dataset.hash_state(state));
     }
 
@@ -71,7 +71,7 @@ impl NativeFile {
     }
 
     pub(crate) fn group(&self, id: ObjectId) -> Result<CachedHeader> {
-        let header = self.0.header(self.0.object(id)?)?;
+        let header = self.0.load_header(self.0.header_addr_of(id)?)?;
         match kind_of(&header)? {
             ObjectKind::Group => Ok(header),
             _ => Err(Error::Model(ModelError::WrongKind { expected: "group" })),
@@ -85,91 +85,92 @@ impl Store for NativeFile {
     }
 
     fn kind(&self, id: ObjectId) -> ModelResult<ObjectKind> {
-        Ok(kind_of(&self.0.header(self.0.object(id)?)?)?)
+        Ok(kind_of(&self.0.load_header(self.0.header_addr_of(id)?)?)?)
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> ModelResult<Option<Link>> {
-        let addr = self.0.object(group)?;
+        let addr = self.0.header_addr_of(group)?;
         self.0.check_open()?;
-        if let Some(known) = LinkStorage::find_cached(&self.0, addr, name) {
+        if let Some(known) = LinkStorage::find_cached_link(&self.0, addr, name) {
             return Ok(known);
         }
-        let found = self.0.names.find(NameScope::Links(addr), name, || {
-            let _lock = self.0.lock_to_read(addr);
+        let found = self.0.names.find_item(NameScope::Links(addr), name, || {
+            let _lock = self.0.lock_header_to_read(addr);
             let header = self.group(group)?;
             let links = LinkStorage::load(&self.0, &header)?;
             links.count_lookup(&self.0, &header);
-            links.find(&header, name)
+            links.find_link(&header, name)
         })?;
         Ok(found)
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
-        let addr = self.0.object(group)?;
-        self.0.names.for_each(each, (NameScope::Links(addr), |link: &Link| &link.name), |each| {
-            let _lock = self.0.lock_to_read(addr);
+        let addr = self.0.header_addr_of(group)?;
+        self.0.names.for_each_item(each, (NameScope::Links(addr), |link: &Link| &link.name), |each| {
+            let _lock = self.0.lock_header_to_read(addr);
             let header = self.group(group)?;
-            LinkStorage::load(&self.0, &header)?.for_each(&header, each)
+            LinkStorage::load(&self.0, &header)?.for_each_link(&header, each)
         })?;
         Ok(())
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<AttributeData>> {
-        let addr = self.0.object(id)?;
-        let found = self.0.names.find(NameScope::Attributes(addr), name, || {
-            let _lock = self.0.lock_to_read(addr);
-            let header = self.0.header(addr)?;
+        let addr = self.0.header_addr_of(id)?;
+        let found = self.0.names.find_item(NameScope::Attributes(addr), name, || {
+            let _lock = self.0.lock_header_to_read(addr);
+            let header = self.0.load_header(addr)?;
             let tracked = header.prefix().attributes_tracked;
-            let found = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, name)?;
+            let found = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, name)?;
             found.map(|stored| self.0.attribute_value(stored, tracked)).transpose()
         })?;
         Ok(found)
     }
 
     fn attribute_names(&self, id: ObjectId) -> ModelResult<Vec<Name>> {
-        let addr = self.0.object(id)?;
-        let names = self.0.names.list(
+        let addr = self.0.header_addr_of(id)?;
+        let names = self.0.names.list_items(
             NameScope::Attributes(addr),
             |name| name,
             |each| {
-                let _lock = self.0.lock_to_read(addr);
-                let header = self.0.header(addr)?;
+                let _lock = self.0.lock_header_to_read(addr);
+                let header = self.0.load_header(addr)?;
                 let mut each = |stored: StoredAttribute| Ok(each(stored.message.name));
-                AttributeStorage::load(&self.0, &header)?.for_each(&self.0, &header, &mut each)
+                AttributeStorage::load(&self.0, &header)?.for_each_attribute(&self.0, &header, &mut each)
             },
         )?;
         Ok(names)
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> ModelResult<()> {
-        let addr = self.0.object(id)?;
-        self.0.names.for_each(
+        let addr = self.0.header_addr_of(id)?;
+        self.0.names.for_each_item(
             each,
             (NameScope::Attributes(addr), |attribute: &AttributeData| &attribute.name),
             |each| {
-                let _lock = self.0.lock_to_read(addr);
-                let header = self.0.header(addr)?;
+                let _lock = self.0.lock_header_to_read(addr);
+                let header = self.0.load_header(addr)?;
                 let tracked = header.prefix().attributes_tracked;
-                AttributeStorage::load(&self.0, &header)?
-                    .for_each(&self.0, &header, &mut |stored| Ok(each(self.0.attribute_value(stored, tracked)?)))
+                AttributeStorage::load(&self.0, &header)?.for_each_attribute(&self.0, &header, &mut |stored| {
+                    Ok(each(self.0.attribute_value(stored, tracked)?))
+                })
             },
         )?;
         Ok(())
     }
 
     fn spec(&self, id: ObjectId) -> ModelResult<ObjectSpec> {
-        let addr = self.0.object(id)?;
+        let addr = self.0.header_addr_of(id)?;
         let (info, body) = self.0.retry.retry(|| {
-            let header = self.0.header(addr)?;
+            let header = self.0.load_header(addr)?;
             let body = match kind_of(&header)? {
                 ObjectKind::Group => Some(ObjectBody::Group(GroupSpec { links: link_storage(&header)? })),
                 ObjectKind::Datatype => {
-                    let message = header.require::<DatatypeMessage>("a committed datatype has a datatype")?;
+                    let message = header.require_message::<DatatypeMessage>("a committed datatype has a datatype")?;
                     Some(ObjectBody::Datatype(message.datatype))
                 }
                 _ => None,
             };
-            Ok::<_, Error>((header.info()?, body))
+            Ok::<_, Error>((header.object_info()?, body))
         })?;
         let body = match body {
             Some(body) => body,
@@ -179,12 +180,12 @@ impl Store for NativeFile {
     }
 
     fn info(&self, id: ObjectId) -> ModelResult<ObjectInfo> {
-        let addr = self.0.object(id)?;
-        Ok(self.0.retry.retry(|| self.0.header(addr)?.info())?)
+        let addr = self.0.header_addr_of(id)?;
+        Ok(self.0.retry.retry(|| self.0.load_header(addr)?.object_info())?)
     }
 
     fn dataset(&self, id: ObjectId) -> ModelResult<Arc<dyn ChunkStore>> {
-        Ok(Arc::new(NativeDataset::open(&self.0, self.0.object(id)?)?))
+        Ok(Arc::new(NativeDataset::open(&self.0, self.0.header_addr_of(id)?)?))
     }
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> ModelResult<()> {
@@ -194,7 +195,7 @@ impl Store for NativeFile {
                 decode(element, widths).map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
             match element.length == 0 || !element.place.is_defined() {
                 true => each(number, &[]),
-                false => self.0.global_heap.with(element.place, &mut |bytes| each(number, bytes))?,
+                false => self.0.global_heap.with_object(element.place, &mut |bytes| each(number, bytes))?,
             }
         }
         Ok(())
@@ -211,10 +212,10 @@ impl Store for NativeFile {
     fn refresh(&self, scope: Scope<'_>) -> ModelResult<()> {
         let Scope::Objects(objects) = scope else { return Ok(NativeDataset::refresh_all(&self.0)?) };
         for id in objects {
-            let addr = self.0.object(*id)?;
+            let addr = self.0.header_addr_of(*id)?;
             match NativeDataset::find_open(&self.0, addr) {
                 Some(dataset) => drop(dataset.refresh()?),
-                None => drop(self.0.header(addr)?),
+                None => drop(self.0.load_header(addr)?),
             }
         }
         Ok(())
@@ -225,7 +226,7 @@ impl Store for NativeFile {
     }
 
     fn stats(&self) -> Stats {
-        self.0.stats()
+        self.0.session_stats()
     }
 
     fn watch(&self, objects: &[ObjectId]) -> ModelResult<Box<dyn Watch>> {

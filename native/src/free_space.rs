@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use h5live_cache::{EdgeKind, FlushScope, Handle, Owner, SpaceKind};
 use h5live_format::messages::{FileSpaceInfo, MessageType, SpaceStrategy};
-use h5live_format::{Addr, FreeSection, FreeSections, FreeSpaceHeader, FreeSpaceSections};
+use h5live_format::{Addr, FreeSection, FreeSpaceHeader, FreeSpaceSections, SameSizeSections};
 use h5live_indexes::ObjectMetadata;
 
 use crate::session::NativeSession;
@@ -47,14 +47,14 @@ impl NativeSession {
             if addr.is_defined() {
                 // The rest of a large block's last page cannot be used before the block is free, too.
                 let min_size = page.filter(|_| number >= LARGE_MANAGER_INDEX).unwrap_or(0);
-                self.read_manager(addr, (kind, min_size), &mut sections)?;
+                self.read_free_space_manager(addr, (kind, min_size), &mut sections)?;
             }
         }
         info.end_before_managers = Addr::UNDEFINED;
         Ok(sections)
     }
 
-    fn read_manager(
+    fn read_free_space_manager(
         &self,
         addr: Addr,
         (kind, min_size): (SpaceKind, u64),
@@ -65,18 +65,21 @@ impl NativeSession {
         let header = metadata.load(addr, len, FreeSpaceHeader::default)?.read().clone();
         self.cache.forget_entry(addr);
         sections.extend(addr.get().map(|at| (at, len, SpaceKind::Metadata)));
-        if !header.section_list.is_defined() {
+        if !header.section_list_addr.is_defined() {
             return Ok(());
         }
         if header.stored_sections > MAX_SECTIONS {
             return Err(Error::Object { header: addr, rule: "a free-space manager has a sensible number of sections" });
         }
-        let list = metadata.load(header.section_list, header.used, || header.section_list())?;
+        let list =
+            metadata.load(header.section_list_addr, header.section_list_used_bytes, || header.blank_section_list())?;
         for group in list.read().groups.iter().filter(|group| group.size >= min_size) {
             sections.extend(group.sections.iter().map(|section| (section.addr, group.size, kind)));
         }
-        self.cache.forget_entry(header.section_list);
-        sections.extend(header.section_list.get().map(|at| (at, header.allocated, SpaceKind::Metadata)));
+        self.cache.forget_entry(header.section_list_addr);
+        sections.extend(
+            header.section_list_addr.get().map(|at| (at, header.section_list_allocated_bytes, SpaceKind::Metadata)),
+        );
         Ok(())
     }
 
@@ -85,10 +88,12 @@ impl NativeSession {
     /// # Errors
     /// If there is no space, or the superblock extension cannot be changed.
     pub fn persist_free_space(&self) -> Result<()> {
-        let Some(mut header) = superblock_extension::extension_header(&self.cache, &self.superblock)? else {
+        let Some(mut header) = superblock_extension::load_extension_header(&self.cache, &self.superblock)? else {
             return Ok(());
         };
-        let Some(mut info) = superblock_extension::space_info(&header)?.filter(|info| info.managers.is_some()) else {
+        let Some(mut info) =
+            superblock_extension::load_file_space_info(&header)?.filter(|info| info.managers.is_some())
+        else {
             return Ok(());
         };
         let space = self.cache.space();
@@ -124,12 +129,12 @@ impl NativeSession {
         let mut made = Vec::new();
         for (number, (class, sections)) in managers.into_iter().filter(|(_, (_, sections))| !sections.is_empty()) {
             if let (Some(slot), Some(at)) = (slots.get_mut(number), headers.get(&number)) {
-                made.push(self.write_manager(*at, class, &sections, page.unwrap_or(1))?);
+                made.push(self.write_free_space_manager(*at, class, &sections, page.unwrap_or(1))?);
                 *slot = *at;
             }
         }
         info.end_before_managers = Addr::new(space.allocated_end());
-        header.put(&info)?;
+        header.set_message(&info)?;
         for manager in &made {
             header.add_message_dependency(MessageType::FILE_SPACE_INFO, manager, EdgeKind::FreeSpaceSections)?;
         }
@@ -139,7 +144,7 @@ impl NativeSession {
 
     /// Writes a manager of these sections at `at`, and their list behind everything else, where it takes a multiple of
     /// `unit` bytes.
-    fn write_manager(
+    fn write_free_space_manager(
         &self,
         at: Addr,
         class: u8,
@@ -151,26 +156,27 @@ impl NativeSession {
         for (addr, len) in sections {
             by_size.entry(*len).or_default().push(FreeSection { addr: *addr, class, blocks: None });
         }
-        let groups: Vec<_> = by_size.into_iter().map(|(size, sections)| FreeSections { size, sections }).collect();
+        let groups: Vec<_> = by_size.into_iter().map(|(size, sections)| SameSizeSections { size, sections }).collect();
         let count = sections.len() as u64;
         let mut header = FreeSpaceHeader {
-            space: sections.iter().fold(0, |sum, (_, len)| sum.saturating_add(*len)),
-            sections: count,
+            free_bytes: sections.iter().fold(0, |sum, (_, len)| sum.saturating_add(*len)),
+            section_count: count,
             stored_sections: count,
             address_bits: ADDRESS_BITS,
             ..FreeSpaceHeader::default()
         };
         let with = |header: &FreeSpaceHeader, at, groups| {
-            let mut list = header.section_list();
+            let mut list = header.blank_section_list();
             (list.header, list.groups) = (at, groups);
             list
         };
         let listed: FreeSpaceSections = with(&header, Addr::UNDEFINED, groups);
-        header.used = listed.len(widths) as u64;
-        header.allocated = header.used.checked_next_multiple_of(unit).unwrap_or(header.used);
-        header.section_list = self.cache.space().alloc_at_end(header.allocated)?;
+        header.section_list_used_bytes = listed.len(widths) as u64;
+        header.section_list_allocated_bytes =
+            header.section_list_used_bytes.checked_next_multiple_of(unit).unwrap_or(header.section_list_used_bytes);
+        header.section_list_addr = self.cache.space().alloc_at_end(header.section_list_allocated_bytes)?;
         let listed = with(&header, at, listed.groups);
-        let listed = self.cache.insert_entry(header.section_list, Owner::FILE, listed);
+        let listed = self.cache.insert_entry(header.section_list_addr, Owner::FILE, listed);
         let header = self.cache.insert_entry(at, Owner::FILE, header);
         let done = self.cache.add_dependency(&header, &listed, EdgeKind::FreeSpaceSections);
         done.map_err(h5live_cache::Error::from)?;

@@ -33,11 +33,11 @@ pub(crate) struct GlobalHeap {
 #[derive(Debug, Default)]
 struct GlobalHeapWriter {
     /// The one that may have room.
-    current: Option<Handle<GlobalHeapCollection>>,
+    current_collection: Option<Handle<GlobalHeapCollection>>,
     /// Those that may not have been flushed since they changed, and in which generation they did.
-    changed: BTreeMap<EntryId, (u64, Handle<GlobalHeapCollection>)>,
+    changed_collections: BTreeMap<EntryId, (u64, Handle<GlobalHeapCollection>)>,
     /// Grows with each flush of the whole file.
-    generation: u64,
+    flush_number: u64,
 }
 
 impl GlobalHeap {
@@ -50,30 +50,30 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// If there is no space.
-    pub fn write(&self, bytes: &[u8]) -> Result<GlobalHeapId> {
+    pub fn write_object(&self, bytes: &[u8]) -> Result<GlobalHeapId> {
         let widths = self.cache.widths();
         let mut writer = self.writer.lock();
-        if let Some(collection) = &writer.current
-            && let Some(index) = collection.update(|collection| collection.insert(bytes, widths))
+        if let Some(collection) = &writer.current_collection
+            && let Some(index) = collection.update(|collection| collection.insert_object(bytes, widths))
         {
             let collection = collection.clone();
             let place = GlobalHeapId { collection: collection.addr(), index: index.into() };
-            writer.mark(collection);
+            writer.mark_changed(collection);
             return Ok(place);
         }
-        let before = writer.current.as_ref().map_or(0, |collection| collection.read().size());
-        let needed = GlobalHeapCollection::size_for(bytes.len() as u64, widths);
+        let before = writer.current_collection.as_ref().map_or(0, |collection| collection.read().size());
+        let needed = GlobalHeapCollection::collection_bytes_for(bytes.len() as u64, widths);
         let size = needed.max((before.saturating_mul(2)).min(MAX_NEW_COLLECTION_BYTES));
         let mut collection = GlobalHeapCollection::new(size, widths);
-        let index = collection.insert(bytes, widths);
+        let index = collection.insert_object(bytes, widths);
         let at = self.cache.space().alloc(size, SpaceKind::Metadata)?;
         let index =
             index.ok_or(Error::Object { header: at, rule: "a new collection has room for its first object" })?;
-        let room = collection.free(widths) > 0;
+        let room = collection.free_bytes(widths) > 0;
         let collection = self.cache.insert_entry(at, Owner::new(at), collection);
-        writer.mark(collection.clone());
-        if room || writer.current.is_none() {
-            writer.current = Some(collection);
+        writer.mark_changed(collection.clone());
+        if room || writer.current_collection.is_none() {
+            writer.current_collection = Some(collection);
         }
         Ok(GlobalHeapId { collection: at, index: index.into() })
     }
@@ -82,9 +82,9 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// If the collection cannot be read, or has no such object.
-    pub fn read(&self, place: GlobalHeapId) -> Result<Vec<u8>> {
+    pub fn read_object(&self, place: GlobalHeapId) -> Result<Vec<u8>> {
         let mut found = Vec::new();
-        self.with(place, &mut |bytes| found = bytes.to_vec())?;
+        self.with_object(place, &mut |bytes| found = bytes.to_vec())?;
         Ok(found)
     }
 
@@ -93,28 +93,28 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// If the collection cannot be read, or has no such object.
-    pub fn with(&self, place: GlobalHeapId, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    pub fn with_object(&self, place: GlobalHeapId, each: &mut dyn FnMut(&[u8])) -> Result<()> {
         let at = place.collection;
         let gone = || Error::Object { header: at, rule: "a collection of a global heap has what is referred to" };
         if self.is_follower {
             let collection = self.retry.retry(|| {
-                let collection = self.reader.get(at, || self.read_collection(at))?;
-                if collection.get(place.index).is_none() {
-                    self.reader.evict(at);
+                let collection = self.reader.get_or_read_collection(at, || self.read_collection(at))?;
+                if collection.object_bytes(place.index).is_none() {
+                    self.reader.forget_collection(at);
                     return Err(gone());
                 }
                 Ok(collection)
             })?;
             // Once, however often it was read.
-            collection.get(place.index).map(each).ok_or_else(gone)
+            collection.object_bytes(place.index).map(each).ok_or_else(gone)
         } else {
             let collection = self.retry.retry(|| {
                 let collection = self.cache.load(at, Owner::new(at), || self.read_collection(at))?;
-                let is_there = collection.read().get(place.index).is_some();
+                let is_there = collection.read().object_bytes(place.index).is_some();
                 if is_there { Ok(collection) } else { Err(gone()) }
             })?;
             let collection = collection.read();
-            collection.get(place.index).map(each).ok_or_else(gone)
+            collection.object_bytes(place.index).map(each).ok_or_else(gone)
         }
     }
 
@@ -129,13 +129,13 @@ impl GlobalHeap {
     }
 
     /// A follower has read something that may lead to newer objects.
-    pub fn forget_read(&self) {
+    pub fn forget_read_collections(&self) {
         self.reader.forget_all();
     }
 
     /// Collections with objects that were written lately.
-    pub fn changed(&self) -> Vec<Handle<GlobalHeapCollection>> {
-        self.writer.lock().changed.values().map(|(_, collection)| collection.clone()).collect()
+    pub fn changed_collections(&self) -> Vec<Handle<GlobalHeapCollection>> {
+        self.writer.lock().changed_collections.values().map(|(_, collection)| collection.clone()).collect()
     }
 
     /// Makes `parent`, which may hold elements that lead to heap objects, wait for the objects that were written
@@ -152,7 +152,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn add_header(&self, header: &CachedHeader) -> Result<()> {
+    pub fn add_header_dependencies(&self, header: &CachedHeader) -> Result<()> {
         let writer = self.writer.lock();
         header.chunk_nodes().try_for_each(|node| writer.add_parent(&self.cache, node, EdgeKind::MetadataHeap))
     }
@@ -175,7 +175,7 @@ impl GlobalHeapWriter {
     /// # Errors
     /// If the dependency would close a circle.
     fn add_parent(&self, cache: &Cache, parent: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
-        for (_, collection) in self.changed.values() {
+        for (_, collection) in self.changed_collections.values() {
             cache.add_dependency(parent, collection, kind).map_err(h5live_cache::Error::from)?;
         }
         Ok(())
@@ -183,18 +183,18 @@ impl GlobalHeapWriter {
 
     /// A flush of the whole file begins. Returns what `end_flush` takes.
     fn begin_flush(&mut self) -> u64 {
-        self.generation += 1;
-        self.generation
+        self.flush_number += 1;
+        self.flush_number
     }
 
     /// Ends the flush that began as `generation`: it has written everything that was put into heaps before it.
     fn end_flush(&mut self, generation: u64) {
-        self.changed.retain(|_, (changed, _)| *changed >= generation);
+        self.changed_collections.retain(|_, (changed, _)| *changed >= generation);
     }
 
     /// An object was put into this collection.
-    fn mark(&mut self, collection: Handle<GlobalHeapCollection>) {
-        self.changed.insert(DependencyNode::id(&collection), (self.generation, collection));
+    fn mark_changed(&mut self, collection: Handle<GlobalHeapCollection>) {
+        self.changed_collections.insert(DependencyNode::id(&collection), (self.flush_number, collection));
     }
 }
 
@@ -209,14 +209,14 @@ pub(crate) struct GlobalHeapReader(Mutex<CachedCollections>);
 #[derive(Debug, Default)]
 struct CachedCollections {
     /// Grows with everything that is read and may lead to objects.
-    moment: u64,
+    valid_epoch: u64,
     collections: Vec<(Addr, Arc<GlobalHeapCollection>)>,
 }
 
 impl ReaderMemory for GlobalHeapReader {
     fn forget_all(&self) {
         let mut kept = self.0.lock();
-        kept.moment += 1;
+        kept.valid_epoch += 1;
         kept.collections.clear();
     }
 
@@ -230,7 +230,7 @@ impl GlobalHeapReader {
     ///
     /// # Errors
     /// Those of `read`.
-    pub fn get(
+    pub fn get_or_read_collection(
         &self,
         at: Addr,
         read: impl FnOnce() -> h5live_cache::Result<GlobalHeapCollection>,
@@ -240,12 +240,12 @@ impl GlobalHeapReader {
             if let Some((_, collection)) = kept.collections.iter().find(|(addr, _)| *addr == at) {
                 return Ok(collection.clone());
             }
-            kept.moment
+            kept.valid_epoch
         };
         let collection = Arc::new(read()?);
         let mut kept = self.0.lock();
         // Pointers that another thread has read in between may lead to newer objects.
-        if kept.moment == moment {
+        if kept.valid_epoch == moment {
             if kept.collections.len() == MAX_CACHED_COLLECTIONS {
                 kept.collections.remove(0);
             }
@@ -255,7 +255,7 @@ impl GlobalHeapReader {
     }
 
     /// Drops a collection, so that it is read again the next time.
-    pub fn evict(&self, at: Addr) {
+    pub fn forget_collection(&self, at: Addr) {
         self.0.lock().collections.retain(|(addr, _)| *addr != at);
     }
 }

@@ -2,8 +2,8 @@
 
 mod edit;
 mod entry_storage;
-mod move_out;
-mod sizes;
+mod header_sizes;
+mod move_out_message;
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,7 @@ use smallvec::{SmallVec, smallvec};
 pub use edit::HeaderRoom;
 use entry_storage::attribute_storage;
 pub(crate) use entry_storage::creation_order;
-use sizes::fill_unused;
+use header_sizes::fill_with_unused_message;
 
 use crate::{Error, Result};
 
@@ -43,7 +43,7 @@ pub(crate) enum HeaderChunk {
 }
 
 impl HeaderChunk {
-    pub fn with<R>(&self, look: impl FnOnce(&[RawMessage]) -> R) -> R {
+    pub fn with_messages<R>(&self, look: impl FnOnce(&[RawMessage]) -> R) -> R {
         match self {
             HeaderChunk::First(chunk) => look(&chunk.read().messages),
             HeaderChunk::Next(chunk) => look(&chunk.read().messages),
@@ -51,11 +51,11 @@ impl HeaderChunk {
     }
 
     /// Changes the messages. The rest of the chunk is marked as unused.
-    pub fn change<R>(&self, change: impl FnOnce(&mut Vec<RawMessage>) -> R) -> R {
+    pub fn change_messages<R>(&self, change: impl FnOnce(&mut Vec<RawMessage>) -> R) -> R {
         match self {
             HeaderChunk::First(chunk) => chunk.update(|chunk| {
                 let done = change(&mut chunk.messages);
-                fill_unused(&mut chunk.messages, chunk.prefix.message_header_len(), chunk.prefix.size);
+                fill_with_unused_message(&mut chunk.messages, chunk.prefix.message_header_len(), chunk.prefix.size);
                 done
             }),
             HeaderChunk::Next(chunk) => chunk.update(|chunk| {
@@ -66,7 +66,7 @@ impl HeaderChunk {
                     ..ObjectHeaderPrefix::default()
                 };
                 let area = chunk.len.saturating_sub(ContinuationChunk::overhead(chunk.version));
-                fill_unused(&mut chunk.messages, prefix.message_header_len(), area);
+                fill_with_unused_message(&mut chunk.messages, prefix.message_header_len(), area);
                 done
             }),
         }
@@ -80,7 +80,7 @@ impl HeaderChunk {
         }
     }
 
-    pub fn node(&self) -> &dyn DependencyNode {
+    pub fn dependency_node(&self) -> &dyn DependencyNode {
         match self {
             HeaderChunk::First(chunk) => chunk,
             HeaderChunk::Next(chunk) => chunk,
@@ -110,9 +110,9 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If a chunk cannot be read, or an unknown message forbids reading or writing.
-    pub fn load(metadata: &ObjectMetadata, writing: bool) -> Result<Self> {
+    pub fn load_header(metadata: &ObjectMetadata, writing: bool) -> Result<Self> {
         let at = metadata.owner().header();
-        let first = metadata.cache().load(at, metadata.owner(), || read_first(metadata, at))?;
+        let first = metadata.cache().load(at, metadata.owner(), || read_first_chunk(metadata, at))?;
         let prefix = first.read().prefix;
         let mut header =
             CachedHeader { metadata: metadata.clone(), prefix, chunks: smallvec![HeaderChunk::First(first)] };
@@ -121,7 +121,7 @@ impl CachedHeader {
         let mut next = 0;
         while let Some(chunk) = header.chunks.get(next) {
             next += 1;
-            let continues = chunk.with(|messages| {
+            let continues = chunk.with_messages(|messages| {
                 messages.iter().try_fold(false, |continues, message| {
                     message.refuse_unknown(writing)?;
                     Ok(continues || message.kind == MessageType::CONTINUATION)
@@ -130,7 +130,7 @@ impl CachedHeader {
             if !continues.map_err(|source| header.message_error(source))? {
                 continue;
             }
-            for continuation in header.decode_all::<Continuation>(chunk)? {
+            for continuation in header.decode_messages::<Continuation>(chunk)? {
                 if continuation.addr == at || !seen.insert(continuation.addr) || seen.len() >= MAX_HEADER_CHUNKS {
                     return Err(header.damaged_error("its continuations do not form a circle"));
                 }
@@ -146,8 +146,8 @@ impl CachedHeader {
         Ok(header)
     }
 
-    fn decode_all<M: Message + Default>(&self, chunk: &HeaderChunk) -> Result<Vec<M>> {
-        chunk.with(|messages| {
+    fn decode_messages<M: Message + Default>(&self, chunk: &HeaderChunk) -> Result<Vec<M>> {
+        chunk.with_messages(|messages| {
             let of_type = messages.iter().filter(|message| message.kind == M::TYPE);
             of_type.map(|message| message.decode(self.widths()).map_err(|e| self.message_error(e))).collect()
         })
@@ -178,7 +178,9 @@ impl CachedHeader {
         self.chunk_ranges().for_each(|extent| extent.hash(state));
         let mut hash_message =
             |message: &RawMessage| (format!("{:?}{:?}", message.kind, message.flags), &message.body).hash(state);
-        self.chunks.iter().for_each(|chunk| chunk.with(|messages| messages.iter().for_each(&mut hash_message)));
+        self.chunks
+            .iter()
+            .for_each(|chunk| chunk.with_messages(|messages| messages.iter().for_each(&mut hash_message)));
     }
 
     /// Whether the first chunk is all of the header.
@@ -199,13 +201,13 @@ impl CachedHeader {
 
     /// Whether the first chunk holds the message of type `kind`.
     pub fn first_chunk_has(&self, kind: MessageType) -> bool {
-        self.position(|message| message.kind == kind).is_some_and(|spot| spot.chunk == 0)
+        self.find_position(|message| message.kind == kind).is_some_and(|spot| spot.chunk == 0)
     }
 
     /// Whether the message of type `kind` is in a chunk that may be written before that of the message of type `other`:
     /// chunks are written from the last to the first.
-    pub fn may_precede(&self, kind: MessageType, other: MessageType) -> bool {
-        let chunk_of = |kind| self.position(|message| message.kind == kind).map(|spot| spot.chunk);
+    pub fn may_be_written_before(&self, kind: MessageType, other: MessageType) -> bool {
+        let chunk_of = |kind| self.find_position(|message| message.kind == kind).map(|spot| spot.chunk);
         chunk_of(kind).is_some_and(|chunk| chunk > 0 && chunk_of(other) != Some(chunk))
     }
 
@@ -229,13 +231,14 @@ impl CachedHeader {
 
     /// The chunk that holds the message of type `kind`.
     pub fn chunk_node_of(&self, kind: MessageType) -> Option<&dyn DependencyNode> {
-        let holds = |chunk: &&HeaderChunk| chunk.with(|messages| messages.iter().any(|message| message.kind == kind));
-        self.chunks.iter().find(holds).map(HeaderChunk::node)
+        let holds =
+            |chunk: &&HeaderChunk| chunk.with_messages(|messages| messages.iter().any(|message| message.kind == kind));
+        self.chunks.iter().find(holds).map(HeaderChunk::dependency_node)
     }
 
     /// The chunks, for those that must be written before or after the header.
     pub fn chunk_nodes(&self) -> impl Iterator<Item = &dyn DependencyNode> {
-        self.chunks.iter().map(HeaderChunk::node)
+        self.chunks.iter().map(HeaderChunk::dependency_node)
     }
 
     /// Whether nothing in the file leads to the object, because it is not there yet.
@@ -248,10 +251,11 @@ impl CachedHeader {
 
     /// Makes every chunk of this header wait for every chunk of `other`. If that would close a circle, as between
     /// groups that link to each other, `other` had a link before and is in the file already.
-    pub fn depend_on(&self, other: &CachedHeader, edge: EdgeKind) {
+    pub fn add_dependency_on(&self, other: &CachedHeader, edge: EdgeKind) {
         for parent in &self.chunks {
             for child in &other.chunks {
-                let _circle = self.metadata.cache().add_dependency(parent.node(), child.node(), edge);
+                let _circle =
+                    self.metadata.cache().add_dependency(parent.dependency_node(), child.dependency_node(), edge);
             }
         }
     }
@@ -262,7 +266,7 @@ impl CachedHeader {
     /// The error of `look`.
     pub fn for_each_message(&self, mut look: impl FnMut(MessagePosition, &RawMessage) -> Result<()>) -> Result<()> {
         for (number, chunk) in self.chunks.iter().enumerate() {
-            chunk.with(|messages| {
+            chunk.with_messages(|messages| {
                 let used = messages.iter().enumerate();
                 let mut used = used.filter(|(_, m)| !m.is_unused() && m.kind != MessageType::CONTINUATION);
                 used.try_for_each(|(message, raw)| look(MessagePosition { chunk: number, message }, raw))
@@ -273,21 +277,23 @@ impl CachedHeader {
 
     /// Calls `look` with the type of every message.
     pub fn for_each_type(&self, mut look: impl FnMut(MessageType)) {
-        self.chunks.iter().for_each(|chunk| chunk.with(|messages| messages.iter().for_each(|held| look(held.kind))));
+        self.chunks
+            .iter()
+            .for_each(|chunk| chunk.with_messages(|messages| messages.iter().for_each(|held| look(held.kind))));
     }
 
     /// Where the first message is that `wanted` accepts.
-    fn position(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<MessagePosition> {
+    fn find_position(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<MessagePosition> {
         self.chunks.iter().enumerate().find_map(|(chunk, held)| {
-            let message = held.with(|messages| messages.iter().position(&mut wanted))?;
+            let message = held.with_messages(|messages| messages.iter().position(&mut wanted))?;
             Some(MessagePosition { chunk, message })
         })
     }
 
     /// The first message that `wanted` accepts, and where it is.
-    pub fn find(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<(MessagePosition, RawMessage)> {
+    pub fn find_message(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<(MessagePosition, RawMessage)> {
         self.chunks.iter().enumerate().find_map(|(chunk, held)| {
-            held.with(|messages| {
+            held.with_messages(|messages| {
                 let message = messages.iter().position(&mut wanted)?;
                 Some((MessagePosition { chunk, message }, messages.get(message)?.clone()))
             })
@@ -295,10 +301,10 @@ impl CachedHeader {
     }
 
     /// Calls `look` with the first message of type `kind`, and returns its result.
-    pub fn with_first<T>(&self, kind: MessageType, look: impl FnOnce(&RawMessage) -> T) -> Option<T> {
+    pub fn with_first_message<T>(&self, kind: MessageType, look: impl FnOnce(&RawMessage) -> T) -> Option<T> {
         let mut look = Some(look);
         self.chunks.iter().find_map(|chunk| {
-            chunk.with(|messages| {
+            chunk.with_messages(|messages| {
                 let message = messages.iter().find(|message| message.kind == kind)?;
                 look.take().map(|look| look(message))
             })
@@ -306,36 +312,36 @@ impl CachedHeader {
     }
 
     /// Whether there are no messages: the object is deleted.
-    pub fn is_empty(&self) -> bool {
-        self.position(|message| !message.is_unused()).is_none()
+    pub fn has_no_messages(&self) -> bool {
+        self.find_position(|message| !message.is_unused()).is_none()
     }
 
     /// Whether there is a message of a type.
-    pub fn has(&self, kind: MessageType) -> bool {
-        self.position(|message| message.kind == kind).is_some()
+    pub fn has_message(&self, kind: MessageType) -> bool {
+        self.find_position(|message| message.kind == kind).is_some()
     }
 
     /// The message `M`, if the header has one.
     ///
     /// # Errors
     /// If it cannot be decoded.
-    pub fn get<M: Message + Default>(&self) -> Result<Option<M>> {
-        self.with_first(M::TYPE, |message| self.decode(message)).transpose()
+    pub fn get_message<M: Message + Default>(&self) -> Result<Option<M>> {
+        self.with_first_message(M::TYPE, |message| self.decode_message(message)).transpose()
     }
 
     /// The message `M`, which the object cannot do without.
     ///
     /// # Errors
     /// If it is not there, or cannot be decoded.
-    pub fn require<M: Message + Default>(&self, rule: &'static str) -> Result<M> {
-        self.get()?.ok_or_else(|| self.damaged_error(rule))
+    pub fn require_message<M: Message + Default>(&self, rule: &'static str) -> Result<M> {
+        self.get_message()?.ok_or_else(|| self.damaged_error(rule))
     }
 
     /// The body of `message` as `M`.
     ///
     /// # Errors
     /// If it cannot be decoded.
-    pub fn decode<M: Message + Default>(&self, message: &RawMessage) -> Result<M> {
+    pub fn decode_message<M: Message + Default>(&self, message: &RawMessage) -> Result<M> {
         message.decode(self.widths()).map_err(|source| self.message_error(source))
     }
 
@@ -343,14 +349,14 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If a message cannot be decoded.
-    pub fn info(&self) -> Result<ObjectInfo> {
-        let links = match self.get::<ReferenceCount>()? {
+    pub fn object_info(&self) -> Result<ObjectInfo> {
+        let links = match self.get_message::<ReferenceCount>()? {
             Some(count) => count.links,
             None => self.prefix.reference_count,
         };
-        let change = match self.get::<ModificationTime>()? {
+        let change = match self.get_message::<ModificationTime>()? {
             Some(time) => Some(time.seconds.into()),
-            None => self.get::<OldModificationTime>()?.map(|time| time.seconds()),
+            None => self.get_message::<OldModificationTime>()?.map(|time| time.seconds()),
         };
         let times = match (self.prefix.times, change) {
             (Some(times), _) => Some(ObjectTimes {
@@ -361,7 +367,7 @@ impl CachedHeader {
             }),
             (None, change) => change.map(|change| ObjectTimes { change, ..ObjectTimes::default() }),
         };
-        let comment = self.get::<Comment>()?.map(|comment| comment.text);
+        let comment = self.get_message::<Comment>()?.map(|comment| comment.text);
         let attributes = attribute_storage(&self.prefix);
         Ok(ObjectInfo { links, times, comment, attributes })
     }
@@ -387,8 +393,8 @@ impl CachedHeader {
             if let Some(HeaderChunk::First(first)) = self.chunks.first() {
                 first.update(|header| header.prefix.times = Some(times));
             }
-        } else if self.has(MessageType::MODIFICATION_TIME) {
-            self.put(&ModificationTime { seconds: seconds(times.change) })?;
+        } else if self.has_message(MessageType::MODIFICATION_TIME) {
+            self.set_message(&ModificationTime { seconds: seconds(times.change) })?;
         }
         Ok(())
     }
@@ -404,12 +410,12 @@ impl CachedHeader {
 }
 
 /// Whether writers of chunks of a dataset rely on the header chunk in which the message is.
-fn is_fixed(message: &RawMessage) -> bool {
+fn must_stay_in_first_chunk(message: &RawMessage) -> bool {
     [MessageType::LAYOUT, MessageType::DATASPACE].contains(&message.kind)
 }
 
 /// Reads the first chunk: its size is known only when its beginning has been read.
-fn read_first(metadata: &ObjectMetadata, at: Addr) -> h5live_cache::Result<ObjectHeader> {
+fn read_first_chunk(metadata: &ObjectMetadata, at: Addr) -> h5live_cache::Result<ObjectHeader> {
     let cache = metadata.cache();
     let widths = metadata.widths();
     let wrong = |source| h5live_cache::Error::Decode { at, source };

@@ -21,15 +21,15 @@ pub(crate) struct HeapStructures {
     /// The sizes of version 1 B-tree nodes.
     btree_k: BtreeK,
     /// The heaps that were changed.
-    heaps: Mutex<BTreeMap<Addr, FractalHeap>>,
+    changed_heaps: Mutex<BTreeMap<Addr, FractalHeap>>,
     /// For all heaps that are only read: their free space is never known.
-    unknown: Arc<HeapFreeSpace>,
+    unknown_free_space: Arc<HeapFreeSpace>,
     /// The symbol tables that were changed, by the addresses of their names.
-    tables: Mutex<BTreeMap<Addr, SymbolTable>>,
+    changed_tables: Mutex<BTreeMap<Addr, SymbolTable>>,
     /// The headers of the objects to which the changed heaps belong.
-    owners: Mutex<BTreeSet<Addr>>,
+    changed_owners: Mutex<BTreeSet<Addr>>,
     /// Bytes of the largest heap of names from which some were removed since the last flush.
-    names: AtomicU64,
+    removed_name_bytes: AtomicU64,
 }
 
 impl HeapStructures {
@@ -38,24 +38,24 @@ impl HeapStructures {
         HeapStructures {
             unfilter,
             btree_k,
-            heaps: Mutex::default(),
-            unknown: Arc::default(),
-            tables: Mutex::default(),
-            owners: Mutex::default(),
-            names: AtomicU64::new(0),
+            changed_heaps: Mutex::default(),
+            unknown_free_space: Arc::default(),
+            changed_tables: Mutex::default(),
+            changed_owners: Mutex::default(),
+            removed_name_bytes: AtomicU64::new(0),
         }
     }
 
     /// The fractal heap at `addr`, which belongs to the object of `metadata`, to be read.
     pub fn fractal_heap(&self, metadata: &ObjectMetadata, addr: Addr) -> FractalHeap {
-        FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), self.unknown.clone())
+        FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), self.unknown_free_space.clone())
     }
 
     /// The fractal heap at `addr`, which belongs to the object of `metadata`, to be changed.
     pub fn fractal_heap_for_writing(&self, metadata: &ObjectMetadata, addr: Addr) -> FractalHeap {
         let open = || FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), Arc::default());
-        self.owners.lock().insert(metadata.owner().header());
-        self.heaps.lock().entry(addr).or_insert_with(open).clone()
+        self.changed_owners.lock().insert(metadata.owner().header());
+        self.changed_heaps.lock().entry(addr).or_insert_with(open).clone()
     }
 
     /// A new fractal heap for the object of `metadata`, with these filters, if there are any.
@@ -70,8 +70,8 @@ impl HeapStructures {
     ) -> Result<FractalHeap> {
         let unfilter = self.unfilter.clone();
         let heap = FractalHeap::create(metadata.clone(), unfilter, parameters, filters, Arc::default())?;
-        self.owners.lock().insert(metadata.owner().header());
-        self.heaps.lock().insert(heap.addr(), heap.clone());
+        self.changed_owners.lock().insert(metadata.owner().header());
+        self.changed_heaps.lock().insert(heap.addr(), heap.clone());
         Ok(heap)
     }
 
@@ -84,7 +84,7 @@ impl HeapStructures {
     /// The symbol table to which a group's message leads, to be changed.
     pub fn symbol_table_for_writing(&self, metadata: &ObjectMetadata, message: &SymbolTableMessage) -> SymbolTable {
         let open = || self.symbol_table(metadata, message);
-        self.tables.lock().entry(message.heap).or_insert_with(open).clone()
+        self.changed_tables.lock().entry(message.heap).or_insert_with(open).clone()
     }
 
     /// A new symbol table for the group of `metadata`.
@@ -93,7 +93,7 @@ impl HeapStructures {
     /// If there is no room.
     pub fn new_symbol_table(&self, metadata: &ObjectMetadata) -> Result<SymbolTable> {
         let table = SymbolTable::create(metadata.clone(), self.btree_k, Arc::default())?;
-        self.tables.lock().insert(table.tree_and_heap_addrs().1, table.clone());
+        self.changed_tables.lock().insert(table.tree_and_heap_addrs().1, table.clone());
         Ok(table)
     }
 
@@ -102,26 +102,26 @@ impl HeapStructures {
     /// # Errors
     /// If a structure cannot be read.
     pub fn delete_symbol_table(&self, metadata: &ObjectMetadata, message: &SymbolTableMessage) -> Result<()> {
-        self.tables.lock().remove(&message.heap);
+        self.changed_tables.lock().remove(&message.heap);
         Ok(self.symbol_table(metadata, message).delete_table()?)
     }
 
     /// The symbol tables that were changed.
-    pub fn tables(&self) -> Vec<SymbolTable> {
-        self.tables.lock().values().cloned().collect()
+    pub fn changed_symbol_tables(&self) -> Vec<SymbolTable> {
+        self.changed_tables.lock().values().cloned().collect()
     }
 
     /// Gives up what the last flush has made unreachable, and says whether there was any.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn reclaim(&self) -> Result<bool> {
-        let heaps: Vec<_> = self.heaps.lock().values().cloned().collect();
+    pub fn reclaim_all(&self) -> Result<bool> {
+        let heaps: Vec<_> = self.changed_heaps.lock().values().cloned().collect();
         let mut settled = false;
         for heap in heaps {
             settled |= heap.reclaim_space()?;
         }
-        for table in self.tables() {
+        for table in self.changed_symbol_tables() {
             settled |= table.write_free_name_list()?;
         }
         Ok(settled)
@@ -131,29 +131,29 @@ impl HeapStructures {
     ///
     /// # Errors
     /// If its heap cannot be read.
-    pub fn note_removed_names(&self, table: &SymbolTable) -> Result<()> {
-        self.names.fetch_max(table.heap_bytes()?, Ordering::Relaxed);
+    pub fn count_removed_names(&self, table: &SymbolTable) -> Result<()> {
+        self.removed_name_bytes.fetch_max(table.heap_bytes()?, Ordering::Relaxed);
         Ok(())
     }
 
     /// Bytes of the largest heap in which the next flush makes names free, which the flush may have to write; 0 for
     /// none.
     pub fn pending_name_bytes(&self) -> u64 {
-        self.names.load(Ordering::Relaxed)
+        self.removed_name_bytes.load(Ordering::Relaxed)
     }
 
     /// A whole flush begins.
-    pub fn begin_flush(&self) {
-        self.names.store(0, Ordering::Relaxed);
+    pub fn reset_removed_names(&self) {
+        self.removed_name_bytes.store(0, Ordering::Relaxed);
     }
 
     /// The headers of the objects whose heaps were changed. They are forgotten.
-    pub fn take_owners(&self) -> BTreeSet<Addr> {
-        std::mem::take(&mut *self.owners.lock())
+    pub fn take_changed_owners(&self) -> BTreeSet<Addr> {
+        std::mem::take(&mut *self.changed_owners.lock())
     }
 
     /// The object with its header at `owner` is no more.
-    pub fn forget_owner(&self, owner: Addr) {
-        self.owners.lock().remove(&owner);
+    pub fn forget_structures_of(&self, owner: Addr) {
+        self.changed_owners.lock().remove(&owner);
     }
 }

@@ -10,9 +10,7 @@
 mod attributes;
 mod bootstrap;
 mod connector;
-mod creation;
 mod dataset;
-mod deletion;
 mod dense_storage;
 mod error;
 mod file;
@@ -22,6 +20,8 @@ mod header;
 mod heap_structures;
 mod links;
 mod member_files;
+mod object_creation;
+mod object_deletion;
 mod object_headers;
 mod object_kind;
 mod open;

@@ -11,7 +11,7 @@ use h5live_model::{Link, LinkTarget, Name, ObjectId};
 
 pub(crate) use self::dense::DenseLinks;
 pub(crate) use self::link_cache::LinkCache;
-use self::link_cache::{LinkTable, link};
+use self::link_cache::{LinkTable, link_from_message};
 
 use crate::Result;
 use crate::header::{CachedHeader, MessagePosition};
@@ -44,10 +44,10 @@ impl LinkStorage {
     /// # Errors
     /// If a message of the header is damaged.
     pub fn load(session: &NativeSession, header: &CachedHeader) -> Result<Self> {
-        if let Some(message) = header.get::<SymbolTableMessage>()? {
+        if let Some(message) = header.get_message::<SymbolTableMessage>()? {
             return Ok(LinkStorage::SymbolTable(session.heaps.symbol_table(header.metadata(), &message)));
         }
-        match header.get::<LinkInfo>()? {
+        match header.get_message::<LinkInfo>()? {
             Some(info) if info.is_dense() => Ok(LinkStorage::Dense(DenseLinks::open(session, header, &info))),
             _ => Ok(LinkStorage::Compact),
         }
@@ -57,11 +57,11 @@ impl LinkStorage {
     ///
     /// # Errors
     /// If a link is damaged.
-    pub fn list_compact(header: &CachedHeader) -> Result<Vec<(MessagePosition, LinkMessage)>> {
+    pub fn list_compact_links(header: &CachedHeader) -> Result<Vec<(MessagePosition, LinkMessage)>> {
         let mut links = Vec::new();
         header.for_each_message(|spot, message| {
             if message.kind == MessageType::LINK {
-                links.push((spot, header.decode::<LinkMessage>(message)?));
+                links.push((spot, header.decode_message::<LinkMessage>(message)?));
             }
             Ok(())
         })?;
@@ -72,22 +72,23 @@ impl LinkStorage {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn find(&self, header: &CachedHeader, name: &Name) -> Result<Option<Link>> {
+    pub fn find_link(&self, header: &CachedHeader, name: &Name) -> Result<Option<Link>> {
         match self {
             LinkStorage::Compact => {
-                let found = LinkStorage::list_compact(header)?.into_iter().find(|(_, stored)| stored.name == *name);
-                Ok(found.map(|(_, stored)| link(stored)))
+                let found =
+                    LinkStorage::list_compact_links(header)?.into_iter().find(|(_, stored)| stored.name == *name);
+                Ok(found.map(|(_, stored)| link_from_message(stored)))
             }
             LinkStorage::SymbolTable(table) => {
                 Ok(table.find_link(name)?.map(|target| symbol_link(name.clone(), target)))
             }
-            LinkStorage::Dense(dense) => Ok(dense.find(header, name)?.map(link)),
+            LinkStorage::Dense(dense) => Ok(dense.find_link(header, name)?.map(link_from_message)),
         }
     }
 
     /// The link of this name, if that is known without reading the group, which only a file at rest allows.
-    pub fn find_cached(session: &NativeSession, group: Addr, name: &Name) -> Option<Option<Link>> {
-        session.link_cache.find(group, name, session.cache.widths())
+    pub fn find_cached_link(session: &NativeSession, group: Addr, name: &Name) -> Option<Option<Link>> {
+        session.link_cache.find_link(group, name, session.cache.widths())
     }
 
     /// Something has been sought among these links.
@@ -96,8 +97,8 @@ impl LinkStorage {
             && session.is_at_rest()
         {
             // A link that cannot be read is an error for the caller that needs it.
-            let load = |room| load_table(dense, header, room).ok().flatten();
-            session.link_cache.count_lookup(header.addr(), || dense.len().ok(), load);
+            let load = |room| load_link_table(dense, header, room).ok().flatten();
+            session.link_cache.count_lookup(header.addr(), || dense.link_count().ok(), load);
         }
     }
 
@@ -105,34 +106,34 @@ impl LinkStorage {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn for_each(&self, header: &CachedHeader, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
+    pub fn for_each_link(&self, header: &CachedHeader, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
         match self {
             LinkStorage::Compact => {
-                let links = LinkStorage::list_compact(header)?;
-                links.into_iter().map(|(_, stored)| link(stored)).all(each);
+                let links = LinkStorage::list_compact_links(header)?;
+                links.into_iter().map(|(_, stored)| link_from_message(stored)).all(each);
                 Ok(())
             }
             LinkStorage::SymbolTable(table) => {
                 table.for_each_link(&mut |name, target| Ok(each(symbol_link(name, target))))
             }
-            LinkStorage::Dense(dense) => dense.for_each(header, &mut |stored| each(link(stored))),
+            LinkStorage::Dense(dense) => dense.for_each_link(header, &mut |stored| each(link_from_message(stored))),
         }
     }
 }
 
 /// All links of a group; `None` if the links take more than `room` bytes.
-fn load_table(links: &DenseLinks, header: &CachedHeader, room: usize) -> Result<Option<LinkTable>> {
+fn load_link_table(links: &DenseLinks, header: &CachedHeader, room: usize) -> Result<Option<LinkTable>> {
     let mut table = LinkTable::default();
-    if links.len()?.saturating_mul(MIN_LINK_BYTES) > room as u64 {
+    if links.link_count()?.saturating_mul(MIN_LINK_BYTES) > room as u64 {
         return Ok(None);
     }
-    let whole = links.for_each_stored(&mut |bytes| {
+    let whole = links.for_each_stored_chunk(&mut |bytes| {
         match LinkMessage::peek_hard_link(bytes, header.widths()) {
-            Some((name, _)) => table.add(bytes, name),
-            None => table.add(bytes, DenseLinks::decode(header, bytes)?.name.as_bytes()),
+            Some((name, _)) => table.add_link(bytes, name),
+            None => table.add_link(bytes, DenseLinks::decode_link(header, bytes)?.name.as_bytes()),
         }
-        Ok(table.weight() <= room)
+        Ok(table.memory_bytes() <= room)
     })?;
-    table.sort();
+    table.build_directory();
     Ok(whole.then_some(table))
 }

@@ -17,7 +17,7 @@ const MAX_MEMBERS: u64 = 1 << 16;
 const MAX_DRIVER_INFO_BYTES: usize = 4096;
 
 /// The name and the parameters of the driver that wrote the file, from the superblock.
-fn driver(
+fn load_driver_info(
     storage: &Arc<dyn Storage>,
     at: u64,
     superblock: &Superblock,
@@ -26,8 +26,8 @@ fn driver(
     let based: Arc<dyn Storage> = Arc::new(BaseOffsetStorage::new(storage.clone(), at));
     let cache = Arc::new(Cache::new_read_only(based, settings));
     if superblock.version >= 2 {
-        let header = superblock_extension::extension_header(&cache, superblock)?;
-        return header.map_or(Ok(None), |header| header.get::<DriverInfo>());
+        let header = superblock_extension::load_extension_header(&cache, superblock)?;
+        return header.map_or(Ok(None), |header| header.get_message::<DriverInfo>());
     }
     if !superblock.driver_info.is_defined() {
         return Ok(None);
@@ -51,11 +51,12 @@ pub(crate) fn join_members(
     superblock: &Superblock,
     settings: CacheOptions,
 ) -> Result<Arc<dyn Storage>> {
-    match driver(&first, at, superblock, settings)? {
-        Some(info) if info.driver == *b"NCSAfami" => {
-            family(path, number(&info.data, 0).ok_or_else(|| damaged("members of a family have a size"))?)
-        }
-        Some(info) if info.driver == *b"NCSAmult" => multi(path, &info.data),
+    match load_driver_info(&first, at, superblock, settings)? {
+        Some(info) if info.driver == *b"NCSAfami" => join_family(
+            path,
+            read_le_u64(&info.data, 0).ok_or_else(|| damaged_driver_info_error("members of a family have a size"))?,
+        ),
+        Some(info) if info.driver == *b"NCSAmult" => join_multi(path, &info.data),
         Some(_) => Ok(first),
         None => {
             // Before HDF5 1.8 families did not say of themselves that they are.
@@ -63,27 +64,27 @@ pub(crate) fn join_members(
             let is_short = superblock.end_of_file.get().is_some_and(|end| len < end);
             let goes_on = member_path(path, 0).is_some_and(|name| name == *path)
                 && member_path(path, 1).is_some_and(|m| m.exists());
-            if is_short && goes_on { family(path, len) } else { Ok(first) }
+            if is_short && goes_on { join_family(path, len) } else { Ok(first) }
         }
     }
 }
 
-fn damaged(rule: &'static str) -> Error {
+fn damaged_driver_info_error(rule: &'static str) -> Error {
     Error::Model(model::Error::Invalid(format!("driver information: {rule}")))
 }
 
-fn number(data: &[u8], at: usize) -> Option<u64> {
+fn read_le_u64(data: &[u8], at: usize) -> Option<u64> {
     data.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-fn open(path: &Path) -> Result<FileStorage> {
+fn open_member(path: &Path) -> Result<FileStorage> {
     match File::open(path) {
         Ok(file) => Ok(FileStorage::new(file)),
         Err(source) => Err(Error::Member { file: path.to_owned(), source }),
     }
 }
 
-/// The path of member `number` of a family with this first member. The last digits in the name of the first member
+/// The path of member `read_le_u64` of a family with this first member. The last digits in the name of the first member
 /// count.
 fn member_path(first: &Path, number: u64) -> Option<PathBuf> {
     let name = first.file_name()?.to_str()?;
@@ -114,22 +115,25 @@ pub(crate) fn first_member_path(path: &Path) -> PathBuf {
     }
 }
 
-fn family(path: &Path, size: u64) -> Result<Arc<dyn Storage>> {
+fn join_family(path: &Path, size: u64) -> Result<Arc<dyn Storage>> {
     if size == 0 {
-        return Err(damaged("members of a family have a size"));
+        return Err(damaged_driver_info_error("members of a family have a size"));
     }
-    let name = |number| member_path(path, number).ok_or_else(|| damaged("names of a family's members are counted"));
+    let name = |number| {
+        member_path(path, number).ok_or_else(|| damaged_driver_info_error("names of a family's members are counted"))
+    };
     if name(0)? != *path {
-        return Err(damaged("a family is opened from its first member"));
+        return Err(damaged_driver_info_error("a family is opened from its first member"));
     }
-    let mut members = vec![(0, open(path)?)];
+    let mut members = vec![(0, open_member(path)?)];
     for number in 1..MAX_MEMBERS {
         let next = name(number)?;
         if !next.exists() {
             break;
         }
-        let start = number.checked_mul(size).ok_or_else(|| damaged("members of a family have a size"))?;
-        members.push((start, open(&next)?));
+        let start =
+            number.checked_mul(size).ok_or_else(|| damaged_driver_info_error("members of a family have a size"))?;
+        members.push((start, open_member(&next)?));
     }
     Ok(Arc::new(MemberStorage::new(members)))
 }
@@ -137,8 +141,8 @@ fn family(path: &Path, size: u64) -> Result<Arc<dyn Storage>> {
 /// The number of kinds of data for which a multi file may have separate members.
 const MULTI_MEMBER_KINDS: usize = 6;
 
-fn multi(path: &Path, data: &[u8]) -> Result<Arc<dyn Storage>> {
-    let short = || damaged("the members of a multi file are described");
+fn join_multi(path: &Path, data: &[u8]) -> Result<Arc<dyn Storage>> {
+    let short = || damaged_driver_info_error("the members of a multi file are described");
     let map = data.get(..MULTI_MEMBER_KINDS).ok_or_else(short)?;
     let mut unique: Vec<u8> = Vec::new();
     for (kind, member) in (1u8..).zip(map) {
@@ -150,21 +154,22 @@ fn multi(path: &Path, data: &[u8]) -> Result<Arc<dyn Storage>> {
     let mut names = data.get(MULTI_MEMBER_KINDS + 2 + 16 * unique.len()..).ok_or_else(short)?;
     let mut described = Vec::new();
     for position in 0..unique.len() {
-        let start = number(data, MULTI_MEMBER_KINDS + 2 + 16 * position).ok_or_else(short)?;
+        let start = read_le_u64(data, MULTI_MEMBER_KINDS + 2 + 16 * position).ok_or_else(short)?;
         let end = names.iter().position(|byte| *byte == 0).ok_or_else(short)?;
         let name = names.get(..end).and_then(|name| std::str::from_utf8(name).ok()).ok_or_else(short)?;
         names = names.get((end + 1).next_multiple_of(8)..).unwrap_or_default();
         described.push((start, name));
     }
-    let opened = path.to_str().ok_or_else(|| damaged("names of members are text"))?;
+    let opened = path.to_str().ok_or_else(|| damaged_driver_info_error("names of members are text"))?;
     let stem = described.iter().find_map(|(_, name)| {
         let (before, after) = name.split_once("%s")?;
         opened.strip_suffix(after).and_then(|rest| if before.is_empty() { Some(rest) } else { None })
     });
-    let stem = stem.ok_or_else(|| damaged("a multi file is opened from a member, called as the file says"))?;
+    let stem =
+        stem.ok_or_else(|| damaged_driver_info_error("a multi file is opened from a member, called as the file says"))?;
     let mut members = Vec::new();
     for (start, name) in described {
-        members.push((start, open(Path::new(&name.replacen("%s", stem, 1)))?));
+        members.push((start, open_member(Path::new(&name.replacen("%s", stem, 1)))?));
     }
     Ok(Arc::new(MemberStorage::new(members)))
 }

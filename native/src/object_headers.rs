@@ -56,12 +56,12 @@ impl ObjectHeaders {
     }
 
     /// The structures of the object with its header at `addr`.
-    pub fn metadata(&self, addr: Addr) -> ObjectMetadata {
+    pub fn object_metadata(&self, addr: Addr) -> ObjectMetadata {
         ObjectMetadata::new(self.cache.clone(), Owner::new(addr))
     }
 
     /// Keeps others from changing the header at `addr`.
-    pub fn lock(&self, addr: Addr) -> MutexGuard<'_, ()> {
+    pub fn lock_header(&self, addr: Addr) -> MutexGuard<'_, ()> {
         let number = addr.get().unwrap_or(0) / 8 % HEADER_LOCKS as u64;
         self.locks[number as usize].lock()
     }
@@ -70,7 +70,7 @@ impl ObjectHeaders {
     ///
     /// # Errors
     /// If it cannot be read, or the object was deleted.
-    pub fn load(&self, addr: Addr) -> Result<CachedHeader> {
+    pub fn load_header(&self, addr: Addr) -> Result<CachedHeader> {
         self.check_open()?;
         if !addr.is_defined() {
             return Err(Error::Object { header: addr, rule: "its address is defined" });
@@ -79,16 +79,16 @@ impl ObjectHeaders {
             if self.mode == Mode::SwmrRead {
                 self.cache.evict_owner(Owner::new(addr));
             }
-            let header = CachedHeader::load(&self.metadata(addr), self.mode.writes())?;
+            let header = CachedHeader::load_header(&self.object_metadata(addr), self.mode.writes())?;
             self.heap_reader.forget_all();
             // Its last link went while it was followed.
-            if header.is_empty() { Err(no_object(addr)) } else { Ok(header) }
+            if header.has_no_messages() { Err(no_object_error(addr)) } else { Ok(header) }
         })
     }
 }
 
 /// The error of an object that was deleted.
-pub(crate) fn no_object(addr: Addr) -> Error {
+pub(crate) fn no_object_error(addr: Addr) -> Error {
     Error::Model(ModelError::NoObject(ObjectId(addr.get().unwrap_or(u64::MAX).into())))
 }
 
@@ -106,8 +106,8 @@ mod tests {
         let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
         let root = file.native_session().superblock.root.header();
         let headers = file.native_session().headers.clone();
-        assert!(headers.load(root).is_ok());
+        assert!(headers.load_header(root).is_ok());
         file.close().unwrap();
-        assert!(matches!(headers.load(root), Err(Error::Model(ModelError::Closed))));
+        assert!(matches!(headers.load_header(root), Err(Error::Model(ModelError::Closed))));
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn kind_of(header: &CachedHeader) -> Result<ObjectKind> {
 }
 
 /// The committed datatype to which a message leads, if it is not here.
-pub(crate) fn committed(shared: Option<&SharedMessage>) -> Option<ObjectId> {
+pub(crate) fn committed_datatype(shared: Option<&SharedMessage>) -> Option<ObjectId> {
     match shared?.place {
         SharedMessageTarget::Committed(addr) => addr.get().map(|addr| ObjectId(addr.into())),
         SharedMessageTarget::Heap(_) => None,
@@ -40,8 +40,8 @@ pub(crate) fn committed(shared: Option<&SharedMessage>) -> Option<ObjectId> {
 /// # Errors
 /// If a message cannot be decoded.
 pub(crate) fn link_storage(header: &CachedHeader) -> Result<EntryStorage> {
-    let Some(info) = header.get::<LinkInfo>()? else { return Ok(EntryStorage::default()) };
-    let choices = header.get::<GroupInfo>()?.unwrap_or_default();
+    let Some(info) = header.get_message::<LinkInfo>()? else { return Ok(EntryStorage::default()) };
+    let choices = header.get_message::<GroupInfo>()?.unwrap_or_default();
     let LinkPhase { max_compact, min_dense } = choices.phase.unwrap_or_default();
     Ok(EntryStorage {
         order: creation_order(info.max_creation_order.is_some(), info.order.is_some()),

@@ -44,7 +44,7 @@ impl OpenOptions {
     fn open_for_reading(&self, path: &Path) -> Result<NativeSession> {
         let path = &*member_files::first_member_path(path);
         let (file, lock) = self.access().open_for_reading(path)?;
-        self.start_reading(SessionMedium { path: path.to_owned(), storage: Arc::new(self.storage(file)), lock })
+        self.start_reading(SessionMedium { path: path.to_owned(), storage: Arc::new(self.file_storage(file)), lock })
     }
 
     fn open_for_writing(&self, path: &Path) -> Result<NativeSession> {
@@ -58,16 +58,16 @@ impl OpenOptions {
 
     fn start_writing_file(&self, path: &Path, opened: OpenedForWriting) -> Result<NativeSession> {
         let OpenedForWriting { file, lock, found } = opened;
-        let storage = self.wrapper.wrap(Arc::new(self.storage(file)));
+        let storage = self.wrapper.wrap(Arc::new(self.file_storage(file)));
         self.start_writing(SessionMedium { path: path.to_owned(), storage, lock }, found)
     }
 
     fn create(&self, path: &Path) -> Result<NativeSession> {
         let (file, lock) = self.access().create(path)?;
-        self.start_new(SessionMedium { path: path.to_owned(), storage: Arc::new(self.storage(file)), lock })
+        self.start_new(SessionMedium { path: path.to_owned(), storage: Arc::new(self.file_storage(file)), lock })
     }
 
-    fn storage(&self, file: File) -> FileStorage {
+    fn file_storage(&self, file: File) -> FileStorage {
         let storage = FileStorage::new(file);
         if self.mapped { storage } else { storage.without_mmap() }
     }

@@ -17,34 +17,34 @@ use crate::session::NativeSession;
 
 /// The newest entries of an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Newest {
+pub(crate) struct NewestEntries {
     /// The highest position of a link in the order of creation.
-    pub link: Option<i64>,
+    pub link_order: Option<i64>,
     /// The highest position of an attribute.
-    pub attribute: Option<u16>,
+    pub attribute_order: Option<u16>,
     /// Whether the header has two attributes of one name: one was to replace the other.
-    pub has_two: bool,
+    pub has_duplicate_attributes: bool,
 }
 
 /// An object whose structures contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Miscounted {
+pub(crate) struct MiscountedObject {
     pub addr: Addr,
-    newest: Newest,
+    newest: NewestEntries,
     /// Links to it that its header does not count; less than 0 if it counts too many.
-    links: i32,
+    missing_links: i32,
 }
 
 /// The objects that are found on a walk over the file.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct ObjectUses {
     /// Hard links and other uses that were found, by the header to which they lead.
     uses: HashMap<Addr, u32>,
     /// How many each object that was visited says that there are, and the newest entries of those that do not agree.
-    visited: Vec<(Addr, u32, Option<Newest>)>,
+    visited: Vec<(Addr, u32, Option<NewestEntries>)>,
 }
 
-impl Counts {
+impl ObjectUses {
     /// Something leads to the object with this header.
     pub fn add_use(&mut self, addr: Addr) {
         let uses = self.uses.entry(addr).or_default();
@@ -55,22 +55,27 @@ impl Counts {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn visit(&mut self, session: &NativeSession, header: &mut CachedHeader, newest: Newest) -> Result<()> {
-        let disagrees = session.agree(header, newest, false)?;
-        self.visited.push((header.addr(), header.info()?.links, disagrees.then_some(newest)));
+    pub fn add_visited(
+        &mut self,
+        session: &NativeSession,
+        header: &mut CachedHeader,
+        newest: NewestEntries,
+    ) -> Result<()> {
+        let disagrees = session.check_or_mend_entries(header, newest, false)?;
+        self.visited.push((header.addr(), header.object_info()?.links, disagrees.then_some(newest)));
         Ok(())
     }
 
     /// The counts that must be corrected. Uses are compared only if all of them were found.
-    pub fn miscounted(self, all_uses: bool) -> Vec<Miscounted> {
-        let wrong = |(addr, stated, newest): (Addr, u32, Option<Newest>)| {
+    pub fn into_miscounted(self, all_uses: bool) -> Vec<MiscountedObject> {
+        let wrong = |(addr, stated, newest): (Addr, u32, Option<NewestEntries>)| {
             let found = self.uses.get(&addr).copied().unwrap_or(stated);
             let links = if all_uses { i32::try_from(i64::from(found) - i64::from(stated)).unwrap_or(0) } else { 0 };
             let newest = match newest {
                 None if links == 0 => return None,
                 newest => newest.unwrap_or_default(),
             };
-            Some(Miscounted { addr, newest, links })
+            Some(MiscountedObject { addr, newest, missing_links: links })
         };
         self.visited.into_iter().filter_map(wrong).collect()
     }
@@ -81,52 +86,52 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn set_right(&self, miscounted: &Miscounted) -> Result<()> {
+    pub fn correct_counts(&self, miscounted: &MiscountedObject) -> Result<()> {
         let _operation = self.cache.begin_operation();
-        let _lock = self.header_lock(miscounted.addr);
-        let mut header = self.header(miscounted.addr)?;
-        self.agree(&mut header, miscounted.newest, true)?;
-        if miscounted.links != 0 {
-            header.count_link(miscounted.links)?;
+        let _lock = self.lock_header(miscounted.addr);
+        let mut header = self.load_header(miscounted.addr)?;
+        self.check_or_mend_entries(&mut header, miscounted.newest, true)?;
+        if miscounted.missing_links != 0 {
+            header.change_link_count(miscounted.missing_links)?;
         }
         Ok(())
     }
 
     /// Leaves the first attribute of each name in a header, which is the one that readers find.
-    fn drop_second_attributes(&self, header: &mut CachedHeader) -> Result<()> {
+    fn remove_duplicate_attributes(&self, header: &mut CachedHeader) -> Result<()> {
         let mut names = HashSet::new();
-        let mut second = AttributeStorage::list_compact(self, header)?;
+        let mut second = AttributeStorage::list_compact_attributes(self, header)?;
         second.retain(|(_, held)| !names.insert(held.message.name.clone()));
         // From the end, so that the others stay where they are.
-        second.into_iter().rev().try_for_each(|(spot, _)| header.remove(spot))
+        second.into_iter().rev().try_for_each(|(spot, _)| header.remove_message(spot))
     }
 
     /// Whether heaps, indexes and header of an object do not agree about its entries; with `mend`, they do afterwards.
-    fn agree(&self, header: &mut CachedHeader, newest: Newest, mend: bool) -> Result<bool> {
-        let mut wrong = newest.has_two;
-        if newest.has_two && mend {
-            self.drop_second_attributes(header)?;
+    fn check_or_mend_entries(&self, header: &mut CachedHeader, newest: NewestEntries, mend: bool) -> Result<bool> {
+        let mut wrong = newest.has_duplicate_attributes;
+        if newest.has_duplicate_attributes && mend {
+            self.remove_duplicate_attributes(header)?;
         }
-        if let Some(mut info) = header.get::<AttributeInfo>()? {
+        if let Some(mut info) = header.get_message::<AttributeInfo>()? {
             if info.is_dense() {
-                wrong |= DenseAttributes::for_recount(self, header, &info, mend).agree(mend)?;
+                wrong |= DenseAttributes::for_recount(self, header, &info, mend).check_or_mend_counts(mend)?;
             }
-            let next = newest.attribute.and_then(|newest| newest.checked_add(1));
+            let next = newest.attribute_order.and_then(|newest| newest.checked_add(1));
             let is_low = raise_creation_order(&mut info.max_creation_order, next);
             wrong |= is_low;
             if is_low && mend {
-                header.put(&info)?;
+                header.set_message(&info)?;
             }
         }
-        if let Some(mut info) = header.get::<LinkInfo>()? {
+        if let Some(mut info) = header.get_message::<LinkInfo>()? {
             if info.is_dense() {
-                wrong |= DenseLinks::for_recount(self, header, &info, mend).agree(header, mend)?;
+                wrong |= DenseLinks::for_recount(self, header, &info, mend).check_or_mend_counts(header, mend)?;
             }
-            let next = newest.link.and_then(|newest| newest.checked_add(1));
+            let next = newest.link_order.and_then(|newest| newest.checked_add(1));
             let is_low = raise_creation_order(&mut info.max_creation_order, next);
             wrong |= is_low;
             if is_low && mend {
-                header.put(&info)?;
+                header.set_message(&info)?;
             }
         }
         Ok(wrong)

@@ -14,9 +14,9 @@ use h5live_model::{Error as ModelError, LinkTarget, ObjectKind};
 use crate::attributes::AttributeStorage;
 use crate::dataset::NativeDataset;
 use crate::links::LinkStorage;
-use crate::object_kind::{committed, kind_of};
+use crate::object_kind::{committed_datatype, kind_of};
 use crate::open_options::OpenOptions;
-use crate::recount::{Counts, Miscounted, Newest};
+use crate::recount::{MiscountedObject, NewestEntries, ObjectUses};
 use crate::session::{NativeSession, SessionParts};
 use crate::{Error, Mode, Result, RetryPolicy, superblock_extension};
 use h5live_swmr::LockHandle;
@@ -64,7 +64,7 @@ impl Storage for UnmodifiedStorage {
 #[derive(Debug, Default)]
 pub(crate) struct RecoveryScan {
     /// The end of everything to which the file leads, in bytes from the base address, if it could be found.
-    pub end: Option<u64>,
+    pub used_end: Option<u64>,
     /// The structures that must be corrected.
     pub repair_plan: RepairPlan,
 }
@@ -75,7 +75,7 @@ pub(crate) struct RepairPlan {
     /// The datasets with chunks outside of their extents.
     datasets_to_trim: Vec<Addr>,
     /// The objects whose structures contradict each other.
-    objects_to_recount: Vec<Miscounted>,
+    objects_to_recount: Vec<MiscountedObject>,
 }
 
 /// Scans a file from its base address on, at which `storage` begins. Heap collections to which only elements of
@@ -83,7 +83,7 @@ pub(crate) struct RepairPlan {
 ///
 /// # Errors
 /// If a structure cannot be read, or if the scan may be incomplete.
-pub(crate) fn scan(
+pub(crate) fn scan_file(
     storage: &Arc<dyn Storage>,
     superblock: &Superblock,
     options: &OpenOptions,
@@ -101,9 +101,11 @@ pub(crate) fn scan(
     session.abandon();
     let superblock_end = h5live_format::encoded_len(superblock, superblock.widths)? as u64;
     let found = found?;
-    let end =
-        found.end.map(|end| find_collections_end(&*storage, superblock, end.max(superblock_end), limit)).transpose()?;
-    Ok(RecoveryScan { end, ..found })
+    let end = found
+        .used_end
+        .map(|end| find_collections_end(&*storage, superblock, end.max(superblock_end), limit))
+        .transpose()?;
+    Ok(RecoveryScan { used_end: end, ..found })
 }
 
 /// Drops the chunks that a dead writer has left outside of the extents of datasets. Otherwise they would come back with
@@ -120,7 +122,7 @@ pub(crate) fn apply_repairs(session: NativeSession, repair_plan: RepairPlan) -> 
     for addr in datasets_to_trim {
         NativeDataset::open(&session, addr)?.free_unpublished_chunks()?;
     }
-    objects_to_recount.iter().try_for_each(|object| session.set_right(object))?;
+    objects_to_recount.iter().try_for_each(|object| session.correct_counts(object))?;
     session.flush(FlushScope::All)?;
     // Every dataset is closed again.
     Arc::into_inner(session).ok_or(Error::Model(ModelError::Closed))
@@ -131,10 +133,10 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
     // Shared messages may lie behind everything else, and use objects by themselves.
     let is_whole = session.extension.shared.is_none();
     let _operation = session.cache.begin_operation();
-    let (mut end, mut datasets_to_trim, mut counts) = (0, Vec::new(), Counts::default());
+    let (mut end, mut datasets_to_trim, mut counts) = (0, Vec::new(), ObjectUses::default());
     let mut reach = |at: Addr, len: u64| end = end.max(at.get().map_or(0, |at| at.saturating_add(len)));
-    if let Some(header) = superblock_extension::extension_header(&session.cache, &session.superblock)? {
-        if header.has(MessageType::CACHE_IMAGE) {
+    if let Some(header) = superblock_extension::load_extension_header(&session.cache, &session.superblock)? {
+        if header.has_message(MessageType::CACHE_IMAGE) {
             return Err(Error::Model(ModelError::Unsupported("finding the end of a file with a cache image")));
         }
         header.chunk_ranges().for_each(|(at, len)| reach(at, len as u64));
@@ -146,23 +148,23 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
         if !seen.insert(addr) {
             continue;
         }
-        let mut header = session.header(addr)?;
-        let mut newest = Newest::default();
-        let object = |id| session.object(id);
+        let mut header = session.load_header(addr)?;
+        let mut newest = NewestEntries::default();
+        let object = |id| session.header_addr_of(id);
         let attributes = AttributeStorage::load(session, &header)?;
         if matches!(attributes, AttributeStorage::Compact) && header.chunk_nodes().nth(1).is_some() {
             let mut names = HashSet::new();
-            let held = AttributeStorage::list_compact(session, &header)?;
-            newest.has_two = !held.into_iter().all(|(_, stored)| names.insert(stored.message.name));
+            let held = AttributeStorage::list_compact_attributes(session, &header)?;
+            newest.has_duplicate_attributes = !held.into_iter().all(|(_, stored)| names.insert(stored.message.name));
         }
-        attributes.for_each(session, &header, &mut |stored| {
-            newest.attribute = newest.attribute.max(Some(stored.creation_order));
-            waiting.extend(committed(stored.message.datatype.shared()).map(object).transpose()?);
+        attributes.for_each_attribute(session, &header, &mut |stored| {
+            newest.attribute_order = newest.attribute_order.max(Some(stored.creation_order));
+            waiting.extend(committed_datatype(stored.message.datatype.shared()).map(object).transpose()?);
             Ok(true)
         })?;
         match kind_of(&header)? {
-            ObjectKind::Group => LinkStorage::load(session, &header)?.for_each(&header, &mut |link| {
-                newest.link = newest.link.max(link.creation_order);
+            ObjectKind::Group => LinkStorage::load(session, &header)?.for_each_link(&header, &mut |link| {
+                newest.link_order = newest.link_order.max(link.creation_order);
                 if let LinkTarget::Hard(id) = link.target {
                     waiting.extend(object(id).ok());
                 }
@@ -170,7 +172,7 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
             })?,
             ObjectKind::Dataset => {
                 let dataset = NativeDataset::open(session, addr)?;
-                waiting.extend(dataset.committed().map(object).transpose()?);
+                waiting.extend(dataset.committed_datatype().map(object).transpose()?);
                 dataset.for_each_raw_range_unpublished(&mut reach)?;
                 if dataset.has_unpublished_chunks()? {
                     datasets_to_trim.push(addr);
@@ -179,12 +181,12 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
             }
             _ => {}
         }
-        counts.visit(session, &mut header, newest)?;
+        counts.add_visited(session, &mut header, newest)?;
         session.delete_storage(&header)?;
-        header.delete();
+        header.delete_header();
     }
-    let repair_plan = RepairPlan { datasets_to_trim, objects_to_recount: counts.miscounted(is_whole) };
-    Ok(RecoveryScan { end: is_whole.then(|| end.max(session.cache.space().end_of_freed())), repair_plan })
+    let repair_plan = RepairPlan { datasets_to_trim, objects_to_recount: counts.into_miscounted(is_whole) };
+    Ok(RecoveryScan { used_end: is_whole.then(|| end.max(session.cache.space().end_of_freed())), repair_plan })
 }
 
 /// The end of the last collection of the global heap that begins between `end` and `limit`; `end` if there is none.

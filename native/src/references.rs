@@ -10,7 +10,7 @@ use h5live_model::{self as model, ObjectId, ReferenceKind, Referent, ReferentPar
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
-fn number(bytes: &[u8]) -> u64 {
+fn uint_of_token(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
@@ -21,9 +21,10 @@ impl NativeSession {
     /// If the reference or its data in the heap is damaged.
     pub fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         match kind {
-            ReferenceKind::Object1 => Ok(self.token(element).map(|object| object_referent(None, object))),
+            ReferenceKind::Object1 => Ok(self.object_of_token(element).map(|object| object_referent(None, object))),
             ReferenceKind::Region1 => {
-                let (place, _) = decode_prefix::<GlobalHeapId>(element, self.cache.widths()).map_err(damaged)?;
+                let (place, _) =
+                    decode_prefix::<GlobalHeapId>(element, self.cache.widths()).map_err(damaged_reference_error)?;
                 if !place.is_defined() {
                     return Ok(None);
                 }
@@ -32,19 +33,21 @@ impl NativeSession {
                 let part = ReferentPart::Region(region.selection.selection);
                 Ok(Some(Referent { file: None, object, part }))
             }
-            _ => self.new_referent(element),
+            _ => self.referent_of_reference2(element),
         }
     }
 
-    fn new_referent(&self, element: &[u8]) -> Result<Option<Referent>> {
+    fn referent_of_reference2(&self, element: &[u8]) -> Result<Option<Referent>> {
         let blank = ReferenceElement::blank(u32::try_from(element.len()).unwrap_or(u32::MAX));
-        let element = decode_with(blank, element, self.cache.widths()).map_err(damaged)?;
+        let element = decode_with(blank, element, self.cache.widths()).map_err(damaged_reference_error)?;
         match element.value {
             ReferenceValue::Null => Ok(None),
-            ReferenceValue::Object(token) => Ok(self.token(&token).map(|object| object_referent(None, object))),
+            ReferenceValue::Object(token) => {
+                Ok(self.object_of_token(&token).map(|object| object_referent(None, object)))
+            }
             ReferenceValue::Blob { kind, external, place, .. } => {
                 let blob = self.read_blob_record(place, ReferenceBlob::blank(kind, external))?;
-                let Some(object) = self.token(&blob.token) else { return Ok(None) };
+                let Some(object) = self.object_of_token(&blob.token) else { return Ok(None) };
                 let part = match blob.part {
                     ReferencePart::Object => ReferentPart::Whole,
                     ReferencePart::Region(selection) => ReferentPart::Region(selection.selection),
@@ -63,13 +66,14 @@ impl NativeSession {
         let widths = self.cache.widths();
         self.cache.check_allocation(Addr::UNDEFINED, size.into())?;
         let Some(referent) = referent else { return Ok(vec![0; size as usize]) };
-        let addr = self.object(referent.object)?;
+        let addr = self.header_addr_of(referent.object)?;
         let bytes = match (kind, &referent.part, &referent.file) {
             (ReferenceKind::Object1, ReferentPart::Whole, None) => self.token_of(addr),
             (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
-                let selection = self.stored_selection(addr, LibVer::V18.min(self.profile), selection)?;
-                let place =
-                    self.global_heap.write(&encode(&RegionReferenceBlob { dataset: addr, selection }, widths)?)?;
+                let selection = self.load_selection(addr, LibVer::V18.min(self.profile), selection)?;
+                let place = self
+                    .global_heap
+                    .write_object(&encode(&RegionReferenceBlob { dataset: addr, selection }, widths)?)?;
                 encode(&place, widths)?
             }
             (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => {
@@ -83,7 +87,7 @@ impl NativeSession {
                 let (kind, part) = match part {
                     ReferentPart::Whole => (ReferenceKind::Object2, ReferencePart::Object),
                     ReferentPart::Region(selection) => {
-                        let selection = self.stored_selection(addr, LibVer::V112.max(self.profile), selection)?;
+                        let selection = self.load_selection(addr, LibVer::V112.max(self.profile), selection)?;
                         (ReferenceKind::Region2, ReferencePart::Region(selection))
                     }
                     ReferentPart::Attribute(name) => (ReferenceKind::Attribute, ReferencePart::Attribute(name.clone())),
@@ -91,7 +95,7 @@ impl NativeSession {
                 let blob = ReferenceBlob { token: self.token_of(addr), file: file.clone(), part };
                 let blob = encode(&blob, widths)?;
                 let length = u32::try_from(blob.len()).unwrap_or(u32::MAX);
-                let place = self.global_heap.write(&blob)?;
+                let place = self.global_heap.write_object(&blob)?;
                 let value = ReferenceValue::Blob { kind, external: file.is_some(), length, place };
                 encode(&ReferenceElement { size, value }, widths)?
             }
@@ -111,20 +115,21 @@ impl NativeSession {
     }
 
     /// A selection of elements of the dataset at `addr`.
-    fn stored_selection(&self, addr: Addr, profile: LibVer, selection: &Selection) -> Result<StoredSelection> {
-        let header = self.header(addr)?;
-        let space = self.required::<DataspaceMessage>(&header, "a region is of a dataset, which has a dataspace")?;
+    fn load_selection(&self, addr: Addr, profile: LibVer, selection: &Selection) -> Result<StoredSelection> {
+        let header = self.load_header(addr)?;
+        let space =
+            self.require_message::<DataspaceMessage>(&header, "a region is of a dataset, which has a dataspace")?;
         Ok(StoredSelection::new(profile, space.dataspace.rank(), selection.clone()))
     }
 
     /// The object with a token, which is the address of its header.
-    fn token(&self, token: &[u8]) -> Option<ObjectId> {
-        let addr = number(token);
+    fn object_of_token(&self, token: &[u8]) -> Option<ObjectId> {
+        let addr = uint_of_token(token);
         (addr != 0 && addr != self.cache.widths().offset.max()).then(|| ObjectId(addr.into()))
     }
 
     fn read_blob_record<R: Record>(&self, place: GlobalHeapId, blank: R) -> Result<R> {
-        let bytes = self.global_heap.read(place)?;
+        let bytes = self.global_heap.read_object(place)?;
         let decoded = decode_prefix_with(blank, &bytes, self.cache.widths());
         decoded
             .map(|(record, _)| record)
@@ -136,6 +141,6 @@ fn object_referent(file: Option<h5live_model::Name>, object: ObjectId) -> Refere
     Referent { file, object, part: ReferentPart::Whole }
 }
 
-fn damaged(source: h5live_format::DecodeError) -> Error {
+fn damaged_reference_error(source: h5live_format::DecodeError) -> Error {
     Error::Message { header: Addr::UNDEFINED, source }
 }

@@ -37,7 +37,7 @@ struct SeenNamesState {
 
 impl SeenNames {
     /// These were seen.
-    pub fn add<'a>(&self, of: NameScope, seen: impl Iterator<Item = &'a Name>) {
+    pub fn add_names<'a>(&self, of: NameScope, seen: impl Iterator<Item = &'a Name>) {
         let SeenNamesState { names, count } = &mut *self.0.lock();
         let names = names.entry(of).or_default();
         for name in seen {
@@ -49,7 +49,7 @@ impl SeenNames {
     }
 
     /// Whether a name was seen.
-    pub fn has(&self, of: NameScope, name: &Name) -> bool {
+    pub fn contains_name(&self, of: NameScope, name: &Name) -> bool {
         self.0.lock().names.get(&of).is_some_and(|names| names.contains(name))
     }
 
@@ -59,7 +59,7 @@ impl SeenNames {
     }
 
     /// Only these are there any more.
-    pub fn retain(&self, of: NameScope, kept: impl FnMut(&Name) -> bool) {
+    pub fn retain_names(&self, of: NameScope, kept: impl FnMut(&Name) -> bool) {
         let SeenNamesState { names, count } = &mut *self.0.lock();
         let Some(names) = names.get_mut(&of) else { return };
         let before = names.len();
@@ -85,10 +85,10 @@ mod tests {
         let seen = SeenNames::default();
         let (group, other) = (NameScope::Links(Addr::new(96)), NameScope::Attributes(Addr::new(96)));
         let [a, b] = ["a", "b"].map(Name::from);
-        seen.add(group, [&a, &b].into_iter());
-        assert!(seen.has(group, &a) && !seen.has(other, &a));
+        seen.add_names(group, [&a, &b].into_iter());
+        assert!(seen.contains_name(group, &a) && !seen.contains_name(other, &a));
         assert!(!seen.contains_all_of(group, &HashSet::from([&a])) && seen.contains_all_of(other, &HashSet::new()));
-        seen.retain(group, |name| *name == a);
-        assert!(seen.contains_all_of(group, &HashSet::from([&a])) && !seen.has(group, &b));
+        seen.retain_names(group, |name| *name == a);
+        assert!(seen.contains_all_of(group, &HashSet::from([&a])) && !seen.contains_name(group, &b));
     }
 }

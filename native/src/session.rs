@@ -32,7 +32,7 @@ use crate::global_heap::{GlobalHeap, GlobalHeapReader};
 use crate::header::CachedHeader;
 use crate::heap_structures::HeapStructures;
 use crate::links::LinkCache;
-use crate::object_headers::{ObjectHeaders, no_object};
+use crate::object_headers::{ObjectHeaders, no_object_error};
 use crate::open_options::{MutantOptions, OpenOptions};
 use crate::superblock_extension::SuperblockExtension;
 use crate::unlinked_objects::UnlinkedObjects;
@@ -139,12 +139,12 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the header cannot be changed.
-    pub fn count_use(&self, addr: Addr) -> Result<()> {
-        if self.unlinked.take_new(addr) {
+    pub fn count_object_use(&self, addr: Addr) -> Result<()> {
+        if self.unlinked.take_new_object(addr) {
             return Ok(());
         }
-        let _lock = self.header_lock(addr);
-        self.header(addr)?.count_link(1)
+        let _lock = self.lock_header(addr);
+        self.load_header(addr)?.change_link_count(1)
     }
 
     pub fn check_writable(&self) -> Result<()> {
@@ -153,32 +153,32 @@ impl NativeSession {
     }
 
     /// Keeps others from changing the header at `addr`.
-    pub fn header_lock(&self, addr: Addr) -> MutexGuard<'_, ()> {
-        self.headers.lock(addr)
+    pub fn lock_header(&self, addr: Addr) -> MutexGuard<'_, ()> {
+        self.headers.lock_header(addr)
     }
 
     /// Keeps other threads from changing the header at `addr` while several of its messages are read, or the structures
     /// to which they lead.
-    pub fn lock_to_read(&self, addr: Addr) -> Option<MutexGuard<'_, ()>> {
-        self.mode.writes().then(|| self.header_lock(addr))
+    pub fn lock_header_to_read(&self, addr: Addr) -> Option<MutexGuard<'_, ()>> {
+        self.mode.writes().then(|| self.lock_header(addr))
     }
 
-    pub fn metadata(&self, addr: Addr) -> ObjectMetadata {
-        self.headers.metadata(addr)
+    pub fn object_metadata(&self, addr: Addr) -> ObjectMetadata {
+        self.headers.object_metadata(addr)
     }
 
     /// Reads the current header of an object.
     ///
     /// # Errors
     /// If it cannot be read, or the object was deleted or is about to be.
-    pub fn header(&self, addr: Addr) -> Result<CachedHeader> {
+    pub fn load_header(&self, addr: Addr) -> Result<CachedHeader> {
         if self.has_followers() && self.unlinked.is_pending_delete(addr) {
-            return Err(no_object(addr));
+            return Err(no_object_error(addr));
         }
-        self.headers.load(addr)
+        self.headers.load_header(addr)
     }
 
-    pub fn object(&self, id: ObjectId) -> Result<Addr> {
+    pub fn header_addr_of(&self, id: ObjectId) -> Result<Addr> {
         let addr = u64::try_from(id.0).map(Addr::new).ok().filter(|addr| addr.is_defined());
         addr.ok_or(Error::Model(model::Error::NoObject(id)))
     }
@@ -243,15 +243,15 @@ impl NativeSession {
             return Ok(());
         }
         if self.mode.writes() {
-            self.check_hold()?;
+            self.check_file_held()?;
             self.flush(FlushScope::All)?;
-            if self.datasets.free_preallocated(&self.headers)? {
+            if self.datasets.free_preallocated_chunks(&self.headers)? {
                 self.flush(FlushScope::All)?;
             }
             if self.reclaim_heap_space()? {
                 self.cache.flush(FlushScope::All)?;
             }
-            self.pack()?;
+            self.move_structures_before_end()?;
             self.persist_free_space()?;
             let durable = self.durable_flushes.has_barriers();
             if self.has_generations() {
@@ -269,12 +269,12 @@ impl NativeSession {
             if durable {
                 self.cache.sync()?;
             }
-            self.check_hold()?;
+            self.check_file_held()?;
         }
         self.headers.close();
         // Others tell a live writer by whether the file is open for writing, whatever handles are left here.
         self.cache.storage().close();
-        self.hold.release(self.mode.writes() && self.has_generations())
+        self.hold.release_file(self.mode.writes() && self.has_generations())
     }
 }
 

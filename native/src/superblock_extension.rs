@@ -29,9 +29,9 @@ const MAX_CACHE_IMAGE_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 /// If the image cannot be read.
-pub(crate) fn cache_image(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Vec<(u64, Vec<u8>)>> {
-    let Some(header) = extension_header(cache, superblock)? else { return Ok(Vec::new()) };
-    let Some(info) = header.get::<CacheImageInfo>()?.filter(|info| info.addr.is_defined()) else {
+pub(crate) fn load_cache_image(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Vec<(u64, Vec<u8>)>> {
+    let Some(header) = load_extension_header(cache, superblock)? else { return Ok(Vec::new()) };
+    let Some(info) = header.get_message::<CacheImageInfo>()?.filter(|info| info.addr.is_defined()) else {
         return Ok(Vec::new());
     };
     let len = usize::try_from(info.size.min(MAX_CACHE_IMAGE_BYTES)).unwrap_or(usize::MAX);
@@ -52,11 +52,11 @@ pub(crate) fn write_cache_image(cache: &Cache, image: Vec<(u64, Vec<u8>)>) -> Re
 }
 
 /// The object header of the superblock extension, if there is one.
-pub(crate) fn extension_header(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Option<CachedHeader>> {
+pub(crate) fn load_extension_header(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Option<CachedHeader>> {
     if superblock.version < 2 || !superblock.extension.is_defined() {
         return Ok(None);
     }
-    CachedHeader::load(&ObjectMetadata::new(cache.clone(), Owner::new(superblock.extension)), false).map(Some)
+    CachedHeader::load_header(&ObjectMetadata::new(cache.clone(), Owner::new(superblock.extension)), false).map(Some)
 }
 
 /// How the file's space is managed, as its extension says; nothing if a program that did not know the message has
@@ -64,10 +64,10 @@ pub(crate) fn extension_header(cache: &Arc<Cache>, superblock: &Superblock) -> R
 ///
 /// # Errors
 /// If the message cannot be decoded.
-pub(crate) fn space_info(header: &CachedHeader) -> Result<Option<FileSpaceInfo>> {
-    match header.find(|message| message.kind == MessageType::FILE_SPACE_INFO && !message.flags.was_unknown()) {
+pub(crate) fn load_file_space_info(header: &CachedHeader) -> Result<Option<FileSpaceInfo>> {
+    match header.find_message(|message| message.kind == MessageType::FILE_SPACE_INFO && !message.flags.was_unknown()) {
         None => Ok(None),
-        Some((_, message)) => header.decode(&message).map(Some),
+        Some((_, message)) => header.decode_message(&message).map(Some),
     }
 }
 
@@ -78,25 +78,26 @@ impl SuperblockExtension {
     /// If it cannot be read.
     pub fn load(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Self> {
         let none = SuperblockExtension { btree_k: superblock.btree_k, ..SuperblockExtension::default() };
-        let Some(header) = extension_header(cache, superblock)? else { return Ok(none) };
-        let btree_k = header.get::<BtreeK>()?.unwrap_or(none.btree_k);
-        let shared = match header.get::<SharedMessageTableInfo>()? {
+        let Some(header) = load_extension_header(cache, superblock)? else { return Ok(none) };
+        let btree_k = header.get_message::<BtreeK>()?.unwrap_or(none.btree_k);
+        let shared = match header.get_message::<SharedMessageTableInfo>()? {
             Some(info) if info.table.is_defined() => {
                 let metadata = ObjectMetadata::new(cache.clone(), Owner::FILE);
                 let table = || SharedMessageTable::blank(info.indexes);
-                let table = metadata.load(info.table, table_len(info.indexes, cache.widths()), table)?;
+                let table =
+                    metadata.load(info.table, shared_message_table_bytes(info.indexes, cache.widths()), table)?;
                 let table = table.read().clone();
                 Some(table)
             }
             _ => None,
         };
-        let space = space_info(&header)?.map_or(none.space, |info| (&info).into());
+        let space = load_file_space_info(&header)?.map_or(none.space, |info| (&info).into());
         Ok(SuperblockExtension { btree_k, shared, space })
     }
 }
 
 /// Bytes of the table of shared messages: signature, indexes, checksum.
-fn table_len(indexes: u8, widths: Widths) -> u64 {
+fn shared_message_table_bytes(indexes: u8, widths: Widths) -> u64 {
     let index = 14 + 2 * widths.offset.bytes() as u64;
     8 + u64::from(indexes) * index
 }

@@ -14,11 +14,11 @@ use crate::dataset::OpenDataset;
 #[derive(Debug, Default)]
 pub(crate) struct DeletePlan {
     /// Links and other uses that each object loses.
-    pub uses: BTreeMap<Addr, u32>,
+    pub lost_uses: BTreeMap<Addr, u32>,
     /// Objects that lose all of theirs.
-    pub gone: BTreeSet<Addr>,
+    pub deleted_objects: BTreeSet<Addr>,
     /// Raw data that goes: first byte and length (bytes).
-    pub raw: Vec<(Addr, u64)>,
+    pub raw_ranges: Vec<(Addr, u64)>,
     /// The datasets among the objects.
     pub datasets: Vec<Arc<OpenDataset>>,
 }
@@ -36,12 +36,12 @@ pub(crate) struct UnlinkedObjects {
 
 impl UnlinkedObjects {
     /// An object was made that nothing leads to.
-    pub fn add_new(&self, addr: Addr) {
+    pub fn add_new_object(&self, addr: Addr) {
         self.new.lock().insert(addr);
     }
 
     /// Something leads to this object now, or it goes. Says whether it was a new one without a link.
-    pub fn take_new(&self, addr: Addr) -> bool {
+    pub fn take_new_object(&self, addr: Addr) -> bool {
         self.new.lock().remove(&addr)
     }
 
@@ -52,11 +52,11 @@ impl UnlinkedObjects {
 
     /// Whether the object at `addr` goes with the next flush.
     pub fn is_pending_delete(&self, addr: Addr) -> bool {
-        self.pending.lock().iter().any(|plan| plan.gone.contains(&addr))
+        self.pending.lock().iter().any(|plan| plan.deleted_objects.contains(&addr))
     }
 
     /// The deleted objects that wait for a flush, which begins now.
-    pub fn take_pending(&self) -> Vec<DeletePlan> {
+    pub fn take_pending_deletes(&self) -> Vec<DeletePlan> {
         std::mem::take(&mut *self.pending.lock())
     }
 }

@@ -30,9 +30,9 @@ struct WatchedRange {
 pub(crate) struct NativeWatch {
     session: Arc<NativeSession>,
     objects: Vec<ObjectId>,
-    places: WatchedRanges,
-    images: Vec<Vec<u8>>,
-    status: Vec<u8>,
+    watched_ranges: WatchedRanges,
+    last_images: Vec<Vec<u8>>,
+    last_status: Vec<u8>,
     /// Whether the places may be others since they were found.
     is_old: bool,
     poller: Poller<InotifySource>,
@@ -53,15 +53,15 @@ impl NativeWatch {
     pub fn new(session: &Arc<NativeSession>, objects: &[ObjectId]) -> Result<Self> {
         // In this order: later writes are reported.
         let attention = Poller::new(InotifySource::new(session.hold.lock()));
-        let status = status(session)?;
-        let places = WatchedRanges::find(session, objects)?;
-        let images = places.images(session)?;
+        let status = read_superblock_status(session)?;
+        let places = WatchedRanges::ranges_of_objects(session, objects)?;
+        let images = places.read_images(session)?;
         Ok(NativeWatch {
             session: session.clone(),
             objects: objects.to_vec(),
-            places,
-            images,
-            status,
+            watched_ranges: places,
+            last_images: images,
+            last_status: status,
             is_old: false,
             poller: attention,
         })
@@ -72,36 +72,36 @@ fn read_range(session: &NativeSession, span: WatchedRange) -> Result<Vec<u8>> {
     Ok(session.cache.read_prefix(span.at, span.len)?)
 }
 
-fn status(session: &NativeSession) -> Result<Vec<u8>> {
+fn read_superblock_status(session: &NativeSession) -> Result<Vec<u8>> {
     let len = if session.superblock.version < 2 { V0_STATUS_BYTES } else { STATUS_BYTES };
     read_range(session, WatchedRange { at: Addr::new(0), len })
 }
 
 impl WatchedRanges {
-    fn find(session: &NativeSession, objects: &[ObjectId]) -> Result<Self> {
+    fn ranges_of_objects(session: &NativeSession, objects: &[ObjectId]) -> Result<Self> {
         let (mut spans, mut fixed) = (Vec::new(), true);
         if session.retry.generations().is_some() {
             return Ok(WatchedRanges { spans: Some(spans), fixed });
         }
         for id in objects {
-            let header = session.header(session.object(*id)?)?;
+            let header = session.load_header(session.header_addr_of(*id)?)?;
             spans.extend(header.chunk_ranges().map(|(at, len)| WatchedRange { at, len }));
             if kind_of(&header)? != ObjectKind::Group {
                 fixed &= header.first_chunk_has(MessageType::DATASPACE);
                 continue;
             }
             fixed = false;
-            if header.has(MessageType::SYMBOL_TABLE) {
+            if header.has_message(MessageType::SYMBOL_TABLE) {
                 return Ok(WatchedRanges { spans: None, fixed });
             }
-            if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
+            if let Some(info) = header.get_message::<LinkInfo>()?.filter(LinkInfo::is_dense) {
                 spans.push(WatchedRange { at: info.names, len: MAX_BTREE2_HEADER_BYTES });
             }
         }
         Ok(WatchedRanges { spans: Some(spans), fixed })
     }
 
-    fn images(&self, session: &NativeSession) -> Result<Vec<Vec<u8>>> {
+    fn read_images(&self, session: &NativeSession) -> Result<Vec<Vec<u8>>> {
         if let Some(generations) = session.retry.generations() {
             return Ok(vec![generations.generation_bytes()]);
         }
@@ -112,26 +112,26 @@ impl WatchedRanges {
 impl Watch for NativeWatch {
     fn wait(&mut self, timeout: Duration) -> ModelResult<WatchEvent> {
         self.session.check_open()?;
-        if std::mem::take(&mut self.is_old) && !self.places.fixed {
-            let places = WatchedRanges::find(&self.session, &self.objects)?;
-            if places != self.places {
-                self.images = places.images(&self.session)?;
-                self.places = places;
+        if std::mem::take(&mut self.is_old) && !self.watched_ranges.fixed {
+            let places = WatchedRanges::ranges_of_objects(&self.session, &self.objects)?;
+            if places != self.watched_ranges {
+                self.last_images = places.read_images(&self.session)?;
+                self.watched_ranges = places;
                 return Ok(WatchEvent::Changed);
             }
         }
-        let NativeWatch { session, places, images, .. } = self;
+        let NativeWatch { session, watched_ranges: places, last_images: images, .. } = self;
         let mut first = true;
         let woken = self.poller.wait(timeout, || -> Result<ProbeResult> {
             let first = std::mem::take(&mut first);
-            let new = places.images(session)?;
+            let new = places.read_images(session)?;
             if new != *images || places.spans.is_none() && !first {
                 *images = new;
                 return Ok(ProbeResult::Changed);
             }
-            let new = status(session)?;
-            let ended = new != self.status;
-            self.status = new;
+            let new = read_superblock_status(session)?;
+            let ended = new != self.last_status;
+            self.last_status = new;
             Ok(if ended { ProbeResult::Ended } else { ProbeResult::Same })
         })?;
         self.is_old = woken == WatchEvent::Changed;

@@ -13,7 +13,7 @@ use crate::attributes::AttributeStorage;
 use crate::file::NativeFile;
 use crate::header::CachedHeader;
 use crate::links::LinkStorage;
-use crate::object_kind::committed;
+use crate::object_kind::committed_datatype;
 use crate::{Error, Result};
 
 impl NativeFile {
@@ -21,7 +21,7 @@ impl NativeFile {
     fn link_value(&self, target: &LinkTarget) -> Result<(LinkValue, Option<CachedHeader>)> {
         Ok(match target {
             LinkTarget::Hard(id) => {
-                let header = self.0.header(self.0.object(*id)?)?;
+                let header = self.0.load_header(self.0.header_addr_of(*id)?)?;
                 (LinkValue::Hard(header.addr()), Some(header))
             }
             LinkTarget::Soft(path) => (LinkValue::Soft(path.clone()), None),
@@ -41,12 +41,12 @@ impl NativeFile {
         if (self.0.has_followers() || !is_cheap_to_create(spec)) && self.link(parent, name)?.is_some() {
             return Err(ModelError::Exists(name.clone()));
         }
-        self.0.announce_for(spec)?;
+        self.0.extend_eof_for_object(spec)?;
         let operation = self.0.cache.begin_operation();
         self.0.require_atomic_flush();
-        let header = self.0.create(spec, elements)?;
+        let header = self.0.create_object(spec, elements)?;
         let linked = self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header));
-        linked.inspect_err(|_| drop(self.0.release_object(header.addr())))?;
+        linked.inspect_err(|_| drop(self.0.release_object_use(header.addr())))?;
         drop(operation);
         self.0.reclaim_space()?;
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
@@ -54,17 +54,17 @@ impl NativeFile {
 
     /// Makes an object that no link leads to.
     fn create_unlinked(&self, new: &NewObject<'_>) -> ModelResult<ObjectId> {
-        self.0.announce_for(new.spec)?;
+        self.0.extend_eof_for_object(new.spec)?;
         let _operation = self.0.cache.begin_operation();
-        let header = self.0.create(new.spec, new.elements)?;
-        self.0.unlinked.add_new(header.addr());
+        let header = self.0.create_object(new.spec, new.elements)?;
+        self.0.unlinked.add_new_object(header.addr());
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }
 
     /// Adds a link, whose name the caller has checked.
     fn insert_link(&self, group: ObjectId, name: &Name, value: LinkValue, target: Option<&CachedHeader>) -> Result<()> {
-        let addr = self.0.object(group)?;
-        let _lock = self.0.header_lock(addr);
+        let addr = self.0.header_addr_of(group)?;
+        let _lock = self.0.lock_header(addr);
         let mut header = self.group(group)?;
         self.0.insert_link(&mut header, name, value, target)
     }
@@ -72,21 +72,21 @@ impl NativeFile {
     /// Says when an object was touched, where its header keeps that.
     fn set_times(&self, id: ObjectId, times: ObjectTimes) -> ModelResult<()> {
         let _operation = self.0.cache.begin_operation();
-        let addr = self.0.object(id)?;
-        let _lock = self.0.header_lock(addr);
-        Ok(self.0.header(addr)?.set_times(times)?)
+        let addr = self.0.header_addr_of(id)?;
+        let _lock = self.0.lock_header(addr);
+        Ok(self.0.load_header(addr)?.set_times(times)?)
     }
 
     /// Sets the comment on an object, or takes it away.
     fn set_comment(&self, id: ObjectId, comment: Option<&Name>) -> ModelResult<()> {
         let _operation = self.0.cache.begin_operation();
-        let addr = self.0.object(id)?;
-        let _lock = self.0.header_lock(addr);
-        let mut header = self.0.header(addr)?;
-        let old = header.find(|message| message.kind == MessageType::COMMENT);
+        let addr = self.0.header_addr_of(id)?;
+        let _lock = self.0.lock_header(addr);
+        let mut header = self.0.load_header(addr)?;
+        let old = header.find_message(|message| message.kind == MessageType::COMMENT);
         match (comment, old) {
-            (Some(text), _) => header.put(&Comment { text: text.clone() })?,
-            (None, Some((spot, _))) => header.remove(spot)?,
+            (Some(text), _) => header.set_message(&Comment { text: text.clone() })?,
+            (None, Some((spot, _))) => header.remove_message(spot)?,
             (None, None) => {}
         }
         Ok(())
@@ -116,10 +116,10 @@ impl StoreWriter for NativeFile {
 
     fn discard(&self, id: ObjectId) -> ModelResult<()> {
         self.0.check_writable()?;
-        let addr = self.0.object(id)?;
+        let addr = self.0.header_addr_of(id)?;
         let _operation = self.0.cache.begin_operation();
-        if self.0.unlinked.take_new(addr) {
-            self.0.release_object(addr)?;
+        if self.0.unlinked.take_new_object(addr) {
+            self.0.release_object_use(addr)?;
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl StoreWriter for NativeFile {
         name.check_as_link()?;
         self.insert_link(group, name, value, header.as_ref())?;
         if let Some(header) = header {
-            self.0.count_use(header.addr())?;
+            self.0.count_object_use(header.addr())?;
         }
         drop(operation);
         Ok(self.0.reclaim_space()?)
@@ -142,17 +142,17 @@ impl StoreWriter for NativeFile {
         self.0.check_writable()?;
         let operation = self.0.cache.begin_operation();
         self.0.require_atomic_flush();
-        let addr = self.0.object(group)?;
+        let addr = self.0.header_addr_of(group)?;
         let link = {
             let header = self.group(group)?;
             LinkStorage::load(&self.0, &header)?
-                .find(&header, name)?
+                .find_link(&header, name)?
                 .ok_or_else(|| ModelError::NotFound(name.clone()))?
         };
         if let LinkTarget::Hard(target) = link.target {
-            self.0.release_object(self.0.object(target)?)?;
+            self.0.release_object_use(self.0.header_addr_of(target)?)?;
         }
-        let lock = self.0.header_lock(addr);
+        let lock = self.0.lock_header(addr);
         let mut header = self.group(group)?;
         self.0.remove_link(&mut header, name)?;
         drop((lock, operation));
@@ -164,7 +164,7 @@ impl StoreWriter for NativeFile {
         let link = {
             let header = self.group(from.0)?;
             LinkStorage::load(&self.0, &header)?
-                .find(&header, from.1)?
+                .find_link(&header, from.1)?
                 .ok_or_else(|| ModelError::NotFound(from.1.clone()))?
         };
         if from == to {
@@ -175,12 +175,12 @@ impl StoreWriter for NativeFile {
         let (value, target) = self.link_value(&link.target)?;
         to.1.check_as_link()?;
         self.insert_link(to.0, to.1, value, target.as_ref())?;
-        let addr = self.0.object(from.0)?;
-        let _lock = self.0.header_lock(addr);
+        let addr = self.0.header_addr_of(from.0)?;
+        let _lock = self.0.lock_header(addr);
         let mut header = self.group(from.0)?;
         self.0.remove_link(&mut header, from.1)?;
         if from.0 != to.0 {
-            header.depend_on(&self.group(to.0)?, EdgeKind::Link);
+            header.add_dependency_on(&self.group(to.0)?, EdgeKind::Link);
         }
         Ok(())
     }
@@ -194,9 +194,9 @@ impl StoreWriter for NativeFile {
         }
         let _operation = self.0.cache.begin_operation();
         self.0.require_atomic_flush();
-        let addr = self.0.object(id)?;
-        let lock = self.0.header_lock(addr);
-        let mut header = self.0.header(addr)?;
+        let addr = self.0.header_addr_of(id)?;
+        let lock = self.0.lock_header(addr);
+        let mut header = self.0.load_header(addr)?;
         let message = AttributeMessage::new(
             self.0.profile,
             attribute.name.clone(),
@@ -204,10 +204,11 @@ impl StoreWriter for NativeFile {
             Shareable::Inline(DataspaceMessage::new(self.0.profile, attribute.dataspace.clone())),
             attribute.value.clone(),
         );
-        let old = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, &attribute.name)?;
-        let old_type = old.and_then(|old| committed(old.message.datatype.shared()));
-        let committed = attribute.committed.map(|id| self.0.header(self.0.object(id)?)).transpose()?;
-        let heaps = if attribute.datatype.is_indirect() { self.0.global_heap.changed() } else { Vec::new() };
+        let old = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, &attribute.name)?;
+        let old_type = old.and_then(|old| committed_datatype(old.message.datatype.shared()));
+        let committed = attribute.committed.map(|id| self.0.load_header(self.0.header_addr_of(id)?)).transpose()?;
+        let heaps =
+            if attribute.datatype.is_indirect() { self.0.global_heap.changed_collections() } else { Vec::new() };
         let heaps = heaps.iter().map(|heap| (heap as &dyn DependencyNode, EdgeKind::MetadataHeap));
         let types = committed
             .iter()
@@ -217,25 +218,25 @@ impl StoreWriter for NativeFile {
         let before: Vec<_> = heaps.chain(types).collect();
         self.0.put_attribute(&mut header, &message, &before)?;
         if attribute.datatype.is_indirect() {
-            self.0.global_heap.add_header(&header)?;
+            self.0.global_heap.add_header_dependencies(&header)?;
         }
         drop(lock);
-        self.0.count_user(&header, attribute.committed)?;
-        Ok(self.0.release_type(old_type)?)
+        self.0.count_datatype_use(&header, attribute.committed)?;
+        Ok(self.0.release_committed_datatype(old_type)?)
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> ModelResult<()> {
         self.0.check_writable()?;
         let _operation = self.0.cache.begin_operation();
         self.0.require_atomic_flush();
-        let addr = self.0.object(id)?;
-        let lock = self.0.header_lock(addr);
-        let mut header = self.0.header(addr)?;
-        let old = AttributeStorage::load(&self.0, &header)?.find(&self.0, &header, name)?;
+        let addr = self.0.header_addr_of(id)?;
+        let lock = self.0.lock_header(addr);
+        let mut header = self.0.load_header(addr)?;
+        let old = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, name)?;
         let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?;
         self.0.remove_attribute(&mut header, name)?;
         drop(lock);
-        Ok(self.0.release_type(committed(old.message.datatype.shared()))?)
+        Ok(self.0.release_committed_datatype(committed_datatype(old.message.datatype.shared()))?)
     }
 
     fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> ModelResult<()> {
@@ -253,7 +254,7 @@ impl StoreWriter for NativeFile {
             0 => GlobalHeapId { collection: Addr::new(0), index: 0 },
             _ => {
                 let _operation = self.0.cache.begin_operation();
-                self.0.global_heap.write(bytes)?
+                self.0.global_heap.write_object(bytes)?
             }
         };
         Ok(encode(&VarLenElement { length: count, place }, widths).map_err(Error::from)?)
@@ -286,7 +287,7 @@ impl StoreWriter for NativeFile {
             Scope::All => flush(FlushScope::All)?,
             Scope::Objects(objects) => {
                 for id in objects {
-                    flush(FlushScope::Owner(Owner::new(self.0.object(*id)?)))?;
+                    flush(FlushScope::Owner(Owner::new(self.0.header_addr_of(*id)?)))?;
                 }
             }
         }

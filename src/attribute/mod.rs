@@ -132,7 +132,7 @@ impl Attribute {
             let plan = ElementPlan::new(&self.value.datatype, datatype)?;
             let elements = self.value.value.len() / plan.input_size();
             let mut converted = blank_elements(elements, plan.output_size())?;
-            plan.run(&self.value.value, &mut converted, self.file.heap())?;
+            plan.convert_elements(&self.value.value, &mut converted, self.file.heap())?;
             Ok(converted)
         };
         read().map_err(|error: ConvertError| self.error(error))

@@ -153,7 +153,7 @@ fn values(file: &Datatype, variants: &[(&str, i64)], memory: &'static str) -> Re
     let value = |(name, _): &(&str, i64)| {
         let member = file.members.iter().find(|member| member.name == *name)?;
         let mut value = [0; 8];
-        plan.run(&member.value, &mut value);
+        plan.convert_values(&member.value, &mut value);
         Some(i64::from_ne_bytes(value))
     };
     Ok(variants.iter().map(value).collect())

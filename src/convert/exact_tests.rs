@@ -12,7 +12,7 @@ fn is_kept<S: Number, D: Number>(value: S) -> bool {
         let (stored, target) = (S::NATIVE.datatype(from), D::NATIVE.datatype(to));
         let (mut element, mut out) = (vec![0; size_of::<S>()], vec![0; size_of::<D>()]);
         let store = NumberPlan::new(&S::NATIVE.datatype(ByteOrder::NATIVE), &stored).unwrap().unwrap();
-        store.run(bytemuck::bytes_of(&value), &mut element);
+        store.convert_values(bytemuck::bytes_of(&value), &mut element);
         let plan = NumberPlan::new(&stored, &target).unwrap().unwrap();
         plan.convert(&element, &mut out, Conversion::Exact).is_ok()
     });

@@ -1,18 +1,18 @@
 //! From the datatype of a file to the types of this program, and back.
 
 pub mod derive_support;
-mod elements;
+mod element_plan;
 mod exact;
 mod native;
-mod number;
 mod number_layout;
+mod number_plan;
 #[cfg(test)]
 mod vectors_tests;
 
-pub(crate) use elements::ElementPlan;
+pub(crate) use element_plan::ElementPlan;
 pub use exact::Conversion;
 pub(crate) use native::{NativeNumber, Number};
-pub(crate) use number::{IntegerPlan, NumberPlan};
+pub(crate) use number_plan::{IntegerPlan, NumberPlan};
 
 use h5live_model::{AllocationError, AllocationLimit, Datatype, Name};
 

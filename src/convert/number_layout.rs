@@ -48,13 +48,13 @@ pub(super) enum NumberLayout {
 
 impl NumberLayout {
     /// The layout of a number, of an enum or of bits; `None` for other types.
-    pub(super) fn of(datatype: &Datatype) -> Option<Result<Self, ConvertError>> {
+    pub(super) fn from_datatype(datatype: &Datatype) -> Option<Result<Self, ConvertError>> {
         Some(match datatype {
-            Datatype::Integer(integer) => NumberLayout::integer(integer),
-            Datatype::Float(float) => NumberLayout::float(float),
-            Datatype::Bitfield(bits) => NumberLayout::bits(bits),
-            Datatype::Enum(enumeration) => return NumberLayout::of(&enumeration.base),
-            Datatype::Time(time) => NumberLayout::integer(&Integer {
+            Datatype::Integer(integer) => NumberLayout::from_integer(integer),
+            Datatype::Float(float) => NumberLayout::from_float(float),
+            Datatype::Bitfield(bits) => NumberLayout::from_bitfield(bits),
+            Datatype::Enum(enumeration) => return NumberLayout::from_datatype(&enumeration.base),
+            Datatype::Time(time) => NumberLayout::from_integer(&Integer {
                 size: time.size,
                 order: time.order,
                 precision: time.precision,
@@ -65,15 +65,15 @@ impl NumberLayout {
         })
     }
 
-    pub(super) fn integer(integer: &Integer) -> Result<Self, ConvertError> {
+    pub(super) fn from_integer(integer: &Integer) -> Result<Self, ConvertError> {
         let Integer { size, precision, offset, .. } = *integer;
-        check(size, precision, offset)?;
+        check_layout(size, precision, offset)?;
         Ok(NumberLayout::Integer(integer.clone()))
     }
 
-    pub(super) fn bits(bits: &Bitfield) -> Result<Self, ConvertError> {
+    pub(super) fn from_bitfield(bits: &Bitfield) -> Result<Self, ConvertError> {
         let Bitfield { size, order, offset, precision, low_padding, high_padding } = *bits;
-        NumberLayout::integer(&Integer {
+        NumberLayout::from_integer(&Integer {
             size,
             order,
             sign: Sign::Unsigned,
@@ -84,9 +84,9 @@ impl NumberLayout {
         })
     }
 
-    pub(super) fn float(float: &Float) -> Result<Self, ConvertError> {
+    pub(super) fn from_float(float: &Float) -> Result<Self, ConvertError> {
         let Float { size, precision, offset, .. } = *float;
-        check(size, precision, offset)?;
+        check_layout(size, precision, offset)?;
         let bits = u32::from(precision) + u32::from(offset);
         let field = |position: u8, len: u8| u32::from(position) + u32::from(len) <= bits.max(size * 8);
         let fits = u32::from(float.sign_position) < size * 8
@@ -155,8 +155,9 @@ impl NumberLayout {
     /// ones.
     pub(super) fn copy_bits(&self, from: &NumberLayout, element: &[u8], into: &mut [u8]) {
         let (NumberLayout::Integer(from), NumberLayout::Integer(to)) = (from, self) else { return };
-        let bits = load_bits(element, from.order) >> from.offset & mask(from.precision.min(to.precision).into());
-        let padding = padding(to.size, to.precision, to.offset, to.low_padding, to.high_padding);
+        let bits =
+            load_bits(element, from.order) >> from.offset & low_bits_mask(from.precision.min(to.precision).into());
+        let padding = padding_bits(to.size, to.precision, to.offset, to.low_padding, to.high_padding);
         store_bits(bits << to.offset | padding, into, to.order);
     }
 
@@ -179,7 +180,7 @@ impl NumberLayout {
     }
 }
 
-fn check(size: u32, precision: u16, offset: u16) -> Result<(), ConvertError> {
+fn check_layout(size: u32, precision: u16, offset: u16) -> Result<(), ConvertError> {
     let fits = (1..=16).contains(&size) && precision > 0 && u32::from(precision) + u32::from(offset) <= size * 8;
     if fits { Ok(()) } else { Err(ConvertError::Layout { size, precision, offset }) }
 }
@@ -206,42 +207,47 @@ fn store_bits(mut bits: u128, element: &mut [u8], order: ByteOrder) {
     }
 }
 
-fn mask(bits: u32) -> u128 {
+fn low_bits_mask(bits: u32) -> u128 {
     if bits >= 128 { u128::MAX } else { (1 << bits) - 1 }
 }
 
 /// The bits outside `precision` bits at `offset`, filled as the padding says.
-fn padding(size: u32, precision: u16, offset: u16, low: Padding, high: Padding) -> u128 {
-    let below = mask(u32::from(offset));
-    let above = mask(size * 8) & !mask(u32::from(offset) + u32::from(precision));
+fn padding_bits(size: u32, precision: u16, offset: u16, low: Padding, high: Padding) -> u128 {
+    let below = low_bits_mask(u32::from(offset));
+    let above = low_bits_mask(size * 8) & !low_bits_mask(u32::from(offset) + u32::from(precision));
     let fill = |padding, bits| if padding == Padding::One { bits } else { 0 };
     fill(low, below) | fill(high, above)
 }
 
 fn load_integer(integer: &Integer, bits: u128) -> ExactNumber {
     let precision = u32::from(integer.precision);
-    let value = bits >> integer.offset & mask(precision);
+    let value = bits >> integer.offset & low_bits_mask(precision);
     let negative = integer.sign == Sign::Signed && value >> (precision - 1) & 1 == 1;
-    let mantissa = if negative { (!value & mask(precision)) + 1 } else { value };
+    let mantissa = if negative { (!value & low_bits_mask(precision)) + 1 } else { value };
     ExactNumber::Finite { negative, mantissa, exponent: 0 }
 }
 
 fn store_integer(integer: &Integer, value: ExactNumber) -> u128 {
     let precision = u32::from(integer.precision);
     let signed = integer.sign == Sign::Signed;
-    let (highest, lowest) = if signed { (mask(precision - 1), mask(precision - 1) + 1) } else { (mask(precision), 0) };
+    let (highest, lowest) = if signed {
+        (low_bits_mask(precision - 1), low_bits_mask(precision - 1) + 1)
+    } else {
+        (low_bits_mask(precision), 0)
+    };
     let (negative, magnitude) = match value {
         ExactNumber::NotANumber { .. } => (false, 0),
         ExactNumber::Infinite { negative } => (negative, u128::MAX),
-        ExactNumber::Finite { negative, mantissa, exponent } => (negative, shift(mantissa, exponent)),
+        ExactNumber::Finite { negative, mantissa, exponent } => (negative, shift_mantissa(mantissa, exponent)),
     };
-    let value = if negative { magnitude.min(lowest).wrapping_neg() & mask(precision) } else { magnitude.min(highest) };
+    let value =
+        if negative { magnitude.min(lowest).wrapping_neg() & low_bits_mask(precision) } else { magnitude.min(highest) };
     let Integer { size, offset, low_padding, high_padding, .. } = *integer;
-    value << offset | padding(size, integer.precision, offset, low_padding, high_padding)
+    value << offset | padding_bits(size, integer.precision, offset, low_padding, high_padding)
 }
 
 /// `mantissa * 2^exponent`, cut to an integer, or the largest one if it is larger.
-fn shift(mantissa: u128, exponent: i32) -> u128 {
+fn shift_mantissa(mantissa: u128, exponent: i32) -> u128 {
     match u32::try_from(exponent) {
         _ if mantissa == 0 => 0,
         Ok(left) if left <= mantissa.leading_zeros() => mantissa << left,
@@ -251,17 +257,17 @@ fn shift(mantissa: u128, exponent: i32) -> u128 {
 }
 
 fn load_float(float: &Float, bits: u128) -> ExactNumber {
-    let exponent_max = mask(u32::from(float.exponent_size));
+    let exponent_max = low_bits_mask(u32::from(float.exponent_size));
     let mantissa_size = u32::from(float.mantissa_size);
     let negative = bits >> float.sign_position & 1 == 1;
     let exponent = bits >> float.exponent_position & exponent_max;
-    let stored = bits >> float.mantissa_position & mask(mantissa_size);
+    let stored = bits >> float.mantissa_position & low_bits_mask(mantissa_size);
     let implied = float.normalization == Normalization::Implied;
     // VAX floats have no infinities; their all-ones exponent is a number like others, and a sign with a zero
     // exponent is a reserved operand.
     let vax = float.order == ByteOrder::Vax;
     if exponent == exponent_max && !vax {
-        let fraction = if implied { stored } else { stored & mask(mantissa_size.saturating_sub(1)) };
+        let fraction = if implied { stored } else { stored & low_bits_mask(mantissa_size.saturating_sub(1)) };
         return if fraction == 0 { ExactNumber::Infinite { negative } } else { ExactNumber::NotANumber { negative } };
     }
     if vax && exponent == 0 {
@@ -281,14 +287,14 @@ fn load_float(float: &Float, bits: u128) -> ExactNumber {
 
 fn store_float(float: &Float, value: ExactNumber, rounding: Rounding) -> u128 {
     let mantissa_size = u32::from(float.mantissa_size);
-    let exponent_max = mask(u32::from(float.exponent_size));
+    let exponent_max = low_bits_mask(u32::from(float.exponent_size));
     let implied = float.normalization == Normalization::Implied;
     let leading = if implied { 0 } else { 1u128 << mantissa_size.saturating_sub(1) };
     let (negative, exponent, stored) = match value {
-        ExactNumber::NotANumber { negative } => (negative, exponent_max, mask(mantissa_size)),
+        ExactNumber::NotANumber { negative } => (negative, exponent_max, low_bits_mask(mantissa_size)),
         ExactNumber::Infinite { negative } => (negative, exponent_max, leading),
         ExactNumber::Finite { negative, mantissa, exponent } => {
-            let (exponent, stored) = round(float, mantissa, exponent, rounding);
+            let (exponent, stored) = round_mantissa(float, mantissa, exponent, rounding);
             if exponent >= exponent_max { (negative, exponent_max, leading) } else { (negative, exponent, stored) }
         }
     };
@@ -296,11 +302,11 @@ fn store_float(float: &Float, value: ExactNumber, rounding: Rounding) -> u128 {
     u128::from(negative) << float.sign_position
         | exponent << float.exponent_position
         | stored << float.mantissa_position
-        | padding(size, precision, offset, low_padding, high_padding)
+        | padding_bits(size, precision, offset, low_padding, high_padding)
 }
 
 /// The biased exponent and the stored mantissa nearest to a value.
-fn round(float: &Float, mantissa: u128, exponent: i32, rounding: Rounding) -> (u128, u128) {
+fn round_mantissa(float: &Float, mantissa: u128, exponent: i32, rounding: Rounding) -> (u128, u128) {
     if mantissa == 0 {
         return (0, 0);
     }
@@ -318,9 +324,10 @@ fn round(float: &Float, mantissa: u128, exponent: i32, rounding: Rounding) -> (u
         shift if shift <= 0 => mantissa << -shift,
         shift if shift > 128 => 0,
         shift => {
-            let (down, rest) = (mantissa.checked_shr(shift as u32).unwrap_or(0), mantissa & mask(shift as u32));
+            let (down, rest) =
+                (mantissa.checked_shr(shift as u32).unwrap_or(0), mantissa & low_bits_mask(shift as u32));
             let half = 1u128 << (shift - 1);
-            let at_the_top = largest && down == mask(fraction_bits as u32 + 1) && rest > 0;
+            let at_the_top = largest && down == low_bits_mask(fraction_bits as u32 + 1) && rest > 0;
             down + u128::from(match rounding {
                 Rounding::TiesToEvenOrInfinite if at_the_top => true,
                 Rounding::TiesToEven | Rounding::TiesToEvenOrInfinite => rest > half || (rest == half && down & 1 == 1),
@@ -334,7 +341,7 @@ fn round(float: &Float, mantissa: u128, exponent: i32, rounding: Rounding) -> (u
     }
     let normal = stored >> fraction_bits & 1 == 1;
     let exponent = if normal { u128::try_from(biased).unwrap_or(0) } else { 0 };
-    (exponent, if implied { stored & mask(fraction_bits as u32) } else { stored })
+    (exponent, if implied { stored & low_bits_mask(fraction_bits as u32) } else { stored })
 }
 
 #[cfg(test)]
@@ -344,7 +351,7 @@ mod tests {
 
     fn float(size: u32, order: ByteOrder) -> NumberLayout {
         let Some(Datatype::Float(float)) = Datatype::float(size, order) else { panic!("an IEEE size") };
-        NumberLayout::float(&float).unwrap()
+        NumberLayout::from_float(&float).unwrap()
     }
 
     #[test]
@@ -367,9 +374,9 @@ mod tests {
     #[test]
     fn integers_of_odd_precision_saturate() {
         let odd = Integer { size: 2, precision: 10, offset: 3, sign: Sign::Signed, ..Default::default() };
-        let odd = NumberLayout::integer(&odd).unwrap();
+        let odd = NumberLayout::from_integer(&odd).unwrap();
         let Datatype::Integer(long) = Datatype::integer(8, ByteOrder::Little, Sign::Signed) else { panic!() };
-        let long = NumberLayout::integer(&long).unwrap();
+        let long = NumberLayout::from_integer(&long).unwrap();
         for (x, want) in [(0, 0), (-1, -1), (511, 511), (512, 511), (-512, -512), (-9999, -512), (i64::MIN, -512)] {
             let (mut bytes, mut back) = ([0; 2], [0; 8]);
             odd.store(long.load(&i64::to_le_bytes(x)), Rounding::TiesToEven, &mut bytes);

@@ -1,7 +1,7 @@
 //! Copies of objects with everything below them, within a file and between files.
 
-mod data;
-mod element;
+mod dataset_copy;
+mod element_copy;
 mod other_files;
 mod report;
 #[cfg(test)]
@@ -15,11 +15,11 @@ use h5live_model::{
     NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
 };
 
-pub use self::element::FileNameUse;
-use self::element::{ElementCopy, FilePair};
+pub use self::element_copy::FileNameUse;
+use self::element_copy::{ElementCopy, FilePair};
 pub use self::report::{CopyReport, UnfitFillValue, UnverifiedChunks};
 use crate::error::ErrorKind;
-use crate::path::{self, NewLinkPath, join};
+use crate::path::{self, NewLinkPath, join_path};
 use crate::{Dataset, Error, File, Group, Object, Result};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
@@ -64,9 +64,9 @@ pub struct Copier<'a> {
     /// The objects to copy, each with everything below it.
     roots: Vec<ObjectId>,
     /// Every object that is copied, once this was needed.
-    tree: Option<HashSet<ObjectId>>,
+    cached_objects_to_copy: Option<HashSet<ObjectId>>,
     /// Objects that fill values refer to.
-    describing: HashSet<ObjectId>,
+    specs_in_progress: HashSet<ObjectId>,
     /// Links that lead to everything, added at the very end: from which group, along which names, and to what.
     links: Vec<(Group, Vec<Name>, LinkTarget)>,
 }
@@ -103,8 +103,8 @@ impl<'a> Copier<'a> {
             incomplete: Vec::new(),
             groups: VecDeque::new(),
             roots: Vec::new(),
-            tree: None,
-            describing: HashSet::new(),
+            cached_objects_to_copy: None,
+            specs_in_progress: HashSet::new(),
             links: Vec::new(),
         }
     }
@@ -143,13 +143,13 @@ impl<'a> Copier<'a> {
     /// object; errors of reading it. After an error, do not finish the copy.
     pub fn object(&mut self, object: &Object, group: &Group, path: &str) -> Result<()> {
         let check = || NewLinkPath::resolve(group.file(), group.id(), path)?.check_absent();
-        check().map_err(|kind| group.file().error(Some(&join(group.path(), path)), kind))?;
-        self.root(object.id());
+        check().map_err(|kind| group.file().error(Some(&join_path(group.path(), path)), kind))?;
+        self.add_root(object.id());
         let copy = self.create_copy(object.id(), object.path())?;
         let from = if path.starts_with('/') { group.file().root() } else { group.clone() };
-        let names = path::names(path.as_bytes()).map(Name::from).collect();
+        let names = path::path_names(path.as_bytes()).map(Name::from).collect();
         self.links.push((from, names, LinkTarget::Hard(copy)));
-        self.follow()
+        self.copy_group_links()
     }
 
     /// Copies everything in a group to another group, with the attributes of the group.
@@ -157,11 +157,11 @@ impl<'a> Copier<'a> {
     /// # Errors
     /// As [`Copier::object`].
     pub fn contents(&mut self, from: &Group, to: &Group) -> Result<()> {
-        self.root(from.id());
+        self.add_root(from.id());
         self.files.objects.insert(from.id(), to.id());
         let made = CopiedObject { from: from.id(), to: to.id(), kind: ObjectKind::Group, path: from.path().to_owned() };
         for link in self.ordered_links(&made)? {
-            let shown = join(from.path(), &link.name.to_string());
+            let shown = join_path(from.path(), &link.name.to_string());
             let target = match link.target {
                 LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
                 target => self.link_target(target),
@@ -169,7 +169,7 @@ impl<'a> Copier<'a> {
             self.links.push((to.clone(), vec![link.name], target));
         }
         self.incomplete.push(made);
-        self.follow()
+        self.copy_group_links()
     }
 
     /// Copies attributes and elements, and adds the links that lead to the copies. The report names everything that
@@ -182,26 +182,26 @@ impl<'a> Copier<'a> {
         // Attributes may use committed types that lie elsewhere, which are then made too.
         while let Some(made) = self.incomplete.get(next) {
             let made = CopiedObject { path: made.path.clone(), ..*made };
-            self.attributes(&made)?;
+            self.copy_attributes(&made)?;
             if made.kind == ObjectKind::Dataset {
-                self.elements(&made)?;
+                self.copy_elements(&made)?;
             }
-            self.times(&made)?;
+            self.copy_times(&made)?;
             next += 1;
         }
         let mut done = Vec::new();
         for (group, names, target) in std::mem::take(&mut self.links) {
-            let shown = names.iter().fold(group.path().to_owned(), |path, name| join(&path, &name.to_string()));
+            let shown = names.iter().fold(group.path().to_owned(), |path, name| join_path(&path, &name.to_string()));
             let add = || -> Result<NewLinkPath, ErrorKind> {
                 let place = NewLinkPath::resolve_names(group.file(), group.id(), names.into())?;
-                place.link(&target)?;
+                place.add_link(&target)?;
                 Ok(place)
             };
             match add() {
                 Ok(place) => done.push(place),
                 Err(kind) => {
                     // The first error is returned.
-                    done.iter().rev().for_each(|place| drop(place.unlink()));
+                    done.iter().rev().for_each(|place| drop(place.remove_link()));
                     return Err(group.file().error(Some(&shown), kind));
                 }
             }
@@ -210,7 +210,7 @@ impl<'a> Copier<'a> {
         Ok(std::mem::take(&mut self.report))
     }
 
-    fn times(&self, made: &CopiedObject) -> Result<()> {
+    fn copy_times(&self, made: &CopiedObject) -> Result<()> {
         let info = self.files.from.store().info(made.from).map_err(|error| self.read_error(&made.path, error))?;
         match info.times {
             Some(times) => {
@@ -222,9 +222,9 @@ impl<'a> Copier<'a> {
         }
     }
 
-    fn root(&mut self, id: ObjectId) {
+    fn add_root(&mut self, id: ObjectId) {
         self.roots.push(id);
-        self.tree = None;
+        self.cached_objects_to_copy = None;
     }
 
     fn read_error(&self, path: &str, error: impl Into<ErrorKind>) -> Error {
@@ -252,11 +252,11 @@ impl<'a> Copier<'a> {
             ObjectKind::Datatype => {
                 let datatype =
                     store.spec(id).and_then(ObjectSpec::into_datatype).map_err(|error| self.read_error(path, error))?;
-                ObjectBody::Datatype(self.datatype(&datatype))
+                ObjectBody::Datatype(self.datatype_for_target(&datatype))
             }
             ObjectKind::Dataset => {
                 let dataset = Dataset::open(self.files.from.clone(), id, path.to_owned())?;
-                ObjectBody::Dataset(Box::new(self.describe(&dataset)?))
+                ObjectBody::Dataset(Box::new(self.new_dataset_spec(&dataset)?))
             }
             ObjectKind::Map => return Err(self.read_error(path, model::Error::Unsupported("a map"))),
         };
@@ -295,12 +295,12 @@ impl<'a> Copier<'a> {
     }
 
     /// The type in the other file.
-    fn datatype(&self, datatype: &model::Datatype) -> model::Datatype {
+    fn datatype_for_target(&self, datatype: &model::Datatype) -> model::Datatype {
         datatype.with_forms(self.files.from.session().forms, self.files.to.session().forms)
     }
 
     /// The copy of a committed type.
-    fn committed(&mut self, id: Option<ObjectId>, path: &str) -> Result<Option<ObjectId>> {
+    fn copy_committed_type(&mut self, id: Option<ObjectId>, path: &str) -> Result<Option<ObjectId>> {
         id.map(|id| self.create_copy(id, path)).transpose()
     }
 
@@ -318,10 +318,10 @@ impl<'a> Copier<'a> {
     }
 
     /// Copies the links of groups that were created, and creates their targets.
-    fn follow(&mut self) -> Result<()> {
+    fn copy_group_links(&mut self) -> Result<()> {
         while let Some(group) = self.groups.pop_front() {
             for link in self.ordered_links(&group)? {
-                let shown = join(&group.path, &link.name.to_string());
+                let shown = join_path(&group.path, &link.name.to_string());
                 let target = match link.target {
                     LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
                     target => self.link_target(target),
@@ -333,7 +333,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    fn attributes(&mut self, made: &CopiedObject) -> Result<()> {
+    fn copy_attributes(&mut self, made: &CopiedObject) -> Result<()> {
         let mut attributes = Vec::new();
         let mut each = |attribute| {
             attributes.push(attribute);
@@ -344,8 +344,8 @@ impl<'a> Copier<'a> {
         attributes.sort_by_key(|attribute| attribute.creation_order);
         for attribute in attributes {
             let shown = format!("{}@{}", made.path, attribute.name);
-            let datatype = self.datatype(&attribute.datatype);
-            let committed = self.committed(attribute.committed, &shown)?;
+            let datatype = self.datatype_for_target(&attribute.datatype);
+            let committed = self.copy_committed_type(attribute.committed, &shown)?;
             let plan = ElementCopy::new(&attribute.datatype, &datatype);
             let value = plan.run(&attribute.value, &self.files).map_err(|kind| self.read_error(&shown, kind))?;
             let copy = AttributeData { datatype, committed, value, ..attribute };
@@ -356,11 +356,11 @@ impl<'a> Copier<'a> {
     }
 
     /// The description of the copy of a dataset.
-    fn describe(&mut self, dataset: &Dataset) -> Result<DatasetSpec> {
+    fn new_dataset_spec(&mut self, dataset: &Dataset) -> Result<DatasetSpec> {
         let mut spec = DatasetSpec::clone(&*dataset.spec()?);
-        spec.committed = self.committed(spec.committed, dataset.path())?;
+        spec.committed = self.copy_committed_type(spec.committed, dataset.path())?;
         self.drop_unfit_fill_value(&mut spec, dataset.path());
-        let datatype = self.datatype(&spec.datatype);
+        let datatype = self.datatype_for_target(&spec.datatype);
         if let FillValue::Value(bytes) = &mut spec.fill.value {
             let plan = ElementCopy::new(&spec.datatype, &datatype);
             self.create_referents(&plan, bytes)?;
@@ -388,12 +388,12 @@ impl<'a> Copier<'a> {
     fn create_referents(&mut self, plan: &ElementCopy, fill: &[u8]) -> Result<()> {
         let mut referents = Vec::new();
         plan.for_each_referent(fill, &self.files, &mut |id| referents.push(id));
-        if !referents.is_empty() && self.tree.is_none() {
-            self.tree = Some(self.reachable());
+        if !referents.is_empty() && self.cached_objects_to_copy.is_none() {
+            self.cached_objects_to_copy = Some(self.objects_to_copy());
         }
         for id in referents {
-            let copied = self.tree.as_ref().is_some_and(|tree| tree.contains(&id));
-            if copied && self.describing.insert(id) {
+            let copied = self.cached_objects_to_copy.as_ref().is_some_and(|tree| tree.contains(&id));
+            if copied && self.specs_in_progress.insert(id) {
                 self.create_copy(id, &id.to_string())?;
             }
         }
@@ -401,7 +401,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Every object that is copied.
-    fn reachable(&self) -> HashSet<ObjectId> {
+    fn objects_to_copy(&self) -> HashSet<ObjectId> {
         let mut found: HashSet<ObjectId> = self.roots.iter().copied().collect();
         let mut groups = self.roots.clone();
         while let Some(group) = groups.pop() {

@@ -3,7 +3,7 @@
 use h5live_model::{AllocationTime, DatasetSpec, Dataspace, Layout, LinkTarget, Name};
 
 use super::Copier;
-use super::element::FileNameUse;
+use super::element_copy::FileNameUse;
 use crate::dataset_builder::guess_chunk;
 
 impl<'a> Copier<'a> {

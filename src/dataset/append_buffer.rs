@@ -30,7 +30,7 @@ pub(super) struct AppendBuffer {
     /// The rows. Readers in this process may share them.
     bytes: Arc<Vec<u8>>,
     /// The number of the first row.
-    first: u64,
+    first_row: u64,
     /// The extent with all rows (`[rank]`, elements). The first dimension grows.
     extent: CoreDims,
     /// Rows of the largest extent.
@@ -63,7 +63,7 @@ impl AppendBuffer {
         let row_bytes = chunk_bytes / usize::try_from(chunk_rows).ok()?;
         (sides.get(1..) == view.extent.get(1..)).then(|| AppendBuffer {
             bytes: Arc::default(),
-            first: view.extent[0],
+            first_row: view.extent[0],
             extent: view.extent.clone(),
             max_rows,
             row_bytes,
@@ -98,39 +98,39 @@ impl AppendBuffer {
     }
 
     /// The number of rows in these bytes, if they directly follow an extent and the dataset may have so many.
-    pub(super) fn count(&self, extent: &[u64], bytes: usize) -> Option<u64> {
+    pub(super) fn rows_that_fit(&self, extent: &[u64], bytes: usize) -> Option<u64> {
         let is_next = bytes > 0 && bytes.is_multiple_of(self.row_bytes) && *extent == *self.extent;
         let count = (bytes / self.row_bytes) as u64;
         (is_next && count <= self.max_rows.saturating_sub(self.extent[0])).then_some(count)
     }
 
     /// How much may be buffered (bytes), of so much that the options allow.
-    pub(super) fn limit(&self, allowed: usize) -> usize {
+    pub(super) fn buffer_limit_bytes(&self, allowed: usize) -> usize {
         let awaited = if self.chunk_bytes <= MAX_AWAITED_CHUNK_BYTES { self.chunk_bytes } else { 0 };
         MAX_BUFFERED_BYTES.max(awaited).min(allowed)
     }
 
     /// Bytes from the first row on to the end of the last chunk that is full.
-    pub(super) fn whole_bytes(&self) -> usize {
+    pub(super) fn whole_chunk_bytes(&self) -> usize {
         let past_chunk = (self.extent[0] % self.chunk_rows) as usize * self.row_bytes;
         self.bytes.len().saturating_sub(past_chunk)
     }
 
     /// Buffers rows.
-    pub(super) fn push(&mut self, bytes: &[u8], count: u64) {
+    pub(super) fn push_rows(&mut self, bytes: &[u8], count: u64) {
         Arc::make_mut(&mut self.bytes).extend_from_slice(bytes);
         self.extent[0] += count;
     }
 
     /// Rows come next that the store has already.
-    pub(super) fn skip(&mut self, count: u64) {
+    pub(super) fn skip_rows(&mut self, count: u64) {
         self.extent[0] += count;
-        self.first = self.extent[0];
+        self.first_row = self.extent[0];
     }
 
     /// Drops the first `bytes` bytes of rows, which the store has now.
-    pub(super) fn remove(&mut self, bytes: usize) {
-        self.first += (bytes / self.row_bytes) as u64;
+    pub(super) fn remove_bytes(&mut self, bytes: usize) {
+        self.first_row += (bytes / self.row_bytes) as u64;
         match Arc::get_mut(&mut self.bytes) {
             Some(kept) if bytes < kept.len() => drop(kept.drain(..bytes)),
             Some(kept) if kept.capacity() <= MAX_SPARE_BYTES => kept.clear(),
@@ -139,22 +139,22 @@ impl AppendBuffer {
     }
 
     /// The rows of a chunk.
-    pub(super) fn get(&self, coord: &ChunkCoord) -> Option<StagedBytes> {
+    pub(super) fn staged_bytes_of(&self, coord: &ChunkCoord) -> Option<StagedBytes> {
         let (chunk, others) = coord.scaled().split_first()?;
         let start = chunk.checked_mul(self.chunk_rows)?;
-        let rows = self.first.max(start)..self.extent[0].min(start.saturating_add(self.chunk_rows));
+        let rows = self.first_row.max(start)..self.extent[0].min(start.saturating_add(self.chunk_rows));
         if self.is_empty() || rows.is_empty() || others.iter().any(|at| *at != 0) {
             return None;
         }
         let bytes = |row: u64, from: u64| (row - from) as usize * self.row_bytes;
-        let range = bytes(rows.start, self.first)..bytes(rows.end, self.first);
+        let range = bytes(rows.start, self.first_row)..bytes(rows.end, self.first_row);
         Some(StagedBytes::new(bytes(rows.start, start), self.bytes.clone(), range))
     }
 
     /// The pieces of the first rows, which are `bytes`.
-    pub(super) fn pieces<'a>(&self, bytes: &'a [u8]) -> SmallVec<[RowPiece<'a>; 3]> {
-        let (mut chunk, mut rest) = (self.first / self.chunk_rows, bytes);
-        let mut at = (self.first % self.chunk_rows) as usize * self.row_bytes;
+    pub(super) fn chunk_pieces<'a>(&self, bytes: &'a [u8]) -> SmallVec<[RowPiece<'a>; 3]> {
+        let (mut chunk, mut rest) = (self.first_row / self.chunk_rows, bytes);
+        let mut at = (self.first_row % self.chunk_rows) as usize * self.row_bytes;
         let mut pieces = SmallVec::new();
         while !rest.is_empty() {
             let max_chunks = (MAX_BUFFERED_BYTES / self.chunk_bytes).clamp(1, MAX_ROW_CHUNKS);

@@ -30,15 +30,15 @@ impl DatasetCore {
         &self,
         stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
     ) -> Result<bool, DatasetError> {
-        let _alone = self.writer.lock();
-        let stage = self.stage.lock();
+        let _alone = self.writer_lock.lock();
+        let stage = self.staged_data.lock();
         if stage.rows.is_none() {
             return Ok(false);
         }
         let spec = self.chunks.spec()?;
         let Some(rows) = stored(&spec) else { return Ok(false) };
         let done = self.push_rows(stage, spec.dataspace.dims(), rows);
-        self.list_staged();
+        self.register_staged();
         done
     }
 
@@ -52,8 +52,10 @@ impl DatasetCore {
     ) -> Result<bool, DatasetError> {
         let StagedData { rows: Some(buffer), extent, chunks } = &*stage else { return Ok(false) };
         let extent = extent.as_deref().unwrap_or(stored_extent);
-        let Some(count) = buffer.count(extent, rows.len()).filter(|_| chunks.is_empty()) else { return Ok(false) };
-        let limit = buffer.limit(self.staging);
+        let Some(count) = buffer.rows_that_fit(extent, rows.len()).filter(|_| chunks.is_empty()) else {
+            return Ok(false);
+        };
+        let limit = buffer.buffer_limit_bytes(self.append_buffer_bytes);
         let is_direct = rows.len() > limit.min(MAX_BUFFERED_APPEND_BYTES);
         if is_direct || buffer.bytes().len() + rows.len() > limit {
             drop(stage);
@@ -61,13 +63,13 @@ impl DatasetCore {
             if is_direct {
                 self.store_direct(rows)?;
             }
-            stage = self.stage.lock();
+            stage = self.staged_data.lock();
         }
         let StagedData { rows: Some(buffer), extent, .. } = &mut *stage else { return Ok(false) };
         if is_direct {
-            buffer.skip(count)
+            buffer.skip_rows(count)
         } else {
-            buffer.push(rows, count)
+            buffer.push_rows(rows, count)
         }
         match extent {
             Some(extent) => extent[0] += count,
@@ -79,7 +81,7 @@ impl DatasetCore {
     /// Stores buffered rows until no more than `max_bytes` bytes are left: those of whole chunks, and if need be all.
     #[cold]
     fn make_room(&self, max_bytes: usize) -> Result<(), DatasetError> {
-        let len = || self.stage.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes().len());
+        let len = || self.staged_data.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes().len());
         for which in [StoredRows::OfWholeChunks, StoredRows::All] {
             if len() > max_bytes {
                 self.store_rows(which)?;
@@ -91,9 +93,9 @@ impl DatasetCore {
     /// Stores rows that come after all others. None are buffered.
     #[cold]
     fn store_direct(&self, rows: &[u8]) -> Result<(), DatasetError> {
-        let stage = self.stage.lock();
+        let stage = self.staged_data.lock();
         let Some(buffer) = &stage.rows else { return Ok(()) };
-        let (pieces, chunk_bytes) = (buffer.pieces(rows), buffer.chunk_bytes());
+        let (pieces, chunk_bytes) = (buffer.chunk_pieces(rows), buffer.chunk_bytes());
         drop(stage);
         self.store_pieces(&pieces, chunk_bytes, ChunkBatch::default())
     }
@@ -119,14 +121,14 @@ impl DatasetCore {
     /// Stores buffered rows by one batch. Returns `false` if there are none of those. After an error all are still
     /// buffered. The caller holds the writer's lock.
     pub(super) fn store_rows(&self, which: StoredRows) -> Result<bool, DatasetError> {
-        let stage = self.stage.lock();
+        let stage = self.staged_data.lock();
         let StagedData { rows: Some(buffer), extent, .. } = &*stage else { return Ok(false) };
-        let len = if which == StoredRows::OfWholeChunks { buffer.whole_bytes() } else { buffer.bytes().len() };
+        let len = if which == StoredRows::OfWholeChunks { buffer.whole_chunk_bytes() } else { buffer.bytes().len() };
         if len == 0 {
             return Ok(false);
         }
         let (bytes, chunk_bytes) = (buffer.bytes().clone(), buffer.chunk_bytes());
-        let pieces = buffer.pieces(bytes.get(..len).unwrap_or_default());
+        let pieces = buffer.chunk_pieces(bytes.get(..len).unwrap_or_default());
         let (extent, publish) = match which {
             StoredRows::AllWithExtent(publish) => (extent.as_deref().map(CoreDims::from_slice), publish),
             _ => (None, None),
@@ -136,15 +138,15 @@ impl DatasetCore {
         self.store_pieces(&pieces, chunk_bytes, batch)?;
         drop(pieces);
         drop(bytes);
-        let mut stage = self.stage.lock();
+        let mut stage = self.staged_data.lock();
         if let Some(extent) = &extent {
             stage.extent = None;
             if publish.is_some() {
-                self.note_published(extent[0]);
+                self.raise_published_end(extent[0]);
             }
         }
         if let Some(buffer) = &mut stage.rows {
-            buffer.remove(len);
+            buffer.remove_bytes(len);
         }
         Ok(true)
     }

@@ -11,10 +11,10 @@ use h5live_model::{
 use parking_lot::Mutex;
 
 use super::error::DatasetError;
-use super::gather::{self, RunGroup};
 use super::read::{
     ChunkContent, ChunkReadPart, ChunkReader, DatasetReader, MAX_DECODE_RETRIES, STORED_CHUNK_SLACK_BYTES,
 };
+use super::run_group::{self, RunGroup};
 use super::scratch::{resize_scratch, with_scratch};
 use super::transfer::ElementSink;
 use crate::error::ErrorKind;
@@ -82,8 +82,8 @@ impl ChunkReader<'_> {
         let core = self.reader.core;
         let mut requests = Vec::new();
         for coord in listed {
-            let staged = core.stage.lock().get(coord);
-            match self.known(coord, staged.as_ref()) {
+            let staged = core.staged_data.lock().staged_bytes_of(coord);
+            match self.content_without_store(coord, staged.as_ref()) {
                 Some(content) => self.put_content(coord, content, sink)?,
                 None if core.filters.is_empty() => self.add_requests(coord, gap, &mut requests),
                 None => requests.push(ChunkRequest { coord, runs: None }),
@@ -91,7 +91,7 @@ impl ChunkReader<'_> {
         }
         let states = Mutex::new(vec![RequestState::Waiting; requests.len()]);
         for _ in 0..=MAX_DECODE_RETRIES {
-            let asked = self.ask(&requests, &states, sink);
+            let asked = self.request_chunks(&requests, &states, sink);
             if !matches!(asked, Err(ModelError::Moved)) {
                 asked?;
                 break;
@@ -110,7 +110,7 @@ impl ChunkReader<'_> {
     }
 
     /// Asks the store for what is waited for.
-    fn ask<S: ElementSink>(
+    fn request_chunks<S: ElementSink>(
         &self,
         requests: &[ChunkRequest<'_>],
         states: &Mutex<Vec<RequestState>>,
@@ -133,10 +133,10 @@ impl ChunkReader<'_> {
         // At least one chunk.
         let min_budget = self.bytes.saturating_mul(2).saturating_add(STORED_CHUNK_SLACK_BYTES);
         let min_budget = if core.filters.is_empty() { MAX_PART_BYTES.min(min_budget) } else { min_budget };
-        let changes = core.changes.load(Ordering::Acquire);
-        core.chunks.read_many(&wanted, core.memory.max(min_budget), &|number, found| {
+        let changes = core.change_count.load(Ordering::Acquire);
+        core.chunks.read_many(&wanted, core.transfer_memory_bytes.max(min_budget), &|number, found| {
             let Some(number) = waiting.get(number).copied() else { return Ok(()) };
-            let state = match self.put(&requests[number], found, changes, sink) {
+            let state = match self.put_found(&requests[number], found, changes, sink) {
                 Ok(()) => RequestState::Done,
                 Err(_) => RequestState::Failed,
             };
@@ -161,14 +161,14 @@ impl ChunkReader<'_> {
             }
         };
         self.cut.for_each_strided(coord, |runs| match runs.count {
-            1 => shares(runs.run, (MAX_PART_BYTES / size).max(1)).for_each(|run| take(run.into())),
-            _ => gather::split_distant(runs, size, gap).for_each(&mut take),
+            1 => split_evenly(runs.run, (MAX_PART_BYTES / size).max(1)).for_each(|run| take(run.into())),
+            _ => run_group::split_distant(runs, size, gap).for_each(&mut take),
         });
         add(group);
     }
 
     /// Puts what was found of a chunk into its places.
-    fn put<S: ElementSink>(
+    fn put_found<S: ElementSink>(
         &self,
         request: &ChunkRequest<'_>,
         found: Option<ChunkBytes<'_>>,
@@ -183,7 +183,7 @@ impl ChunkReader<'_> {
             };
             return self.put_content(request.coord, content, sink);
         };
-        let staged = core.stage.lock().get(request.coord);
+        let staged = core.staged_data.lock().staged_bytes_of(request.coord);
         let Range { start, end } = runs.bytes();
         with_scratch(|scratch| {
             let scratch = resize_scratch(scratch, end - start);
@@ -198,9 +198,9 @@ impl ChunkReader<'_> {
                 None => view.spec.fill_into(start as u64, scratch),
             }
             if let Some(staged) = staged {
-                staged.overlay(start, scratch);
+                staged.overlay_onto(start, scratch);
             }
-            Ok(runs.put(scratch, 0, &mut *sink.lock(), Heap::new(store))?)
+            Ok(runs.put_elements(scratch, 0, &mut *sink.lock(), Heap::new(store))?)
         })
     }
 
@@ -220,9 +220,9 @@ impl ChunkReader<'_> {
         }
         core.filters.decode_into(found.chunk.filter_mask, found.bytes, &mut bytes)?;
         let bytes = Arc::new(bytes);
-        let is_whole = self.cut.single_run(coord).is_some_and(|run| run.len == self.elements());
-        if !is_whole && core.stage.lock().get(coord).is_none() {
-            let is_old = || core.changes.load(Ordering::Acquire) != changes;
+        let is_whole = self.cut.single_run(coord).is_some_and(|run| run.len == self.selected_elements());
+        if !is_whole && core.staged_data.lock().staged_bytes_of(coord).is_none() {
+            let is_old = || core.change_count.load(Ordering::Acquire) != changes;
             cache.insert(core.cache_id(), coord, bytes.clone(), is_old);
         }
         Ok(ChunkContent::Decoded(bytes))
@@ -240,13 +240,13 @@ impl ChunkReader<'_> {
         sink: &Mutex<S>,
     ) -> Result<(), DatasetError> {
         let part = ChunkReadPart { coord, single: None };
-        let put = with_scratch(|scratch| self.scatter(&part, content, 0, &mut *sink.lock(), scratch));
+        let put = with_scratch(|scratch| self.scatter_content(&part, content, 0, &mut *sink.lock(), scratch));
         put.map_err(|failure| failure.with_chunk(coord))
     }
 }
 
 /// A run in shares of so many elements.
-fn shares(run: ElementRun, share_len: usize) -> impl Iterator<Item = ElementRun> {
+fn split_evenly(run: ElementRun, share_len: usize) -> impl Iterator<Item = ElementRun> {
     let share =
         move |n: u64| ElementRun { at: run.at + n, dest: run.dest + n, len: (share_len as u64).min(run.len - n) };
     (0..run.len).step_by(share_len).map(share)

@@ -117,7 +117,7 @@ fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<RecordingChunkStore>, Data
 
 /// Reads a selection, and compares it with what is written: numbers that count up, and below row 9 the fill value.
 fn check(store: &MemoryStore, core: &DatasetCore, cache: &ChunkCache, selection: impl Select) {
-    let view = core.view().unwrap();
+    let view = core.spec_snapshot().unwrap();
     let selected = selection.resolve(&view.extent).unwrap().selection().bind(&view.extent).unwrap();
     let mut bytes = vec![0xEE; selected.elements() as usize];
     let reader = DatasetReader { core, view: &view, store, cache };
@@ -186,7 +186,7 @@ fn a_box_is_written_as_it_is() {
     let cache = ChunkCache::new(0);
     let selected = Selection::block(&[1, 3], &[3, 4]).bind(&[12, 10]).unwrap();
     let elements: Vec<u8> = (1..4).flat_map(|row| (3..7).map(move |column| 10 * row + column)).collect();
-    core.writer(&store, &cache).unwrap().write(&selected, &RawSource { bytes: &elements, size: 1 }).unwrap();
+    core.writer(&store, &cache).unwrap().write_selection(&selected, &RawSource { bytes: &elements, size: 1 }).unwrap();
     let block = |start: [u64; 2], count: [u64; 2]| (start.to_vec(), count.to_vec());
     let want = [block([1, 3], [2, 2]), block([1, 0], [2, 2]), block([0, 3], [1, 2]), block([0, 0], [1, 2])];
     assert_eq!(*recording.blocks.lock(), want, "one for each chunk");

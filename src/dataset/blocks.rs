@@ -8,7 +8,7 @@ use h5live_model::{Block, StridedRun};
 use crate::dims::CoreDims;
 
 /// How far apart neighbours along each dimension are in a chunk of these sides (elements).
-fn strides(sides: &[u64]) -> CoreDims {
+fn strides_of_sides(sides: &[u64]) -> CoreDims {
     let mut strides = CoreDims::from_elem(1, sides.len());
     for dim in (1..sides.len()).rev() {
         strides[dim - 1] = strides[dim].saturating_mul(sides[dim]);
@@ -18,8 +18,8 @@ fn strides(sides: &[u64]) -> CoreDims {
 
 /// The boxes that a run of elements is made of, in order, in a chunk of these sides (`[rank]`, elements): the largest
 /// that there are.
-pub(super) fn of_run(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
-    let strides = strides(sides);
+pub(super) fn blocks_of_run(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
+    let strides = strides_of_sides(sides);
     let mut at = run.start;
     iter::from_fn(move || {
         let left = run.end.checked_sub(at).filter(|left| *left > 0)?;
@@ -41,8 +41,8 @@ pub(super) fn of_run(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Blo
 }
 
 /// The box that runs make in a chunk of these sides, if they make one.
-pub(super) fn of_strided(sides: &[u64], runs: &StridedRun) -> Option<Block> {
-    let mut boxes = of_run(sides, runs.run.at..runs.run.at + runs.run.len);
+pub(super) fn block_of_runs(sides: &[u64], runs: &StridedRun) -> Option<Block> {
+    let mut boxes = blocks_of_run(sides, runs.run.at..runs.run.at + runs.run.len);
     let mut block = boxes.next()?;
     if boxes.next().is_some() {
         return None;
@@ -52,7 +52,7 @@ pub(super) fn of_strided(sides: &[u64], runs: &StridedRun) -> Option<Block> {
     }
     let is_axis = |dim: &usize| {
         block.count[..=*dim].iter().all(|count| *count == 1)
-            && strides(sides)[*dim] == runs.at_stride
+            && strides_of_sides(sides)[*dim] == runs.at_stride
             && block.start[*dim].checked_add(runs.count).is_some_and(|end| end <= sides[*dim])
     };
     let axis = (0..sides.len()).find(is_axis)?;
@@ -81,7 +81,7 @@ mod tests {
             let all: u64 = sides.iter().product();
             let (from, to) = (cut[0] % (all + 1), cut[1] % (all + 1));
             let run = from.min(to)..from.max(to);
-            let boxes: Vec<_> = of_run(&sides, run.clone()).collect();
+            let boxes: Vec<_> = blocks_of_run(&sides, run.clone()).collect();
             let found: Vec<_> = boxes.iter().flat_map(|block| elements(&sides, block)).collect();
             prop_assert_eq!(found, run.collect::<Vec<_>>());
             prop_assert!(boxes.len() < 2 * sides.len());
@@ -97,10 +97,10 @@ mod tests {
             let (at, axis) = (at % all, at as usize % (sides.len() + 1));
             let len = len.min(all - at);
             // Half of the strides are those of a dimension.
-            let at_stride = strides(&sides).get(axis).copied().unwrap_or(len + gap).max(len);
+            let at_stride = strides_of_sides(&sides).get(axis).copied().unwrap_or(len + gap).max(len);
             let count = count.min((all - at - len) / at_stride + 1);
             let runs = StridedRun { run: ElementRun { at, dest: 0, len }, count, at_stride, dest_stride: len };
-            if let Some(block) = of_strided(&sides, &runs) {
+            if let Some(block) = block_of_runs(&sides, &runs) {
                 let want: Vec<_> = runs.runs().flat_map(|run| run.at..run.at + run.len).collect();
                 prop_assert_eq!(elements(&sides, &block), want);
             }
@@ -113,10 +113,10 @@ mod tests {
         let selected = Selection::block(&[1, 2], &[3, 3]).bind(&[4, 6]).unwrap();
         let mut found = Vec::new();
         let cut = selected.split_by_chunks(&grid);
-        cut.for_each_strided(&ChunkCoord::origin(2), |runs| found.push(of_strided(grid.dims(), &runs)));
+        cut.for_each_strided(&ChunkCoord::origin(2), |runs| found.push(block_of_runs(grid.dims(), &runs)));
         let want = Block { start: CoreDims::from_slice(&[1, 2]), count: CoreDims::from_slice(&[3, 3]) };
         assert_eq!(found, [Some(want)]);
-        let scalar: Vec<_> = of_run(&[], 0..1).collect();
+        let scalar: Vec<_> = blocks_of_run(&[], 0..1).collect();
         assert_eq!(scalar, [Block { start: CoreDims::new(), count: CoreDims::new() }]);
     }
 }

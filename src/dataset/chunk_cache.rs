@@ -13,14 +13,14 @@ type CacheKey = (ObjectId, ChunkCoord);
 /// Decoded chunks within a budget of bytes; the one not used for longest goes first.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
-    budget: usize,
+    budget_bytes: usize,
     state: Mutex<ChunkCacheState>,
     /// Chunks that were there when they were needed.
     pub(crate) hits: AtomicU64,
     /// Chunks that were not.
     pub(crate) misses: AtomicU64,
     /// Chunks of a live file, one after the other, that did not decode however long it was waited for their writer.
-    vain: AtomicU64,
+    waits_in_vain: AtomicU64,
 }
 
 /// At most this many chunks are waited for in one file, 51 milliseconds each. A damaged chunk stays damaged.
@@ -44,38 +44,44 @@ struct CachedChunk {
 impl ChunkCache {
     pub(crate) fn new(budget: usize) -> Self {
         let [hits, misses, vain] = [0; 3].map(AtomicU64::new);
-        ChunkCache { budget, state: Mutex::new(ChunkCacheState::default()), hits, misses, vain }
+        ChunkCache {
+            budget_bytes: budget,
+            state: Mutex::new(ChunkCacheState::default()),
+            hits,
+            misses,
+            waits_in_vain: vain,
+        }
     }
 
     /// Whether a chunk that does not decode may do so later.
     pub(crate) fn is_worth_waiting(&self) -> bool {
-        self.vain.load(Ordering::Relaxed) < WAITED_FOR
+        self.waits_in_vain.load(Ordering::Relaxed) < WAITED_FOR
     }
 
     /// Notes that a chunk was waited for this many times, and whether it could be decoded then.
-    pub(crate) fn note_waits(&self, waits: u32, is_decoded: bool) {
+    pub(crate) fn record_waits(&self, waits: u32, is_decoded: bool) {
         match (waits, is_decoded) {
             (0, _) => {}
-            (_, true) => self.vain.store(0, Ordering::Relaxed),
+            (_, true) => self.waits_in_vain.store(0, Ordering::Relaxed),
             (_, false) => {
-                self.vain.fetch_add(1, Ordering::Relaxed);
+                self.waits_in_vain.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
 
     /// Whether a chunk of this many bytes may be kept.
-    pub(crate) fn fits(&self, bytes: usize) -> bool {
-        bytes <= self.budget / 2
+    pub(crate) fn fits_budget(&self, bytes: usize) -> bool {
+        bytes <= self.budget_bytes / 2
     }
 
     pub(crate) fn get(&self, id: ObjectId, coord: &ChunkCoord) -> Option<Arc<Vec<u8>>> {
-        let found = self.find(id, coord);
+        let found = self.find_uncounted(id, coord);
         let count = if found.is_some() { &self.hits } else { &self.misses };
         count.fetch_add(1, Ordering::Relaxed);
         found
     }
 
-    fn find(&self, id: ObjectId, coord: &ChunkCoord) -> Option<Arc<Vec<u8>>> {
+    fn find_uncounted(&self, id: ObjectId, coord: &ChunkCoord) -> Option<Arc<Vec<u8>>> {
         let mut state = self.state.lock();
         let state = &mut *state;
         if state.chunks.is_empty() {
@@ -93,7 +99,7 @@ impl ChunkCache {
     /// Keeps a chunk, unless `is_old` says that it was changed since it was read. A writer of a chunk makes `is_old`
     /// return `true` before it removes the chunk from here. So nobody reads the old contents.
     pub(crate) fn insert(&self, id: ObjectId, coord: &ChunkCoord, bytes: Arc<Vec<u8>>, is_old: impl FnOnce() -> bool) {
-        if !self.fits(bytes.len()) {
+        if !self.fits_budget(bytes.len()) {
             return;
         }
         let mut state = self.state.lock();
@@ -106,7 +112,7 @@ impl ChunkCache {
         state.bytes += bytes.len();
         state.ages.insert(age, (id, coord.clone()));
         state.chunks.insert((id, coord.clone()), CachedChunk { bytes, age });
-        while state.bytes > self.budget {
+        while state.bytes > self.budget_bytes {
             let Some((_, oldest)) = state.ages.pop_first() else { break };
             if let Some(entry) = state.chunks.remove(&oldest) {
                 state.bytes -= entry.bytes.len();
@@ -122,7 +128,7 @@ impl ChunkCache {
     }
 
     /// Forgets every chunk of a dataset.
-    pub(crate) fn forget(&self, id: ObjectId) {
+    pub(crate) fn forget_dataset(&self, id: ObjectId) {
         let mut state = self.state.lock();
         let keys: Vec<CacheKey> = state.chunks.keys().filter(|(of, _)| *of == id).cloned().collect();
         keys.iter().for_each(|key| state.remove(key));
@@ -148,12 +154,12 @@ mod tests {
         for _ in 0..2 {
             for _ in 0..WAITED_FOR {
                 assert!(cache.is_worth_waiting());
-                cache.note_waits(8, false);
+                cache.record_waits(8, false);
             }
             assert!(!cache.is_worth_waiting());
-            cache.note_waits(0, true);
+            cache.record_waits(0, true);
             assert!(!cache.is_worth_waiting(), "that says nothing of waiting");
-            cache.note_waits(1, true);
+            cache.record_waits(1, true);
         }
         assert!(cache.is_worth_waiting());
     }
@@ -174,7 +180,7 @@ mod tests {
         assert!(cache.get(id, &at(4)).is_none(), "larger than half the budget");
         cache.insert(id, &at(5), Arc::new(vec![5; 1]), || true);
         assert!(cache.get(id, &at(5)).is_none(), "changed since it was read");
-        cache.forget(id);
+        cache.forget_dataset(id);
         assert!(cache.get(id, &at(0)).is_none());
         assert_eq!(cache.state.lock().bytes, 0);
     }

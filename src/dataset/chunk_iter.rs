@@ -39,7 +39,7 @@ impl Dataset {
     /// As [`Dataset::spec`].
     pub fn iter_chunks(&self) -> Result<ChunkIter> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let extent = CoreDims::from_slice(&view.extent);
             let grid = match &view.spec.layout {
                 Layout::Chunked(_) => view.grid()?.map(|(grid, _)| grid),

@@ -47,7 +47,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let grows = ends
             .zip(view.extent.iter().zip(view.spec.dataspace.max()))
             .any(|(end, (extent, max))| end > *extent && max > extent);
-        let small = self.writer.core.parts == PartWrites::Never || self.bytes <= MAX_ASSEMBLED_CHUNK_BYTES;
+        let small = self.writer.core.part_writes == PartWrites::Never || self.bytes <= MAX_ASSEMBLED_CHUNK_BYTES;
         selected == inside && small && !grows
     }
 
@@ -59,27 +59,27 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
             for coord in batch {
                 let bytes = self.collect(coord, &mut memory).map_err(|failure| failure.with_chunk(coord))?;
                 writer.store_encoded(coord, 0, bytes)?;
-                writer.core.stage.lock().chunks.take(coord);
+                writer.core.staged_data.lock().chunks.take_chunk(coord);
             }
             return Ok(());
         }
         let encode = |coord: &ChunkCoord, memory: &mut EncodeBuffers| {
             let bytes = self.collect(coord, &mut memory.chunk).map_err(|failure| failure.with_chunk(coord))?;
-            writer.encode(&writer.view, self.grid, coord, bytes, &mut memory.stored)
+            writer.encode_chunk(&writer.view, self.grid, coord, bytes, &mut memory.stored)
         };
         let store = |coord: &ChunkCoord, mask: u32, bytes: &[u8]| {
             writer.store_encoded(coord, mask, bytes)?;
-            writer.core.stage.lock().chunks.take(coord);
+            writer.core.staged_data.lock().chunks.take_chunk(coord);
             Ok(())
         };
-        encode_pipeline::run(batch, writer.core.batch(self.bytes), encode, store)
+        encode_pipeline::encode_and_store(batch, writer.core.chunks_per_batch(self.bytes), encode, store)
     }
 
     /// The bytes of a chunk whose elements are all written: from their place, or put together in `memory`.
     fn collect<'b>(&'b self, coord: &ChunkCoord, memory: &'b mut Vec<u8>) -> Result<&'b [u8], DatasetError> {
         if let Some(run) = self.cut.single_run(coord)
             && run.len as usize * self.writer.view.size == self.bytes
-            && let Some(direct) = self.source.direct(dest_range(run))
+            && let Some(direct) = self.source.direct_bytes(dest_range(run))
         {
             return Ok(direct);
         }
@@ -95,7 +95,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         self.cut.for_each_run(coord, |run| {
             if result.is_ok() {
                 let range = run.at as usize * size..(run.at + run.len) as usize * size;
-                result = self.source.get(dest_range(run), &mut bytes[range]);
+                result = self.source.get_elements(dest_range(run), &mut bytes[range]);
             }
         });
         Ok(result?)
@@ -105,21 +105,26 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
     fn stage_whole(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
         let writer = self.writer;
         {
-            let mut stage = writer.core.stage.lock();
+            let mut stage = writer.core.staged_data.lock();
             if let Some(staged) = stage.chunks.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
-                staged.dirty = true;
+                staged.is_dirty = true;
                 return self.overlay(coord, Arc::make_mut(&mut staged.bytes).as_mut_slice());
             }
         }
         let mut bytes = writer.reader().read_chunk(self.grid, self.bytes, coord)?;
         self.overlay(coord, &mut bytes)?;
-        writer.core.stage.lock().chunks.put(coord, StagedChunk { at: 0, bytes: Arc::new(bytes), dirty: true });
+        writer
+            .core
+            .staged_data
+            .lock()
+            .chunks
+            .stage_chunk(coord, StagedChunk { offset: 0, bytes: Arc::new(bytes), is_dirty: true });
         Ok(())
     }
 
     /// Hands on part of a chunk.
     pub(super) fn write_part(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
-        match self.writer.core.parts {
+        match self.writer.core.part_writes {
             PartWrites::Runs | PartWrites::Pieces(_) => self.stage_parts(coord),
             PartWrites::Blocks => self.store_blocks(coord),
             PartWrites::Never => self.stage_whole(coord),
@@ -150,11 +155,11 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         for from in places.clone().step_by(step) {
             let piece = from..places.end.min(from + step);
             let at = (run.at as usize + (from - places.start)) * size;
-            match self.source.direct(piece.clone()) {
+            match self.source.direct_bytes(piece.clone()) {
                 Some(direct) => each(at, direct)?,
                 None => {
                     scratch.resize(piece.len() * size, 0);
-                    self.source.get(piece, scratch)?;
+                    self.source.get_elements(piece, scratch)?;
                     each(at, scratch)?;
                 }
             }
@@ -164,7 +169,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
 
     /// Stages a short part of an unfiltered chunk, from `at` on (bytes), and stores a long one.
     fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
-        match self.writer.core.parts {
+        match self.writer.core.part_writes {
             PartWrites::Pieces(piece) => self.stage_pieces(coord, at, bytes, piece),
             _ => self.stage_run(coord, at, bytes),
         }
@@ -172,15 +177,15 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
 
     /// As [`ChunkWriter::stage_part`]: over or after what is staged of the chunk, or else in its place.
     fn stage_run(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
-        let stage = &self.writer.core.stage;
+        let stage = &self.writer.core.staged_data;
         if stage.lock().chunks.add_run(coord, at, bytes) {
             return Ok(());
         }
         let before = stage.lock().chunks.get(coord).cloned();
         if let Some(before) = before {
-            self.writer.store_part(coord, before.at, &before.bytes)?;
+            self.writer.store_part(coord, before.offset, &before.bytes)?;
             let mut stage = stage.lock();
-            stage.chunks.take(coord);
+            stage.chunks.take_chunk(coord);
             if stage.chunks.add_run(coord, at, bytes) {
                 return Ok(());
             }
@@ -194,7 +199,8 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let end = at + bytes.len();
         let (from, to) = (at - at % piece, end.next_multiple_of(piece).min(self.bytes));
         let is_whole = from == at && to == end;
-        let is_staged = || self.writer.core.stage.lock().chunks.get(coord).is_some_and(|staged| staged.covers(at..end));
+        let is_staged =
+            || self.writer.core.staged_data.lock().chunks.get(coord).is_some_and(|staged| staged.covers(at..end));
         if is_whole || is_staged() {
             return self.stage_run(coord, at, bytes);
         }
@@ -221,7 +227,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let (size, sides) = (self.writer.view.size, self.grid.dims());
         let bytes = (runs.run.len as usize).saturating_mul(runs.count as usize).saturating_mul(size);
         if bytes <= MAX_STAGED_PART_BYTES
-            && let Some(block) = blocks::of_strided(sides, &runs)
+            && let Some(block) = blocks::block_of_runs(sides, &runs)
         {
             if to.bytes.len() + bytes > MAX_STAGED_PART_BYTES {
                 self.store_block_batch(coord, to)?;
@@ -237,7 +243,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
                     self.store_block_batch(coord, to)?;
                 }
                 let at = run.at + from;
-                to.blocks.extend(blocks::of_run(sides, at..at + len).map(|block| {
+                to.blocks.extend(blocks::blocks_of_run(sides, at..at + len).map(|block| {
                     let bytes = block.count.iter().product::<u64>() as usize * size;
                     (block, bytes)
                 }));
@@ -259,7 +265,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         }
         if !writes.is_empty() {
             self.writer.core.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
-            self.writer.core.note_change();
+            self.writer.core.count_change();
         }
         batch.blocks.clear();
         batch.bytes.clear();
@@ -279,12 +285,12 @@ struct BlockBatch {
 impl BlockBatch {
     /// Adds elements.
     fn fill(&mut self, source: &impl ElementSource, places: Range<usize>, size: usize) -> Result<(), ConvertError> {
-        match source.direct(places.clone()) {
+        match source.direct_bytes(places.clone()) {
             Some(direct) => self.bytes.extend_from_slice(direct),
             None => {
                 let from = self.bytes.len();
                 self.bytes.resize(from + places.len() * size, 0);
-                source.get(places, &mut self.bytes[from..])?;
+                source.get_elements(places, &mut self.bytes[from..])?;
             }
         }
         Ok(())

@@ -29,26 +29,26 @@ pub(crate) struct DatasetCore {
     /// The filters that chunks go through on this side of the seam.
     pub(super) filters: Pipeline,
     /// How a part of a chunk is handed to the store.
-    pub(super) parts: PartWrites,
+    pub(super) part_writes: PartWrites,
     /// Whether the store gathers writes until they are published. Then nothing is staged here.
     pub(super) is_staged_by_store: bool,
     /// How chunks are read.
     pub(super) reads: Reads,
     /// Bytes that may be staged.
-    pub(super) staging: usize,
+    pub(super) append_buffer_bytes: usize,
     /// Bytes that one transfer may take beside the caller's buffer.
-    pub(super) memory: usize,
+    pub(super) transfer_memory_bytes: usize,
     pub(super) max_allocation: AllocationLimit,
     /// Bytes of a run that are read at once to be converted, from a multiple of this many on.
     pub(super) max_read_bytes: usize,
     /// Held by the one that changes elements or the extent.
-    pub(super) writer: Mutex<()>,
-    pub(super) stage: Mutex<StagedData>,
+    pub(super) writer_lock: Mutex<()>,
+    pub(super) staged_data: Mutex<StagedData>,
     /// The path under which the dataset was opened that was written first. Errors of a later flush name it.
     path: OnceLock<Box<str>>,
     /// The list of datasets with staged elements, and whether this one is in it.
-    staged: StagedDatasets,
-    is_listed: AtomicBool,
+    staged_datasets: StagedDatasets,
+    is_registered: AtomicBool,
     /// Datasets whose rows are seen before those of this one.
     pub(super) published_after: Mutex<Vec<Arc<DatasetCore>>>,
     /// Where the rows end that are known to be published.
@@ -60,7 +60,7 @@ pub(crate) struct DatasetCore {
     /// The extent of a virtual dataset, which follows from its sources.
     pub(super) virtual_extent: Mutex<Option<CoreDims>>,
     /// Counts changes that may make a decoded chunk outdated.
-    pub(super) changes: AtomicU64,
+    pub(super) change_count: AtomicU64,
     /// The key of decoded chunks. It is not the identity of the dataset, because a new dataset may get the identity of
     /// a deleted one.
     cache_id: ObjectId,
@@ -116,25 +116,25 @@ impl DatasetCore {
         let filters = Pipeline::new(applied, &options.filters)?;
         Ok(DatasetCore {
             chunks,
-            parts: PartWrites::new(&filters, capabilities.parts),
+            part_writes: PartWrites::new(&filters, capabilities.parts),
             is_staged_by_store: capabilities.staging == Staging::Store,
             reads: capabilities.reads,
             filters,
-            staging: options.staging,
-            memory: options.memory,
+            append_buffer_bytes: options.append_buffer_bytes,
+            transfer_memory_bytes: options.transfer_memory_bytes,
             max_allocation: options.max_allocation,
             max_read_bytes: max_read_bytes(capabilities.reads),
-            writer: Mutex::new(()),
-            stage: Mutex::default(),
-            staged,
+            writer_lock: Mutex::new(()),
+            staged_data: Mutex::default(),
+            staged_datasets: staged,
             path: OnceLock::new(),
-            is_listed: AtomicBool::new(false),
+            is_registered: AtomicBool::new(false),
             published_after: Mutex::default(),
             published_end: AtomicU64::new(spec.dataspace.dims().first().copied().unwrap_or(0)),
             rows_since_write_out: AtomicU64::new(0),
             is_virtual: matches!(spec.layout, Layout::Virtual(_)),
             virtual_extent: Mutex::default(),
-            changes: AtomicU64::new(0),
+            change_count: AtomicU64::new(0),
             cache_id: ObjectId(NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed).into()),
         })
     }
@@ -148,9 +148,9 @@ impl DatasetCore {
         matches!(self.chunks.spec(), Err(h5live_model::Error::NoObject(_)))
     }
 
-    pub(crate) fn view(&self) -> Result<SpecSnapshot, ErrorKind> {
+    pub(crate) fn spec_snapshot(&self) -> Result<SpecSnapshot, ErrorKind> {
         // In this order: an extent that is not staged any more is already in the store.
-        let staged = self.stage.lock().extent.as_deref().map(CoreDims::from_slice);
+        let staged = self.staged_data.lock().extent.as_deref().map(CoreDims::from_slice);
         let spec = self.chunks.spec()?;
         let size = spec.datatype.size() as usize;
         if size == 0 {
@@ -173,8 +173,8 @@ impl DatasetCore {
     }
 
     /// The number of chunks of `chunk_bytes` bytes to work on at a time. Each is in memory twice: stored and decoded.
-    pub(super) fn batch(&self, chunk_bytes: usize) -> usize {
-        (self.memory / 2 / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads())
+    pub(super) fn chunks_per_batch(&self, chunk_bytes: usize) -> usize {
+        (self.transfer_memory_bytes / 2 / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads())
     }
 
     /// Notes by which path the dataset is written.
@@ -188,22 +188,22 @@ impl DatasetCore {
     }
 
     /// Adds this dataset to the list that the next flush of the file visits. The caller holds the writer's lock.
-    pub(super) fn list_staged(&self) {
+    pub(super) fn register_staged(&self) {
         // A flush that takes it from the list unlists it before it looks at the staged elements.
-        let is_listed = self.is_listed.load(Ordering::Acquire);
-        if !is_listed && self.has_staged() && !self.is_listed.swap(true, Ordering::AcqRel) {
-            self.staged.lock().push(self.chunks.id());
+        let is_registered = self.is_registered.load(Ordering::Acquire);
+        if !is_registered && self.has_staged() && !self.is_registered.swap(true, Ordering::AcqRel) {
+            self.staged_datasets.lock().push(self.chunks.id());
         }
     }
 
     /// The caller has taken this dataset from the list.
-    pub(super) fn unlist_staged(&self) {
-        self.is_listed.store(false, Ordering::Release);
+    pub(super) fn unregister_staged(&self) {
+        self.is_registered.store(false, Ordering::Release);
     }
 
     /// Whether something is staged that the store does not have.
     pub(crate) fn has_staged(&self) -> bool {
-        self.stage.lock().is_dirty()
+        self.staged_data.lock().is_dirty()
     }
 
     /// Whether it is more than what the store knows of the dataset.
@@ -212,13 +212,13 @@ impl DatasetCore {
     }
 
     /// Datasets whose rows are seen before those of this one.
-    pub(super) fn earlier(&self) -> Vec<Arc<DatasetCore>> {
+    pub(super) fn earlier_datasets(&self) -> Vec<Arc<DatasetCore>> {
         self.published_after.lock().clone()
     }
 
     /// Orders publications: rows of `earlier` are seen before those of this dataset. Returns `false` if the opposite
     /// order exists already.
-    pub(super) fn add_earlier(self: &Arc<Self>, earlier: &Arc<DatasetCore>) -> bool {
+    pub(super) fn add_earlier_dataset(self: &Arc<Self>, earlier: &Arc<DatasetCore>) -> bool {
         static ORDER: Mutex<()> = Mutex::new(());
         let _one_at_a_time = ORDER.lock();
         if earlier.depends_on(self) {
@@ -232,10 +232,10 @@ impl DatasetCore {
     }
 
     fn depends_on(self: &Arc<Self>, other: &Arc<DatasetCore>) -> bool {
-        Arc::ptr_eq(self, other) || self.earlier().iter().any(|earlier| earlier.depends_on(other))
+        Arc::ptr_eq(self, other) || self.earlier_datasets().iter().any(|earlier| earlier.depends_on(other))
     }
 
-    pub(super) fn note_change(&self) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
+    pub(super) fn count_change(&self) {
+        self.change_count.fetch_add(1, Ordering::AcqRel);
     }
 }

@@ -31,7 +31,7 @@ thread_local! {
 ///
 /// # Errors
 /// The error of the first item that fails. All items before it are stored, and none after it.
-pub(super) fn run<T: Sync>(
+pub(super) fn encode_and_store<T: Sync>(
     items: &[T],
     max_in_progress: usize,
     encode: impl Fn(&T, &mut EncodeBuffers) -> Result<u32, DatasetError> + Sync,
@@ -48,7 +48,7 @@ pub(super) fn run<T: Sync>(
             state: Mutex::new(EncodePipelineState::default()),
         };
         pipeline.state.lock().working = threads;
-        rayon::scope_fifo(|scope| (0..threads).for_each(|_| scope.spawn_fifo(|scope| pipeline.work(scope))));
+        rayon::scope_fifo(|scope| (0..threads).for_each(|_| scope.spawn_fifo(|scope| pipeline.run_worker(scope))));
         return pipeline.state.into_inner().failure.map_or(Ok(()), Err);
     }
     let mut memory = MEMORY.take();
@@ -101,7 +101,7 @@ impl EncodePipelineState {
     }
 
     /// The next item, if it can be stored now. The caller has to store it.
-    fn take(&mut self) -> Option<EncodedItem> {
+    fn take_next_encoded(&mut self) -> Option<EncodedItem> {
         if self.storing || self.failure.is_some() || !matches!(self.encoded.front(), Some(Some(_))) {
             return None;
         }
@@ -126,7 +126,7 @@ where
     S: Fn(&T, u32, &[u8]) -> Result<(), DatasetError> + Sync,
 {
     /// Encodes items, and stores the next one in order, until other threads do the rest.
-    fn work<'s>(&'s self, scope: &ScopeFifo<'s>) {
+    fn run_worker<'s>(&'s self, scope: &ScopeFifo<'s>) {
         while let Some((i, mut memory)) = self.next_item() {
             let encoded = (self.encode)(&self.items[i], &mut memory);
             let mut next = self.finish_encode(i, encoded, memory);
@@ -160,7 +160,7 @@ where
             state.encoded.resize_with(place + 1, || None);
         }
         state.encoded[place] = Some((encoded, memory));
-        state.take()
+        state.take_next_encoded()
     }
 
     fn finish_store<'s>(
@@ -176,11 +176,11 @@ where
             state.failure = Some(failure);
             return None;
         }
-        let next = state.take();
+        let next = state.take_next_encoded();
         // There is room again for a thread that had none.
         if state.working < self.threads && state.may_begin(self.items.len(), self.max_in_progress) {
             state.working += 1;
-            scope.spawn_fifo(|scope| self.work(scope));
+            scope.spawn_fifo(|scope| self.run_worker(scope));
         }
         next
     }
@@ -223,7 +223,7 @@ mod tests {
                 under_way.fetch_sub(1, SeqCst);
                 Ok(())
             };
-            pool(threads).install(|| run(&items, max_in_progress, encode, store)).unwrap();
+            pool(threads).install(|| encode_and_store(&items, max_in_progress, encode, store)).unwrap();
             assert_eq!(stored.into_inner(), items, "{threads} threads, {max_in_progress} at once");
         }
     }
@@ -246,7 +246,7 @@ mod tests {
                 stored.lock().push(*item);
                 Ok(())
             };
-            let failure = pool(4).install(|| run(&items, 8, encode, store)).unwrap_err();
+            let failure = pool(4).install(|| encode_and_store(&items, 8, encode, store)).unwrap_err();
             let first = fails_to_encode.min(fails_to_store);
             assert_eq!(format!("{failure:?}"), format!("{:?}", DatasetError::from(ErrorKind::TooLarge(first))));
             assert_eq!(stored.into_inner(), items[..first as usize]);

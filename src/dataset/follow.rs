@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use h5live_model::{DatasetSpec, Layout, Selection, Watch, WatchEvent};
 
 use super::Dataset;
-use crate::liveness::{LivenessCheck, MAX_WAIT};
+use crate::liveness_check::{LivenessCheck, MAX_WAIT};
 use crate::{H5Type, Result};
 
 /// Elements of one batch (bytes in memory), unless a row is larger.
@@ -153,12 +153,12 @@ impl<T: H5Type> DatasetFollower<T> {
             Layout::Virtual(_) => MAX_VIRTUAL_WAIT,
             _ => MAX_WAIT,
         };
-        let mut last = self.liveness.is_due() && !self.is_live()?;
+        let mut last = self.liveness.is_check_due() && !self.is_live()?;
         loop {
             let looked = self.dataset.refresh().and_then(|_| self.rows());
-            match (looked, self.liveness.ending.take_if(|_| last)) {
+            match (looked, self.liveness.pending_error.take_if(|_| last)) {
                 (Ok(rows), ending) if rows > self.next => {
-                    self.liveness.ending = ending.or(self.liveness.ending.take());
+                    self.liveness.pending_error = ending.or(self.liveness.pending_error.take());
                     return Ok(Some(rows));
                 }
                 (_, Some(ending)) => return Err(ending),
@@ -210,7 +210,7 @@ impl<T: H5Type> DatasetFollower<T> {
 
     /// Whether a writer may still be at work on the file, or a source, which is what its path leads to.
     fn is_live(&mut self) -> Result<bool> {
-        self.liveness.update(self.dataset.is_live())
+        self.liveness.record_liveness(self.dataset.is_live())
     }
 
     /// Reads the last row once more, so that the code and data of a read stay in the processor's caches until the next

@@ -34,7 +34,7 @@ impl Dataset {
     /// [`File::open`]: crate::File::open
     pub fn view<T: H5Type + Pod>(&self) -> Result<DatasetView<T>> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let decoder = T::decoder(&view.spec.datatype)?;
             if T::decode_in_place(&decoder, &mut [T::zeroed()]).is_none() {
                 return Err(ErrorKind::NotViewable("its elements are stored in another form").into());

@@ -16,7 +16,6 @@ mod encode_pipeline;
 mod error;
 mod exactness;
 mod follow;
-mod gather;
 mod mmap_view;
 #[cfg(test)]
 mod model_tests;
@@ -28,6 +27,7 @@ mod raw_chunks_tests;
 mod read;
 #[cfg(test)]
 mod read_tests;
+mod run_group;
 mod scratch;
 #[cfg(feature = "serde")]
 mod serde_rows;
@@ -66,7 +66,7 @@ use self::scratch::{filled_buffer, zeroed_buffer};
 use self::spec_snapshot::SpecSnapshot;
 use self::transfer::{
     ConvertedSink, ElementSink, ElementSource, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource,
-    raw_elements,
+    raw_element_count,
 };
 pub use self::virtual_sources::SourceState;
 use self::writer::DatasetWriter;
@@ -108,7 +108,7 @@ impl Dataset {
     /// As [`Dataset::open`], of a dataset that has just been made.
     pub(crate) fn open_new(file: File, id: ObjectId, path: String) -> Result<Dataset> {
         let dataset = Dataset::open(file, id, path)?;
-        dataset.file.shared().dataset_cache().note_created(id);
+        dataset.file.shared().dataset_cache().mark_newest_created(id);
         Ok(dataset)
     }
 
@@ -144,7 +144,7 @@ impl Dataset {
     /// [`ErrorKind::Store`] if the description cannot be read.
     pub fn spec(&self) -> Result<Arc<DatasetSpec>> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let mut spec = view.spec;
             if *spec.dataspace.dims() != *view.extent {
                 let mut grown = DatasetSpec::clone(&spec);
@@ -217,7 +217,7 @@ impl Dataset {
     /// The elements of a selection, and its shape without the dimensions that single indices drop.
     pub(crate) fn read_with_dims<T: H5Type>(&self, selection: &impl Select) -> Result<(Vec<T>, CoreDims)> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let (selected, dropped) = self.select_with_dropped(&view, selection)?;
             let elements = selected.elements();
             let values = usize::try_from(elements).ok().and_then(T::buffer);
@@ -231,7 +231,7 @@ impl Dataset {
     #[cfg(feature = "ndarray")]
     pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<[CoreDims; 2]> {
         self.with_error_path(|| {
-            let (selected, dropped) = self.select_with_dropped(&self.core.view()?, selection)?;
+            let (selected, dropped) = self.select_with_dropped(&self.core.spec_snapshot()?, selection)?;
             Ok([kept_dims(selected.dims(), dropped), selected.dims()])
         })
     }
@@ -244,7 +244,7 @@ impl Dataset {
     /// they cannot be read.
     pub fn read_into<T: H5Type>(&self, selection: impl Select, values: &mut [T]) -> Result<()> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let selected = self.select(&view, &selection)?;
             check_length(&selected, values.len())?;
             self.read_typed(&view, &selected, values)
@@ -280,7 +280,7 @@ impl Dataset {
     /// As [`Dataset::read_into`].
     pub fn read_raw(&self, selection: impl Select) -> Result<Vec<u8>> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let selected = self.select(&view, &selection)?;
             let bytes = selected.elements().saturating_mul(view.size as u64);
             let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
@@ -296,7 +296,7 @@ impl Dataset {
     /// As [`Dataset::read_into`].
     pub fn read_values(&self, selection: impl Select) -> Result<Vec<Value>> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let selected = self.select(&view, &selection)?;
             let plan = DecodePlan::new(&view.spec.datatype)?;
             let bytes = selected.elements().saturating_mul(size_of::<Value>() as u64);
@@ -321,7 +321,7 @@ impl Dataset {
     /// As [`Dataset::read_into`].
     pub fn read_as(&self, selection: impl Select, datatype: &Datatype) -> Result<Vec<u8>> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let selected = self.select(&view, &selection)?;
             let plan = ElementPlan::new(&view.spec.datatype, datatype)?;
             let bytes = selected.elements().saturating_mul(plan.output_size() as u64);
@@ -338,9 +338,9 @@ impl Dataset {
     /// As [`Dataset::read_into`].
     pub fn read_raw_into(&self, selection: impl Select, bytes: &mut [u8]) -> Result<()> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let selected = self.select(&view, &selection)?;
-            check_length(&selected, raw_elements(bytes, view.size)?)?;
+            check_length(&selected, raw_element_count(bytes, view.size)?)?;
             self.read_to(&view, &selected, RawSink { bytes, size: view.size })
         })
     }
@@ -392,18 +392,18 @@ impl Dataset {
                 });
             }
             let writer = self.writer()?;
-            let view = writer.view();
+            let view = writer.spec_snapshot();
             let selected = self.select(view, &selection)?;
             check_length(&selected, values.len())?;
             let encoder = T::Element::encoder(&view.spec.datatype)?;
             let input = TypedSource { values, encoder: &encoder, size: view.size, heap: self.heap() };
             if !T::Element::is_partial(&encoder) {
-                return writer.write(&selected, &input);
+                return writer.write_selection(&selected, &input);
             }
             let mut bytes = zeroed_buffer(values.len().saturating_mul(view.size))?;
             self.reader(view).read(&selected, RawSink { bytes: &mut bytes, size: view.size })?;
             T::encode_elements(&encoder, values, &mut bytes, view.size, self.heap())?;
-            writer.write(&selected, &RawSource { bytes: &bytes, size: view.size })
+            writer.write_selection(&selected, &RawSource { bytes: &bytes, size: view.size })
         })
     }
 
@@ -427,14 +427,14 @@ impl Dataset {
             if let Some(view) = self.virtual_view()? {
                 return self.write_virtual(&view, &selection, values.len(), |_, bytes| {
                     let plan = EncodePlan::new(&view.spec.datatype)?;
-                    Ok(ValueSource { values, plan: &plan, heap: self.heap() }.get(0..values.len(), bytes)?)
+                    Ok(ValueSource { values, plan: &plan, heap: self.heap() }.get_elements(0..values.len(), bytes)?)
                 });
             }
             let writer = self.writer()?;
-            let selected = self.select(writer.view(), &selection)?;
+            let selected = self.select(writer.spec_snapshot(), &selection)?;
             check_length(&selected, values.len())?;
-            let plan = EncodePlan::new(&writer.view().spec.datatype)?;
-            writer.write(&selected, &ValueSource { values, plan: &plan, heap: self.heap() })
+            let plan = EncodePlan::new(&writer.spec_snapshot().spec.datatype)?;
+            writer.write_selection(&selected, &ValueSource { values, plan: &plan, heap: self.heap() })
         })
     }
 
@@ -445,17 +445,17 @@ impl Dataset {
     pub fn write_raw(&self, selection: impl Select, bytes: &[u8]) -> Result<()> {
         self.with_error_path(|| {
             if let Some(view) = self.virtual_view()? {
-                let elements = raw_elements(bytes, view.size)?;
+                let elements = raw_element_count(bytes, view.size)?;
                 return self.write_virtual(&view, &selection, elements, |_, into| {
                     into.copy_from_slice(bytes);
                     Ok(())
                 });
             }
             let writer = self.writer()?;
-            let size = writer.view().size;
-            let selected = self.select(writer.view(), &selection)?;
-            check_length(&selected, raw_elements(bytes, size)?)?;
-            writer.write(&selected, &RawSource { bytes, size })
+            let size = writer.spec_snapshot().size;
+            let selected = self.select(writer.spec_snapshot(), &selection)?;
+            check_length(&selected, raw_element_count(bytes, size)?)?;
+            writer.write_selection(&selected, &RawSource { bytes, size })
         })
     }
 
@@ -468,22 +468,22 @@ impl Dataset {
     /// [`ErrorKind::CannotGrow`], [`ErrorKind::Rows`], [`ErrorKind::InvalidExtent`] if the maximum is reached, or as
     /// [`Dataset::write_slice`]. After an error the extent is as it was.
     pub fn append<T: H5Write>(&self, values: &[T]) -> Result<()> {
-        self.file.shared().publisher.take_deferred()?;
+        self.file.shared().publisher.take_deferred_error()?;
         self.with_append_error(|| {
             if self.core.append_rows(|spec| T::stored_elements(&spec.datatype, values))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
-            let rows = writer.rows(values.len())?;
-            let encoder = T::Element::encoder(&writer.view().spec.datatype)?;
-            let size = writer.view().size;
+            let rows = writer.plan_row_append(values.len())?;
+            let encoder = T::Element::encoder(&writer.spec_snapshot().spec.datatype)?;
+            let size = writer.spec_snapshot().size;
             if !T::Element::is_partial(&encoder) {
                 let input = TypedSource { values, encoder: &encoder, size, heap: self.heap() };
-                return writer.append(rows, &input);
+                return writer.append_rows(rows, &input);
             }
-            let mut bytes = filled_buffer(writer.view(), values.len())?;
+            let mut bytes = filled_buffer(writer.spec_snapshot(), values.len())?;
             T::encode_elements(&encoder, values, &mut bytes, size, self.heap())?;
-            writer.append(rows, &RawSource { bytes: &bytes, size })
+            writer.append_rows(rows, &RawSource { bytes: &bytes, size })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -493,12 +493,12 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::append`].
     pub fn append_values(&self, values: &[Value]) -> Result<()> {
-        self.file.shared().publisher.take_deferred()?;
+        self.file.shared().publisher.take_deferred_error()?;
         self.with_append_error(|| {
             let mut writer = self.writer()?;
-            let rows = writer.rows(values.len())?;
-            let plan = EncodePlan::new(&writer.view().spec.datatype)?;
-            writer.append(rows, &ValueSource { values, plan: &plan, heap: self.heap() })
+            let rows = writer.plan_row_append(values.len())?;
+            let plan = EncodePlan::new(&writer.spec_snapshot().spec.datatype)?;
+            writer.append_rows(rows, &ValueSource { values, plan: &plan, heap: self.heap() })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -508,9 +508,9 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::append`].
     pub fn append_raw(&self, bytes: &[u8]) -> Result<()> {
-        self.file.shared().publisher.take_deferred()?;
+        self.file.shared().publisher.take_deferred_error()?;
         self.stage_rows(bytes)?;
-        self.count_rows(self.with_error_path(|| Ok((bytes.len() / self.core.view()?.size) as u64))?)
+        self.count_rows(self.with_error_path(|| Ok((bytes.len() / self.core.spec_snapshot()?.size) as u64))?)
     }
 
     /// Appends rows of elements in the file's type, and publishes nothing.
@@ -520,9 +520,9 @@ impl Dataset {
                 return Ok(());
             }
             let mut writer = self.writer()?;
-            let size = writer.view().size;
-            let rows = writer.rows(raw_elements(bytes, size)?)?;
-            writer.append(rows, &RawSource { bytes, size })
+            let size = writer.spec_snapshot().size;
+            let rows = writer.plan_row_append(raw_element_count(bytes, size)?)?;
+            writer.append_rows(rows, &RawSource { bytes, size })
         })
     }
 
@@ -530,7 +530,7 @@ impl Dataset {
     pub(crate) fn check_rows(&self, bytes: &[u8]) -> Result<()> {
         self.with_error_path(|| {
             let writer = self.writer()?;
-            Ok(writer.rows(raw_elements(bytes, writer.view().size)?).map(drop)?)
+            Ok(writer.plan_row_append(raw_element_count(bytes, writer.spec_snapshot().size)?).map(drop)?)
         })
     }
 
@@ -538,7 +538,7 @@ impl Dataset {
     pub(crate) fn encode_rows<T: H5Write>(&self, values: &[T]) -> Result<Vec<u8>> {
         self.with_error_path(|| {
             self.file.writer()?;
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let encoder = T::Element::encoder(&view.spec.datatype)?;
             self.core.check_allocation(view.size)?;
             let mut bytes = filled_buffer(&view, values.len())?;
@@ -556,7 +556,7 @@ impl Dataset {
         self.with_error_path(|| {
             let mut writer = self.writer()?;
             self.core.write_out_earlier(self.file.shared())?;
-            writer.resize(dims)
+            writer.resize_extent(dims)
         })
     }
 
@@ -569,8 +569,8 @@ impl Dataset {
         self.with_error_path(|| {
             self.file.shared().refreshes.fetch_add(1, Ordering::Relaxed);
             let changed = self.core.chunks.refresh()?;
-            self.core.note_change();
-            self.file.shared().cache.forget(self.core.cache_id());
+            self.core.count_change();
+            self.file.shared().cache.forget_dataset(self.core.cache_id());
             let extent = self.core.virtual_extent.lock().clone();
             self.refresh_sources()?;
             let _ = self.update_virtual_extent();

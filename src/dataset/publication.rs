@@ -12,19 +12,19 @@ use crate::{Error, Result};
 
 impl DatasetCore {
     /// The rows of the extent that the store knows.
-    pub(super) fn stored_rows(&self) -> std::result::Result<u64, ErrorKind> {
+    pub(super) fn stored_row_count(&self) -> std::result::Result<u64, ErrorKind> {
         Ok(self.chunks.spec()?.dataspace.dims().first().copied().unwrap_or(0))
     }
 
     /// Notes that the first `rows` rows are published.
-    pub(crate) fn note_published(&self, rows: u64) {
+    pub(crate) fn raise_published_end(&self, rows: u64) {
         self.published_end.fetch_max(rows, Ordering::AcqRel);
     }
 
     /// The rows that were appended, or are being appended, and are not published; `None` if all are, or if the dataset
     /// cannot be read any more.
     pub(crate) fn unpublished_rows(&self) -> Option<UnpublishedRows> {
-        let end = *self.view().ok()?.extent.first()?;
+        let end = *self.spec_snapshot().ok()?.extent.first()?;
         let rows = self.published_end.load(Ordering::Acquire)..end;
         (!rows.is_empty()).then(|| UnpublishedRows { dataset: self.path().unwrap_or_default().to_owned(), rows })
     }
@@ -44,7 +44,7 @@ impl Dataset {
         error.with_unpublished(|| self.core.unpublished_rows())
     }
 
-    /// Writes out and publishes; the caller holds [`Publisher::lock`](crate::publish::Publisher::lock).
+    /// Writes out and publishes; the caller holds [`Publisher::lock_publishing`](crate::publish::Publisher::lock_publishing).
     pub(crate) fn publish(&self) -> Result<()> {
         self.with_append_error(|| {
             if self.core.publish_rows()? {
@@ -52,7 +52,7 @@ impl Dataset {
             }
             self.core.write_out(self.file.shared())?;
             self.core.chunks.publish(Publish::Visible)?;
-            self.core.note_published(self.core.stored_rows()?);
+            self.core.raise_published_end(self.core.stored_row_count()?);
             Ok(())
         })
     }
@@ -62,8 +62,8 @@ impl Dataset {
         self.with_error_path(|| self.core.write_out(self.file.shared()))
     }
 
-    pub(crate) fn add_earlier(&self, earlier: &Dataset) -> Result<()> {
-        match self.core.add_earlier(&earlier.core) {
+    pub(crate) fn add_earlier_dataset(&self, earlier: &Dataset) -> Result<()> {
+        match self.core.add_earlier_dataset(&earlier.core) {
             true => Ok(()),
             false => {
                 Err(self.file.error(Some(&self.path), ErrorKind::PublishOrder("it is itself published after this one")))
@@ -73,14 +73,14 @@ impl Dataset {
 
     /// Orders publications: elements that are written out from now on are seen after those of another dataset that were
     /// written out before.
-    pub(crate) fn order_after(&self, earlier: ObjectId) -> Result<()> {
+    pub(crate) fn order_commit_after(&self, earlier: ObjectId) -> Result<()> {
         self.with_error_path(|| Ok(self.core.chunks.come_after(&[earlier])?))
     }
 
     /// Counts appended rows, and flushes when they are as many as the options say.
     pub(super) fn count_rows(&self, values: u64) -> Result<()> {
         let Some(max_rows) = self.file.shared().options.publish_rows else { return Ok(()) };
-        let rows = values / self.row_len()?.max(1);
+        let rows = values / self.elements_per_row()?.max(1);
         if self.core.rows_since_write_out.fetch_add(rows, Ordering::AcqRel).saturating_add(rows) < max_rows {
             return Ok(());
         }
@@ -88,10 +88,10 @@ impl Dataset {
     }
 
     /// Elements of a row: of one step along the dimension along which the dataset grows.
-    fn row_len(&self) -> Result<u64> {
+    fn elements_per_row(&self) -> Result<u64> {
         self.with_error_path(|| {
             let writer = self.writer()?;
-            Ok(writer.row()?)
+            Ok(writer.elements_per_row()?)
         })
     }
 }

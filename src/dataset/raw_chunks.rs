@@ -15,7 +15,7 @@ use crate::{Result, Select};
 const BLOCK: usize = 64 << 10;
 
 /// The ranges of blocks that must be written. Neighbouring blocks are one range.
-fn wanted_runs(bytes: &[u8], fill: &[u8], is_wanted: impl Fn(usize, &[u8], &[u8]) -> bool) -> Vec<Range<usize>> {
+fn runs_to_write(bytes: &[u8], fill: &[u8], is_wanted: impl Fn(usize, &[u8], &[u8]) -> bool) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (n, (bytes, fill)) in bytes.chunks(BLOCK).zip(fill.chunks(BLOCK)).enumerate() {
         if !is_wanted(n, bytes, fill) {
@@ -52,7 +52,7 @@ impl Dataset {
     pub fn for_each_chunk(&self, mut each: impl FnMut(StoredChunk) -> bool) -> Result<()> {
         self.with_error_path(|| {
             self.core.write_out(self.file.shared())?;
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let grid = match &view.spec.layout {
                 Layout::Chunked(dims) => ChunkGrid::new(dims),
                 _ => None,
@@ -101,7 +101,7 @@ impl Dataset {
     /// Undoes the filters of the stored bytes of a chunk, to see whether that can be done.
     pub(crate) fn verify_chunk(&self, chunk: &StoredChunk, stored: &[u8]) -> Result<()> {
         self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let Some((grid, bytes)) = view.grid()? else { return Ok(()) };
             let mask = if view.is_unfiltered_edge(&grid, &chunk.coord) { u32::MAX } else { chunk.filter_mask };
             self.core.check_allocation(bytes)?;
@@ -112,14 +112,14 @@ impl Dataset {
 
     /// Copies the bytes of a chunk that was stored without filters, part by part, and calls `each` with the number of
     /// bytes of each part. Bytes that were never written are left out.
-    pub(crate) fn copy_stored(
+    pub(crate) fn copy_unfiltered_chunk(
         &self,
         to: &Dataset,
         chunk: &StoredChunk,
         step: u64,
         each: &mut dyn FnMut(u64),
     ) -> Result<()> {
-        if !self.core.filters.is_empty() || to.core.parts != PartWrites::Runs {
+        if !self.core.filters.is_empty() || to.core.part_writes != PartWrites::Runs {
             to.write_chunk(&chunk.coord, chunk.filter_mask, &self.read_chunk(chunk)?)?;
             each(chunk.size);
             return Ok(());
@@ -150,7 +150,7 @@ impl Dataset {
             }
             // The first block makes the chunk.
             let is_wanted = |n: usize, bytes: &[u8], fill: &[u8]| !is_filled || bytes != fill || at == 0 && n == 0;
-            for run in wanted_runs(bytes, fill, is_wanted) {
+            for run in runs_to_write(bytes, fill, is_wanted) {
                 to.with_error_path(|| {
                     let written = to.core.chunks.write_part(&chunk.coord, at + run.start as u64, &bytes[run]);
                     written.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
@@ -185,7 +185,7 @@ impl Dataset {
     /// `each` returns.
     pub fn for_each_part(&self, selection: impl Select, mut each: impl FnMut(Selection) -> Result<()>) -> Result<()> {
         let (view, selected) = self.with_error_path(|| {
-            let view = self.core.view()?;
+            let view = self.core.spec_snapshot()?;
             let selected = self.select(&view, &selection)?;
             Ok((view, selected))
         })?;
@@ -203,7 +203,7 @@ impl Dataset {
         grid: &ChunkGrid,
         mut each: impl FnMut(&[u64], &[u64]) -> Result<()>,
     ) -> Result<()> {
-        let selected = self.with_error_path(|| self.select(&self.core.view()?, &Selection::All))?;
+        let selected = self.with_error_path(|| self.select(&self.core.spec_snapshot()?, &Selection::All))?;
         let extent = selected.extent();
         for coord in selected.split_by_chunks(grid).chunks() {
             let start = grid.start_of(&coord);

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::chunk_cache::ChunkCache;
 use super::core::DatasetCore;
 use super::error::DatasetError;
-use super::gather::{self, MAX_READ_GAP_BYTES, RunGroup};
+use super::run_group::{self, MAX_READ_GAP_BYTES, RunGroup};
 use super::scratch::{resize_scratch, with_scratch};
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_chunks::StagedBytes;
@@ -95,7 +95,7 @@ impl DatasetReader<'_> {
             });
         }
         let mut coords = chunk.cut.chunks().peekable();
-        let batch = self.core.batch(chunk_bytes);
+        let batch = self.core.chunks_per_batch(chunk_bytes);
         // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no
         // matter.
         let list = if batch < 2 * rayon::current_num_threads() { batch } else { CHUNKS_PER_BATCH };
@@ -108,7 +108,7 @@ impl DatasetReader<'_> {
             if listed.is_empty() {
                 return Ok(());
             }
-            if let Some(pieces) = chunk.pieces(&listed, base, coords.peek().is_none()) {
+            if let Some(pieces) = chunk.split_into_pieces(&listed, base, coords.peek().is_none()) {
                 let read = pieces.iter().map(|piece| piece.coords.len()).sum();
                 sink = chunk.read_pieces(pieces, &mut base, sink, is_parallel(read))?;
                 listed.drain(..read);
@@ -141,7 +141,7 @@ impl DatasetReader<'_> {
     ) -> Result<Vec<u8>, DatasetError> {
         let all = h5live_model::Selection::All.bind(&self.view.extent)?;
         let chunk = ChunkReader { reader: *self, cut: &all.split_by_chunks(grid), grid, bytes };
-        let content = chunk.content(coord, false)?;
+        let content = chunk.load_content(coord, false)?;
         if let ChunkContent::Decoded(decoded) = content {
             return Ok(if part.len() == bytes { Arc::unwrap_or_clone(decoded) } else { decoded[part].to_vec() });
         }
@@ -180,15 +180,15 @@ impl ChunkReader<'_> {
     /// Groups the chunks into pieces, if the selected elements of each piece directly follow those of the piece before,
     /// from `base` on. A piece is one chunk, or as many as share coordinates. Unless `is_all`, more chunks may follow,
     /// and may belong to the last piece; then that piece is left out.
-    fn pieces<'b>(&self, listed: &'b [ChunkCoord], base: usize, is_all: bool) -> Option<Vec<ReadPiece<'b>>> {
+    fn split_into_pieces<'b>(&self, listed: &'b [ChunkCoord], base: usize, is_all: bool) -> Option<Vec<ReadPiece<'b>>> {
         let rank = self.grid.dims().len();
-        if let Some(pieces) = self.pieces_of(rank, listed, base) {
+        if let Some(pieces) = self.split_at_depth(rank, listed, base) {
             return Some(pieces);
         }
         // Those of one piece are read by one thread. Elements of chunks without filters are all that takes time.
         let min_pieces = if self.reader.core.filters.is_empty() { 2 } else { 2 * rayon::current_num_threads() };
         (1..rank).rev().find_map(|depth| {
-            let mut pieces = self.pieces_of(depth, listed, base)?;
+            let mut pieces = self.split_at_depth(depth, listed, base)?;
             if !is_all {
                 pieces.pop();
             }
@@ -197,7 +197,7 @@ impl ChunkReader<'_> {
     }
 
     /// The pieces of the chunks that share their first `depth` coordinates.
-    fn pieces_of<'b>(&self, depth: usize, listed: &'b [ChunkCoord], base: usize) -> Option<Vec<ReadPiece<'b>>> {
+    fn split_at_depth<'b>(&self, depth: usize, listed: &'b [ChunkCoord], base: usize) -> Option<Vec<ReadPiece<'b>>> {
         let mut next = base as u64;
         let mut pieces = Vec::new();
         for coords in listed.chunk_by(|a, b| a.scaled().get(..depth) == b.scaled().get(..depth)) {
@@ -218,7 +218,7 @@ impl ChunkReader<'_> {
         let is_plain =
             self.reader.core.filters.is_empty() && self.reader.core.max_read_bytes < MIN_CONVERTED_SHARE_BYTES;
         let min_share_bytes =
-            if sink.direct(0..1).is_some() { MIN_COPIED_SHARE_BYTES } else { MIN_CONVERTED_SHARE_BYTES };
+            if sink.direct_bytes_mut(0..1).is_some() { MIN_COPIED_SHARE_BYTES } else { MIN_CONVERTED_SHARE_BYTES };
         let max_shares = run.len as usize / (min_share_bytes / size).max(1);
         if max_shares < 2 || !is_plain {
             return Vec::new();
@@ -269,14 +269,14 @@ impl ChunkReader<'_> {
         sink: &mut S,
         parallel: bool,
     ) -> Result<(), DatasetError> {
-        let content = |coord: &ChunkCoord| self.content(coord, true).map_err(|failure| failure.with_chunk(coord));
+        let content = |coord: &ChunkCoord| self.load_content(coord, true).map_err(|failure| failure.with_chunk(coord));
         let contents: Vec<_> = match parallel {
             true => batch.par_iter().map(content).collect::<Result<_, _>>()?,
             false => batch.iter().map(content).collect::<Result<_, _>>()?,
         };
         for (coord, content) in batch.iter().zip(contents) {
             let part = ChunkReadPart { coord, single: None };
-            let done = with_scratch(|scratch| self.scatter(&part, content, base, sink, scratch));
+            let done = with_scratch(|scratch| self.scatter_content(&part, content, base, sink, scratch));
             done.map_err(|failure| failure.with_chunk(coord))?;
         }
         Ok(())
@@ -290,48 +290,48 @@ impl ChunkReader<'_> {
         sink: &mut S,
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
-        self.read_part(part, base, sink, scratch).map_err(|failure| failure.with_chunk(part.coord))
+        self.read_chunk_elements(part, base, sink, scratch).map_err(|failure| failure.with_chunk(part.coord))
     }
 
-    fn read_part<S: ElementSink>(
+    fn read_chunk_elements<S: ElementSink>(
         &self,
         part: &ChunkReadPart<'_>,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
-        let whole = part.single.filter(|run| run.at == 0 && run.len == self.elements());
+        let whole = part.single.filter(|run| run.at == 0 && run.len == self.selected_elements());
         if let (Some(run), false) = (whole, self.reader.core.filters.is_empty()) {
             // A whole chunk is decoded right where it is wanted.
-            if let Some(direct) = sink.direct(self.places(run, base)) {
-                match self.decode(part.coord, Some(direct))? {
-                    Some(content) => return self.scatter(part, content, base, sink, scratch),
+            if let Some(direct) = sink.direct_bytes_mut(self.dest_range(run, base)) {
+                match self.decode_chunk(part.coord, Some(direct))? {
+                    Some(content) => return self.scatter_content(part, content, base, sink, scratch),
                     None => return Ok(()),
                 }
             }
         }
-        let content = self.content(part.coord, whole.is_none())?;
-        self.scatter(part, content, base, sink, scratch)
+        let content = self.load_content(part.coord, whole.is_none())?;
+        self.scatter_content(part, content, base, sink, scratch)
     }
 
-    pub(super) fn elements(&self) -> u64 {
+    pub(super) fn selected_elements(&self) -> u64 {
         (self.bytes / self.reader.view.size) as u64
     }
 
-    fn places(&self, run: ElementRun, base: usize) -> Range<usize> {
+    fn dest_range(&self, run: ElementRun, base: usize) -> Range<usize> {
         let start = run.dest as usize - base;
         start..start + run.len as usize
     }
 
     /// The contents of a chunk. With `keep`, a decoded chunk is kept for later reads.
-    fn content(&self, coord: &ChunkCoord, keep: bool) -> Result<ChunkContent, DatasetError> {
+    fn load_content(&self, coord: &ChunkCoord, keep: bool) -> Result<ChunkContent, DatasetError> {
         let DatasetReader { core, cache, .. } = self.reader;
-        let changes = core.changes.load(Ordering::Acquire);
-        let content = self.decode(coord, None)?.unwrap_or(ChunkContent::Fill);
+        let changes = core.change_count.load(Ordering::Acquire);
+        let content = self.decode_chunk(coord, None)?.unwrap_or(ChunkContent::Fill);
         if let (ChunkContent::Decoded(bytes), true) = (&content, keep)
-            && core.stage.lock().get(coord).is_none()
+            && core.staged_data.lock().staged_bytes_of(coord).is_none()
         {
-            let is_old = || core.changes.load(Ordering::Acquire) != changes;
+            let is_old = || core.change_count.load(Ordering::Acquire) != changes;
             cache.insert(core.cache_id(), coord, bytes.clone(), is_old);
         }
         Ok(content)
@@ -339,9 +339,13 @@ impl ChunkReader<'_> {
 
     /// The contents of a chunk, if the store need not be asked.
     #[inline(always)]
-    pub(super) fn known(&self, coord: &ChunkCoord, staged: Option<&StagedBytes>) -> Option<ChunkContent> {
+    pub(super) fn content_without_store(
+        &self,
+        coord: &ChunkCoord,
+        staged: Option<&StagedBytes>,
+    ) -> Option<ChunkContent> {
         let DatasetReader { core, cache, .. } = self.reader;
-        if let Some(whole) = staged.and_then(|staged| staged.whole(self.bytes)) {
+        if let Some(whole) = staged.and_then(|staged| staged.whole_chunk(self.bytes)) {
             return Some(ChunkContent::Decoded(whole));
         }
         let is_kept = !core.filters.is_empty();
@@ -350,10 +354,14 @@ impl ChunkReader<'_> {
 
     /// Finds out what a chunk holds, and decodes it: into `direct`, if that is given, and then there is nothing left
     /// to scatter.
-    fn decode(&self, coord: &ChunkCoord, mut direct: Option<&mut [u8]>) -> Result<Option<ChunkContent>, DatasetError> {
+    fn decode_chunk(
+        &self,
+        coord: &ChunkCoord,
+        mut direct: Option<&mut [u8]>,
+    ) -> Result<Option<ChunkContent>, DatasetError> {
         let DatasetReader { core, view, cache, store } = self.reader;
-        let staged = core.stage.lock().get(coord);
-        if let Some(known) = self.known(coord, staged.as_ref()) {
+        let staged = core.staged_data.lock().staged_bytes_of(coord);
+        if let Some(known) = self.content_without_store(coord, staged.as_ref()) {
             return Ok(Some(known));
         }
         let mut attempt = 0;
@@ -385,14 +393,14 @@ impl ChunkReader<'_> {
             };
             match decoded {
                 Ok(content) => {
-                    cache.note_waits(attempt, true);
+                    cache.record_waits(attempt, true);
                     return Ok(content);
                 }
                 Err(failure)
                     if attempt
                         >= (if failure.is_moved() || cache.is_worth_waiting() { MAX_DECODE_RETRIES } else { 1 }) =>
                 {
-                    cache.note_waits(attempt, false);
+                    cache.record_waits(attempt, false);
                     return Err(if failure.is_moved() { failure } else { failure.into_unfinished() });
                 }
                 Err(failure) if !(failure.is_moved() || store.liveness()? != Liveness::AtRest) => return Err(failure),
@@ -423,7 +431,7 @@ impl ChunkReader<'_> {
 
     /// Puts the selected elements of a chunk into their places; `base` is the first one. If the chunk was stored at a
     /// new place meanwhile, all of its elements are read again.
-    pub(super) fn scatter<S: ElementSink>(
+    pub(super) fn scatter_content<S: ElementSink>(
         &self,
         part: &ChunkReadPart<'_>,
         content: ChunkContent,
@@ -433,18 +441,18 @@ impl ChunkReader<'_> {
     ) -> Result<(), DatasetError> {
         let mut content = content;
         for _ in 0..MAX_DECODE_RETRIES {
-            match self.scatter_once(part, content, base, sink, scratch) {
+            match self.scatter_content_once(part, content, base, sink, scratch) {
                 Err(failure) if failure.is_moved() => {
                     self.reader.core.chunks.refresh()?;
-                    content = self.decode(part.coord, None)?.unwrap_or(ChunkContent::Fill);
+                    content = self.decode_chunk(part.coord, None)?.unwrap_or(ChunkContent::Fill);
                 }
                 done => return done,
             }
         }
-        self.scatter_once(part, content, base, sink, scratch)
+        self.scatter_content_once(part, content, base, sink, scratch)
     }
 
-    fn scatter_once<S: ElementSink>(
+    fn scatter_content_once<S: ElementSink>(
         &self,
         part: &ChunkReadPart<'_>,
         content: ChunkContent,
@@ -459,32 +467,32 @@ impl ChunkReader<'_> {
             ChunkContent::Fill => {
                 let fill = self.reader.view.spec.fill_element();
                 self.for_each_strided(part, &mut result, |runs| {
-                    runs.runs().try_for_each(|run| Ok(sink.fill(self.places(run, base), &fill, heap)?))
+                    runs.runs().try_for_each(|run| Ok(sink.fill_with(self.dest_range(run, base), &fill, heap)?))
                 });
             }
             ChunkContent::Decoded(bytes) => self.for_each_strided(part, &mut result, |runs| {
-                Ok(gather::put(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, heap)?)
+                Ok(run_group::put_runs(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, heap)?)
             }),
             ChunkContent::Unfiltered(stored, staged) => {
                 if let Some(run) = part.single {
-                    return self.gather_one(run, stored.as_ref(), staged.as_ref(), base, sink, scratch);
+                    return self.gather_single_run(run, stored.as_ref(), staged.as_ref(), base, sink, scratch);
                 }
                 let mut group = RunGroup::new(size, MAX_READ_GAP_BYTES);
                 self.for_each_strided(part, &mut result, |runs| {
                     let mut take = |runs: StridedRun| {
                         if !group.try_push(runs) {
-                            self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch)?;
+                            self.gather_runs(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch)?;
                             group.push(runs);
                         }
                         Ok(())
                     };
                     match runs.count {
                         1 => take(runs),
-                        _ => gather::split_distant(runs, size, MAX_READ_GAP_BYTES).try_for_each(take),
+                        _ => run_group::split_distant(runs, size, MAX_READ_GAP_BYTES).try_for_each(take),
                     }
                 });
                 result?;
-                return self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch);
+                return self.gather_runs(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch);
             }
         }
         result
@@ -508,7 +516,7 @@ impl ChunkReader<'_> {
     }
 
     /// Reads the runs of a group, and forgets them.
-    fn gather<S: ElementSink>(
+    fn gather_runs<S: ElementSink>(
         &self,
         group: &mut RunGroup,
         stored: Option<&StoredChunk>,
@@ -519,20 +527,20 @@ impl ChunkReader<'_> {
     ) -> Result<(), DatasetError> {
         if let Some(run) = group.single() {
             group.clear();
-            return self.gather_one(run, stored, staged, base, sink, scratch);
+            return self.gather_single_run(run, stored, staged, base, sink, scratch);
         }
         if !group.is_empty() {
             let bytes = group.bytes();
             let scratch = resize_scratch(scratch, bytes.len());
             self.read_span(stored, staged, bytes.start, scratch)?;
-            group.put(scratch, base, sink, Heap::new(self.reader.store))?;
+            group.put_elements(scratch, base, sink, Heap::new(self.reader.store))?;
             group.clear();
         }
         Ok(())
     }
 
     /// Reads one run.
-    fn gather_one<S: ElementSink>(
+    fn gather_single_run<S: ElementSink>(
         &self,
         run: ElementRun,
         stored: Option<&StoredChunk>,
@@ -542,8 +550,8 @@ impl ChunkReader<'_> {
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
         let size = self.reader.view.size;
-        let (places, start) = (self.places(run, base), run.at as usize * size);
-        if let Some(direct) = sink.direct(places.clone()) {
+        let (places, start) = (self.dest_range(run, base), run.at as usize * size);
+        if let Some(direct) = sink.direct_bytes_mut(places.clone()) {
             return self.read_span(stored, staged, start, direct);
         }
         let (at_once, mut from, len) = (self.reader.core.max_read_bytes, 0, run.len as usize);
@@ -552,7 +560,7 @@ impl ChunkReader<'_> {
             let n = ((at_once - at % at_once) / size).clamp(1, len - from);
             let scratch = resize_scratch(scratch, n * size);
             self.read_span(stored, staged, at, scratch)?;
-            sink.put(places.start + from..places.start + from + n, scratch, Heap::new(self.reader.store))?;
+            sink.put_elements(places.start + from..places.start + from + n, scratch, Heap::new(self.reader.store))?;
             from += n;
         }
         Ok(())
@@ -572,7 +580,7 @@ impl ChunkReader<'_> {
             None => view.spec.fill_into(at as u64, into),
         }
         if let Some(staged) = staged {
-            staged.overlay(at, into);
+            staged.overlay_onto(at, into);
         }
         Ok(())
     }

@@ -118,7 +118,7 @@ fn read<T: H5Type>(
     values: &mut [T],
     from: u64,
 ) -> Result<(), super::DatasetError> {
-    let view = core.view().unwrap();
+    let view = core.spec_snapshot().unwrap();
     let decoder = T::decoder(&view.spec.datatype).unwrap();
     let selected = Selection::block(&[from], &[values.len() as u64]).bind(&[LEN]).unwrap();
     let reader = DatasetReader { core, view: &view, store, cache: &ChunkCache::new(0) };
@@ -132,8 +132,8 @@ fn read<T: H5Type>(
 fn a_long_run_is_converted_in_shares_each_of_which_is_read_again_if_the_chunk_moved() {
     let store = MemoryStore::new();
     let (_file, moving, core) = moving(&store, 1, &File::options());
-    let staged = StagedChunk { at: 1000, bytes: Arc::new(vec![1; 1 << 20]), dirty: true };
-    core.stage.lock().chunks.put(&ChunkCoord::new(&[0]), staged);
+    let staged = StagedChunk { offset: 1000, bytes: Arc::new(vec![1; 1 << 20]), is_dirty: true };
+    core.staged_data.lock().chunks.stage_chunk(&ChunkCoord::new(&[0]), staged);
     for from in [0, 7, LEN - 1, LEN - 2_000_000] {
         let mut values = vec![-1.0f32; (LEN - from) as usize];
         moving.reads.lock().clear();

@@ -15,16 +15,16 @@ pub(super) const MAX_STAGED_PART_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub(super) struct StagedChunk {
     /// Bytes from the start of the decoded chunk.
-    pub(super) at: usize,
+    pub(super) offset: usize,
     pub(super) bytes: Arc<Vec<u8>>,
     /// Whether the store lacks it.
-    pub(super) dirty: bool,
+    pub(super) is_dirty: bool,
 }
 
 impl StagedChunk {
     /// Whether it has all of these bytes of the decoded chunk.
     pub(super) fn covers(&self, bytes: Range<usize>) -> bool {
-        self.at <= bytes.start && bytes.end <= self.at + self.bytes.len()
+        self.offset <= bytes.start && bytes.end <= self.offset + self.bytes.len()
     }
 }
 
@@ -32,7 +32,7 @@ impl StagedChunk {
 #[derive(Debug)]
 pub(super) struct StagedBytes {
     /// Bytes from the start of the decoded chunk.
-    at: usize,
+    offset: usize,
     shared: Arc<Vec<u8>>,
     range: Range<usize>,
 }
@@ -40,22 +40,22 @@ pub(super) struct StagedBytes {
 impl StagedBytes {
     /// A range of bytes that others share, which begin `at` in the decoded chunk.
     pub(super) fn new(at: usize, shared: Arc<Vec<u8>>, range: Range<usize>) -> Self {
-        StagedBytes { at, shared, range }
+        StagedBytes { offset: at, shared, range }
     }
 
     /// All bytes, if they are a whole chunk of `chunk_bytes` bytes.
-    pub(super) fn whole(&self, chunk_bytes: usize) -> Option<Arc<Vec<u8>>> {
+    pub(super) fn whole_chunk(&self, chunk_bytes: usize) -> Option<Arc<Vec<u8>>> {
         let is_all = self.range == (0..self.shared.len());
         (self.range.len() == chunk_bytes)
             .then(|| if is_all { self.shared.clone() } else { Arc::new(self.bytes().to_vec()) })
     }
 
     /// Puts them over the bytes of the decoded chunk from `at` on.
-    pub(super) fn overlay(&self, at: usize, into: &mut [u8]) {
+    pub(super) fn overlay_onto(&self, at: usize, into: &mut [u8]) {
         let bytes = self.bytes();
-        let (from, to) = (self.at.max(at), (self.at + bytes.len()).min(at + into.len()));
+        let (from, to) = (self.offset.max(at), (self.offset + bytes.len()).min(at + into.len()));
         if from < to {
-            into[from - at..to - at].copy_from_slice(&bytes[from - self.at..to - self.at]);
+            into[from - at..to - at].copy_from_slice(&bytes[from - self.offset..to - self.offset]);
         }
     }
 
@@ -66,7 +66,7 @@ impl StagedBytes {
 
 impl From<&StagedChunk> for StagedBytes {
     fn from(staged: &StagedChunk) -> Self {
-        StagedBytes::new(staged.at, staged.bytes.clone(), 0..staged.bytes.len())
+        StagedBytes::new(staged.offset, staged.bytes.clone(), 0..staged.bytes.len())
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) struct StagedChunks {
 
 impl StagedChunks {
     /// Bytes staged.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn total_bytes(&self) -> usize {
         self.bytes
     }
 
@@ -103,14 +103,14 @@ impl StagedChunks {
     }
 
     /// Stages a chunk, and replaces its staged contents.
-    pub(super) fn put(&mut self, coord: &ChunkCoord, staged: StagedChunk) {
-        drop(self.take(coord));
+    pub(super) fn stage_chunk(&mut self, coord: &ChunkCoord, staged: StagedChunk) {
+        drop(self.take_chunk(coord));
         self.bytes += staged.bytes.len();
         self.chunks.insert(coord.clone(), staged);
     }
 
     /// Removes a staged chunk, and returns it.
-    pub(super) fn take(&mut self, coord: &ChunkCoord) -> Option<StagedChunk> {
+    pub(super) fn take_chunk(&mut self, coord: &ChunkCoord) -> Option<StagedChunk> {
         let staged = self.chunks.remove(coord)?;
         self.bytes -= staged.bytes.len();
         Some(staged)
@@ -128,19 +128,20 @@ impl StagedChunks {
         let Some(staged) = self.chunks.get_mut(coord) else {
             let is_short = bytes.len() <= MAX_STAGED_RUN_BYTES;
             if is_short {
-                self.put(coord, StagedChunk { at, bytes: Arc::new(bytes.into()), dirty: true });
+                self.stage_chunk(coord, StagedChunk { offset: at, bytes: Arc::new(bytes.into()), is_dirty: true });
             }
             return is_short;
         };
         let before = staged.bytes.len();
-        let touches =
-            at >= staged.at && at <= staged.at + before && at + bytes.len() - staged.at <= MAX_STAGED_PART_BYTES;
+        let touches = at >= staged.offset
+            && at <= staged.offset + before
+            && at + bytes.len() - staged.offset <= MAX_STAGED_PART_BYTES;
         if touches {
-            let (from, over) = (at - staged.at, bytes.len().min(staged.at + before - at));
+            let (from, over) = (at - staged.offset, bytes.len().min(staged.offset + before - at));
             let run = Arc::make_mut(&mut staged.bytes);
             run[from..from + over].copy_from_slice(&bytes[..over]);
             run.extend_from_slice(&bytes[over..]);
-            staged.dirty = true;
+            staged.is_dirty = true;
             self.bytes += bytes.len() - over;
         }
         touches

@@ -19,7 +19,7 @@ pub(crate) struct StagedData {
 
 impl StagedData {
     pub(super) fn is_dirty(&self) -> bool {
-        self.extent.is_some() || self.has_rows() || self.chunks.iter().any(|(_, staged)| staged.dirty)
+        self.extent.is_some() || self.has_rows() || self.chunks.iter().any(|(_, staged)| staged.is_dirty)
     }
 
     pub(super) fn has_rows(&self) -> bool {
@@ -27,22 +27,22 @@ impl StagedData {
     }
 
     /// The staged bytes of a chunk.
-    pub(super) fn get(&self, coord: &ChunkCoord) -> Option<StagedBytes> {
-        let of_rows = self.rows.as_ref().and_then(|rows| rows.get(coord));
+    pub(super) fn staged_bytes_of(&self, coord: &ChunkCoord) -> Option<StagedBytes> {
+        let of_rows = self.rows.as_ref().and_then(|rows| rows.staged_bytes_of(coord));
         of_rows.or_else(|| self.chunks.get(coord).map(StagedBytes::from))
     }
 
     /// The chunks that the store lacks.
     pub(super) fn dirty_chunks(&self) -> Vec<(ChunkCoord, StagedChunk)> {
-        let dirty = self.chunks.iter().filter(|(_, staged)| staged.dirty);
+        let dirty = self.chunks.iter().filter(|(_, staged)| staged.is_dirty);
         dirty.map(|(coord, staged)| (coord.clone(), staged.clone())).collect()
     }
 
     /// Keeps what the store has now of the chunk that was staged so; a part is no longer needed.
     pub(super) fn mark_stored(&mut self, coord: &ChunkCoord, keep: bool) {
         match self.chunks.get_mut(coord) {
-            Some(staged) if keep => staged.dirty = false,
-            _ => drop(self.chunks.take(coord)),
+            Some(staged) if keep => staged.is_dirty = false,
+            _ => drop(self.chunks.take_chunk(coord)),
         }
     }
 }

@@ -32,13 +32,13 @@ pub(crate) trait ElementSink: Send + Sized {
     const KEEPS_HEAP_IDS: bool;
 
     /// Converts elements, whose variable-length data is in `heap`, into a range of places.
-    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
+    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
 
     /// Converts one element into every place of a range.
-    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
+    fn fill_with(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
 
     /// The memory of a range of places, if elements are stored there without conversion.
-    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]>;
+    fn direct_bytes_mut(&mut self, places: Range<usize>) -> Option<&mut [u8]>;
 
     /// Two sinks: for the first `n` places, and for the rest.
     fn split(self, n: usize) -> (Self, Self);
@@ -47,10 +47,10 @@ pub(crate) trait ElementSink: Send + Sized {
 /// The source of a write.
 pub(crate) trait ElementSource: Sync {
     /// Converts a range of values into elements.
-    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError>;
+    fn get_elements(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError>;
 
     /// The memory of a range of values, if they need no conversion.
-    fn direct(&self, places: Range<usize>) -> Option<&[u8]>;
+    fn direct_bytes(&self, places: Range<usize>) -> Option<&[u8]>;
 }
 
 /// Values of a type.
@@ -66,7 +66,7 @@ pub(crate) struct TypedSink<'a, T: H5Type> {
 impl<T: H5Type> ElementSink for TypedSink<'_, T> {
     const KEEPS_HEAP_IDS: bool = false;
 
-    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let (heap, first) = (heap.with_conversion(self.conversion), self.first + places.start);
         let values = &mut self.values[places];
         if let [value] = values {
@@ -80,14 +80,14 @@ impl<T: H5Type> ElementSink for TypedSink<'_, T> {
         })
     }
 
-    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn fill_with(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let mut value = T::placeholder();
         T::decode(self.decoder, element, &mut value, heap.with_conversion(self.conversion))?;
         self.values[places].fill(value);
         Ok(())
     }
 
-    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
+    fn direct_bytes_mut(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
         T::decode_in_place(self.decoder, &mut self.values[places])
     }
 
@@ -114,18 +114,18 @@ impl RawSink<'_> {
 impl ElementSink for RawSink<'_> {
     const KEEPS_HEAP_IDS: bool = true;
 
-    fn put(&mut self, places: Range<usize>, elements: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
         self.range_mut(places).copy_from_slice(elements);
         Ok(())
     }
 
-    fn fill(&mut self, places: Range<usize>, element: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn fill_with(&mut self, places: Range<usize>, element: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
         let size = self.size;
         self.range_mut(places).chunks_exact_mut(size).for_each(|place| place.copy_from_slice(element));
         Ok(())
     }
 
-    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
+    fn direct_bytes_mut(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
         Some(self.range_mut(places))
     }
 
@@ -145,7 +145,7 @@ pub(crate) struct ValueSink<'a> {
 impl ElementSink for ValueSink<'_> {
     const KEEPS_HEAP_IDS: bool = false;
 
-    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact(self.plan.size());
         let values = self.values[places].iter_mut();
         for (value, element) in values.zip(elements) {
@@ -154,13 +154,13 @@ impl ElementSink for ValueSink<'_> {
         Ok(())
     }
 
-    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn fill_with(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let copies = places.len();
         self.values[places].fill(self.plan.value_within(element, Some(heap.store()), self.memory, copies)?);
         Ok(())
     }
 
-    fn direct(&mut self, _places: Range<usize>) -> Option<&mut [u8]> {
+    fn direct_bytes_mut(&mut self, _places: Range<usize>) -> Option<&mut [u8]> {
         None
     }
 
@@ -188,21 +188,21 @@ impl ConvertedSink<'_> {
 impl ElementSink for ConvertedSink<'_> {
     const KEEPS_HEAP_IDS: bool = true;
 
-    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let plan = self.plan;
         let heap = heap.with_conversion(self.conversion);
-        plan.run(elements, self.range_mut(places), heap)
+        plan.convert_elements(elements, self.range_mut(places), heap)
     }
 
-    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn fill_with(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let plan = self.plan;
         let mut converted = vec![0; plan.output_size()];
-        plan.run(element, &mut converted, heap.with_conversion(self.conversion))?;
+        plan.convert_elements(element, &mut converted, heap.with_conversion(self.conversion))?;
         self.range_mut(places).chunks_exact_mut(converted.len()).for_each(|place| place.copy_from_slice(&converted));
         Ok(())
     }
 
-    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
+    fn direct_bytes_mut(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
         self.plan.is_copy().then(|| self.range_mut(places))
     }
 
@@ -222,7 +222,7 @@ pub(crate) struct TypedSource<'a, T: H5Write> {
 }
 
 impl<T: H5Write> ElementSource for TypedSource<'_, T> {
-    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
+    fn get_elements(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
         let (first, values) = (places.start, &self.values[places]);
         T::encode_elements(self.encoder, values, elements, self.size, self.heap).or_else(|_| {
             let mut pairs = values.iter().zip(elements.chunks_exact_mut(self.size.max(1)));
@@ -232,7 +232,7 @@ impl<T: H5Write> ElementSource for TypedSource<'_, T> {
         })
     }
 
-    fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
+    fn direct_bytes(&self, places: Range<usize>) -> Option<&[u8]> {
         T::elements_in_place(self.encoder, &self.values[places])
     }
 }
@@ -245,7 +245,7 @@ pub(crate) struct ValueSource<'a> {
 }
 
 impl ElementSource for ValueSource<'_> {
-    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
+    fn get_elements(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
         let (first, values) = (places.start, &self.values[places]);
         self.plan.encode_slice(values, elements, self.heap).or_else(|_| {
             let mut pairs = values.iter().zip(elements.chunks_exact_mut(self.plan.size().max(1)));
@@ -253,7 +253,7 @@ impl ElementSource for ValueSource<'_> {
         })
     }
 
-    fn direct(&self, _places: Range<usize>) -> Option<&[u8]> {
+    fn direct_bytes(&self, _places: Range<usize>) -> Option<&[u8]> {
         None
     }
 }
@@ -265,18 +265,18 @@ pub(crate) struct RawSource<'a> {
 }
 
 impl ElementSource for RawSource<'_> {
-    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
+    fn get_elements(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
         elements.copy_from_slice(&self.bytes[places.start * self.size..places.end * self.size]);
         Ok(())
     }
 
-    fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
+    fn direct_bytes(&self, places: Range<usize>) -> Option<&[u8]> {
         Some(&self.bytes[places.start * self.size..places.end * self.size])
     }
 }
 
 /// The number of elements of `size` bytes that bytes are.
-pub(super) fn raw_elements(bytes: &[u8], size: usize) -> Result<usize, ErrorKind> {
+pub(super) fn raw_element_count(bytes: &[u8], size: usize) -> Result<usize, ErrorKind> {
     match bytes.len() % size {
         0 => Ok(bytes.len() / size),
         found => Err(ConvertError::Truncated { expected: size, found }.into()),
@@ -341,7 +341,7 @@ mod tests {
         let mut values = vec![Late::placeholder(); 3];
         let conversion = Conversion::Exact;
         let mut sink = TypedSink { values: &mut values, decoder: &decoder, size: 1, conversion, first: 10 };
-        sink.put(0..3, &[3, 9, 5], Heap::new(&store)).map(|()| values)
+        sink.put_elements(0..3, &[3, 9, 5], Heap::new(&store)).map(|()| values)
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub(super) fn is_numbered(name: &Name) -> bool {
 }
 
 /// The files and datasets that a source stands for: as many as there are numbers, if its names have one in them.
-fn blocks(source: &VirtualSource) -> impl Iterator<Item = (Name, Name)> {
+fn numbered_sources(source: &VirtualSource) -> impl Iterator<Item = (Name, Name)> {
     let blocks = if is_numbered(&source.file) || is_numbered(&source.dataset) { MAX_BLOCKS } else { 1 };
     (0..blocks).map(|block| (expand_block_name(&source.file, block), expand_block_name(&source.dataset, block)))
 }
@@ -101,7 +101,7 @@ impl fmt::Display for SourceState {
 }
 
 /// The dimension along which a selection has no limit.
-pub(super) fn unlimited(selection: &Selection) -> Option<usize> {
+pub(super) fn unlimited_dimension(selection: &Selection) -> Option<usize> {
     let Selection::Hyperslab(slab) = selection else { return None };
     slab.count.iter().zip(&slab.block).position(|(count, block)| *count == UNLIMITED || *block == UNLIMITED)
 }
@@ -115,7 +115,7 @@ pub(super) fn nth_block(slab: &Hyperslab, dim: usize, block: u64) -> Option<Hype
 }
 
 /// One past the last index of the first `elements` indices that a pattern selects along a dimension.
-fn end_of(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
+fn end_of_elements(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
     let (start, stride, block) = (*slab.start.get(dim)?, *slab.stride.get(dim)?, *slab.block.get(dim)?);
     let last = elements.checked_sub(1)?;
     if block == UNLIMITED {
@@ -127,7 +127,7 @@ fn end_of(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
 
 impl Dataset {
     /// The file of a source; `None` if there is none.
-    fn source_file(&self, file: &Name) -> Result<Option<File>, ErrorKind> {
+    fn open_source_file(&self, file: &Name) -> Result<Option<File>, ErrorKind> {
         match file.as_bytes() {
             b"." => Ok(Some(self.file.clone())),
             _ => linked_files::open_linked(&self.file, file, LinkUse::VirtualSource),
@@ -135,8 +135,8 @@ impl Dataset {
     }
 
     /// The source of a piece; `None` if its file or the dataset is not there, or the file cannot be opened.
-    pub(super) fn source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, DatasetError> {
-        let other = match self.source_file(file) {
+    pub(super) fn open_source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, DatasetError> {
+        let other = match self.open_source_file(file) {
             // Fill values would hide that there is something that may not be read.
             Err(error) if linked_files::is_refusal(&error) => return Err(error.into()),
             other => other.unwrap_or(None),
@@ -155,8 +155,8 @@ impl Dataset {
         let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
         let _layer = VirtualDepthGuard::enter()?;
         for source in sources {
-            for (file, path) in blocks(source) {
-                let Some(found) = self.source(&file, &path)? else { break };
+            for (file, path) in numbered_sources(source) {
+                let Some(found) = self.open_source(&file, &path)? else { break };
                 found.refresh().map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
             }
         }
@@ -173,7 +173,7 @@ impl Dataset {
             return Ok(true);
         }
         let mut live = false;
-        self.each_source(|state| {
+        self.for_each_source_state(|state| {
             live |= matches!(state, SourceState::Live | SourceState::InUse);
             !live
         })?;
@@ -187,7 +187,7 @@ impl Dataset {
     /// [`ErrorKind::Store`] if the dataset cannot be read any more, or it cannot be found out whether a source is live.
     pub fn source_states(&self) -> Result<Vec<SourceState>> {
         let mut states = Vec::new();
-        self.each_source(|state| {
+        self.for_each_source_state(|state| {
             states.push(state);
             true
         })?;
@@ -195,12 +195,12 @@ impl Dataset {
     }
 
     /// Calls `each` with the state of each source, until it returns `false`.
-    fn each_source(&self, mut each: impl FnMut(SourceState) -> bool) -> Result<()> {
+    fn for_each_source_state(&self, mut each: impl FnMut(SourceState) -> bool) -> Result<()> {
         let spec = self.with_error_path(|| Ok(self.core.chunks.spec()?))?;
         let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
         let _layer = self.with_error_path(|| Ok(VirtualDepthGuard::enter()?))?;
         for source in sources {
-            for (n, (file, path)) in blocks(source).enumerate() {
+            for (n, (file, path)) in numbered_sources(source).enumerate() {
                 let (state, is_there) = self.source_state(&file, &path)?;
                 let counts = n == 0 || is_there || state == SourceState::InUse;
                 if counts && !each(state) {
@@ -216,7 +216,7 @@ impl Dataset {
 
     /// The state of a source, and whether the dataset is there.
     fn source_state(&self, file: &Name, path: &Name) -> Result<(SourceState, bool)> {
-        let other = match self.source_file(file) {
+        let other = match self.open_source_file(file) {
             Ok(Some(other)) => other,
             Ok(None) => return Ok((SourceState::Missing, false)),
             Err(ErrorKind::OtherFile(error)) if error.is_in_use() => return Ok((SourceState::InUse, false)),
@@ -236,27 +236,27 @@ impl Dataset {
     pub(super) fn update_virtual_extent(&self) -> Result<(), DatasetError> {
         let spec = self.core.chunks.spec()?;
         let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
-        if !sources.iter().any(|source| unlimited(&source.target).is_some()) {
+        if !sources.iter().any(|source| unlimited_dimension(&source.target).is_some()) {
             return Ok(());
         }
         let _layer = VirtualDepthGuard::enter()?;
         let mut extent: CoreDims = spec.dataspace.dims().into();
-        let open = |dim: usize| sources.iter().any(|source| unlimited(&source.target) == Some(dim));
+        let open = |dim: usize| sources.iter().any(|source| unlimited_dimension(&source.target) == Some(dim));
         for dim in (0..extent.len()).filter(|dim| open(*dim)) {
             extent[dim] = 0;
         }
         for source in sources {
             let Selection::Hyperslab(slab) = &source.target else { continue };
-            match unlimited(&source.target) {
+            match unlimited_dimension(&source.target) {
                 Some(dim) if dim < extent.len() => {
-                    extent[dim] = extent[dim].max(self.source_extent(source, slab, dim)?.unwrap_or(0));
+                    extent[dim] = extent[dim].max(self.extent_given_by_source(source, slab, dim)?.unwrap_or(0));
                 }
                 Some(_) => {}
                 None => {
                     for dim in (0..extent.len()).filter(|dim| open(*dim)) {
                         let blocks = slab.count.get(dim).zip(slab.block.get(dim));
                         let elements = blocks.and_then(|(count, block)| count.checked_mul(*block));
-                        let end = elements.and_then(|elements| end_of(slab, dim, elements));
+                        let end = elements.and_then(|elements| end_of_elements(slab, dim, elements));
                         extent[dim] = extent[dim].max(end.unwrap_or(0));
                     }
                 }
@@ -270,22 +270,27 @@ impl Dataset {
     }
 
     /// How far the elements of a source reach along the dimension without limit.
-    fn source_extent(&self, source: &VirtualSource, slab: &Hyperslab, dim: usize) -> Result<Option<u64>, DatasetError> {
+    fn extent_given_by_source(
+        &self,
+        source: &VirtualSource,
+        slab: &Hyperslab,
+        dim: usize,
+    ) -> Result<Option<u64>, DatasetError> {
         if is_numbered(&source.file) || is_numbered(&source.dataset) {
             let mut blocks = 0;
             while blocks < MAX_BLOCKS
                 && self
-                    .source(&expand_block_name(&source.file, blocks), &expand_block_name(&source.dataset, blocks))?
+                    .open_source(&expand_block_name(&source.file, blocks), &expand_block_name(&source.dataset, blocks))?
                     .is_some()
             {
                 blocks += 1;
             }
             let last = blocks.checked_sub(1).and_then(|last| nth_block(slab, dim, last));
-            return Ok(last.and_then(|last| end_of(&last, dim, *last.block.get(dim)?)));
+            return Ok(last.and_then(|last| end_of_elements(&last, dim, *last.block.get(dim)?)));
         }
-        let found = self.source(&expand_block_name(&source.file, 0), &expand_block_name(&source.dataset, 0))?;
-        let (Some(found), Some(along)) = (found, unlimited(&source.source)) else { return Ok(None) };
-        let there = source.source.bind(&found.core.view()?.extent)?;
-        Ok(there.dims().get(along).and_then(|elements| end_of(slab, dim, *elements)))
+        let found = self.open_source(&expand_block_name(&source.file, 0), &expand_block_name(&source.dataset, 0))?;
+        let (Some(found), Some(along)) = (found, unlimited_dimension(&source.source)) else { return Ok(None) };
+        let there = source.source.bind(&found.core.spec_snapshot()?.extent)?;
+        Ok(there.dims().get(along).and_then(|elements| end_of_elements(slab, dim, *elements)))
     }
 }

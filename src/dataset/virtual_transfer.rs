@@ -9,7 +9,7 @@ use super::Dataset;
 use super::error::DatasetError;
 use super::spec_snapshot::SpecSnapshot;
 use super::transfer::{ElementSink, RawSink, RawSource};
-use super::virtual_sources::{VirtualDepthGuard, expand_block_name, is_numbered, nth_block, unlimited};
+use super::virtual_sources::{VirtualDepthGuard, expand_block_name, is_numbered, nth_block, unlimited_dimension};
 use crate::convert::{ElementPlan, blank_elements};
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
@@ -43,7 +43,7 @@ fn for_each_piece(
             source: source.source.clone(),
             target,
         };
-        match (&source.target, unlimited(&source.target)) {
+        match (&source.target, unlimited_dimension(&source.target)) {
             (Selection::Hyperslab(slab), Some(dim)) if numbers && dim < lo.len() => {
                 let stride = slab.stride[dim].max(1);
                 let block = |index: u64| index.saturating_sub(slab.start[dim]) / stride;
@@ -61,7 +61,7 @@ fn for_each_piece(
 /// The elements of a piece within the extent, if some of them may lie between `lo` and `hi`.
 fn target_between(piece: &VirtualSource, view: &SpecSnapshot, (lo, hi): (&[u64], &[u64])) -> Option<BoundSelection> {
     // Elements outside of the extent do not exist.
-    let target = clip(&piece.target, &view.extent).bind(&view.extent).ok()?;
+    let target = clip_to_extent(&piece.target, &view.extent).bind(&view.extent).ok()?;
     let (from, to) = target.bounds()?;
     let is_apart = from.iter().zip(hi).any(|(from, hi)| from >= hi) || to.iter().zip(lo).any(|(to, lo)| to <= lo);
     (!is_apart).then_some(target)
@@ -76,7 +76,7 @@ fn for_each_part(
     mut each: impl FnMut(&SourcePart<'_>) -> Result<(), DatasetError>,
 ) -> Result<(), DatasetError> {
     let extent = &source_view.extent;
-    let Ok(stands_for) = clip(&piece.source, extent).bind(extent) else { return Ok(()) };
+    let Ok(stands_for) = clip_to_extent(&piece.source, extent).bind(extent) else { return Ok(()) };
     let mut boxes: Vec<(CoreDims, CoreDims)> = vec![(lo.into(), hi.into())];
     while let Some((lo, hi)) = boxes.pop() {
         let restricted = target.restrict(&stands_for, &lo, &hi);
@@ -117,14 +117,14 @@ impl Dataset {
         let Some((lo, hi)) = selected.bounds() else { return Ok(()) };
         let _layer = VirtualDepthGuard::enter()?;
         let elements = usize::try_from(selected.elements()).map_err(|_| ErrorKind::TooLarge(selected.elements()))?;
-        sink.fill(0..elements, &view.spec.fill_element(), self.file.heap())?;
+        sink.fill_with(0..elements, &view.spec.fill_element(), self.file.heap())?;
         let bounds = (lo.as_slice(), hi.as_slice());
         for_each_piece(sources, bounds, |piece| {
             let Some(target) = target_between(piece, view, bounds) else { return Ok(()) };
-            let Some(source) = self.source(&piece.file, &piece.dataset)? else { return Ok(()) };
-            let source_view = source.core.view()?;
+            let Some(source) = self.open_source(&piece.file, &piece.dataset)? else { return Ok(()) };
+            let source_view = source.core.spec_snapshot()?;
             let plan = ElementPlan::new(&source_view.spec.datatype, &view.spec.datatype)?;
-            if S::KEEPS_HEAP_IDS && view.spec.datatype.is_indirect() && !source.file.same(&self.file) {
+            if S::KEEPS_HEAP_IDS && view.spec.datatype.is_indirect() && !source.file.is_same_file(&self.file) {
                 return Err(ErrorKind::Unsupported("raw variable-length data of a virtual dataset's other file").into());
             }
             for_each_part((piece, &target), (&source, &source_view), bounds, view.size, |part| {
@@ -134,7 +134,7 @@ impl Dataset {
                 selected.for_each_shared(part.elements, |place, at, len| {
                     if result.is_ok() {
                         let bytes = at as usize * view.size..(at + len) as usize * view.size;
-                        result = sink.put(place as usize..(place + len) as usize, &elements[bytes], heap);
+                        result = sink.put_elements(place as usize..(place + len) as usize, &elements[bytes], heap);
                     }
                 });
                 Ok(result?)
@@ -152,17 +152,17 @@ impl Dataset {
         let bytes = source_elements.elements().saturating_mul(source_view.size as u64);
         let mut elements = self.core.max_allocation.zeroed(bytes)?;
         let raw = RawSink { bytes: &mut elements, size: source_view.size };
-        source.read_to(source_view, source_elements, raw).map_err(|failure| source.as_other_file(failure))?;
+        source.read_to(source_view, source_elements, raw).map_err(|failure| source.to_other_file_error(failure))?;
         if plan.is_copy() {
             return Ok(elements);
         }
         let n = elements.len() / plan.input_size();
         let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(size as u64))?;
-        plan.run(&elements, &mut converted, source.file.heap().with_conversion(self.conversion))?;
+        plan.convert_elements(&elements, &mut converted, source.file.heap().with_conversion(self.conversion))?;
         Ok(converted)
     }
 
-    fn as_other_file(&self, failure: DatasetError) -> ErrorKind {
+    fn to_other_file_error(&self, failure: DatasetError) -> ErrorKind {
         ErrorKind::OtherFile(Box::new(failure.with_path(self.file.name(), Some(&self.path))))
     }
 
@@ -177,7 +177,7 @@ impl Dataset {
             return Ok(None);
         }
         self.file.writer()?;
-        Ok(Some(self.core.view()?))
+        Ok(Some(self.core.spec_snapshot()?))
     }
 
     /// Writes the elements of a selection of a virtual dataset to its sources: `encode` gets the memory for them, in the
@@ -248,11 +248,11 @@ impl Dataset {
             if !is_selected {
                 return Ok(());
             }
-            let Some(source) = self.source(&piece.file, &piece.dataset)? else {
+            let Some(source) = self.open_source(&piece.file, &piece.dataset)? else {
                 let (file, dataset) = (piece.file.to_string(), piece.dataset.to_string());
                 return Err(ErrorKind::NoSource { file, dataset }.into());
             };
-            let source_view = source.core.view()?;
+            let source_view = source.core.spec_snapshot()?;
             for_each_part((piece, &target), (&source, &source_view), bounds, view.size, &mut each)
         })
     }
@@ -278,20 +278,20 @@ impl Dataset {
         if !plan.is_copy() {
             let n = written.len() / view.size;
             let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(source_view.size as u64))?;
-            plan.run(&written, &mut converted, source.file.heap().with_conversion(self.conversion))?;
+            plan.convert_elements(&written, &mut converted, source.file.heap().with_conversion(self.conversion))?;
             written = converted;
         }
-        if !source.file.same(&self.file) {
+        if !source.file.is_same_file(&self.file) {
             self.file.shared().add_written_file(source.file.shared());
         }
         let overwrite = ElementRuns { runs: &runs, bytes: &written, size: source_view.size };
         source
-            .overwrite(source_view, source_elements, &overwrite)
-            .map_err(|failure| source.as_other_file(failure).into())
+            .write_changed_elements(source_view, source_elements, &overwrite)
+            .map_err(|failure| source.to_other_file_error(failure).into())
     }
 
     /// Writes runs of the elements of a selection; the others stay.
-    fn overwrite(
+    fn write_changed_elements(
         &self,
         view: &SpecSnapshot,
         selected: &BoundSelection,
@@ -313,7 +313,7 @@ impl Dataset {
             self.reader(view).read(selected, RawSink { bytes: &mut bytes, size })?;
         }
         overwrite.copy_to(&mut bytes);
-        writer.write(selected, &RawSource { bytes: &bytes, size })
+        writer.write_selection(selected, &RawSource { bytes: &bytes, size })
     }
 }
 
@@ -339,7 +339,7 @@ impl ElementRuns<'_> {
 }
 
 /// A hyperslab cut to an extent, as far as its counts and blocks allow.
-fn clip(selection: &Selection, extent: &[u64]) -> Selection {
+fn clip_to_extent(selection: &Selection, extent: &[u64]) -> Selection {
     let Selection::Hyperslab(slab) = selection else { return selection.clone() };
     let mut slab = slab.clone();
     if slab.start.len() != extent.len() {
@@ -357,7 +357,7 @@ fn clip(selection: &Selection, extent: &[u64]) -> Selection {
 }
 
 impl File {
-    fn same(&self, other: &File) -> bool {
+    fn is_same_file(&self, other: &File) -> bool {
         Arc::ptr_eq(self.shared(), other.shared())
     }
 }

@@ -31,7 +31,11 @@ pub(crate) struct RowAppend {
 
 impl DatasetWriter<'_> {
     /// Overwrites the elements of a selection.
-    pub(crate) fn write(&self, selected: &BoundSelection, source: &impl ElementSource) -> Result<(), DatasetError> {
+    pub(crate) fn write_selection(
+        &self,
+        selected: &BoundSelection,
+        source: &impl ElementSource,
+    ) -> Result<(), DatasetError> {
         if selected.elements() == 0 {
             return Ok(());
         }
@@ -41,13 +45,13 @@ impl DatasetWriter<'_> {
         if let Some((coord, run)) = cut.single_chunk_run()
             && self.core.filters.is_empty()
             && run.len as usize * self.view.size == bytes
-            && let Some(direct) = source.direct(dest_range(run))
+            && let Some(direct) = source.direct_bytes(dest_range(run))
         {
             self.store_encoded(&coord, 0, direct)?;
-            self.core.stage.lock().chunks.take(&coord);
+            self.core.staged_data.lock().chunks.take_chunk(&coord);
             return Ok(());
         }
-        if self.core.parts == PartWrites::Never {
+        if self.core.part_writes == PartWrites::Never {
             self.core.check_allocation(bytes)?;
         }
         let chunk = ChunkWriter { writer: self, cut, grid: &grid, bytes, source };
@@ -64,15 +68,17 @@ impl DatasetWriter<'_> {
             }
         }
         chunk.store_batch(&batch)?;
-        if self.core.is_staged_by_store || self.core.stage.lock().chunks.bytes() > self.core.staging {
-            self.store_staged(&grid, bytes, |_| true)?;
-            self.drop_stored(&grid);
+        if self.core.is_staged_by_store
+            || self.core.staged_data.lock().chunks.total_bytes() > self.core.append_buffer_bytes
+        {
+            self.store_staged_chunks(&grid, bytes, |_| true)?;
+            self.drop_stored_chunks(&grid);
         }
         Ok(())
     }
 
     /// The dimension along which rows are appended: the first one if it can grow, or else the unlimited one.
-    pub(crate) fn axis(&self) -> Result<usize, ErrorKind> {
+    pub(crate) fn append_axis(&self) -> Result<usize, ErrorKind> {
         let max = self.view.spec.dataspace.max();
         if max.first().zip(self.view.extent.first()).is_some_and(|(max, now)| max > now) {
             return Ok(0);
@@ -81,19 +87,19 @@ impl DatasetWriter<'_> {
     }
 
     /// Elements of a row.
-    pub(crate) fn row(&self) -> Result<u64, ErrorKind> {
-        self.axis().map(|axis| self.row_along(axis))
+    pub(crate) fn elements_per_row(&self) -> Result<u64, ErrorKind> {
+        self.append_axis().map(|axis| self.elements_per_row_along(axis))
     }
 
-    fn row_along(&self, axis: usize) -> u64 {
+    fn elements_per_row_along(&self, axis: usize) -> u64 {
         let (before, after) = self.view.extent.split_at(axis);
         before.iter().chain(&after[1..]).try_fold(1u64, |n, dim| n.checked_mul(*dim)).unwrap_or(0)
     }
 
     /// The rows that `values` elements in all make.
-    pub(crate) fn rows(&self, values: usize) -> Result<RowAppend, ErrorKind> {
-        let axis = self.axis()?;
-        let row = self.row_along(axis);
+    pub(crate) fn plan_row_append(&self, values: usize) -> Result<RowAppend, ErrorKind> {
+        let axis = self.append_axis()?;
+        let row = self.elements_per_row_along(axis);
         let values = values as u64;
         if row == 0 || !values.is_multiple_of(row) {
             return Err(ErrorKind::Rows { row, values });
@@ -104,8 +110,8 @@ impl DatasetWriter<'_> {
         Ok(RowAppend { axis, values, extent })
     }
 
-    /// Appends rows that [`DatasetWriter::rows`] has made room for.
-    pub(crate) fn append(&mut self, rows: RowAppend, source: &impl ElementSource) -> Result<(), DatasetError> {
+    /// Appends rows that [`DatasetWriter::plan_row_append`] has made room for.
+    pub(crate) fn append_rows(&mut self, rows: RowAppend, source: &impl ElementSource) -> Result<(), DatasetError> {
         let RowAppend { axis, values, extent } = rows;
         self.restage_edges(&extent)?;
         if self.buffer_rows(axis, values as usize, source)? {
@@ -116,47 +122,47 @@ impl DatasetWriter<'_> {
         let (mut start, mut count) = (CoreDims::from_elem(0, before.len()), before.clone());
         start[axis] = before[axis];
         count[axis] = self.view.extent[axis] - before[axis];
-        self.write(&Selection::block(&start, &count).bind(&self.view.extent)?, source)?;
-        let is_staged = self.core.stage.lock().chunks.bytes() > 0;
-        self.grow(&self.view.extent)?;
+        self.write_selection(&Selection::block(&start, &count).bind(&self.view.extent)?, source)?;
+        let is_staged = self.core.staged_data.lock().chunks.total_bytes() > 0;
+        self.grow_extent(&self.view.extent)?;
         let Some((grid, bytes)) = self.view.grid()?.filter(|_| is_staged) else { return Ok(()) };
         let side = grid.dims()[axis];
         let full = before[axis] / side..self.view.extent[axis] / side;
         if full.is_empty() {
             return Ok(());
         }
-        self.store_staged(&grid, bytes, |coord| full.contains(&coord.scaled()[axis]))
+        self.store_staged_chunks(&grid, bytes, |coord| full.contains(&coord.scaled()[axis]))
     }
 
     /// Has the buffer take new rows of a dataset without filters. Returns `false` if they are long and have to be
     /// converted, or do not follow each other in the chunks.
     fn buffer_rows(&self, axis: usize, values: usize, source: &impl ElementSource) -> Result<bool, DatasetError> {
         let len = values.saturating_mul(self.view.size);
-        if axis != 0 || self.core.parts != PartWrites::Runs || self.core.is_staged_by_store {
+        if axis != 0 || self.core.part_writes != PartWrites::Runs || self.core.is_staged_by_store {
             return Ok(false);
         }
-        let direct = source.direct(0..values);
+        let direct = source.direct_bytes(0..values);
         if len > MAX_BUFFERED_APPEND_BYTES && direct.is_none() {
             return Ok(false);
         }
         let Some(buffer) = AppendBuffer::new(&self.view) else { return Ok(false) };
-        if !self.core.stage.lock().rows.as_ref().is_some_and(|rows| rows.is_continued_by(&buffer)) {
+        if !self.core.staged_data.lock().rows.as_ref().is_some_and(|rows| rows.is_continued_by(&buffer)) {
             self.core.store_rows(StoredRows::All)?;
-            self.core.stage.lock().rows = Some(buffer);
+            self.core.staged_data.lock().rows = Some(buffer);
         }
         if let Some((grid, bytes)) = self.view.grid()? {
-            self.store_staged(&grid, bytes, |_| true)?;
+            self.store_staged_chunks(&grid, bytes, |_| true)?;
         }
         let mut memory = Vec::new();
         let bytes = match direct {
             Some(bytes) => bytes,
             None => {
                 memory.resize(len, 0);
-                source.get(0..values, &mut memory)?;
+                source.get_elements(0..values, &mut memory)?;
                 &memory
             }
         };
-        self.core.push_rows(self.core.stage.lock(), &self.view.extent, bytes)
+        self.core.push_rows(self.core.staged_data.lock(), &self.view.extent, bytes)
     }
 
     fn check_extent(&self, dims: &[u64]) -> Result<(), ErrorKind> {
@@ -166,7 +172,7 @@ impl DatasetWriter<'_> {
     }
 
     /// Changes the extent. Elements that come to be are fill values; those outside are gone.
-    pub(crate) fn resize(&mut self, dims: &[u64]) -> Result<(), DatasetError> {
+    pub(crate) fn resize_extent(&mut self, dims: &[u64]) -> Result<(), DatasetError> {
         self.check_extent(dims)?;
         if !matches!(self.view.spec.layout, Layout::Chunked(_)) {
             return Ok(self.core.chunks.set_extent(dims)?);
@@ -175,14 +181,14 @@ impl DatasetWriter<'_> {
         self.core.store_rows(StoredRows::All)?;
         if self.view.extent.iter().zip(dims).all(|(old, new)| old <= new) {
             self.restage_edges(dims)?;
-            return self.grow(dims);
+            return self.grow_extent(dims);
         }
         let kept: Vec<u64> = self.view.extent.iter().zip(dims).map(|(old, new)| *old.min(new)).collect();
         if kept != dims {
             // A smaller extent is published at once, a larger one by the next flush, with the elements written until
             // then.
-            self.resize(&kept)?;
-            return self.resize(dims);
+            self.resize_extent(&kept)?;
+            return self.resize_extent(dims);
         }
         self.write_out()?;
         let counts = grid.counts(dims);
@@ -208,13 +214,13 @@ impl DatasetWriter<'_> {
             };
             clear().map_err(|failure| failure.with_chunk(&coord))?;
         }
-        let mut stage = self.core.stage.lock();
+        let mut stage = self.core.staged_data.lock();
         stage.chunks.retain(|_, _| false);
         stage.extent = None;
         stage.rows = None;
         drop(stage);
-        self.core.note_change();
-        self.cache.forget(self.core.cache_id());
+        self.core.count_change();
+        self.cache.forget_dataset(self.core.cache_id());
         self.view.extent = dims.into();
         Ok(())
     }
@@ -234,18 +240,22 @@ impl DatasetWriter<'_> {
         })?;
         for coord in promoted {
             let whole = self.reader().read_chunk(&grid, bytes, &coord).map_err(|failure| failure.with_chunk(&coord))?;
-            self.core.stage.lock().chunks.put(&coord, StagedChunk { at: 0, bytes: Arc::new(whole), dirty: true });
+            self.core
+                .staged_data
+                .lock()
+                .chunks
+                .stage_chunk(&coord, StagedChunk { offset: 0, bytes: Arc::new(whole), is_dirty: true });
         }
         Ok(())
     }
 
     /// Makes the extent larger: it is staged, unless the store gathers what it is told.
-    fn grow(&self, dims: &[u64]) -> Result<(), DatasetError> {
+    fn grow_extent(&self, dims: &[u64]) -> Result<(), DatasetError> {
         if !self.core.is_staged_by_store {
-            self.core.stage.lock().extent = Some(CoreDims::from_slice(dims));
+            self.core.staged_data.lock().extent = Some(CoreDims::from_slice(dims));
             return Ok(());
         }
-        let earlier = self.core.earlier();
+        let earlier = self.core.earlier_datasets();
         let after: Vec<_> = earlier.iter().filter(|core| !core.is_deleted()).map(|core| core.chunks.id()).collect();
         Ok(self.core.chunks.write(&ChunkBatch { extent: Some(dims), after: &after, ..ChunkBatch::default() })?)
     }

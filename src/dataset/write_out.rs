@@ -20,7 +20,7 @@ impl DatasetCore {
         self.write_out_earlier(shared)?;
         self.rows_since_write_out.store(0, Ordering::Release);
         writer.write_out()?;
-        shared.note_stored_rows(self.chunks.id(), self.stored_rows()?);
+        shared.keep_stored_rows(self.chunks.id(), self.stored_row_count()?);
         Ok(())
     }
 
@@ -28,7 +28,7 @@ impl DatasetCore {
     /// dataset must be published before them.
     pub(super) fn publish_rows(&self) -> Result<bool, DatasetError> {
         // Nothing is appended meanwhile.
-        let _alone = self.writer.lock();
+        let _alone = self.writer_lock.lock();
         if !self.published_after.lock().is_empty() {
             return Ok(false);
         }
@@ -41,7 +41,7 @@ impl DatasetCore {
 
     /// Writes out the datasets whose rows are seen before those of this one, and makes the store keep that order.
     pub(super) fn write_out_earlier(&self, shared: &FileShared) -> Result<(), DatasetError> {
-        for earlier in self.earlier() {
+        for earlier in self.earlier_datasets() {
             if !earlier.is_deleted() {
                 earlier.write_out(shared)?;
                 self.chunks.come_after(&[earlier.chunks.id()])?;
@@ -52,13 +52,13 @@ impl DatasetCore {
 
     /// As [`DatasetCore::write_out`]. Drops the staged elements of a deleted dataset.
     pub(crate) fn write_out_if_exists(&self, shared: &FileShared) -> Result<(), DatasetError> {
-        self.unlist_staged();
+        self.unregister_staged();
         if !self.has_staged() || self.is_deleted() {
             return Ok(());
         }
         let written = self.write_out(shared);
         if written.is_err() {
-            self.list_staged();
+            self.register_staged();
         }
         written
     }

@@ -23,7 +23,7 @@ pub(crate) struct DatasetWriter<'a> {
 
 impl Drop for DatasetWriter<'_> {
     fn drop(&mut self) {
-        self.core.list_staged();
+        self.core.register_staged();
     }
 }
 
@@ -33,15 +33,15 @@ impl DatasetCore {
         store: &'a dyn Store,
         cache: &'a ChunkCache,
     ) -> Result<DatasetWriter<'a>, DatasetError> {
-        let alone = self.writer.lock();
-        let view = self.view()?;
+        let alone = self.writer_lock.lock();
+        let view = self.spec_snapshot()?;
         self.check_allocation(view.size)?;
         Ok(DatasetWriter { core: self, store, cache, view, _alone: alone })
     }
 }
 
 impl<'a> DatasetWriter<'a> {
-    pub(crate) fn view(&self) -> &SpecSnapshot {
+    pub(crate) fn spec_snapshot(&self) -> &SpecSnapshot {
         &self.view
     }
 
@@ -52,7 +52,7 @@ impl<'a> DatasetWriter<'a> {
     /// Stores a chunk as given, and replaces its stored and staged contents.
     pub(crate) fn write_stored(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), DatasetError> {
         self.core.store_rows(StoredRows::All)?;
-        self.core.stage.lock().chunks.take(coord);
+        self.core.staged_data.lock().chunks.take_chunk(coord);
         self.store_encoded(coord, mask, bytes)
     }
 
@@ -62,59 +62,59 @@ impl<'a> DatasetWriter<'a> {
             return Ok(());
         }
         if let Some((grid, bytes)) = self.view.grid()? {
-            self.store_staged(&grid, bytes, |_| true)?;
-            self.drop_stored(&grid);
+            self.store_staged_chunks(&grid, bytes, |_| true)?;
+            self.drop_stored_chunks(&grid);
         }
-        let extent = self.core.stage.lock().extent.clone();
-        if let Some(extent) = extent {
-            self.core.chunks.set_extent(&extent)?;
-            self.core.stage.lock().extent = None;
+        let extent = self.core.staged_data.lock().extent.clone();
+        if let Some(byte_range_of_runs) = extent {
+            self.core.chunks.set_extent(&byte_range_of_runs)?;
+            self.core.staged_data.lock().extent = None;
         }
         Ok(())
     }
 
     /// No longer stages chunks that the store has, all of them. The chunk of the next rows is kept, so that it need not
     /// be decoded again.
-    pub(super) fn drop_stored(&self, grid: &ChunkGrid) {
-        let mut stage = self.core.stage.lock();
+    pub(super) fn drop_stored_chunks(&self, grid: &ChunkGrid) {
+        let mut stage = self.core.staged_data.lock();
         stage.chunks.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
-        if stage.chunks.bytes() > self.core.staging / 2 {
+        if stage.chunks.total_bytes() > self.core.append_buffer_bytes / 2 {
             stage.chunks.retain(|_, _| false);
         }
     }
 
     /// Stores the staged chunks that `which` picks.
-    pub(super) fn store_staged(
+    pub(super) fn store_staged_chunks(
         &self,
         grid: &ChunkGrid,
         chunk_bytes: usize,
         which: impl Fn(&ChunkCoord) -> bool,
     ) -> Result<(), DatasetError> {
-        let mut dirty = self.core.stage.lock().dirty_chunks();
+        let mut dirty = self.core.staged_data.lock().dirty_chunks();
         dirty.retain(|(coord, _)| which(coord));
         if self.core.filters.is_empty() {
             for (coord, staged) in dirty {
                 match staged.bytes.len() == chunk_bytes {
                     true => self.store_encoded(&coord, 0, &staged.bytes)?,
-                    false => self.store_part(&coord, staged.at, &staged.bytes)?,
+                    false => self.store_part(&coord, staged.offset, &staged.bytes)?,
                 }
-                self.core.stage.lock().mark_stored(&coord, self.core.parts == PartWrites::Never);
+                self.core.staged_data.lock().mark_stored(&coord, self.core.part_writes == PartWrites::Never);
             }
             return Ok(());
         }
         let encode = |(coord, staged): &(ChunkCoord, StagedChunk), memory: &mut EncodeBuffers| {
-            self.encode(&self.view, grid, coord, &staged.bytes, &mut memory.stored)
+            self.encode_chunk(&self.view, grid, coord, &staged.bytes, &mut memory.stored)
         };
         let store = |(coord, _): &(ChunkCoord, StagedChunk), mask: u32, bytes: &[u8]| {
             self.store_encoded(coord, mask, bytes)?;
-            self.core.stage.lock().mark_stored(coord, true);
+            self.core.staged_data.lock().mark_stored(coord, true);
             Ok(())
         };
-        encode_pipeline::run(&dirty, self.core.batch(chunk_bytes), encode, store)
+        encode_pipeline::encode_and_store(&dirty, self.core.chunks_per_batch(chunk_bytes), encode, store)
     }
 
     /// Encodes a chunk of a dataset with filters into `stored`, and returns the mask.
-    pub(super) fn encode(
+    pub(super) fn encode_chunk(
         &self,
         view: &SpecSnapshot,
         grid: &ChunkGrid,
@@ -141,13 +141,13 @@ impl<'a> DatasetWriter<'a> {
             return self.store_encoded(coord, 0, bytes);
         }
         let mut stored = Vec::new();
-        let mask = self.encode(view, grid, coord, bytes, &mut stored)?;
+        let mask = self.encode_chunk(view, grid, coord, bytes, &mut stored)?;
         self.store_encoded(coord, mask, &stored)
     }
 
     pub(super) fn store_encoded(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), DatasetError> {
         self.core.chunks.write_whole(coord, mask, bytes).map_err(|error| DatasetError::in_chunk(coord, error))?;
-        self.core.note_change();
+        self.core.count_change();
         self.cache.remove(self.core.cache_id(), coord);
         Ok(())
     }

@@ -11,10 +11,10 @@ pub(crate) struct GroupCommit {
 
 #[derive(Debug, Default)]
 struct GroupCommitState {
-    asked: u64,
+    last_request: u64,
     /// The number of threads that had asked when the last successful run began.
-    served: u64,
-    running: bool,
+    last_served_request: u64,
+    is_running: bool,
 }
 
 impl GroupCommit {
@@ -23,22 +23,22 @@ impl GroupCommit {
     ///
     /// # Errors
     /// Errors of its own run. A failed run of another thread serves nobody.
-    pub(crate) fn run<E>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn run_shared<E>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let mut state = self.state.lock();
-        state.asked += 1;
-        let mine = state.asked;
-        while state.running {
+        state.last_request += 1;
+        let mine = state.last_request;
+        while state.is_running {
             self.ended.wait(&mut state);
-            if state.served >= mine {
+            if state.last_served_request >= mine {
                 return Ok(());
             }
         }
-        let serves = state.asked;
-        state.running = true;
+        let serves = state.last_request;
+        state.is_running = true;
         drop(state);
         let _end = GroupCommitGuard { work: self };
         work()?;
-        self.state.lock().served = serves;
+        self.state.lock().last_served_request = serves;
         Ok(())
     }
 }
@@ -50,7 +50,7 @@ struct GroupCommitGuard<'a> {
 
 impl Drop for GroupCommitGuard<'_> {
     fn drop(&mut self) {
-        self.work.state.lock().running = false;
+        self.work.state.lock().is_running = false;
         self.work.ended.notify_all();
     }
 }
@@ -74,7 +74,7 @@ mod tests {
                     go.wait();
                     Ok::<(), ()>(())
                 };
-                work.run(run).unwrap();
+                work.run_shared(run).unwrap();
             });
             begun.wait();
             for _ in 0..5 {
@@ -83,10 +83,10 @@ mod tests {
                         runs.fetch_add(1, Ordering::Relaxed);
                         Ok::<(), ()>(())
                     };
-                    work.run(run).unwrap();
+                    work.run_shared(run).unwrap();
                 });
             }
-            while work.state.lock().asked < 6 {
+            while work.state.lock().last_request < 6 {
                 thread::yield_now();
             }
             go.wait();
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn who_waited_for_a_run_that_failed_runs_it_again() {
         let work = GroupCommit::default();
-        assert_eq!(work.run(|| Err("broken")), Err("broken"));
+        assert_eq!(work.run_shared(|| Err("broken")), Err("broken"));
         let mut ran = false;
-        work.run(|| {
+        work.run_shared(|| {
             ran = true;
             Ok::<(), ()>(())
         })

@@ -1,8 +1,8 @@
 //! Publishing: what makes changes visible to other processes, in which order, when, and how lastingly.
 
-mod counter;
 mod group_commit;
 mod interval;
+mod publication_counter;
 mod publisher;
 mod timer;
 mod transaction;
@@ -13,8 +13,8 @@ use std::sync::{Arc, Weak};
 
 use h5live_model::{Error as ModelError, Publish, Scope};
 
-use self::counter::PublicationCounter;
 pub use self::interval::PublishInterval;
+use self::publication_counter::PublicationCounter;
 pub(crate) use self::publisher::Publisher;
 use self::timer::PublishTimer;
 pub use self::transaction::Transaction;
@@ -47,11 +47,11 @@ impl FileShared {
         self.has_staged() || self.store.writer().is_ok_and(|writer| writer.is_dirty())
     }
 
-    /// Publishes everything. The caller holds [`Publisher::lock`].
+    /// Publishes everything. The caller holds [`Publisher::lock_publishing`].
     pub(crate) fn publish(self: &Arc<Self>) -> Result<()> {
         let published = self.write_out().and_then(|()| self.commit(Scope::All, Publish::Visible));
         published.map_err(|error| error.with_unpublished(|| self.unpublished_rows()))?;
-        self.note_all_published();
+        self.mark_all_published();
         self.count_publication()
     }
 
@@ -63,7 +63,7 @@ impl FileShared {
     /// Counts a publication, after everything of it.
     fn count_publication(self: &Arc<Self>) -> Result<()> {
         match self.counter()? {
-            Some(counter) => counter.count(&*self.store).map_err(|error| self.error(error)),
+            Some(counter) => counter.increment_and_publish(&*self.store).map_err(|error| self.error(error)),
             None => Ok(()),
         }
     }
@@ -76,16 +76,16 @@ impl FileShared {
         }
         let file = File::from_shared(self.clone());
         let group = path::find_or_create_group(&file, path)?;
-        let counter = PublicationCounter::begin(&*self.store, group).map_err(|error| self.error(error))?;
+        let counter = PublicationCounter::resume_or_create(&*self.store, group).map_err(|error| self.error(error))?;
         Ok(Some(self.publisher.counter.get_or_init(|| counter)))
     }
 
     /// Publishes the rest before the session ends, if publications are counted.
     pub(crate) fn publish_final(self: &Arc<Self>) -> Result<()> {
-        if !self.has_counter() || self.publisher.closed.load(Ordering::Acquire) {
+        if !self.has_counter() || self.publisher.is_closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let _only = self.publisher.lock();
+        let _only = self.publisher.lock_publishing();
         if self.is_dirty() { self.publish() } else { Ok(()) }
     }
 
@@ -95,7 +95,7 @@ impl FileShared {
             let file = Arc::downgrade(self);
             match PublishTimer::start(every, move || publish_changes(&file)) {
                 Ok(ticker) => *self.publisher.ticker.lock() = Some(ticker),
-                Err(error) => self.publisher.defer(Error::new(&self.name, None, ErrorKind::PublishThread(error))),
+                Err(error) => self.publisher.defer_error(Error::new(&self.name, None, ErrorKind::PublishThread(error))),
             }
         }
     }
@@ -121,14 +121,14 @@ impl FileShared {
             return close();
         }
         let flushed = self.flush_written_files(File::flush);
-        let _only = self.publisher.lock();
+        let _only = self.publisher.lock_publishing();
         let written = flushed.and(self.write_out());
         // It is closed in any case.
         let closed = written.and(close());
         let closed = closed.map_err(|error| error.with_unpublished(|| self.unpublished_rows()));
         self.dataset_cache.lock().clear();
         self.kept_open.lock().clear();
-        self.publisher.take_deferred().and(closed)
+        self.publisher.take_deferred_error().and(closed)
     }
 }
 
@@ -142,12 +142,12 @@ impl Drop for FileShared {
 /// Publishes new data. Returns whether the file is still open.
 fn publish_changes(file: &Weak<FileShared>) -> bool {
     let Some(shared) = file.upgrade() else { return false };
-    let _only = shared.publisher.lock();
+    let _only = shared.publisher.lock_publishing();
     if shared.is_dirty()
         && let Err(error) = shared.publish()
         && !matches!(error.kind(), ErrorKind::Store(ModelError::Closed))
     {
-        shared.publisher.defer(error);
+        shared.publisher.defer_error(error);
     }
     true
 }
@@ -166,8 +166,8 @@ impl File {
     pub fn flush(&self) -> Result<()> {
         let shared = self.shared();
         shared.flush_written_files(File::flush)?;
-        shared.publisher.take_deferred()?;
-        let _only = shared.publisher.lock();
+        shared.publisher.take_deferred_error()?;
+        let _only = shared.publisher.lock_publishing();
         shared.publish()
     }
 
@@ -182,10 +182,10 @@ impl File {
     pub fn flush_durable(&self) -> Result<()> {
         let shared = self.shared();
         shared.flush_written_files(File::flush_durable)?;
-        shared.publisher.take_deferred()?;
-        shared.publisher.durable.run(|| {
+        shared.publisher.take_deferred_error()?;
+        shared.publisher.durable_flushes.run_shared(|| {
             {
-                let _only = shared.publisher.lock();
+                let _only = shared.publisher.lock_publishing();
                 shared.publish()?;
             }
             // Others publish while this waits for the disk.
@@ -198,8 +198,8 @@ impl File {
     /// # Errors
     /// [`ErrorKind::Store`] if the file, or something in it, cannot be read while it is being written.
     pub fn start_swmr(&self) -> Result<()> {
-        self.shared().publisher.take_deferred()?;
-        let _only = self.shared().publisher.lock();
+        self.shared().publisher.take_deferred_error()?;
+        let _only = self.shared().publisher.lock_publishing();
         self.shared().write_out()?;
         self.store().writer().and_then(|writer| writer.start_swmr()).map_err(|error| self.error(None, error))
     }
@@ -225,8 +225,8 @@ impl Dataset {
     pub fn flush(&self) -> Result<()> {
         let shared = self.file().shared();
         self.flush_sources(File::flush)?;
-        shared.publisher.take_deferred()?;
-        let _only = shared.publisher.lock();
+        shared.publisher.take_deferred_error()?;
+        let _only = shared.publisher.lock_publishing();
         self.publish()?;
         shared.count_publication()
     }
@@ -241,7 +241,7 @@ impl Dataset {
         self.flush()?;
         let shared = self.file().shared();
         let sync = || shared.commit(Scope::Objects(&[self.id()]), Publish::Durable);
-        shared.publisher.syncs.run(sync)
+        shared.publisher.syncs.run_shared(sync)
     }
 
     /// Orders publications: rows of this dataset are seen only after everything that was appended to `earlier` before
@@ -269,6 +269,6 @@ impl Dataset {
         if !Arc::ptr_eq(self.file().shared(), earlier.file().shared()) {
             return Err(self.file().error(Some(self.path()), ErrorKind::PublishOrder("they are in different files")));
         }
-        self.add_earlier(earlier)
+        self.add_earlier_dataset(earlier)
     }
 }

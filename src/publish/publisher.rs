@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::counter::PublicationCounter;
 use super::group_commit::GroupCommit;
+use super::publication_counter::PublicationCounter;
 use super::timer::PublishTimer;
 use crate::{Error, Result};
 
@@ -14,34 +14,34 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Publisher {
     /// Held by the flush or the transaction that is under way.
-    only: Mutex<()>,
+    publish_lock: Mutex<()>,
     /// The counter of publications, if the options ask for one.
     pub(super) counter: OnceLock<PublicationCounter>,
-    pub(super) durable: GroupCommit,
+    pub(super) durable_flushes: GroupCommit,
     pub(super) syncs: GroupCommit,
     pub(super) ticker: Mutex<Option<PublishTimer>>,
     /// The error of a flush in the background.
-    deferred: Mutex<Option<Error>>,
-    pub(super) closed: AtomicBool,
+    deferred_error: Mutex<Option<Error>>,
+    pub(super) is_closed: AtomicBool,
 }
 
 impl Publisher {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
-        self.only.lock()
+    pub(crate) fn lock_publishing(&self) -> MutexGuard<'_, ()> {
+        self.publish_lock.lock()
     }
 
     /// Ends what goes on in the background; whether the session was still open.
     pub(crate) fn close(&self) -> bool {
         *self.ticker.lock() = None;
-        !self.closed.swap(true, Ordering::AcqRel)
+        !self.is_closed.swap(true, Ordering::AcqRel)
     }
 
-    pub(super) fn defer(&self, error: Error) {
-        self.deferred.lock().get_or_insert(error);
+    pub(super) fn defer_error(&self, error: Error) {
+        self.deferred_error.lock().get_or_insert(error);
     }
 
     /// The error that something in the background has met since the last call.
-    pub(crate) fn take_deferred(&self) -> Result<()> {
-        self.deferred.lock().take().map_or(Ok(()), Err)
+    pub(crate) fn take_deferred_error(&self) -> Result<()> {
+        self.deferred_error.lock().take().map_or(Ok(()), Err)
     }
 }

@@ -13,14 +13,14 @@ pub(crate) struct PublishTimer(Arc<StopSignal>);
 #[derive(Debug, Default)]
 struct StopSignal {
     stopped: Mutex<bool>,
-    said: Condvar,
+    stop_requested: Condvar,
 }
 
 impl StopSignal {
     /// Waits for `time`. Returns whether to go on.
     fn wait(&self, time: Duration) -> bool {
         let mut stopped = self.stopped.lock();
-        self.said.wait_while_for(&mut stopped, |stopped| !*stopped, time);
+        self.stop_requested.wait_while_for(&mut stopped, |stopped| !*stopped, time);
         !*stopped
     }
 }
@@ -43,6 +43,6 @@ impl PublishTimer {
 impl Drop for PublishTimer {
     fn drop(&mut self) {
         *self.0.stopped.lock() = true;
-        self.0.said.notify_all();
+        self.0.stop_requested.notify_all();
     }
 }

@@ -48,11 +48,11 @@ impl Transaction<'_> {
     fn commit(self) -> Result<()> {
         let mut rest = &self.steps[..];
         while !rest.is_empty() {
-            let (run, later) = rest.split_at(distinct(rest.iter().map(|step| step.dataset.id())));
+            let (run, later) = rest.split_at(count_distinct(rest.iter().map(|step| step.dataset.id())));
             run.iter().try_for_each(|step| step.dataset.stage_rows(&step.rows))?;
             for (n, step) in run.iter().enumerate() {
                 if let Some(before) = n.checked_sub(1).and_then(|n| run.get(n)) {
-                    step.dataset.order_after(before.dataset.id())?;
+                    step.dataset.order_commit_after(before.dataset.id())?;
                 }
                 step.dataset.write_out()?;
             }
@@ -64,7 +64,7 @@ impl Transaction<'_> {
 }
 
 /// The number of elements before one that was there already.
-fn distinct(ids: impl Iterator<Item = ObjectId>) -> usize {
+fn count_distinct(ids: impl Iterator<Item = ObjectId>) -> usize {
     let mut seen = Vec::new();
     ids.take_while(|id| {
         !seen.contains(id) && {
@@ -102,8 +102,8 @@ impl File {
         let mut transaction = Transaction { file: self, steps: Vec::new() };
         let built = build(&mut transaction)?;
         let shared = self.shared();
-        shared.publisher.take_deferred()?;
-        let _only = shared.publisher.lock();
+        shared.publisher.take_deferred_error()?;
+        let _only = shared.publisher.lock_publishing();
         transaction.commit()?;
         Ok(built)
     }

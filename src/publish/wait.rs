@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use h5live_model::{Error as ModelError, ObjectId, WatchEvent};
 
-use super::counter::{self, NAME};
+use super::publication_counter::{self, NAME};
 use crate::{File, Result, path};
 
 /// The longest wait before it is looked whether the writer still lives.
@@ -29,8 +29,8 @@ impl File {
     }
 
     fn publication_of(&self, group: ObjectId) -> Result<u64> {
-        let found =
-            counter::read(self.store(), group).and_then(|count| count.ok_or_else(|| ModelError::NotFound(NAME.into())));
+        let found = publication_counter::read_count(self.store(), group)
+            .and_then(|count| count.ok_or_else(|| ModelError::NotFound(NAME.into())));
         found.map_err(|error| self.error(None, error))
     }
 

@@ -34,12 +34,12 @@ impl ValueMemory {
     /// # Errors
     /// [`AllocationError::OverLimit`] if there are not enough. They are counted all the same, so that all later calls
     /// fail, too.
-    pub(crate) fn take(&self, bytes: u64) -> Result<(), AllocationError> {
+    pub(crate) fn take_bytes(&self, bytes: u64) -> Result<(), AllocationError> {
         let before = self.taken.fetch_add(bytes.min(u64::MAX >> 16), Relaxed);
         self.limit.check(before.saturating_add(bytes)).map(drop)
     }
 
-    fn left(&self) -> AllocationLimit {
+    fn remaining_limit(&self) -> AllocationLimit {
         AllocationLimit::new(self.limit.bytes().saturating_sub(self.taken.load(Relaxed)))
     }
 }
@@ -53,7 +53,7 @@ impl Value {
     /// # Errors
     /// [`ConvertError`] if `bytes` are too short, or the datatype makes no sense.
     pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Result<Value, ConvertError> {
-        Ok(DecodePlan::new(datatype)?.value(bytes, heap))
+        Ok(DecodePlan::new(datatype)?.decode_value(bytes, heap))
     }
 
     /// The values of elements stored one after another; a rest that is no whole element is left out.
@@ -62,7 +62,7 @@ impl Value {
     /// [`ConvertError`] if the datatype makes no sense.
     pub fn decode_all(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Result<Vec<Value>, ConvertError> {
         let plan = DecodePlan::new(datatype)?;
-        Ok(bytes.chunks_exact(plan.size()).map(|element| plan.value(element, heap)).collect())
+        Ok(bytes.chunks_exact(plan.size()).map(|element| plan.decode_value(element, heap)).collect())
     }
 }
 
@@ -152,7 +152,7 @@ impl DecodePlan {
     }
 
     /// The value of an element.
-    pub(crate) fn value(&self, element: &[u8], heap: Option<&dyn Store>) -> Value {
+    pub(crate) fn decode_value(&self, element: &[u8], heap: Option<&dyn Store>) -> Value {
         self.value_with_budget(element, heap, ELEMENT_BYTES).0
     }
 
@@ -160,7 +160,7 @@ impl DecodePlan {
     /// [`Value::Unreadable`]. With it, the bytes that it needs.
     pub(super) fn value_with_budget(&self, element: &[u8], heap: Option<&dyn Store>, bytes: u64) -> (Value, u64) {
         let budget = ElementBudget { heap, limit: bytes, needed: Cell::new(0) };
-        let value = self.resolve(element, &budget);
+        let value = self.decode_element(element, &budget);
         (value, budget.needed.get())
     }
 
@@ -175,53 +175,53 @@ impl DecodePlan {
         memory: &ValueMemory,
         copies: usize,
     ) -> Result<Value, AllocationError> {
-        let (value, bytes) = self.value_with_budget(element, heap, memory.left().bytes());
-        memory.take(bytes.saturating_mul(copies as u64))?;
+        let (value, bytes) = self.value_with_budget(element, heap, memory.remaining_limit().bytes());
+        memory.take_bytes(bytes.saturating_mul(copies as u64))?;
         Ok(value)
     }
 
-    fn resolve(&self, element: &[u8], budget: &ElementBudget<'_>) -> Value {
+    fn decode_element(&self, element: &[u8], budget: &ElementBudget<'_>) -> Value {
         let Some(element) = element.get(..self.size) else { return Value::Unreadable };
         match &self.step {
             DecodeStep::Integer(plan) => Value::Integer(plan.value(element)),
             DecodeStep::Single(plan) => {
                 let mut value = [0; 4];
-                plan.run(element, &mut value);
+                plan.convert_values(element, &mut value);
                 Value::Float32(f32::from_ne_bytes(value))
             }
             DecodeStep::Double(plan) => {
                 let mut value = [0; 8];
-                plan.run(element, &mut value);
+                plan.convert_values(element, &mut value);
                 Value::Float64(f64::from_ne_bytes(value))
             }
-            DecodeStep::Text(padding) if budget.take(element.len() as u64) => text(trim(element, *padding)),
-            DecodeStep::Bytes if budget.take(element.len() as u64) => Value::Bytes(element.into()),
+            DecodeStep::Text(padding) if budget.take_bytes(element.len() as u64) => text_value(trim(element, *padding)),
+            DecodeStep::Bytes if budget.take_bytes(element.len() as u64) => Value::Bytes(element.into()),
             DecodeStep::Text(_) | DecodeStep::Bytes => Value::Unreadable,
-            DecodeStep::HeapText => match budget.read(element) {
-                Some(bytes) => text(trim(&bytes, StringPadding::NullTerminated)),
+            DecodeStep::HeapText => match budget.read_heap_object(element) {
+                Some(bytes) => text_value(trim(&bytes, StringPadding::NullTerminated)),
                 None => Value::Unreadable,
             },
             DecodeStep::Reference(kind) => Value::Reference(Reference::new(*kind, element)),
             DecodeStep::Enum { names, base } => match names.iter().find(|(value, _)| value == element) {
                 Some((_, name)) => name.clone(),
-                None => base.resolve(element, budget),
+                None => base.decode_element(element, budget),
             },
             DecodeStep::Complex(plan) => {
-                budget.take(size_of::<[Value; 2]>() as u64);
+                budget.take_bytes(size_of::<[Value; 2]>() as u64);
                 let (real, imaginary) = element.split_at(element.len() / 2);
-                Value::Complex(Box::new([plan.resolve(real, budget), plan.resolve(imaginary, budget)]))
+                Value::Complex(Box::new([plan.decode_element(real, budget), plan.decode_element(imaginary, budget)]))
             }
-            DecodeStep::Array(plan) => plan.list(element, budget),
-            DecodeStep::Sequence(plan) => match budget.read(element) {
-                Some(bytes) => plan.list(&bytes, budget),
+            DecodeStep::Array(plan) => plan.decode_list(element, budget),
+            DecodeStep::Sequence(plan) => match budget.read_heap_object(element) {
+                Some(bytes) => plan.decode_list(&bytes, budget),
                 None => Value::Unreadable,
             },
             DecodeStep::Compound(members) => {
-                if !budget.take((members.len() * size_of::<(Name, Value)>()) as u64) {
+                if !budget.take_bytes((members.len() * size_of::<(Name, Value)>()) as u64) {
                     return Value::Unreadable;
                 }
                 let member = |member: &MemberDecoder| {
-                    let value = element.get(member.at..).map(|bytes| member.plan.resolve(bytes, budget));
+                    let value = element.get(member.at..).map(|bytes| member.plan.decode_element(bytes, budget));
                     (member.name.clone(), value.unwrap_or_default())
                 };
                 Value::Compound(members.iter().map(member).collect())
@@ -229,12 +229,12 @@ impl DecodePlan {
         }
     }
 
-    fn list(&self, elements: &[u8], budget: &ElementBudget<'_>) -> Value {
+    fn decode_list(&self, elements: &[u8], budget: &ElementBudget<'_>) -> Value {
         let count = (elements.len() / self.size) as u64;
-        if !budget.take(count.saturating_mul(size_of::<Value>() as u64)) {
+        if !budget.take_bytes(count.saturating_mul(size_of::<Value>() as u64)) {
             return Value::Unreadable;
         }
-        Value::List(elements.chunks_exact(self.size).map(|element| self.resolve(element, budget)).collect())
+        Value::List(elements.chunks_exact(self.size).map(|element| self.decode_element(element, budget)).collect())
     }
 }
 
@@ -249,22 +249,22 @@ struct ElementBudget<'a> {
 
 impl ElementBudget<'_> {
     /// Counts a piece of memory. Returns whether it may be allocated.
-    fn take(&self, bytes: u64) -> bool {
+    fn take_bytes(&self, bytes: u64) -> bool {
         let needed = self.needed.get().saturating_add(bytes).saturating_add(ALLOCATION_OVERHEAD);
         self.needed.set(needed);
         needed <= self.limit
     }
 
     /// The variable-length data of an element, if it can be read and there is memory for it.
-    fn read(&self, element: &[u8]) -> Option<Vec<u8>> {
+    fn read_heap_object(&self, element: &[u8]) -> Option<Vec<u8>> {
         if self.needed.get() > self.limit {
             return None;
         }
         let bytes = Heap::new(self.heap?).read(element).ok()?;
-        self.take(bytes.len() as u64).then_some(bytes)
+        self.take_bytes(bytes.len() as u64).then_some(bytes)
     }
 }
 
-fn text(bytes: &[u8]) -> Value {
+fn text_value(bytes: &[u8]) -> Value {
     Value::Text(String::from_utf8_lossy(bytes).into_owned())
 }

@@ -57,7 +57,7 @@ fn encode_members<'v>(
     for (at, member) in members.iter().enumerate() {
         let value = value_of(at, member)?;
         let place = part_mut(element, member.at, member.plan.size)?;
-        member.plan.encode(value, place, heap).map_err(|error| in_member(&member.name, error))?;
+        member.plan.encode(value, place, heap).map_err(|error| member_error(&member.name, error))?;
     }
     Ok(())
 }
@@ -95,7 +95,7 @@ impl EncodePlan {
             },
             Datatype::Compound(compound) => {
                 let member = |member: &h5live_model::CompoundMember| {
-                    let plan = EncodePlan::new(&member.datatype).map_err(|error| in_member(&member.name, error))?;
+                    let plan = EncodePlan::new(&member.datatype).map_err(|error| member_error(&member.name, error))?;
                     Ok(MemberEncoder { name: member.name.clone(), at: member.offset as usize, plan })
                 };
                 EncodeStep::Compound(compound.members.iter().map(member).collect::<Result<_, ConvertError>>()?)
@@ -121,7 +121,7 @@ impl EncodePlan {
                     Value::Complex(parts) => (&parts[0], &parts[1]),
                     Value::List(parts) if parts.len() == 2 => (&parts[0], &parts[1]),
                     Value::Integer(_) | Value::Float32(_) | Value::Float64(_) => (value, &Value::Integer(0)),
-                    _ => return Err(self.refused(value)),
+                    _ => return Err(self.unfit_value_error(value)),
                 };
                 plan.encode(real, element, heap)?;
                 plan.encode(imaginary, part_mut(element, plan.size, plan.size)?, heap)
@@ -147,13 +147,13 @@ impl EncodePlan {
         }
     }
 
-    fn refused(&self, value: &Value) -> ConvertError {
+    fn unfit_value_error(&self, value: &Value) -> ConvertError {
         ConvertError::Value { value: value.to_string(), class: self.class }
     }
 
     /// As [`EncodePlan::encode`], of elements that have no others in them.
     fn encode_scalar(&self, value: &Value, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        let refused = || self.refused(value);
+        let refused = || self.unfit_value_error(value);
         match (&self.step, value) {
             (EncodeStep::Integer(plan), value) => encode_integer(plan, value, element, heap).ok_or_else(refused)?,
             (EncodeStep::Float(_, plan, _), Value::Float32(value)) => {
@@ -262,7 +262,7 @@ fn encode_integer(
     Some(Err(InexactValue { value, class: plan.name(), becomes }.into()))
 }
 
-fn in_member(name: &Name, error: ConvertError) -> ConvertError {
+fn member_error(name: &Name, error: ConvertError) -> ConvertError {
     ConvertError::Member { name: name.clone(), source: Box::new(error) }
 }
 

@@ -98,7 +98,7 @@ impl fmt::Display for Value {
             Value::Text(text) => write!(f, "{text:?}"),
             Value::EnumName(name) => write!(f, "{:?}", name.to_string()),
             Value::Bool(truth) => write!(f, "{truth}"),
-            Value::Bytes(bytes) => hex(f, bytes),
+            Value::Bytes(bytes) => write_hex(f, bytes),
             Value::Reference(reference) => reference.fmt(f),
             Value::Complex(parts) => {
                 let [real, imaginary] = &**parts;
@@ -123,7 +123,7 @@ impl fmt::Display for Value {
     }
 }
 
-fn hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     f.write_str("0x")?;
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }

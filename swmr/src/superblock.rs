@@ -38,7 +38,7 @@ pub(crate) fn parse_superblock(bytes: &[u8]) -> Result<Superblock> {
 /// As [`read_superblock`].
 pub fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
     let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
-    for at in Superblock::locations(len) {
+    for at in Superblock::possible_offsets(len) {
         match read_superblock(storage, at) {
             Err(Error::NotHdf5) => {}
             found => {

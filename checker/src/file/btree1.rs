@@ -55,7 +55,7 @@ impl FileWalk<'_> {
 
     fn load_btree1_node<K: Btree1Key>(&mut self, tree: &Btree1Check<'_, K>, addr: Addr) -> Option<Btree1Node<K>> {
         let blank = Btree1Node::<K>::empty(tree.k, tree.shape, self.widths);
-        let size = blank.size() as u64;
+        let size = blank.node_bytes() as u64;
         self.load(blank, addr, size)
     }
 

@@ -32,14 +32,18 @@ impl FileWalk<'_> {
         if header.kind != R::KIND || u64::from(header.record_size) != size {
             return None;
         }
-        let geometry = match Btree2Geometry::of(&header, self.widths) {
+        let geometry = match Btree2Geometry::from_header(&header, self.widths) {
             Ok(geometry) => geometry,
             Err(_) => return None,
         };
         let mut tree = Btree2Check { geometry, blank, record_count: 0, each_record: record };
         let mut whole = true;
         if header.root.is_defined() {
-            let root = Btree2Child { addr: header.root, records: header.root_records, total: header.records };
+            let root = Btree2Child {
+                addr: header.root,
+                record_count: header.root_records,
+                subtree_record_count: header.records,
+            };
             whole = self.check_btree2_node(&mut tree, root, header.depth, true);
         } else if header.records != 0 || header.root_records != 0 {
             self.report(NAME, addr, Cause::Undefined("root"));
@@ -60,36 +64,44 @@ impl FileWalk<'_> {
     ) -> bool {
         let name = if depth == 0 { Btree2Leaf::NAME } else { Btree2Internal::NAME };
         let max_records = tree.geometry.max_records(depth);
-        if node.records > max_records {
-            let cause = Cause::ExceedsLimit { what: "records", found: node.records.into(), limit: max_records.into() };
+        if node.record_count > max_records {
+            let cause =
+                Cause::ExceedsLimit { what: "records", found: node.record_count.into(), limit: max_records.into() };
             self.report(name, node.addr, cause);
             return false;
         }
         // An empty tree keeps its root; other nodes are merged long before they are empty.
-        if node.records == 0 && !(root && depth == 0) {
+        if node.record_count == 0 && !(root && depth == 0) {
             self.report(name, node.addr, Cause::Missing("record in it"));
             return false;
         }
-        if !root && node.records < tree.geometry.merge_at(depth) / 2 {
-            let fewest = tree.geometry.merge_at(depth).into();
+        if !root && node.record_count < tree.geometry.merge_record_count(depth) / 2 {
+            let fewest = tree.geometry.merge_record_count(depth).into();
             self.add_note(
                 name,
                 node.addr,
-                Cause::Count { what: "fewest records", stated: fewest, found: node.records.into() },
+                Cause::Count { what: "fewest records", stated: fewest, found: node.record_count.into() },
             );
         }
         let size = tree.geometry.node_size().into();
         if depth == 0 {
-            let Some(leaf) = self.load(tree.geometry.leaf(node.records), node.addr, size) else { return false };
+            let Some(leaf) = self.load(tree.geometry.blank_leaf(node.record_count), node.addr, size) else {
+                return false;
+            };
             return leaf.records.iter().all(|bytes| self.check_btree2_record(tree, node.addr, bytes));
         }
-        let Some(inner) = self.load(tree.geometry.internal(depth, node.records), node.addr, size) else { return false };
-        let below = inner.children.iter().fold(u64::from(node.records), |n, child| n.saturating_add(child.total));
-        self.check_equal(name, node.addr, "records below", node.total, below);
+        let Some(inner) = self.load(tree.geometry.blank_internal(depth, node.record_count), node.addr, size) else {
+            return false;
+        };
+        let below = inner
+            .children
+            .iter()
+            .fold(u64::from(node.record_count), |n, child| n.saturating_add(child.subtree_record_count));
+        self.check_equal(name, node.addr, "records below", node.subtree_record_count, below);
         let mut whole = true;
         for (i, child) in inner.children.iter().enumerate() {
             whole &= self.check_btree2_node(tree, *child, depth - 1, false);
-            if let Some(bytes) = inner.records.bytes(i) {
+            if let Some(bytes) = inner.records.bytes_at(i) {
                 whole &= self.check_btree2_record(tree, node.addr, bytes);
             }
             if self.report.is_full() {

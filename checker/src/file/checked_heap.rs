@@ -70,7 +70,7 @@ impl CheckedHeap {
 
     /// Bytes of a direct block that are not for objects.
     pub fn block_overhead_bytes(&self, widths: Widths) -> u64 {
-        self.header.direct_overhead(widths) as u64
+        self.header.direct_block_overhead(widths) as u64
     }
 
     /// Bytes for objects in all direct blocks of `rows` rows, including blocks that do not exist yet.
@@ -81,7 +81,7 @@ impl CheckedHeap {
             Some(rows) if depth < 8 => self.object_space_bytes(rows, overhead, depth + 1),
             Some(_) => 0,
         };
-        (0..rows).fold(0, |n, row| block(row).saturating_mul(table.width.into()).saturating_add(n))
+        (0..rows).fold(0, |n, row| block(row).saturating_mul(table.column_count.into()).saturating_add(n))
     }
 
     /// The block at an offset in heap space.

@@ -17,7 +17,7 @@ const OBJECT: &str = "fractal heap object";
 impl FileWalk<'_> {
     /// A fractal heap with all its blocks.
     pub fn check_fractal_heap(&mut self, addr: Addr) -> Option<CheckedHeap> {
-        let bytes = self.peek(NAME, addr, FractalHeapHeader::base_size(self.widths) as u64)?;
+        let bytes = self.peek(NAME, addr, FractalHeapHeader::size_without_filters(self.widths) as u64)?;
         let size = match FractalHeapHeader::stated_size(&bytes, self.widths) {
             Ok(size) => size as u64,
             Err(error) => {
@@ -40,8 +40,8 @@ impl FileWalk<'_> {
             0
         } else if rows == 0 {
             let filtered = heap.header.filtered.as_ref().map(|filtered| (filtered.size, filtered.filter_mask));
-            self.check_direct_block(heap, 0, table.start_size, root, filtered);
-            table.start_size
+            self.check_direct_block(heap, 0, table.start_block_bytes, root, filtered);
+            table.start_block_bytes
         } else {
             self.check_indirect_block(heap, 0, rows, root, 0);
             table.row_offset(rows).unwrap_or(u64::MAX)
@@ -62,7 +62,7 @@ impl FileWalk<'_> {
 
     fn check_indirect_block(&mut self, heap: &mut CheckedHeap, offset: u64, rows: u16, addr: Addr, depth: u32) {
         const NAME: &str = FractalHeapIndirectBlock::NAME;
-        let context = heap.header.indirect_block(rows, self.widths);
+        let context = heap.header.blank_indirect_block(rows, self.widths);
         let size = context.size(self.widths) as u64;
         let Some(block) = self.load(context, addr, size).filter(|_| depth < 64) else {
             heap.whole = false;
@@ -71,7 +71,7 @@ impl FileWalk<'_> {
         self.check_heap_owner(heap, NAME, addr, block.heap, block.offset, offset);
         let table = heap.header.table;
         let place = |index: usize, first: u16| {
-            let (row, column) = (index / usize::from(table.width), index % usize::from(table.width));
+            let (row, column) = (index / usize::from(table.column_count), index % usize::from(table.column_count));
             let row = u16::try_from(row).ok()?.checked_add(first)?;
             let start = offset.checked_add(table.offset_of(row, u16::try_from(column).ok()?)?)?;
             Some((row, start))
@@ -115,7 +115,7 @@ impl FileWalk<'_> {
         }
         heap.blocks.push(block);
         let Some(bytes) = self.read_direct_block(heap, &block) else { return };
-        if let Some(decoded) = self.decode(heap.header.direct_block(size), addr, &bytes) {
+        if let Some(decoded) = self.decode(heap.header.blank_direct_block(size), addr, &bytes) {
             self.check_heap_owner(heap, NAME, addr, decoded.heap, decoded.offset, offset);
         }
     }
@@ -157,7 +157,7 @@ impl FileWalk<'_> {
 
     fn check_huge_objects(&mut self, heap: &mut CheckedHeap) {
         let at = heap.header.huge_index;
-        let direct = heap.shape.huge_is_direct();
+        let direct = heap.shape.has_direct_huge_ids();
         let mut list: Vec<(u64, HugeObjectRef)> = Vec::new();
         let mut last: Option<(u64, u64)> = None;
         let mut add = |walk: &mut FileWalk<'_>, index: u64, key: (u64, u64), huge: HugeObjectRef| {
@@ -196,7 +196,7 @@ impl FileWalk<'_> {
 
     /// The place of an object of a heap.
     fn decode_heap_id(&mut self, heap: &CheckedHeap, id: &[u8]) -> Option<HeapObjectLocation> {
-        let context: FractalHeapId = heap.shape.id(HeapObjectLocation::default());
+        let context: FractalHeapId = heap.shape.id_of(HeapObjectLocation::default());
         match decode_prefix_with(context, id, self.widths) {
             Ok((id, _)) => Some(id.location),
             Err(error) => {
@@ -272,8 +272,8 @@ impl FileWalk<'_> {
         match &place {
             HeapObjectLocation::Managed { offset, length } => {
                 heap.managed += 1;
-                if *length > u64::from(heap.header.max_managed) {
-                    let (what, limit) = ("bytes of an object in a block", heap.header.max_managed.into());
+                if *length > u64::from(heap.header.max_managed_bytes) {
+                    let (what, limit) = ("bytes of an object in a block", heap.header.max_managed_bytes.into());
                     self.report(OBJECT, heap.addr, Cause::ExceedsLimit { what, found: *length, limit });
                 }
                 if !heap.used.try_claim(*offset, offset.saturating_add(*length)) {
@@ -301,12 +301,17 @@ impl FileWalk<'_> {
         let header = &heap.header;
         let space = match (header.root.is_defined(), header.root_rows) {
             (false, _) => 0,
-            (true, 0) => header.table.start_size.saturating_sub(heap.block_overhead_bytes(self.widths)),
+            (true, 0) => header.table.start_block_bytes.saturating_sub(heap.block_overhead_bytes(self.widths)),
             (true, rows) => heap.object_space_bytes(rows, heap.block_overhead_bytes(self.widths), 0),
         };
         if heap.whole {
             self.check_total(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
-            self.check_heap_count(heap.addr, "free space", header.free, space.saturating_sub(heap.used.total_bytes()));
+            self.check_heap_count(
+                heap.addr,
+                "free space",
+                header.free_bytes,
+                space.saturating_sub(heap.used.total_bytes()),
+            );
             self.check_total(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
             self.check_total(NAME, heap.addr, "bytes of huge objects", header.huge_bytes, heap.huge_seen.1);
             self.check_total(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);

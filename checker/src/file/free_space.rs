@@ -20,21 +20,25 @@ impl FileWalk<'_> {
             self.report(NAME, addr, Cause::Rule("a manager serves the file or the heap that leads to it"));
         }
         let counted = header.stored_sections.saturating_add(header.ghost_sections);
-        self.check_equal(NAME, addr, "sections", header.sections, counted);
-        if !header.section_list.is_defined() {
+        self.check_equal(NAME, addr, "sections", header.section_count, counted);
+        if !header.section_list_addr.is_defined() {
             if header.stored_sections > 0 {
                 self.report(NAME, addr, Cause::Undefined("section list"));
             }
             return Some((header, Vec::new()));
         }
-        if header.used > header.allocated {
-            let (found, limit) = (header.used, header.allocated);
+        if header.section_list_used_bytes > header.section_list_allocated_bytes {
+            let (found, limit) = (header.section_list_used_bytes, header.section_list_allocated_bytes);
             self.report(NAME, addr, Cause::ExceedsLimit { what: "bytes of section list in use", found, limit });
         }
-        let at = header.section_list;
-        self.claim(FreeSpaceSections::NAME, at, header.allocated)?;
-        let bytes = self.read(FreeSpaceSections::NAME, at, header.used.min(header.allocated))?;
-        let list = self.decode(header.section_list(), at, &bytes)?;
+        let at = header.section_list_addr;
+        self.claim(FreeSpaceSections::NAME, at, header.section_list_allocated_bytes)?;
+        let bytes = self.read(
+            FreeSpaceSections::NAME,
+            at,
+            header.section_list_used_bytes.min(header.section_list_allocated_bytes),
+        )?;
+        let list = self.decode(header.blank_section_list(), at, &bytes)?;
         if list.header != addr {
             self.report(FreeSpaceSections::NAME, at, Cause::Rule("a section list states the address of its header"));
         }
@@ -47,7 +51,7 @@ impl FileWalk<'_> {
         for manager in info.managers.iter().flatten().filter(|manager| manager.is_defined()) {
             let Some((header, sections)) = self.check_free_sections(*manager, FreeSpaceClient::File) else { continue };
             let total = sections.iter().fold(0u64, |n, (size, _)| n.saturating_add(*size));
-            self.check_equal(NAME, *manager, "free space", header.space, total);
+            self.check_equal(NAME, *manager, "free space", header.free_bytes, total);
             for (size, section) in sections {
                 let addr = Addr::new(section.addr);
                 if size == 0 {

@@ -64,7 +64,7 @@ impl FileWalk<'_> {
             self.collections.last = Some((at, heap));
         }
         let (_, heap) = self.collections.last.as_ref()?;
-        heap.get(place.index).map(|bytes| (bytes.to_vec(), before))
+        heap.object_bytes(place.index).map(|bytes| (bytes.to_vec(), before))
     }
 
     /// Notes which objects nothing leads to, if that was asked for and all values were looked at.

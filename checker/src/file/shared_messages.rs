@@ -27,7 +27,7 @@ impl FileWalk<'_> {
         let Some(table) = self.load(SharedMessageTable::blank(info.indexes), info.table, size) else { return };
         for index in table.indexes {
             if !index.heap.is_defined() {
-                if index.messages > 0 {
+                if index.message_count > 0 {
                     self.report(SharedMessageIndex::NAME, info.table, Cause::Undefined("heap"));
                 }
                 continue;
@@ -46,8 +46,8 @@ impl FileWalk<'_> {
         match index.kind {
             SharedMessageIndexKind::List => {
                 let record = SharedMessageRecord::size(self.widths) as u64;
-                let size = 8 + record * u64::from(index.list_max);
-                let Some(list) = self.load(index.list(), index.index, size) else { return };
+                let size = 8 + record * u64::from(index.max_list_messages);
+                let Some(list) = self.load(index.blank_list(), index.index, size) else { return };
                 for record in &list.messages {
                     self.check_shared_message_record(shared, SharedMessageList::NAME, record);
                 }
@@ -68,7 +68,7 @@ impl FileWalk<'_> {
             }
         }
         if shared.whole {
-            self.check_equal(SharedMessageIndex::NAME, index.index, "messages", index.messages.into(), seen);
+            self.check_equal(SharedMessageIndex::NAME, index.index, "messages", index.message_count.into(), seen);
             self.check_heap_counts(&shared.heap);
         }
     }
@@ -87,7 +87,7 @@ impl FileWalk<'_> {
             let found = hashes.first().copied().unwrap_or(0);
             self.report(name, shared.index.index, Cause::Hash { what: "message", stated: record.hash, found });
         }
-        if shared.index.has(MessageType::ATTRIBUTE)
+        if shared.index.indexes_type(MessageType::ATTRIBUTE)
             && record.hash == lookup3(&body, MessageType::ATTRIBUTE.number().into())
         {
             self.shared_attributes.push(body);
@@ -111,7 +111,7 @@ impl FileWalk<'_> {
 
     /// The body of a message in the heap of shared messages.
     pub fn load_shared_message(&mut self, kind: MessageType, id: &[u8; 8], at: Addr) -> Option<Vec<u8>> {
-        let Some(index) = self.shared.iter().position(|shared| shared.index.has(kind)) else {
+        let Some(index) = self.shared.iter().position(|shared| shared.index.indexes_type(kind)) else {
             self.report("shared message", at, Cause::Missing("index of shared messages of its type"));
             return None;
         };
@@ -131,7 +131,7 @@ impl FileWalk<'_> {
         match place {
             SharedMessageTarget::Committed(addr) => self.objects.add_datatype_use(self.owner, *addr),
             SharedMessageTarget::Heap(id) => {
-                let index = self.shared.iter_mut().find(|shared| shared.index.has(kind));
+                let index = self.shared.iter_mut().find(|shared| shared.index.indexes_type(kind));
                 if let Some(uses) = index.and_then(|shared| shared.uses.get_mut(id)) {
                     uses.found += 1;
                 }

@@ -26,7 +26,7 @@ impl<'a> FileWalk<'a> {
         };
         self.source = FileBytes::new(storage, 0, len);
         let mut bytes = Vec::new();
-        let at = Superblock::locations(len).find(|at| {
+        let at = Superblock::possible_offsets(len).find(|at| {
             bytes = self.source.read(*at, Superblock::MAX_SIZE as u64).unwrap_or_default();
             bytes.starts_with(&Superblock::SIGNATURE)
         });

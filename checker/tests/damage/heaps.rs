@@ -14,7 +14,7 @@ fn wrong_sums_of_a_fractal_heap_are_found() {
         let good = file.get(at, FractalHeapHeader::default());
         let changes: [fn(&mut FractalHeapHeader); 8] = [
             |header| header.managed_objects += 1,
-            |header| header.free += 1,
+            |header| header.free_bytes += 1,
             |header| header.allocated_space += 512,
             |header| header.managed_space += 512,
             |header| header.huge_objects += 1,
@@ -38,7 +38,7 @@ fn blocks_of_another_heap_are_found() {
     let at = file.at("/group", HEAP);
     let header = file.get(at, FractalHeapHeader::default());
     let root = header.root.get().unwrap();
-    let context = header.indirect_block(header.root_rows, crate::files::WIDTHS);
+    let context = header.blank_indirect_block(header.root_rows, crate::files::WIDTHS);
     file.edit(root, context, |block| block.heap = Addr::new(8));
     file.expect_only("fractal heap indirect block", root, "rule");
 }
@@ -98,8 +98,8 @@ fn free_sections_over_used_space_are_found() {
         if header.client != FreeSpaceClient::File {
             continue;
         }
-        let Some(list) = header.section_list.get() else { continue };
-        let context: FreeSpaceSections = header.section_list();
+        let Some(list) = header.section_list_addr.get() else { continue };
+        let context: FreeSpaceSections = header.blank_section_list();
         file.edit(list, context, |list| {
             if let Some(section) = list.groups.last_mut().and_then(|group| group.sections.first_mut()) {
                 section.addr = used - 8;
@@ -116,8 +116,10 @@ fn free_sections_over_used_space_are_found() {
 fn wrong_sums_of_free_space_are_found() {
     let Some(mut file) = File::open("managed") else { return };
     let at = file.pieces("free space header")[0].offset;
-    file.edit(at, FreeSpaceHeader::default(), |header| header.space += 8);
+    file.edit(at, FreeSpaceHeader::default(), |header| header.free_bytes += 8);
     file.expect_only("free space header", at, "count");
-    file.edit(at, FreeSpaceHeader::default(), |header| (header.space, header.sections) = (header.space - 8, 99));
+    file.edit(at, FreeSpaceHeader::default(), |header| {
+        (header.free_bytes, header.section_count) = (header.free_bytes - 8, 99)
+    });
     file.expect_only("free space header", at, "count");
 }

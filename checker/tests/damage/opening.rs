@@ -126,7 +126,7 @@ fn an_address_of_free_space_in_an_old_superblock_is_found() {
 fn an_object_that_is_too_long_for_the_blocks_of_its_heap_is_found() {
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/group", "fractal heap header");
-    file.edit(at, FractalHeapHeader::default(), |header| header.max_managed = 20);
+    file.edit(at, FractalHeapHeader::default(), |header| header.max_managed_bytes = 20);
     let findings = file.report().findings;
     assert!(findings.iter().any(|found| found.offset == at && found.cause.kind() == "limit"), "{findings:#?}");
 }

@@ -14,11 +14,11 @@ const NODE: &str = "version 1 B-tree node";
 /// The header of a tree, and the left-most node of a level above the leaves.
 fn node(file: &File, path: &str, depth: u16) -> (Btree2Header, Btree2Geometry, u64, u16) {
     let header = file.get(file.at(path, HEADER), Btree2Header::default());
-    let geometry = Btree2Geometry::of(&header, WIDTHS).unwrap();
+    let geometry = Btree2Geometry::from_header(&header, WIDTHS).unwrap();
     let (mut at, mut records) = (header.root.get().unwrap(), header.root_records);
     for above in (depth + 1..=header.depth).rev() {
-        let child = file.get(at, geometry.internal(above, records)).children[0];
-        (at, records) = (child.addr.get().unwrap(), child.records);
+        let child = file.get(at, geometry.blank_internal(above, records)).children[0];
+        (at, records) = (child.addr.get().unwrap(), child.record_count);
     }
     (header, geometry, at, records)
 }
@@ -26,8 +26,8 @@ fn node(file: &File, path: &str, depth: u16) -> (Btree2Header, Btree2Geometry, u
 /// Swaps the first two records of a tree.
 fn swap_records(file: &mut File, path: &str) {
     let (_, geometry, at, records) = node(file, path, 0);
-    file.edit(at, geometry.leaf(records), |leaf| {
-        let (first, second) = (leaf.records.bytes(0).unwrap().to_vec(), leaf.records.bytes(1).unwrap().to_vec());
+    file.edit(at, geometry.blank_leaf(records), |leaf| {
+        let (first, second) = (leaf.records.bytes_at(0).unwrap().to_vec(), leaf.records.bytes_at(1).unwrap().to_vec());
         assert!(leaf.records.set_bytes(0, &second) && leaf.records.set_bytes(1, &first));
     });
 }
@@ -38,7 +38,7 @@ fn edit_keys<K: Btree1Key>(file: &mut File, at: u64, blank: Btree1Node<K>, chang
         let mut keys: Vec<_> = (0..=node.len()).map(|i| node.key(i).unwrap()).collect();
         let children: Vec<_> = (0..node.len()).map(|i| node.child(i).unwrap()).collect();
         change(&mut keys);
-        assert!(node.set(&keys, &children));
+        assert!(node.set_entries(&keys, &children));
     });
 }
 
@@ -60,8 +60,8 @@ fn a_wrong_count_below_a_node_is_found() {
     let Some(mut file) = File::open("new") else { return };
     let (header, geometry, at, records) = node(&file, "/grid", 2);
     assert_eq!(header.depth, 2);
-    file.edit(at, geometry.internal(2, records), |node| node.children[1].total += 1);
-    let child = file.get(at, geometry.internal(2, records)).children[1].addr.get().unwrap();
+    file.edit(at, geometry.blank_internal(2, records), |node| node.children[1].subtree_record_count += 1);
+    let child = file.get(at, geometry.blank_internal(2, records)).children[1].addr.get().unwrap();
     file.expect("version 2 B-tree internal node", child, "count");
 }
 
@@ -84,8 +84,8 @@ fn names_that_are_out_of_order_are_found() {
 fn a_record_with_the_hash_of_another_name_is_found() {
     let Some(mut file) = File::open("new") else { return };
     let (_, geometry, at, records) = node(&file, "/group", 0);
-    file.edit(at, geometry.leaf(records), |leaf| {
-        let mut record = leaf.records.get(0, AttributeNameRecord::default(), WIDTHS).unwrap().unwrap();
+    file.edit(at, geometry.blank_leaf(records), |leaf| {
+        let mut record = leaf.records.decode_record(0, AttributeNameRecord::default(), WIDTHS).unwrap().unwrap();
         record.hash -= 1;
         assert!(leaf.records.set(0, &record, WIDTHS));
     });
@@ -97,8 +97,8 @@ fn a_record_with_the_hash_of_another_name_is_found() {
 fn two_chunks_at_one_place_are_found() {
     let Some(mut file) = File::open("new") else { return };
     let (_, geometry, at, records) = node(&file, "/grid", 0);
-    file.edit(at, geometry.leaf(records), |leaf| {
-        let get = |i| leaf.records.get(i, ChunkRecord::blank(2), WIDTHS).unwrap().unwrap();
+    file.edit(at, geometry.blank_leaf(records), |leaf| {
+        let get = |i| leaf.records.decode_record(i, ChunkRecord::blank(2), WIDTHS).unwrap().unwrap();
         let (first, mut second) = (get(0), get(1));
         second.addr = first.addr;
         assert!(leaf.records.set(1, &second, WIDTHS));
@@ -112,8 +112,8 @@ fn two_chunks_at_one_place_are_found() {
 fn a_node_that_is_reached_twice_is_found() {
     let Some(mut file) = File::open("new") else { return };
     let (_, geometry, at, records) = node(&file, "/grid", 1);
-    file.edit(at, geometry.internal(1, records), |node| node.children[1] = node.children[0]);
-    let child = file.get(at, geometry.internal(1, records)).children[0].addr.get().unwrap();
+    file.edit(at, geometry.blank_internal(1, records), |node| node.children[1] = node.children[0]);
+    let child = file.get(at, geometry.blank_internal(1, records)).children[0].addr.get().unwrap();
     file.expect(LEAF, child, "overlap");
 }
 

@@ -179,7 +179,7 @@ fn user_block(path: &Path) -> Result<Vec<u8>> {
     let Ok(mut file) = fs::File::open(path) else { return Ok(Vec::new()) };
     let len = file.metadata().map_err(failed)?.len();
     let mut start = Vec::new();
-    for at in Superblock::locations(len) {
+    for at in Superblock::possible_offsets(len) {
         let missing = at.saturating_add(Superblock::SIGNATURE.len() as u64).saturating_sub(start.len() as u64);
         file.by_ref().take(missing).read_to_end(&mut start).map_err(failed)?;
         let before = usize::try_from(at).unwrap_or(usize::MAX);

@@ -36,7 +36,7 @@ impl RawFile {
         let unfit = |problem| Error::InvalidFile { path: path.to_owned(), problem };
         let file = File::open(path).map_err(io)?;
         let len = file.metadata().map_err(io)?.len();
-        for at in Superblock::locations(len) {
+        for at in Superblock::possible_offsets(len) {
             let window = read(&file, at, Superblock::MAX_SIZE).map_err(io)?;
             if window.starts_with(&Superblock::SIGNATURE) {
                 let superblock = Superblock::decode(&window).map_err(|e| unfit(FileProblem::Superblock(e)))?;

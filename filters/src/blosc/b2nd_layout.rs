@@ -1,7 +1,7 @@
 //! Multidimensional chunks: blocks of a shape of their own, in row-major order, those at the edges padded.
 
 use super::chunk::{BlockBuffers, BloscChunk};
-use super::msgpack::{int32, int64};
+use super::msgpack::{read_int32, read_int64};
 use crate::FilterFault;
 use crate::byte_reader::ByteReader;
 use crate::scratch::zeroed;
@@ -44,11 +44,11 @@ impl B2ndLayout {
             _ => Err(FilterFault::Corrupt("shape")),
         };
         array(&mut reader)?;
-        let shape = (0..rank).map(|_| int64(&mut reader)).collect::<Result<Vec<_>, _>>()?;
+        let shape = (0..rank).map(|_| read_int64(&mut reader)).collect::<Result<Vec<_>, _>>()?;
         array(&mut reader)?;
-        let chunk = (0..rank).map(|_| int32(&mut reader)).collect::<Result<Vec<_>, _>>()?;
+        let chunk = (0..rank).map(|_| read_int32(&mut reader)).collect::<Result<Vec<_>, _>>()?;
         array(&mut reader)?;
-        let block = (0..rank).map(|_| int32(&mut reader)).collect::<Result<Vec<_>, _>>()?;
+        let block = (0..rank).map(|_| read_int32(&mut reader)).collect::<Result<Vec<_>, _>>()?;
         if shape != chunk {
             return Err(FilterFault::Unsupported("a frame of several chunks"));
         }
@@ -76,13 +76,13 @@ impl B2ndLayout {
         let bytes = product(&self.block).and_then(|elements| elements.checked_mul(size));
         let bytes = bytes.filter(|bytes| *bytes <= output.len()).ok_or(FilterFault::Corrupt("shape"))?;
         let all = product(&grid).and_then(|blocks| blocks.checked_mul(bytes));
-        if chunk.block != bytes || all != Some(chunk.bytes) {
+        if chunk.block_bytes != bytes || all != Some(chunk.decoded_bytes) {
             return Err(FilterFault::Corrupt("size of a chunk"));
         }
         let mut block = zeroed(bytes).ok_or(FilterFault::OutOfMemory(bytes))?;
         let mut position = vec![0; grid.len()];
         for index in 0.. {
-            chunk.block(index, &mut block, work)?;
+            chunk.decode_block(index, &mut block, work)?;
             self.copy_block(&position, &block, size, output);
             if !advance(&mut position, &grid) {
                 break;

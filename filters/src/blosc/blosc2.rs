@@ -24,11 +24,11 @@ impl Filter for Blosc2 {
     }
 
     fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
-        frame::decode(input, output).map(DecodeOutput::Output)
+        frame::decode_frame(input, output).map(DecodeOutput::Output)
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
-        frame::encode(&BloscEncoder::parse(params, true)?, params, input, output)?;
+        frame::encode_frame(&BloscEncoder::parse(params, true)?, params, input, output)?;
         Ok(EncodeOutput::Output)
     }
 

@@ -9,7 +9,7 @@ use super::codec::BloscCodec;
 use super::{BIT_SHUFFLE, DELTA, NO_FILTER, SHUFFLE, TRUNCATE};
 use crate::FilterFault;
 use crate::byte_reader::ByteReader;
-use crate::params::count;
+use crate::params::param_to_usize;
 use crate::scratch::{self, Scratch, resize_buffer};
 use crate::transpose::{bit_unshuffle, unshuffle};
 
@@ -44,13 +44,13 @@ pub(super) const MIN_STREAM: usize = 128;
 /// A chunk with a decoded header.
 pub(super) struct BloscChunk<'a> {
     /// Bytes of the data.
-    pub bytes: usize,
+    pub decoded_bytes: usize,
     /// Bytes of a block; the last one may have fewer.
-    pub block: usize,
+    pub block_bytes: usize,
     /// Header and blocks.
     stored: &'a [u8],
     /// Bytes of an element.
-    size: usize,
+    element_bytes: usize,
     version: u8,
     split: bool,
     content: BloscContent<'a>,
@@ -98,15 +98,14 @@ impl<'a> BloscChunk<'a> {
     pub fn parse(input: &'a [u8]) -> Result<Self, FilterFault> {
         let mut reader = ByteReader(input);
         let (version, _, flags, size) = (reader.byte()?, reader.byte()?, reader.byte()?, reader.byte()?);
-        let (bytes, block, stored) = (count(reader.le32()?), count(reader.le32()?), count(reader.le32()?));
+        let [decoded_bytes, block, stored] = [reader.le32()?, reader.le32()?, reader.le32()?].map(param_to_usize);
         if !(VERSION_1..=VERSION_2).contains(&version) {
             return Err(FilterFault::Unsupported("this version"));
         }
         let input = input.get(..stored).ok_or(FilterFault::Truncated)?;
         let long = version > VERSION_1 && flags & SHUFFLED != 0 && flags & BIT_SHUFFLED != 0;
-        let header = if long { LONG_HEADER } else { SHORT_HEADER };
-        let body = input.get(header..).ok_or(FilterFault::Truncated)?;
-        if size == 0 || (block == 0 && bytes > 0) {
+        let body = input.get(if long { LONG_HEADER } else { SHORT_HEADER }..).ok_or(FilterFault::Truncated)?;
+        if size == 0 || (block == 0 && decoded_bytes > 0) {
             return Err(FilterFault::Corrupt("header"));
         }
         let mut filters = [(NO_FILTER, 0); FILTERS];
@@ -132,9 +131,9 @@ impl<'a> BloscChunk<'a> {
                 delta.0 = DELTA;
             }
         }
-        let size = usize::from(size);
+        let element_bytes = usize::from(size);
         let content = match special {
-            0 if flags & COPIED != 0 => BloscContent::Copy(body.get(..bytes).ok_or(FilterFault::Truncated)?),
+            0 if flags & COPIED != 0 => BloscContent::Copy(body.get(..decoded_bytes).ok_or(FilterFault::Truncated)?),
             0 => {
                 let mut filters: Vec<_> =
                     filters.into_iter().rev().filter(|(id, _)| !matches!(*id, NO_FILTER | TRUNCATE)).collect();
@@ -147,51 +146,57 @@ impl<'a> BloscChunk<'a> {
             }
             // Values that nobody set are zeros too.
             1 | 4 => BloscContent::Repeat(vec![0]),
-            2 => BloscContent::Repeat(not_a_number(size)?),
+            2 => BloscContent::Repeat(not_a_number(element_bytes)?),
             3 if !body.is_empty() => BloscContent::Repeat(body.to_vec()),
             _ => return Err(FilterFault::Corrupt("special value")),
         };
-        let split =
-            flags & NOT_SPLIT == 0 && (version > VERSION_1 || (size <= MAX_STREAMS && block / size >= MIN_STREAM));
-        Ok(BloscChunk { bytes, block: block.min(bytes), stored: input, size, version, split, content })
+        let split = flags & NOT_SPLIT == 0
+            && (version > VERSION_1 || (element_bytes <= MAX_STREAMS && block / element_bytes >= MIN_STREAM));
+        let block_bytes = block.min(decoded_bytes);
+        Ok(BloscChunk { decoded_bytes, block_bytes, stored: input, element_bytes, version, split, content })
     }
 
     /// Bytes of the header and of the table of blocks.
-    fn table(&self) -> usize {
-        if self.version == VERSION_1 || !self.is_long() { SHORT_HEADER } else { LONG_HEADER }
+    fn offset_table_start(&self) -> usize {
+        if self.version == VERSION_1 || !self.has_extended_header() { SHORT_HEADER } else { LONG_HEADER }
     }
 
-    fn is_long(&self) -> bool {
+    fn has_extended_header(&self) -> bool {
         self.stored.get(2).is_some_and(|flags| flags & SHUFFLED != 0 && flags & BIT_SHUFFLED != 0)
     }
 
     /// All data.
     pub fn decode(&self, output: &mut [u8], work: &mut BlockBuffers<'_>) -> Result<usize, FilterFault> {
         let limit = output.len();
-        let output = output.get_mut(..self.bytes).ok_or(FilterFault::TooLarge { limit })?;
-        for (index, block) in output.chunks_mut(self.block.max(1)).enumerate() {
-            self.block(index, block, work)?;
+        let output = output.get_mut(..self.decoded_bytes).ok_or(FilterFault::TooLarge { limit })?;
+        for (index, block) in output.chunks_mut(self.block_bytes.max(1)).enumerate() {
+            self.decode_block(index, block, work)?;
         }
-        Ok(self.bytes)
+        Ok(self.decoded_bytes)
     }
 
     /// Decodes one block, which must have its exact length. Blocks are decoded in order.
-    pub fn block(&self, index: usize, output: &mut [u8], work: &mut BlockBuffers<'_>) -> Result<(), FilterFault> {
+    pub fn decode_block(
+        &self,
+        index: usize,
+        output: &mut [u8],
+        work: &mut BlockBuffers<'_>,
+    ) -> Result<(), FilterFault> {
         match &self.content {
             BloscContent::Copy(data) => {
-                let start = index.checked_mul(self.block).ok_or(FilterFault::Truncated)?;
+                let start = index.checked_mul(self.block_bytes).ok_or(FilterFault::Truncated)?;
                 let data = data.get(start..).and_then(|data| data.get(..output.len())).ok_or(FilterFault::Truncated)?;
                 output.copy_from_slice(data);
             }
             BloscContent::Repeat(value) => {
                 // A block begins anywhere within a value.
-                let skip = index.checked_mul(self.block).ok_or(FilterFault::Truncated)? % value.len();
+                let skip = index.checked_mul(self.block_bytes).ok_or(FilterFault::Truncated)? % value.len();
                 for (byte, value) in output.iter_mut().zip(value.iter().cycle().skip(skip)) {
                     *byte = *value;
                 }
             }
             BloscContent::Blocks { codec, filters, delta } => {
-                self.unfilter(index, *codec, filters, output, work)?;
+                self.decode_and_unfilter(index, *codec, filters, output, work)?;
                 if *delta {
                     self.add_reference(index, output, work);
                 }
@@ -200,7 +205,7 @@ impl<'a> BloscChunk<'a> {
         Ok(())
     }
 
-    fn unfilter(
+    fn decode_and_unfilter(
         &self,
         index: usize,
         codec: BloscCodec,
@@ -209,10 +214,10 @@ impl<'a> BloscChunk<'a> {
         work: &mut BlockBuffers<'_>,
     ) -> Result<(), FilterFault> {
         let Some((last, others)) = filters.split_last() else {
-            return self.streams(index, codec, output);
+            return self.decode_streams(index, codec, output);
         };
         let len = output.len();
-        self.streams(index, codec, resize_buffer(work.streams, len)?)?;
+        self.decode_streams(index, codec, resize_buffer(work.streams, len)?)?;
         for filter in others {
             let spare = resize_buffer(work.spare, len)?;
             self.undo_filter(*filter, resize_buffer(work.streams, len)?, resize_buffer(work.filtered, len)?, spare);
@@ -224,24 +229,24 @@ impl<'a> BloscChunk<'a> {
 
     fn undo_filter(&self, (filter, meta): (u8, u8), input: &[u8], output: &mut [u8], spare: &mut [u8]) {
         if filter == SHUFFLE {
-            return unshuffle(if meta == 0 { self.size } else { usize::from(meta) }, input, output);
+            return unshuffle(if meta == 0 { self.element_bytes } else { usize::from(meta) }, input, output);
         }
-        let elements = input.len() / self.size;
+        let elements = input.len() / self.element_bytes;
         // Up to version 2, only whole groups of eight elements are shuffled, or nothing.
         let whole = if self.version > VERSION_1 || elements.is_multiple_of(8) { elements / 8 * 8 } else { 0 };
-        let (bits, rest) = input.split_at(whole * self.size);
-        let (output, output_rest) = output.split_at_mut(whole * self.size);
+        let (bits, rest) = input.split_at(whole * self.element_bytes);
+        let (output, output_rest) = output.split_at_mut(whole * self.element_bytes);
         output_rest.copy_from_slice(rest);
         let spare = spare.get_mut(..bits.len()).unwrap_or_default();
-        bit_unshuffle(self.size, bits, output, spare);
+        bit_unshuffle(self.element_bytes, bits, output, spare);
     }
 
     /// Decompresses the streams of a block.
-    fn streams(&self, index: usize, codec: BloscCodec, output: &mut [u8]) -> Result<(), FilterFault> {
-        let start = index.checked_mul(4).and_then(|at| self.stored.get(self.table() + at..));
-        let start = count(ByteReader(start.ok_or(FilterFault::Truncated)?).le32()?);
+    fn decode_streams(&self, index: usize, codec: BloscCodec, output: &mut [u8]) -> Result<(), FilterFault> {
+        let start = index.checked_mul(4).and_then(|at| self.stored.get(self.offset_table_start() + at..));
+        let start = param_to_usize(ByteReader(start.ok_or(FilterFault::Truncated)?).le32()?);
         let mut reader = ByteReader(self.stored.get(start..).ok_or(FilterFault::Corrupt("start of a block"))?);
-        let streams = if self.split && output.len() == self.block { self.size } else { 1 };
+        let streams = if self.split && output.len() == self.block_bytes { self.element_bytes } else { 1 };
         let length = output.len() / streams;
         if length == 0 || !output.len().is_multiple_of(streams) {
             return Err(FilterFault::Corrupt("size of a block"));
@@ -253,7 +258,7 @@ impl<'a> BloscChunk<'a> {
                 value @ -255..0 if reader.byte()? & 1 == 1 => stream.fill(value.unsigned_abs() as u8),
                 ..0 => return Err(FilterFault::Corrupt("stream")),
                 stored => {
-                    let stored = reader.bytes(count(stored.unsigned_abs()))?;
+                    let stored = reader.bytes(param_to_usize(stored.unsigned_abs()))?;
                     if stored.len() == stream.len() {
                         stream.copy_from_slice(stored);
                     } else {
@@ -268,9 +273,9 @@ impl<'a> BloscChunk<'a> {
     /// Turns differences from the first block into values; in the first block, from the element before.
     fn add_reference(&self, index: usize, output: &mut [u8], work: &mut BlockBuffers<'_>) {
         if index > 0 {
-            return exclude(self.size, output, work.reference);
+            return xor_with(self.element_bytes, output, work.reference);
         }
-        let unit = delta_unit(self.size);
+        let unit = delta_unit(self.element_bytes);
         let whole = output.len() / unit * unit;
         let data = output.get_mut(..whole).unwrap_or_default();
         for lane in 0..unit {
@@ -295,7 +300,7 @@ pub(super) fn delta_unit(size: usize) -> usize {
 }
 
 /// Turns whole numbers into their differences from others, or back.
-pub(super) fn exclude(size: usize, data: &mut [u8], others: &[u8]) {
+pub(super) fn xor_with(size: usize, data: &mut [u8], others: &[u8]) {
     let unit = delta_unit(size);
     let whole = data.len() / unit * unit;
     for (byte, other) in data.iter_mut().take(whole).zip(others) {

@@ -2,7 +2,7 @@
 
 use super::chunk::{
     BIT_SHUFFLED, BlockBuffers, COPIED, FILTERS, FORMAT_SHIFT, LONG_HEADER, MAX_STREAMS, MIN_STREAM, NOT_SPLIT,
-    SHORT_HEADER, SHUFFLED, VERSION_1, VERSION_2, delta_unit, exclude,
+    SHORT_HEADER, SHUFFLED, VERSION_1, VERSION_2, delta_unit, xor_with,
 };
 use super::codec::BloscCodec;
 use super::{BIT_SHUFFLE, DELTA, NO_FILTER, SHUFFLE};
@@ -26,7 +26,7 @@ pub(super) struct BloscEncoder {
     /// Bytes of an element.
     size: usize,
     /// Whether the chunk is one of Blosc 2.
-    second: bool,
+    is_blosc2: bool,
 }
 
 impl BloscEncoder {
@@ -48,16 +48,22 @@ impl BloscEncoder {
         if second && codec == BloscCodec::Snappy {
             return Err(FilterFault::Parameter { index: 6, value: given(6, 0) });
         }
-        let size = crate::params::count(size);
-        Ok(BloscEncoder { codec, level, filter, size: if size > MAX_ELEMENT_BYTES { 1 } else { size }, second })
+        let size = crate::params::param_to_usize(size);
+        Ok(BloscEncoder {
+            codec,
+            level,
+            filter,
+            size: if size > MAX_ELEMENT_BYTES { 1 } else { size },
+            is_blosc2: second,
+        })
     }
 
-    fn header(&self) -> usize {
-        if self.second { LONG_HEADER } else { SHORT_HEADER }
+    fn header_bytes(&self) -> usize {
+        if self.is_blosc2 { LONG_HEADER } else { SHORT_HEADER }
     }
 
     /// Bytes of a block for this many bytes of data.
-    fn block(&self, bytes: usize) -> usize {
+    fn block_bytes(&self, bytes: usize) -> usize {
         // Eight elements make a group for shuffling bits.
         let group = self.size * 8;
         match (TARGET_BLOCK_BYTES / group * group).min(bytes) {
@@ -72,21 +78,21 @@ impl BloscEncoder {
             return Err(FilterFault::TooLarge { limit: MAX_CHUNK_BYTES });
         }
         let start = output.len();
-        let block = self.block(input.len());
+        let block = self.block_bytes(input.len());
         let split = self.codec.is_split() && self.size <= MAX_STREAMS && block / self.size >= MIN_STREAM;
-        let flags = match (self.second, self.filter) {
+        let flags = match (self.is_blosc2, self.filter) {
             (true, _) => SHUFFLED | BIT_SHUFFLED,
             (false, SHUFFLE) => SHUFFLED,
             (false, BIT_SHUFFLE) => BIT_SHUFFLED,
             (false, _) => 0,
         };
         let flags = flags | self.codec.format() << FORMAT_SHIFT | if split { 0 } else { NOT_SPLIT };
-        let version = if self.second { VERSION_2 } else { VERSION_1 };
+        let version = if self.is_blosc2 { VERSION_2 } else { VERSION_1 };
         output.extend_from_slice(&[version, 1, flags, self.size as u8]);
         output.extend_from_slice(&(input.len() as u32).to_le_bytes());
         output.extend_from_slice(&(block as u32).to_le_bytes());
         output.extend_from_slice(&[0; 4]);
-        if self.second {
+        if self.is_blosc2 {
             let mut filters = [NO_FILTER; FILTERS];
             if let Some(last) = filters.last_mut() {
                 *last = self.filter;
@@ -94,20 +100,20 @@ impl BloscEncoder {
             output.extend_from_slice(&filters);
             output.extend_from_slice(&[0; LONG_HEADER - SHORT_HEADER - FILTERS]);
         }
-        if self.level == 0 || !self.blocks(input, block, split, start, output)? {
-            output.truncate(start + self.header());
+        if self.level == 0 || !self.encode_blocks(input, block, split, start, output)? {
+            output.truncate(start + self.header_bytes());
             output.extend_from_slice(input);
             if let Some(flags) = output.get_mut(start + 2) {
                 *flags |= COPIED;
             }
         }
         let stored = (output.len() - start) as u32;
-        set(output, start + 12, stored);
+        set_u32_le(output, start + 12, stored);
         Ok(())
     }
 
     /// Appends the blocks; says whether that takes fewer bytes than the data.
-    fn blocks(
+    fn encode_blocks(
         &self,
         input: &[u8],
         block: usize,
@@ -120,13 +126,13 @@ impl BloscEncoder {
         BlockBuffers::with(|work| {
             for (index, data) in input.chunks(block).enumerate() {
                 let at = (output.len() - start) as u32;
-                set(output, table + index * 4, at);
-                let filtered = self.filtered(index, data, input, work)?;
+                set_u32_le(output, table + index * 4, at);
+                let filtered = self.apply_filter(index, data, input, work)?;
                 let streams = if split && data.len() == block { self.size } else { 1 };
                 for stream in filtered.chunks(data.len() / streams) {
-                    self.stream(stream, output)?;
+                    self.encode_stream(stream, output)?;
                 }
-                if output.len() - start >= input.len() + self.header() {
+                if output.len() - start >= input.len() + self.header_bytes() {
                     return Ok(false);
                 }
             }
@@ -135,7 +141,7 @@ impl BloscEncoder {
     }
 
     /// Appends a stream: its bytes, then these bytes, compressed if that makes them fewer.
-    fn stream(&self, stream: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
+    fn encode_stream(&self, stream: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
         let at = output.len();
         output.extend_from_slice(&[0; 4]);
         self.codec.compress(self.level, stream, output)?;
@@ -144,12 +150,12 @@ impl BloscEncoder {
             output.extend_from_slice(stream);
         }
         let stored = (output.len() - at - 4) as u32;
-        set(output, at, stored);
+        set_u32_le(output, at, stored);
         Ok(())
     }
 
     /// A block of all the data, after the filter.
-    fn filtered<'a>(
+    fn apply_filter<'a>(
         &self,
         index: usize,
         data: &'a [u8],
@@ -168,14 +174,14 @@ impl BloscEncoder {
             output.copy_from_slice(data);
             if index == 0 {
                 let after = output.get_mut(delta_unit(self.size)..).unwrap_or_default();
-                exclude(self.size, after, all);
+                xor_with(self.size, after, all);
             } else {
-                exclude(self.size, output, all);
+                xor_with(self.size, output, all);
             }
             return Ok(output);
         }
         let elements = data.len() / self.size;
-        let whole = if self.second || elements.is_multiple_of(8) { elements / 8 * 8 * self.size } else { 0 };
+        let whole = if self.is_blosc2 || elements.is_multiple_of(8) { elements / 8 * 8 * self.size } else { 0 };
         let (bits, rest) = data.split_at(whole);
         let (bits_to, rest_to) = output.split_at_mut(whole);
         rest_to.copy_from_slice(rest);
@@ -196,7 +202,7 @@ impl BloscCodec {
 }
 
 /// Writes a number at a position that exists.
-fn set(output: &mut [u8], at: usize, value: u32) {
+fn set_u32_le(output: &mut [u8], at: usize, value: u32) {
     if let Some(bytes) = output.get_mut(at..at + 4) {
         bytes.copy_from_slice(&value.to_le_bytes());
     }

@@ -4,7 +4,7 @@
 //! by two bytes of distance beyond them, high byte first. Data begins and ends with new bytes.
 
 use crate::FilterFault;
-use crate::codec::matches::{MatchLimits, MinMatch, copy_literals, copy_match, matches};
+use crate::codec::match_finder::{MatchLimits, MinMatch, copy_literals, copy_match, for_each_match};
 
 const MAX_LITERALS: usize = 32;
 /// Distances less one from here on take two bytes more.
@@ -56,7 +56,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Filte
 pub(crate) fn compress(input: &[u8], output: &mut Vec<u8>) -> bool {
     let start = output.len();
     let end = start + input.len();
-    matches(input, &BOUNDS, |new, distance, length| {
+    for_each_match(input, &BOUNDS, |new, distance, length| {
         for run in new.chunks(MAX_LITERALS) {
             output.push((run.len() - 1) as u8);
             output.extend_from_slice(run);

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 use crate::FilterFault;
-use crate::codec::matches::{copy_literals, copy_match, copy_short_match};
+use crate::codec::match_finder::{copy_literals, copy_match, copy_short_match};
 
 /// A length of four bits that goes on.
 const LENGTH_CONTINUES: usize = 15;
@@ -19,11 +19,11 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Filte
     let mut at = 0;
     let mut rest = input;
     loop {
-        at = short_steps(&mut rest, output, at);
+        at = copy_short_sequences(&mut rest, output, at);
         let (token, after) = rest.split_first().ok_or(FilterFault::Truncated)?;
         let (new, matched) = (usize::from(token >> 4), usize::from(token & 15));
         rest = after;
-        let new = length(new, &mut rest)?;
+        let new = read_length(new, &mut rest)?;
         at = copy_literals(&mut rest, output, at, new)?;
         if rest.is_empty() {
             return Ok(at);
@@ -31,7 +31,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Filte
         let (distance, after) = rest.split_first_chunk().ok_or(FilterFault::Truncated)?;
         let distance = usize::from(u16::from_le_bytes(*distance));
         rest = after;
-        let matched = length(matched, &mut rest)? + MIN_MATCH;
+        let matched = read_length(matched, &mut rest)? + MIN_MATCH;
         if distance == 0 || distance > at {
             return Err(FilterFault::Corrupt("distance of a match"));
         }
@@ -42,7 +42,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Filte
 /// Takes steps as long as their lengths have no more than four bits, nothing is wrong with them, and both sides have
 /// room for copies that are longer than need be; returns the position after them.
 #[inline]
-fn short_steps(rest: &mut &[u8], output: &mut [u8], mut at: usize) -> usize {
+fn copy_short_sequences(rest: &mut &[u8], output: &mut [u8], mut at: usize) -> usize {
     while let Some((token, after)) = rest.split_first() {
         let (new, matched) = (usize::from(token >> 4), usize::from(token & 15));
         if new == LENGTH_CONTINUES || matched == LENGTH_CONTINUES {
@@ -65,7 +65,7 @@ fn short_steps(rest: &mut &[u8], output: &mut [u8], mut at: usize) -> usize {
 
 /// A length. Its first four bits are known.
 #[inline]
-fn length(first: usize, rest: &mut &[u8]) -> Result<usize, FilterFault> {
+fn read_length(first: usize, rest: &mut &[u8]) -> Result<usize, FilterFault> {
     let mut length = first;
     if first == LENGTH_CONTINUES {
         loop {

@@ -3,7 +3,7 @@
 //! the rest of the length stands between the two bytes.
 
 use crate::FilterFault;
-use crate::codec::matches::{MatchLimits, MinMatch, copy_literals, copy_match, matches};
+use crate::codec::match_finder::{MatchLimits, MinMatch, copy_literals, copy_match, for_each_match};
 
 const MAX_LITERALS: usize = 32;
 const BOUNDS: MatchLimits = MatchLimits { shortest: MinMatch::Three, distance: 1 << 13, length: 264, tail: 0 };
@@ -38,7 +38,7 @@ pub(crate) fn decompress(mut input: &[u8], output: &mut [u8]) -> Result<usize, F
 /// Appends the compressed form if that is smaller than the data; says whether it is.
 pub(crate) fn compress(input: &[u8], output: &mut Vec<u8>) -> bool {
     let end = output.len() + input.len();
-    matches(input, &BOUNDS, |new, distance, length| {
+    for_each_match(input, &BOUNDS, |new, distance, length| {
         for run in new.chunks(MAX_LITERALS) {
             output.push((run.len() - 1) as u8);
             output.extend_from_slice(run);

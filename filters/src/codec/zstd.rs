@@ -69,12 +69,12 @@ mod pure {
     }
 
     /// Decompresses frames; returns the bytes written.
-    pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
-        DECODER.with_borrow_mut(|decoder| decoder.decode_all(input, output)).map_err(Fault::external)
+    pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, FilterFault> {
+        DECODER.with_borrow_mut(|decoder| decoder.decode_all(input, output)).map_err(FilterFault::external)
     }
 
     /// Appends a frame with the data. The level is not used: there is only a fast one.
-    pub(crate) fn compress(_: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(crate) fn compress(_: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
         let start = output.len();
         compress_stream(input, &mut *output, CompressionLevel::Fastest);
         state_size(output, start, input.len() as u64);

@@ -1,10 +1,10 @@
 //! Filter 5, nbit: only the significant bits of numbers, packed without gaps, each number's most significant
 //! bit first. The parameters describe the datatype; see [`NbitLayout`].
 
-mod layout;
+mod nbit_layout;
 
-use self::layout::{NbitLayout, NbitType};
-use crate::bits::{BitReader, BitWriter};
+use self::nbit_layout::{NbitLayout, NbitType};
+use crate::bit_io::{BitReader, BitWriter};
 use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
 /// Filter 5.
@@ -24,12 +24,13 @@ impl Filter for Nbit {
             return Ok(DecodeOutput::Input(0..input.len()));
         };
         let limit = output.len();
-        let bytes = layout.bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
+        let bytes =
+            layout.element_data_bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
         let output = output.get_mut(..bytes).unwrap_or_default();
         output.fill(0);
         let mut reader = BitReader::new(input);
         for element in output.chunks_exact_mut(layout.size) {
-            unpack(&layout.node, element, &mut reader)?;
+            unpack_value(&layout.node, element, &mut reader)?;
         }
         Ok(DecodeOutput::Output(bytes))
     }
@@ -38,12 +39,12 @@ impl Filter for Nbit {
         let Some(layout) = NbitLayout::parse(params)? else {
             return Ok(EncodeOutput::Input);
         };
-        if layout.bytes() != Some(input.len()) {
+        if layout.element_data_bytes() != Some(input.len()) {
             return Err(FilterFault::Corrupt("number of elements"));
         }
         let mut writer = BitWriter::new(output);
         for element in input.chunks_exact(layout.size) {
-            pack(&layout.node, element, &mut writer);
+            pack_value(&layout.node, element, &mut writer);
         }
         // Where the last bit ends a byte, libhdf5 stores one byte more.
         if !writer.finish() {
@@ -53,16 +54,16 @@ impl Filter for Nbit {
     }
 
     fn complete_params(&self, _: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        NbitLayout::params(target)
+        NbitLayout::params_for(target)
     }
 }
 
 /// Fills the bytes of a value, which are zero, from the stream.
-fn unpack(node: &NbitType, value: &mut [u8], reader: &mut BitReader<'_>) -> Result<(), FilterFault> {
+fn unpack_value(node: &NbitType, value: &mut [u8], reader: &mut BitReader<'_>) -> Result<(), FilterFault> {
     match node {
         NbitType::Atom(atom) => {
-            for place in atom.places() {
-                let bits = reader.take(place.bits)? as u8;
+            for place in atom.bit_spans() {
+                let bits = reader.read_bits(place.bits)? as u8;
                 if let Some(byte) = value.get_mut(place.byte) {
                     *byte = bits << place.shift;
                 }
@@ -70,18 +71,18 @@ fn unpack(node: &NbitType, value: &mut [u8], reader: &mut BitReader<'_>) -> Resu
         }
         NbitType::Bytes(size) => {
             for byte in value.iter_mut().take(*size) {
-                *byte = reader.take(8)? as u8;
+                *byte = reader.read_bits(8)? as u8;
             }
         }
         NbitType::Array { size, base } => {
             for value in value.chunks_exact_mut(*size) {
-                unpack(base, value, reader)?;
+                unpack_value(base, value, reader)?;
             }
         }
         NbitType::Compound(members) => {
             for member in members {
                 let value = value.get_mut(member.offset..member.offset + member.size).unwrap_or_default();
-                unpack(&member.node, value, reader)?;
+                unpack_value(&member.node, value, reader)?;
             }
         }
     }
@@ -89,20 +90,20 @@ fn unpack(node: &NbitType, value: &mut [u8], reader: &mut BitReader<'_>) -> Resu
 }
 
 /// Appends the significant bits of a value.
-fn pack(node: &NbitType, value: &[u8], writer: &mut BitWriter<'_>) {
+fn pack_value(node: &NbitType, value: &[u8], writer: &mut BitWriter<'_>) {
     match node {
         NbitType::Atom(atom) => {
-            for place in atom.places() {
+            for place in atom.bit_spans() {
                 let byte = value.get(place.byte).copied().unwrap_or_default();
-                writer.put(u64::from(byte >> place.shift), place.bits);
+                writer.write_bits(u64::from(byte >> place.shift), place.bits);
             }
         }
-        NbitType::Bytes(size) => value.iter().take(*size).for_each(|byte| writer.put(u64::from(*byte), 8)),
-        NbitType::Array { size, base } => value.chunks_exact(*size).for_each(|value| pack(base, value, writer)),
+        NbitType::Bytes(size) => value.iter().take(*size).for_each(|byte| writer.write_bits(u64::from(*byte), 8)),
+        NbitType::Array { size, base } => value.chunks_exact(*size).for_each(|value| pack_value(base, value, writer)),
         NbitType::Compound(members) => {
             for member in members {
                 let value = value.get(member.offset..member.offset + member.size).unwrap_or_default();
-                pack(&member.node, value, writer);
+                pack_value(&member.node, value, writer);
             }
         }
     }

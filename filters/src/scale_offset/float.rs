@@ -4,9 +4,9 @@
 use std::ops::{Add, Div, Mul, Sub};
 
 use super::params::{ScaleOffsetClass, ScaleOffsetParams};
-use super::{ScaleOffsetPacking, bits_for};
+use super::{ScaleOffsetPacking, bits_for_count};
 use crate::FilterFault;
-use crate::bits::{BitReader, BitWriter, ones};
+use crate::bit_io::{BitReader, BitWriter, ones};
 
 /// The two floating-point types.
 trait FloatType:
@@ -62,7 +62,7 @@ real!(f32, u32, i32);
 real!(f64, u64, i64);
 
 /// Decimal places that are kept.
-fn digits(params: &ScaleOffsetParams) -> i32 {
+fn decimal_digits(params: &ScaleOffsetParams) -> i32 {
     match params.class {
         ScaleOffsetClass::Float { digits } => digits,
         ScaleOffsetClass::Integer { .. } => 0,
@@ -71,17 +71,21 @@ fn digits(params: &ScaleOffsetParams) -> i32 {
 
 /// Chooses bits and the smallest value as libhdf5 does. A chunk with values that have no scaled integer (infinities,
 /// not-a-numbers, overflows) is stored unchanged instead.
-pub(super) fn packing(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOffsetPacking {
-    if params.size == 4 { packing_of::<f32>(params, input) } else { packing_of::<f64>(params, input) }
+pub(super) fn find_packing(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOffsetPacking {
+    if params.element_bytes == 4 {
+        find_packing_of::<f32>(params, input)
+    } else {
+        find_packing_of::<f64>(params, input)
+    }
 }
 
-fn packing_of<R: FloatType>(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOffsetPacking {
+fn find_packing_of<R: FloatType>(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOffsetPacking {
     let unpacked = ScaleOffsetPacking { bits: R::BITS, minimum: 0 };
-    let scale = R::power_of_ten(digits(params));
+    let scale = R::power_of_ten(decimal_digits(params));
     let fill = params.fill.map(R::from_bits);
-    let near = 10f64.powf(-f64::from(digits(params)));
+    let near = 10f64.powf(-f64::from(decimal_digits(params)));
     let mut range: Option<(R, R)> = None;
-    for value in params.values(input).map(R::from_bits) {
+    for value in params.element_values(input).map(R::from_bits) {
         if !(value * scale).is_finite() {
             return unpacked;
         }
@@ -99,66 +103,66 @@ fn packing_of<R: FloatType>(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOf
         return unpacked;
     }
     let values = span.rounded().cast_unsigned() + 1;
-    let bits = bits_for(values + u64::from(fill.is_some())).min(R::BITS);
+    let bits = bits_for_count(values + u64::from(fill.is_some())).min(R::BITS);
     ScaleOffsetPacking { bits, minimum: min.bits() }
 }
 
 /// Packs the values.
-pub(super) fn reduce(
+pub(super) fn reduce_values(
     params: &ScaleOffsetParams,
     packing: &ScaleOffsetPacking,
     input: &[u8],
     writer: &mut BitWriter<'_>,
 ) {
-    if params.size == 4 {
-        reduce_of::<f32>(params, packing, input, writer)
+    if params.element_bytes == 4 {
+        reduce_values_of::<f32>(params, packing, input, writer)
     } else {
-        reduce_of::<f64>(params, packing, input, writer)
+        reduce_values_of::<f64>(params, packing, input, writer)
     }
 }
 
-fn reduce_of<R: FloatType>(
+fn reduce_values_of<R: FloatType>(
     params: &ScaleOffsetParams,
     packing: &ScaleOffsetPacking,
     input: &[u8],
     writer: &mut BitWriter<'_>,
 ) {
-    let scale = R::power_of_ten(digits(params));
-    let near = R::power_of_ten(-digits(params));
+    let scale = R::power_of_ten(decimal_digits(params));
+    let near = R::power_of_ten(-decimal_digits(params));
     let fill = params.fill.map(R::from_bits);
     let min = R::from_bits(packing.minimum);
-    for value in params.values(input).map(R::from_bits) {
+    for value in params.element_values(input).map(R::from_bits) {
         let fill = fill.is_some_and(|fill| (value - fill).abs() < near);
         let value = if fill { ones(packing.bits) } else { (value * scale - min * scale).rounded().cast_unsigned() };
-        writer.put(value, packing.bits);
+        writer.write_bits(value, packing.bits);
     }
 }
 
-/// Undoes [`reduce`], except for the rounding.
-pub(super) fn restore(
+/// Undoes [`reduce_values`], except for the rounding.
+pub(super) fn restore_values(
     params: &ScaleOffsetParams,
     packing: &ScaleOffsetPacking,
     reader: &mut BitReader<'_>,
     output: &mut [u8],
 ) -> Result<(), FilterFault> {
-    if params.size == 4 {
-        restore_of::<f32>(params, packing, reader, output)
+    if params.element_bytes == 4 {
+        restore_values_of::<f32>(params, packing, reader, output)
     } else {
-        restore_of::<f64>(params, packing, reader, output)
+        restore_values_of::<f64>(params, packing, reader, output)
     }
 }
 
-fn restore_of<R: FloatType>(
+fn restore_values_of<R: FloatType>(
     params: &ScaleOffsetParams,
     packing: &ScaleOffsetPacking,
     reader: &mut BitReader<'_>,
     output: &mut [u8],
 ) -> Result<(), FilterFault> {
-    let scale = R::power_of_ten(digits(params));
+    let scale = R::power_of_ten(decimal_digits(params));
     let min = R::from_bits(packing.minimum);
     let all_ones = ones(packing.bits);
     params.fill_values(output, || {
-        let value = reader.take(packing.bits)?;
+        let value = reader.read_bits(packing.bits)?;
         Ok(match params.fill {
             Some(fill) if value == all_ones => fill,
             _ => (R::from_integer(value.cast_signed()) / scale + min).bits(),

@@ -1,16 +1,16 @@
 //! Integers less the smallest one.
 
 use super::params::{ScaleOffsetClass, ScaleOffsetParams};
-use super::{ScaleOffsetPacking, bits_for};
+use super::{ScaleOffsetPacking, bits_for_count};
 use crate::FilterFault;
-use crate::bits::{BitReader, BitWriter, ones};
+use crate::bit_io::{BitReader, BitWriter, ones};
 
 /// Chooses bits and smallest value as libhdf5 does.
-pub(super) fn packing(params: &ScaleOffsetParams, signed: bool, input: &[u8]) -> ScaleOffsetPacking {
-    let width = params.width();
+pub(super) fn find_packing(params: &ScaleOffsetParams, signed: bool, input: &[u8]) -> ScaleOffsetPacking {
+    let width = params.element_bits();
     // Flipping the sign bit turns the order of signed integers into that of unsigned ones.
     let bias = if signed { 1 << (width - 1) } else { 0 };
-    let values = params.values(input).filter(|value| Some(*value) != params.fill).map(|value| value ^ bias);
+    let values = params.element_values(input).filter(|value| Some(*value) != params.fill).map(|value| value ^ bias);
     // If there is nothing but fill values, libhdf5 takes zero for the smallest one.
     let smallest = values.clone().min().unwrap_or(bias);
     let largest = values.max().unwrap_or(bias);
@@ -25,27 +25,27 @@ pub(super) fn packing(params: &ScaleOffsetParams, signed: bool, input: &[u8]) ->
             let kept = signed && width == 8 && params.fill.is_none();
             return ScaleOffsetPacking { bits: width, minimum: if kept { minimum } else { 0 } };
         }
-        _ => bits_for(span + 1 + u64::from(params.fill.is_some())),
+        _ => bits_for_count(span + 1 + u64::from(params.fill.is_some())),
     };
     ScaleOffsetPacking { bits, minimum }
 }
 
 /// Packs the values.
-pub(super) fn reduce(
+pub(super) fn reduce_values(
     params: &ScaleOffsetParams,
     packing: &ScaleOffsetPacking,
     input: &[u8],
     writer: &mut BitWriter<'_>,
 ) {
-    for value in params.values(input) {
+    for value in params.element_values(input) {
         let fill = Some(value) == params.fill;
         let value = if fill { ones(packing.bits) } else { value.wrapping_sub(packing.minimum) };
-        writer.put(value, packing.bits);
+        writer.write_bits(value, packing.bits);
     }
 }
 
-/// Undoes [`reduce`].
-pub(super) fn restore(
+/// Undoes [`reduce_values`].
+pub(super) fn restore_values(
     params: &ScaleOffsetParams,
     packing: &ScaleOffsetPacking,
     reader: &mut BitReader<'_>,
@@ -53,7 +53,7 @@ pub(super) fn restore(
 ) -> Result<(), FilterFault> {
     let all_ones = ones(packing.bits);
     params.fill_values(output, || {
-        let value = reader.take(packing.bits)?;
+        let value = reader.read_bits(packing.bits)?;
         Ok(match params.fill {
             Some(fill) if value == all_ones => fill,
             _ => value.wrapping_add(packing.minimum),

@@ -10,7 +10,7 @@ mod integer;
 mod params;
 
 use self::params::{ScaleOffsetClass, ScaleOffsetParams};
-use crate::bits::{BitReader, BitWriter};
+use crate::bit_io::{BitReader, BitWriter};
 use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
 /// Filter 6.
@@ -42,7 +42,7 @@ impl Filter for ScaleOffset {
             return Ok(DecodeOutput::Input(0..input.len()));
         }
         let limit = output.len();
-        let bytes = params.bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
+        let bytes = params.chunk_bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
         let output = output.get_mut(..bytes).unwrap_or_default();
 
         let (bits, rest) = input.split_first_chunk::<4>().ok_or(FilterFault::Truncated)?;
@@ -53,20 +53,20 @@ impl Filter for ScaleOffset {
         // A chunk whose values are all the smallest one has no packed bytes.
         let packed = input.get(HEADER_BYTES..).unwrap_or_default();
 
-        if bits == params.width() {
+        if bits == params.element_bits() {
             let values = packed.get(..bytes).ok_or(FilterFault::Truncated)?;
             output.copy_from_slice(values);
             params.swap_if_big_endian(output);
             return Ok(DecodeOutput::Output(bytes));
         }
-        if bits > params.width() {
+        if bits > params.element_bits() {
             return Err(FilterFault::Corrupt("number of bits"));
         }
         let packing = ScaleOffsetPacking { bits, minimum };
         let mut reader = BitReader::new(packed);
         match params.class {
-            ScaleOffsetClass::Integer { .. } => integer::restore(&params, &packing, &mut reader, output)?,
-            ScaleOffsetClass::Float { .. } => float::restore(&params, &packing, &mut reader, output)?,
+            ScaleOffsetClass::Integer { .. } => integer::restore_values(&params, &packing, &mut reader, output)?,
+            ScaleOffsetClass::Float { .. } => float::restore_values(&params, &packing, &mut reader, output)?,
         }
         Ok(DecodeOutput::Output(bytes))
     }
@@ -76,26 +76,26 @@ impl Filter for ScaleOffset {
         if params.is_identity() {
             return Ok(EncodeOutput::Input);
         }
-        if params.bytes() != Some(input.len()) {
+        if params.chunk_bytes() != Some(input.len()) {
             return Err(FilterFault::Corrupt("number of elements"));
         }
         let packing = match params.class {
-            ScaleOffsetClass::Integer { signed, .. } => integer::packing(&params, signed, input),
-            ScaleOffsetClass::Float { .. } => float::packing(&params, input),
+            ScaleOffsetClass::Integer { signed, .. } => integer::find_packing(&params, signed, input),
+            ScaleOffsetClass::Float { .. } => float::find_packing(&params, input),
         };
         output.extend_from_slice(&packing.bits.to_le_bytes());
         output.push(8);
         output.extend_from_slice(&packing.minimum.to_le_bytes());
         output.resize(HEADER_BYTES, 0);
-        if packing.bits == params.width() {
+        if packing.bits == params.element_bits() {
             output.extend_from_slice(input);
             params.swap_if_big_endian(output.get_mut(HEADER_BYTES..).unwrap_or_default());
             return Ok(EncodeOutput::Output);
         }
         let mut writer = BitWriter::new(output);
         match params.class {
-            ScaleOffsetClass::Integer { .. } => integer::reduce(&params, &packing, input, &mut writer),
-            ScaleOffsetClass::Float { .. } => float::reduce(&params, &packing, input, &mut writer),
+            ScaleOffsetClass::Integer { .. } => integer::reduce_values(&params, &packing, input, &mut writer),
+            ScaleOffsetClass::Float { .. } => float::reduce_values(&params, &packing, input, &mut writer),
         }
         // Where the last bit ends a byte, libhdf5 stores one byte more.
         if !writer.finish() {
@@ -105,11 +105,11 @@ impl Filter for ScaleOffset {
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        ScaleOffsetParams::complete(params, target)
+        ScaleOffsetParams::complete_params(params, target)
     }
 }
 
 /// The bits that can hold `values` different values.
-fn bits_for(values: u64) -> u32 {
+fn bits_for_count(values: u64) -> u32 {
     64 - values.saturating_sub(1).leading_zeros()
 }

@@ -2,7 +2,7 @@
 
 use h5live_model::{ByteOrder, Datatype, FillValue, Sign};
 
-use crate::params::{count, param};
+use crate::params::{param, param_to_usize};
 use crate::{FilterFault, FilterTarget};
 
 const PARAMS: usize = 20;
@@ -24,9 +24,9 @@ const INTEGER: u32 = 2;
 /// The decoded parameters.
 pub(super) struct ScaleOffsetParams {
     pub class: ScaleOffsetClass,
-    elements: usize,
+    element_count: usize,
     /// Bytes of an element.
-    pub size: usize,
+    pub element_bytes: usize,
     big_endian: bool,
     /// The fill value's bits, if there is one.
     pub fill: Option<u64>,
@@ -68,18 +68,18 @@ impl ScaleOffsetParams {
             _ => return Err(fault(CLASS)?),
         };
         let low = u64::from(at(FILL)?) | u64::from(at(FILL + 1)?) << 32;
-        let fill = flag(FILL_DEFINED)?.then_some(low & crate::bits::ones(size * 8));
+        let fill = flag(FILL_DEFINED)?.then_some(low & crate::bit_io::ones(size * 8));
         Ok(ScaleOffsetParams {
             class,
-            elements: count(at(ELEMENTS)?),
-            size: count(size),
+            element_count: param_to_usize(at(ELEMENTS)?),
+            element_bytes: param_to_usize(size),
             big_endian: flag(ORDER)?,
             fill,
         })
     }
 
     /// All parameters, from the scale type and the scale factor.
-    pub fn complete(params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
+    pub fn complete_params(params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         let not_applicable = FilterFault::NotApplicable("integers of 1, 2, 4 or 8 bytes and floats of 4 or 8");
         let (class, size, order, sign) = match target.datatype {
             Datatype::Integer(t) if matches!(t.size, 1 | 2 | 4 | 8) => (0, t.size, t.order, t.sign == Sign::Signed),
@@ -97,8 +97,9 @@ impl ScaleOffsetParams {
             FillValue::Default => Some(0),
             FillValue::Value(bytes) => {
                 let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-                let bytes =
-                    bytes.get(..count(size)).ok_or(FilterFault::NotApplicable("fill values of the datatype"))?;
+                let bytes = bytes
+                    .get(..param_to_usize(size))
+                    .ok_or(FilterFault::NotApplicable("fill values of the datatype"))?;
                 Some(if big_endian { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) })
             }
         };
@@ -113,24 +114,24 @@ impl ScaleOffsetParams {
 
     /// Whether integers are packed into as many bits as they have.
     pub fn is_identity(&self) -> bool {
-        matches!(self.class, ScaleOffsetClass::Integer { bits, .. } if bits == self.width())
+        matches!(self.class, ScaleOffsetClass::Integer { bits, .. } if bits == self.element_bits())
     }
 
     /// Bits of an element.
-    pub fn width(&self) -> u32 {
+    pub fn element_bits(&self) -> u32 {
         // The size is at most 8.
-        self.size as u32 * 8
+        self.element_bytes as u32 * 8
     }
 
     /// Bytes of all elements.
-    pub fn bytes(&self) -> Option<usize> {
-        self.elements.checked_mul(self.size)
+    pub fn chunk_bytes(&self) -> Option<usize> {
+        self.element_count.checked_mul(self.element_bytes)
     }
 
     /// The values in a chunk, zero-extended.
-    pub fn values<'a>(&self, chunk: &'a [u8]) -> impl Iterator<Item = u64> + Clone + use<'a> {
+    pub fn element_values<'a>(&self, chunk: &'a [u8]) -> impl Iterator<Item = u64> + Clone + use<'a> {
         let big_endian = self.big_endian;
-        chunk.chunks_exact(self.size).map(move |bytes| {
+        chunk.chunks_exact(self.element_bytes).map(move |bytes| {
             let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
             if big_endian { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) }
         })
@@ -142,7 +143,7 @@ impl ScaleOffsetParams {
         chunk: &mut [u8],
         mut next: impl FnMut() -> Result<u64, FilterFault>,
     ) -> Result<(), FilterFault> {
-        for bytes in chunk.chunks_exact_mut(self.size) {
+        for bytes in chunk.chunks_exact_mut(self.element_bytes) {
             for (to, byte) in bytes.iter_mut().zip(next()?.to_le_bytes()) {
                 *to = byte;
             }
@@ -156,7 +157,7 @@ impl ScaleOffsetParams {
     /// Turns little-endian values into those of the dataset, or back.
     pub fn swap_if_big_endian(&self, chunk: &mut [u8]) {
         if self.big_endian {
-            chunk.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
+            chunk.chunks_exact_mut(self.element_bytes).for_each(<[u8]>::reverse);
         }
     }
 }

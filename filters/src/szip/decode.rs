@@ -2,24 +2,24 @@
 
 use super::{REST_OF_SEGMENT, SEGMENT, SzipCoding};
 use crate::FilterFault;
-use crate::bits::BitReader;
+use crate::bit_io::BitReader;
 
 /// The largest number that the second extension uses for a pair of samples.
 const MAX_PAIR: u32 = 90;
 
 /// Fills `output` with samples.
 pub(super) fn decode(coding: &SzipCoding, stream: &[u8], output: &mut [u8]) -> Result<(), FilterFault> {
-    if !output.len().is_multiple_of(coding.sample()) {
+    if !output.len().is_multiple_of(coding.sample_bytes()) {
         return Err(FilterFault::Corrupt("number of bytes"));
     }
     let mut decoder = SzipDecoder { coding, reader: BitReader::new(stream), line: Vec::new() };
-    for line in output.chunks_mut(coding.line * coding.sample()) {
-        decoder.line(line.len() / coding.sample())?;
+    for line in output.chunks_mut(coding.samples_per_line * coding.sample_bytes()) {
+        decoder.decode_line(line.len() / coding.sample_bytes())?;
         if coding.differences {
-            decoder.sum_up();
+            decoder.undo_differences();
         }
-        for (bytes, sample) in line.chunks_exact_mut(coding.sample()).zip(&decoder.line) {
-            coding.store(*sample, bytes);
+        for (bytes, sample) in line.chunks_exact_mut(coding.sample_bytes()).zip(&decoder.line) {
+            coding.store_sample(*sample, bytes);
         }
     }
     Ok(())
@@ -34,66 +34,66 @@ struct SzipDecoder<'a> {
 
 impl SzipDecoder<'_> {
     /// Reads the blocks of a scanline with `wanted` samples.
-    fn line(&mut self, wanted: usize) -> Result<(), FilterFault> {
-        let SzipCoding { bits, block, .. } = *self.coding;
+    fn decode_line(&mut self, wanted: usize) -> Result<(), FilterFault> {
+        let SzipCoding { bits_per_sample: bits, samples_per_block: block, .. } = *self.coding;
         let id_bits = self.coding.id_bits();
         let uncoded = (1 << id_bits) - 1;
         self.line.clear();
         while self.line.len() < wanted {
             let first = self.line.is_empty() && self.coding.differences;
             let end = self.line.len() + block;
-            match self.reader.take(id_bits)? as u32 {
-                0 => self.low_entropy(first)?,
+            match self.reader.read_bits(id_bits)? as u32 {
+                0 => self.decode_low_entropy_block(first)?,
                 id if id == uncoded => {
                     for _ in 0..block {
-                        self.sample(bits)?;
+                        self.decode_sample(bits)?;
                     }
                 }
                 id => {
                     if first {
-                        self.sample(bits)?;
+                        self.decode_sample(bits)?;
                     }
-                    self.split(id - 1, end - self.line.len())?;
+                    self.decode_split_block(id - 1, end - self.line.len())?;
                 }
             }
         }
         Ok(())
     }
 
-    fn sample(&mut self, bits: u32) -> Result<(), FilterFault> {
-        self.line.push(self.reader.take(bits)? as u32);
+    fn decode_sample(&mut self, bits: u32) -> Result<(), FilterFault> {
+        self.line.push(self.reader.read_bits(bits)? as u32);
         Ok(())
     }
 
     /// Samples whose low `k` bits are stored apart from the others.
-    fn split(&mut self, k: u32, count: usize) -> Result<(), FilterFault> {
+    fn decode_split_block(&mut self, k: u32, count: usize) -> Result<(), FilterFault> {
         let start = self.line.len();
         for _ in 0..count {
-            let high = self.reader.zeros()?;
+            let high = self.reader.count_zeros()?;
             self.line.push(high.wrapping_shl(k));
         }
         if k > 0 {
             for sample in self.line.iter_mut().skip(start) {
-                *sample |= self.reader.take(k)? as u32;
+                *sample |= self.reader.read_bits(k)? as u32;
             }
         }
         Ok(())
     }
 
     /// Zero blocks, or a block in pairs of samples.
-    fn low_entropy(&mut self, first: bool) -> Result<(), FilterFault> {
-        let SzipCoding { bits, block, .. } = *self.coding;
-        let pairs = self.reader.take(1)? == 1;
+    fn decode_low_entropy_block(&mut self, first: bool) -> Result<(), FilterFault> {
+        let SzipCoding { bits_per_sample: bits, samples_per_block: block, .. } = *self.coding;
+        let pairs = self.reader.read_bits(1)? == 1;
         let start = self.line.len();
         if first {
-            self.sample(bits)?;
+            self.decode_sample(bits)?;
         }
         if pairs {
-            return self.pairs(start + block);
+            return self.decode_second_extension(start + block);
         }
-        let run = self.reader.zeros()? as usize + 1;
+        let run = self.reader.count_zeros()? as usize + 1;
         let at = start / block;
-        let left = self.coding.line_blocks() - at;
+        let left = self.coding.blocks_per_line() - at;
         let run = match run {
             REST_OF_SEGMENT => left.min(SEGMENT - at % SEGMENT),
             run if run > REST_OF_SEGMENT => run - 1,
@@ -107,9 +107,9 @@ impl SzipDecoder<'_> {
     }
 
     /// Pairs up to `end` samples; the first one of the scanline takes part in its pair as a zero.
-    fn pairs(&mut self, end: usize) -> Result<(), FilterFault> {
+    fn decode_second_extension(&mut self, end: usize) -> Result<(), FilterFault> {
         while self.line.len() < end {
-            let number = self.reader.zeros()?;
+            let number = self.reader.count_zeros()?;
             if number > MAX_PAIR {
                 return Err(FilterFault::Corrupt("pair of samples"));
             }
@@ -125,14 +125,14 @@ impl SzipDecoder<'_> {
 
     /// Turns differences into samples: even ones count up and odd ones down, until one of the ends of the
     /// range is reached, and from there on only to the other one.
-    fn sum_up(&mut self) {
-        let largest = self.coding.largest();
+    fn undo_differences(&mut self) {
+        let largest = self.coding.max_sample();
         let mut samples = self.line.iter_mut();
         let Some(mut last) = samples.next().map(|first| *first & largest) else { return };
         for sample in samples {
             let mapped = *sample;
             // Without branches, as there is no telling which way they would go.
-            let upper = (last >> (self.coding.bits - 1)).wrapping_neg() & largest;
+            let upper = (last >> (self.coding.bits_per_sample - 1)).wrapping_neg() & largest;
             let room = last ^ upper;
             let step = mapped >> 1 ^ (mapped & 1).wrapping_neg();
             let within = mapped.div_ceil(2) <= room;

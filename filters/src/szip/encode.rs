@@ -1,30 +1,30 @@
 //! Coded blocks from samples, with the choices that libaec makes.
 
 use super::{REST_OF_SEGMENT, SEGMENT, SzipCoding};
-use crate::bits::BitWriter;
+use crate::bit_io::BitWriter;
 
 /// Appends the stream for samples.
 pub(super) fn encode(coding: &SzipCoding, input: &[u8], output: &mut Vec<u8>) {
-    let padded = coding.line_blocks() * coding.block;
+    let padded = coding.blocks_per_line() * coding.samples_per_block;
     let mut encoder = SzipEncoder { coding, writer: BitWriter::new(output), k: 0 };
     let mut line = Vec::with_capacity(padded);
-    for bytes in input.chunks(coding.line * coding.sample()) {
+    for bytes in input.chunks(coding.samples_per_line * coding.sample_bytes()) {
         line.clear();
-        line.extend(bytes.chunks_exact(coding.sample()).map(|bytes| coding.load(bytes)));
+        line.extend(bytes.chunks_exact(coding.sample_bytes()).map(|bytes| coding.load_sample(bytes)));
         let padding = if coding.differences { line.last().copied().unwrap_or_default() } else { 0 };
         line.resize(padded, padding);
         let mut reference = None;
         if coding.differences {
             reference = line.first().copied();
-            differences(coding.largest(), &mut line);
+            to_differences(coding.max_sample(), &mut line);
         }
-        encoder.line(&line, reference);
+        encoder.encode_line(&line, reference);
     }
     encoder.writer.finish();
 }
 
-/// Replaces all samples but the first, which becomes zero, by differences; see `Decoder::sum_up`.
-fn differences(largest: u32, line: &mut [u32]) {
+/// Replaces all samples but the first, which becomes zero, by differences; see `SzipDecoder::undo_differences`.
+fn to_differences(largest: u32, line: &mut [u32]) {
     let Some((first, rest)) = line.split_first_mut() else { return };
     let mut last = std::mem::take(first);
     for sample in rest {
@@ -56,66 +56,66 @@ struct ZeroRun {
 
 impl SzipEncoder<'_> {
     /// Appends the blocks of a scanline; `reference` is its first sample if the others are differences.
-    fn line(&mut self, line: &[u32], reference: Option<u32>) {
+    fn encode_line(&mut self, line: &[u32], reference: Option<u32>) {
         let mut run = ZeroRun::default();
-        let blocks = self.coding.line_blocks();
-        for (i, block) in line.chunks_exact(self.coding.block).enumerate() {
+        let blocks = self.coding.blocks_per_line();
+        for (i, block) in line.chunks_exact(self.coding.samples_per_block).enumerate() {
             let reference = reference.filter(|_| i == 0);
             if block.iter().any(|sample| *sample != 0) {
-                self.zeros(std::mem::take(&mut run), false);
-                self.block(block, reference);
+                self.write_zero_run(std::mem::take(&mut run), false);
+                self.encode_block(block, reference);
                 continue;
             }
             run.blocks += 1;
             run.reference = run.reference.or(reference);
             if i + 1 == blocks || (i + 1) % SEGMENT == 0 {
-                self.zeros(std::mem::take(&mut run), true);
+                self.write_zero_run(std::mem::take(&mut run), true);
             }
         }
     }
 
-    fn reference(&mut self, reference: Option<u32>) {
+    fn write_reference(&mut self, reference: Option<u32>) {
         if let Some(sample) = reference {
-            self.writer.put(u64::from(sample), self.coding.bits);
+            self.writer.write_bits(u64::from(sample), self.coding.bits_per_sample);
         }
     }
 
-    fn zeros(&mut self, run: ZeroRun, ends_segment: bool) {
+    fn write_zero_run(&mut self, run: ZeroRun, ends_segment: bool) {
         if run.blocks == 0 {
             return;
         }
-        self.writer.put(0, self.coding.id_bits() + 1);
-        self.reference(run.reference);
+        self.writer.write_bits(0, self.coding.id_bits() + 1);
+        self.write_reference(run.reference);
         let number = match run.blocks {
             blocks if blocks < REST_OF_SEGMENT => blocks - 1,
             _ if ends_segment => REST_OF_SEGMENT - 1,
             blocks => blocks,
         };
-        self.writer.put_zeros(number as u32);
+        self.writer.write_zeros(number as u32);
     }
 
-    fn block(&mut self, block: &[u32], reference: Option<u32>) {
+    fn encode_block(&mut self, block: &[u32], reference: Option<u32>) {
         let coded = block.get(usize::from(reference.is_some())..).unwrap_or_default();
         let id_bits = self.coding.id_bits();
-        let uncoded = coded.len() as u64 * u64::from(self.coding.bits);
+        let uncoded = coded.len() as u64 * u64::from(self.coding.bits_per_sample);
         let (k, split) = self.best_split(coded);
         self.k = k;
-        let pairs = 1 + block.chunks_exact(2).map(|pair| pair_number(pair) + 1).sum::<u64>();
+        let pairs = 1 + block.chunks_exact(2).map(|pair| second_extension_code(pair) + 1).sum::<u64>();
         if split < uncoded && split < pairs {
-            self.writer.put(u64::from(k + 1), id_bits);
-            self.reference(reference);
-            coded.iter().for_each(|sample| self.writer.put_zeros(sample >> k));
+            self.writer.write_bits(u64::from(k + 1), id_bits);
+            self.write_reference(reference);
+            coded.iter().for_each(|sample| self.writer.write_zeros(sample >> k));
             if k > 0 {
-                coded.iter().for_each(|sample| self.writer.put(u64::from(*sample), k));
+                coded.iter().for_each(|sample| self.writer.write_bits(u64::from(*sample), k));
             }
         } else if uncoded <= pairs {
-            self.writer.put(u64::MAX, id_bits);
-            self.reference(reference);
-            coded.iter().for_each(|sample| self.writer.put(u64::from(*sample), self.coding.bits));
+            self.writer.write_bits(u64::MAX, id_bits);
+            self.write_reference(reference);
+            coded.iter().for_each(|sample| self.writer.write_bits(u64::from(*sample), self.coding.bits_per_sample));
         } else {
-            self.writer.put(1, id_bits + 1);
-            self.reference(reference);
-            block.chunks_exact(2).for_each(|pair| self.writer.put_zeros(pair_number(pair) as u32));
+            self.writer.write_bits(1, id_bits + 1);
+            self.write_reference(reference);
+            block.chunks_exact(2).for_each(|pair| self.writer.write_zeros(second_extension_code(pair) as u32));
         }
     }
 
@@ -142,7 +142,7 @@ impl SzipEncoder<'_> {
 }
 
 /// The number of a pair of samples: pairs are counted by their sum, then by the second sample.
-fn pair_number(pair: &[u32]) -> u64 {
+fn second_extension_code(pair: &[u32]) -> u64 {
     let sum = pair.iter().map(|sample| u64::from(*sample)).sum::<u64>();
     sum * (sum + 1) / 2 + u64::from(pair.last().copied().unwrap_or_default())
 }

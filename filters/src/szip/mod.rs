@@ -10,7 +10,7 @@ mod encode;
 
 use h5live_model::{ByteOrder, Datatype};
 
-use crate::params::{count, param};
+use crate::params::{param, param_to_usize};
 use crate::transpose::{shuffle, unshuffle};
 use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget, scratch};
 
@@ -43,13 +43,13 @@ struct SzipCoding {
     differences: bool,
     big_endian: bool,
     /// Bits of a sample, at most 24.
-    bits: u32,
+    bits_per_sample: u32,
     /// Samples of a block; even.
-    block: usize,
+    samples_per_block: usize,
     /// Samples of a scanline, before padding.
-    line: usize,
+    samples_per_line: usize,
     /// Bytes of a pixel that is coded as several samples.
-    planes: Option<usize>,
+    byte_planes: Option<usize>,
 }
 
 impl SzipCoding {
@@ -64,22 +64,22 @@ impl SzipCoding {
         }
         let (bits, planes) = match pixel {
             1..=24 => (pixel, None),
-            32 | 64 => (8, Some(count(pixel / 8))),
+            32 | 64 => (8, Some(param_to_usize(pixel / 8))),
             value => return Err(FilterFault::Parameter { index: 2, value }),
         };
         Ok(SzipCoding {
             differences: options & NEAREST_NEIGHBOUR != 0,
             big_endian: options & MSB != 0,
-            bits,
-            block: count(block),
-            line: count(line),
-            planes,
+            bits_per_sample: bits,
+            samples_per_block: param_to_usize(block),
+            samples_per_line: param_to_usize(line),
+            byte_planes: planes,
         })
     }
 
     /// Bytes of a sample.
-    fn sample(&self) -> usize {
-        match self.bits {
+    fn sample_bytes(&self) -> usize {
+        match self.bits_per_sample {
             0..=8 => 1,
             9..=16 => 2,
             _ => 4,
@@ -88,7 +88,7 @@ impl SzipCoding {
 
     /// Bits of the number that says how a block is coded.
     fn id_bits(&self) -> u32 {
-        match self.bits {
+        match self.bits_per_sample {
             0..=8 => 3,
             9..=16 => 4,
             _ => 5,
@@ -96,22 +96,22 @@ impl SzipCoding {
     }
 
     /// The largest sample.
-    fn largest(&self) -> u32 {
-        (1 << self.bits) - 1
+    fn max_sample(&self) -> u32 {
+        (1 << self.bits_per_sample) - 1
     }
 
     /// Blocks of a scanline.
-    fn line_blocks(&self) -> usize {
-        self.line.div_ceil(self.block)
+    fn blocks_per_line(&self) -> usize {
+        self.samples_per_line.div_ceil(self.samples_per_block)
     }
 
-    fn load(&self, bytes: &[u8]) -> u32 {
+    fn load_sample(&self, bytes: &[u8]) -> u32 {
         let add = |value: u32, byte: &u8| value << 8 | u32::from(*byte);
         let value = if self.big_endian { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) };
-        value & self.largest()
+        value & self.max_sample()
     }
 
-    fn store(&self, value: u32, bytes: &mut [u8]) {
+    fn store_sample(&self, value: u32, bytes: &mut [u8]) {
         for (to, byte) in bytes.iter_mut().zip(value.to_le_bytes()) {
             *to = byte;
         }
@@ -133,10 +133,10 @@ impl Filter for Szip {
     fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
         let coding = SzipCoding::parse(params)?;
         let (bytes, stream) = input.split_first_chunk::<4>().ok_or(FilterFault::Truncated)?;
-        let bytes = count(u32::from_le_bytes(*bytes));
+        let bytes = param_to_usize(u32::from_le_bytes(*bytes));
         let limit = output.len();
         let output = output.get_mut(..bytes).ok_or(FilterFault::TooLarge { limit })?;
-        match coding.planes {
+        match coding.byte_planes {
             None => decode::decode(&coding, stream, output)?,
             Some(planes) => {
                 let mut samples = scratch::zeroed(bytes).ok_or(FilterFault::OutOfMemory(bytes))?;
@@ -149,12 +149,13 @@ impl Filter for Szip {
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
         let coding = SzipCoding::parse(params)?;
-        let bytes = u32::try_from(input.len()).map_err(|_| FilterFault::TooLarge { limit: count(u32::MAX) })?;
-        if !input.len().is_multiple_of(coding.planes.unwrap_or(coding.sample())) {
+        let bytes =
+            u32::try_from(input.len()).map_err(|_| FilterFault::TooLarge { limit: param_to_usize(u32::MAX) })?;
+        if !input.len().is_multiple_of(coding.byte_planes.unwrap_or(coding.sample_bytes())) {
             return Err(FilterFault::Corrupt("number of bytes"));
         }
         output.extend_from_slice(&bytes.to_le_bytes());
-        match coding.planes {
+        match coding.byte_planes {
             None => encode::encode(&coding, input, output),
             Some(planes) => {
                 let mut samples = vec![0; input.len()];

@@ -2,7 +2,7 @@
 //! in 12 or 64 bits.
 
 use crate::FilterFault;
-use crate::params::count;
+use crate::params::param_to_usize;
 
 const VERSION: u32 = 5;
 const MAGIC: u32 = u32::from_le_bytes([b'z', b'f', b'p', VERSION as u8]);
@@ -110,12 +110,12 @@ impl ZfpHeader {
     }
 
     /// Bytes of the array.
-    pub fn bytes(&self) -> Option<usize> {
+    pub fn decoded_bytes(&self) -> Option<usize> {
         self.dims.iter().try_fold(self.kind.size(), |bytes, dim| bytes.checked_mul(*dim))
     }
 
     /// Values of a block.
-    pub fn block(&self) -> usize {
-        count(4u32.pow(self.rank as u32))
+    pub fn block_elements(&self) -> usize {
+        param_to_usize(4u32.pow(self.rank as u32))
     }
 }

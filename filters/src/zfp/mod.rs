@@ -4,11 +4,11 @@
 //! Parameters: versions, then the header of a ZFP stream in words of 32 bits. The chunk is the stream
 //! without a header. Its bits are taken from the lowest of each byte up.
 
-mod block;
+mod block_decoder;
+mod coefficient_order;
 mod header;
-mod order;
 
-use self::block::{BlockSource, FloatBlocks, IntegerBlocks, ZfpDecoder};
+use self::block_decoder::{BlockSource, FloatBlocks, IntegerBlocks, ZfpDecoder};
 use self::header::{ZfpHeader, ZfpType};
 use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
@@ -31,13 +31,13 @@ impl Filter for Zfp {
     fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
         let header = ZfpHeader::parse(params)?;
         let limit = output.len();
-        let bytes = header.bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
+        let bytes = header.decoded_bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
         let output = output.get_mut(..bytes).unwrap_or_default();
         match header.kind {
-            ZfpType::Int32 => blocks(&header, output, ZfpDecoder::<i32, IntegerBlocks>::new(&header, input))?,
-            ZfpType::Int64 => blocks(&header, output, ZfpDecoder::<i64, IntegerBlocks>::new(&header, input))?,
-            ZfpType::Float32 => blocks(&header, output, ZfpDecoder::<i32, FloatBlocks>::new(&header, input))?,
-            ZfpType::Float64 => blocks(&header, output, ZfpDecoder::<i64, FloatBlocks>::new(&header, input))?,
+            ZfpType::Int32 => decode_blocks(&header, output, ZfpDecoder::<i32, IntegerBlocks>::new(&header, input))?,
+            ZfpType::Int64 => decode_blocks(&header, output, ZfpDecoder::<i64, IntegerBlocks>::new(&header, input))?,
+            ZfpType::Float32 => decode_blocks(&header, output, ZfpDecoder::<i32, FloatBlocks>::new(&header, input))?,
+            ZfpType::Float64 => decode_blocks(&header, output, ZfpDecoder::<i64, FloatBlocks>::new(&header, input))?,
         }
         if header.swapped {
             output.chunks_exact_mut(header.kind.size()).for_each(<[u8]>::reverse);
@@ -55,7 +55,7 @@ impl Filter for Zfp {
 }
 
 /// Puts blocks into their places; those at the edges reach beyond the array.
-fn blocks(header: &ZfpHeader, output: &mut [u8], mut source: impl BlockSource) -> Result<(), FilterFault> {
+fn decode_blocks(header: &ZfpHeader, output: &mut [u8], mut source: impl BlockSource) -> Result<(), FilterFault> {
     let size = header.kind.size();
     // The fastest-varying dimension first; those that are not there have one element.
     let [nx, ny, nz, nw] = header.dims;
@@ -63,7 +63,7 @@ fn blocks(header: &ZfpHeader, output: &mut [u8], mut source: impl BlockSource) -
         for z in (0..nz).step_by(4) {
             for y in (0..ny).step_by(4) {
                 for x in (0..nx).step_by(4) {
-                    let values = source.next()?;
+                    let values = source.next_block()?;
                     for (i, row) in values.chunks(4).enumerate() {
                         let (y, z, w) = (y + i % 4, z + i / 4 % 4, w + i / 16);
                         if y >= ny || z >= nz || w >= nw {

@@ -81,7 +81,7 @@ impl Btree2Geometry {
     }
 
     fn next_level(&self, depth: u16, space: u64) -> Option<LevelCapacity> {
-        let pointer = self.pointer_size(depth) as u64;
+        let pointer = self.child_pointer_bytes(depth) as u64;
         let each = pointer.saturating_add(self.record_size.into());
         let records = space.saturating_sub(pointer).checked_div(each).filter(|n| *n > 0)?;
         let below = self.levels.last().map_or(0, |level| level.below);
@@ -109,13 +109,13 @@ impl Btree2Geometry {
     }
 
     /// Records of a node at `depth` from which it is split.
-    pub fn split_at(&self, depth: u16) -> u16 {
-        percent(self.max_records(depth), self.split)
+    pub fn split_record_count(&self, depth: u16) -> u16 {
+        percent_of(self.max_records(depth), self.split)
     }
 
     /// Records of a node at `depth` up to which it is merged.
-    pub fn merge_at(&self, depth: u16) -> u16 {
-        percent(self.max_records(depth), self.merge)
+    pub fn merge_record_count(&self, depth: u16) -> u16 {
+        percent_of(self.max_records(depth), self.merge)
     }
 
     /// Bytes of a node.
@@ -140,7 +140,7 @@ impl Btree2Geometry {
     }
 
     /// Bytes of a pointer to a child, in a node at `depth`.
-    pub fn pointer_size(&self, depth: u16) -> usize {
+    pub fn child_pointer_bytes(&self, depth: u16) -> usize {
         let total = self.total_width(depth).map_or(0, Width::bytes);
         self.offset.bytes().saturating_add(self.count.bytes()).saturating_add(total)
     }
@@ -151,14 +151,14 @@ impl Btree2Geometry {
     }
 
     /// A leaf of `records` records: context for decoding.
-    pub fn leaf(&self, records: u16) -> Btree2Leaf {
+    pub fn blank_leaf(&self, records: u16) -> Btree2Leaf {
         let mut leaf = self.empty_leaf();
         leaf.records.set_blank(records);
         leaf
     }
 
     /// An internal node of `records` records at `depth`: context for decoding.
-    pub fn internal(&self, depth: u16, records: u16) -> Btree2Internal {
+    pub fn blank_internal(&self, depth: u16, records: u16) -> Btree2Internal {
         let total = self.total_width(depth);
         let mut node = Btree2Internal::blank(self.kind, self.node_size, self.record_size, self.count, total);
         node.records.set_blank(records);
@@ -166,7 +166,7 @@ impl Btree2Geometry {
     }
 }
 
-fn percent(records: u16, percent: u8) -> u16 {
+fn percent_of(records: u16, percent: u8) -> u16 {
     let part = u32::from(records).saturating_mul(percent.into()) / 100;
     u16::try_from(part).unwrap_or(u16::MAX)
 }

@@ -68,7 +68,7 @@ impl Record for Btree2Header {
         w.u16("records of the root", &mut self.root_records)?;
         w.length("records", &mut self.records)?;
         w.checksum()?;
-        let geometry = Btree2Geometry::of(self, w.widths()).map_err(|fault| w.fault("node size", fault))?;
+        let geometry = Btree2Geometry::from_header(self, w.widths()).map_err(|fault| w.fault("node size", fault))?;
         let max_records = geometry.max_records(self.depth);
         let fits = self.root_records <= max_records;
         w.require("records of the root", fits, self.root_records.into(), "at most what a node of this depth holds")
@@ -80,7 +80,7 @@ impl Btree2Geometry {
     ///
     /// # Errors
     /// [`Fault::Value`] if a node cannot hold a record, [`Fault::TooDeep`] for more than 64 levels.
-    pub fn of(header: &Btree2Header, widths: Widths) -> std::result::Result<Self, Fault> {
+    pub fn from_header(header: &Btree2Header, widths: Widths) -> std::result::Result<Self, Fault> {
         let Btree2Header { kind, node_size, record_size, split, merge, depth, .. } = *header;
         Btree2Geometry::new(kind, (node_size, record_size), (split, merge), depth, widths)
     }

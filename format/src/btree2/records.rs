@@ -240,7 +240,7 @@ pub struct ChunkRecord {
 }
 
 /// The position of a chunk, eight bytes for each dimension.
-fn coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
+fn wire_chunk_coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
     let mut scaled: SmallVec<[u64; 4]> = coord.scaled().into();
     scaled.iter_mut().try_for_each(|at| w.u64("scaled offset", at))?;
     if w.is_decoding() {
@@ -272,7 +272,7 @@ impl Record for ChunkRecord {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.addr("address", &mut self.addr)?;
-        coord(w, &mut self.coord)
+        wire_chunk_coord(w, &mut self.coord)
     }
 }
 
@@ -310,7 +310,7 @@ impl Record for FilteredChunkRecord {
         w.addr("address", &mut self.addr)?;
         w.uint("stored size", self.size_width, &mut self.size)?;
         w.u32("filter mask", &mut self.filter_mask)?;
-        coord(w, &mut self.coord)
+        wire_chunk_coord(w, &mut self.coord)
     }
 }
 

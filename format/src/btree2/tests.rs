@@ -22,47 +22,47 @@ fn header_comes_back_from_bytes() {
 
 #[test]
 fn nodes_hold_what_libhdf5_puts_into_them() {
-    let geometry = Btree2Geometry::of(&header(3), WIDTHS).unwrap();
+    let geometry = Btree2Geometry::from_header(&header(3), WIDTHS).unwrap();
     assert_eq!((0..=4).map(|depth| geometry.max_records(depth)).collect::<Vec<_>>(), [45, 24, 22, 22, 0]);
-    assert_eq!(geometry.pointer_size(1), 9);
+    assert_eq!(geometry.child_pointer_bytes(1), 9);
     assert_eq!((geometry.total_width(1), geometry.total_width(2)), (None, Some(Width::TWO)));
-    assert_eq!((geometry.split_at(0), geometry.merge_at(0)), (45, 18));
-    assert_eq!(Btree2Geometry::of(&header(2), WIDTHS).unwrap().with_next_level().unwrap(), geometry);
+    assert_eq!((geometry.split_record_count(0), geometry.merge_record_count(0)), (45, 18));
+    assert_eq!(Btree2Geometry::from_header(&header(2), WIDTHS).unwrap().with_next_level().unwrap(), geometry);
 }
 
 #[test]
 fn leaves_come_back_from_bytes() {
-    let geometry = Btree2Geometry::of(&header(0), WIDTHS).unwrap();
+    let geometry = Btree2Geometry::from_header(&header(0), WIDTHS).unwrap();
     let mut leaf = geometry.empty_leaf();
     for i in 0..45 {
         assert!(leaf.records.insert(i as usize, &link(i), WIDTHS));
     }
     let bytes = encode(&leaf, WIDTHS).unwrap();
     assert_eq!(bytes.len(), 512);
-    let decoded = decode_with(geometry.leaf(45), &bytes, WIDTHS).unwrap();
+    let decoded = decode_with(geometry.blank_leaf(45), &bytes, WIDTHS).unwrap();
     assert_eq!(decoded, leaf);
-    assert_eq!(decoded.records.get(7, LinkNameRecord::default(), WIDTHS), Some(Ok(link(7))));
-    assert!(decoded.records.get(45, LinkNameRecord::default(), WIDTHS).is_none());
-    assert!(matches!(decode_with(geometry.leaf(44), &bytes, WIDTHS).unwrap_err().fault, Fault::Checksum { .. }));
+    assert_eq!(decoded.records.decode_record(7, LinkNameRecord::default(), WIDTHS), Some(Ok(link(7))));
+    assert!(decoded.records.decode_record(45, LinkNameRecord::default(), WIDTHS).is_none());
+    assert!(matches!(decode_with(geometry.blank_leaf(44), &bytes, WIDTHS).unwrap_err().fault, Fault::Checksum { .. }));
     assert!(leaf.records.insert(0, &link(99), WIDTHS));
     assert!(encode(&leaf, WIDTHS).is_err());
 }
 
 #[test]
 fn internal_nodes_come_back_from_bytes() {
-    let geometry = Btree2Geometry::of(&header(2), WIDTHS).unwrap();
+    let geometry = Btree2Geometry::from_header(&header(2), WIDTHS).unwrap();
     for depth in [1, 2] {
-        let mut node = geometry.internal(depth, 0);
+        let mut node = geometry.blank_internal(depth, 0);
         let child = |i: u64| {
             let total = if depth == 1 { i } else { i * 50 };
-            Btree2Child { addr: Addr::new(i * 512), records: i as u16, total }
+            Btree2Child { addr: Addr::new(i * 512), record_count: i as u16, subtree_record_count: total }
         };
         for i in 0..5 {
             assert!(node.records.insert(i as usize, &link(i), WIDTHS));
         }
         node.children = (0..6).map(child).collect();
         let bytes = encode(&node, WIDTHS).unwrap();
-        assert_eq!(decode_with(geometry.internal(depth, 5), &bytes, WIDTHS).unwrap(), node);
+        assert_eq!(decode_with(geometry.blank_internal(depth, 5), &bytes, WIDTHS).unwrap(), node);
         assert_eq!(node.is_above_leaves(), depth == 1);
         node.children.pop();
         assert!(encode(&node, WIDTHS).is_err());
@@ -71,7 +71,7 @@ fn internal_nodes_come_back_from_bytes() {
 
 #[test]
 fn records_can_be_moved_between_nodes() {
-    let mut records = Btree2Geometry::of(&header(0), WIDTHS).unwrap().empty_leaf().records;
+    let mut records = Btree2Geometry::from_header(&header(0), WIDTHS).unwrap().empty_leaf().records;
     for i in 0..10 {
         assert!(records.insert(i as usize, &link(i), WIDTHS));
     }

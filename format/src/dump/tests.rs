@@ -33,14 +33,14 @@ fn messages_of_an_object_header_are_shown_by_field() {
 #[test]
 fn nodes_are_read_by_the_header_of_their_tree() {
     let header = Btree2Header { depth: 2, root: Addr::new(8), root_records: 2, records: 300, ..Default::default() };
-    let geometry = Btree2Geometry::of(&header, WIDTHS).unwrap();
+    let geometry = Btree2Geometry::from_header(&header, WIDTHS).unwrap();
     let mut leaf = geometry.empty_leaf();
-    let mut node = geometry.internal(2, 0);
+    let mut node = geometry.blank_internal(2, 0);
     for i in 0..7 {
         assert!(leaf.records.insert(i, &LinkNameRecord { hash: 99, heap_id: [3; 7] }, WIDTHS));
         assert!(node.records.insert(i, &LinkNameRecord { hash: 77, heap_id: [5; 7] }, WIDTHS));
     }
-    node.children = vec![Btree2Child { addr: Addr::new(512), records: 40, total: 500 }; 8];
+    node.children = vec![Btree2Child { addr: Addr::new(512), record_count: 40, subtree_record_count: 500 }; 8];
     let header = encode(&header, WIDTHS).unwrap();
     let known = DumpContext { header: Some(&header), ..Default::default() };
     let (leaf, node) = (encode(&leaf, WIDTHS).unwrap(), encode(&node, WIDTHS).unwrap());
@@ -54,10 +54,10 @@ fn nodes_are_read_by_the_header_of_their_tree() {
 #[test]
 fn blocks_are_read_by_the_header_of_their_heap() {
     let header = FractalHeapHeader { root_rows: 4, ..Default::default() };
-    let mut direct = header.direct_block(1024);
+    let mut direct = header.blank_direct_block(1024);
     direct.offset = 4096;
-    direct.data = vec![6; 1024 - header.direct_overhead(WIDTHS)];
-    let indirect = encode(&header.indirect_block(4, WIDTHS).undefined(WIDTHS), WIDTHS).unwrap();
+    direct.data = vec![6; 1024 - header.direct_block_overhead(WIDTHS)];
+    let indirect = encode(&header.blank_indirect_block(4, WIDTHS).with_undefined_children(WIDTHS), WIDTHS).unwrap();
     let bytes = encode(&header, WIDTHS).unwrap();
     let known = DumpContext { header: Some(&bytes), ..Default::default() };
     sound(&bytes, &DumpContext::default(), "fractal heap header");

@@ -19,7 +19,7 @@ pub struct FractalHeapDirectBlock {
 
 impl FractalHeapDirectBlock {
     /// Makes an empty block of this shape, for writing. `overhead` is the value of the header.
-    pub fn zeroed(mut self, heap: Addr, offset: u64, overhead: usize) -> Self {
+    pub fn with_zeros(mut self, heap: Addr, offset: u64, overhead: usize) -> Self {
         let len = usize::try_from(self.size).unwrap_or(usize::MAX).saturating_sub(overhead);
         (self.heap, self.offset, self.data) = (heap, offset, vec![0; len]);
         self
@@ -97,7 +97,7 @@ impl FractalHeapIndirectBlock {
     pub(super) fn blank(table: &DoublingTable, rows: u16, filtered: bool, widths: Widths) -> Self {
         let format = if filtered { ElementFormat::Filtered(widths.length) } else { ElementFormat::Unfiltered };
         let direct_rows = rows.min(table.direct_rows());
-        let entries = |rows: u16| usize::from(rows).saturating_mul(table.width.into());
+        let entries = |rows: u16| usize::from(rows).saturating_mul(table.column_count.into());
         FractalHeapIndirectBlock {
             heap: Addr::UNDEFINED,
             offset: 0,
@@ -111,7 +111,7 @@ impl FractalHeapIndirectBlock {
     }
 
     /// Makes all entries undefined, for writing.
-    pub fn undefined(mut self, widths: Widths) -> Self {
+    pub fn with_undefined_children(mut self, widths: Widths) -> Self {
         self.direct = ElementTable::undefined(self.direct_entries, self.format, widths.offset);
         self.indirect = AddrTable::undefined(self.indirect_entries, widths.offset);
         self
@@ -124,11 +124,11 @@ impl FractalHeapIndirectBlock {
 
     /// Whether no entry leads to a block.
     pub fn is_empty(&self) -> bool {
-        self.last_child().is_none()
+        self.last_child_index().is_none()
     }
 
     /// The block to which an entry leads; `None` past the last entry.
-    pub fn child(&self, entry: usize) -> Option<Addr> {
+    pub fn child_addr(&self, entry: usize) -> Option<Addr> {
         match entry.checked_sub(self.direct.len()) {
             None => self.direct.get(entry).map(|element| element.addr),
             Some(entry) => self.indirect.get(entry),
@@ -137,12 +137,12 @@ impl FractalHeapIndirectBlock {
 
     /// Replaces the block to which an entry leads. In heaps with filters, that is no direct block.
     pub fn set_child(&mut self, entry: usize, addr: Addr) -> bool {
-        self.set_block(entry, ChunkElement { addr, ..ChunkElement::default() })
+        self.set_child_element(entry, ChunkElement { addr, ..ChunkElement::default() })
     }
 
     /// As [`FractalHeapIndirectBlock::set_child`], with the size and the mask that a direct block has in a heap with
     /// filters.
-    pub fn set_block(&mut self, entry: usize, block: ChunkElement) -> bool {
+    pub fn set_child_element(&mut self, entry: usize, block: ChunkElement) -> bool {
         match entry.checked_sub(self.direct.len()) {
             None => self.direct.set(entry, block),
             Some(entry) => self.indirect.set(entry, block.addr),
@@ -151,7 +151,7 @@ impl FractalHeapIndirectBlock {
 
     /// The block to which an entry leads, with its size and its mask if it is a direct one in a heap with filters;
     /// `None` past the last entry.
-    pub fn block(&self, entry: usize) -> Option<ChunkElement> {
+    pub fn child_element(&self, entry: usize) -> Option<ChunkElement> {
         match entry.checked_sub(self.direct.len()) {
             None => self.direct.get(entry),
             Some(entry) => self.indirect.get(entry).map(|addr| ChunkElement { addr, ..ChunkElement::default() }),
@@ -159,8 +159,8 @@ impl FractalHeapIndirectBlock {
     }
 
     /// The last entry that leads to a block.
-    pub fn last_child(&self) -> Option<usize> {
-        let defined = |entry: &usize| self.child(*entry).is_some_and(|addr| addr.is_defined());
+    pub fn last_child_index(&self) -> Option<usize> {
+        let defined = |entry: &usize| self.child_addr(*entry).is_some_and(|addr| addr.is_defined());
         (0..self.len()).rev().find(defined)
     }
 

@@ -23,39 +23,56 @@ impl HeapSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DoublingTable {
     /// Blocks of a row.
-    pub width: u16,
+    pub column_count: u16,
     /// Bytes of a block of the first two rows.
-    pub start_size: u64,
+    pub start_block_bytes: u64,
     /// Bytes of the largest direct block; larger blocks of the table are indirect.
-    pub max_direct: u64,
+    pub max_direct_block_bytes: u64,
     /// Bits of the largest offset in the heap.
-    pub max_bits: u16,
+    pub heap_offset_bits: u16,
     /// Rows of the root indirect block when it is made; 0 for as many as there can be.
     pub start_rows: u16,
 }
 
 impl DoublingTable {
     /// The parameters of libhdf5 for dense links.
-    pub const LINKS: DoublingTable =
-        DoublingTable { width: 4, start_size: 512, max_direct: 65_536, max_bits: 32, start_rows: 1 };
+    pub const LINKS: DoublingTable = DoublingTable {
+        column_count: 4,
+        start_block_bytes: 512,
+        max_direct_block_bytes: 65_536,
+        heap_offset_bits: 32,
+        start_rows: 1,
+    };
 
     /// The parameters of libhdf5 for dense attributes and shared messages.
-    pub const ATTRIBUTES: DoublingTable =
-        DoublingTable { width: 4, start_size: 1024, max_direct: 65_536, max_bits: 40, start_rows: 1 };
+    pub const ATTRIBUTES: DoublingTable = DoublingTable {
+        column_count: 4,
+        start_block_bytes: 1024,
+        max_direct_block_bytes: 65_536,
+        heap_offset_bits: 40,
+        start_rows: 1,
+    };
 
     /// The rule that the numbers break, if they break one.
     pub fn fault(&self) -> Option<Fault> {
         let broken = |found: u64, rule| Some(Fault::Value { found, rule });
-        if !self.width.is_power_of_two() {
-            broken(self.width.into(), "the width of the table is a power of two")
-        } else if !self.start_size.is_power_of_two() {
-            broken(self.start_size, "the size of the first blocks is a power of two")
-        } else if !self.max_direct.is_power_of_two() || self.max_direct < self.start_size {
-            broken(self.max_direct, "the largest direct block is a power of two, not below the first blocks")
-        } else if self.max_bits > 64 || u32::from(self.max_bits) < self.first_row_bits() {
-            broken(self.max_bits.into(), "the largest offset has at most 64 bits, and lies behind the first row")
-        } else if self.max_direct.ilog2().saturating_add(1) < self.first_row_bits() {
-            broken(self.max_direct, "the smallest indirect block holds at least one row")
+        if !self.column_count.is_power_of_two() {
+            broken(self.column_count.into(), "the width of the table is a power of two")
+        } else if !self.start_block_bytes.is_power_of_two() {
+            broken(self.start_block_bytes, "the size of the first blocks is a power of two")
+        } else if !self.max_direct_block_bytes.is_power_of_two() || self.max_direct_block_bytes < self.start_block_bytes
+        {
+            broken(
+                self.max_direct_block_bytes,
+                "the largest direct block is a power of two, not below the first blocks",
+            )
+        } else if self.heap_offset_bits > 64 || u32::from(self.heap_offset_bits) < self.first_row_bits() {
+            broken(
+                self.heap_offset_bits.into(),
+                "the largest offset has at most 64 bits, and lies behind the first row",
+            )
+        } else if self.max_direct_block_bytes.ilog2().saturating_add(1) < self.first_row_bits() {
+            broken(self.max_direct_block_bytes, "the smallest indirect block holds at least one row")
         } else if self.start_rows > self.max_rows() {
             broken(self.start_rows.into(), "the root begins with no more rows than it can have")
         } else {
@@ -69,35 +86,37 @@ impl DoublingTable {
 
     /// Bits of the bytes of the first row.
     fn first_row_bits(&self) -> u32 {
-        Self::log2(self.start_size).saturating_add(Self::log2(self.width.into()))
+        Self::log2(self.start_block_bytes).saturating_add(Self::log2(self.column_count.into()))
     }
 
     /// The width of offsets in the heap; 8 at most.
     pub fn offset_width(&self) -> Width {
-        u8::try_from(self.max_bits.div_ceil(8)).ok().and_then(Width::new).unwrap_or(Width::EIGHT)
+        u8::try_from(self.heap_offset_bits.div_ceil(8)).ok().and_then(Width::new).unwrap_or(Width::EIGHT)
     }
 
     /// Rows of direct blocks.
     pub fn direct_rows(&self) -> u16 {
-        let rows = Self::log2(self.max_direct).saturating_sub(Self::log2(self.start_size)).saturating_add(2);
+        let rows = Self::log2(self.max_direct_block_bytes)
+            .saturating_sub(Self::log2(self.start_block_bytes))
+            .saturating_add(2);
         u16::try_from(rows).unwrap_or(u16::MAX)
     }
 
     /// Most rows of the root indirect block.
     pub fn max_rows(&self) -> u16 {
-        let rows = u32::from(self.max_bits).saturating_sub(self.first_row_bits()).saturating_add(1);
+        let rows = u32::from(self.heap_offset_bits).saturating_sub(self.first_row_bits()).saturating_add(1);
         u16::try_from(rows).unwrap_or(u16::MAX)
     }
 
     /// Bytes of heap space that a block of a row stands for; `None` past 64 bits.
     pub fn row_size(&self, row: u16) -> Option<u64> {
         let doublings = u32::from(row.saturating_sub(1));
-        self.start_size.checked_mul(1u64.checked_shl(doublings)?)
+        self.start_block_bytes.checked_mul(1u64.checked_shl(doublings)?)
     }
 
     /// Bytes of heap space before a row, from the start of its indirect block; `None` past 64 bits.
     pub fn row_offset(&self, row: u16) -> Option<u64> {
-        if row == 0 { Some(0) } else { self.row_size(row)?.checked_mul(self.width.into()) }
+        if row == 0 { Some(0) } else { self.row_size(row)?.checked_mul(self.column_count.into()) }
     }
 
     /// Rows of an indirect block that is a child in a row; `None` if blocks of that row are direct.
@@ -111,7 +130,7 @@ impl DoublingTable {
 
     /// The row and column of the block that holds an offset, counted from the start of its indirect block; and the
     /// offset inside that block.
-    pub fn locate(&self, offset: u64) -> Option<(u16, u16, u64)> {
+    pub fn row_column_and_offset(&self, offset: u64) -> Option<(u16, u16, u64)> {
         let row = match offset.checked_ilog2() {
             Some(bit) if bit >= self.first_row_bits() => {
                 u16::try_from(bit.saturating_sub(self.first_row_bits()).saturating_add(1)).ok()?
@@ -127,9 +146,9 @@ impl DoublingTable {
     /// Bytes of the direct block that begins at an offset in heap space, in a heap whose root has `root_rows` rows.
     pub fn direct_block_at(&self, offset: u64, root_rows: u16) -> Option<u64> {
         if root_rows == 0 {
-            return Some(self.start_size);
+            return Some(self.start_block_bytes);
         }
-        let (row, _, inside) = self.locate(offset)?;
+        let (row, _, inside) = self.row_column_and_offset(offset)?;
         if row < self.direct_rows() { self.row_size(row) } else { self.direct_block_at(inside, self.child_rows(row)?) }
     }
 
@@ -138,7 +157,7 @@ impl DoublingTable {
         if offset == 0 {
             return Some(root_rows);
         }
-        let (row, _, inside) = self.locate(offset)?;
+        let (row, _, inside) = self.row_column_and_offset(offset)?;
         self.indirect_block_at(inside, self.child_rows(row)?)
     }
 
@@ -152,7 +171,7 @@ impl DoublingTable {
                 Some(rows) => before.get(usize::from(rows)).copied().unwrap_or(0),
             };
             let so_far = before.last().copied().unwrap_or(0);
-            before.push(so_far.saturating_add(block.saturating_mul(self.width.into())));
+            before.push(so_far.saturating_add(block.saturating_mul(self.column_count.into())));
         }
         before.last().copied().unwrap_or(0)
     }
@@ -165,7 +184,7 @@ impl DoublingTable {
     /// As [`DoublingTable::slot_after`], in an indirect block of `rows` rows that begins at `base`; `from` counts from
     /// there.
     fn slot_below(&self, rows: u16, base: u64, from: u64, min_size: u64) -> Option<HeapSlot> {
-        let (mut row, mut column, mut inside) = self.locate(from)?;
+        let (mut row, mut column, mut inside) = self.row_column_and_offset(from)?;
         while row < rows {
             let size = self.row_size(row)?;
             let start = base.checked_add(self.offset_of(row, column)?)?;
@@ -184,7 +203,7 @@ impl DoublingTable {
             };
             inside = 0;
             column = column.saturating_add(1);
-            if !large_enough || column >= self.width {
+            if !large_enough || column >= self.column_count {
                 (row, column) = (row.saturating_add(1), 0);
             }
         }
@@ -195,11 +214,11 @@ impl DoublingTable {
     /// rows. Both are borders of blocks.
     pub fn slots_between(&self, rows: u16, from: u64, to: u64) -> Vec<HeapSlot> {
         let mut found = Vec::new();
-        self.split_into(rows, 0, (from, to), &mut found);
+        self.add_slots_between(rows, 0, (from, to), &mut found);
         found
     }
 
-    fn split_into(&self, rows: u16, base: u64, (from, to): (u64, u64), found: &mut Vec<HeapSlot>) {
+    fn add_slots_between(&self, rows: u16, base: u64, (from, to): (u64, u64), found: &mut Vec<HeapSlot>) {
         for row in 0..rows {
             let start = self.row_offset(row).and_then(|offset| base.checked_add(offset));
             let (Some(start), Some(size)) = (start, self.row_size(row)) else { return };
@@ -207,14 +226,14 @@ impl DoublingTable {
                 return;
             }
             let first = from.saturating_sub(start).checked_div(size).unwrap_or(0);
-            for column in first..self.width.into() {
+            for column in first..self.column_count.into() {
                 let slot = HeapSlot { start: start.saturating_add(size.saturating_mul(column)), size };
                 if slot.start >= to {
                     return;
                 }
                 match self.child_rows(row) {
                     _ if slot.start >= from && slot.end() <= to => found.push(slot),
-                    Some(below) => self.split_into(below, slot.start, (from, to), found),
+                    Some(below) => self.add_slots_between(below, slot.start, (from, to), found),
                     None => {}
                 }
             }
@@ -237,10 +256,10 @@ impl Record for DoublingTable {
     const NAME: &'static str = "doubling table";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.u16("table width", &mut self.width)?;
-        w.length("size of first blocks", &mut self.start_size)?;
-        w.length("size of largest direct block", &mut self.max_direct)?;
-        w.u16("bits of largest offset", &mut self.max_bits)?;
+        w.u16("table width", &mut self.column_count)?;
+        w.length("size of first blocks", &mut self.start_block_bytes)?;
+        w.length("size of largest direct block", &mut self.max_direct_block_bytes)?;
+        w.u16("bits of largest offset", &mut self.heap_offset_bits)?;
         w.u16("rows of first root", &mut self.start_rows)?;
         match self.fault() {
             Some(fault) => Err(w.fault("doubling table", fault)),

@@ -19,19 +19,19 @@ pub struct FilteredRoot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FractalHeapHeader {
     /// Bytes of a heap ID.
-    pub id_len: u16,
+    pub id_bytes: u16,
     /// Whether numbers of huge objects have been used up once, so that they may be used twice.
     pub huge_ids_wrapped: bool,
     /// Whether direct blocks have checksums.
-    pub checksums: bool,
+    pub has_block_checksums: bool,
     /// Bytes of the largest managed object; larger ones are huge.
-    pub max_managed: u32,
+    pub max_managed_bytes: u32,
     /// The number of the next huge object.
     pub next_huge_id: u64,
     /// The version 2 B-tree of huge objects; undefined if there are none.
     pub huge_index: Addr,
     /// Free bytes in direct blocks.
-    pub free: u64,
+    pub free_bytes: u64,
     /// The free-space manager; undefined if it is not kept.
     pub free_manager: Addr,
     /// Bytes of heap space that the blocks can hold.
@@ -63,13 +63,13 @@ pub struct FractalHeapHeader {
 impl Default for FractalHeapHeader {
     fn default() -> Self {
         FractalHeapHeader {
-            id_len: 7,
+            id_bytes: 7,
             huge_ids_wrapped: false,
-            checksums: true,
-            max_managed: 4096,
+            has_block_checksums: true,
+            max_managed_bytes: 4096,
             next_huge_id: 0,
             huge_index: Addr::UNDEFINED,
-            free: 0,
+            free_bytes: 0,
             free_manager: Addr::UNDEFINED,
             managed_space: 0,
             allocated_space: 0,
@@ -92,7 +92,7 @@ const CHECKSUMS: u8 = 0x02;
 
 impl FractalHeapHeader {
     /// Bytes of a header without filters; enough to see how many the filters take.
-    pub fn base_size(widths: Widths) -> usize {
+    pub fn size_without_filters(widths: Widths) -> usize {
         widths
             .offset
             .bytes()
@@ -111,24 +111,24 @@ impl FractalHeapHeader {
             0 => 0,
             len => usize::from(len).saturating_add(widths.length.bytes()).saturating_add(4),
         };
-        Ok(Self::base_size(widths).saturating_add(filters))
+        Ok(Self::size_without_filters(widths).saturating_add(filters))
     }
 
     /// The shape of the heap's IDs.
     pub fn id_shape(&self, widths: Widths) -> FractalHeapIdShape {
-        let from_block = Width::for_value(self.table.max_direct.saturating_sub(1).max(1));
+        let from_block = Width::for_value(self.table.max_direct_block_bytes.saturating_sub(1).max(1));
         FractalHeapIdShape {
-            id_len: self.id_len,
-            offset: self.table.offset_width(),
-            length: from_block.min(Width::for_value(self.max_managed.into())),
+            id_len: self.id_bytes,
+            offset_width: self.table.offset_width(),
+            length_width: from_block.min(Width::for_value(self.max_managed_bytes.into())),
             filtered: self.filtered.is_some(),
             widths,
         }
     }
 
     /// Bytes of a direct block before its data.
-    pub fn direct_overhead(&self, widths: Widths) -> usize {
-        let checksum = if self.checksums { 4 } else { 0 };
+    pub fn direct_block_overhead(&self, widths: Widths) -> usize {
+        let checksum = if self.has_block_checksums { 4 } else { 0 };
         let fixed = widths.offset.bytes().saturating_add(self.table.offset_width().bytes());
         fixed.saturating_add(checksum).saturating_add(5)
     }
@@ -149,12 +149,12 @@ impl FractalHeapHeader {
 
     /// An empty direct block of `size` bytes: context for decoding. Blocks that went through filters are decoded
     /// from their bytes before the filters.
-    pub fn direct_block(&self, size: u64) -> FractalHeapDirectBlock {
-        FractalHeapDirectBlock::blank(self.table.offset_width(), self.checksums, size)
+    pub fn blank_direct_block(&self, size: u64) -> FractalHeapDirectBlock {
+        FractalHeapDirectBlock::blank(self.table.offset_width(), self.has_block_checksums, size)
     }
 
     /// An empty indirect block of `rows` rows: context for decoding.
-    pub fn indirect_block(&self, rows: u16, widths: Widths) -> FractalHeapIndirectBlock {
+    pub fn blank_indirect_block(&self, rows: u16, widths: Widths) -> FractalHeapIndirectBlock {
         FractalHeapIndirectBlock::blank(&self.table, rows, self.filtered.is_some(), widths)
     }
 }
@@ -195,23 +195,23 @@ impl Record for FractalHeapHeader {
     const NAME: &'static str = "fractal heap header";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let mut prefix = FractalHeapPrefix { id_len: self.id_len, filter_len: 0 };
+        let mut prefix = FractalHeapPrefix { id_len: self.id_bytes, filter_len: 0 };
         if let Some(filtered) = self.filtered.as_ref().filter(|_| !w.is_decoding()) {
             let len = encoded_len(&filtered.filters, w.widths()).unwrap_or_default();
             prefix.filter_len = crate::messages::count_u16(w, "length of filters", len)?;
         }
         prefix.wire(w)?;
-        self.id_len = prefix.id_len;
-        w.require("heap ID length", self.id_len > 1, self.id_len.into(), "at least 2")?;
+        self.id_bytes = prefix.id_len;
+        w.require("heap ID length", self.id_bytes > 1, self.id_bytes.into(), "at least 2")?;
         let wrapped = if self.huge_ids_wrapped { WRAPPED } else { 0 };
-        let checksums = if self.checksums { CHECKSUMS } else { 0 };
+        let checksums = if self.has_block_checksums { CHECKSUMS } else { 0 };
         let flags = w.derived_u8("flags", wrapped | checksums)?;
         self.huge_ids_wrapped = flags & WRAPPED != 0;
-        self.checksums = flags & CHECKSUMS != 0;
-        w.u32("largest managed object", &mut self.max_managed)?;
+        self.has_block_checksums = flags & CHECKSUMS != 0;
+        w.u32("largest managed object", &mut self.max_managed_bytes)?;
         w.length("next huge object", &mut self.next_huge_id)?;
         w.addr("huge object index", &mut self.huge_index)?;
-        w.length("free space", &mut self.free)?;
+        w.length("free space", &mut self.free_bytes)?;
         w.addr("free-space manager", &mut self.free_manager)?;
         w.length("managed space", &mut self.managed_space)?;
         w.length("allocated space", &mut self.allocated_space)?;

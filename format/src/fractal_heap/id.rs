@@ -8,9 +8,9 @@ pub struct FractalHeapIdShape {
     /// Bytes of an ID.
     pub id_len: u16,
     /// The width of offsets in heap space.
-    pub offset: Width,
+    pub offset_width: Width,
     /// The width of lengths of managed objects.
-    pub length: Width,
+    pub length_width: Width,
     /// Whether the heap has filters.
     pub filtered: bool,
     /// The widths of the file.
@@ -22,38 +22,38 @@ const MAX_SHORT_TINY_BYTES: usize = 16;
 
 impl FractalHeapIdShape {
     /// Bytes of an ID after the first.
-    fn body(&self) -> usize {
+    fn body_bytes(&self) -> usize {
         usize::from(self.id_len).saturating_sub(1)
     }
 
     /// Whether IDs of huge objects hold their address, and not a number.
-    pub fn huge_is_direct(&self) -> bool {
+    pub fn has_direct_huge_ids(&self) -> bool {
         let plain = self.widths.offset.bytes().saturating_add(self.widths.length.bytes());
         let filtered = if self.filtered { self.widths.length.bytes().saturating_add(4) } else { 0 };
-        plain.saturating_add(filtered) <= self.body()
+        plain.saturating_add(filtered) <= self.body_bytes()
     }
 
     /// The width of numbers of huge objects.
-    pub fn huge_number(&self) -> Width {
-        u8::try_from(self.body()).ok().and_then(Width::new).unwrap_or(Width::EIGHT)
+    pub fn huge_number_width(&self) -> Width {
+        u8::try_from(self.body_bytes()).ok().and_then(Width::new).unwrap_or(Width::EIGHT)
     }
 
     /// Whether lengths of tiny objects take a second byte.
     fn is_extended(&self) -> bool {
-        self.body() > MAX_SHORT_TINY_BYTES.saturating_add(1)
+        self.body_bytes() > MAX_SHORT_TINY_BYTES.saturating_add(1)
     }
 
     /// Bytes of the largest tiny object.
-    pub fn max_tiny(&self) -> usize {
+    pub fn max_tiny_bytes(&self) -> usize {
         if self.is_extended() {
-            self.body().saturating_sub(1).min(0x1000)
+            self.body_bytes().saturating_sub(1).min(0x1000)
         } else {
-            self.body().min(MAX_SHORT_TINY_BYTES)
+            self.body_bytes().min(MAX_SHORT_TINY_BYTES)
         }
     }
 
     /// An ID of this shape: context for decoding.
-    pub fn id(self, place: HeapObjectLocation) -> FractalHeapId {
+    pub fn id_of(self, place: HeapObjectLocation) -> FractalHeapId {
         FractalHeapId { shape: self, location: place }
     }
 }
@@ -104,7 +104,7 @@ const HUGE: u8 = 1;
 const TINY: u8 = 2;
 
 impl FractalHeapId {
-    fn kind(&self) -> u8 {
+    fn kind_bits(&self) -> u8 {
         match self.location {
             HeapObjectLocation::Managed { .. } => MANAGED,
             HeapObjectLocation::HugeNumber(_) | HeapObjectLocation::Huge { .. } => HUGE,
@@ -113,7 +113,7 @@ impl FractalHeapId {
     }
 
     /// A tiny object. `low` holds the low bits of the ID's first byte.
-    fn tiny(shape: FractalHeapIdShape, w: &mut impl Wire, low: u8, data: &mut Vec<u8>) -> Result<()> {
+    fn wire_tiny_object(shape: FractalHeapIdShape, w: &mut impl Wire, low: u8, data: &mut Vec<u8>) -> Result<()> {
         let mut len = usize::from(low);
         if shape.is_extended() {
             let written = data.len().saturating_sub(1) & 0xff;
@@ -121,8 +121,8 @@ impl FractalHeapId {
             len = (len << 8) | usize::from(second);
         }
         let len = len.saturating_add(1);
-        if len > shape.max_tiny() {
-            return Err(w.fault("length", Fault::TooLarge { found: len as u64, limit: shape.max_tiny() as u64 }));
+        if len > shape.max_tiny_bytes() {
+            return Err(w.fault("length", Fault::TooLarge { found: len as u64, limit: shape.max_tiny_bytes() as u64 }));
         }
         w.bytes("data", len, data)
     }
@@ -144,14 +144,14 @@ impl Record for FractalHeapId {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let start = w.position();
         let shape = self.shape;
-        let first = w.derived_u8("version and type", (self.kind() << 4) | self.low_bits())?;
+        let first = w.derived_u8("version and type", (self.kind_bits() << 4) | self.low_bits())?;
         if first >> 6 != 0 {
             return Err(w.fault("version", Fault::Version { allowed: 0..=0, found: first >> 6 }));
         }
         if w.is_decoding() {
             self.location = match (first >> 4) & 0x03 {
                 MANAGED => HeapObjectLocation::default(),
-                HUGE if shape.huge_is_direct() => {
+                HUGE if shape.has_direct_huge_ids() => {
                     HeapObjectLocation::Huge { addr: Addr::UNDEFINED, length: 0, filter_mask: 0, size: 0 }
                 }
                 HUGE => HeapObjectLocation::HugeNumber(0),
@@ -164,10 +164,10 @@ impl Record for FractalHeapId {
         }
         match &mut self.location {
             HeapObjectLocation::Managed { offset, length } => {
-                w.uint("offset", shape.offset, offset)?;
-                w.uint("length", shape.length, length)?;
+                w.uint("offset", shape.offset_width, offset)?;
+                w.uint("length", shape.length_width, length)?;
             }
-            HeapObjectLocation::HugeNumber(number) => w.uint("number", shape.huge_number(), number)?,
+            HeapObjectLocation::HugeNumber(number) => w.uint("number", shape.huge_number_width(), number)?,
             HeapObjectLocation::Huge { addr, length, filter_mask, size } => {
                 w.addr("address", addr)?;
                 w.length("length", length)?;
@@ -178,7 +178,7 @@ impl Record for FractalHeapId {
                     *size = *length;
                 }
             }
-            HeapObjectLocation::Tiny(data) => Self::tiny(shape, w, first & 0x0f, data)?,
+            HeapObjectLocation::Tiny(data) => Self::wire_tiny_object(shape, w, first & 0x0f, data)?,
         }
         let used = w.position().saturating_sub(start);
         let fault = Fault::TooLarge { found: used as u64, limit: shape.id_len.into() };

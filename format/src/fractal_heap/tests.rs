@@ -39,9 +39,9 @@ fn table_of_links_has_the_rows_of_libhdf5() {
 fn every_offset_is_in_the_block_that_begins_before_it() {
     for table in [DoublingTable::LINKS, DoublingTable::ATTRIBUTES] {
         for offset in (0..1_000_000).step_by(77).chain([u32::MAX.into()]) {
-            let (row, column, inside) = table.locate(offset).unwrap();
+            let (row, column, inside) = table.row_column_and_offset(offset).unwrap();
             assert_eq!(table.offset_of(row, column).unwrap() + inside, offset);
-            assert!(inside < table.row_size(row).unwrap() && column < table.width);
+            assert!(inside < table.row_size(row).unwrap() && column < table.column_count);
         }
     }
 }
@@ -62,14 +62,14 @@ fn blocks_are_known_by_their_offset() {
 fn refuses_tables_that_are_not_powers_of_two() {
     let good = DoublingTable::LINKS;
     for bad in [
-        DoublingTable { width: 3, ..good },
-        DoublingTable { width: 0, ..good },
-        DoublingTable { start_size: 0, ..good },
-        DoublingTable { max_direct: 256, ..good },
-        DoublingTable { max_bits: 10, ..good },
-        DoublingTable { max_bits: 65, ..good },
+        DoublingTable { column_count: 3, ..good },
+        DoublingTable { column_count: 0, ..good },
+        DoublingTable { start_block_bytes: 0, ..good },
+        DoublingTable { max_direct_block_bytes: 256, ..good },
+        DoublingTable { heap_offset_bits: 10, ..good },
+        DoublingTable { heap_offset_bits: 65, ..good },
         DoublingTable { start_rows: 23, ..good },
-        DoublingTable { width: 4096, max_direct: 512, ..good },
+        DoublingTable { column_count: 4096, max_direct_block_bytes: 512, ..good },
     ] {
         assert!(encode(&bad, WIDTHS).is_err(), "{bad:?}");
     }
@@ -78,9 +78,9 @@ fn refuses_tables_that_are_not_powers_of_two() {
 #[test]
 fn direct_blocks_come_back_from_bytes() {
     for checksums in [true, false] {
-        let header = FractalHeapHeader { checksums, ..Default::default() };
-        let overhead = header.direct_overhead(WIDTHS);
-        let mut block = header.direct_block(512);
+        let header = FractalHeapHeader { has_block_checksums: checksums, ..Default::default() };
+        let overhead = header.direct_block_overhead(WIDTHS);
+        let mut block = header.blank_direct_block(512);
         block.heap = Addr::new(800);
         block.offset = 1024;
         block.data = vec![0; 512 - overhead];
@@ -88,7 +88,7 @@ fn direct_blocks_come_back_from_bytes() {
         block.object_mut(first, 3).unwrap().copy_from_slice(b"abc");
         let bytes = encode(&block, WIDTHS).unwrap();
         assert_eq!(bytes.len(), 512);
-        let decoded = decode_with(header.direct_block(512), &bytes, WIDTHS).unwrap();
+        let decoded = decode_with(header.blank_direct_block(512), &bytes, WIDTHS).unwrap();
         assert_eq!(decoded, block);
         assert_eq!(decoded.object(first, 3), Some(&b"abc"[..]));
         assert_eq!((decoded.object(first - 1, 1), decoded.object(1024 + 512, 1)), (None, None));
@@ -99,16 +99,16 @@ fn direct_blocks_come_back_from_bytes() {
 #[test]
 fn checksum_of_a_direct_block_covers_all_of_it() {
     let header = FractalHeapHeader::default();
-    let mut block = header.direct_block(64);
-    block.data = vec![7; 64 - header.direct_overhead(WIDTHS)];
+    let mut block = header.blank_direct_block(64);
+    block.data = vec![7; 64 - header.direct_block_overhead(WIDTHS)];
     let bytes = encode(&block, WIDTHS).unwrap();
     for bit in 0..bytes.len() * 8 {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        assert!(decode_with(header.direct_block(64), &flipped, WIDTHS).is_err(), "bit {bit}");
+        assert!(decode_with(header.blank_direct_block(64), &flipped, WIDTHS).is_err(), "bit {bit}");
     }
     for len in 0..bytes.len() {
-        assert!(decode_with(header.direct_block(64), &bytes[..len], WIDTHS).is_err());
+        assert!(decode_with(header.blank_direct_block(64), &bytes[..len], WIDTHS).is_err());
     }
 }
 
@@ -116,14 +116,14 @@ fn checksum_of_a_direct_block_covers_all_of_it() {
 fn indirect_blocks_come_back_from_bytes() {
     for header in [FractalHeapHeader::default(), filtered()] {
         for rows in [1, 4, 12] {
-            let mut block = header.indirect_block(rows, WIDTHS).undefined(WIDTHS);
+            let mut block = header.blank_indirect_block(rows, WIDTHS).with_undefined_children(WIDTHS);
             let size = if header.filtered.is_some() { 55 } else { 0 };
             assert!(block.direct.set(3, ChunkElement { addr: Addr::new(77), size, filter_mask: 0 }));
             assert_eq!(block.indirect.set(2, Addr::new(99)), rows > 9);
             let bytes = encode(&block, WIDTHS).unwrap();
             assert_eq!(bytes.len(), block.size(WIDTHS));
-            assert_eq!(decode_with(header.indirect_block(rows, WIDTHS), &bytes, WIDTHS).unwrap(), block);
-            assert!(decode_with(header.indirect_block(rows + 1, WIDTHS), &bytes, WIDTHS).is_err());
+            assert_eq!(decode_with(header.blank_indirect_block(rows, WIDTHS), &bytes, WIDTHS).unwrap(), block);
+            assert!(decode_with(header.blank_indirect_block(rows + 1, WIDTHS), &bytes, WIDTHS).is_err());
         }
     }
 }
@@ -142,25 +142,25 @@ fn ids_come_back_from_bytes() {
         (600, true, vec![huge(3, 9000), tiny(300), tiny(598)]),
     ] {
         let filtered = if filtered { self::filtered().filtered } else { None };
-        let header = FractalHeapHeader { id_len, filtered, ..Default::default() };
+        let header = FractalHeapHeader { id_bytes: id_len, filtered, ..Default::default() };
         let shape = header.id_shape(WIDTHS);
         for place in places {
-            let id = shape.id(place);
+            let id = shape.id_of(place);
             let bytes = encode(&id, WIDTHS).unwrap();
             assert_eq!(bytes.len(), usize::from(id_len));
-            assert_eq!(decode_with(shape.id(HeapObjectLocation::default()), &bytes, WIDTHS).unwrap(), id);
+            assert_eq!(decode_with(shape.id_of(HeapObjectLocation::default()), &bytes, WIDTHS).unwrap(), id);
         }
-        assert!(encode(&shape.id(tiny(shape.max_tiny() + 1)), WIDTHS).is_err());
+        assert!(encode(&shape.id_of(tiny(shape.max_tiny_bytes() + 1)), WIDTHS).is_err());
     }
 }
 
 #[test]
 fn ids_of_links_take_seven_bytes() {
     let shape = FractalHeapHeader::default().id_shape(WIDTHS);
-    assert_eq!((shape.offset, shape.length), (Width::FOUR, Width::TWO));
-    let bytes = encode(&shape.id(HeapObjectLocation::Managed { offset: 22, length: 13 }), WIDTHS).unwrap();
+    assert_eq!((shape.offset_width, shape.length_width), (Width::FOUR, Width::TWO));
+    let bytes = encode(&shape.id_of(HeapObjectLocation::Managed { offset: 22, length: 13 }), WIDTHS).unwrap();
     assert_eq!(bytes, [0, 22, 0, 0, 0, 13, 0]);
-    let error = decode_with(shape.id(HeapObjectLocation::default()), &[0x40, 0, 0, 0, 0, 0, 0], WIDTHS).unwrap_err();
+    let error = decode_with(shape.id_of(HeapObjectLocation::default()), &[0x40, 0, 0, 0, 0, 0, 0], WIDTHS).unwrap_err();
     assert_eq!(error.fault, Fault::Version { allowed: 0..=0, found: 1 });
 }
 

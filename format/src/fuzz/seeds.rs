@@ -25,43 +25,43 @@ struct Seeds(Vec<Seed>);
 
 impl Seeds {
     fn add<R: Record + Clone>(&mut self, target: &'static str, head: &[u8], record: &R) {
-        self.bytes(target, head, encode(record, WIDTHS).unwrap(), 0);
+        self.add_bytes(target, head, encode(record, WIDTHS).unwrap(), 0);
     }
 
     /// A structure that ends with a checksum, or has one over all its bytes.
     fn add_checksummed<R: Record + Clone>(&mut self, target: &'static str, head: &[u8], record: &R) {
         let bytes = encode(record, WIDTHS).unwrap();
         let covered = bytes.len();
-        self.bytes(target, head, bytes, covered);
+        self.add_bytes(target, head, bytes, covered);
     }
 
-    fn bytes(&mut self, target: &'static str, head: &[u8], bytes: Vec<u8>, covered: usize) {
+    fn add_bytes(&mut self, target: &'static str, head: &[u8], bytes: Vec<u8>, covered: usize) {
         let data = [head, &bytes].concat();
         self.0.push(Seed { target, data, start: head.len(), covered });
     }
 
-    fn message<M: Message + Clone>(&mut self, message: &M) {
+    fn add_message<M: Message + Clone>(&mut self, message: &M) {
         let kind = u8::try_from(M::TYPE.number()).unwrap();
         self.add("message", &[0, kind], message);
     }
 }
 
 /// All seeds.
-pub fn seeds() -> Vec<Seed> {
+pub fn all_seeds() -> Vec<Seed> {
     let mut seeds = Seeds(Vec::new());
-    files(&mut seeds);
-    messages(&mut seeds);
-    datatypes(&mut seeds);
-    trees(&mut seeds);
-    heaps(&mut seeds);
-    arrays(&mut seeds);
-    space(&mut seeds);
-    indirect(&mut seeds);
-    dumps(&mut seeds);
+    add_file_seeds(&mut seeds);
+    add_message_seeds(&mut seeds);
+    add_datatype_seeds(&mut seeds);
+    add_tree_seeds(&mut seeds);
+    add_heap_seeds(&mut seeds);
+    add_array_seeds(&mut seeds);
+    add_free_space_seeds(&mut seeds);
+    add_indirect_block_seeds(&mut seeds);
+    add_dump_seeds(&mut seeds);
     seeds.0
 }
 
-fn files(seeds: &mut Seeds) {
+fn add_file_seeds(seeds: &mut Seeds) {
     let entry = SymbolTableEntry {
         name_offset: 0,
         header: SEED_ADDR,
@@ -103,33 +103,45 @@ fn int(size: u32) -> Datatype {
     Datatype::integer(size, ByteOrder::Little, Sign::Signed)
 }
 
-fn messages(seeds: &mut Seeds) {
+fn add_message_seeds(seeds: &mut Seeds) {
     let shape = Shape::with_max(&[3, 4], &[UNLIMITED, 4]).unwrap();
     for version in [1, 2] {
-        seeds.message(&DataspaceMessage { version, dataspace: Dataspace::Simple(shape.clone()) });
+        seeds.add_message(&DataspaceMessage { version, dataspace: Dataspace::Simple(shape.clone()) });
         let spec = FilterSpec { id: 32001, optional: true, name: Some("blosc".into()), params: vec![1, 2, 3] };
         let deflate = FilterSpec { id: 1, params: vec![6], ..Default::default() };
-        seeds.message(&FilterPipelineMessage { version, filters: vec![spec, deflate] });
+        seeds.add_message(&FilterPipelineMessage { version, filters: vec![spec, deflate] });
         seeds.add("message", &[0, 0x1f], &SharedMessage { version, place: SharedMessageTarget::Committed(SEED_ADDR) });
     }
     seeds.add("message", &[0, 0x1f], &SharedMessage { version: 3, place: SharedMessageTarget::Heap([1; 8]) });
-    seeds.message(&LinkInfo { max_creation_order: Some(4), heap: SEED_ADDR, names: SEED_ADDR, order: Some(SEED_ADDR) });
-    seeds.message(&AttributeInfo {
+    seeds.add_message(&LinkInfo {
         max_creation_order: Some(4),
         heap: SEED_ADDR,
         names: SEED_ADDR,
         order: Some(SEED_ADDR),
     });
-    seeds.message(&FillValueOldMessage { value: vec![1, 2, 3, 4] });
+    seeds.add_message(&AttributeInfo {
+        max_creation_order: Some(4),
+        heap: SEED_ADDR,
+        names: SEED_ADDR,
+        order: Some(SEED_ADDR),
+    });
+    seeds.add_message(&FillValueOldMessage { value: vec![1, 2, 3, 4] });
     for version in 1..=3 {
         let fill = Fill { value: FillValue::Value(vec![1, 2, 3, 4]), ..Default::default() };
-        seeds.message(&FillValueMessage { version, fill });
+        seeds.add_message(&FillValueMessage { version, fill });
         let datatype = Shareable::Inline(DatatypeMessage { version: 1, datatype: int(2) });
         let dataspace = Dataspace::Simple(Shape::fixed(&[2]));
         let dataspace = Shareable::Inline(DataspaceMessage { version: 1, dataspace });
         let name = Name::from("units");
         let character_set = CharacterSet::Ascii;
-        seeds.message(&AttributeMessage { version, name, character_set, datatype, dataspace, data: vec![1, 0, 2, 0] });
+        seeds.add_message(&AttributeMessage {
+            version,
+            name,
+            character_set,
+            datatype,
+            dataspace,
+            data: vec![1, 0, 2, 0],
+        });
     }
     for value in [
         LinkValue::Hard(SEED_ADDR),
@@ -138,27 +150,31 @@ fn messages(seeds: &mut Seeds) {
         LinkValue::UserDefined { class: 99, data: vec![1, 2, 3] },
     ] {
         let (name, character_set, creation_order) = ("name".into(), CharacterSet::Utf8, Some(5));
-        seeds.message(&LinkMessage { name, character_set, creation_order, value });
+        seeds.add_message(&LinkMessage { name, character_set, creation_order, value });
     }
-    let file = ExternalFile { name_offset: 8, offset: 0, size: 800 };
-    seeds.message(&ExternalFiles { heap: SEED_ADDR, files: vec![file; 2] });
-    layouts(seeds);
-    seeds.message(&GroupInfo { phase: Some(LinkPhase::default()), estimate: Some(LinkEstimate::default()) });
-    seeds.message(&Comment { text: "a comment".into() });
-    seeds.message(&OldModificationTime { digits: *b"20240301123456" });
-    seeds.message(&ModificationTime { seconds: 1 << 30 });
-    seeds.message(&SharedMessageTableInfo { table: SEED_ADDR, indexes: 2 });
-    seeds.message(&Continuation { addr: SEED_ADDR, length: 100 });
-    seeds.message(&SymbolTableMessage { btree: SEED_ADDR, heap: SEED_ADDR });
-    seeds.message(&BtreeK::default());
-    seeds.message(&DriverInfo { driver: *b"NCSAfami", data: vec![0; 8] });
-    seeds.message(&ReferenceCount { links: 3 });
-    seeds.message(&FileSpaceInfo { managers: Some(vec![SEED_ADDR; 12]), ..Default::default() });
-    seeds.message(&FileSpaceInfo { version: 0, managers: Some(vec![SEED_ADDR; 6]), ..Default::default() });
-    seeds.message(&CacheImageInfo { addr: SEED_ADDR, size: 500 });
+    add_layout_seeds(seeds);
+    add_small_message_seeds(seeds);
 }
 
-fn layouts(seeds: &mut Seeds) {
+fn add_small_message_seeds(seeds: &mut Seeds) {
+    let file = ExternalFile { name_offset: 8, offset: 0, size: 800 };
+    seeds.add_message(&ExternalFiles { heap: SEED_ADDR, files: vec![file; 2] });
+    seeds.add_message(&GroupInfo { phase: Some(LinkPhase::default()), estimate: Some(LinkEstimate::default()) });
+    seeds.add_message(&Comment { text: "a comment".into() });
+    seeds.add_message(&OldModificationTime { digits: *b"20240301123456" });
+    seeds.add_message(&ModificationTime { seconds: 1 << 30 });
+    seeds.add_message(&SharedMessageTableInfo { table: SEED_ADDR, indexes: 2 });
+    seeds.add_message(&Continuation { addr: SEED_ADDR, length: 100 });
+    seeds.add_message(&SymbolTableMessage { btree: SEED_ADDR, heap: SEED_ADDR });
+    seeds.add_message(&BtreeK::default());
+    seeds.add_message(&DriverInfo { driver: *b"NCSAfami", data: vec![0; 8] });
+    seeds.add_message(&ReferenceCount { links: 3 });
+    seeds.add_message(&FileSpaceInfo { managers: Some(vec![SEED_ADDR; 12]), ..Default::default() });
+    seeds.add_message(&FileSpaceInfo { version: 0, managers: Some(vec![SEED_ADDR; 6]), ..Default::default() });
+    seeds.add_message(&CacheImageInfo { addr: SEED_ADDR, size: 500 });
+}
+
+fn add_layout_seeds(seeds: &mut Seeds) {
     let chunked = |index| {
         LayoutClass::Chunked(ChunkedStorage {
             dims: vec![10, 300],
@@ -170,12 +186,15 @@ fn layouts(seeds: &mut Seeds) {
     };
     for version in [1, 3] {
         let dims = if version < 3 { vec![3, 8] } else { Vec::new() };
-        seeds.message(&LayoutMessage {
+        seeds.add_message(&LayoutMessage {
             version,
             storage: LayoutClass::Compact { data: vec![7; 5], dims: dims.clone() },
         });
-        seeds.message(&LayoutMessage { version, storage: LayoutClass::Contiguous { addr: SEED_ADDR, size: 0, dims } });
-        seeds.message(&LayoutMessage { version, storage: chunked(ChunkIndexType::Btree1) });
+        seeds.add_message(&LayoutMessage {
+            version,
+            storage: LayoutClass::Contiguous { addr: SEED_ADDR, size: 0, dims },
+        });
+        seeds.add_message(&LayoutMessage { version, storage: chunked(ChunkIndexType::Btree1) });
     }
     for index in [
         ChunkIndexType::Single { filtered: Some(FilteredChunk { size: 77, filter_mask: 1 }) },
@@ -184,12 +203,12 @@ fn layouts(seeds: &mut Seeds) {
         ChunkIndexType::ExtensibleArray(ExtensibleArrayParameters::default()),
         ChunkIndexType::Btree2 { node_size: 2048, split: 100, merge: 40 },
     ] {
-        seeds.message(&LayoutMessage { version: 4, storage: chunked(index) });
+        seeds.add_message(&LayoutMessage { version: 4, storage: chunked(index) });
     }
-    seeds.message(&LayoutMessage { version: 4, storage: LayoutClass::Virtual { heap: SEED_ADDR, index: 1 } });
+    seeds.add_message(&LayoutMessage { version: 4, storage: LayoutClass::Virtual { heap: SEED_ADDR, index: 1 } });
 }
 
-fn datatypes(seeds: &mut Seeds) {
+fn add_datatype_seeds(seeds: &mut Seeds) {
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let double = Datatype::float(8, ByteOrder::Big).unwrap();
     let names = [("RED", 0u8), ("GREEN", 1)];
@@ -229,35 +248,35 @@ fn datatypes(seeds: &mut Seeds) {
     }
 }
 
-fn trees(seeds: &mut Seeds) {
+fn add_tree_seeds(seeds: &mut Seeds) {
     let mut group = Btree1Node::<GroupKey>::empty(2, (), WIDTHS);
-    assert!(group.set(&[GroupKey(0), GroupKey(8), GroupKey(16)], &[SEED_ADDR, SEED_ADDR]));
+    assert!(group.set_entries(&[GroupKey(0), GroupKey(8), GroupKey(16)], &[SEED_ADDR, SEED_ADDR]));
     seeds.add("btree1", &[0, 0, 2], &group);
     let mut chunks = Btree1Node::<ChunkKey>::empty(1, ChunkRank(1), WIDTHS);
     let key = |at: u64| ChunkKey { size: 80, filter_mask: 0, start: [at].as_slice().into(), element_offset: 0 };
-    assert!(chunks.set(&[key(0), key(10)], &[SEED_ADDR]));
+    assert!(chunks.set_entries(&[key(0), key(10)], &[SEED_ADDR]));
     seeds.add("btree1", &[0, 2, 1], &chunks);
     let header = Btree2Header { root: SEED_ADDR, root_records: 3, records: 60, depth: 1, ..Default::default() };
     seeds.add_checksummed("btree2", &[0, 0, 0, 0, 0], &header);
     seeds.add("btree2", &[0, 2, 0, 0, 0], &HugeIndirectFilteredRecord::default());
     seeds.add("btree2", &[0, 10, 0, 2, 0], &ChunkRecord::blank(2));
     seeds.add("btree2", &[0, 11, 0, 2, 0], &FilteredChunkRecord::blank(2, Width::EIGHT));
-    let geometry = Btree2Geometry::of(&Btree2Header { node_size: 96, depth: 2, ..header }, WIDTHS).unwrap();
+    let geometry = Btree2Geometry::from_header(&Btree2Header { node_size: 96, depth: 2, ..header }, WIDTHS).unwrap();
     let record = LinkNameRecord { hash: 7, heap_id: [1; 7] };
     let mut leaf = geometry.empty_leaf();
     for i in 0..7 {
         assert!(leaf.records.insert(i, &record, WIDTHS));
     }
     let bytes = encode(&leaf, WIDTHS).unwrap();
-    seeds.bytes("btree2", &[0, 12, 6, 2, 7], bytes, 10 + 7 * 11);
-    let mut node = geometry.internal(2, 0);
+    seeds.add_bytes("btree2", &[0, 12, 6, 2, 7], bytes, 10 + 7 * 11);
+    let mut node = geometry.blank_internal(2, 0);
     assert!(node.records.insert(0, &record, WIDTHS));
-    node.children = vec![Btree2Child { addr: SEED_ADDR, records: 5, total: 50 }; 2];
-    let covered = 10 + 11 + 2 * geometry.pointer_size(2);
-    seeds.bytes("btree2", &[0, 13, 6, 2, 1], encode(&node, WIDTHS).unwrap(), covered);
+    node.children = vec![Btree2Child { addr: SEED_ADDR, record_count: 5, subtree_record_count: 50 }; 2];
+    let covered = 10 + 11 + 2 * geometry.child_pointer_bytes(2);
+    seeds.add_bytes("btree2", &[0, 13, 6, 2, 1], encode(&node, WIDTHS).unwrap(), covered);
 }
 
-fn heaps(seeds: &mut Seeds) {
+fn add_heap_seeds(seeds: &mut Seeds) {
     let entry = |cache| SymbolTableEntry { name_offset: 8, header: SEED_ADDR, cache };
     let entries = vec![entry(SymbolCache::None), entry(SymbolCache::SoftLink { value_offset: 16 })];
     seeds.add("heap", &[0, 0, 3], &SymbolTableNode { capacity: 3, entries });
@@ -267,17 +286,17 @@ fn heaps(seeds: &mut Seeds) {
         &[LocalHeapFreeBlock { offset: 8, size: 16 }, LocalHeapFreeBlock { offset: 32, size: 24 }],
         Width::EIGHT,
     );
-    seeds.bytes("heap", &[0, 2, u8::try_from(head.unwrap()).unwrap()], data.bytes, 0);
+    seeds.add_bytes("heap", &[0, 2, u8::try_from(head.unwrap()).unwrap()], data.bytes, 0);
     seeds.add("heap", &[0, 3, 0], &GlobalHeapId { collection: SEED_ADDR, index: 4 });
     let mut heap = GlobalHeapCollection::new(GlobalHeapCollection::MIN_SIZE, WIDTHS);
     for object in [&b"one"[..], b"", b"sixteen bytes !!"] {
-        heap.insert(object, WIDTHS).unwrap();
+        heap.insert_object(object, WIDTHS).unwrap();
     }
     seeds.add("heap", &[0, 4, 0], &heap);
-    fractal_heaps(seeds);
+    add_fractal_heap_seeds(seeds);
 }
 
-fn fractal_heaps(seeds: &mut Seeds) {
+fn add_fractal_heap_seeds(seeds: &mut Seeds) {
     let filters = FilterPipelineMessage {
         version: 2,
         filters: vec![FilterSpec { id: 1, params: vec![6], ..Default::default() }],
@@ -291,9 +310,9 @@ fn fractal_heaps(seeds: &mut Seeds) {
         &FractalHeapHeader { filtered: filtered.clone(), ..header.clone() },
     );
     for checksums in [true, false] {
-        let header = FractalHeapHeader { checksums, ..header.clone() };
-        let mut block = header.direct_block(64);
-        block.data = vec![3; 64 - header.direct_overhead(WIDTHS)];
+        let header = FractalHeapHeader { has_block_checksums: checksums, ..header.clone() };
+        let mut block = header.blank_direct_block(64);
+        block.data = vec![3; 64 - header.direct_block_overhead(WIDTHS)];
         if checksums {
             seeds.add_checksummed("fractal_heap", &[0, 1, 16, 0], &block);
         } else {
@@ -302,7 +321,7 @@ fn fractal_heaps(seeds: &mut Seeds) {
     }
     for (b, filtered) in [(0, None), (2, filtered.clone())] {
         let header = FractalHeapHeader { filtered, ..header.clone() };
-        let block = header.indirect_block(2, WIDTHS).undefined(WIDTHS);
+        let block = header.blank_indirect_block(2, WIDTHS).with_undefined_children(WIDTHS);
         seeds.add_checksummed("fractal_heap", &[0, 2, 2, b], &block);
     }
     for (id_len, place) in [
@@ -312,14 +331,14 @@ fn fractal_heaps(seeds: &mut Seeds) {
         (20, HeapObjectLocation::Huge { addr: SEED_ADDR, length: 5000, filter_mask: 0, size: 5000 }),
         (20, HeapObjectLocation::Tiny(vec![4; 18])),
     ] {
-        let header = FractalHeapHeader { id_len, ..header.clone() };
+        let header = FractalHeapHeader { id_bytes: id_len, ..header.clone() };
         let a = u8::try_from(id_len).unwrap();
-        seeds.add("fractal_heap", &[0, 3, a, 0], &header.id_shape(WIDTHS).id(place));
+        seeds.add("fractal_heap", &[0, 3, a, 0], &header.id_shape(WIDTHS).id_of(place));
     }
     seeds.add("fractal_heap", &[0, 4, 0, 0], &DoublingTable::ATTRIBUTES);
 }
 
-fn arrays(seeds: &mut Seeds) {
+fn add_array_seeds(seeds: &mut Seeds) {
     let (header, offset_width, offset) = (SEED_ADDR, Width::FOUR, 16);
     seeds.add_checksummed("array", &[0, 0, 0, 0], &ExtensibleArrayHeader { max_index_set: 9, ..Default::default() });
     seeds.add_checksummed(
@@ -345,8 +364,8 @@ fn arrays(seeds: &mut Seeds) {
     }
 }
 
-fn space(seeds: &mut Seeds) {
-    let index = SharedMessageIndex { message_types: 8, list_max: 3, messages: 1, ..Default::default() };
+fn add_free_space_seeds(seeds: &mut Seeds) {
+    let index = SharedMessageIndex { message_types: 8, max_list_messages: 3, message_count: 1, ..Default::default() };
     seeds.add_checksummed("space", &[0, 0, 2, 0], &SharedMessageTable { count: 2, indexes: vec![index; 2] });
     let place = SharedMessageLocation::Header { kind: MessageType::DATATYPE, index: 1, header: SEED_ADDR };
     let messages = vec![SharedMessageRecord::default(), SharedMessageRecord { hash: 3, place }];
@@ -354,16 +373,21 @@ fn space(seeds: &mut Seeds) {
     for (kind, client) in [(3, FreeSpaceClient::File), (4, FreeSpaceClient::FractalHeap)] {
         let blocks = (client == FreeSpaceClient::FractalHeap).then(FreeBlocks::default);
         let section = FreeSection { addr: 800, class: 1, blocks };
-        let mut header = FreeSpaceHeader { client, stored_sections: 2, section_list: SEED_ADDR, ..Default::default() };
-        let groups = vec![FreeSections { size: 30, sections: vec![section; 2] }];
+        let mut header =
+            FreeSpaceHeader { client, stored_sections: 2, section_list_addr: SEED_ADDR, ..Default::default() };
+        let groups = vec![SameSizeSections { size: 30, sections: vec![section; 2] }];
         let fill = |header: &FreeSpaceHeader| {
-            let mut list = header.section_list();
+            let mut list = header.blank_section_list();
             (list.header, list.groups) = (SEED_ADDR, groups.clone());
             list
         };
-        header.used = fill(&header).len(WIDTHS) as u64;
+        header.section_list_used_bytes = fill(&header).len(WIDTHS) as u64;
         seeds.add_checksummed("space", &[0, 2, 0, 0], &header);
-        seeds.add_checksummed("space", &[0, kind, 2, u8::try_from(header.used).unwrap()], &fill(&header));
+        seeds.add_checksummed(
+            "space",
+            &[0, kind, 2, u8::try_from(header.section_list_used_bytes).unwrap()],
+            &fill(&header),
+        );
     }
     let entry = CacheImageEntry {
         children: 1,
@@ -376,7 +400,7 @@ fn space(seeds: &mut Seeds) {
     seeds.add("space", &[0, 6, 0, 0], &DriverInfoBlock { driver: *b"NCSAfami", data: vec![0; 8] });
 }
 
-fn indirect(seeds: &mut Seeds) {
+fn add_indirect_block_seeds(seeds: &mut Seeds) {
     let points = Selection::Points(vec![[3u64, 4].as_slice().into()]);
     let slab = Hyperslab {
         start: [1u64, 2].as_slice().into(),
@@ -422,17 +446,17 @@ fn indirect(seeds: &mut Seeds) {
 }
 
 /// Structures of the other targets that have a signature.
-fn dumps(seeds: &mut Seeds) {
+fn add_dump_seeds(seeds: &mut Seeds) {
     let context = dump::DumpContext { chunk_rank: Some(1), ..Default::default() };
     let known =
         |seed: &Seed| dump::dump_any(&seed.data[seed.start..], &context).is_some_and(|dump| dump.result.is_ok());
     let found: Vec<_> = seeds.0.iter().filter(|seed| known(seed)).cloned().collect();
     for seed in found {
-        seeds.bytes("dump", &[0, 1, 0], seed.data[seed.start..].to_vec(), 0);
+        seeds.add_bytes("dump", &[0, 1, 0], seed.data[seed.start..].to_vec(), 0);
     }
     let tree = Btree2Header { node_size: 96, depth: 2, root: SEED_ADDR, root_records: 1, ..Default::default() };
     let header = encode(&tree, WIDTHS).unwrap();
     let len = u8::try_from(header.len()).unwrap();
     let leaf = seeds.0.iter().find(|seed| seed.target == "btree2" && seed.data[1] == 12).cloned().unwrap();
-    seeds.bytes("dump", &[0, 1, len], [&header[..], &leaf.data[leaf.start..]].concat(), 0);
+    seeds.add_bytes("dump", &[0, 1, len], [&header[..], &leaf.data[leaf.start..]].concat(), 0);
 }

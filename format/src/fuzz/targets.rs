@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use h5live_model::ReferenceKind;
 
-use super::{check, widths};
+use super::{check_round_trip, widths_from_byte};
 use crate::messages::*;
 use crate::*;
 
@@ -39,7 +39,7 @@ fn head<const N: usize>(data: &[u8]) -> Option<([u8; N], &[u8])> {
 }
 
 fn superblock(data: &[u8]) -> bool {
-    let sound = check(&Superblock::default(), data, Widths::default());
+    let sound = check_round_trip(&Superblock::default(), data, Widths::default());
     assert_eq!(Superblock::decode(data).is_ok(), sound);
     sound
 }
@@ -53,19 +53,19 @@ fn object_header(data: &[u8]) -> bool {
         messages: Vec::new(),
     };
     match kind % 4 {
-        0 => check(&ObjectHeader::default(), rest, widths(w)),
-        1 => check(&continuation(1, false), rest, widths(w)),
-        2 => check(&continuation(2, false), rest, widths(w)),
-        _ => check(&continuation(2, true), rest, widths(w)),
+        0 => check_round_trip(&ObjectHeader::default(), rest, widths_from_byte(w)),
+        1 => check_round_trip(&continuation(1, false), rest, widths_from_byte(w)),
+        2 => check_round_trip(&continuation(2, false), rest, widths_from_byte(w)),
+        _ => check_round_trip(&continuation(2, true), rest, widths_from_byte(w)),
     }
 }
 
 fn message(data: &[u8]) -> bool {
     let Some(([w, kind], rest)) = head(data) else { return false };
     fn body<M: Message + Default + Clone + Debug>(bytes: &[u8], w: Widths) -> bool {
-        check(&M::default(), bytes, w)
+        check_round_trip(&M::default(), bytes, w)
     }
-    let w = widths(w);
+    let w = widths_from_byte(w);
     match MessageType::new((kind & 0x1f).into()) {
         MessageType::DATASPACE => body::<DataspaceMessage>(rest, w),
         MessageType::LINK_INFO => body::<LinkInfo>(rest, w),
@@ -90,12 +90,12 @@ fn message(data: &[u8]) -> bool {
         MessageType::REFERENCE_COUNT => body::<ReferenceCount>(rest, w),
         MessageType::FILE_SPACE_INFO => body::<FileSpaceInfo>(rest, w),
         MessageType::CACHE_IMAGE => body::<CacheImageInfo>(rest, w),
-        _ => check(&SharedMessage::default(), rest, w),
+        _ => check_round_trip(&SharedMessage::default(), rest, w),
     }
 }
 
 fn datatype(data: &[u8]) -> bool {
-    let sound = check(&DatatypeMessage::default(), data, Widths::default());
+    let sound = check_round_trip(&DatatypeMessage::default(), data, Widths::default());
     if let Ok((message, _)) = decode_prefix::<DatatypeMessage>(data, Widths::default()) {
         message.datatype.has_unusual_unused_bits();
         message.datatype.is_indirect();
@@ -111,60 +111,60 @@ fn datatype(data: &[u8]) -> bool {
 
 fn btree1(data: &[u8]) -> bool {
     let Some(([w, kind, k], rest)) = head(data) else { return false };
-    let w = widths(w);
+    let w = widths_from_byte(w);
     match kind % 34 {
-        0 => check(&Btree1Node::<GroupKey>::empty(k.into(), (), w), rest, w),
-        rank => check(&Btree1Node::<ChunkKey>::empty(k.into(), ChunkRank(rank - 1), w), rest, w),
+        0 => check_round_trip(&Btree1Node::<GroupKey>::empty(k.into(), (), w), rest, w),
+        rank => check_round_trip(&Btree1Node::<ChunkKey>::empty(k.into(), ChunkRank(rank - 1), w), rest, w),
     }
 }
 
 fn btree2(data: &[u8]) -> bool {
     let Some(([w, kind, node, depth, records], rest)) = head(data) else { return false };
-    let w = widths(w);
+    let w = widths_from_byte(w);
     let header =
         Btree2Header { node_size: u32::from(node) * 16, depth: u16::from(depth % 5), ..Btree2Header::default() };
-    let geometry = Btree2Geometry::of(&header, w);
+    let geometry = Btree2Geometry::from_header(&header, w);
     let size = w.offset;
     match (kind % 14, geometry) {
-        (0, _) => check(&Btree2Header::default(), rest, w),
-        (1, _) => check(&HugeIndirectRecord::default(), rest, w),
-        (2, _) => check(&HugeIndirectFilteredRecord::default(), rest, w),
-        (3, _) => check(&HugeDirectRecord::default(), rest, w),
-        (4, _) => check(&HugeFilteredRecord::default(), rest, w),
-        (5, _) => check(&LinkNameRecord::default(), rest, w),
-        (6, _) => check(&LinkOrderRecord::default(), rest, w),
-        (7, _) => check(&SharedMessageRecord::default(), rest, w),
-        (8, _) => check(&AttributeNameRecord::default(), rest, w),
-        (9, _) => check(&AttributeOrderRecord::default(), rest, w),
-        (10, _) => check(&ChunkRecord::blank(depth.into()), rest, w),
-        (11, _) => check(&FilteredChunkRecord::blank(depth.into(), size), rest, w),
-        (12, Ok(geometry)) => check(&geometry.leaf(records.into()), rest, w),
-        (_, Ok(geometry)) => check(&geometry.internal(header.depth, records.into()), rest, w),
+        (0, _) => check_round_trip(&Btree2Header::default(), rest, w),
+        (1, _) => check_round_trip(&HugeIndirectRecord::default(), rest, w),
+        (2, _) => check_round_trip(&HugeIndirectFilteredRecord::default(), rest, w),
+        (3, _) => check_round_trip(&HugeDirectRecord::default(), rest, w),
+        (4, _) => check_round_trip(&HugeFilteredRecord::default(), rest, w),
+        (5, _) => check_round_trip(&LinkNameRecord::default(), rest, w),
+        (6, _) => check_round_trip(&LinkOrderRecord::default(), rest, w),
+        (7, _) => check_round_trip(&SharedMessageRecord::default(), rest, w),
+        (8, _) => check_round_trip(&AttributeNameRecord::default(), rest, w),
+        (9, _) => check_round_trip(&AttributeOrderRecord::default(), rest, w),
+        (10, _) => check_round_trip(&ChunkRecord::blank(depth.into()), rest, w),
+        (11, _) => check_round_trip(&FilteredChunkRecord::blank(depth.into(), size), rest, w),
+        (12, Ok(geometry)) => check_round_trip(&geometry.blank_leaf(records.into()), rest, w),
+        (_, Ok(geometry)) => check_round_trip(&geometry.blank_internal(header.depth, records.into()), rest, w),
         (_, Err(_)) => false,
     }
 }
 
 fn heap(data: &[u8]) -> bool {
     let Some(([w, kind, k], rest)) = head(data) else { return false };
-    let w = widths(w);
+    let w = widths_from_byte(w);
     match kind % 5 {
-        0 => check(&SymbolTableNode { capacity: k.into(), entries: Vec::new() }, rest, w),
-        1 => check(&LocalHeap::default(), rest, w),
+        0 => check_round_trip(&SymbolTableNode { capacity: k.into(), entries: Vec::new() }, rest, w),
+        1 => check_round_trip(&LocalHeap::default(), rest, w),
         2 => {
             let heap = LocalHeapData { bytes: rest.to_vec() };
             heap.string(k.into()).is_ok() && heap.free_blocks(Some(k.into()), w.length).is_ok()
         }
-        3 => check(&GlobalHeapId::default(), rest, w),
+        3 => check_round_trip(&GlobalHeapId::default(), rest, w),
         _ => {
-            let sound = check(&GlobalHeapCollection::default(), rest, w);
+            let sound = check_round_trip(&GlobalHeapCollection::default(), rest, w);
             if let Ok((mut heap, _)) = decode_prefix::<GlobalHeapCollection>(rest, w) {
-                assert!(heap.free(w) <= heap.size());
+                assert!(heap.free_bytes(w) <= heap.size());
                 let numbers = heap.objects().map(|object| u32::from(object.index));
-                assert!(numbers.collect::<Vec<_>>().iter().all(|number| heap.get(*number).is_some()));
-                if let Some(index) = heap.insert(b"object", w) {
+                assert!(numbers.collect::<Vec<_>>().iter().all(|number| heap.object_bytes(*number).is_some()));
+                if let Some(index) = heap.insert_object(b"object", w) {
                     let bytes = encode(&heap, w).expect("an object that fits");
                     let again: GlobalHeapCollection = decode(&bytes, w).expect("its own bytes");
-                    assert_eq!(again.get(index.into()), Some(&b"object"[..]));
+                    assert_eq!(again.object_bytes(index.into()), Some(&b"object"[..]));
                 }
             }
             sound
@@ -174,27 +174,28 @@ fn heap(data: &[u8]) -> bool {
 
 fn fractal_heap(data: &[u8]) -> bool {
     let Some(([w, kind, a, b], rest)) = head(data) else { return false };
-    let w = widths(w);
-    let mut header = FractalHeapHeader { id_len: u16::from(a).max(2), checksums: b & 1 == 0, ..Default::default() };
+    let w = widths_from_byte(w);
+    let mut header =
+        FractalHeapHeader { id_bytes: u16::from(a).max(2), has_block_checksums: b & 1 == 0, ..Default::default() };
     header.filtered = (b & 2 != 0).then(FilteredRoot::default);
     match kind % 5 {
         0 => {
-            let sound = check(&FractalHeapHeader::default(), rest, w);
+            let sound = check_round_trip(&FractalHeapHeader::default(), rest, w);
             if let Ok((header, _)) = decode_prefix::<FractalHeapHeader>(rest, w) {
                 geometry(&header.table, u64::from_le_bytes([a, b, a, b, a, b, a, b]));
             }
             sound
         }
-        1 => check(&header.direct_block(u64::from(a) * 4), rest, w),
-        2 => check(&header.indirect_block(u16::from(a % 16), w), rest, w),
-        3 => check(&header.id_shape(w).id(HeapObjectLocation::default()), rest, w),
-        _ => check(&DoublingTable::default(), rest, w),
+        1 => check_round_trip(&header.blank_direct_block(u64::from(a) * 4), rest, w),
+        2 => check_round_trip(&header.blank_indirect_block(u16::from(a % 16), w), rest, w),
+        3 => check_round_trip(&header.id_shape(w).id_of(HeapObjectLocation::default()), rest, w),
+        _ => check_round_trip(&DoublingTable::default(), rest, w),
     }
 }
 
 /// The statements of the doubling table about an offset agree with each other.
 fn geometry(table: &DoublingTable, offset: u64) {
-    if let Some((row, column, inside)) = table.locate(offset) {
+    if let Some((row, column, inside)) = table.row_column_and_offset(offset) {
         assert_eq!(table.offset_of(row, column).and_then(|at| at.checked_add(inside)), Some(offset));
         table.direct_block_at(offset, table.max_rows());
         table.indirect_block_at(offset, table.max_rows());
@@ -203,59 +204,68 @@ fn geometry(table: &DoublingTable, offset: u64) {
 
 fn array(data: &[u8]) -> bool {
     let Some(([w, kind, a, b], rest)) = head(data) else { return false };
-    let w = widths(w);
+    let w = widths_from_byte(w);
     let format = Width::new(b).map_or(ElementFormat::Unfiltered, ElementFormat::Filtered);
     let elements = |len: u8| ElementTable::undefined(len.into(), format, w.offset);
     let (header, offset_width, offset) = (Addr::UNDEFINED, Width::FOUR, 0);
     match kind % 8 {
-        0 => check(&ExtensibleArrayHeader::default(), rest, w),
-        1 => check(&ExtensibleArrayIndexBlock::new(header, format, w.offset, a.into(), 6, 25), rest, w),
+        0 => check_round_trip(&ExtensibleArrayHeader::default(), rest, w),
+        1 => check_round_trip(&ExtensibleArrayIndexBlock::new(header, format, w.offset, a.into(), 6, 25), rest, w),
         2 => {
             let (pages, data_blocks) = (Bitmap::zeros(b.into()), AddrTable::undefined(a.into(), w.offset));
             let block = ExtensibleArraySuperBlock { format, header, offset_width, offset, pages, data_blocks };
-            check(&block, rest, w)
+            check_round_trip(&block, rest, w)
         }
-        3 => check(&ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements(a) }, rest, w),
-        4 | 7 => check(&ArrayPage { elements: elements(a) }, rest, w),
-        5 => check(&FixedArrayHeader::default(), rest, w),
+        3 => {
+            check_round_trip(&ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements(a) }, rest, w)
+        }
+        4 | 7 => check_round_trip(&ArrayPage { elements: elements(a) }, rest, w),
+        5 => check_round_trip(&FixedArrayHeader::default(), rest, w),
         _ => {
             let block = FixedArrayDataBlock { header, pages: Bitmap::zeros(b.into()), elements: elements(a) };
-            check(&block, rest, w)
+            check_round_trip(&block, rest, w)
         }
     }
 }
 
 fn space(data: &[u8]) -> bool {
     let Some(([w, kind, a, b], rest)) = head(data) else { return false };
-    let w = widths(w);
+    let w = widths_from_byte(w);
     match kind % 7 {
-        0 => check(&SharedMessageTable::blank(a), rest, w),
-        1 => check(&SharedMessageList { capacity: a.into(), count: b.into(), messages: Vec::new() }, rest, w),
-        2 => check(&FreeSpaceHeader::default(), rest, w),
+        0 => check_round_trip(&SharedMessageTable::blank(a), rest, w),
+        1 => {
+            check_round_trip(&SharedMessageList { capacity: a.into(), count: b.into(), messages: Vec::new() }, rest, w)
+        }
+        2 => check_round_trip(&FreeSpaceHeader::default(), rest, w),
         3 | 4 => {
             let client = if kind % 7 == 3 { FreeSpaceClient::File } else { FreeSpaceClient::FractalHeap };
-            let header = FreeSpaceHeader { client, stored_sections: a.into(), used: b.into(), ..Default::default() };
-            check(&header.section_list(), rest, w)
+            let header = FreeSpaceHeader {
+                client,
+                stored_sections: a.into(),
+                section_list_used_bytes: b.into(),
+                ..Default::default()
+            };
+            check_round_trip(&header.blank_section_list(), rest, w)
         }
-        5 => check(&CacheImage::default(), rest, w),
-        _ => check(&DriverInfoBlock::default(), rest, w),
+        5 => check_round_trip(&CacheImage::default(), rest, w),
+        _ => check_round_trip(&DriverInfoBlock::default(), rest, w),
     }
 }
 
 fn indirect(data: &[u8]) -> bool {
     let Some(([w, kind], rest)) = head(data) else { return false };
-    let w = widths(w);
+    let w = widths_from_byte(w);
     match kind % 10 {
-        0 => check(&StoredSelection::default(), rest, w),
-        1 => check(&VirtualLayout::default(), rest, w),
-        2 => check(&VarLenElement::default(), rest, w),
-        3 => check(&RegionReferenceBlob::default(), rest, w),
-        4 => check(&ReferenceElement::blank(18), rest, w),
-        5 => check(&ReferenceBlob::blank(ReferenceKind::Object2, true), rest, w),
-        6 => check(&ReferenceBlob::blank(ReferenceKind::Region2, false), rest, w),
-        7 => check(&ReferenceBlob::blank(ReferenceKind::Region2, true), rest, w),
-        8 => check(&ReferenceBlob::blank(ReferenceKind::Attribute, false), rest, w),
-        _ => check(&SymbolTableEntry::default(), rest, w),
+        0 => check_round_trip(&StoredSelection::default(), rest, w),
+        1 => check_round_trip(&VirtualLayout::default(), rest, w),
+        2 => check_round_trip(&VarLenElement::default(), rest, w),
+        3 => check_round_trip(&RegionReferenceBlob::default(), rest, w),
+        4 => check_round_trip(&ReferenceElement::blank(18), rest, w),
+        5 => check_round_trip(&ReferenceBlob::blank(ReferenceKind::Object2, true), rest, w),
+        6 => check_round_trip(&ReferenceBlob::blank(ReferenceKind::Region2, false), rest, w),
+        7 => check_round_trip(&ReferenceBlob::blank(ReferenceKind::Region2, true), rest, w),
+        8 => check_round_trip(&ReferenceBlob::blank(ReferenceKind::Attribute, false), rest, w),
+        _ => check_round_trip(&SymbolTableEntry::default(), rest, w),
     }
 }
 
@@ -264,7 +274,7 @@ fn dump(data: &[u8]) -> bool {
     let Some(([w, rank, len], rest)) = head(data) else { return false };
     let (header, bytes) = rest.split_at(rest.len().min(len.into()));
     let context = dump::DumpContext {
-        widths: widths(w),
+        widths: widths_from_byte(w),
         chunk_rank: (rank < 33).then_some(rank),
         header: Some(header).filter(|header| !header.is_empty()),
         ..Default::default()

@@ -6,9 +6,9 @@ macro_rules! survives_damage {
         $(
             #[test]
             fn $test() {
-                let mut seeds = seeds().into_iter().filter(|seed| seed.target == $target).peekable();
+                let mut seeds = all_seeds().into_iter().filter(|seed| seed.target == $target).peekable();
                 assert!(seeds.peek().is_some());
-                seeds.for_each(|seed| damage(&seed, |_, run| run()));
+                seeds.for_each(|seed| for_each_damage(&seed, |_, run| run()));
             }
         )*
     };
@@ -31,7 +31,7 @@ survives_damage! {
 
 #[test]
 fn every_target_has_seeds() {
-    let seeds = seeds();
+    let seeds = all_seeds();
     assert!(TARGETS.iter().all(|target| seeds.iter().any(|seed| seed.target == target.name)));
 }
 
@@ -46,7 +46,9 @@ fn scrambling() -> (u32, u64) {
 fn all_survive_random_changes() {
     let (rounds, random) = scrambling();
     println!("H5LIVE_FUZZ_ROUNDS={rounds} H5LIVE_FUZZ_SEED={random}");
-    for (i, seed) in seeds().iter().enumerate() {
-        mutate(seed, rounds, random.wrapping_add(i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15), |_, run| run());
+    for (i, seed) in all_seeds().iter().enumerate() {
+        for_each_mutation(seed, rounds, random.wrapping_add(i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15), |_, run| {
+            run()
+        });
     }
 }

@@ -2,7 +2,7 @@
 
 use h5live_model::{CharacterSet, Name};
 
-use super::{DataspaceMessage, DatatypeMessage, Message, MessageType, Shareable, padded};
+use super::{DataspaceMessage, DatatypeMessage, Message, MessageType, Shareable, padded_len};
 use crate::{Fault, LibVer, Record, Result, Wire, encoded_len};
 
 /// The attribute message, which is also what dense attributes keep in their heap.
@@ -59,10 +59,16 @@ impl AttributeMessage {
     }
 
     /// A part of stated size, padded in version 1.
-    fn part<R: Record>(w: &mut impl Wire, version: u8, field: &'static str, size: usize, part: &mut R) -> Result<()> {
+    fn wire_part<R: Record>(
+        w: &mut impl Wire,
+        version: u8,
+        field: &'static str,
+        size: usize,
+        part: &mut R,
+    ) -> Result<()> {
         let start = w.position();
         w.record(part)?;
-        let taken = if version == 1 { padded(size) } else { size };
+        let taken = if version == 1 { padded_len(size) } else { size };
         let used = w.position().saturating_sub(start);
         if used > size {
             return Err(w.fault(field, Fault::TooLarge { found: used as u64, limit: size as u64 }));
@@ -112,17 +118,17 @@ impl Record for AttributeMessage {
         w.u16("datatype size", &mut type_len)?;
         w.u16("dataspace size", &mut space_len)?;
         if version == 3 {
-            super::character_set(w, "name character set", &mut self.character_set)?;
+            super::wire_character_set(w, "name character set", &mut self.character_set)?;
         }
         let start = w.position();
         w.terminated("name", &mut self.name)?;
         let used = w.position().saturating_sub(start);
         w.require("name", used == usize::from(name_len), used as u64, "the NUL is where the name length says")?;
-        if version == 1 && padded(used) > used {
-            w.reserved(padded(used).saturating_sub(used))?;
+        if version == 1 && padded_len(used) > used {
+            w.reserved(padded_len(used).saturating_sub(used))?;
         }
-        Self::part(w, version, "datatype size", type_len.into(), &mut self.datatype)?;
-        Self::part(w, version, "dataspace size", space_len.into(), &mut self.dataspace)?;
+        Self::wire_part(w, version, "datatype size", type_len.into(), &mut self.datatype)?;
+        Self::wire_part(w, version, "dataspace size", space_len.into(), &mut self.dataspace)?;
         let len = match self.data_len() {
             Some(len) => w.bounded("data", len, 1)?,
             None if w.is_decoding() => w.remaining(),

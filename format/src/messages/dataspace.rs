@@ -46,7 +46,7 @@ impl DataspaceMessage {
 }
 
 /// A list of extents, in which all ones mean no limit.
-fn extents(w: &mut impl Wire, field: &'static str, rank: usize, list: &mut SmallVec<[u64; 4]>) -> Result<()> {
+fn wire_extents(w: &mut impl Wire, field: &'static str, rank: usize, list: &mut SmallVec<[u64; 4]>) -> Result<()> {
     let ones = w.widths().length.max();
     list.resize(rank, 0);
     for extent in list {
@@ -82,9 +82,9 @@ impl Record for DataspaceMessage {
             w.derived_u8("class", self.class())?
         };
         w.require("rank", rank == 0 || class == 1, rank as u64, "scalar and null dataspaces have no dimensions")?;
-        extents(w, "dimension", rank, &mut dims)?;
+        wire_extents(w, "dimension", rank, &mut dims)?;
         if flags & MAX_PRESENT != 0 {
-            extents(w, "maximum dimension", rank, max.get_or_insert_default())?;
+            wire_extents(w, "maximum dimension", rank, max.get_or_insert_default())?;
         }
         if !w.is_decoding() {
             return Ok(());

@@ -1,7 +1,7 @@
 //! The type of an element (format specification 4.0, IV.A.2.d).
 
-mod bits;
-mod checks;
+mod class_bits;
+mod datatype_checks;
 
 use h5live_model::{
     Array, ByteOrder, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember, Name, ReferenceKind, VarLen,
@@ -54,7 +54,7 @@ impl Record for DatatypeMessage {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let mut lowest = None;
-        let version = datatype(w, &mut self.datatype, self.version, 0, &mut lowest)?;
+        let version = wire_datatype(w, &mut self.datatype, self.version, 0, &mut lowest)?;
         if w.is_decoding() {
             self.version = lowest.unwrap_or(version);
         }
@@ -66,7 +66,7 @@ impl Message for DatatypeMessage {
     const TYPE: MessageType = MessageType::DATATYPE;
 }
 
-/// The version in which `datatype` is written, if composite types are written in version `min_version` at least.
+/// The version in which `wire_datatype` is written, if composite types are written in version `min_version` at least.
 fn version_of(datatype: &Datatype, min_version: u8) -> u8 {
     match datatype {
         Datatype::Float(float) if float.order == ByteOrder::Vax => 3,
@@ -98,35 +98,41 @@ fn promoted_members(t: &Compound, min_version: u8) -> usize {
 
 /// One type, with the types in it. Returns its version; `lowest` collects the lowest version of a composite type that
 /// had the choice.
-fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, min_version: u8, depth: u32, lowest: &mut Option<u8>) -> Result<u8> {
+fn wire_datatype<W: Wire>(
+    w: &mut W,
+    t: &mut Datatype,
+    min_version: u8,
+    depth: u32,
+    lowest: &mut Option<u8>,
+) -> Result<u8> {
     if depth > MAX_DEPTH {
         return Err(w.fault("datatype", Fault::TooDeep(MAX_DEPTH)));
     }
     let version = if w.is_decoding() { 0 } else { version_of(t, min_version) };
-    let first = w.derived_u8("class and version", bits::class(t) | (version << 4))?;
+    let first = w.derived_u8("class and version", class_bits::class_number(t) | (version << 4))?;
     let version = first >> 4;
     if !(1..=5).contains(&version) {
         return Err(w.fault("version", Fault::Version { allowed: 1..=5, found: version }));
     }
-    let mut flags = bits::ClassBits::to_write();
-    let mut count = bits::class_bits(t, &mut flags, version);
+    let mut flags = class_bits::ClassBits::to_write();
+    let mut count = class_bits::class_bits(t, &mut flags, version);
     let stored = w.derived("class bits", Width::new(3).unwrap_or(Width::FOUR), flags.value().into())?;
     let size = w.derived("size", Width::FOUR, t.size().into())?;
     let size = u32::try_from(size).unwrap_or(u32::MAX);
     w.require("size", size != 0, 0, "must not be 0")?;
     if w.is_decoding() {
-        flags = bits::ClassBits::read(u32::try_from(stored).unwrap_or(0));
+        flags = class_bits::ClassBits::read(u32::try_from(stored).unwrap_or(0));
         let unknown = Fault::Value { found: u64::from(first & 0x0f), rule: "a datatype class is 0 to 11" };
-        *t = bits::blank(first & 0x0f, size).ok_or_else(|| w.fault("class", unknown))?;
-        count = bits::class_bits(t, &mut flags, version);
+        *t = class_bits::blank_of_class(first & 0x0f, size).ok_or_else(|| w.fault("class", unknown))?;
+        count = class_bits::class_bits(t, &mut flags, version);
     }
     if let Some(rule) = flags.broken() {
         return Err(w.fault("class bits", Fault::Value { found: stored, rule }));
     }
     let mut inner = NestedTypes { version, min_version, depth: depth.saturating_add(1), lowest };
     match t {
-        Datatype::Integer(t) => bit_range(w, t.size, &mut t.offset, &mut t.precision)?,
-        Datatype::Bitfield(t) => bit_range(w, t.size, &mut t.offset, &mut t.precision)?,
+        Datatype::Integer(t) => wire_bit_range(w, t.size, &mut t.offset, &mut t.precision)?,
+        Datatype::Bitfield(t) => wire_bit_range(w, t.size, &mut t.offset, &mut t.precision)?,
         Datatype::Float(t) => {
             w.u16("bit offset", &mut t.offset)?;
             w.u16("bit precision", &mut t.precision)?;
@@ -135,17 +141,17 @@ fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, min_version: u8, depth: u32, l
             w.u8("mantissa position", &mut t.mantissa_position)?;
             w.u8("mantissa size", &mut t.mantissa_size)?;
             w.u32("exponent bias", &mut t.exponent_bias)?;
-            checks::float(w, t)?;
+            datatype_checks::check_float(w, t)?;
         }
         Datatype::Time(t) => w.u16("bit precision", &mut t.precision)?,
         Datatype::String(_) | Datatype::Reference(_) => {}
-        Datatype::Opaque(t) => tag(w, count, &mut t.tag)?,
-        Datatype::Compound(t) => inner.compound(w, count, t)?,
-        Datatype::Enum(t) => inner.enumeration(w, size, count, t)?,
-        Datatype::VarLen(VarLen { base, .. }) => inner.base(w, base)?,
-        Datatype::Array(t) => inner.array(w, size, t)?,
+        Datatype::Opaque(t) => wire_tag(w, count, &mut t.tag)?,
+        Datatype::Compound(t) => inner.wire_compound(w, count, t)?,
+        Datatype::Enum(t) => inner.wire_enumeration(w, size, count, t)?,
+        Datatype::VarLen(VarLen { base, .. }) => inner.wire_base(w, base)?,
+        Datatype::Array(t) => inner.wire_array(w, size, t)?,
         Datatype::Complex(Complex { base }) => {
-            inner.base(w, base)?;
+            inner.wire_base(w, base)?;
             w.require("size", u64::from(base.size()).saturating_mul(2) == size.into(), size.into(), "twice the base")?;
         }
     }
@@ -153,14 +159,14 @@ fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, min_version: u8, depth: u32, l
 }
 
 /// Which bits of an integer or a bitfield of `size` bytes are its value.
-fn bit_range(w: &mut impl Wire, size: u32, offset: &mut u16, precision: &mut u16) -> Result<()> {
+fn wire_bit_range(w: &mut impl Wire, size: u32, offset: &mut u16, precision: &mut u16) -> Result<()> {
     w.u16("bit offset", offset)?;
     w.u16("bit precision", precision)?;
-    checks::bit_range(w, size, *offset, *precision)
+    datatype_checks::check_bit_range(w, size, *offset, *precision)
 }
 
 /// The tag of an opaque type, in `len` bytes.
-fn tag(w: &mut impl Wire, len: u32, tag: &mut Name) -> Result<()> {
+fn wire_tag(w: &mut impl Wire, len: u32, tag: &mut Name) -> Result<()> {
     let len = w.bounded("tag", len.into(), 1)?;
     let mut bytes = tag.as_bytes().to_vec();
     let nul = bytes.iter().position(|byte| *byte == 0);
@@ -183,26 +189,26 @@ struct NestedTypes<'a> {
 
 impl NestedTypes<'_> {
     /// Remembers that a type of this version is one that had the choice.
-    fn note_version(&mut self) {
+    fn lower_version(&mut self) {
         *self.lowest = Some(self.lowest.map_or(self.version, |lowest| lowest.min(self.version)));
     }
 
-    fn base(&mut self, w: &mut impl Wire, base: &mut Datatype) -> Result<()> {
-        datatype(w, base, self.min_version, self.depth, self.lowest).map(drop)
+    fn wire_base(&mut self, w: &mut impl Wire, base: &mut Datatype) -> Result<()> {
+        wire_datatype(w, base, self.min_version, self.depth, self.lowest).map(drop)
     }
 
     /// A name, padded to a multiple of 8 bytes before version 3.
-    fn name(&self, w: &mut impl Wire, name: &mut Name) -> Result<()> {
+    fn wire_name(&self, w: &mut impl Wire, name: &mut Name) -> Result<()> {
         w.terminated("member name", name)?;
         let used = name.as_bytes().len().saturating_add(1);
-        match super::padded(used).saturating_sub(used) {
+        match super::padded_len(used).saturating_sub(used) {
             padding if padding > 0 && self.version < 3 => w.reserved(padding),
             _ => Ok(()),
         }
     }
 
-    fn compound(&mut self, w: &mut impl Wire, count: u32, t: &mut Compound) -> Result<()> {
-        self.note_version();
+    fn wire_compound(&mut self, w: &mut impl Wire, count: u32, t: &mut Compound) -> Result<()> {
+        self.lower_version();
         w.require("members", count != 0, 0, "at least one")?;
         let smallest = if self.version < 3 { 20 } else { 10 };
         if w.is_decoding() {
@@ -214,20 +220,20 @@ impl NestedTypes<'_> {
         let raised = if w.is_decoding() { 0 } else { promoted_members(t, min_version) };
         for (i, member) in t.members.iter_mut().enumerate() {
             self.min_version = if i < raised { self.version } else { min_version };
-            self.name(w, &mut member.name)?;
+            self.wire_name(w, &mut member.name)?;
             let offset = w.derived("member offset", width, member.offset.into())?;
             member.offset = u32::try_from(offset).unwrap_or(u32::MAX);
             if self.version == 1 {
-                self.member_with_dims(w, &mut member.datatype)?;
+                self.wire_member_with_dims(w, &mut member.datatype)?;
             } else {
-                self.base(w, &mut member.datatype)?;
+                self.wire_base(w, &mut member.datatype)?;
             }
         }
-        checks::members(w, t)
+        datatype_checks::check_members(w, t)
     }
 
     /// A member of version 1, which may be an array without an array type.
-    fn member_with_dims(&mut self, w: &mut impl Wire, t: &mut Datatype) -> Result<()> {
+    fn wire_member_with_dims(&mut self, w: &mut impl Wire, t: &mut Datatype) -> Result<()> {
         let rank = usize::from(w.derived_u8("dimensionality", 0)?);
         w.require("dimensionality", rank <= 4, rank as u64, "at most 4")?;
         w.reserved(3)?;
@@ -237,21 +243,21 @@ impl NestedTypes<'_> {
         for dim in &mut dims {
             w.u32("dimension", dim)?;
         }
-        self.base(w, t)?;
+        self.wire_base(w, t)?;
         let dims = dims.get(..rank).unwrap_or_default();
         if dims.is_empty() {
             return Ok(());
         }
         w.require("dimension", !dims.contains(&0), 0, "must not be 0")?;
-        checks::array_size(w, dims, t)?;
+        datatype_checks::checked_array_size(w, dims, t)?;
         let base = Box::new(std::mem::take(t));
         *t = Datatype::Array(Array { dims: dims.to_vec(), base });
         Ok(())
     }
 
-    fn enumeration(&mut self, w: &mut impl Wire, size: u32, count: u32, t: &mut Enum) -> Result<()> {
-        self.note_version();
-        self.base(w, &mut t.base)?;
+    fn wire_enumeration(&mut self, w: &mut impl Wire, size: u32, count: u32, t: &mut Enum) -> Result<()> {
+        self.lower_version();
+        self.wire_base(w, &mut t.base)?;
         w.require("size", t.base.size() == size, size.into(), "that of the base type")?;
         if w.is_decoding() {
             let smallest = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(2);
@@ -259,16 +265,16 @@ impl NestedTypes<'_> {
             t.members.resize(count, EnumMember::default());
         }
         for member in &mut t.members {
-            self.name(w, &mut member.name)?;
+            self.wire_name(w, &mut member.name)?;
             w.require("member name", !member.name.is_empty(), 0, "must not be empty")?;
         }
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         t.members.iter_mut().try_for_each(|member| w.bytes("member value", size, &mut member.value))
     }
 
-    fn array(&mut self, w: &mut impl Wire, size: u32, t: &mut Array) -> Result<()> {
+    fn wire_array(&mut self, w: &mut impl Wire, size: u32, t: &mut Array) -> Result<()> {
         if self.version != 2 {
-            self.note_version();
+            self.lower_version();
         }
         let rank = usize::from(w.derived_u8("dimensionality", u8::try_from(t.dims.len()).unwrap_or(u8::MAX))?);
         w.require("dimensionality", rank <= MAX_RANK, rank as u64, "at most 32")?;
@@ -282,8 +288,8 @@ impl NestedTypes<'_> {
                 w.u32("permutation", &mut { axis })?;
             }
         }
-        self.base(w, &mut t.base)?;
-        let expected = checks::array_size(w, &t.dims, &t.base)?;
+        self.wire_base(w, &mut t.base)?;
+        let expected = datatype_checks::checked_array_size(w, &t.dims, &t.base)?;
         w.require("size", expected == size, size.into(), "the number of elements times the size of the base type")
     }
 }

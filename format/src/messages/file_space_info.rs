@@ -6,7 +6,7 @@ pub use h5live_model::SpaceStrategy;
 use super::{Message, MessageType};
 use crate::{Addr, Fault, Record, Result, Wire};
 
-fn from_number(number: u8) -> Option<SpaceStrategy> {
+fn strategy_of_number(number: u8) -> Option<SpaceStrategy> {
     Some(match number {
         0 => SpaceStrategy::FreeSpace,
         1 => SpaceStrategy::Paged,
@@ -16,7 +16,7 @@ fn from_number(number: u8) -> Option<SpaceStrategy> {
     })
 }
 
-fn number(strategy: SpaceStrategy) -> u8 {
+fn strategy_number(strategy: SpaceStrategy) -> u8 {
     match strategy {
         SpaceStrategy::FreeSpace => 0,
         SpaceStrategy::Paged => 1,
@@ -82,7 +82,7 @@ const MANAGER_COUNT: usize = 12;
 const MAX_PAGE: u64 = 1 << 30;
 
 impl FileSpaceInfo {
-    fn managers(&mut self, w: &mut impl Wire, present: bool, count: usize) -> Result<()> {
+    fn wire_managers(&mut self, w: &mut impl Wire, present: bool, count: usize) -> Result<()> {
         if !present {
             self.managers = None;
             return Ok(());
@@ -95,7 +95,7 @@ impl FileSpaceInfo {
         managers.iter_mut().try_for_each(|manager| w.addr("manager", manager))
     }
 
-    fn version_0(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_version_0(&mut self, w: &mut impl Wire) -> Result<()> {
         let number = match (self.strategy, &self.managers) {
             (SpaceStrategy::FreeSpace | SpaceStrategy::Paged, Some(_)) => 1,
             (SpaceStrategy::FreeSpace | SpaceStrategy::Paged, None) => 2,
@@ -113,13 +113,13 @@ impl FileSpaceInfo {
             }
         };
         w.length("threshold", &mut self.threshold)?;
-        self.managers(w, number == 1, 6)
+        self.wire_managers(w, number == 1, 6)
     }
 
-    fn version_1(&mut self, w: &mut impl Wire) -> Result<()> {
-        let number = w.derived_u8("strategy", number(self.strategy))?;
+    fn wire_version_1(&mut self, w: &mut impl Wire) -> Result<()> {
+        let number = w.derived_u8("strategy", strategy_number(self.strategy))?;
         let fault = Fault::Value { found: number.into(), rule: "a strategy is 0 to 3" };
-        self.strategy = from_number(number).ok_or_else(|| w.fault("strategy", fault))?;
+        self.strategy = strategy_of_number(number).ok_or_else(|| w.fault("strategy", fault))?;
         let persists = w.derived_u8("persist", self.managers.is_some().into())?;
         w.length("threshold", &mut self.threshold)?;
         w.length("page size", &mut self.page_size)?;
@@ -127,7 +127,7 @@ impl FileSpaceInfo {
         w.require("page size", sound, self.page_size, "1 byte to 1 GiB")?;
         w.u16("page end threshold", &mut self.page_end_threshold)?;
         w.addr("end before managers", &mut self.end_before_managers)?;
-        self.managers(w, persists != 0, MANAGER_COUNT)
+        self.wire_managers(w, persists != 0, MANAGER_COUNT)
     }
 }
 
@@ -136,7 +136,7 @@ impl Record for FileSpaceInfo {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(0..=1, &mut self.version)?;
-        if self.version == 0 { self.version_0(w) } else { self.version_1(w) }
+        if self.version == 0 { self.wire_version_0(w) } else { self.wire_version_1(w) }
     }
 }
 

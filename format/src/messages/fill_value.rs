@@ -20,7 +20,7 @@ impl FillValueOldMessage {
     }
 }
 
-fn value(w: &mut impl Wire, bytes: &mut Vec<u8>) -> Result<()> {
+fn wire_fill_bytes(w: &mut impl Wire, bytes: &mut Vec<u8>) -> Result<()> {
     let size = w.derived("size", Width::FOUR, bytes.len() as u64)?;
     let size = w.bounded("size", size, 1)?;
     w.bytes("fill value", size, bytes)
@@ -30,7 +30,7 @@ impl Record for FillValueOldMessage {
     const NAME: &'static str = "old fill value";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        value(w, &mut self.value)
+        wire_fill_bytes(w, &mut self.value)
     }
 }
 
@@ -98,7 +98,7 @@ impl FillValueMessage {
         Ok(())
     }
 
-    fn old(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_old_versions(&mut self, w: &mut impl Wire) -> Result<()> {
         let (allocation, time) = self.times();
         let allocation = w.derived_u8("allocation time", allocation)?;
         let time = w.derived_u8("fill time", time)?;
@@ -125,7 +125,7 @@ impl FillValueMessage {
         Ok(())
     }
 
-    fn new_style(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_version_3(&mut self, w: &mut impl Wire) -> Result<()> {
         let (allocation, time) = self.times();
         let state = match &self.fill.value {
             FillValue::Default => 0,
@@ -143,7 +143,7 @@ impl FillValueMessage {
                     FillValue::Value(bytes) => std::mem::take(bytes),
                     _ => Vec::new(),
                 };
-                value(w, &mut bytes)?;
+                wire_fill_bytes(w, &mut bytes)?;
                 self.fill.value = FillValue::Value(bytes);
             }
             both => {
@@ -160,7 +160,7 @@ impl Record for FillValueMessage {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(1..=3, &mut self.version)?;
-        if self.version < 3 { self.old(w) } else { self.new_style(w) }
+        if self.version < 3 { self.wire_old_versions(w) } else { self.wire_version_3(w) }
     }
 }
 

@@ -42,7 +42,7 @@ struct VersionedFilter {
 }
 
 impl VersionedFilter {
-    fn name(&mut self, w: &mut impl Wire, stored: usize) -> Result<()> {
+    fn wire_name(&mut self, w: &mut impl Wire, stored: usize) -> Result<()> {
         let end = w.position().saturating_add(stored);
         let mut name = self.spec.name.take().unwrap_or_default();
         w.terminated("name", &mut name)?;
@@ -64,7 +64,7 @@ impl Record for VersionedFilter {
         let named = self.version == 1 || self.spec.id >= FIRST_REGISTERED;
         let name_length = if named {
             let bytes = self.spec.name.as_ref().map_or(0, |name| name.as_bytes().len().saturating_add(1));
-            let stored = if self.version == 1 { super::padded(bytes) } else { bytes };
+            let stored = if self.version == 1 { super::padded_len(bytes) } else { bytes };
             let length = super::count_u16(w, "name length", stored)?;
             w.derived_u16("name length", length)?
         } else {
@@ -77,7 +77,7 @@ impl Record for VersionedFilter {
         let params = super::count_u16(w, "parameters", self.spec.params.len())?;
         let params = w.derived_u16("parameters", params)?;
         if name_length > 0 {
-            self.name(w, name_length.into())?;
+            self.wire_name(w, name_length.into())?;
         } else {
             self.spec.name = None;
         }

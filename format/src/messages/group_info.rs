@@ -50,11 +50,11 @@ impl Record for GroupInfo {
         let flags = u8::from(self.phase.is_some()) | (u8::from(self.estimate.is_some()) << 1);
         let flags = w.derived_u8("flags", flags)?;
         w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
-        super::optional(w, flags & 0x01 != 0, &mut self.phase, |w, phase| {
+        super::wire_optional(w, flags & 0x01 != 0, &mut self.phase, |w, phase| {
             w.u16("most compact links", &mut phase.max_compact)?;
             w.u16("fewest dense links", &mut phase.min_dense)
         })?;
-        super::optional(w, flags & 0x02 != 0, &mut self.estimate, |w, estimate| {
+        super::wire_optional(w, flags & 0x02 != 0, &mut self.estimate, |w, estimate| {
             w.u16("estimated links", &mut estimate.links)?;
             w.u16("estimated name length", &mut estimate.name_length)
         })

@@ -155,12 +155,12 @@ impl LayoutMessage {
     }
 
     /// The elements in the bytes of a layout message, if it is that of a compact dataset and of version 3 or later.
-    pub fn elements_in(message: &mut [u8]) -> Option<&mut [u8]> {
+    pub fn compact_elements_mut(message: &mut [u8]) -> Option<&mut [u8]> {
         let [3..=5, COMPACT, low, high, data @ ..] = message else { return None };
         data.get_mut(..u16::from_le_bytes([*low, *high]).into())
     }
 
-    fn class(&self) -> u8 {
+    fn class_number(&self) -> u8 {
         match &self.storage {
             LayoutClass::Compact { .. } => COMPACT,
             LayoutClass::Contiguous { .. } => CONTIGUOUS,
@@ -170,7 +170,7 @@ impl LayoutMessage {
     }
 
     fn set_class(&mut self, w: &impl Wire, class: u8) -> Result<()> {
-        if !w.is_decoding() || class == self.class() {
+        if !w.is_decoding() || class == self.class_number() {
             return Ok(());
         }
         self.storage = match class {
@@ -187,7 +187,7 @@ impl LayoutMessage {
     }
 
     /// Versions 1 and 2.
-    fn old(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_old_versions(&mut self, w: &mut impl Wire) -> Result<()> {
         let dims = match &self.storage {
             LayoutClass::Compact { dims, .. } | LayoutClass::Contiguous { dims, .. } => dims.len(),
             LayoutClass::Chunked(chunks) => chunks.dims.len().saturating_add(1),
@@ -195,32 +195,32 @@ impl LayoutMessage {
         };
         let rank = w.derived_u8("dimensionality", u8::try_from(dims).unwrap_or(u8::MAX))?;
         w.require("dimensionality", rank > 0 && rank <= MAX_DIMS, rank.into(), "1 to 33")?;
-        let class = w.derived_u8("class", self.class())?;
+        let class = w.derived_u8("class", self.class_number())?;
         w.require("class", class <= CHUNKED, class.into(), "compact, contiguous or chunked before version 4")?;
         self.set_class(w, class)?;
         w.reserved(5)?;
         match &mut self.storage {
             LayoutClass::Compact { data, dims } => {
-                ignored_dims(w, rank, dims)?;
+                wire_ignored_dims(w, rank, dims)?;
                 let size = w.derived("size", Width::FOUR, data.len() as u64)?;
                 let size = w.bounded("size", size, 1)?;
                 w.bytes("data", size, data)
             }
             LayoutClass::Contiguous { addr, dims, .. } => {
                 w.addr("address", addr)?;
-                ignored_dims(w, rank, dims)
+                wire_ignored_dims(w, rank, dims)
             }
             LayoutClass::Chunked(chunks) => {
                 w.addr("B-tree", &mut chunks.addr)?;
-                chunks.dims(w, rank, Width::FOUR)
+                chunks.wire_chunk_dims(w, rank, Width::FOUR)
             }
             LayoutClass::Virtual { .. } => Ok(()),
         }
     }
 
     /// Versions 3 to 5.
-    fn new_style(&mut self, w: &mut impl Wire) -> Result<()> {
-        let class = w.derived_u8("class", self.class())?;
+    fn wire_new_versions(&mut self, w: &mut impl Wire) -> Result<()> {
+        let class = w.derived_u8("class", self.class_number())?;
         let version = self.version;
         w.require("class", class != VIRTUAL || version > 3, class.into(), "virtual storage needs version 4")?;
         self.set_class(w, class)?;
@@ -235,11 +235,11 @@ impl LayoutMessage {
                 w.length("size", size)
             }
             LayoutClass::Chunked(chunks) if version == 3 => {
-                let rank = chunks.rank(w)?;
+                let rank = chunks.wire_rank(w)?;
                 w.addr("B-tree", &mut chunks.addr)?;
-                chunks.dims(w, rank, Width::FOUR)
+                chunks.wire_chunk_dims(w, rank, Width::FOUR)
             }
-            LayoutClass::Chunked(chunks) => chunks.indexed(w),
+            LayoutClass::Chunked(chunks) => chunks.wire_chunk_index(w),
             LayoutClass::Virtual { heap, index } => {
                 w.addr("global heap", heap)?;
                 w.u32("heap object", index)
@@ -248,13 +248,13 @@ impl LayoutMessage {
     }
 }
 
-fn ignored_dims(w: &mut impl Wire, rank: u8, dims: &mut Vec<u32>) -> Result<()> {
+fn wire_ignored_dims(w: &mut impl Wire, rank: u8, dims: &mut Vec<u32>) -> Result<()> {
     dims.resize(rank.into(), 0);
     dims.iter_mut().try_for_each(|dim| w.u32("dimension", dim))
 }
 
 impl ChunkedStorage {
-    fn rank(&self, w: &mut impl Wire) -> Result<u8> {
+    fn wire_rank(&self, w: &mut impl Wire) -> Result<u8> {
         let rank = u8::try_from(self.dims.len().saturating_add(1)).unwrap_or(u8::MAX);
         let rank = w.derived_u8("dimensionality", rank)?;
         w.require("dimensionality", rank > 1 && rank <= MAX_DIMS, rank.into(), "2 to 33")?;
@@ -262,7 +262,7 @@ impl ChunkedStorage {
     }
 
     /// `rank` dimensions. The last one is the size of an element.
-    fn dims(&mut self, w: &mut impl Wire, rank: u8, width: Width) -> Result<()> {
+    fn wire_chunk_dims(&mut self, w: &mut impl Wire, rank: u8, width: Width) -> Result<()> {
         w.require("dimensionality", rank > 1, rank.into(), "at least 2")?;
         self.dims.resize(usize::from(rank).saturating_sub(1), 0);
         for dim in self.dims.iter_mut().chain(std::iter::once(&mut self.element_size)) {
@@ -277,7 +277,7 @@ impl ChunkedStorage {
         (if self.unfiltered_edges { UNFILTERED_EDGES } else { 0 }) | (if single { SINGLE_FILTERED } else { 0 })
     }
 
-    fn number(index: &ChunkIndexType) -> u8 {
+    fn index_type_number(index: &ChunkIndexType) -> u8 {
         match index {
             ChunkIndexType::Btree1 => 0,
             ChunkIndexType::Single { .. } => 1,
@@ -289,17 +289,17 @@ impl ChunkedStorage {
     }
 
     /// Versions 4 and 5.
-    fn indexed(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_chunk_index(&mut self, w: &mut impl Wire) -> Result<()> {
         let flags = w.derived_u8("flags", self.flags())?;
         w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
         self.unfiltered_edges = flags & UNFILTERED_EDGES != 0;
-        let rank = self.rank(w)?;
+        let rank = self.wire_rank(w)?;
         let largest = self.dims.iter().copied().fold(self.element_size, u64::max);
         let width = w.derived_u8("dimension width", u8::try_from(Width::for_value(largest).bytes()).unwrap_or(8))?;
         let fault = Fault::Value { found: width.into(), rule: "1 to 8 bytes" };
         let width = Width::new(width).ok_or_else(|| w.fault("dimension width", fault))?;
-        self.dims(w, rank, width)?;
-        let number = w.derived_u8("chunk index type", Self::number(&self.index))?;
+        self.wire_chunk_dims(w, rank, width)?;
+        let number = w.derived_u8("chunk index type", Self::index_type_number(&self.index))?;
         if w.is_decoding() {
             self.index = match number {
                 1 => ChunkIndexType::Single { filtered: (flags & SINGLE_FILTERED != 0).then(FilteredChunk::default) },
@@ -361,7 +361,7 @@ impl Record for LayoutMessage {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(1..=5, &mut self.version)?;
-        if self.version < 3 { self.old(w) } else { self.new_style(w) }
+        if self.version < 3 { self.wire_old_versions(w) } else { self.wire_new_versions(w) }
     }
 }
 
@@ -421,16 +421,16 @@ mod tests {
             let mut bytes = encoded(compact(&[1, 2, 3, 4]));
             // Padding, as headers of version 1 have it.
             bytes.extend([0; 3]);
-            let found = LayoutMessage::elements_in(&mut bytes).map(|data| data.copy_from_slice(&[5, 6, 7, 8]));
+            let found = LayoutMessage::compact_elements_mut(&mut bytes).map(|data| data.copy_from_slice(&[5, 6, 7, 8]));
             assert_eq!(found.is_some(), version >= 3);
             if found.is_some() {
                 assert_eq!(bytes[..bytes.len() - 3], encoded(compact(&[5, 6, 7, 8])));
-                assert!(LayoutMessage::elements_in(&mut bytes[..7]).is_none());
+                assert!(LayoutMessage::compact_elements_mut(&mut bytes[..7]).is_none());
             }
             let mut other = encoded(LayoutClass::Contiguous { addr: Addr::new(9), size: 0, dims: dims(version) });
-            assert!(LayoutMessage::elements_in(&mut other).is_none());
+            assert!(LayoutMessage::compact_elements_mut(&mut other).is_none());
         }
-        assert!(LayoutMessage::elements_in(&mut []).is_none());
+        assert!(LayoutMessage::compact_elements_mut(&mut []).is_none());
     }
 
     #[test]

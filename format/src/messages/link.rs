@@ -106,9 +106,9 @@ impl LinkMessage {
         length | order | kind | character_set
     }
 
-    fn external(w: &mut impl Wire, file: &mut Name, path: &mut Name) -> Result<()> {
+    fn wire_external(w: &mut impl Wire, file: &mut Name, path: &mut Name) -> Result<()> {
         let len = file.as_bytes().len().saturating_add(path.as_bytes().len()).saturating_add(3);
-        let len = usize::from(w.derived_u16("value length", saturated(w, len)?)?);
+        let len = usize::from(w.derived_u16("value length", link_size_u16(w, len)?)?);
         let end = w.position().saturating_add(len);
         let version = w.derived_u8("version and flags", 0)?;
         w.require("version and flags", version == 0, version.into(), "must be 0")?;
@@ -120,7 +120,7 @@ impl LinkMessage {
     }
 }
 
-fn saturated(w: &impl Wire, len: usize) -> Result<u16> {
+fn link_size_u16(w: &impl Wire, len: usize) -> Result<u16> {
     let limit = MAX_VALUE as u64;
     u16::try_from(len).map_err(|_| w.fault("value length", Fault::TooLarge { found: len as u64, limit }))
 }
@@ -133,7 +133,9 @@ impl Record for LinkMessage {
         let flags = w.derived_u8("flags", self.flags())?;
         w.require("flags", flags & 0xe0 == 0, flags.into(), "bits 5 to 7 are zero")?;
         let kind = if flags & KIND != 0 { w.derived_u8("link type", self.kind())? } else { HARD };
-        super::optional(w, flags & ORDER != 0, &mut self.creation_order, |w, order| w.i64("creation order", order))?;
+        super::wire_optional(w, flags & ORDER != 0, &mut self.creation_order, |w, order| {
+            w.i64("creation order", order)
+        })?;
         self.character_set = match if flags & CHARACTER_SET != 0 {
             let utf8 = u8::from(self.character_set != CharacterSet::Ascii);
             w.derived_u8("name character set", utf8)?
@@ -172,13 +174,13 @@ impl Record for LinkMessage {
         match &mut self.value {
             LinkValue::Hard(addr) => w.addr("object header", addr),
             LinkValue::Soft(path) => {
-                let len = w.derived_u16("value length", saturated(w, path.as_bytes().len())?)?;
+                let len = w.derived_u16("value length", link_size_u16(w, path.as_bytes().len())?)?;
                 w.require("value length", len != 0, 0, "a soft link has a path")?;
                 w.name("path", len.into(), path)
             }
-            LinkValue::External { file, path } => Self::external(w, file, path),
+            LinkValue::External { file, path } => Self::wire_external(w, file, path),
             LinkValue::UserDefined { data, .. } => {
-                let len = w.derived_u16("value length", saturated(w, data.len())?)?;
+                let len = w.derived_u16("value length", link_size_u16(w, data.len())?)?;
                 w.bytes("data", len.into(), data)
             }
         }

@@ -28,14 +28,14 @@ impl Record for LinkInfo {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(0..=0, &mut 0)?;
-        let (tracked, indexed) = super::order_flags(w, self.max_creation_order.is_some(), self.order.is_some())?;
-        super::optional(w, tracked, &mut self.max_creation_order, |w, order| {
+        let (tracked, indexed) = super::wire_order_flags(w, self.max_creation_order.is_some(), self.order.is_some())?;
+        super::wire_optional(w, tracked, &mut self.max_creation_order, |w, order| {
             w.i64("maximum creation order", order)?;
             w.require("maximum creation order", *order >= 0, order.cast_unsigned(), "must not be negative")
         })?;
         w.addr("fractal heap", &mut self.heap)?;
         w.addr("name index", &mut self.names)?;
-        super::optional(w, indexed, &mut self.order, |w, order| w.addr("creation order index", order))
+        super::wire_optional(w, indexed, &mut self.order, |w, order| w.addr("creation order index", order))
     }
 }
 

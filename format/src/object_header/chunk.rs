@@ -20,10 +20,10 @@ pub struct ObjectHeader {
 
 impl ObjectHeader {
     /// The offset of the body of a message in the image (bytes).
-    pub fn body_at(&self, message: usize) -> Option<usize> {
+    pub fn body_offset(&self, message: usize) -> Option<usize> {
         let frame = self.prefix.message_header_len();
         let (before, rest) = self.messages.split_at_checked(message)?;
-        let start = self.prefix.messages_at().checked_add(frame).filter(|_| !rest.is_empty())?;
+        let start = self.prefix.messages_offset().checked_add(frame).filter(|_| !rest.is_empty())?;
         before.iter().try_fold(start, |at, message| at.checked_add(frame)?.checked_add(message.body.len()))
     }
 }

@@ -95,7 +95,7 @@ impl ObjectHeaderPrefix {
     }
 
     /// Bytes from the start of the prefix to the first message.
-    pub fn messages_at(&self) -> usize {
+    pub fn messages_offset(&self) -> usize {
         let checksum = if self.version == 1 { 0 } else { 4 };
         usize::try_from(self.chunk_len().saturating_sub(self.size)).unwrap_or(usize::MAX).saturating_sub(checksum)
     }
@@ -127,7 +127,7 @@ impl ObjectHeaderPrefix {
         self.times = (flags & 0x20 != 0).then(HeaderTimes::default);
     }
 
-    fn version_1(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_version_1(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(1..=1, &mut self.version)?;
         w.reserved(1)?;
         w.u16("messages", &mut self.message_count)?;
@@ -136,7 +136,7 @@ impl ObjectHeaderPrefix {
         w.reserved(4)
     }
 
-    fn version_2(&mut self, w: &mut impl Wire) -> Result<()> {
+    fn wire_version_2(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic(SIGNATURE)?;
         w.version(2..=2, &mut self.version)?;
         let flags = w.derived_u8("flags", self.flags())?;
@@ -172,8 +172,8 @@ impl Record for ObjectHeaderPrefix {
             self.version = if w.starts_with(SIGNATURE.as_bytes()) { 2 } else { 1 };
         }
         match self.version {
-            1 => self.version_1(w),
-            2 => self.version_2(w),
+            1 => self.wire_version_1(w),
+            2 => self.wire_version_2(w),
             found => Err(w.fault("version", Fault::Version { allowed: 1..=2, found })),
         }
     }

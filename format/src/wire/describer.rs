@@ -39,7 +39,7 @@ impl<'a> Describer<'a> {
         self.fields
     }
 
-    fn note(&mut self, field: &'static str, start: usize, value: String) {
+    fn push_field(&mut self, field: &'static str, start: usize, value: String) {
         let size = self.inner.position().saturating_sub(start);
         self.fields.push(Field { record: self.record, field, at: start, size, value });
     }
@@ -86,21 +86,21 @@ impl Wire for Describer<'_> {
     fn fixed(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()> {
         let start = self.position();
         self.inner.fixed(field, bytes)?;
-        self.note(field, start, hex(bytes));
+        self.push_field(field, start, hex(bytes));
         Ok(())
     }
 
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let start = self.position();
         self.inner.bytes(field, len, bytes)?;
-        self.note(field, start, hex(bytes));
+        self.push_field(field, start, hex(bytes));
         Ok(())
     }
 
     fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
         let start = self.position();
         self.inner.terminated(field, name)?;
-        self.note(field, start, format!("{name:?}"));
+        self.push_field(field, start, format!("{name:?}"));
         Ok(())
     }
 
@@ -114,35 +114,43 @@ impl Wire for Describer<'_> {
         } else {
             value.to_string()
         };
-        self.note(field, start, text);
+        self.push_field(field, start, text);
         Ok(())
     }
 
     fn magic(&mut self, expected: &'static str) -> Result<()> {
         let start = self.position();
         self.inner.magic(expected)?;
-        self.note("signature", start, expected.to_owned());
+        self.push_field("signature", start, expected.to_owned());
         Ok(())
     }
 
     fn checksum(&mut self) -> Result<()> {
         let start = self.position();
         let checked = self.inner.checksum();
-        self.note("checksum", start, if checked.is_ok() { "valid".to_owned() } else { "does not match".to_owned() });
+        self.push_field(
+            "checksum",
+            start,
+            if checked.is_ok() { "valid".to_owned() } else { "does not match".to_owned() },
+        );
         checked
     }
 
     fn checksum_of(&mut self, len: usize) -> Result<()> {
         let start = self.position();
         let checked = self.inner.checksum_of(len);
-        self.note("checksum", start, if checked.is_ok() { "valid".to_owned() } else { "does not match".to_owned() });
+        self.push_field(
+            "checksum",
+            start,
+            if checked.is_ok() { "valid".to_owned() } else { "does not match".to_owned() },
+        );
         checked
     }
 
     fn reserved(&mut self, len: usize) -> Result<()> {
         let start = self.position();
         self.inner.reserved(len)?;
-        self.note("reserved", start, String::new());
+        self.push_field("reserved", start, String::new());
         Ok(())
     }
 

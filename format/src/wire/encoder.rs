@@ -13,14 +13,14 @@ pub struct Encoder {
     widths: Widths,
     failed: Option<EncodeError>,
     /// Places of checksums that cover bytes after them, and how many bytes they cover.
-    pending: Vec<(usize, usize)>,
+    pending_checksums: Vec<(usize, usize)>,
 }
 
 impl Encoder {
     /// An encoder for the structure named `record`.
     #[inline]
     pub fn new(record: &'static str, widths: Widths) -> Self {
-        Encoder { record, bytes: Vec::new(), widths, failed: None, pending: Vec::new() }
+        Encoder { record, bytes: Vec::new(), widths, failed: None, pending_checksums: Vec::new() }
     }
 
     /// The same encoder with room for `bytes` bytes.
@@ -36,7 +36,7 @@ impl Encoder {
     /// The first value that did not fit its field.
     #[inline]
     pub fn finish(mut self) -> std::result::Result<Vec<u8>, EncodeError> {
-        if !self.pending.is_empty() {
+        if !self.pending_checksums.is_empty() {
             self.fill_checksums();
         }
         match self.failed {
@@ -47,19 +47,19 @@ impl Encoder {
 
     /// Fills in the checksums that cover bytes after them.
     fn fill_checksums(&mut self) {
-        for (at, len) in std::mem::take(&mut self.pending) {
+        for (at, len) in std::mem::take(&mut self.pending_checksums) {
             match self.bytes.get(..len) {
                 Some(covered) => {
                     let sum = lookup3(covered, 0).to_le_bytes();
                     self.bytes.iter_mut().skip(at).zip(sum).for_each(|(byte, stored)| *byte = stored);
                 }
-                None => self.fail("checksum", self.bytes.len() as u64, len as u64),
+                None => self.record_error("checksum", self.bytes.len() as u64, len as u64),
             }
         }
     }
 
     #[cold]
-    fn fail(&mut self, field: &'static str, value: u64, limit: u64) {
+    fn record_error(&mut self, field: &'static str, value: u64, limit: u64) {
         let record = self.record;
         self.failed.get_or_insert(EncodeError { record, field, value, limit });
     }
@@ -106,7 +106,7 @@ impl Wire for Encoder {
     #[inline]
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
         if bytes.len() != len {
-            self.fail(field, bytes.len() as u64, len as u64);
+            self.record_error(field, bytes.len() as u64, len as u64);
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())
@@ -115,7 +115,7 @@ impl Wire for Encoder {
     fn name(&mut self, field: &'static str, len: usize, name: &mut Name) -> Result<()> {
         let bytes = name.as_bytes();
         if bytes.len() != len {
-            self.fail(field, bytes.len() as u64, len as u64);
+            self.record_error(field, bytes.len() as u64, len as u64);
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())
@@ -124,7 +124,7 @@ impl Wire for Encoder {
     fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
         let len = name.as_bytes().len();
         if let Some(nul) = name.as_bytes().iter().position(|byte| *byte == 0) {
-            self.fail(field, len as u64, nul as u64);
+            self.record_error(field, len as u64, nul as u64);
         }
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.push(0);
@@ -134,7 +134,7 @@ impl Wire for Encoder {
     #[inline]
     fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
         if *value > width.max() {
-            self.fail(field, *value, width.max());
+            self.record_error(field, *value, width.max());
         }
         // All eight bytes at once, and then what is not stored of them is cut off.
         let end = self.bytes.len().saturating_add(width.bytes());
@@ -156,7 +156,7 @@ impl Wire for Encoder {
     }
 
     fn checksum_of(&mut self, len: usize) -> Result<()> {
-        self.pending.push((self.bytes.len(), len));
+        self.pending_checksums.push((self.bytes.len(), len));
         self.reserved(4)
     }
 

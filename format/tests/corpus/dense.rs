@@ -23,7 +23,7 @@ impl Walk<'_> {
         let Some(header) = self.compare_at(FractalHeapHeader::default(), addr) else { return heap };
         heap.shape = Some(header.id_shape(self.widths));
         match header.root_rows {
-            0 => self.direct_block(&header, &mut heap, header.root, header.table.start_size),
+            0 => self.direct_block(&header, &mut heap, header.root, header.table.start_block_bytes),
             rows => self.indirect_block(&header, &mut heap, header.root, rows),
         }
         if header.free_manager.is_defined() {
@@ -43,7 +43,7 @@ impl Walk<'_> {
         if header.filtered.is_some() || !self.first_visit(addr) {
             return;
         }
-        if let Some(block) = self.compare_at(header.direct_block(size), addr) {
+        if let Some(block) = self.compare_at(header.blank_direct_block(size), addr) {
             heap.blocks.insert(block.offset, block);
         }
     }
@@ -52,8 +52,8 @@ impl Walk<'_> {
         if !self.first_visit(addr) {
             return;
         }
-        let Some(block) = self.compare_at(header.indirect_block(rows, self.widths), addr) else { return };
-        let width = usize::from(header.table.width);
+        let Some(block) = self.compare_at(header.blank_indirect_block(rows, self.widths), addr) else { return };
+        let width = usize::from(header.table.column_count);
         for (i, child) in block.direct.iter().enumerate() {
             let size = header.table.row_size((i / width) as u16).unwrap();
             self.direct_block(header, heap, child.addr, size);
@@ -67,7 +67,7 @@ impl Walk<'_> {
     /// The bytes of an object of a heap, where they are not behind a filter.
     fn object(&mut self, heap: &Heap, id: &[u8]) -> Option<(usize, Vec<u8>)> {
         let shape = heap.shape?;
-        let id = self.compare(shape.id(HeapObjectLocation::default()), 0, id)?;
+        let id = self.compare(shape.id_of(HeapObjectLocation::default()), 0, id)?;
         match id.location {
             HeapObjectLocation::Managed { offset, length } => {
                 let (_, block) = heap.blocks.range(..=offset).next_back()?;
@@ -91,8 +91,9 @@ impl Walk<'_> {
         let mut records = Vec::new();
         let Some(header) = self.compare_at(Btree2Header::default(), addr) else { return records };
         self.agree(header.kind == R::KIND, "record type of a B-tree");
-        let geometry = Btree2Geometry::of(&header, self.widths).unwrap();
-        let root = Btree2Child { addr: header.root, records: header.root_records, total: header.records };
+        let geometry = Btree2Geometry::from_header(&header, self.widths).unwrap();
+        let root =
+            Btree2Child { addr: header.root, record_count: header.root_records, subtree_record_count: header.records };
         self.btree2_node(&geometry, root, header.depth, &blank, &mut records);
         self.agree(records.len() as u64 == header.records, "records of a B-tree");
         records
@@ -110,16 +111,19 @@ impl Walk<'_> {
             return;
         }
         if depth == 0 {
-            let Some(leaf) = self.compare_at(geometry.leaf(node.records), node.addr) else { return };
+            let Some(leaf) = self.compare_at(geometry.blank_leaf(node.record_count), node.addr) else { return };
             out.extend(leaf.records.iter().filter_map(|bytes| self.compare(blank.clone(), 0, bytes)));
             return;
         }
-        let Some(inner) = self.compare_at(geometry.internal(depth, node.records), node.addr) else { return };
-        let below = inner.children.iter().fold(u64::from(node.records), |n, child| n.saturating_add(child.total));
-        self.agree(below == node.total, "records below a node");
+        let Some(inner) = self.compare_at(geometry.blank_internal(depth, node.record_count), node.addr) else { return };
+        let below = inner
+            .children
+            .iter()
+            .fold(u64::from(node.record_count), |n, child| n.saturating_add(child.subtree_record_count));
+        self.agree(below == node.subtree_record_count, "records below a node");
         for (i, child) in inner.children.iter().enumerate() {
             self.btree2_node(geometry, *child, depth - 1, blank, out);
-            out.extend(inner.records.bytes(i).and_then(|bytes| self.compare(blank.clone(), 0, bytes)));
+            out.extend(inner.records.bytes_at(i).and_then(|bytes| self.compare(blank.clone(), 0, bytes)));
         }
     }
 
@@ -168,7 +172,9 @@ impl Walk<'_> {
         for index in table.indexes {
             let heap = self.fractal_heap(index.heap);
             let records = match index.kind {
-                SharedMessageIndexKind::List => self.compare_at(index.list(), index.index).map(|list| list.messages),
+                SharedMessageIndexKind::List => {
+                    self.compare_at(index.blank_list(), index.index).map(|list| list.messages)
+                }
                 SharedMessageIndexKind::Btree => Some(self.btree2(index.index, SharedMessageRecord::default())),
             };
             for record in records.unwrap_or_default() {
@@ -185,7 +191,7 @@ impl Walk<'_> {
     /// A free-space manager with its sections.
     pub fn free_space(&mut self, addr: Addr) {
         let Some(header) = self.compare_at(FreeSpaceHeader::default(), addr) else { return };
-        if let Some(sections) = self.compare_at(header.section_list(), header.section_list) {
+        if let Some(sections) = self.compare_at(header.blank_section_list(), header.section_list_addr) {
             self.agree(sections.header == addr, "header of free sections");
         }
     }

@@ -64,6 +64,6 @@ impl Walk<'_> {
             let heap = self.compare_at(GlobalHeapCollection::default(), collection)?;
             self.collections.insert(collection, heap);
         }
-        self.collections.get(&collection)?.get(place.index).map(<[u8]>::to_vec)
+        self.collections.get(&collection)?.object_bytes(place.index).map(<[u8]>::to_vec)
     }
 }

@@ -9,7 +9,7 @@ mod walk;
 use std::path::{Path, PathBuf};
 
 use h5live_format::dump;
-use h5live_format::fuzz::{self, Seed, damage};
+use h5live_format::fuzz::{self, Seed, for_each_damage};
 use walk::{Findings, Walk};
 
 /// The folder of real files, or `None` with a line that says so.
@@ -106,12 +106,13 @@ fn bytes_of_real_files_survive_damage() {
         }
         let (target, head) = if kind == 0xff { ("dump", vec![widths, 1, 0]) } else { ("message", vec![widths, kind]) };
         let sound = kind != 0xff || {
-            let context = dump::DumpContext { widths: fuzz::widths(widths), chunk_rank: Some(1), ..Default::default() };
+            let context =
+                dump::DumpContext { widths: fuzz::widths_from_byte(widths), chunk_rank: Some(1), ..Default::default() };
             dump::dump_any(&bytes, &context).is_some_and(|dump| dump.result.is_ok())
         };
         if sound {
             let seed = Seed { target, data: [&head[..], &bytes].concat(), start: head.len(), covered: 0 };
-            damage(&seed, |_, run| run());
+            for_each_damage(&seed, |_, run| run());
         }
     }
 }

@@ -47,7 +47,7 @@ pub struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Finds the superblock, and follows the root group.
     pub fn over(name: &str, file: &'a [u8]) -> Findings {
-        let mut places = Superblock::locations(file.len() as u64);
+        let mut places = Superblock::possible_offsets(file.len() as u64);
         let at = places.find(|at| file[*at as usize..].starts_with(&Superblock::SIGNATURE));
         let bytes = &file[at.map_or(file.len(), |at| at as usize)..];
         let mut bytes = bytes.to_vec();
@@ -186,7 +186,7 @@ impl<'a> Walk<'a> {
 
     /// Keeps the bytes of a structure to be damaged.
     fn keep(&mut self, kind: u8, bytes: &[u8]) {
-        let widths = (0..9).find(|byte| fuzz::widths(*byte) == self.widths);
+        let widths = (0..9).find(|byte| fuzz::widths_from_byte(*byte) == self.widths);
         let signed = bytes.first_chunk::<4>().is_some_and(|start| start.iter().all(u8::is_ascii_uppercase));
         if let Some(widths) = widths.filter(|_| bytes.len() < 300 && (kind != 0xff || signed)) {
             self.found.bytes.insert((kind, widths, bytes.to_vec()));
@@ -363,7 +363,7 @@ impl<'a> Walk<'a> {
         let children: Vec<_> = (0..node.len()).map(|i| node.child(i).unwrap()).collect();
         let keys: Vec<_> = (0..=node.len()).filter_map(|i| node.key(i)).collect();
         let mut again = node.clone();
-        assert!(again.set(&keys, &children));
+        assert!(again.set_entries(&keys, &children));
         assert_eq!(again, node);
         if node.level == 0 {
             return children;

@@ -125,7 +125,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         let tree = self.tree;
         let mut node = Btree1Node::empty(tree.k, tree.shape, tree.metadata.widths());
         node.level = level;
-        let addr = tree.metadata.cache().space().alloc(node.size() as u64, SpaceKind::Metadata)?;
+        let addr = tree.metadata.cache().space().alloc(node.node_bytes() as u64, SpaceKind::Metadata)?;
         self.edited_nodes.push(EditedNode {
             addr,
             handle: None,
@@ -141,7 +141,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     fn free_new_nodes(&self) {
         let space = self.tree.metadata.cache().space();
         let made = self.edited_nodes.iter().filter(|work| work.handle.is_none());
-        made.for_each(|work| space.free(work.addr, work.node.size() as u64));
+        made.for_each(|work| space.free(work.addr, work.node.node_bytes() as u64));
     }
 
     fn edit_path(&mut self, path: &[Btree1PathStep], entries: NodeEntries<K>) -> Result<()> {
@@ -317,7 +317,8 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     fn encode_nodes(&mut self) -> Result<Vec<Btree1Node<K>>> {
         let encode = |work: &EditedNode<K>| {
             let mut node = work.node.clone();
-            let fits = work.is_removed || !work.is_changed || node.set(&work.entries.keys, &work.entries.children);
+            let fits =
+                work.is_removed || !work.is_changed || node.set_entries(&work.entries.keys, &work.entries.children);
             let rule = "its keys are between its children";
             if fits { Ok(node) } else { Err(self.tree.contradiction(work.addr, rule)) }
         };
@@ -370,7 +371,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         self.new_left_siblings.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, true))?;
         for (((work, handle), node), made) in self.edited_nodes.iter().zip(&handles).zip(nodes).zip(made) {
             if work.is_removed {
-                metadata.free_structure(work.addr, node.size() as u64);
+                metadata.free_structure(work.addr, node.node_bytes() as u64);
             } else if work.is_changed && !made {
                 handle.update(|value| *value = node);
             }

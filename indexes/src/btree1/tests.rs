@@ -53,7 +53,7 @@ impl Walk<'_> {
     fn node(&mut self, addr: Addr, level: Option<u8>, bounds: Option<(ChunkKey, ChunkKey)>) {
         assert!(self.seen.insert(addr), "a node has one parent");
         let empty = Btree1Node::<ChunkKey>::empty(self.k, ChunkRank(2), Widths::default());
-        let bytes = &self.bytes[addr.get().unwrap() as usize..][..empty.size()];
+        let bytes = &self.bytes[addr.get().unwrap() as usize..][..empty.node_bytes()];
         let node = decode_with(empty, bytes, Widths::default()).unwrap();
         assert!(level.is_none_or(|level| level == node.level));
         assert!(level.is_none() || !node.is_empty(), "only the root is empty");
@@ -226,7 +226,7 @@ fn a_leaf_that_moves_to_other_keys_is_listed_once() {
 #[test]
 fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
     let empty = Btree1Node::<ChunkKey>::empty(2, ChunkRank(2), Widths::default());
-    let size = empty.size() as u64;
+    let size = empty.node_bytes() as u64;
     let key =
         |row: u64| ChunkKey { size: 8, filter_mask: 0, start: [row * 10, 0].as_slice().into(), element_offset: 0 };
     for rows in [[0, 9, 0, 9, 0], [0, 3, 6, 9, 12], [5, 5, 5, 5, 5], [9, 7, 5, 3, 1]] {
@@ -235,7 +235,7 @@ fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
             let below = u64::from(level).saturating_sub(1) * size;
             let mut node = empty.clone();
             node.level = level;
-            assert!(node.set(&rows.map(key), &[Addr::new(below); 4]));
+            assert!(node.set_entries(&rows.map(key), &[Addr::new(below); 4]));
             bytes.extend(encode(&node, Widths::default()).unwrap());
         }
         let cache = Cache::new_read_only(Arc::new(MemoryStorage::from(bytes)), CacheOptions::default());
@@ -266,7 +266,7 @@ fn chunks_come_first(disabled: EdgeKinds) -> bool {
         let node = |at: usize| image.get(at..at + 4) == Some(b"TREE".as_slice());
         (4096..image.len()).step_by(8).filter(|at| node(*at)).all(|at| {
             let empty = Btree1Node::<ChunkKey>::empty(2, ChunkRank(2), Widths::default());
-            let node = decode_with(empty.clone(), &image[at..at + empty.size()], Widths::default()).unwrap();
+            let node = decode_with(empty.clone(), &image[at..at + empty.node_bytes()], Widths::default()).unwrap();
             node.level > 0 || (0..node.len()).all(|index| there(node.child(index).unwrap().get().unwrap()))
         })
     })

@@ -141,7 +141,7 @@ impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
         for way in group {
             let wrong = |source| h5live_cache::Error::Decode { at: way.addr, source };
             let node = bytes.get(offset(way)..).and_then(|rest| rest.get(..node_size)).unwrap_or_default();
-            let leaf = self.geometry.leaf(way.records);
+            let leaf = self.geometry.blank_leaf(way.records);
             let leaf = decode_with(leaf, node, self.tree.metadata.widths()).map_err(wrong)?;
             self.collect_records(way.addr, &leaf.records)?;
         }

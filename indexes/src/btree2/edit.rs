@@ -85,7 +85,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Refuses nodes that are too small to be split.
     fn check_node_capacity(&self, geometry: &Btree2Geometry, depth: u16) -> Result<()> {
-        match geometry.split_at(depth) {
+        match geometry.split_record_count(depth) {
             MIN_NODE_CAPACITY.. => Ok(()),
             _ => Err(too_small_error()),
         }
@@ -119,7 +119,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     pub fn child_ptr(&self, node: &OpenNode, index: usize) -> Result<NodePtr> {
         let child = node.content.children.get(index);
         let way = child.and_then(|child| {
-            Some(NodePtr { addr: child.addr, depth: node.depth.checked_sub(1)?, records: child.records })
+            Some(NodePtr { addr: child.addr, depth: node.depth.checked_sub(1)?, records: child.record_count })
         });
         let rule = "it has one more children than records";
         way.ok_or_else(|| self.tree.contradiction(node.addr, "version 2 B-tree node", "its parent", rule))
@@ -133,12 +133,12 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Most records of a node.
     pub fn max_records(&self, depth: u16) -> usize {
-        self.geometry.split_at(depth).into()
+        self.geometry.split_record_count(depth).into()
     }
 
     /// Fewest records of a node that is not the root.
     pub fn min_records(&self, depth: u16) -> usize {
-        usize::from(self.geometry.merge_at(depth)).min(self.max_records(depth) / 2).max(1)
+        usize::from(self.geometry.merge_record_count(depth)).min(self.max_records(depth) / 2).max(1)
     }
 
     /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.
@@ -156,7 +156,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let records = u16::try_from(content.len()).unwrap_or(u16::MAX);
         let total = content.subtree_record_count().min(self.geometry.max_subtree_records(depth));
         self.nodes.push(OpenNode { addr, depth, content });
-        Ok(Btree2Child { addr, records, total })
+        Ok(Btree2Child { addr, record_count: records, subtree_record_count: total })
     }
 
     /// Makes a changed node, which may hold too much or too little, child `index` of `parent`. `last`: what made it
@@ -188,7 +188,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let (max_records, fewest) = (self.max_records(child.depth), self.min_records(child.depth));
         let room = |index: Option<usize>| {
             let neighbour = index.and_then(|index| parent.content.children.get(index));
-            neighbour.map_or(0, |child| max_records.saturating_sub(child.records.into()))
+            neighbour.map_or(0, |child| max_records.saturating_sub(child.record_count.into()))
         };
         let before = room(index.checked_sub(1));
         let after = room(index.checked_add(1));
@@ -229,7 +229,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             };
             addrs.push(node.addr);
             let before = at.checked_sub(1).filter(|_| at > first);
-            if let Some(between) = before.and_then(|before| parent.content.records.bytes(before)) {
+            if let Some(between) = before.and_then(|before| parent.content.records.bytes_at(before)) {
                 all.push(between);
             }
             all.append(node.content);
@@ -248,7 +248,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
                 Some(slot) => *slot = placed,
                 None => children.insert((first + part).min(children.len()), placed),
             }
-            let fits = match all.records.bytes(done - 1) {
+            let fits = match all.records.bytes_at(done - 1) {
                 None => true,
                 Some(between) if part + 1 < wide => records.set_bytes(first + part, between),
                 Some(between) => records.insert_bytes(first + part, between),
@@ -283,7 +283,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let other = self.child_ptr(parent, other)?;
         let other = self.open_node(other)?;
         let (mut left, right) = if index == first { (child, other) } else { (other, child) };
-        let between = parent.content.records.bytes(first).unwrap_or_default();
+        let between = parent.content.records.bytes_at(first).unwrap_or_default();
         left.content.append_with_separator(between, right.content);
         Ok(left)
     }
@@ -324,10 +324,10 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             self.header.depth = root.depth.saturating_sub(1);
             root.content.children.first().copied().unwrap_or_default()
         };
-        let empty = child.records == 0;
+        let empty = child.record_count == 0;
         self.header.root = if empty { Addr::UNDEFINED } else { child.addr };
-        self.header.root_records = child.records;
-        self.header.records = child.total;
+        self.header.root_records = child.record_count;
+        self.header.records = child.subtree_record_count;
         Ok(())
     }
 
@@ -342,7 +342,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
                 let leaf = self.cache_node(addr, leaf, kind)?;
                 self.root.read().add_fresh_node(addr, CachedBtree2Node::Leaf(leaf));
             } else {
-                let mut node = self.geometry.internal(depth, 0);
+                let mut node = self.geometry.blank_internal(depth, 0);
                 (node.records, node.children) = (records, children);
                 let node = self.cache_node(addr, node, kind)?;
                 self.root.read().add_fresh_node(addr, CachedBtree2Node::Internal(node));

@@ -27,14 +27,14 @@ pub(super) struct CachedBtree2Header {
 
 impl CachedBtree2Header {
     pub fn new(header: Btree2Header, widths: Widths) -> Self {
-        let geometry = Btree2Geometry::of(&header, widths).ok().map(Arc::new);
+        let geometry = Btree2Geometry::from_header(&header, widths).ok().map(Arc::new);
         CachedBtree2Header { header, geometry, fresh: Mutex::default(), lock: Arc::default() }
     }
 
     /// Replaces the header by another one of the same tree.
     pub fn set_header(&mut self, header: Btree2Header, widths: Widths) {
         if header.depth != self.header.depth {
-            self.geometry = Btree2Geometry::of(&header, widths).ok().map(Arc::new);
+            self.geometry = Btree2Geometry::from_header(&header, widths).ok().map(Arc::new);
         }
         self.header = header;
     }

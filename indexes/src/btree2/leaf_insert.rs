@@ -72,8 +72,9 @@ impl<R: Btree2Record> Btree2<R> {
                     way = child;
                 }
                 (CachedBtree2Node::Leaf(leaf), _) => {
-                    let fewest = usize::from(geometry.merge_at(0));
-                    let fits = len < usize::from(geometry.split_at(0)) && (ancestors.is_empty() || len >= fewest);
+                    let fewest = usize::from(geometry.merge_record_count(0));
+                    let fits =
+                        len < usize::from(geometry.split_record_count(0)) && (ancestors.is_empty() || len >= fewest);
                     return Ok(match fits {
                         true => InsertPoint::Room(LeafSlot { geometry, ancestors, leaf: (leaf, fresh), index }),
                         false => InsertPoint::MustSplit,
@@ -105,11 +106,11 @@ impl<R: Btree2Record> Btree2<R> {
             let count = |node: &mut Btree2Internal| {
                 if let Some(way) = node.children.get_mut(index) {
                     way.addr = child;
-                    way.records += u16::from(depth == 0);
-                    way.total = (way.total + 1).min(geometry.max_subtree_records(depth));
+                    way.record_count += u16::from(depth == 0);
+                    way.subtree_record_count = (way.subtree_record_count + 1).min(geometry.max_subtree_records(depth));
                 }
             };
-            let blank = || geometry.internal(depth + 1, 0);
+            let blank = || geometry.blank_internal(depth + 1, 0);
             child = change.node(node, fresh, number == 0, blank, CachedBtree2Node::Internal, count)?;
         }
         root.update(|CachedBtree2Header { header, .. }| {

@@ -21,7 +21,8 @@ impl<R: Btree2Record> Btree2<R> {
     pub(super) fn load_node(&self, way: NodePtr, geometry: &Btree2Geometry) -> Result<CachedBtree2Node> {
         self.check_node_ptr(way, geometry)?;
         let len = geometry.node_size().into();
-        let (leaf, internal) = (|| geometry.leaf(way.records), || geometry.internal(way.depth, way.records));
+        let (leaf, internal) =
+            (|| geometry.blank_leaf(way.records), || geometry.blank_internal(way.depth, way.records));
         let node = match way.depth {
             0 => CachedBtree2Node::Leaf(self.metadata.load(way.addr, len, leaf)?),
             _ => CachedBtree2Node::Internal(self.metadata.load(way.addr, len, internal)?),

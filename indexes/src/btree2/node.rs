@@ -25,7 +25,7 @@ impl CachedBtree2Node {
     pub fn child_ptr(&self, index: usize, depth: u16) -> Option<NodePtr> {
         let CachedBtree2Node::Internal(node) = self else { return None };
         let child = *node.read().children.get(index)?;
-        Some(NodePtr { addr: child.addr, depth: depth.checked_sub(1)?, records: child.records })
+        Some(NodePtr { addr: child.addr, depth: depth.checked_sub(1)?, records: child.record_count })
     }
 
     /// Whether the cache has given it up.
@@ -85,7 +85,7 @@ impl NodeRecords {
 
     /// Records here and in all nodes below.
     pub fn subtree_record_count(&self) -> u64 {
-        let below = self.children.iter().map(|child| child.total);
+        let below = self.children.iter().map(|child| child.subtree_record_count);
         below.fold(self.records.len() as u64, u64::saturating_add)
     }
 
@@ -115,7 +115,7 @@ impl NodeRecords {
     /// A copy of a range of records, with the children around them, and with room for `room` records.
     pub fn slice(&self, range: Range<usize>, room: usize) -> NodeRecords {
         let children = self.children.get(range.start..=range.end).unwrap_or_default().to_vec();
-        NodeRecords { records: self.records.part(range, room), children }
+        NodeRecords { records: self.records.copy_range(range, room), children }
     }
 
     /// Leaves the first `len` records; returns the one after them, and the rest.

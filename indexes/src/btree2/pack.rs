@@ -81,7 +81,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
                 let mut moved = Vec::new();
                 for child in &mut value.children {
                     let depth = way.depth - 1;
-                    let below = NodePtr { addr: child.addr, depth, records: child.records };
+                    let below = NodePtr { addr: child.addr, depth, records: child.record_count };
                     let at = self.pack_subtree(below);
                     if at != child.addr {
                         child.addr = at;

@@ -452,18 +452,18 @@ proptest! {
         for (which, other, how) in damage {
             let widths = Widths::default();
             let header: Btree2Header = decode(block(&bytes, pair.tree.addr(), Btree2Header::size(widths)), widths).unwrap();
-            let geometry = Btree2Geometry::of(&header, widths).unwrap();
+            let geometry = Btree2Geometry::from_header(&header, widths).unwrap();
             let internal: Vec<_> = all.iter().filter(|node| node.1 > 0).collect();
             let (addr, depth, records) = **which.get(&internal);
             let at = addr.get().unwrap() as usize;
             let size = geometry.node_size() as usize;
-            let Ok(mut node) = decode_with(geometry.internal(depth, records), &bytes[at..at + size], widths) else { continue };
+            let Ok(mut node) = decode_with(geometry.blank_internal(depth, records), &bytes[at..at + size], widths) else { continue };
             let len = node.children.len();
             let child = &mut node.children[other.index(len)];
             match how % 4 {
                 0 => child.addr = other.get(&all).0,
-                1 => child.records = other.get(&all).2,
-                2 => child.total = u64::from(how) << (how % 16),
+                1 => child.record_count = other.get(&all).2,
+                2 => child.subtree_record_count = u64::from(how) << (how % 16),
                 _ => node.children.swap(0, other.index(len)),
             }
             if let Ok(image) = h5live_format::encode(&node, widths) {

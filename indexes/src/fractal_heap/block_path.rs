@@ -37,7 +37,7 @@ impl FractalHeap {
         let table = &header.table;
         let lost = || self.contradiction(self.addr, "heap ID", "an object lies where the heap has a block");
         if header.root_rows == 0 {
-            let slot = HeapSlot { start: 0, size: table.start_size };
+            let slot = HeapSlot { start: 0, size: table.start_block_bytes };
             return Ok(BlockPath { ancestors: SmallVec::new(), slot, element: self.root_block(header) });
         }
         let (mut at, mut rows, mut start, mut inside) = (header.root, header.root_rows, 0u64, offset);
@@ -45,8 +45,9 @@ impl FractalHeap {
         // Each indirect block has fewer rows than the one above it.
         loop {
             let block = self.load_indirect_block(header, at, rows, start)?;
-            let (row, column, rest) = table.locate(inside).filter(|(row, ..)| *row < rows).ok_or_else(lost)?;
-            let entry = usize::from(row) * usize::from(table.width) + usize::from(column);
+            let (row, column, rest) =
+                table.row_column_and_offset(inside).filter(|(row, ..)| *row < rows).ok_or_else(lost)?;
+            let entry = usize::from(row) * usize::from(table.column_count) + usize::from(column);
             let before = table.offset_of(row, column).and_then(|before| start.checked_add(before)).ok_or_else(lost)?;
             let Some(below) = table.child_rows(row) else {
                 let element = block.read().direct.get(entry).ok_or_else(lost)?;
@@ -54,7 +55,7 @@ impl FractalHeap {
                 let slot = HeapSlot { start: before, size: table.row_size(row).ok_or_else(lost)? };
                 return Ok(BlockPath { ancestors, slot, element });
             };
-            let child = block.read().child(entry);
+            let child = block.read().child_addr(entry);
             at = child.filter(|addr| addr.is_defined()).ok_or_else(lost)?;
             ancestors.push((block, entry));
             (rows, start, inside) = (below, before, rest);
@@ -71,7 +72,7 @@ impl FractalHeap {
     ) -> Result<IndirectBlock> {
         let block = self.metadata.load_with_stated_len(at, || {
             let widths = self.metadata.widths();
-            let empty = header.indirect_block(rows, widths);
+            let empty = header.blank_indirect_block(rows, widths);
             let len = empty.size(widths) as u64;
             (empty, len)
         })?;
@@ -86,7 +87,7 @@ impl FractalHeap {
     /// The direct block at a place, of a heap without filters.
     pub(super) fn load_direct_block(&self, header: &FractalHeapHeader, place: &BlockPath) -> Result<DirectBlock> {
         let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
-        let block = self.metadata.load(at, size, || header.direct_block(size))?;
+        let block = self.metadata.load(at, size, || header.blank_direct_block(size))?;
         let (heap, offset) = {
             let block = block.read();
             (block.heap, block.offset)
@@ -102,7 +103,7 @@ impl FractalHeap {
         place: &BlockPath,
     ) -> Result<MaybeCached<FractalHeapDirectBlock>> {
         let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
-        let block = self.metadata.read_once(at, size, || header.direct_block(size))?;
+        let block = self.metadata.read_once(at, size, || header.blank_direct_block(size))?;
         let stated = block.with(|block| (block.heap, block.offset));
         self.check_block_owner(at, "fractal heap direct block", stated, start)?;
         Ok(block)

@@ -22,7 +22,7 @@ pub(super) struct HeapBlock {
 
 impl FractalHeap {
     fn block_overhead_bytes(&self, header: &FractalHeapHeader) -> u64 {
-        header.direct_overhead(self.metadata.widths()) as u64
+        header.direct_block_overhead(self.metadata.widths()) as u64
     }
 
     /// The bytes for objects in the block of a slot: their offset in heap space, and how many there are.
@@ -33,13 +33,13 @@ impl FractalHeap {
 
     /// Bytes of the smallest direct block that an object of `len` bytes fits in.
     fn min_block_bytes(&self, header: &FractalHeapHeader, len: u64) -> u64 {
-        len.saturating_add(self.block_overhead_bytes(header)).next_power_of_two().max(header.table.start_size)
+        len.saturating_add(self.block_overhead_bytes(header)).next_power_of_two().max(header.table.start_block_bytes)
     }
 
     /// Bytes for objects in all blocks that the root stands for, whether they exist or not.
     pub(super) fn object_space(&self, header: &FractalHeapHeader, root: Addr, rows: u16) -> u64 {
         match rows {
-            0 if root.is_defined() => header.table.start_size.saturating_sub(self.block_overhead_bytes(header)),
+            0 if root.is_defined() => header.table.start_block_bytes.saturating_sub(self.block_overhead_bytes(header)),
             0 => 0,
             rows => header.table.object_space(rows, self.block_overhead_bytes(header)),
         }
@@ -48,7 +48,7 @@ impl FractalHeap {
     /// Where the space ends for which there have been blocks.
     fn used_space_end(&self, header: &FractalHeapHeader) -> u64 {
         match header.root_rows {
-            0 if header.root.is_defined() => header.table.start_size,
+            0 if header.root.is_defined() => header.table.start_block_bytes,
             0 => 0,
             _ => header.next_block,
         }
@@ -108,7 +108,7 @@ impl FractalHeap {
             }
         };
         let (from, to) = hole.map_or((self.used_space_end(&shape), slot.end()), |(hole, _)| (hole.start, hole.end()));
-        let is_root = !shape.root.is_defined() && slot == HeapSlot { start: 0, size: shape.table.start_size };
+        let is_root = !shape.root.is_defined() && slot == HeapSlot { start: 0, size: shape.table.start_block_bytes };
         if is_root {
             self.add_root_block(header, &shape, slot)?;
         } else {
@@ -131,8 +131,8 @@ impl FractalHeap {
         slot: HeapSlot,
     ) -> Result<ChunkElement> {
         self.metadata.cache().check_allocation(self.addr, slot.size)?;
-        let overhead = shape.direct_overhead(self.metadata.widths());
-        let block = shape.direct_block(slot.size).zeroed(self.addr, slot.start, overhead);
+        let overhead = shape.direct_block_overhead(self.metadata.widths());
+        let block = shape.blank_direct_block(slot.size).with_zeros(self.addr, slot.start, overhead);
         if let Some(filtered) = &shape.filtered {
             return self.store_filtered_block(parent, &filtered.filters.filters, block);
         }
@@ -146,7 +146,7 @@ impl FractalHeap {
         let (_, room) = self.object_range(shape, slot);
         header.update(|header| {
             header.set_root_block(block);
-            (header.managed_space, header.allocated_space, header.free) = (slot.size, slot.size, room);
+            (header.managed_space, header.allocated_space, header.free_bytes) = (slot.size, slot.size, room);
         });
         Ok(())
     }
@@ -154,7 +154,7 @@ impl FractalHeap {
     fn add_block_at(&self, header: &HeapHeader, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
         let lost = || self.contradiction(self.addr, "doubling table", "a block has its place in it");
         let table = &shape.table;
-        let (row, ..) = table.locate(slot.start).ok_or_else(lost)?;
+        let (row, ..) = table.row_column_and_offset(slot.start).ok_or_else(lost)?;
         let end = self.used_space_end(shape);
         if row >= shape.root_rows {
             let min_rows = match (shape.root_rows, table.start_rows) {
@@ -172,15 +172,15 @@ impl FractalHeap {
         self.add_dependency(header, &parent)?;
         let (mut start, mut inside) = (0, slot.start);
         loop {
-            let (row, column, rest) = table.locate(inside).ok_or_else(lost)?;
-            let entry = usize::from(row) * usize::from(table.width) + usize::from(column);
+            let (row, column, rest) = table.row_column_and_offset(inside).ok_or_else(lost)?;
+            let entry = usize::from(row) * usize::from(table.column_count) + usize::from(column);
             start = table.offset_of(row, column).and_then(|before| before.checked_add(start)).ok_or_else(lost)?;
             let Some(rows) = table.child_rows(row) else {
                 let block = self.create_direct_block(&parent, shape, slot)?;
-                parent.update(|parent| parent.set_block(entry, block));
+                parent.update(|parent| parent.set_child_element(entry, block));
                 break;
             };
-            let child = parent.read().child(entry).ok_or_else(lost)?;
+            let child = parent.read().child_addr(entry).ok_or_else(lost)?;
             let child = if child.is_defined() {
                 self.load_indirect_block(shape, child, rows, start)?
             } else {
@@ -200,7 +200,7 @@ impl FractalHeap {
 
     fn create_indirect_block(&self, shape: &FractalHeapHeader, rows: u16, start: u64) -> Result<IndirectBlock> {
         let widths = self.metadata.widths();
-        let mut block = shape.indirect_block(rows, widths).undefined(widths);
+        let mut block = shape.blank_indirect_block(rows, widths).with_undefined_children(widths);
         (block.heap, block.offset) = (self.addr, start);
         self.metadata.create(block.size(widths) as u64, block)
     }
@@ -213,7 +213,7 @@ impl FractalHeap {
             old_rows => {
                 let old = self.load_indirect_block(shape, shape.root, old_rows, 0)?;
                 let old = old.read();
-                (0..old.len()).filter_map(|entry| old.block(entry)).collect()
+                (0..old.len()).filter_map(|entry| old.child_element(entry)).collect()
             }
         };
         for child in children.iter().filter(|child| child.addr.is_defined()) {
@@ -221,7 +221,7 @@ impl FractalHeap {
         }
         root.update(|root| {
             for (entry, child) in children.iter().enumerate() {
-                root.set_block(entry, *child);
+                root.set_child_element(entry, *child);
             }
         });
         self.add_dependency(header, &root)?;
@@ -230,11 +230,11 @@ impl FractalHeap {
         header.update(|header| {
             header.set_root(root.addr(), rows);
             header.managed_space = header.table.row_offset(rows).unwrap_or(u64::MAX);
-            header.free = header.free.saturating_add(more);
+            header.free_bytes = header.free_bytes.saturating_add(more);
         });
         if shape.root_rows > 0 {
             let widths = self.metadata.widths();
-            self.free_structure(shape.root, shape.indirect_block(shape.root_rows, widths).size(widths) as u64);
+            self.free_structure(shape.root, shape.blank_indirect_block(shape.root_rows, widths).size(widths) as u64);
         }
         Ok(())
     }
@@ -277,7 +277,7 @@ impl FractalHeap {
             };
             self.free_structure(block.addr(), len);
             if let Some((_, entry)) = ancestors.last() {
-                let row = entry / usize::from(shape.table.width);
+                let row = entry / usize::from(shape.table.column_count);
                 let size = u16::try_from(row).ok().and_then(|row| shape.table.row_size(row)).unwrap_or(0);
                 gap = HeapSlot { start, size };
             }
@@ -286,7 +286,7 @@ impl FractalHeap {
             *sections = HeapSections::empty(sections.is_known);
             header.update(|header| {
                 header.set_root(Addr::UNDEFINED, 0);
-                (header.managed_space, header.allocated_space, header.free) = (0, 0, 0);
+                (header.managed_space, header.allocated_space, header.free_bytes) = (0, 0, 0);
                 header.next_block = 0;
             });
             return Ok(());
@@ -313,8 +313,8 @@ impl FractalHeap {
             let block = self.load_indirect_block(shape, at, rows, start)?;
             let (entry, child) = {
                 let block = block.read();
-                let entry = block.last_child().ok_or_else(lost)?;
-                (entry, block.child(entry).ok_or_else(lost)?)
+                let entry = block.last_child_index().ok_or_else(lost)?;
+                (entry, block.child_addr(entry).ok_or_else(lost)?)
             };
             let slot = self.slot_of_entry(shape, start, entry).ok_or_else(lost)?;
             match shape.table.child_rows(self.row_of_entry(shape, entry)) {
@@ -325,13 +325,13 @@ impl FractalHeap {
     }
 
     fn row_of_entry(&self, shape: &FractalHeapHeader, entry: usize) -> u16 {
-        u16::try_from(entry / usize::from(shape.table.width.max(1))).unwrap_or(u16::MAX)
+        u16::try_from(entry / usize::from(shape.table.column_count.max(1))).unwrap_or(u16::MAX)
     }
 
     /// The meaning of an entry of the indirect block that begins at `start`.
     fn slot_of_entry(&self, shape: &FractalHeapHeader, start: u64, entry: usize) -> Option<HeapSlot> {
         let row = self.row_of_entry(shape, entry);
-        let column = u16::try_from(entry % usize::from(shape.table.width.max(1))).ok()?;
+        let column = u16::try_from(entry % usize::from(shape.table.column_count.max(1))).ok()?;
         let start = start.checked_add(shape.table.offset_of(row, column)?)?;
         Some(HeapSlot { start, size: shape.table.row_size(row)? })
     }
@@ -345,7 +345,7 @@ impl FractalHeap {
         if shape.root_rows > 0 {
             return self.for_each_block_below(shape, (shape.root, shape.root_rows, 0), each);
         }
-        let slot = HeapSlot { start: 0, size: shape.table.start_size };
+        let slot = HeapSlot { start: 0, size: shape.table.start_block_bytes };
         let len = shape.filtered.as_ref().map_or(slot.size, |root| root.size);
         each(HeapBlock { slot, addr: shape.root, stored_bytes: len });
         Ok(())
@@ -359,7 +359,9 @@ impl FractalHeap {
     ) -> Result<()> {
         let block = self.load_indirect_block(shape, at, rows, start)?.read().clone();
         for entry in 0..block.len() {
-            let (Some(slot), Some(addr)) = (self.slot_of_entry(shape, start, entry), block.child(entry)) else { break };
+            let (Some(slot), Some(addr)) = (self.slot_of_entry(shape, start, entry), block.child_addr(entry)) else {
+                break;
+            };
             let below = shape.table.child_rows(self.row_of_entry(shape, entry));
             match below {
                 _ if !addr.is_defined() && slot.end() > shape.next_block => {}

@@ -41,7 +41,7 @@ impl FractalHeap {
         };
         self.write_managed_object(header, offset, object, before)?;
         header.update(|header| {
-            header.free = header.free.saturating_sub(len);
+            header.free_bytes = header.free_bytes.saturating_sub(len);
             header.managed_objects = header.managed_objects.saturating_add(1);
         });
         Ok(HeapObjectLocation::Managed { offset, length: len })
@@ -88,7 +88,7 @@ impl FractalHeap {
         }
         sections.add_removed_object(self.metadata.cache().space(), offset, length);
         header.update(|header| {
-            header.free = header.free.saturating_add(length);
+            header.free_bytes = header.free_bytes.saturating_add(length);
             header.managed_objects = header.managed_objects.saturating_sub(1);
         });
         Ok(())

@@ -101,7 +101,7 @@ impl FractalHeap {
             0 => allocated,
             rows => found.table.row_offset(rows).unwrap_or(u64::MAX),
         };
-        right.free = self.object_space(found, found.root, found.root_rows).saturating_sub(used);
+        right.free_bytes = self.object_space(found, found.root, found.root_rows).saturating_sub(used);
         if found.root_rows > 0 {
             right.next_block = found.next_block.max(end);
         }
@@ -125,7 +125,7 @@ impl FractalHeap {
             }
             Ok::<_, Error>(true)
         };
-        match (found.id_shape(self.metadata.widths()).huge_is_direct(), found.filtered.is_some()) {
+        match (found.id_shape(self.metadata.widths()).has_direct_huge_ids(), found.filtered.is_some()) {
             (true, false) => self.huge_object_tree(found, HugeDirectRecord::default()).for_each(&mut |record| {
                 let HugeDirectRecord { addr, length } = record;
                 add(HeapObjectLocation::Huge { addr, length, filter_mask: 0, size: length }, length)

@@ -69,12 +69,12 @@ fn check(heap: &FractalHeap, objects: &BTreeMap<Vec<u8>, Vec<u8>>) {
     })
     .unwrap();
     assert_eq!(header.allocated_space, allocated);
-    let overhead = header.direct_overhead(heap.metadata.widths()) as u64;
+    let overhead = header.direct_block_overhead(heap.metadata.widths()) as u64;
     let space = match header.root_rows {
-        0 if header.root.is_defined() => header.table.start_size - overhead,
+        0 if header.root.is_defined() => header.table.start_block_bytes - overhead,
         rows => header.table.object_space(rows, overhead),
     };
-    assert_eq!(header.free + bytes, space);
+    assert_eq!(header.free_bytes + bytes, space);
     if header.root_rows > 0 {
         assert_eq!(header.next_block, last);
         assert_eq!(header.managed_space, header.table.row_offset(header.root_rows).unwrap());
@@ -118,7 +118,7 @@ fn begins_with_a_single_block() {
     heap.insert_object(&object(0, 40), &[]).unwrap();
     let header = heap.header().unwrap().read().clone();
     assert_eq!((header.root_rows, header.managed_space, header.next_block), (0, 512, 0));
-    assert_eq!(header.free, 512 - 21 - 40);
+    assert_eq!(header.free_bytes, 512 - 21 - 40);
     heap.insert_object(&object(0, 2000), &[]).unwrap();
     let header = heap.header().unwrap().read().clone();
     // Rows 0 to 2 have too small blocks, row 3 is the first of 2048 bytes: a third row is skipped.

@@ -58,7 +58,7 @@ impl SymbolTable {
             let NodeEntries { keys, children } = NodeEntries::from_node(&old);
             let mut node = old.clone();
             (node.left, node.right) = (at(node.left), at(node.right));
-            let fits = node.set(&keys, &children.into_iter().map(at).collect::<Vec<_>>());
+            let fits = node.set_entries(&keys, &children.into_iter().map(at).collect::<Vec<_>>());
             debug_assert!(fits, "it has the entries that it had");
             if at(addr) != addr {
                 cache.insert_entry(at(addr), metadata.owner(), node);

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Whether a store claims features. Says so if it does not.
-pub(super) fn claims(store: &impl Store, features: Features) -> bool {
+pub(super) fn has_claimed_features(store: &impl Store, features: Features) -> bool {
     let missing = features.without(store.session().capabilities.features);
     if missing != Features::NONE {
         println!("skipped: {} does not claim {missing:?}", store.session().connector);
@@ -24,7 +24,7 @@ pub fn unclaimed_features(lab: &impl Lab) {
     let data = make(&store, "data", unlimited_spec(&[4], &[2])).id();
     let features = store.session().capabilities.features;
     for (feature, text) in Features::NAMED.iter().filter(|(feature, _)| !features.has(*feature)) {
-        if let Some(refused) = attempt(&store, *feature, root, data) {
+        if let Some(refused) = attempt_feature(&store, *feature, root, data) {
             assert!(matches!(refused, Err(Error::Unsupported(_))), "{text}: {refused:?}");
         }
         assert_eq!(link_names(&store, root), BTreeSet::from([name("data")]), "{text}");
@@ -34,7 +34,7 @@ pub fn unclaimed_features(lab: &impl Lab) {
 }
 
 /// Tries what a feature is about; `None` if the seam has no call for it.
-fn attempt(store: &impl Store, feature: Features, root: ObjectId, data: ObjectId) -> Option<Result<()>> {
+fn attempt_feature(store: &impl Store, feature: Features, root: ObjectId, data: ObjectId) -> Option<Result<()>> {
     let writer = store.writer().unwrap();
     let refer = |kind, part| {
         let form = ReferenceType { kind, size: store.session().forms.reference(kind) };

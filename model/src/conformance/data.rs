@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, blob, claims, link_names, make, name, read_stored, u16le, unlimited_spec};
+use super::{Lab, blob, has_claimed_features, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
     ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Encoding, Error, Features, Fill, FillValue, FilterSpec, Layout,
     LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Parts, Publish, ReferenceKind, ReferenceType, Referent,
@@ -186,7 +186,7 @@ pub fn extents(lab: &impl Lab) {
 /// Chunks outside a smaller extent are gone.
 pub fn shrinking(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::SHRINK) {
+    if !has_claimed_features(&store, Features::SHRINK) {
         return;
     }
     let data = make(&store, "data", unlimited_spec(&[10], &[2]));
@@ -203,7 +203,7 @@ pub fn shrinking(lab: &impl Lab) {
 /// Variable-length elements come back from the heap.
 pub fn heap(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::VARIABLE_LENGTH) {
+    if !has_claimed_features(&store, Features::VARIABLE_LENGTH) {
         return;
     }
     let elements: Vec<_> = (0..50u8)
@@ -221,7 +221,7 @@ pub fn heap(lab: &impl Lab) {
 /// References to objects lead back to them, and null to nothing.
 pub fn references(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::OBJECT_REFERENCES.with(Features::REGION_REFERENCES)) {
+    if !has_claimed_features(&store, Features::OBJECT_REFERENCES.with(Features::REGION_REFERENCES)) {
         return;
     }
     let a = store
@@ -258,7 +258,7 @@ fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
 /// References to regions and attributes, and references of HDF5 1.12, lead to the object from which they were made.
 pub fn region_references(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::REGION_REFERENCES.with(Features::STANDARD_REFERENCES)) {
+    if !has_claimed_features(&store, Features::REGION_REFERENCES.with(Features::STANDARD_REFERENCES)) {
         return;
     }
     let data = make(&store, "data", unlimited_spec(&[10, 4], &[2, 2])).id();

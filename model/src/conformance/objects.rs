@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, claims, link_names, make, name, number, read_stored, u16le, unlimited_spec};
+use super::{Lab, has_claimed_features, link_names, make, name, number, read_stored, u16le, unlimited_spec};
 use crate::{
     AttributeData, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error,
     Features, GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectId, ObjectKind, ObjectSpec, Shape, Store,
@@ -69,7 +69,7 @@ pub fn links(lab: &impl Lab) {
         (Features::SOFT_LINKS, "soft", LinkTarget::Soft(name("/a/nowhere"))),
         (Features::EXTERNAL_LINKS, "external", external),
     ];
-    targets.retain(|(feature, ..)| claims(&store, *feature));
+    targets.retain(|(feature, ..)| has_claimed_features(&store, *feature));
     for (_, at, target) in &targets {
         store.writer().unwrap().add_link(a, &name(at), target).unwrap();
         assert!(matches!(store.writer().unwrap().add_link(a, &name(at), target), Err(Error::Exists(_))));
@@ -83,7 +83,7 @@ pub fn links(lab: &impl Lab) {
 /// An object lives as long as a hard link leads to it.
 pub fn link_removal(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::HARD_LINKS) {
+    if !has_claimed_features(&store, Features::HARD_LINKS) {
         return;
     }
     let root = store.session().root;
@@ -101,7 +101,7 @@ pub fn link_removal(lab: &impl Lab) {
 /// A link moves from one name to another, and its target stays the same.
 pub fn renaming(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::RENAME.with(Features::SOFT_LINKS)) {
+    if !has_claimed_features(&store, Features::RENAME.with(Features::SOFT_LINKS)) {
         return;
     }
     let root = store.session().root;
@@ -130,7 +130,7 @@ pub fn renaming(lab: &impl Lab) {
 /// An object that is made without links has as many as are added.
 pub fn unlinked(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::UNLINKED.with(Features::HARD_LINKS).with(Features::COMMITTED_TYPES)) {
+    if !has_claimed_features(&store, Features::UNLINKED.with(Features::HARD_LINKS).with(Features::COMMITTED_TYPES)) {
         return;
     }
     let group = store.writer().unwrap().create(&NewObject::unlinked(&ObjectSpec::group())).unwrap();
@@ -160,7 +160,7 @@ pub fn unlinked(lab: &impl Lab) {
 /// Links and attributes know their order of creation where it is tracked, also after some are gone.
 pub fn creation_order(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::CREATION_ORDER.with(Features::SOFT_LINKS)) {
+    if !has_claimed_features(&store, Features::CREATION_ORDER.with(Features::SOFT_LINKS)) {
         return;
     }
     for order in [CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed] {
@@ -196,7 +196,7 @@ pub fn creation_order(lab: &impl Lab) {
 /// A committed type is read back unchanged.
 pub fn committed_types(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::COMMITTED_TYPES) {
+    if !has_claimed_features(&store, Features::COMMITTED_TYPES) {
         return;
     }
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
@@ -213,7 +213,7 @@ pub fn committed_types(lab: &impl Lab) {
 /// Datasets and attributes whose type is a committed one say so, and keep it alive.
 pub fn uses_of_committed_types(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::COMMITTED_TYPES.with(Features::HARD_LINKS)) {
+    if !has_claimed_features(&store, Features::COMMITTED_TYPES.with(Features::HARD_LINKS)) {
         return;
     }
     let root = store.session().root;
@@ -242,7 +242,7 @@ pub fn uses_of_committed_types(lab: &impl Lab) {
 /// A comment is set, replaced and taken away.
 pub fn comments(lab: &impl Lab) {
     let store = lab.create();
-    if !claims(&store, Features::COMMENTS) {
+    if !has_claimed_features(&store, Features::COMMENTS) {
         return;
     }
     let comment = || store.info(store.session().root).unwrap().comment;

@@ -37,9 +37,9 @@ pub struct Url {
     /// In lower case.
     scheme: String,
     /// Where the query begins in `text`, if there is one.
-    query: Option<usize>,
+    query_start: Option<usize>,
     /// Whether it comes from a link: then nothing in it is decoded.
-    literal: bool,
+    is_literal: bool,
 }
 
 impl Location {
@@ -48,7 +48,7 @@ impl Location {
         match scheme_of(text) {
             Some(scheme) => {
                 let query = text.find('?');
-                Location::Url(Url { text: text.to_owned(), scheme, query, literal: false })
+                Location::Url(Url { text: text.to_owned(), scheme, query_start: query, is_literal: false })
             }
             None => Location::Path(text.into()),
         }
@@ -78,12 +78,17 @@ impl Url {
     pub fn in_link(name: &Name) -> Option<Self> {
         let text = name.as_str()?;
         let scheme = scheme_of(text)?;
-        Some(Url { text: text.to_owned(), scheme, query: None, literal: true })
+        Some(Url { text: text.to_owned(), scheme, query_start: None, is_literal: true })
     }
 
     /// The URL of a scheme and of a rest in which nothing is decoded. The rest has no `//` in front of it.
     pub fn literal(scheme: &str, rest: &str) -> Self {
-        Url { text: format!("{scheme}:{rest}"), scheme: scheme.to_ascii_lowercase(), query: None, literal: true }
+        Url {
+            text: format!("{scheme}:{rest}"),
+            scheme: scheme.to_ascii_lowercase(),
+            query_start: None,
+            is_literal: true,
+        }
     }
 
     /// The scheme, in lower case.
@@ -92,29 +97,29 @@ impl Url {
     }
 
     /// What stands between the scheme and the query, as it was given, with `//` if that follows the colon.
-    pub fn raw_rest(&self) -> &str {
-        let end = self.query.unwrap_or(self.text.len());
+    pub fn encoded_path(&self) -> &str {
+        let end = self.query_start.unwrap_or(self.text.len());
         self.text.get(self.scheme.len() + 1..end).unwrap_or_default()
     }
 
     /// The query as it was given, without the question mark.
-    pub fn raw_query(&self) -> Option<&str> {
-        self.text.get(self.query? + 1..)
+    pub fn encoded_query(&self) -> Option<&str> {
+        self.text.get(self.query_start? + 1..)
     }
 
     /// Whether `//` follows the colon.
     pub fn has_authority(&self) -> bool {
-        self.raw_rest().starts_with("//")
+        self.encoded_path().starts_with("//")
     }
 
     /// What stands between the scheme and the query, decoded, with `//` if that follows the colon.
     ///
     /// # Errors
     /// [`OpenError::Escape`] if a percent sign begins no escape.
-    pub fn rest(&self) -> Result<Vec<u8>, OpenError> {
-        match self.literal {
-            true => Ok(self.raw_rest().as_bytes().to_vec()),
-            false => self.decode(self.raw_rest()),
+    pub fn decoded_path(&self) -> Result<Vec<u8>, OpenError> {
+        match self.is_literal {
+            true => Ok(self.encoded_path().as_bytes().to_vec()),
+            false => self.percent_decode(self.encoded_path()),
         }
     }
 
@@ -124,10 +129,10 @@ impl Url {
     /// [`OpenError::Escape`]; [`OpenError::Query`] if a part of the query is not `name=value`.
     pub fn settings(&self) -> Result<Settings, OpenError> {
         let mut settings = Settings::default();
-        for pair in self.raw_query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        for pair in self.encoded_query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let invalid = || OpenError::Query { location: self.to_string(), part: pair.to_owned() };
             let (name, value) = pair.split_once('=').ok_or_else(invalid)?;
-            let text = |raw| String::from_utf8(self.decode(raw)?).map_err(|_| invalid());
+            let text = |raw| String::from_utf8(self.percent_decode(raw)?).map_err(|_| invalid());
             settings.set(&text(name)?, text(value)?);
         }
         Ok(settings)
@@ -135,7 +140,7 @@ impl Url {
 
     /// Whether nothing in it is decoded, because it comes from a link.
     pub fn is_literal(&self) -> bool {
-        self.literal
+        self.is_literal
     }
 
     /// The whole text as a path: what it is if no connector has the scheme.
@@ -143,7 +148,7 @@ impl Url {
         PathBuf::from(&self.text)
     }
 
-    fn decode(&self, text: &str) -> Result<Vec<u8>, OpenError> {
+    fn percent_decode(&self, text: &str) -> Result<Vec<u8>, OpenError> {
         let mut out = Vec::with_capacity(text.len());
         let mut rest = text.as_bytes();
         while let Some((byte, after)) = rest.split_first() {
@@ -176,7 +181,7 @@ impl fmt::Display for Location {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rest = self.raw_rest();
+        let rest = self.encoded_path();
         match rest.strip_prefix("//") {
             Some(rest) => {
                 let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -295,36 +300,36 @@ mod tests {
     #[test]
     fn a_url_has_a_scheme_a_rest_and_a_query() {
         let found = url("KV+s3://bucket/a%20b?map_size=64GiB&x=%26");
-        assert_eq!((found.scheme(), found.raw_rest()), ("kv+s3", "//bucket/a%20b"));
-        assert_eq!(found.rest().unwrap(), b"//bucket/a b");
-        assert_eq!(found.raw_query(), Some("map_size=64GiB&x=%26"));
+        assert_eq!((found.scheme(), found.encoded_path()), ("kv+s3", "//bucket/a%20b"));
+        assert_eq!(found.decoded_path().unwrap(), b"//bucket/a b");
+        assert_eq!(found.encoded_query(), Some("map_size=64GiB&x=%26"));
         let settings = found.settings().unwrap();
         assert_eq!(settings.iter().collect::<Vec<_>>(), [("map_size", "64GiB"), ("x", "&")]);
         assert!(found.has_authority() && !url("mem:x").has_authority());
         assert_eq!(url("run:1.h5?").to_path(), Path::new("run:1.h5?"));
-        assert_eq!(url("mem:").rest().unwrap(), b"");
+        assert_eq!(url("mem:").decoded_path().unwrap(), b"");
     }
 
     #[test]
     fn a_percent_sign_that_begins_no_escape_is_an_error() {
         for (text, escape) in [("mem:100%", "%"), ("mem:%zz", "%zz"), ("mem:a%2", "%2"), ("mem:%ü", "%ü")] {
-            match url(text).rest() {
+            match url(text).decoded_path() {
                 Err(OpenError::Escape { escape: found, .. }) => assert_eq!(found, escape),
                 other => panic!("{other:?}"),
             }
         }
         assert!(matches!(url("mem:x?a").settings(), Err(OpenError::Query { part, .. }) if part == "a"));
         assert!(matches!(url("mem:x?a=%ff").settings(), Err(OpenError::Query { .. })));
-        assert_eq!(url("mem:100%25").rest().unwrap(), b"100%");
+        assert_eq!(url("mem:100%25").decoded_path().unwrap(), b"100%");
     }
 
     #[test]
     fn a_name_in_a_link_is_taken_as_it_is() {
         let found = Url::in_link(&"mem:a%20b?x=1".into()).unwrap();
-        assert_eq!(found.rest().unwrap(), b"a%20b?x=1");
+        assert_eq!(found.decoded_path().unwrap(), b"a%20b?x=1");
         assert_eq!(found.settings().unwrap(), Settings::default());
         assert_eq!(Url::in_link(&"run.h5".into()), None);
-        assert_eq!(Url::literal("mem", "a%b").rest().unwrap(), b"a%b");
+        assert_eq!(Url::literal("mem", "a%b").decoded_path().unwrap(), b"a%b");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl ConnectorRegistry {
             return self.resolve_path(Location::Path(url.to_path()), mode);
         };
         if !url.is_literal() && !url.has_authority() && url.to_path().symlink_metadata().is_ok() {
-            let (text, rest) = (url.to_path().display().to_string(), url.raw_rest());
+            let (text, rest) = (url.to_path().display().to_string(), url.encoded_path());
             return Err(OpenError::Ambiguous { text, url: format!("{}://{rest}", connector.name()) });
         }
         Ok(ResolvedLocation { connector: connector.clone(), location: at.clone() })

@@ -60,7 +60,7 @@ impl MemoryChunks {
     }
 }
 
-fn describe(coord: &ChunkCoord, (filter_mask, bytes): &MemoryChunk) -> StoredChunk {
+fn describe_chunk(coord: &ChunkCoord, (filter_mask, bytes): &MemoryChunk) -> StoredChunk {
     StoredChunk { coord: coord.clone(), offset: None, size: bytes.len() as u64, filter_mask: *filter_mask }
 }
 
@@ -108,7 +108,7 @@ impl ChunkStore for MemoryChunks {
     }
 
     fn spec(&self) -> Result<Arc<DatasetSpec>> {
-        let spec = self.read_state()?.stored(self.id)?.spec.clone();
+        let spec = self.read_state()?.dataset(self.id)?.spec.clone();
         let seen = self.extent.lock();
         if self.writable || spec.dataspace.dims() == &**seen {
             return Ok(spec);
@@ -122,13 +122,13 @@ impl ChunkStore for MemoryChunks {
 
     fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         let state = self.read_state()?;
-        Ok(state.stored(self.id)?.chunk(coord, self.writable).map(|stored| describe(coord, stored)))
+        Ok(state.dataset(self.id)?.chunk(coord, self.writable).map(|stored| describe_chunk(coord, stored)))
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         let state = self.read_state()?;
-        let stored = state.stored(self.id)?.chunks(self.writable);
-        let stored: Vec<_> = stored.into_iter().map(|(coord, stored)| describe(coord, stored)).collect();
+        let stored = state.dataset(self.id)?.chunks(self.writable);
+        let stored: Vec<_> = stored.into_iter().map(|(coord, stored)| describe_chunk(coord, stored)).collect();
         drop(state);
         stored.into_iter().all(each);
         Ok(())
@@ -136,7 +136,7 @@ impl ChunkStore for MemoryChunks {
 
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
         let state = self.read_state()?;
-        let stored = state.stored(self.id)?.chunk(&chunk.coord, self.writable);
+        let stored = state.dataset(self.id)?.chunk(&chunk.coord, self.writable);
         let bytes = stored.map_or(&[][..], |(_, bytes)| bytes);
         let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
         let n = from.len().min(into.len());
@@ -169,23 +169,23 @@ impl ChunkStore for MemoryChunks {
         if batch.publish == Some(Publish::Durable) {
             return Err(Error::Unsupported("outlasting a power failure in memory"));
         }
-        let stored = state.stored_mut(self.id)?;
+        let stored = state.dataset_mut(self.id)?;
         for write in batch.writes {
-            self.file.change()?;
+            self.file.count_change_or_fail()?;
             stored.write(write, self.file.behavior, self.file.max_allocation)?;
         }
         if let Some(dims) = batch.extent {
-            self.file.change()?;
+            self.file.count_change_or_fail()?;
             stored.resize(dims, self.file.behavior)?;
         }
         if !batch.writes.is_empty() || batch.extent.is_some() {
             state.changed.insert(self.id);
         }
-        batch.after.iter().try_for_each(|earlier| state.stored(*earlier).map(drop))?;
-        let after = &mut state.stored_mut(self.id)?.after;
+        batch.after.iter().try_for_each(|earlier| state.dataset(*earlier).map(drop))?;
+        let after = &mut state.dataset_mut(self.id)?.publish_after;
         after.extend(batch.after.iter().filter(|earlier| !after.contains(earlier)).copied().collect::<Vec<_>>());
         if batch.publish.is_some() {
-            self.file.change()?;
+            self.file.count_change_or_fail()?;
             state.publish(self.id)?;
             state.generation += 1;
             self.file.flushed.notify_all();
@@ -195,7 +195,7 @@ impl ChunkStore for MemoryChunks {
 
     fn refresh(&self) -> Result<bool> {
         let state = self.read_state()?;
-        let published = &state.stored(self.id)?.published;
+        let published = &state.dataset(self.id)?.published;
         let mut seen = self.extent.lock();
         let changed = *seen != *published;
         *seen = published.clone();

@@ -64,7 +64,7 @@ fn file_name(at: &Location) -> Result<Vec<u8>, OpenError> {
     let Location::Url(url) = at else {
         return Err(OpenError::Url("a file in memory has no path: mem:NAME is one".to_owned()));
     };
-    let rest = url.rest()?;
+    let rest = url.decoded_path()?;
     Ok(rest.strip_prefix(b"//").unwrap_or(&rest).to_vec())
 }
 
@@ -74,7 +74,7 @@ impl NamedFile {
     }
 
     fn check_unwritten(&self) -> Result<(), MemoryOpenError> {
-        if self.file.state.lock().writer { Err(MemoryOpenError::Written) } else { Ok(()) }
+        if self.file.state.lock().has_writer { Err(MemoryOpenError::Written) } else { Ok(()) }
     }
 
     fn check_unused(&mut self) -> Result<(), MemoryOpenError> {
@@ -95,7 +95,7 @@ impl NamedFile {
             Mode::CreateNew => Err(MemoryOpenError::Exists),
             Mode::Write | Mode::SwmrWrite | Mode::Create => {
                 self.check_unused()?;
-                self.file.state.lock().writer = true;
+                self.file.state.lock().has_writer = true;
                 Ok(MemoryStore::open_at(Some(at), self.file.clone(), mode))
             }
         }

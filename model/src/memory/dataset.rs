@@ -23,7 +23,7 @@ pub(super) struct MemoryDataset {
     /// The extent as of the last flush.
     pub(super) published: MemoryDims,
     /// Datasets that are published before this one.
-    pub(super) after: Vec<ObjectId>,
+    pub(super) publish_after: Vec<ObjectId>,
     chunks: BTreeMap<ChunkCoord, MemoryChunk>,
     /// Chunks that only the writer sees before the next flush; `None` for one that it has dropped. There are some only
     /// if the store gathers writes.
@@ -34,7 +34,7 @@ impl MemoryDataset {
     pub(super) fn new(spec: DatasetSpec) -> Self {
         let published = spec.dataspace.dims().into();
         let (chunks, pending) = (BTreeMap::new(), BTreeMap::new());
-        MemoryDataset { spec: spec.into(), published, after: Vec::new(), chunks, pending }
+        MemoryDataset { spec: spec.into(), published, publish_after: Vec::new(), chunks, pending }
     }
 
     /// Shows readers what it holds. Returns what is to be published with it.
@@ -46,13 +46,13 @@ impl MemoryDataset {
                 None => drop(self.chunks.remove(&coord)),
             }
         }
-        std::mem::take(&mut self.after)
+        std::mem::take(&mut self.publish_after)
     }
 
     /// Goes back to the extent that was published, and to the chunks, if the store has gathered writes.
     pub(super) fn forget_unpublished(&mut self) {
         self.pending.clear();
-        self.after.clear();
+        self.publish_after.clear();
         if let Dataspace::Simple(shape) = &mut Arc::make_mut(&mut self.spec).dataspace {
             shape.resize(&self.published);
         }
@@ -79,16 +79,18 @@ impl MemoryDataset {
         behavior: MemoryBehavior,
         limit: AllocationLimit,
     ) -> Result<()> {
-        self.check(write, behavior)?;
+        self.check_write(write, behavior)?;
         let staging = behavior.staging;
         match *write {
-            ChunkWrite::Whole { coord, filter_mask, bytes } => self.put(coord, (filter_mask, bytes.into()), staging),
+            ChunkWrite::Whole { coord, filter_mask, bytes } => {
+                self.put_chunk(coord, (filter_mask, bytes.into()), staging)
+            }
             ChunkWrite::Row { first, size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     let coord = first.with_index(0, at);
                     self.spec.chunk_bytes_at(&coord)?;
-                    self.put(&coord, (0, chunk.into()), staging);
+                    self.put_chunk(&coord, (0, chunk.into()), staging);
                 }
             }
             ChunkWrite::Part { coord, at, bytes } => {
@@ -106,7 +108,7 @@ impl MemoryDataset {
     }
 
     /// Refuses what the store does not take.
-    fn check(&self, write: &ChunkWrite<'_>, behavior: MemoryBehavior) -> Result<()> {
+    fn check_write(&self, write: &ChunkWrite<'_>, behavior: MemoryBehavior) -> Result<()> {
         let whole = self.spec.chunk_bytes_at(write.coord())?;
         // Chunks that the store encodes come to it as if there were no filters.
         let is_decoded = self.spec.filters.is_empty() || behavior.encoding == Encoding::Store;
@@ -145,7 +147,7 @@ impl MemoryDataset {
             && size == Some(bytes)
     }
 
-    fn put(&mut self, coord: &ChunkCoord, chunk: MemoryChunk, staging: Staging) {
+    fn put_chunk(&mut self, coord: &ChunkCoord, chunk: MemoryChunk, staging: Staging) {
         match staging {
             Staging::Caller => drop(self.chunks.insert(coord.clone(), chunk)),
             Staging::Store => drop(self.pending.insert(coord.clone(), Some(chunk))),
@@ -172,7 +174,7 @@ impl MemoryDataset {
                     (0, chunk)
                 }
             };
-            self.put(coord, chunk, staging);
+            self.put_chunk(coord, chunk, staging);
         }
         let chunk = match staging {
             Staging::Caller => self.chunks.get_mut(coord),

@@ -21,13 +21,13 @@ pub(super) struct MemoryFile {
     pub(super) state: Mutex<MemoryState>,
     pub(super) flushed: Condvar,
     /// Changes of datasets that succeed before all fail, if they are to fail.
-    pub(super) left: Mutex<Option<u64>>,
+    pub(super) changes_before_failure: Mutex<Option<u64>>,
 }
 
 impl MemoryFile {
     /// Fails if this change is one that is to fail.
-    pub(super) fn change(&self) -> Result<()> {
-        match &mut *self.left.lock() {
+    pub(super) fn count_change_or_fail(&self) -> Result<()> {
+        match &mut *self.changes_before_failure.lock() {
             Some(0) => Err(Error::store(StoreErrorKind::Full, std::io::Error::from(std::io::ErrorKind::StorageFull))),
             Some(left) => {
                 *left -= 1;
@@ -60,13 +60,13 @@ impl MemoryAccess {
     }
 
     /// The contents of the file, to be read.
-    pub(super) fn read(&self) -> Result<MutexGuard<'_, MemoryState>> {
+    pub(super) fn lock_to_read(&self) -> Result<MutexGuard<'_, MemoryState>> {
         if self.is_closed() { Err(Error::Closed) } else { Ok(self.file.state.lock()) }
     }
 
     /// The contents of the file, to be changed.
-    pub(super) fn write(&self) -> Result<MutexGuard<'_, MemoryState>> {
-        let state = self.read()?;
+    pub(super) fn lock_to_write(&self) -> Result<MutexGuard<'_, MemoryState>> {
+        let state = self.lock_to_read()?;
         if self.writable { Ok(state) } else { Err(Error::ReadOnly) }
     }
 }
@@ -93,7 +93,7 @@ impl Watch for MemoryWatch {
             if std::mem::replace(&mut self.generation, state.generation) != state.generation {
                 return Ok(WatchEvent::Changed);
             }
-            if !state.writer {
+            if !state.has_writer {
                 return Ok(WatchEvent::Ended);
             }
             match until {

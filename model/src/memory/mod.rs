@@ -91,10 +91,10 @@ impl MemoryStore {
     /// [`Error::Unsupported`] while another session writes.
     pub fn reopen(&self) -> Result<Self> {
         let mut state = self.session.access.file.state.lock();
-        if state.writer {
+        if state.has_writer {
             return Err(Error::Unsupported("a second writer"));
         }
-        state.writer = true;
+        state.has_writer = true;
         drop(state);
         Ok(MemoryStore::open(self.session.access.file.clone(), Mode::Write))
     }
@@ -102,7 +102,7 @@ impl MemoryStore {
     /// Lets so many changes of datasets succeed from now on, and all later ones fail, for tests. With `None`, all succeed
     /// again. A write, a change of the extent and a publication are one change each.
     pub fn fail_after(&self, changes: Option<u64>) {
-        *self.session.access.file.left.lock() = changes;
+        *self.session.access.file.changes_before_failure.lock() = changes;
     }
 
     /// Ends the session as the death of its process does: nothing more is published.
@@ -111,7 +111,7 @@ impl MemoryStore {
         if self.session.access.writable {
             let mut state = self.session.access.file.state.lock();
             state.forget_unpublished();
-            state.writer = false;
+            state.has_writer = false;
             self.session.access.file.flushed.notify_all();
         }
     }
@@ -127,12 +127,12 @@ impl MemoryStore {
         MemoryStore { session: Arc::new(MemorySession { access, described, datasets: Mutex::default() }) }
     }
 
-    fn read(&self) -> Result<MutexGuard<'_, MemoryState>> {
-        self.session.access.read()
+    fn lock_to_read(&self) -> Result<MutexGuard<'_, MemoryState>> {
+        self.session.access.lock_to_read()
     }
 
-    fn write(&self) -> Result<MutexGuard<'_, MemoryState>> {
-        self.session.access.write()
+    fn lock_to_write(&self) -> Result<MutexGuard<'_, MemoryState>> {
+        self.session.access.lock_to_write()
     }
 }
 
@@ -142,7 +142,7 @@ impl Store for MemoryStore {
     }
 
     fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
-        Ok(match self.read()?.object(id)?.body {
+        Ok(match self.lock_to_read()?.object(id)?.body {
             MemoryBody::Group(_) => ObjectKind::Group,
             MemoryBody::Dataset(_) => ObjectKind::Dataset,
             MemoryBody::Datatype(_) => ObjectKind::Datatype,
@@ -150,7 +150,7 @@ impl Store for MemoryStore {
     }
 
     fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
-        let state = self.read()?;
+        let state = self.lock_to_read()?;
         let object = state.object(id)?;
         let body = match &object.body {
             MemoryBody::Group(links) => ObjectBody::Group(links.spec),
@@ -165,45 +165,45 @@ impl Store for MemoryStore {
     }
 
     fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
-        let state = self.read()?;
+        let state = self.lock_to_read()?;
         let object = state.object(id)?;
         let (comment, attributes) = (object.comment.clone(), object.attribute_storage);
         Ok(ObjectInfo { links: object.hard_links, comment, attributes, ..ObjectInfo::default() })
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
-        Ok(self.read()?.links(group)?.by_name.get(name).cloned())
+        Ok(self.lock_to_read()?.links(group)?.by_name.get(name).cloned())
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
-        let links: Vec<_> = self.read()?.links(group)?.by_name.values().cloned().collect();
+        let links: Vec<_> = self.lock_to_read()?.links(group)?.by_name.values().cloned().collect();
         links.into_iter().all(each);
         Ok(())
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
-        Ok(self.read()?.object(id)?.attributes.get(name).cloned())
+        Ok(self.lock_to_read()?.object(id)?.attributes.get(name).cloned())
     }
 
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
-        Ok(self.read()?.object(id)?.attributes.keys().cloned().collect())
+        Ok(self.lock_to_read()?.object(id)?.attributes.keys().cloned().collect())
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
-        let attributes: Vec<_> = self.read()?.object(id)?.attributes.values().cloned().collect();
+        let attributes: Vec<_> = self.lock_to_read()?.object(id)?.attributes.values().cloned().collect();
         attributes.into_iter().all(each);
         Ok(())
     }
 
     fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
-        let seen = self.read()?.stored(id)?.published.clone();
+        let seen = self.lock_to_read()?.dataset(id)?.published.clone();
         let mut datasets = self.session.datasets.lock();
         let chunks = datasets.entry(id).or_insert_with(|| Arc::new(MemoryChunks::new(&self.session.access, id, seen)));
         Ok(chunks.clone())
     }
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
-        let read = |element: &[u8]| self.read()?.blob(element);
+        let read = |element: &[u8]| self.lock_to_read()?.blob(element);
         for (number, element) in elements.iter().enumerate() {
             // Not under the lock.
             let bytes = read(element)?;
@@ -213,7 +213,7 @@ impl Store for MemoryStore {
     }
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {
-        drop(self.read()?);
+        drop(self.lock_to_read()?);
         let open = self.session.datasets.lock().clone();
         match scope {
             Scope::All => open.values().try_for_each(|dataset| dataset.refresh_if_there()),
@@ -225,7 +225,7 @@ impl Store for MemoryStore {
     }
 
     fn liveness(&self) -> Result<Liveness> {
-        let is_live = self.read()?.writer && !self.session.access.writable;
+        let is_live = self.lock_to_read()?.has_writer && !self.session.access.writable;
         Ok(if is_live { Liveness::Live } else { Liveness::AtRest })
     }
 
@@ -234,12 +234,12 @@ impl Store for MemoryStore {
     }
 
     fn writer(&self) -> Result<&dyn StoreWriter> {
-        drop(self.write()?);
+        drop(self.lock_to_write()?);
         Ok(self)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
-        self.read()?.referent(kind, element)
+        self.lock_to_read()?.referent(kind, element)
     }
 
     fn close(&self) -> Result<()> {
@@ -248,7 +248,7 @@ impl Store for MemoryStore {
         }
         if self.session.access.writable {
             self.commit(Scope::All, Publish::Visible)?;
-            self.session.access.file.state.lock().writer = false;
+            self.session.access.file.state.lock().has_writer = false;
             self.session.access.file.flushed.notify_all();
         }
         self.session.access.close();
@@ -256,7 +256,7 @@ impl Store for MemoryStore {
     }
 
     fn watch(&self, _: &[ObjectId]) -> Result<Box<dyn Watch>> {
-        let generation = self.read()?.generation;
+        let generation = self.lock_to_read()?.generation;
         Ok(Box::new(MemoryWatch::new(self.session.access.file.clone(), generation)))
     }
 }

@@ -18,10 +18,10 @@ pub(super) struct MemoryState {
     pub(super) heap: Vec<Arc<[u8]>>,
     /// Targets of references that are no plain addresses. An element holds the number of its target, counted from 1.
     referents: Vec<Referent>,
-    next: u128,
+    next_id: u128,
     /// Number of flushes so far: what a waiting reader looks at.
     pub(super) generation: u64,
-    pub(super) writer: bool,
+    pub(super) has_writer: bool,
     /// Objects that were changed since they were last committed.
     pub(super) changed: BTreeSet<ObjectId>,
 }
@@ -54,7 +54,7 @@ pub(super) enum MemoryBody {
 pub(super) struct MemoryLinks {
     pub(super) spec: GroupSpec,
     pub(super) by_name: BTreeMap<Name, Link>,
-    next: i64,
+    next_creation_order: i64,
 }
 
 impl MemoryObject {
@@ -94,9 +94,9 @@ impl MemoryState {
             objects,
             heap: Vec::new(),
             referents: Vec::new(),
-            next: 2,
+            next_id: 2,
             generation: 0,
-            writer: true,
+            has_writer: true,
             changed: BTreeSet::new(),
         }
     }
@@ -123,14 +123,14 @@ impl MemoryState {
         }
     }
 
-    pub(super) fn stored(&self, id: ObjectId) -> Result<&MemoryDataset> {
+    pub(super) fn dataset(&self, id: ObjectId) -> Result<&MemoryDataset> {
         match &self.object(id)?.body {
             MemoryBody::Dataset(stored) => Ok(stored),
             _ => Err(Error::WrongKind { expected: "dataset" }),
         }
     }
 
-    pub(super) fn stored_mut(&mut self, id: ObjectId) -> Result<&mut MemoryDataset> {
+    pub(super) fn dataset_mut(&mut self, id: ObjectId) -> Result<&mut MemoryDataset> {
         match &mut self.object_mut(id)?.body {
             MemoryBody::Dataset(stored) => Ok(stored),
             _ => Err(Error::WrongKind { expected: "dataset" }),
@@ -148,8 +148,8 @@ impl MemoryState {
                 MemoryBody::Dataset(Box::new(MemoryDataset::new((**spec).clone())))
             }
         };
-        let id = ObjectId(self.next);
-        self.next += 1;
+        let id = ObjectId(self.next_id);
+        self.next_id += 1;
         if let ObjectBody::Dataset(spec) = &spec.body {
             self.add_hard_link(spec.committed)?;
         }
@@ -168,8 +168,8 @@ impl MemoryState {
         self.check_new_link(group, name)?;
         let links = self.links_mut(group)?;
         let tracked = links.spec.links.order != CreationOrder::Untracked;
-        let creation_order = tracked.then_some(links.next);
-        links.next += 1;
+        let creation_order = tracked.then_some(links.next_creation_order);
+        links.next_creation_order += 1;
         links.by_name.insert(name.clone(), Link { name: name.clone(), target, creation_order });
         self.changed.insert(group);
         Ok(())
@@ -252,11 +252,11 @@ impl MemoryState {
 
     /// Shows readers what a dataset holds, and what the datasets hold that come before it.
     pub(super) fn publish(&mut self, id: ObjectId) -> Result<()> {
-        let mut waiting = self.stored_mut(id)?.publish();
+        let mut waiting = self.dataset_mut(id)?.publish();
         self.changed.remove(&id);
         while let Some(id) = waiting.pop() {
             // One that was deleted meanwhile shows nothing.
-            if let Ok(stored) = self.stored_mut(id) {
+            if let Ok(stored) = self.dataset_mut(id) {
                 waiting.extend(stored.publish());
                 self.changed.remove(&id);
             }

@@ -10,7 +10,7 @@ use crate::{
 
 impl StoreWriter for MemoryStore {
     fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
-        let mut state = self.write()?;
+        let mut state = self.lock_to_write()?;
         if let Some((group, name)) = new.link {
             state.check_new_link(group, name)?;
         }
@@ -29,7 +29,7 @@ impl StoreWriter for MemoryStore {
                 stored.publish();
                 Ok(())
             };
-            state.stored_mut(id).and_then(fill).inspect_err(|_| state.discard(id))?;
+            state.dataset_mut(id).and_then(fill).inspect_err(|_| state.discard(id))?;
         }
         state.changed.insert(id);
         if let Some((group, name)) = new.link {
@@ -40,7 +40,7 @@ impl StoreWriter for MemoryStore {
     }
 
     fn discard(&self, id: ObjectId) -> Result<()> {
-        let mut state = self.write()?;
+        let mut state = self.lock_to_write()?;
         if state.object(id)?.hard_links == 0 {
             state.discard(id);
         }
@@ -48,7 +48,7 @@ impl StoreWriter for MemoryStore {
     }
 
     fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
-        let mut state = self.write()?;
+        let mut state = self.lock_to_write()?;
         match change {
             InfoChange::Comment(comment) => state.object_mut(id)?.comment = comment.cloned(),
             InfoChange::Times(_) => return Err(Error::Unsupported("keeping when an object was touched")),
@@ -58,7 +58,7 @@ impl StoreWriter for MemoryStore {
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
-        let mut state = self.write()?;
+        let mut state = self.lock_to_write()?;
         let object = match target {
             LinkTarget::Hard(id) => Some(*id),
             _ => None,
@@ -69,7 +69,7 @@ impl StoreWriter for MemoryStore {
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
-        let mut state = self.write()?;
+        let mut state = self.lock_to_write()?;
         let link = state.links_mut(group)?.by_name.remove(name).ok_or_else(|| Error::NotFound(name.clone()))?;
         state.changed.insert(group);
         if let LinkTarget::Hard(id) = link.target {
@@ -79,19 +79,19 @@ impl StoreWriter for MemoryStore {
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
-        self.write()?.rename_link(from, to)
+        self.lock_to_write()?.rename_link(from, to)
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
-        self.write()?.set_attribute(id, attribute)
+        self.lock_to_write()?.set_attribute(id, attribute)
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
-        self.write()?.remove_attribute(id, name)
+        self.lock_to_write()?.remove_attribute(id, name)
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
-        let mut state = self.write()?;
+        let mut state = self.lock_to_write()?;
         state.heap.push(bytes.into());
         let mut element = count.to_le_bytes().to_vec();
         element.extend((state.heap.len() as u64).to_le_bytes());
@@ -100,7 +100,7 @@ impl StoreWriter for MemoryStore {
     }
 
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.write()?.reference(form, to)
+        self.lock_to_write()?.reference(form, to)
     }
 
     fn start_swmr(&self) -> Result<()> {
@@ -108,11 +108,11 @@ impl StoreWriter for MemoryStore {
     }
 
     fn is_dirty(&self) -> bool {
-        self.write().is_ok_and(|state| !state.changed.is_empty())
+        self.lock_to_write().is_ok_and(|state| !state.changed.is_empty())
     }
 
     fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {
-        let mut state = self.write()?;
+        let mut state = self.lock_to_write()?;
         if publish == Publish::Durable {
             return Err(Error::Unsupported("outlasting a power failure in memory"));
         }

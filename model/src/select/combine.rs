@@ -140,7 +140,7 @@ impl BoundSelection {
         if spans.scalar {
             blocks.push(Block { start: SelectDims::new(), count: SelectDims::new() });
         }
-        collect(&spans.root, &mut SmallVec::new(), &mut blocks)?;
+        collect_blocks(&spans.root, &mut SmallVec::new(), &mut blocks)?;
         Ok(if blocks.is_empty() { Selection::None } else { Selection::Blocks(blocks) })
     }
 
@@ -154,7 +154,7 @@ impl BoundSelection {
             SpanTree { root: Arc::new(SpanNode { spans: Vec::new(), elements: scalar.into() }), scalar }
         } else {
             let mut merge = TreeMerge { rule, rank: self.extent.len(), pieces: 0, known: HashMap::new() };
-            SpanTree { root: merge.node(0, Some(&here.root), Some(&there.root))?, scalar: false }
+            SpanTree { root: merge.merge_nodes(0, Some(&here.root), Some(&there.root))?, scalar: false }
         };
         Ok(BoundSelection { extent: self.extent.clone(), elements: spans.elements(), kind: BoundKind::Spans(spans) })
     }
@@ -171,7 +171,7 @@ impl BoundSelection {
             BoundKind::Points(points) => {
                 let mut points: Vec<&[u64]> = points.iter().map(|point| &point[..]).collect();
                 points.sort_unstable();
-                Ok(SpanTree { root: of_points(&points, 0, self.extent.len())?, scalar: false })
+                Ok(SpanTree { root: tree_of_points(&points, 0, self.extent.len())?, scalar: false })
             }
             BoundKind::Regular(_) if self.extent.is_empty() => {
                 SpanTree::new(&[Block { start: SelectDims::new(), count: SelectDims::new() }], 0)
@@ -191,17 +191,17 @@ impl BoundSelection {
 }
 
 /// The tree of points that are in order.
-fn of_points(points: &[&[u64]], dim: usize, rank: usize) -> Result<Arc<SpanNode>, SelectionError> {
+fn tree_of_points(points: &[&[u64]], dim: usize, rank: usize) -> Result<Arc<SpanNode>, SelectionError> {
     let ranges = points.chunk_by(|a, b| a[dim] == b[dim]).map(|same| {
         let index = same[0][dim];
-        let below = if dim + 1 < rank { Some(of_points(same, dim + 1, rank)?) } else { None };
+        let below = if dim + 1 < rank { Some(tree_of_points(same, dim + 1, rank)?) } else { None };
         Ok((index, index + 1, below))
     });
     Ok(Arc::new(SpanNode::new(ranges)?))
 }
 
 /// The boxes of a tree.
-fn collect(
+fn collect_blocks(
     node: &SpanNode,
     path: &mut SmallVec<[(u64, u64); 4]>,
     blocks: &mut Vec<Block>,
@@ -209,7 +209,7 @@ fn collect(
     for span in &node.spans {
         path.push((span.lo, span.hi - span.lo));
         match &span.below {
-            Some(below) => collect(below, path, blocks)?,
+            Some(below) => collect_blocks(below, path, blocks)?,
             None if blocks.len() == MAX_SPANS => return Err(SelectionError::TooManySpans(MAX_SPANS)),
             None => {
                 let (start, count) = path.iter().copied().unzip();
@@ -231,7 +231,7 @@ struct TreeMerge {
 }
 
 impl TreeMerge {
-    fn node(
+    fn merge_nodes(
         &mut self,
         dim: usize,
         here: SubtreeRef<'_>,
@@ -261,7 +261,7 @@ impl TreeMerge {
             let below = if dim + 1 < self.rank {
                 let below = |span: Option<&&'_ super::spans::IndexSpan>| span.and_then(|span| span.below.clone());
                 let (here, there) = (below(here), below(there));
-                let below = self.node(dim + 1, here.as_ref(), there.as_ref())?;
+                let below = self.merge_nodes(dim + 1, here.as_ref(), there.as_ref())?;
                 if below.elements == 0 {
                     continue;
                 }

@@ -1,5 +1,6 @@
 //! Selections at work: checked against an extent, cut into chunks, and turned into runs of elements.
 
+mod axis_walk;
 mod combine;
 #[cfg(test)]
 mod combine_tests;
@@ -9,7 +10,6 @@ mod regular;
 mod spans;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 use std::ops::Range;
 
@@ -324,7 +324,7 @@ impl BoundSelection {
         let Some(grid) = ChunkGrid::new(&self.extent) else { return };
         let origin = ChunkCoord::origin(self.extent.len());
         match &self.kind {
-            BoundKind::Points(points) => (0..points.len()).for_each(|i| points::run(points, i, &grid, &mut each)),
+            BoundKind::Points(points) => (0..points.len()).for_each(|i| points::emit_run(points, i, &grid, &mut each)),
             BoundKind::Regular(regular) => {
                 regular.for_each_strided(&grid, &origin, &mut |strided| strided.runs().for_each(&mut each));
             }
@@ -349,7 +349,7 @@ impl ChunkSplit<'_> {
             _ if self.selected.elements == 0 => Box::new(std::iter::empty()),
             BoundKind::Regular(regular) => Box::new(regular.chunks(self.grid)),
             BoundKind::Spans(spans) => Box::new(spans.chunks(self.grid)),
-            BoundKind::Points(points) => Box::new(points::chunks(points, &self.order, self.grid)),
+            BoundKind::Points(points) => Box::new(points::chunks_of_points(points, &self.order, self.grid)),
         };
         chunks
     }

@@ -55,7 +55,7 @@ impl Pattern {
         Ok(Pattern { start, stride, block, skip: 0, len: count * block })
     }
 
-    pub(super) fn index(&self, p: u64) -> u64 {
+    pub(super) fn index_at(&self, p: u64) -> u64 {
         let p = p + self.skip;
         // Divisions are slow, and seldom needed.
         if p < self.block {
@@ -96,7 +96,7 @@ impl Pattern {
     }
 
     /// The pattern of some of the indices.
-    pub(super) fn part(&self, positions: Range<u64>) -> Pattern {
+    pub(super) fn restrict_to(&self, positions: Range<u64>) -> Pattern {
         Pattern {
             skip: self.skip + positions.start,
             len: positions.end.saturating_sub(positions.start),

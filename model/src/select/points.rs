@@ -43,7 +43,7 @@ pub(super) fn sort_by_chunk(points: &[SelectDims], grid: &ChunkGrid, extent: &[u
     order
 }
 
-pub(super) fn chunks<'a>(
+pub(super) fn chunks_of_points<'a>(
     points: &'a [SelectDims],
     order: &'a [ChunkPoint],
     grid: &'a ChunkGrid,
@@ -61,7 +61,7 @@ pub(super) fn for_each_run(
     chunk: &ChunkCoord,
     each: &mut dyn FnMut(ElementRun),
 ) {
-    let compare = |point: &ChunkPoint| scaled(&points[point.place], grid).cmp(chunk.scaled().iter().copied());
+    let compare = |point: &ChunkPoint| scaled_coord(&points[point.place], grid).cmp(chunk.scaled().iter().copied());
     let rest = &order[order.partition_point(|point| compare(point) == Ordering::Less)..];
     let Some(first) = rest.first().filter(|point| compare(point) == Ordering::Equal) else { return };
     for point in rest.iter().take_while(|point| point.chunk == first.chunk) {
@@ -70,12 +70,12 @@ pub(super) fn for_each_run(
 }
 
 /// The run of one point.
-pub(super) fn run(points: &[SelectDims], i: usize, grid: &ChunkGrid, each: &mut dyn FnMut(ElementRun)) {
+pub(super) fn emit_run(points: &[SelectDims], i: usize, grid: &ChunkGrid, each: &mut dyn FnMut(ElementRun)) {
     let within = points[i].iter().zip(grid.dims()).map(|(at, size)| at % size);
     let at = within.zip(&strides(grid.dims())).map(|(at, stride)| at * stride).sum();
     each(ElementRun { at, dest: i as u64, len: 1 });
 }
 
-fn scaled<'a>(point: &'a [u64], grid: &'a ChunkGrid) -> impl Iterator<Item = u64> + 'a {
+fn scaled_coord<'a>(point: &'a [u64], grid: &'a ChunkGrid) -> impl Iterator<Item = u64> + 'a {
     point.iter().zip(grid.dims()).map(|(at, size)| at / size)
 }

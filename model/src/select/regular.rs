@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::axis_walk::{AxisSelection, for_each_strided_run};
 use super::pattern::Pattern;
-use super::walk::{AxisSelection, walk};
 use super::{ElementRun, SelectDims, SelectionError, StridedRun, strides};
 use crate::{ChunkCoord, ChunkGrid, Hyperslab};
 
@@ -86,7 +86,7 @@ impl RegularSelection {
         // Whether dimensions behind are not taken whole.
         let mut is_part = false;
         for (dim, pattern) in self.patterns.iter().enumerate().rev() {
-            let (size, first) = (*grid.dims().get(dim)?, pattern.index(0));
+            let (size, first) = (*grid.dims().get(dim)?, pattern.index_at(0));
             scaled[dim] = first / size;
             let at = first - scaled[dim] * size;
             let is_run = if is_part { pattern.len == 1 } else { pattern.is_segment(&(0..pattern.len)) };
@@ -122,7 +122,7 @@ impl RegularSelection {
             if len != size || len != pattern.len {
                 inner.get_or_insert(dim);
             }
-            run.at += (pattern.index(range.start) - lo) * chunk_stride;
+            run.at += (pattern.index_at(range.start) - lo) * chunk_stride;
             run.dest += range.start * place_stride;
             run.len *= len;
             chunk_stride = chunk_stride.saturating_mul(size);
@@ -163,21 +163,21 @@ impl RegularSelection {
             place_stride: place_strides[dim],
         };
         let sides: SmallVec<[AxisSelection<'_>; 3]> = (0..self.patterns.len().min(inner + 1)).map(side).collect();
-        walk(&sides, 0, 0, each);
+        for_each_strided_run(&sides, 0, 0, each);
     }
 
     /// The part of the selection that lies in a box.
     pub(super) fn clip_to_box(&self, lo: &[u64], hi: &[u64]) -> RegularSelection {
         let sides = self.patterns.iter().zip(lo.iter().zip(hi));
         RegularSelection {
-            patterns: sides.map(|(pattern, (lo, hi))| pattern.part(pattern.positions_in(*lo, *hi))).collect(),
+            patterns: sides.map(|(pattern, (lo, hi))| pattern.restrict_to(pattern.positions_in(*lo, *hi))).collect(),
         }
     }
 
     /// The elements as one box, if they are one.
     pub(super) fn single_block(&self) -> Option<Hyperslab> {
         let single = |pattern: &Pattern| {
-            (pattern.len > 0 && pattern.is_segment(&(0..pattern.len))).then(|| (pattern.index(0), pattern.len))
+            (pattern.len > 0 && pattern.is_segment(&(0..pattern.len))).then(|| (pattern.index_at(0), pattern.len))
         };
         let (start, count): (SelectDims, SelectDims) =
             self.patterns.iter().map(single).collect::<Option<Vec<_>>>()?.into_iter().unzip();
@@ -190,7 +190,7 @@ impl RegularSelection {
         std::iter::from_fn(move || {
             let pattern = self.patterns.get(dim)?;
             let left = pattern.len.checked_sub(next).filter(|left| *left > 0)?;
-            let lo = pattern.index(next);
+            let lo = pattern.index_at(next);
             let n = left.min(pattern.left_in_block(next));
             next += n;
             Some((lo, lo + n))
@@ -199,7 +199,7 @@ impl RegularSelection {
 
     /// The first and one past the last index of each dimension.
     pub(super) fn bounds(&self) -> (SelectDims, SelectDims) {
-        let ends = |pattern: &Pattern| (pattern.index(0), pattern.index(pattern.len - 1) + 1);
+        let ends = |pattern: &Pattern| (pattern.index_at(0), pattern.index_at(pattern.len - 1) + 1);
         self.patterns.iter().map(ends).unzip()
     }
 
@@ -230,15 +230,15 @@ impl RegularSelection {
             if let Some((_, there)) = pairs.iter().find(|(here, _)| *here == dim) {
                 positions.end = positions.end.min(other.patterns[*there].len);
                 positions.start = positions.start.min(positions.end);
-                theirs.patterns[*there] = other.patterns[*there].part(positions.clone());
+                theirs.patterns[*there] = other.patterns[*there].restrict_to(positions.clone());
             }
-            ours.patterns[dim] = pattern.part(positions);
+            ours.patterns[dim] = pattern.restrict_to(positions);
         }
         Some((ours, theirs))
     }
 
     pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> RegularChunks<'a> {
-        let first = self.patterns.iter().zip(grid.dims()).map(|(pattern, size)| pattern.index(0) / size).collect();
+        let first = self.patterns.iter().zip(grid.dims()).map(|(pattern, size)| pattern.index_at(0) / size).collect();
         RegularChunks { regular: self, grid, next: Some(first) }
     }
 }
@@ -252,10 +252,10 @@ pub(super) struct RegularChunks<'a> {
 
 impl RegularChunks<'_> {
     /// The chunk with the next selected index along a dimension after those of chunk `at`.
-    fn after(&self, dim: usize, at: u64) -> Option<u64> {
+    fn next_chunk_along(&self, dim: usize, at: u64) -> Option<u64> {
         let (pattern, size) = (&self.regular.patterns[dim], self.grid.dims()[dim]);
         let p = pattern.count_before(at.saturating_add(1).saturating_mul(size));
-        (p < pattern.len).then(|| pattern.index(p) / size)
+        (p < pattern.len).then(|| pattern.index_at(p) / size)
     }
 }
 
@@ -266,13 +266,13 @@ impl Iterator for RegularChunks<'_> {
         let current = self.next.take()?;
         let mut next = current.clone();
         for dim in (0..next.len()).rev() {
-            match self.after(dim, next[dim]) {
+            match self.next_chunk_along(dim, next[dim]) {
                 Some(at) => {
                     next[dim] = at;
                     self.next = Some(next);
                     break;
                 }
-                None => next[dim] = self.regular.patterns[dim].index(0) / self.grid.dims()[dim],
+                None => next[dim] = self.regular.patterns[dim].index_at(0) / self.grid.dims()[dim],
             }
         }
         Some(ChunkCoord::new(&current))

@@ -98,7 +98,7 @@ struct SpanTreeBuilder<'a> {
 
 impl SpanTreeBuilder<'_> {
     /// The tree from dimension `dim` on of the blocks with these positions.
-    fn node(&mut self, dim: usize, members: Vec<usize>) -> Result<Arc<SpanNode>, SelectionError> {
+    fn build_node(&mut self, dim: usize, members: Vec<usize>) -> Result<Arc<SpanNode>, SelectionError> {
         if let Some(node) = self.known.get(&(dim, members.clone())) {
             return Ok(node.clone());
         }
@@ -119,7 +119,7 @@ impl SpanTreeBuilder<'_> {
             if active.is_empty() {
                 continue;
             }
-            let below = if dim + 1 < self.rank { Some(self.node(dim + 1, active.clone())?) } else { None };
+            let below = if dim + 1 < self.rank { Some(self.build_node(dim + 1, active.clone())?) } else { None };
             let span = IndexSpan { lo, hi, below, before: elements };
             elements = (hi - lo)
                 .checked_mul(span.weight())
@@ -152,7 +152,7 @@ impl SpanTree {
             return Ok(SpanTree { scalar: !members.is_empty(), root });
         }
         let mut builder = SpanTreeBuilder { blocks, rank, pieces: 0, known: HashMap::new() };
-        Ok(SpanTree { root: builder.node(0, members)?, scalar: false })
+        Ok(SpanTree { root: builder.build_node(0, members)?, scalar: false })
     }
 
     pub(super) fn elements(&self) -> u64 {
@@ -164,7 +164,7 @@ impl SpanTree {
             return each(ElementRun { at: 0, dest: 0, len: 1 });
         }
         let lo = grid.start_of(chunk);
-        SpanWalk { lo: &lo, sizes: grid.dims(), strides: &strides(grid.dims()), each }.runs(&self.root, 0, 0, 0);
+        SpanWalk { lo: &lo, sizes: grid.dims(), strides: &strides(grid.dims()), each }.emit_runs(&self.root, 0, 0, 0);
     }
 
     pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> SpanChunks<'a> {
@@ -181,7 +181,7 @@ struct SpanWalk<'a> {
 }
 
 impl SpanWalk<'_> {
-    fn runs(&mut self, node: &SpanNode, dim: usize, at: u64, place: u64) {
+    fn emit_runs(&mut self, node: &SpanNode, dim: usize, at: u64, place: u64) {
         let (lo, stride) = (self.lo[dim], self.strides[dim]);
         let hi = lo.saturating_add(self.sizes[dim]);
         let first = node.spans.partition_point(|span| span.hi <= lo);
@@ -192,7 +192,7 @@ impl SpanWalk<'_> {
                 None => (self.each)(ElementRun { at: at + (from - lo), dest: place(from), len: to - from }),
                 Some(below) => {
                     for index in from..to {
-                        self.runs(below, dim + 1, at + (index - lo) * stride, place(index));
+                        self.emit_runs(below, dim + 1, at + (index - lo) * stride, place(index));
                     }
                 }
             }

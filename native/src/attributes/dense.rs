@@ -55,7 +55,7 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(session: &NativeSession, header: &CachedHeader, info: &mut AttributeInfo) -> Result<Self> {
+    pub fn create_empty(session: &NativeSession, header: &CachedHeader, info: &mut AttributeInfo) -> Result<Self> {
         let metadata = header.metadata();
         let heap = session.heaps.new_fractal_heap(metadata, &HeapParameters::ATTRIBUTES, None)?;
         let storage = DenseStorage::create(metadata, heap, info.order.is_some())?;
@@ -77,18 +77,18 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub fn len(&self) -> Result<u64> {
+    pub fn attribute_count(&self) -> Result<u64> {
         self.storage.len()
     }
 
-    fn get(
+    fn decode_record(
         &self,
         session: &NativeSession,
         header: &CachedHeader,
         record: &AttributeNameRecord,
     ) -> Result<StoredAttribute> {
         let message = if record.flags & SHARED_FLAG != 0 {
-            session.shared_in_heap(&record.heap_id)?
+            session.load_message_from_heap(&record.heap_id)?
         } else {
             let bytes = self.storage.heap.read_object(&record.heap_id)?;
             let decoded = decode_prefix::<AttributeMessage>(&bytes, header.widths());
@@ -99,7 +99,7 @@ impl DenseAttributes {
     }
 
     /// How a record compares with a name.
-    fn compare(
+    fn compare_name(
         &self,
         session: &NativeSession,
         header: &CachedHeader,
@@ -107,7 +107,7 @@ impl DenseAttributes {
         (hash, name): (u32, &Name),
     ) -> Result<Ordering> {
         match record.hash.cmp(&hash) {
-            Ordering::Equal => Ok(self.get(session, header, record)?.message.name.cmp(name)),
+            Ordering::Equal => Ok(self.decode_record(session, header, record)?.message.name.cmp(name)),
             different => Ok(different),
         }
     }
@@ -116,14 +116,19 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn find(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<Option<StoredAttribute>> {
+    pub fn find_attribute(
+        &self,
+        session: &NativeSession,
+        header: &CachedHeader,
+        name: &Name,
+    ) -> Result<Option<StoredAttribute>> {
         let hash = lookup3(name.as_bytes(), 0);
         let (mut found, mut collides) = (None, false);
         self.storage.names.find(|record| {
             if record.hash != hash {
                 return Ok(record.hash.cmp(&hash));
             }
-            let stored = self.get(session, header, record)?;
+            let stored = self.decode_record(session, header, record)?;
             let order = stored.message.name.cmp(name);
             collides |= order != Ordering::Equal;
             found = (order == Ordering::Equal).then_some(stored);
@@ -133,7 +138,7 @@ impl DenseAttributes {
             // Some programs do not sort names of the same hash.
             self.storage.names.for_each(&mut |record| {
                 if record.hash == hash && found.is_none() {
-                    let stored = self.get(session, header, &record)?;
+                    let stored = self.decode_record(session, header, &record)?;
                     found = (stored.message.name == *name).then_some(stored);
                 }
                 Ok::<_, Error>(record.hash <= hash && found.is_none())
@@ -146,20 +151,20 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read; the error of `each`.
-    pub fn for_each(
+    pub fn for_each_attribute(
         &self,
         session: &NativeSession,
         header: &CachedHeader,
         each: &mut dyn FnMut(StoredAttribute) -> Result<bool>,
     ) -> Result<()> {
-        self.storage.names.for_each(&mut |record| each(self.get(session, header, &record)?))
+        self.storage.names.for_each(&mut |record| each(self.decode_record(session, header, &record)?))
     }
 
     /// Whether an attribute is in the file's heap of shared messages.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn has_shared(&self) -> Result<bool> {
+    pub fn has_shared_attributes(&self) -> Result<bool> {
         let mut found = false;
         self.storage.names.for_each(&mut |record| {
             found |= record.flags & SHARED_FLAG != 0;
@@ -183,7 +188,7 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read, or there is no room.
-    pub fn put(
+    pub fn insert_or_replace(
         &self,
         (session, header): (&NativeSession, &CachedHeader),
         name: &Name,
@@ -193,7 +198,7 @@ impl DenseAttributes {
     ) -> Result<()> {
         self.init_heap_space()?;
         let key = (lookup3(name.as_bytes(), 0), name);
-        let compare = |record: &AttributeNameRecord| self.compare(session, header, record, key);
+        let compare = |record: &AttributeNameRecord| self.compare_name(session, header, record, key);
         let old = self.storage.names.find(compare)?;
         let replaced = old.as_ref().filter(|old| old.flags & SHARED_FLAG == 0).map(|old| &old.heap_id[..]);
         let (id, flags) = match (source, replaced) {
@@ -225,9 +230,9 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn remove(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<bool> {
+    pub fn remove_attribute(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<bool> {
         let key = (lookup3(name.as_bytes(), 0), name);
-        let removed = self.storage.names.remove(|record| self.compare(session, header, record, key))?;
+        let removed = self.storage.names.remove(|record| self.compare_name(session, header, record, key))?;
         let Some(record) = removed else { return Ok(false) };
         if let Some(order) = &self.storage.order {
             order.remove(|held| Ok::<_, Error>(held.order.cmp(&record.order)))?;
@@ -243,7 +248,7 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn agree(&self, mend: bool) -> Result<bool> {
+    pub fn check_or_mend_counts(&self, mend: bool) -> Result<bool> {
         let mut missing = HashMap::new();
         let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |AttributeNameRecord { heap_id, flags, order, .. }| {

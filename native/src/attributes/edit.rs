@@ -24,7 +24,7 @@ const NOT_SHARED: MessageFlags = MessageFlags(0x04);
 
 /// The attribute info of the header, and the position of the next attribute in creation order.
 fn attribute_info(header: &CachedHeader, held: &[(MessagePosition, StoredAttribute)]) -> Result<AttributeInfo> {
-    if let Some(info) = header.get::<AttributeInfo>()? {
+    if let Some(info) = header.get_message::<AttributeInfo>()? {
         return Ok(info);
     }
     let prefix = header.prefix();
@@ -36,16 +36,16 @@ fn attribute_info(header: &CachedHeader, held: &[(MessagePosition, StoredAttribu
     })
 }
 
-fn raw_info(header: &CachedHeader, info: &AttributeInfo) -> Result<RawMessage> {
-    let old = header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO);
+fn encode_info_message(header: &CachedHeader, info: &AttributeInfo) -> Result<RawMessage> {
+    let old = header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO);
     header.encode_message(info, old.map_or(NOT_SHARED, |(_, message)| message.flags))
 }
 
-fn put_info(header: &mut CachedHeader, info: &AttributeInfo) -> Result<()> {
-    let new = raw_info(header, info)?;
-    match header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
-        Some((spot, _)) => header.replace(spot, new),
-        None => header.add(new),
+fn put_info_message(header: &mut CachedHeader, info: &AttributeInfo) -> Result<()> {
+    let new = encode_info_message(header, info)?;
+    match header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
+        Some((spot, _)) => header.replace_message(spot, new),
+        None => header.add_message(new),
     }
 }
 
@@ -63,21 +63,21 @@ impl NativeSession {
     ) -> Result<()> {
         let new = header.encode_message(message, MessageFlags::default())?;
         let held = match AttributeStorage::load(self, header)? {
-            AttributeStorage::Compact => AttributeStorage::list_compact(self, header)?,
+            AttributeStorage::Compact => AttributeStorage::list_compact_attributes(self, header)?,
             AttributeStorage::Dense(_) => Vec::new(),
         };
         let old = held.iter().find(|(_, held)| held.message.name == message.name);
         if header.prefix().version == 1 {
             return match old {
-                Some((spot, _)) => header.replace(*spot, new),
-                None => header.add(new),
+                Some((spot, _)) => header.replace_message(*spot, new),
+                None => header.add_message(new),
             };
         }
-        let is_told = header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO).is_some();
+        let is_told = header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO).is_some();
         let mut info = attribute_info(header, &held)?;
         let dense = info.is_dense().then(|| DenseAttributes::open_for_writing(self, header, &info));
         let is_new = match &dense {
-            Some(dense) => dense.find(self, header, &message.name)?.is_none(),
+            Some(dense) => dense.find_attribute(self, header, &message.name)?.is_none(),
             None => old.is_none(),
         };
         let tracked = info.max_creation_order.is_some();
@@ -91,26 +91,32 @@ impl NativeSession {
         }
         if let Some(dense) = dense {
             dense.add_parent(header)?;
-            dense.put((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
-            return if is_new && tracked { put_info(header, &info) } else { Ok(()) };
+            dense.insert_or_replace(
+                (self, header),
+                &message.name,
+                &AttributeSource::Message(message),
+                position,
+                before,
+            )?;
+            return if is_new && tracked { put_info_message(header, &info) } else { Ok(()) };
         }
         let phase = header.prefix().attribute_phase.unwrap_or_default();
         if is_new && held.len() >= phase.max_compact.into() || new.body.len() >= MESSAGE_SIZE_LIMIT {
-            return self.move_to_heap(header, info, &held, (message, position), before);
+            return self.move_attributes_to_heap(header, info, &held, (message, position), before);
         }
         let new = RawMessage { creation_index: if header.prefix().attributes_tracked { position } else { 0 }, ..new };
         if let Some((spot, _)) = old {
-            return header.replace(*spot, new);
+            return header.replace_message(*spot, new);
         }
         // libhdf5 takes an object without this message for one without attributes when it counts them.
         if tracked || !is_told {
-            put_info(header, &info)?;
+            put_info_message(header, &info)?;
         }
-        header.add(new)
+        header.add_message(new)
     }
 
     /// Moves attributes out of the header, together with a new one, or one in the place of one that is there.
-    fn move_to_heap(
+    fn move_attributes_to_heap(
         &self,
         header: &mut CachedHeader,
         mut info: AttributeInfo,
@@ -118,7 +124,7 @@ impl NativeSession {
         (message, position): (&AttributeMessage, u16),
         before: &[Prerequisite<'_>],
     ) -> Result<()> {
-        let dense = DenseAttributes::create(self, header, &mut info)?;
+        let dense = DenseAttributes::create_empty(self, header, &mut info)?;
         dense.add_parent(header)?;
         let tracked = info.max_creation_order.is_some();
         let mut taken = BTreeSet::new();
@@ -142,11 +148,11 @@ impl NativeSession {
                 None => AttributeSource::Message(old),
             };
             let position = position_of(*creation_order, &mut info)?;
-            dense.put((self, header), &old.name, &source, position, &[])?;
+            dense.insert_or_replace((self, header), &old.name, &source, position, &[])?;
         }
         let position = position_of(position, &mut info)?;
-        dense.put((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
-        header.move_out(MessageType::ATTRIBUTE, raw_info(header, &info)?)?;
+        dense.insert_or_replace((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
+        header.move_out_message(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
         dense.add_parent(header)
     }
 
@@ -172,22 +178,22 @@ impl NativeSession {
     /// [`ModelError::NotFound`]; if a structure cannot be read.
     pub fn remove_attribute(&self, header: &mut CachedHeader, name: &Name) -> Result<()> {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
-        let mut info = header.get::<AttributeInfo>()?;
+        let mut info = header.get_message::<AttributeInfo>()?;
         let left = if let Some(info) = info.as_mut().filter(|info| info.is_dense()) {
             let dense = DenseAttributes::open_for_writing(self, header, info);
             dense.add_parent(header)?;
-            if !dense.remove(self, header, name)? {
+            if !dense.remove_attribute(self, header, name)? {
                 return Err(missing());
             }
             self.move_attributes_to_header(header, info, &dense)?
         } else {
-            let held = AttributeStorage::list_compact(self, header)?;
+            let held = AttributeStorage::list_compact_attributes(self, header)?;
             let (spot, _) = held.iter().find(|(_, held)| held.message.name == *name).ok_or_else(missing)?;
-            header.remove(*spot)?;
+            header.remove_message(*spot)?;
             held.len() as u64 - 1
         };
-        match header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
-            Some((spot, _)) if left == 0 => header.remove(spot),
+        match header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
+            Some((spot, _)) if left == 0 => header.remove_message(spot),
             _ => Ok(()),
         }
     }
@@ -199,13 +205,13 @@ impl NativeSession {
         info: &mut AttributeInfo,
         dense: &DenseAttributes,
     ) -> Result<u64> {
-        let left = dense.len()?;
+        let left = dense.attribute_count()?;
         let phase = header.prefix().attribute_phase.unwrap_or_default();
-        if left > 0 && (left >= phase.min_dense.into() || dense.has_shared()?) {
+        if left > 0 && (left >= phase.min_dense.into() || dense.has_shared_attributes()?) {
             return Ok(left);
         }
         let mut attributes = Vec::new();
-        dense.for_each(self, header, &mut |stored| {
+        dense.for_each_attribute(self, header, &mut |stored| {
             attributes.push(stored);
             Ok(true)
         })?;
@@ -219,13 +225,13 @@ impl NativeSession {
         if messages.iter().any(|message| message.body.len() >= MESSAGE_SIZE_LIMIT) {
             return Ok(left);
         }
-        messages.into_iter().try_for_each(|message| header.add(message))?;
+        messages.into_iter().try_for_each(|message| header.add_message(message))?;
         *info = AttributeInfo {
             max_creation_order: info.max_creation_order,
             order: info.order.map(|_| Addr::UNDEFINED),
             ..AttributeInfo::default()
         };
-        put_info(header, info)?;
+        put_info_message(header, info)?;
         dense.delete_heap_and_indexes()?;
         Ok(left)
     }

@@ -9,7 +9,7 @@ use h5live_model::ChunkCoord;
 use smallvec::SmallVec;
 
 use super::NativeDataset;
-use super::extent_message::{ExtentMessage, resize, with_extent};
+use super::extent_message::{ExtentMessage, resize_spec, spec_with_extent};
 use super::repeated_append::{FastAppendState, MIN_APPENDS_BEFORE_REUSE, RepeatedAppend};
 use super::state::DatasetState;
 use crate::Result;
@@ -17,27 +17,28 @@ use crate::Result;
 impl NativeDataset {
     /// The fast path of an append: writes elements that no reader can see yet, and then the larger extent. Returns
     /// `false` if more must be done, or if nobody may follow the file.
-    pub(super) fn append_fast(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> Result<bool> {
+    pub(super) fn try_append_in_place(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> Result<bool> {
         let session = &self.session;
-        let mut fast_append = self.open.fast_append.lock();
+        let mut fast_append = self.shared.fast_append.lock();
         let (part, old) = {
             let state = self.state();
             let old = state.spec.dataspace.dims();
             let grows = old.len() == dims.len() && old.iter().zip(dims).all(|(old, new)| old <= new);
             let is_plain = state.spec.filters.is_empty() && !state.spec.datatype.is_indirect();
             let end = at.saturating_add(bytes.len() as u64);
-            let fits = state.spec.chunk_bytes().is_some_and(|size| end <= size) && state.oversized_chunks.is_none();
+            let fits =
+                state.spec.chunk_bytes().is_some_and(|size| end <= size) && state.oversized_for_version.is_none();
             if !session.has_followers() || !grows || !is_plain || !fits {
                 return Ok(false);
             }
             if self.visibility_of(&state, coord, at..end) != Visibility::BeyondExtent {
                 return Ok(false);
             }
-            let ready = self.preallocated(coord, old);
+            let ready = self.preallocated_chunk(coord, old);
             let chunk = match ready {
                 Some((place, true)) => Some(place),
-                _ => match state.layout.get(coord)? {
-                    None => self.begin_chunk(&state, &mut fast_append.chunks, coord, dims)?,
+                _ => match state.layout.locate_chunk(coord)? {
+                    None => self.alloc_next_chunk(&state, &mut fast_append.sequential_appends, coord, dims)?,
                     found => found.map(|element| element.addr),
                 },
             };
@@ -47,13 +48,13 @@ impl NativeDataset {
         };
         if let Some(repeated_append) =
             fast_append.repeated_append.as_mut().filter(|repeated_append| repeated_append.continues(&old, dims))
-            && self.append_repeated(repeated_append, part, dims)?
+            && self.append_in_place_again(repeated_append, part, dims)?
         {
             return Ok(true);
         }
         fast_append.repeated_append = None;
         let repeated_append =
-            self.append_single(part, dims, fast_append.consecutive_appends + 1 >= MIN_APPENDS_BEFORE_REUSE);
+            self.append_in_place_once(part, dims, fast_append.consecutive_appends + 1 >= MIN_APPENDS_BEFORE_REUSE);
         let (done, repeated_append) = repeated_append.inspect_err(|_| *fast_append = FastAppendState::default())?;
         fast_append.consecutive_appends = if done { fast_append.consecutive_appends.saturating_add(1) } else { 0 };
         fast_append.repeated_append = repeated_append;
@@ -62,7 +63,7 @@ impl NativeDataset {
 
     /// Appends, and says whether it could; and what the next append may have in common with this one, if that is
     /// `wanted`.
-    fn append_single(
+    fn append_in_place_once(
         &self,
         part: UnpublishedPart<'_>,
         dims: &[u64],
@@ -70,13 +71,13 @@ impl NativeDataset {
     ) -> Result<(bool, Option<RepeatedAppend>)> {
         let (session, old) = (&self.session, self.state());
         let widths = session.cache.widths();
-        let spec = with_extent(&old.spec, dims)?;
+        let spec = spec_with_extent(&old.spec, dims)?;
         let Some((header, extent_message)) = ExtentMessage::new(&old, &spec, widths)? else { return Ok((false, None)) };
         let new = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&old) });
         let mut repeated_append = None;
-        let done = session.publish_fast(part, header, |first, edition| {
-            let mut state = self.open.state.write();
-            if !Arc::ptr_eq(&state, &old) || !extent_message.apply(first) {
+        let done = session.publish_in_place(part, header, |first, edition| {
+            let mut state = self.shared.state.write();
+            if !Arc::ptr_eq(&state, &old) || !extent_message.write_into(first) {
                 return None;
             }
             *state = new.clone();
@@ -97,23 +98,30 @@ impl NativeDataset {
     }
 
     /// Appends as the appends before.
-    fn append_repeated(
+    fn append_in_place_again(
         &self,
         repeated_append: &mut RepeatedAppend,
         part: UnpublishedPart<'_>,
         dims: &[u64],
     ) -> Result<bool> {
-        let RepeatedAppend { axis, dims: last, header, version: edition, spot, place, header_image: imprint } =
-            repeated_append;
+        let RepeatedAppend {
+            axis,
+            dims: last,
+            header,
+            header_version: edition,
+            message_index: spot,
+            extent_range: place,
+            header_image: imprint,
+        } = repeated_append;
         let Some(extent) = dims.get(*axis) else { return Ok(false) };
         let stated = extent.to_le_bytes();
         let Some(stated) = stated.get(..place.len()) else { return Ok(false) };
-        let done = self.session.publish_fast(part, header, |first, found| {
-            let mut state = self.open.state.write();
+        let done = self.session.publish_in_place(part, header, |first, found| {
+            let mut state = self.shared.state.write();
             let message = first.messages.get_mut(*spot).and_then(|message| message.body.get_mut(place.clone()));
             let message = message.filter(|_| found == *edition && state.spec.dataspace.dims() == &last[..])?;
             let state = Arc::make_mut(&mut *state);
-            if !resize(Arc::make_mut(&mut state.spec), dims) {
+            if !resize_spec(Arc::make_mut(&mut state.spec), dims) {
                 return None;
             }
             message.copy_from_slice(stated);

@@ -11,20 +11,20 @@ impl NativeDataset {
         if batch.changes() {
             self.check_writable()?;
         }
-        let alone = self.open.writer.lock();
-        if self.try_append_fast(batch)? {
+        let alone = self.shared.writer_lock.lock();
+        if self.try_append_batch_in_place(batch)? {
             return Ok(());
         }
         batch.writes.iter().try_for_each(|write| self.write_elements(write))?;
         for earlier in batch.after {
-            self.session.publish_after(self.open.addr, self.session.object(*earlier)?)?;
+            self.session.order_headers(self.shared.header_addr, self.session.header_addr_of(*earlier)?)?;
         }
         if let Some(dims) = batch.extent {
             self.set_extent(dims)?;
         }
         // Others may change the dataset while this waits for the disk.
         drop(alone);
-        let scope = FlushScope::Owner(Owner::new(self.open.addr));
+        let scope = FlushScope::Owner(Owner::new(self.shared.header_addr));
         match batch.publish {
             Some(Publish::Visible) => self.session.flush(scope),
             Some(Publish::Durable) => self.session.flush_durable(scope),
@@ -33,12 +33,12 @@ impl NativeDataset {
     }
 
     /// Takes the short way of a batch that appends one part and publishes it, and says whether that could be done.
-    fn try_append_fast(&self, batch: &ChunkBatch<'_>) -> Result<bool> {
+    fn try_append_batch_in_place(&self, batch: &ChunkBatch<'_>) -> Result<bool> {
         match *batch {
             ChunkBatch { writes: [write], extent: Some(dims), after: [], publish: Some(Publish::Visible) } => {
                 match write {
-                    ChunkWrite::Part { coord, at, bytes } => self.append_fast(coord, *at, bytes, dims),
-                    ChunkWrite::Whole { coord, bytes, .. } => self.append_fast(coord, 0, bytes, dims),
+                    ChunkWrite::Part { coord, at, bytes } => self.try_append_in_place(coord, *at, bytes, dims),
+                    ChunkWrite::Whole { coord, bytes, .. } => self.try_append_in_place(coord, 0, bytes, dims),
                     ChunkWrite::Row { .. } | ChunkWrite::Block { .. } => Ok(false),
                 }
             }
@@ -56,9 +56,9 @@ impl NativeDataset {
     }
 
     fn set_extent(&self, dims: &[u64]) -> Result<()> {
-        if self.put_extent(dims)? {
+        if self.write_extent(dims)? {
             // Nobody must find chunks gone below the extent that is in the file.
-            self.session.flush(FlushScope::Owner(Owner::new(self.open.addr)))?;
+            self.session.flush(FlushScope::Owner(Owner::new(self.shared.header_addr)))?;
             self.free_chunks_outside(&self.state(), dims)?;
             self.session.reclaim_space()?;
         }

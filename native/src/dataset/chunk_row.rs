@@ -23,21 +23,21 @@ pub(super) struct StoredChunkRow {
 impl NativeDataset {
     /// Stores `number` chunks of `size` bytes in new space; `bytes` are those of some of them. After an error, nothing
     /// is stored.
-    pub(super) fn store_row<'a>(
+    pub(super) fn store_chunk_row<'a>(
         &self,
         layout: &NativeLayout,
         number: usize,
         size: u64,
         bytes: impl Fn(Range<usize>) -> Cow<'a, [u8]>,
     ) -> Result<StoredChunkRow> {
-        let (cache, owner) = (&self.session.cache, Owner::new(self.open.addr));
+        let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
         let mut row = StoredChunkRow { places: Vec::with_capacity(number), runs: Vec::new() };
         let mut store = || -> Result<()> {
             for _ in 0..number {
                 row.places.push(cache.space().alloc(size, SpaceKind::Raw)?);
             }
             let mut begin = 0;
-            let is_shared = layout.shares_proxies();
+            let is_shared = layout.allows_shared_proxy();
             for run in row.places.chunk_by(|one, next| is_shared && one.checked_add(size) == Some(*next)) {
                 let range = begin..begin + run.len();
                 begin = range.end;
@@ -58,7 +58,7 @@ impl NativeDataset {
     }
 
     /// Puts stored chunks into the index: `first` and those after it along a dimension.
-    pub(super) fn index_row(
+    pub(super) fn index_chunk_row(
         &self,
         state: &DatasetState,
         (first, axis): (&ChunkCoord, usize),
@@ -69,7 +69,7 @@ impl NativeDataset {
         row.runs.iter().try_for_each(|(range, proxy)| {
             let begin = first.with_index(axis, at.saturating_add(range.start as u64));
             let places = row.places.get(range.clone()).unwrap_or_default();
-            state.layout.set_row(&begin, axis, places, proxy.as_ref())
+            state.layout.set_chunk_row(&begin, axis, places, proxy.as_ref())
         })
     }
 
@@ -86,17 +86,17 @@ impl NativeDataset {
         let last = first.with_index(0, at.saturating_add(number.saturating_sub(1) as u64));
         let mut are_new = is_row;
         if is_row {
-            self.check_chunk(&state, first, Some(size))?;
-            self.check_chunk(&state, &last, Some(size))?;
-            are_new = !state.layout.has_any(first, 0, number as u64)?;
+            self.check_chunk_writable(&state, first, Some(size))?;
+            self.check_chunk_writable(&state, &last, Some(size))?;
+            are_new = !state.layout.has_any_in_row(first, 0, number as u64)?;
         }
         if !are_new {
             let mut chunks = (at..).zip(bytes.chunks(size.max(1)));
             return chunks.try_for_each(|(at, chunk)| self.write_chunk(&first.with_index(0, at), 0, chunk));
         }
         let of = |range: Range<usize>| bytes.get(range.start * size..range.end * size).unwrap_or_default();
-        let row = self.store_row(&state.layout, number, size as u64, |range| of(range).into())?;
-        self.index_row(&state, (first, 0), &row)?;
+        let row = self.store_chunk_row(&state.layout, number, size as u64, |range| of(range).into())?;
+        self.index_chunk_row(&state, (first, 0), &row)?;
         Ok(self.session.cache.flush_over_budget()?)
     }
 }

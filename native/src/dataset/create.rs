@@ -55,18 +55,18 @@ pub(crate) fn create_dataset(
     elements: Option<&[u8]>,
 ) -> Result<CachedHeader> {
     let profile = session.profile;
-    let storage = new_storage(session, spec, elements)?;
+    let storage = create_storage(session, spec, elements)?;
     let (described, mut messages) = spec_messages(session, spec)?;
     let mut names = None;
     if let Layout::External(pieces) = &spec.layout {
-        let (message, heap, data) = external_files(session, pieces)?;
+        let (message, heap, data) = create_external_file_list(session, pieces)?;
         names = Some((message.heap, heap, data));
-        messages.push(session.message_of(message, MessageFlags::CONSTANT)?);
+        messages.push(session.encode_message(message, MessageFlags::CONSTANT)?);
     }
     let layout = LayoutMessage::new(profile, storage, !spec.filters.is_empty());
-    messages.push(session.message_of(layout, MessageFlags::default())?);
+    messages.push(session.encode_message(layout, MessageFlags::default())?);
     let can_grow = spec.dataspace.dims() != spec.dataspace.max();
-    let room = match session.prefix(object).version {
+    let room = match session.new_header_prefix(object).version {
         1 => V1_DATASET_ROOM,
         // The extent and the checksum change together: beside each other, one short store changes both.
         _ if can_grow => {
@@ -75,7 +75,7 @@ pub(crate) fn create_dataset(
         }
         _ => HeaderRoom::More(DATASET_ROOM_BYTES),
     };
-    let header = session.new_header(object, messages, room)?;
+    let header = session.create_header(object, messages, room)?;
     if let Some((at, heap, data)) = names {
         let (cache, owner) = (&session.cache, header.metadata().owner());
         let data = cache.insert_entry(heap.data, owner, data);
@@ -83,22 +83,22 @@ pub(crate) fn create_dataset(
         header.metadata().add_dependency(&heap, &data, EdgeKind::SymbolTable)?;
         header.add_message_dependency(MessageType::EXTERNAL_FILES, &heap, EdgeKind::SymbolTable)?;
     }
-    session.global_heap.add_header(&header)?;
-    session.count_user(&header, spec.committed)?;
+    session.global_heap.add_header_dependencies(&header)?;
+    session.count_datatype_use(&header, spec.committed)?;
     if spec.layout == Layout::Compact && spec.committed.is_none() {
         debug_assert_eq!(super::load::cached_spec(session, &header)?.0, described, "what is made is what is read");
         let header_len = header.chunk_ranges().next().map_or(0, |(_, len)| len);
         let (since, place) = (Duration::ZERO, NativeLayout::Compact(None));
         let state = DatasetState {
-            since,
+            read_since: since,
             spec: described,
             layout: place,
-            too_short: None,
-            oversized_chunks: None,
+            too_short_layout_bytes: None,
+            oversized_for_version: None,
             header_len,
-            image: None,
+            header_image: None,
         };
-        session.datasets.keep_new(NewDataset { addr: header.addr(), state });
+        session.datasets.keep_new_dataset(NewDataset { addr: header.addr(), state });
     }
     Ok(header)
 }
@@ -111,16 +111,16 @@ fn spec_messages(session: &NativeSession, spec: &DatasetSpec) -> Result<(Arc<Dat
     }
     let (profile, constant) = (session.profile, MessageFlags::CONSTANT);
     let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
-    let fill = FillValueMessage::new(profile, fill_value_of(spec));
+    let fill = FillValueMessage::new(profile, stored_fill(spec));
     let described = Arc::new(DatasetSpec { fill: fill.fill.clone(), ..spec.clone() });
     // The extent is the first.
     let mut messages = vec![
-        session.message_of(dataspace, MessageFlags::default())?,
-        session.raw_datatype(&spec.datatype, spec.committed)?,
-        session.message_of(fill, constant)?,
+        session.encode_message(dataspace, MessageFlags::default())?,
+        session.encode_datatype_message(&spec.datatype, spec.committed)?,
+        session.encode_message(fill, constant)?,
     ];
     if !spec.filters.is_empty() {
-        messages.push(session.message_of(FilterPipelineMessage::new(profile, spec.filters.clone()), constant)?);
+        messages.push(session.encode_message(FilterPipelineMessage::new(profile, spec.filters.clone()), constant)?);
     }
     // Whether a committed datatype is one is to be found out each time.
     cache.set((spec.committed.is_none() && *described == *spec).then(|| (described.clone(), messages.clone())));
@@ -132,7 +132,7 @@ pub(crate) fn not_compact_error() -> Error {
     Error::invalid("only a compact dataset is made with its elements")
 }
 
-fn new_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<&[u8]>) -> Result<LayoutClass> {
+fn create_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<&[u8]>) -> Result<LayoutClass> {
     let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
     let bytes = bytes.ok_or_else(|| Error::invalid("a dataset has less than 2^64 bytes"))?;
     let fixed = spec.dataspace.dims() == spec.dataspace.max();
@@ -165,14 +165,14 @@ fn new_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<&[u
             Ok(LayoutClass::Contiguous { addr, size: bytes, dims: Vec::new() })
         }
         Layout::External(_) => Ok(LayoutClass::Contiguous { addr: Addr::UNDEFINED, size: bytes, dims: Vec::new() }),
-        Layout::Chunked(dims) => new_chunked(session, spec, dims),
-        Layout::Virtual(sources) => new_virtual(session, spec, sources),
+        Layout::Chunked(dims) => create_chunked_storage(session, spec, dims),
+        Layout::Virtual(sources) => create_virtual_storage(session, spec, sources),
     }
 }
 
 /// The fill value message of the file. Elements of variable length are always filled. Otherwise, bytes that are left in
 /// the space would be taken for addresses in a heap.
-fn fill_value_of(spec: &DatasetSpec) -> Fill {
+fn stored_fill(spec: &DatasetSpec) -> Fill {
     let mut fill = spec.fill.clone();
     if spec.datatype.has_variable_length() && fill.time == FillTime::IfSet && fill.value == FillValue::Default {
         fill.time = FillTime::Allocation;
@@ -184,11 +184,11 @@ fn fill_value_of(spec: &DatasetSpec) -> Fill {
 fn alloc_filled(session: &NativeSession, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
     match spec.fill.time {
         FillTime::Never => Ok(session.cache.space().alloc(bytes, SpaceKind::Raw)?),
-        _ => session.filled_space(spec, bytes),
+        _ => session.alloc_filled_space(spec, bytes),
     }
 }
 
-fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Result<LayoutClass> {
+fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Result<LayoutClass> {
     let Dataspace::Simple(shape) = &spec.dataspace else {
         return Err(Error::invalid("only a dataset with dimensions is stored in chunks"));
     };
@@ -207,7 +207,7 @@ fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Res
     let filtered = !spec.filters.is_empty();
     let mut addr = Addr::UNDEFINED;
     let index = match shape.unlimited().count() {
-        _ if !has_new_indexes(session.profile, spec.unfiltered_edges, bytes) => IndexKind::Btree1,
+        _ if !uses_version_4_indexes(session.profile, spec.unfiltered_edges, bytes) => IndexKind::Btree1,
         0 if shape.dims() == shape.max() && shape.dims() == dims => {
             IndexKind::Single { filtered: filtered.then(Default::default) }
         }
@@ -240,7 +240,7 @@ fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Res
 }
 
 /// Whether a file of this profile holds chunk indexes other than version 1 B-trees.
-fn has_new_indexes(profile: LibVer, unfiltered_edges: bool, chunk_bytes: u64) -> bool {
+fn uses_version_4_indexes(profile: LibVer, unfiltered_edges: bool, chunk_bytes: u64) -> bool {
     profile.has_chunk_indexes() || unfiltered_edges || chunk_bytes > MAX_OLD_CHUNK_BYTES
 }
 
@@ -251,7 +251,11 @@ fn fits_fixed_array(chunk: &[u64], max: &[u64]) -> bool {
     chunks.is_some_and(|chunks| chunks <= MAX_FIXED_ARRAY_CHUNKS)
 }
 
-fn new_virtual(session: &NativeSession, spec: &DatasetSpec, sources: &[VirtualSource]) -> Result<LayoutClass> {
+fn create_virtual_storage(
+    session: &NativeSession,
+    spec: &DatasetSpec,
+    sources: &[VirtualSource],
+) -> Result<LayoutClass> {
     if sources.is_empty() {
         return Ok(LayoutClass::Virtual { heap: Addr::UNDEFINED, index: 0 });
     }
@@ -260,16 +264,16 @@ fn new_virtual(session: &NativeSession, spec: &DatasetSpec, sources: &[VirtualSo
     let mappings = sources.iter().map(|source| VirtualMapping {
         file: Arc::new(source.file.clone()),
         dataset: Arc::new(source.dataset.clone()),
-        source: StoredSelection::new(profile, rank_of(&source.source), source.source.clone()),
+        source: StoredSelection::new(profile, selection_rank(&source.source), source.source.clone()),
         target: StoredSelection::new(profile, rank, source.target.clone()),
     });
     let layout = VirtualLayout::new(profile, mappings.collect(), widths);
-    let place = session.global_heap.write(&encode(&layout, widths)?)?;
+    let place = session.global_heap.write_object(&encode(&layout, widths)?)?;
     Ok(LayoutClass::Virtual { heap: place.collection, index: place.index })
 }
 
 /// The dimensions of a selection; selections of all elements or of none have none.
-fn rank_of(selection: &Selection) -> usize {
+fn selection_rank(selection: &Selection) -> usize {
     match selection {
         Selection::Hyperslab(slab) => slab.start.len(),
         Selection::Blocks(blocks) => blocks.first().map_or(0, |block| block.start.len()),
@@ -279,7 +283,7 @@ fn rank_of(selection: &Selection) -> usize {
 }
 
 /// The message that names raw files, and the local heap with their names.
-fn external_files(
+fn create_external_file_list(
     session: &NativeSession,
     pieces: &[ExternalPiece],
 ) -> Result<(ExternalFiles, LocalHeap, LocalHeapData)> {
@@ -293,11 +297,11 @@ fn external_files(
     let mut files = Vec::with_capacity(pieces.len());
     for piece in pieces {
         files.push(ExternalFile { name_offset: end, offset: piece.offset, size: piece.size });
-        end += LocalHeapData::space_for(&piece.name) as u64;
+        end += LocalHeapData::string_space_bytes(&piece.name) as u64;
     }
     let mut data = LocalHeapData { bytes: vec![0; end as usize] };
     for (file, piece) in files.iter().zip(pieces) {
-        if piece.name.is_empty() || !data.put(file.name_offset, &piece.name) {
+        if piece.name.is_empty() || !data.put_string(file.name_offset, &piece.name) {
             return Err(Error::invalid("a raw file has a name"));
         }
     }

@@ -8,7 +8,7 @@ use h5live_format::messages::DataspaceMessage;
 use h5live_model::StoredChunk;
 
 use super::NativeDataset;
-use super::extent_message::{ExtentMessage, with_extent};
+use super::extent_message::{ExtentMessage, spec_with_extent};
 use super::layout::NativeLayout;
 use super::state::DatasetState;
 use crate::{Error, Result};
@@ -18,19 +18,19 @@ const MAX_CHUNKS_DROPPED_AT_ONCE: usize = 4096;
 
 impl NativeDataset {
     /// Puts a new extent into the header, and says whether some dimension has become smaller.
-    pub(super) fn put_extent(&self, dims: &[u64]) -> Result<bool> {
+    pub(super) fn write_extent(&self, dims: &[u64]) -> Result<bool> {
         let _operation = self.session.cache.begin_operation();
-        let _lock = self.session.header_lock(self.open.addr);
-        let mut state = self.open.state.write();
-        let spec = with_extent(&state.spec, dims)?;
+        let _lock = self.session.lock_header(self.shared.header_addr);
+        let mut state = self.shared.state.write();
+        let spec = spec_with_extent(&state.spec, dims)?;
         let written = match ExtentMessage::new(&state, &spec, self.session.cache.widths())? {
-            Some((header, said)) => header.update(|header| said.apply(header)),
+            Some((header, said)) => header.update(|header| said.write_into(header)),
             None => false,
         };
         if !written {
-            let mut header = self.session.header(self.open.addr)?;
-            let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
-            header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
+            let mut header = self.session.load_header(self.shared.header_addr)?;
+            let old = header.require_message::<DataspaceMessage>("a dataset has a dataspace")?;
+            header.set_message(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
         }
         let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
         *state = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&state) });
@@ -49,7 +49,7 @@ impl NativeDataset {
         else {
             return Ok(());
         };
-        state.layout.for_each_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
+        state.layout.for_each_chunk_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
             let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
             let is_outside = begins.zip(dims).any(|(begin, end)| begin >= *end);
             !is_outside || each(self.stored_chunk(state, &coord, element))
@@ -86,8 +86,8 @@ impl NativeDataset {
     /// Drops the chunks that lie wholly outside of the extent `dims`, some at a time. Where the index has no way to drop
     /// one, its elements become fill values. Call it between operations.
     pub(super) fn free_chunks_outside(&self, state: &DatasetState, dims: &[u64]) -> Result<()> {
-        self.open.forget_preallocated();
-        if !state.layout.can_remove() {
+        self.shared.forget_preallocated_chunks();
+        if !state.layout.can_remove_chunks() {
             return self.clear_chunks_outside(state, dims);
         }
         let cache = &self.session.cache;
@@ -100,9 +100,9 @@ impl NativeDataset {
             let (found, mut dropped) = (outside.len(), 0);
             let operation = cache.begin_operation();
             for chunk in outside {
-                if let (Some(offset), true) = (chunk.offset, state.layout.remove(&chunk.coord)?) {
+                if let (Some(offset), true) = (chunk.offset, state.layout.remove_chunk(&chunk.coord)?) {
                     cache.discard_raw(Addr::new(offset));
-                    cache.space().free_raw_owned(Owner::new(self.open.addr), Addr::new(offset), chunk.size);
+                    cache.space().free_raw_owned(Owner::new(self.shared.header_addr), Addr::new(offset), chunk.size);
                     dropped += 1;
                 }
             }
@@ -124,10 +124,10 @@ impl NativeDataset {
             let at = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
             cache.check_allocation(at, chunk.size)?;
             let bytes = state.spec.fill_bytes(chunk.size as usize);
-            self.overwrite(state, at, (0, bytes), Visibility::BeyondExtent)?;
+            self.overwrite_chunk(state, at, (0, bytes), Visibility::BeyondExtent)?;
             cleared += 1;
             match cleared % MAX_CHUNKS_DROPPED_AT_ONCE {
-                0 => self.session.flush(FlushScope::Owner(Owner::new(self.open.addr))),
+                0 => self.session.flush(FlushScope::Owner(Owner::new(self.shared.header_addr))),
                 _ => Ok(()),
             }
         };

@@ -9,7 +9,7 @@ use super::state::DatasetState;
 use crate::{Error, Result};
 
 /// Gives a description another extent, and says whether it can have that.
-pub(super) fn resize(spec: &mut DatasetSpec, dims: &[u64]) -> bool {
+pub(super) fn resize_spec(spec: &mut DatasetSpec, dims: &[u64]) -> bool {
     match &mut spec.dataspace {
         Dataspace::Simple(shape) => {
             let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
@@ -20,9 +20,9 @@ pub(super) fn resize(spec: &mut DatasetSpec, dims: &[u64]) -> bool {
 }
 
 /// A description with another extent.
-pub(super) fn with_extent(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
+pub(super) fn spec_with_extent(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
     let mut spec = DatasetSpec::clone(spec);
-    if !resize(&mut spec, dims) && dims != spec.dataspace.dims() {
+    if !resize_spec(&mut spec, dims) && dims != spec.dataspace.dims() {
         return Err(Error::invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max())));
     }
     Ok(spec)
@@ -30,7 +30,7 @@ pub(super) fn with_extent(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpe
 
 /// The new dataspace message of a header's first chunk.
 pub(super) struct ExtentMessage {
-    spot: usize,
+    message_index: usize,
     body: Vec<u8>,
 }
 
@@ -53,12 +53,12 @@ impl ExtentMessage {
         };
         let Some(version) = version else { return Ok(None) };
         let body = encode_transient(&mut DataspaceMessage { version, dataspace: spec.dataspace.clone() }, widths)?;
-        Ok(Some((header, ExtentMessage { spot, body })))
+        Ok(Some((header, ExtentMessage { message_index: spot, body })))
     }
 
     /// The position of the message.
     pub fn message_index(&self) -> usize {
-        self.spot
+        self.message_index
     }
 
     /// The body of the message.
@@ -67,8 +67,9 @@ impl ExtentMessage {
     }
 
     /// Puts it there, and says whether there was a place for it.
-    pub fn apply(&self, header: &mut ObjectHeader) -> bool {
-        let message = header.messages.get_mut(self.spot).filter(|message| message.kind == MessageType::DATASPACE);
+    pub fn write_into(&self, header: &mut ObjectHeader) -> bool {
+        let message =
+            header.messages.get_mut(self.message_index).filter(|message| message.kind == MessageType::DATASPACE);
         let place = message.and_then(|message| message.body.get_mut(..self.body.len()));
         place.map(|place| place.copy_from_slice(&self.body)).is_some()
     }

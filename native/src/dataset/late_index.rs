@@ -27,8 +27,9 @@ impl DatasetState {
     }
 
     /// Whether there is no index, and the extent may be newer than what the header says of that.
-    fn may_lag(&self) -> bool {
-        let is_split = |header: &CachedHeader| header.may_precede(MessageType::DATASPACE, MessageType::LAYOUT);
+    fn may_lack_published_index(&self) -> bool {
+        let is_split =
+            |header: &CachedHeader| header.may_be_written_before(MessageType::DATASPACE, MessageType::LAYOUT);
         let has_elements = self.spec.dataspace.elements() != Some(0);
         self.layout.lacks_index() && has_elements && self.layout.header().is_some_and(is_split)
     }
@@ -44,19 +45,19 @@ impl NativeDataset {
             return Ok(false);
         }
         // A thread that finds another one waiting waits with it.
-        let mut missed = self.open.missed.lock();
+        let mut missed = self.shared.missed_chunks.lock();
         let dims = |state: &DatasetState| state.spec.dataspace.dims().to_vec();
         let before = self.state();
-        if !before.may_lag() || *missed == dims(&before) {
+        if !before.may_lack_published_index() || *missed == dims(&before) {
             return Ok(!before.layout.lacks_index());
         }
         self.session.retry.poll_until_found(|| {
             let is_last = !self.session.may_be_written()?;
-            self.reload()?;
-            Ok::<_, Error>(is_last || !self.state().may_lag())
+            self.reload_header()?;
+            Ok::<_, Error>(is_last || !self.state().may_lack_published_index())
         })?;
         let now = self.state();
-        if now.may_lag() {
+        if now.may_lack_published_index() {
             *missed = dims(&now);
         }
         Ok(!now.layout.lacks_index())

@@ -49,9 +49,9 @@ fn recorded() -> Recorded {
             .create(&NewObject::linked(file.session().root, &format!("{rank}").into(), &spec(rank).into()))
             .unwrap();
         let session = file.native_session();
-        let mut header = session.header(session.object(id).unwrap()).unwrap();
+        let mut header = session.load_header(session.header_addr_of(id).unwrap()).unwrap();
         header.move_to_new_chunk(MessageType::DATASPACE).unwrap();
-        assert!(header.may_precede(MessageType::DATASPACE, MessageType::LAYOUT));
+        assert!(header.may_be_written_before(MessageType::DATASPACE, MessageType::LAYOUT));
         id
     });
     file.close().unwrap();

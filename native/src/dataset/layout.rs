@@ -15,7 +15,7 @@ use h5live_indexes::{
 };
 use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
 
-use super::external::ExternalRawFiles;
+use super::external_raw_files::ExternalRawFiles;
 use crate::header::CachedHeader;
 use crate::object_headers::ObjectHeaders;
 use crate::{Error, Result};
@@ -39,13 +39,13 @@ pub(crate) enum NativeLayout {
 #[derive(Debug)]
 pub(crate) struct LayoutRoot {
     headers: Arc<ObjectHeaders>,
-    header: Addr,
-    addr: AtomicU64,
-    filtered: parking_lot::Mutex<FilteredChunk>,
+    header_addr: Addr,
+    index_addr: AtomicU64,
+    filtered_single_chunk: parking_lot::Mutex<FilteredChunk>,
     /// Whether all of the header is in its first chunk.
-    whole: bool,
+    is_single_chunk_header: bool,
     /// Whether a chunk can come to be elsewhere.
-    moves: bool,
+    can_move: bool,
     /// The parts of the header that state the extent and the layout. They wait for chunks and index.
     parents: CachedHeader,
 }
@@ -53,14 +53,14 @@ pub(crate) struct LayoutRoot {
 impl LayoutRoot {
     /// Changes what the layout message says of the storage. Where the extent is stated in a later chunk of the header,
     /// which might be written before, it comes after this.
-    fn update(&self, change: impl FnOnce(&mut LayoutClass)) -> Result<()> {
-        let _lock = self.headers.lock(self.header);
-        let mut header = self.headers.load(self.header)?;
-        let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+    fn update_message(&self, change: impl FnOnce(&mut LayoutClass)) -> Result<()> {
+        let _lock = self.headers.lock_header(self.header_addr);
+        let mut header = self.headers.load_header(self.header_addr)?;
+        let mut layout = header.require_message::<LayoutMessage>("a dataset has a layout")?;
         change(&mut layout.storage);
-        header.put(&layout)?;
+        header.set_message(&layout)?;
         let [extent, layout] = Self::PARENT_MESSAGES;
-        if let Some(node) = header.chunk_node_of(layout).filter(|_| header.may_precede(extent, layout)) {
+        if let Some(node) = header.chunk_node_of(layout).filter(|_| header.may_be_written_before(extent, layout)) {
             // Where the extent has just gone to a chunk that must be there before the one that leads to it, readers
             // wait.
             let _circle = header.add_message_dependency(extent, node, EdgeKind::ObjectHeaderIndex);
@@ -68,8 +68,8 @@ impl LayoutRoot {
         Ok(())
     }
 
-    fn current(&self) -> Addr {
-        Addr::new(self.addr.load(Ordering::Acquire))
+    fn index_addr(&self) -> Addr {
+        Addr::new(self.index_addr.load(Ordering::Acquire))
     }
 
     /// The messages that state the extent and the places of the chunks.
@@ -85,7 +85,7 @@ impl LayoutRoot {
 
 impl IndexRoot for LayoutRoot {
     fn addr(&self) -> Addr {
-        self.current()
+        self.index_addr()
     }
 
     fn set_addr(&self, addr: Addr) -> h5live_indexes::Result<()> {
@@ -94,16 +94,16 @@ impl IndexRoot for LayoutRoot {
                 chunks.addr = addr;
             }
         };
-        match self.update(put) {
+        match self.update_message(put) {
             Ok(()) => {
-                self.addr.store(addr.get().unwrap_or(u64::MAX), Ordering::Release);
+                self.index_addr.store(addr.get().unwrap_or(u64::MAX), Ordering::Release);
                 Ok(())
             }
             Err(Error::Cache(error)) => Err(h5live_indexes::Error::Cache(error)),
             Err(Error::Index(error)) => Err(error),
             Err(_) => Err(h5live_indexes::Error::Contradiction {
                 record: "object header",
-                at: self.header,
+                at: self.header_addr,
                 other: "data layout message",
                 rule: "a dataset has a layout",
             }),
@@ -151,19 +151,19 @@ impl NativeLayout {
         let root = |addr: Addr, filtered| {
             Arc::new(LayoutRoot {
                 headers: context.headers.clone(),
-                header: header.addr(),
-                addr: AtomicU64::new(addr.get().unwrap_or(u64::MAX)),
-                filtered: parking_lot::Mutex::new(filtered),
-                whole: header.is_single_chunk(),
-                moves: matches!(&layout.storage, LayoutClass::Chunked(chunks) if chunks.index != IndexKind::Implicit),
+                header_addr: header.addr(),
+                index_addr: AtomicU64::new(addr.get().unwrap_or(u64::MAX)),
+                filtered_single_chunk: parking_lot::Mutex::new(filtered),
+                is_single_chunk_header: header.is_single_chunk(),
+                can_move: matches!(&layout.storage, LayoutClass::Chunked(chunks) if chunks.index != IndexKind::Implicit),
                 parents: header.clone(),
             })
         };
         let chunks = match &layout.storage {
             LayoutClass::Compact { .. } => return Ok(NativeLayout::Compact(None)),
-            LayoutClass::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
+            LayoutClass::Contiguous { .. } if header.has_message(MessageType::EXTERNAL_FILES) => {
                 return Ok(NativeLayout::External(ExternalRawFiles::new(
-                    super::external::external_pieces(header)?,
+                    super::external_raw_files::external_pieces(header)?,
                     context.path,
                 )));
             }
@@ -177,11 +177,11 @@ impl NativeLayout {
             IndexKind::Single { filtered } => filtered.unwrap_or_default(),
             _ => FilteredChunk::default(),
         };
-        NativeLayout::chunked(context.btree_k, header, spec, layout.version, chunks, root(chunks.addr, filtered))
+        NativeLayout::for_chunked(context.btree_k, header, spec, layout.version, chunks, root(chunks.addr, filtered))
     }
 
     /// The layout of chunks, whose index begins at `root`.
-    fn chunked(
+    fn for_chunked(
         btree_k: BtreeK,
         header: &CachedHeader,
         spec: &DatasetSpec,
@@ -221,7 +221,7 @@ impl NativeLayout {
     }
 
     /// The format of the index elements; `None` if the only chunk is stated in the header.
-    pub fn format(&self) -> Option<ElementFormat> {
+    pub fn element_format(&self) -> Option<ElementFormat> {
         match self {
             NativeLayout::Single(_, format) | NativeLayout::Chunked(_, _, format) => Some(*format),
             _ => None,
@@ -239,20 +239,20 @@ impl NativeLayout {
     /// Whether the first chunk of the header is all of it.
     pub fn is_single_chunk(&self) -> bool {
         match self {
-            NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => root.whole,
+            NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => root.is_single_chunk_header,
             _ => false,
         }
     }
 
     /// Whether the dataset needs a chunk index and has none yet.
     pub fn lacks_index(&self) -> bool {
-        matches!(self, NativeLayout::Chunked(_, root, _) if !root.current().is_defined())
+        matches!(self, NativeLayout::Chunked(_, root, _) if !root.index_addr().is_defined())
     }
 
     /// Whether a chunk can come to be elsewhere.
-    pub fn can_move(&self) -> bool {
+    pub fn can_move_chunks(&self) -> bool {
         match self {
-            NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => root.moves,
+            NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => root.can_move,
             _ => false,
         }
     }
@@ -265,12 +265,12 @@ impl NativeLayout {
         }
     }
 
-    pub fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    pub fn locate_chunk(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         match self {
             NativeLayout::Compact(_) | NativeLayout::External(_) | NativeLayout::Virtual => Ok(None),
             NativeLayout::Single(root, _) => {
-                let addr = root.current();
-                let filtered = *root.filtered.lock();
+                let addr = root.index_addr();
+                let filtered = *root.filtered_single_chunk.lock();
                 let here = addr.is_defined() && coord.scaled().iter().all(|at| *at == 0);
                 Ok(here.then_some(ChunkElement { addr, size: filtered.size, filter_mask: filtered.filter_mask }))
             }
@@ -279,19 +279,19 @@ impl NativeLayout {
     }
 
     /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
-    pub fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+    pub fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.has_any_in_row(first, axis, number)?),
-            _ => Ok(self.get(first)?.is_some()),
+            _ => Ok(self.locate_chunk(first)?.is_some()),
         }
     }
 
-    pub fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+    pub fn set_chunk(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
         match self {
             NativeLayout::Compact(_) | NativeLayout::External(_) => Ok(()),
             NativeLayout::Virtual => self.check_writable(),
             NativeLayout::Single(root, _) => {
-                root.update(|storage| match storage {
+                root.update_message(|storage| match storage {
                     LayoutClass::Contiguous { addr, .. } => *addr = element.addr,
                     LayoutClass::Chunked(chunks) => {
                         chunks.addr = element.addr;
@@ -301,8 +301,9 @@ impl NativeLayout {
                     }
                     _ => {}
                 })?;
-                *root.filtered.lock() = FilteredChunk { size: element.size, filter_mask: element.filter_mask };
-                root.addr.store(element.addr.get().unwrap_or(u64::MAX), Ordering::Release);
+                *root.filtered_single_chunk.lock() =
+                    FilteredChunk { size: element.size, filter_mask: element.filter_mask };
+                root.index_addr.store(element.addr.get().unwrap_or(u64::MAX), Ordering::Release);
                 proxy.map_or(Ok(()), |proxy| root.add_dependency(proxy, EdgeKind::LayoutRaw))
             }
             NativeLayout::Chunked(index, ..) => Ok(index.set_element(coord, element, proxy)?),
@@ -310,7 +311,7 @@ impl NativeLayout {
     }
 
     /// As [`set`](Self::set), and returns the previous element.
-    pub fn replace(
+    pub fn replace_chunk(
         &self,
         coord: &ChunkCoord,
         element: ChunkElement,
@@ -319,18 +320,24 @@ impl NativeLayout {
         if let NativeLayout::Chunked(index, ..) = self {
             return Ok(index.replace_element(coord, element, proxy)?);
         }
-        let old = self.get(coord)?;
-        self.set(coord, element, proxy)?;
+        let old = self.locate_chunk(coord)?;
+        self.set_chunk(coord, element, proxy)?;
         Ok(old)
     }
 
     /// Whether the raw data of neighbouring chunks may wait as one: [`ChunkIndex::allows_shared_proxy`].
-    pub fn shares_proxies(&self) -> bool {
+    pub fn allows_shared_proxy(&self) -> bool {
         matches!(self, NativeLayout::Chunked(index, ..) if index.allows_shared_proxy())
     }
 
     /// As [`set`](Self::set), for chunks without filters that follow each other along a dimension.
-    pub fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&ChunkProxy>) -> Result<()> {
+    pub fn set_chunk_row(
+        &self,
+        first: &ChunkCoord,
+        axis: usize,
+        places: &[Addr],
+        proxy: Option<&ChunkProxy>,
+    ) -> Result<()> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.set_element_row(first, axis, places, proxy)?),
             _ => Err(unsupported_error("a row of chunks where there is no index")),
@@ -338,10 +345,10 @@ impl NativeLayout {
     }
 
     /// Forgets where a chunk is stored; `false` if the storage has no way to be without it.
-    pub fn remove(&self, coord: &ChunkCoord) -> Result<bool> {
+    pub fn remove_chunk(&self, coord: &ChunkCoord) -> Result<bool> {
         match self {
             NativeLayout::Single(..) => {
-                self.set(coord, ChunkElement::default(), None)?;
+                self.set_chunk(coord, ChunkElement::default(), None)?;
                 Ok(true)
             }
             NativeLayout::Chunked(index, ..) => Ok(index.remove_element(coord)?.is_some()),
@@ -350,7 +357,7 @@ impl NativeLayout {
     }
 
     /// Whether chunks can be taken out of the index. All chunks of an implicit index are there for good.
-    pub fn can_remove(&self) -> bool {
+    pub fn can_remove_chunks(&self) -> bool {
         match self {
             NativeLayout::Single(..) => true,
             NativeLayout::Chunked(index, ..) => index.can_remove_chunks(),
@@ -384,12 +391,12 @@ impl NativeLayout {
         }
     }
 
-    pub fn for_each(&self, rank: usize, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    pub fn for_each_chunk(&self, rank: usize, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         match self {
             NativeLayout::Compact(_) | NativeLayout::External(_) | NativeLayout::Virtual => Ok(()),
             NativeLayout::Single(..) => {
                 let coord = ChunkCoord::origin(rank);
-                if let Some(element) = self.get(&coord)? {
+                if let Some(element) = self.locate_chunk(&coord)? {
                     each(coord, element);
                 }
                 Ok(())
@@ -399,14 +406,14 @@ impl NativeLayout {
     }
 
     /// As [`for_each`](Self::for_each), also with chunks that a writer that died did not come to count.
-    pub fn for_each_with_unpublished(
+    pub fn for_each_chunk_with_unpublished(
         &self,
         rank: usize,
         each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
     ) -> Result<()> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.for_each_chunk_with_unpublished(each)?),
-            _ => self.for_each(rank, each),
+            _ => self.for_each_chunk(rank, each),
         }
     }
 }

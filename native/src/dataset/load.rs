@@ -10,11 +10,11 @@ use h5live_format::messages::{
 use h5live_format::{Addr, GlobalHeapId, VirtualLayout, VirtualMapping, decode, decode_prefix};
 use h5live_model::{DatasetSpec, Fill, Layout, Name, VirtualSource};
 
-use super::external;
+use super::external_raw_files;
 use super::layout::{LayoutContext, NativeLayout};
 use super::state::DatasetState;
 use crate::header::CachedHeader;
-use crate::object_kind::committed;
+use crate::object_kind::committed_datatype;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
@@ -39,7 +39,15 @@ pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: 
         _ => None,
     };
     let oversized_chunks = Some(layout.version).filter(|_| !layout.allows_chunk_size());
-    Ok(DatasetState { since, spec, layout: place, too_short, oversized_chunks, header_len, image: None })
+    Ok(DatasetState {
+        read_since: since,
+        spec,
+        layout: place,
+        too_short_layout_bytes: too_short,
+        oversized_for_version: oversized_chunks,
+        header_len,
+        header_image: None,
+    })
 }
 
 /// The description that a header holds, and its layout.
@@ -47,8 +55,8 @@ pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: 
 /// # Errors
 /// If a message is not there, or cannot be decoded.
 pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Result<(Arc<DatasetSpec>, LayoutMessage)> {
-    let message = header.require::<LayoutMessage>("a dataset has a layout")?;
-    let layout = layout(session, header, &message.storage)?;
+    let message = header.require_message::<LayoutMessage>("a dataset has a layout")?;
+    let layout = decode_layout(session, header, &message.storage)?;
     // A header that is being written may change before all of it is decoded.
     if session.mode.writes() {
         return Ok((decode_spec(session, header, layout)?.into(), message));
@@ -62,16 +70,16 @@ pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Res
 }
 
 /// The layout, and whether chunks at the edges go without filters.
-fn layout(session: &NativeSession, header: &CachedHeader, storage: &LayoutClass) -> Result<(Layout, bool)> {
+fn decode_layout(session: &NativeSession, header: &CachedHeader, storage: &LayoutClass) -> Result<(Layout, bool)> {
     Ok(match storage {
         LayoutClass::Compact { .. } => (Layout::Compact, false),
-        LayoutClass::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
-            (Layout::External(external::external_pieces(header)?), false)
+        LayoutClass::Contiguous { .. } if header.has_message(MessageType::EXTERNAL_FILES) => {
+            (Layout::External(external_raw_files::external_pieces(header)?), false)
         }
         LayoutClass::Contiguous { .. } => (Layout::Contiguous, false),
         LayoutClass::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
         LayoutClass::Virtual { heap, index } => {
-            (Layout::Virtual(virtual_sources(session, header, *heap, *index)?), false)
+            (Layout::Virtual(load_virtual_sources(session, header, *heap, *index)?), false)
         }
     })
 }
@@ -81,27 +89,28 @@ fn decode_spec(
     header: &CachedHeader,
     (layout, unfiltered_edges): (Layout, bool),
 ) -> Result<DatasetSpec> {
-    let dataspace = session.required::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
-    let datatype = session.required::<DatatypeMessage>(header, "a dataset has a datatype")?.datatype;
-    let fill = match session.message::<FillValueMessage>(header)? {
+    let dataspace = session.require_message::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
+    let datatype = session.require_message::<DatatypeMessage>(header, "a dataset has a datatype")?.datatype;
+    let fill = match session.load_message::<FillValueMessage>(header)? {
         Some(message) => message.fill,
-        None => match session.message::<FillValueOldMessage>(header)? {
+        None => match session.load_message::<FillValueOldMessage>(header)? {
             Some(message) => message.fill(),
             None => Fill::default(),
         },
     };
-    let filters = session.message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
-    let shared = header.with_first(MessageType::DATATYPE, |message| {
+    let filters =
+        session.load_message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
+    let shared = header.with_first_message(MessageType::DATATYPE, |message| {
         message.flags.is_shared().then(|| decode_prefix::<SharedMessage>(&message.body, header.widths()))
     });
     let shared = shared.flatten();
     let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;
-    let committed = committed(shared.as_ref().map(|(shared, _)| shared));
+    let committed = committed_datatype(shared.as_ref().map(|(shared, _)| shared));
     Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges })
 }
 
 /// The pieces of a virtual dataset.
-fn virtual_sources(
+fn load_virtual_sources(
     session: &NativeSession,
     header: &CachedHeader,
     heap: Addr,
@@ -111,7 +120,7 @@ fn virtual_sources(
     if !place.is_defined() {
         return Ok(Vec::new());
     }
-    let bytes = session.global_heap.read(place)?;
+    let bytes = session.global_heap.read_object(place)?;
     let layout: VirtualLayout = decode(&bytes, header.widths())
         .map_err(|source| Error::Cache(h5live_cache::Error::Decode { at: heap, source }))?;
     let source = |mapping: VirtualMapping| VirtualSource {

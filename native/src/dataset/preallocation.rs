@@ -33,7 +33,7 @@ const MAX_PREALLOCATED_CHUNK_BYTES: u64 = 32 << 10;
 static ZEROS: [u8; MAX_PREALLOCATED_BYTES] = [0; MAX_PREALLOCATED_BYTES];
 
 /// The dimension along which `new` is larger, if it is only that.
-fn axis_of(old: &[u64], new: &[u64]) -> Option<usize> {
+fn growing_axis(old: &[u64], new: &[u64]) -> Option<usize> {
     let axis = old.iter().zip(new).position(|(old, new)| old != new)?;
     old.iter().zip(new).skip(axis + 1).all(|(old, new)| old == new).then_some(axis)
 }
@@ -46,17 +46,17 @@ fn fill_bytes(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
 
 impl NativeDataset {
     /// The chunk that an append to `dims` begins, made ready with the next ones if it is one of many.
-    pub(super) fn begin_chunk(
+    pub(super) fn alloc_next_chunk(
         &self,
         state: &DatasetState,
         row: &mut Option<SequentialAppends>,
         coord: &ChunkCoord,
         dims: &[u64],
     ) -> Result<Option<Addr>> {
-        let Some(axis) = axis_of(state.spec.dataspace.dims(), dims) else { return Ok(None) };
-        let number = SequentialAppends::record(row, axis, coord);
-        let is_plain =
-            matches!(state.layout, NativeLayout::Chunked(_, _, ElementFormat::Unfiltered)) && state.layout.can_move();
+        let Some(axis) = growing_axis(state.spec.dataspace.dims(), dims) else { return Ok(None) };
+        let number = SequentialAppends::count_append(row, axis, coord);
+        let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ElementFormat::Unfiltered))
+            && state.layout.can_move_chunks();
         let size = state.spec.chunk_bytes().filter(|size| (1..=MAX_PREALLOCATED_CHUNK_BYTES).contains(size));
         let (true, Some(size)) = (is_plain && number >= MIN_SEQUENTIAL_CHUNKS, size) else { return Ok(None) };
         if !self.session.cache.can_publish_parts() {
@@ -65,33 +65,33 @@ impl NativeDataset {
         let wanted = (number / APPENDS_PER_PREALLOCATED_CHUNK)
             .clamp(*PREALLOCATED_CHUNKS.start(), *PREALLOCATED_CHUNKS.end())
             .min(MAX_PREALLOCATED_BYTES as u64 / size);
-        let Some(ready) = PreallocatedChunks::plan(state, axis, coord, (wanted, size))? else { return Ok(None) };
-        let (end, number) = (ready.end, number.saturating_add(ready.len()));
+        let Some(ready) = PreallocatedChunks::plan_chunks(state, axis, coord, (wanted, size))? else { return Ok(None) };
+        let (end, number) = (ready.end_index, number.saturating_add(ready.chunk_count()));
         let place = self.preallocate_chunks(state, ready)?;
         if place.is_some() {
-            *row = Some(SequentialAppends { axis, last: coord.with_index(axis, end - 1), number });
-            self.session.flush(FlushScope::Owner(Owner::new(self.open.addr)))?;
+            *row = Some(SequentialAppends { axis, last_chunk: coord.with_index(axis, end - 1), append_count: number });
+            self.session.flush(FlushScope::Owner(Owner::new(self.shared.header_addr)))?;
         }
         Ok(place)
     }
 
     /// The address of a preallocated chunk, and whether it is still unused.
-    pub(super) fn preallocated(&self, coord: &ChunkCoord, dims: &[u64]) -> Option<(Addr, bool)> {
+    pub(super) fn preallocated_chunk(&self, coord: &ChunkCoord, dims: &[u64]) -> Option<(Addr, bool)> {
         let ready = self.session.datasets.preallocated.lock();
-        let ready = ready.get(&self.open.addr)?;
-        Some((ready.chunk_addr(coord)?, ready.is_unused(coord, dims)))
+        let ready = ready.get(&self.shared.header_addr)?;
+        Some((ready.chunk_addr(coord)?, ready.is_chunk_unused(coord, dims)))
     }
 
     /// Stores chunks with fill values, and enters them into the index. Returns the address of the first one. `None` if
     /// they could not be written. There may still be room for one chunk; if not, its own write returns the error.
     fn preallocate_chunks(&self, state: &DatasetState, mut ready: PreallocatedChunks) -> Result<Option<Addr>> {
-        let number = usize::try_from(ready.len()).unwrap_or(usize::MAX);
-        let fill = |run: Range<usize>| fill_bytes(&state.spec, run.len() * ready.size as usize);
-        let Ok(row) = self.store_row(&state.layout, number, ready.size, fill) else { return Ok(None) };
-        let indexed = self.index_row(state, (&ready.from, ready.axis), &row);
-        ready.places = row.places;
-        let place = ready.places.first().copied();
-        self.session.datasets.preallocated.lock().insert(self.open.addr, ready);
+        let number = usize::try_from(ready.chunk_count()).unwrap_or(usize::MAX);
+        let fill = |run: Range<usize>| fill_bytes(&state.spec, run.len() * ready.chunk_bytes as usize);
+        let Ok(row) = self.store_chunk_row(&state.layout, number, ready.chunk_bytes, fill) else { return Ok(None) };
+        let indexed = self.index_chunk_row(state, (&ready.first_chunk, ready.axis), &row);
+        ready.chunk_addrs = row.places;
+        let place = ready.chunk_addrs.first().copied();
+        self.session.datasets.preallocated.lock().insert(self.shared.header_addr, ready);
         indexed.map(|()| place)
     }
 }

@@ -10,7 +10,7 @@ use h5live_format::{ObjectHeader, Widths, decode_prefix, lookup3};
 use h5live_model::DatasetSpec;
 
 use super::NativeDataset;
-use super::extent_message::with_extent;
+use super::extent_message::spec_with_extent;
 use super::state::DatasetState;
 use crate::Result;
 
@@ -24,35 +24,35 @@ impl NativeDataset {
     /// # Errors
     /// If the header cannot be read.
     pub(crate) fn refresh_published(&self) -> Result<bool> {
-        let _one_after_the_other = self.open.refresh_lock.lock();
+        let _one_after_the_other = self.shared.refresh_lock.lock();
         let before = self.state();
         let since = self.session.retry.now();
-        let image = self.image(before.header_len);
-        if let Some(new) = before.with_image(since, &image, self.session.cache.widths()) {
+        let image = self.read_header_image(before.header_len);
+        if let Some(new) = before.state_from_image(since, &image, self.session.cache.widths()) {
             // Chunks come, and move, without the header.
-            self.session.cache.mark_owner_stale(Owner::new(self.open.addr));
-            self.session.global_heap.forget_read();
-            let mut state = self.open.state.write();
+            self.session.cache.mark_owner_stale(Owner::new(self.shared.header_addr));
+            self.session.global_heap.forget_read_collections();
+            let mut state = self.shared.state.write();
             if Arc::ptr_eq(&state, &before) {
                 let changed = new.spec.dataspace != before.spec.dataspace;
                 *state = Arc::new(new);
                 return Ok(changed);
             }
         }
-        let changed = self.reload()?;
-        let mut state = self.open.state.write();
+        let changed = self.reload_header()?;
+        let mut state = self.shared.state.write();
         if state.matches_image(&image, self.session.cache.widths()) {
             let image = Some(image.into());
-            *state = Arc::new(DatasetState { image, ..DatasetState::clone(&state) });
+            *state = Arc::new(DatasetState { header_image: image, ..DatasetState::clone(&state) });
         }
         Ok(changed)
     }
 
     /// The first `len` bytes of the header in the file. Empty if the bytes alone do not tell whether it has changed.
-    fn image(&self, len: usize) -> Vec<u8> {
+    fn read_header_image(&self, len: usize) -> Vec<u8> {
         match self.session.retry.generations() {
             Some(_) => Vec::new(),
-            None => self.session.cache.read_prefix(self.open.addr, len).unwrap_or_default(),
+            None => self.session.cache.read_prefix(self.shared.header_addr, len).unwrap_or_default(),
         }
     }
 }
@@ -69,25 +69,30 @@ impl DatasetState {
 
     /// The state of a header that is completely in `image`, which was read at `since`. `None` if it differs in more
     /// than the extent.
-    fn with_image(&self, since: Duration, image: &[u8], widths: Widths) -> Option<DatasetState> {
-        let known = self.image.as_deref()?;
+    fn state_from_image(&self, since: Duration, image: &[u8], widths: Widths) -> Option<DatasetState> {
+        let known = self.header_image.as_deref()?;
         if known == image {
-            return Some(DatasetState { since, ..DatasetState::clone(self) });
+            return Some(DatasetState { read_since: since, ..DatasetState::clone(self) });
         }
-        let spec = self.with_extent_of(known, image, widths)?;
-        Some(DatasetState { since, spec: Arc::new(spec), image: Some(image.into()), ..DatasetState::clone(self) })
+        let spec = self.spec_with_extent_of(known, image, widths)?;
+        Some(DatasetState {
+            read_since: since,
+            spec: Arc::new(spec),
+            header_image: Some(image.into()),
+            ..DatasetState::clone(self)
+        })
     }
 
     /// The description with the extent that a header states that is all in `image`, if it differs in that alone from
     /// `known`.
-    fn with_extent_of(&self, known: &[u8], image: &[u8], widths: Widths) -> Option<DatasetSpec> {
+    fn spec_with_extent_of(&self, known: &[u8], image: &[u8], widths: Widths) -> Option<DatasetSpec> {
         let (first, spot) = self.layout.header()?.find_in_first_chunk(MessageType::DATASPACE)?;
         let extent = {
             let header = first.read();
             // A header without a checksum may be torn.
             let message =
                 header.messages.get(spot).filter(|message| header.prefix.version > 1 && !message.flags.is_shared())?;
-            let start = header.body_at(spot)?;
+            let start = header.body_offset(spot)?;
             start..start.checked_add(message.body.len())?
         };
         let summed = image.len().checked_sub(CHECKSUM_BYTES).filter(|summed| *summed >= extent.end)?;
@@ -100,7 +105,7 @@ impl DatasetState {
         }
         let (message, _) = decode_prefix::<DataspaceMessage>(content.get(extent)?, widths).ok()?;
         let (old, new) = (&self.spec.dataspace, message.dataspace);
-        let spec = with_extent(&self.spec, new.dims()).ok().filter(|_| new.max() == old.max())?;
+        let spec = spec_with_extent(&self.spec, new.dims()).ok().filter(|_| new.max() == old.max())?;
         (spec.dataspace == new).then_some(spec)
     }
 }

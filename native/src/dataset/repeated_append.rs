@@ -23,7 +23,7 @@ pub(crate) struct FastAppendState {
     pub(super) consecutive_appends: u32,
     pub(super) repeated_append: Option<RepeatedAppend>,
     /// The chunks that they fill.
-    pub(super) chunks: Option<SequentialAppends>,
+    pub(super) sequential_appends: Option<SequentialAppends>,
 }
 
 /// Appends along one dimension, by which nothing else changes in the header.
@@ -34,10 +34,10 @@ pub(crate) struct RepeatedAppend {
     pub(super) dims: SmallVec<[u64; 4]>,
     pub(super) header: Handle<ObjectHeader>,
     /// The header's edition then.
-    pub(super) version: u64,
+    pub(super) header_version: u64,
     /// The message with the extent, and where its body states that of the dimension.
-    pub(super) spot: usize,
-    pub(super) place: Range<usize>,
+    pub(super) message_index: usize,
+    pub(super) extent_range: Range<usize>,
     pub(super) header_image: PatchableImage,
 }
 
@@ -55,19 +55,19 @@ impl RepeatedAppend {
         let (before, dims) = (old.spec.dataspace.dims(), new.spec.dataspace.dims());
         let axis = before.iter().zip(dims).position(|(before, now)| before != now)?;
         let body = extent_message.body();
-        let place = extent_range(DataspaceMessage::version_of(body)?, (axis, dims.len()), widths)?;
+        let place = extent_byte_range(DataspaceMessage::version_of(body)?, (axis, dims.len()), widths)?;
         let stated = dims.get(axis)?.to_le_bytes();
         let as_expected = stated.get(..place.len()) == body.get(place.clone());
-        let from = first.body_at(extent_message.message_index())? + place.start;
+        let from = first.body_offset(extent_message.message_index())? + place.start;
         let imprint = PatchableImage::new(image, from..from + place.len()).filter(|_| as_expected)?;
         let header = header.clone();
         Some(RepeatedAppend {
             axis,
             dims: SmallVec::from_slice(dims),
             header,
-            version: edition,
-            spot: extent_message.message_index(),
-            place,
+            header_version: edition,
+            message_index: extent_message.message_index(),
+            extent_range: place,
             header_image: imprint,
         })
     }
@@ -82,7 +82,7 @@ impl RepeatedAppend {
 
 /// Where the body of a dataspace message states the extent along dimension `axis` of `rank` that can all grow: where
 /// the bodies differ of two that state others.
-fn extent_range(version: u8, (axis, rank): (usize, usize), widths: Widths) -> Option<Range<usize>> {
+fn extent_byte_range(version: u8, (axis, rank): (usize, usize), widths: Widths) -> Option<Range<usize>> {
     let largest = u64::MAX >> (64 - 8 * widths.length.bytes().min(8));
     let body = |extent: u64| {
         let mut dims = SmallVec::<[u64; 4]>::from_elem(0, rank);
@@ -110,7 +110,7 @@ mod tests {
         for rank in 1..=5 {
             for axis in 0..rank {
                 for version in [1, 2] {
-                    let place = extent_range(version, (axis, rank), widths).unwrap();
+                    let place = extent_byte_range(version, (axis, rank), widths).unwrap();
                     let dims: Vec<u64> = (0..rank as u64).map(|dim| 0x0102_0304_0506_0700 + dim).collect();
                     let shape = Shape::with_max(&dims, &vec![UNLIMITED; rank]).unwrap();
                     let message = DataspaceMessage { version, dataspace: Dataspace::Simple(shape) };

@@ -14,17 +14,17 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetState {
     /// Before the header was read.
-    pub since: Duration,
+    pub read_since: Duration,
     pub spec: Arc<DatasetSpec>,
     pub layout: NativeLayout,
     /// Bytes that the layout says contiguous data has, if they are fewer than the elements take.
-    pub too_short: Option<u64>,
+    pub too_short_layout_bytes: Option<u64>,
     /// The version of the layout message, if it does not allow chunks as large as it says they are.
-    pub oversized_chunks: Option<u8>,
+    pub oversized_for_version: Option<u8>,
     /// Bytes of the first chunk of the header.
     pub header_len: usize,
     /// That chunk, of a reader that follows, if it is known.
-    pub image: Option<Arc<[u8]>>,
+    pub header_image: Option<Arc<[u8]>>,
 }
 
 /// The state of a new dataset until it is opened.
@@ -38,12 +38,12 @@ impl DatasetState {
     /// Refuses to write chunks that other programs cannot read.
     #[inline]
     pub fn check_chunk_size(&self) -> Result<()> {
-        self.oversized_chunks.map_or(Ok(()), |version| Err(self.oversized(version)))
+        self.oversized_for_version.map_or(Ok(()), |version| Err(self.oversized_chunk_error(version)))
     }
 
     /// Says that the chunks are too large.
     #[cold]
-    fn oversized(&self, version: u8) -> Error {
+    fn oversized_chunk_error(&self, version: u8) -> Error {
         let bytes = self.spec.chunk_bytes().map_or_else(|| "more than 2^64".into(), |bytes| bytes.to_string());
         Error::invalid(format!(
             "a chunk of {bytes} bytes cannot be written: a layout message of version {version} allows \
@@ -53,13 +53,13 @@ impl DatasetState {
 
     /// Refuses elements that have no place.
     #[inline]
-    pub fn check_length(&self) -> Result<()> {
-        self.too_short.map_or(Ok(()), |size| Err(self.misfit(size)))
+    pub fn check_element_bytes(&self) -> Result<()> {
+        self.too_short_layout_bytes.map_or(Ok(()), |size| Err(self.size_mismatch_error(size)))
     }
 
     /// Says that the elements do not fit the bytes that the layout has for them.
     #[cold]
-    fn misfit(&self, size: u64) -> Error {
+    fn size_mismatch_error(&self, size: u64) -> Error {
         match self.spec.chunk_bytes() {
             Some(bytes) => {
                 Error::invalid(format!("the elements take {bytes} bytes, but the layout has {size} bytes for them"))

@@ -17,9 +17,14 @@ const FILLED_WITH: u64 = 4 << 20;
 
 impl NativeDataset {
     /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
-    pub(super) fn check_chunk(&self, state: &DatasetState, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
+    pub(super) fn check_chunk_writable(
+        &self,
+        state: &DatasetState,
+        coord: &ChunkCoord,
+        bytes: Option<usize>,
+    ) -> Result<()> {
         state.layout.check_writable()?;
-        state.check_length()?;
+        state.check_element_bytes()?;
         state.check_chunk_size()?;
         let single = matches!(state.layout, NativeLayout::Compact(_) | NativeLayout::Single(..));
         let rank = state.spec.dataspace.rank();
@@ -58,7 +63,7 @@ impl NativeDataset {
     }
 
     /// Makes raw data that may lead to objects of a global heap wait for the objects that were written lately.
-    fn wait_for_heap(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
+    fn add_heap_dependency(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
         match state.spec.datatype.is_indirect() {
             true => self.session.global_heap.add_parent(proxy, EdgeKind::ChunkHeap),
             false => Ok(()),
@@ -68,20 +73,20 @@ impl NativeDataset {
     pub(super) fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let state = self.state();
-        self.check_chunk(&state, coord, Some(bytes.len()))?;
-        let (cache, owner) = (&self.session.cache, Owner::new(self.open.addr));
+        self.check_chunk_writable(&state, coord, Some(bytes.len()))?;
+        let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
         match &state.layout {
             NativeLayout::Compact(_) => return self.write_compact(0, bytes),
             NativeLayout::External(files) => return files.write(0, bytes),
             _ => {}
         }
-        let filtered = matches!(state.layout.format(), Some(ElementFormat::Filtered(_)));
+        let filtered = matches!(state.layout.element_format(), Some(ElementFormat::Filtered(_)));
         let beneath = self.visibility_of(&state, coord, 0..bytes.len() as u64);
         // A follower must see the old chunk or the new one, not a mixture.
-        let moves = filtered || (beneath == Visibility::Visible && state.layout.can_move());
-        let stays = if moves { None } else { state.layout.get(coord)? };
+        let moves = filtered || (beneath == Visibility::Visible && state.layout.can_move_chunks());
+        let stays = if moves { None } else { state.layout.locate_chunk(coord)? };
         if let Some(old) = stays {
-            return self.overwrite(&state, old.addr, (0, bytes.to_vec()), beneath);
+            return self.overwrite_chunk(&state, old.addr, (0, bytes.to_vec()), beneath);
         }
         let addr = cache.space().alloc(bytes.len() as u64, SpaceKind::Raw)?;
         let proxy = match state.spec.datatype.is_indirect() {
@@ -90,13 +95,13 @@ impl NativeDataset {
         };
         let operation = cache.begin_operation();
         if let Some(proxy) = &proxy {
-            self.wait_for_heap(&state, proxy)?;
+            self.add_heap_dependency(&state, proxy)?;
         }
         let size = if filtered { bytes.len() as u64 } else { 0 };
         let element = ChunkElement { addr, size, filter_mask };
         if !moves {
-            state.layout.set(coord, element, proxy.as_ref())?;
-        } else if let Some(old) = state.layout.replace(coord, element, proxy.as_ref())? {
+            state.layout.set_chunk(coord, element, proxy.as_ref())?;
+        } else if let Some(old) = state.layout.replace_chunk(coord, element, proxy.as_ref())? {
             let size = if filtered { old.size } else { bytes.len() as u64 };
             cache.discard_raw(old.addr);
             cache.space().free_raw_owned(owner, old.addr, size);
@@ -108,7 +113,7 @@ impl NativeDataset {
     pub(super) fn write_chunk_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let state = self.state();
-        self.check_chunk(&state, coord, None)?;
+        self.check_chunk_writable(&state, coord, None)?;
         if !state.spec.filters.is_empty() {
             return Err(Error::invalid("part of a filtered chunk cannot be overwritten"));
         }
@@ -122,9 +127,11 @@ impl NativeDataset {
         if let NativeLayout::External(files) = &state.layout {
             return files.write(at, bytes);
         }
-        let Some(old) = state.layout.get(coord)? else { return self.write_new_chunk(&state, coord, size, (at, bytes)) };
+        let Some(old) = state.layout.locate_chunk(coord)? else {
+            return self.write_new_chunk(&state, coord, size, (at, bytes));
+        };
         let beneath = self.visibility_of(&state, coord, at..at + bytes.len() as u64);
-        self.overwrite(&state, old.addr, (at, bytes.to_vec()), beneath)
+        self.overwrite_chunk(&state, old.addr, (at, bytes.to_vec()), beneath)
     }
 
     /// Overwrites part of the stored chunk at `chunk`, from an offset in it (bytes) on. `beneath` says whether readers
@@ -132,7 +139,7 @@ impl NativeDataset {
     ///
     /// # Errors
     /// [`h5live_cache::Error::PastEnd`] if the file has no such bytes: what leads to the chunk is damaged.
-    pub(super) fn overwrite(
+    pub(super) fn overwrite_chunk(
         &self,
         state: &DatasetState,
         chunk: Addr,
@@ -149,8 +156,8 @@ impl NativeDataset {
         }
         let operation = cache.begin_operation();
         self.session.require_atomic_flush();
-        let proxy = cache.overwrite_raw(Owner::new(self.open.addr), chunk, (offset, bytes), beneath);
-        self.wait_for_heap(state, &proxy)?;
+        let proxy = cache.overwrite_raw(Owner::new(self.shared.header_addr), chunk, (offset, bytes), beneath);
+        self.add_heap_dependency(state, &proxy)?;
         state.layout.add_raw_dependency(&proxy)?;
         drop(operation);
         Ok(cache.flush_over_budget()?)
@@ -164,9 +171,9 @@ impl NativeDataset {
         size: u64,
         (at, bytes): (u64, &[u8]),
     ) -> Result<()> {
-        let (cache, owner, spec) = (&self.session.cache, Owner::new(self.open.addr), &state.spec);
-        self.session.announce_hole(spec, size)?;
-        let (addr, zeros) = self.session.raw_space(size)?;
+        let (cache, owner, spec) = (&self.session.cache, Owner::new(self.shared.header_addr), &state.spec);
+        self.session.extend_eof_for_hole(spec, size)?;
+        let (addr, zeros) = self.session.alloc_raw_space(size)?;
         let (offset, raw) = if zeros == 0 && spec.fill_pattern().is_none() {
             (at, bytes.to_vec())
         } else if size <= FILLED_WITH {
@@ -176,36 +183,36 @@ impl NativeDataset {
             }
             (0, chunk)
         } else {
-            self.session.fill(spec, addr, (size, zeros), || Ok(cache.flush_over_budget()?))?;
+            self.session.write_fill_values(spec, addr, (size, zeros), || Ok(cache.flush_over_budget()?))?;
             (at, bytes.to_vec())
         };
         let operation = cache.begin_operation();
         let proxy = cache.write_raw_with_visibility(owner, addr, (offset, raw), Visibility::Unreachable);
-        self.wait_for_heap(state, &proxy)?;
-        state.layout.set(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
+        self.add_heap_dependency(state, &proxy)?;
+        state.layout.set_chunk(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
         drop(operation);
         Ok(cache.flush_over_budget()?)
     }
 
     fn write_compact(&self, at: usize, bytes: &[u8]) -> Result<()> {
         let _operation = self.session.cache.begin_operation();
-        let _lock = self.session.header_lock(self.open.addr);
-        let mut header = self.session.header(self.open.addr)?;
+        let _lock = self.session.lock_header(self.shared.header_addr);
+        let mut header = self.session.load_header(self.shared.header_addr)?;
         let misfit = || Error::invalid("the bytes do not fit the dataset");
         let range = at..at.checked_add(bytes.len()).ok_or_else(misfit)?;
-        let found = header.change_body(MessageType::LAYOUT, |body| {
-            let data = LayoutMessage::elements_in(body)?;
+        let found = header.change_message_body(MessageType::LAYOUT, |body| {
+            let data = LayoutMessage::compact_elements_mut(body)?;
             Some(data.get_mut(range.clone()).map(|part| part.copy_from_slice(bytes)))
         });
         if let Some(done) = found.flatten() {
             done.ok_or_else(misfit)?;
-            return self.session.global_heap.add_header(&header);
+            return self.session.global_heap.add_header_dependencies(&header);
         }
-        let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+        let mut layout = header.require_message::<LayoutMessage>("a dataset has a layout")?;
         if let LayoutClass::Compact { data, .. } = &mut layout.storage {
             data.get_mut(range).ok_or_else(misfit)?.copy_from_slice(bytes);
         }
-        header.put(&layout)?;
-        self.session.global_heap.add_header(&header)
+        header.set_message(&layout)?;
+        self.session.global_heap.add_header_dependencies(&header)
     }
 }

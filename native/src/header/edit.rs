@@ -9,8 +9,8 @@ use h5live_format::{ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderP
 use h5live_indexes::ObjectMetadata;
 use smallvec::smallvec;
 
-use super::sizes::HeaderSizes;
-use super::{CachedHeader, HeaderChunk, MessagePosition, is_fixed};
+use super::header_sizes::HeaderSizes;
+use super::{CachedHeader, HeaderChunk, MessagePosition, must_stay_in_first_chunk};
 use crate::{Error, Result};
 
 /// Unused bytes in a new object header, for later messages.
@@ -45,7 +45,7 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If a message is too large, or there is no space.
-    pub fn create(
+    pub fn create_header(
         cache: &std::sync::Arc<h5live_cache::Cache>,
         mut prefix: ObjectHeaderPrefix,
         mut messages: Vec<RawMessage>,
@@ -53,24 +53,24 @@ impl CachedHeader {
     ) -> Result<Self> {
         let sizes = HeaderSizes::new(&prefix, cache.widths());
         if let Some(message) = messages.iter().find(|message| message.body.len() > MAX_BODY_BYTES) {
-            return Err(too_large(message));
+            return Err(too_large_message_error(message));
         }
         for message in &mut messages {
-            message.body.resize(message.body.len().next_multiple_of(sizes.unit));
+            message.body.resize(message.body.len().next_multiple_of(sizes.alignment_bytes));
         }
         let unused = match room {
-            HeaderRoom::More(len) | HeaderRoom::BeforeLast(len) => len.next_multiple_of(sizes.unit),
+            HeaderRoom::More(len) | HeaderRoom::BeforeLast(len) => len.next_multiple_of(sizes.alignment_bytes),
             HeaderRoom::UpTo(len) => {
-                let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
-                len.saturating_sub(used.saturating_add(sizes.frame))
+                let used: usize = messages.iter().map(|message| sizes.message_bytes(message)).sum();
+                len.saturating_sub(used.saturating_add(sizes.message_header_bytes))
             }
         };
-        let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
-        let mut unused = unused.max(sizes.continuation);
+        let used: usize = messages.iter().map(|message| sizes.message_bytes(message)).sum();
+        let mut unused = unused.max(sizes.continuation_bytes);
         // The next structure is aligned, so the bytes before it can be used here. A wider size field may need more
         // room.
         for _ in 0..3 {
-            let area = used + sizes.frame + unused;
+            let area = used + sizes.message_header_bytes + unused;
             prefix.size = area as u64;
             prefix.size_width = match area {
                 0..=0xff => Width::ONE,
@@ -88,7 +88,7 @@ impl CachedHeader {
         Ok(CachedHeader { metadata, prefix, chunks: smallvec![HeaderChunk::First(first)] })
     }
 
-    pub(super) fn sizes(&self) -> HeaderSizes {
+    pub(super) fn message_sizes(&self) -> HeaderSizes {
         HeaderSizes::new(&self.prefix, self.widths())
     }
 
@@ -98,36 +98,36 @@ impl CachedHeader {
     /// If a value does not fit the format.
     pub fn encode_message<M: Message + Clone>(&self, message: &M, flags: MessageFlags) -> Result<RawMessage> {
         let mut raw = RawMessage::new(message, flags, self.widths())?;
-        raw.body.resize(raw.body.len().next_multiple_of(self.sizes().unit));
+        raw.body.resize(raw.body.len().next_multiple_of(self.message_sizes().alignment_bytes));
         Ok(raw)
     }
 
     /// Replaces the message `M` by `message`, or adds it.
     ///
     /// # Errors
-    /// As [`CachedHeader::replace`] and [`CachedHeader::add`].
-    pub fn put<M: Message + Clone>(&mut self, message: &M) -> Result<()> {
-        let Some(spot) = self.position(|held| held.kind == M::TYPE) else {
-            return self.add(self.encode_message(message, MessageFlags::default())?);
+    /// As [`CachedHeader::replace_message`] and [`CachedHeader::add_message`].
+    pub fn set_message<M: Message + Clone>(&mut self, message: &M) -> Result<()> {
+        let Some(spot) = self.find_position(|held| held.kind == M::TYPE) else {
+            return self.add_message(self.encode_message(message, MessageFlags::default())?);
         };
         let mut new = self.encode_message(message, MessageFlags::default())?;
-        let chunk = self.chunk(spot)?;
-        let fits = chunk.with(|messages| {
+        let chunk = self.chunk_of(spot)?;
+        let fits = chunk.with_messages(|messages| {
             messages.get(spot.message).is_some_and(|old| {
                 (new.flags, new.creation_index) = (old.flags, old.creation_index);
                 old.body.len() == new.body.len()
             })
         });
         if !fits {
-            return self.replace(spot, new);
+            return self.replace_message(spot, new);
         }
         chunk.change_message(spot.message, |old| *old = new);
         Ok(())
     }
 
     /// Changes the bytes of the first message of type `kind`, if there is one, and returns what `change` does.
-    pub fn change_body<T>(&self, kind: MessageType, change: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
-        let spot = self.position(|held| held.kind == kind)?;
+    pub fn change_message_body<T>(&self, kind: MessageType, change: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
+        let spot = self.find_position(|held| held.kind == kind)?;
         self.chunks.get(spot.chunk)?.change_message(spot.message, |message| change(&mut message.body))
     }
 
@@ -135,49 +135,51 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If the message is too large, or there is no space for a new chunk. The header is then unchanged.
-    pub fn replace(&mut self, spot: MessagePosition, new: RawMessage) -> Result<()> {
-        let sizes = self.sizes();
-        let chunk = self.chunk(spot)?.clone();
-        let old = chunk.with(|messages| messages.get(spot.message).cloned());
+    pub fn replace_message(&mut self, spot: MessagePosition, new: RawMessage) -> Result<()> {
+        let sizes = self.message_sizes();
+        let chunk = self.chunk_of(spot)?.clone();
+        let old = chunk.with_messages(|messages| messages.get(spot.message).cloned());
         let old = old.ok_or_else(|| self.damaged_error("the message is still there"))?;
-        let room = sizes.of_message(&old);
-        let taken = sizes.of_message(&new);
-        if sizes.fits(room, taken) {
-            chunk.change(|messages| {
-                messages.splice(spot.message..=spot.message, [new].into_iter().chain(sizes.unused(room - taken)));
+        let room = sizes.message_bytes(&old);
+        let taken = sizes.message_bytes(&new);
+        if sizes.fits_in(room, taken) {
+            chunk.change_messages(|messages| {
+                messages
+                    .splice(spot.message..=spot.message, [new].into_iter().chain(sizes.unused_message(room - taken)));
             });
-            self.count_messages();
+            self.update_message_count();
             return Ok(());
         }
-        self.add(new.clone())?;
-        if !self.has_old_wait_for_new(&old, &new)? {
+        self.add_message(new.clone())?;
+        if !self.order_old_after_new(&old, &new)? {
             // The chunk of the new message waits for that of the old one, because another message has gone the other
             // way since the last flush: whichever is written first, one of the two would be in neither. Nothing waits
             // for a new chunk.
-            let (place, _) = self.find(|held| *held == new).ok_or_else(|| self.lost_message())?;
-            self.remove(place)?;
-            self.add_chunk(new.clone(), sizes)?;
-            self.has_old_wait_for_new(&old, &new)?;
+            let (place, _) = self.find_message(|held| *held == new).ok_or_else(|| self.lost_message_error())?;
+            self.remove_message(place)?;
+            self.add_continuation_chunk(new.clone(), sizes)?;
+            self.order_old_after_new(&old, &new)?;
         }
-        let (spot, _) = self.find(|held| *held == old).ok_or_else(|| self.lost_message())?;
-        self.remove(spot)
+        let (spot, _) = self.find_message(|held| *held == old).ok_or_else(|| self.lost_message_error())?;
+        self.remove_message(spot)
     }
 
     /// Has the old message go after the new one has come: a writer that dies in between leaves both. `false` if the
     /// chunks cannot be written in this order.
-    fn has_old_wait_for_new(&self, old: &RawMessage, new: &RawMessage) -> Result<bool> {
-        let place =
-            |message| self.find(|held| held == message).map(|(place, _)| place).ok_or_else(|| self.lost_message());
+    fn order_old_after_new(&self, old: &RawMessage, new: &RawMessage) -> Result<bool> {
+        let place = |message| {
+            self.find_message(|held| held == message).map(|(place, _)| place).ok_or_else(|| self.lost_message_error())
+        };
         // The added message may have moved the old one.
         let (goes, comes) = (place(old)?, place(new)?);
         if goes.chunk == comes.chunk {
             return Ok(true);
         }
-        let (goes, comes) = (self.chunk(goes)?.node(), self.chunk(comes)?.node());
+        let (goes, comes) = (self.chunk_of(goes)?.dependency_node(), self.chunk_of(comes)?.dependency_node());
         Ok(self.metadata.cache().add_dependency(goes, comes, EdgeKind::Continuation).is_ok())
     }
 
-    fn lost_message(&self) -> Error {
+    fn lost_message_error(&self) -> Error {
         self.damaged_error("the message is still there")
     }
 
@@ -185,15 +187,15 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If there is no such message.
-    pub fn remove(&mut self, spot: MessagePosition) -> Result<()> {
-        let frame = self.sizes().frame;
-        self.chunk(spot)?.change(|messages| {
+    pub fn remove_message(&mut self, spot: MessagePosition) -> Result<()> {
+        let frame = self.message_sizes().message_header_bytes;
+        self.chunk_of(spot)?.change_messages(|messages| {
             if let Some(message) = messages.get_mut(spot.message) {
                 *message = RawMessage::unused(message.body.len());
             }
-            merge_unused(messages, frame);
+            merge_unused_messages(messages, frame);
         });
-        self.count_messages();
+        self.update_message_count();
         Ok(())
     }
 
@@ -201,35 +203,36 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If the message is too large, or there is no space for a new chunk. The header is then unchanged.
-    pub fn add(&mut self, message: RawMessage) -> Result<()> {
+    pub fn add_message(&mut self, message: RawMessage) -> Result<()> {
         if message.body.len() > MAX_BODY_BYTES {
-            return Err(too_large(&message));
+            return Err(too_large_message_error(&message));
         }
-        let sizes = self.sizes();
-        let taken = sizes.of_message(&message);
+        let sizes = self.message_sizes();
+        let taken = sizes.message_bytes(&message);
         let last = self.chunks.len() - 1;
         for (number, chunk) in self.chunks.iter().enumerate() {
             let must_continue = number == last;
-            if let Some(at) = chunk.with(|messages| find_unused(messages, taken, sizes, must_continue)) {
-                chunk.change(|messages| put_in_unused(messages, at, message, sizes));
-                self.count_messages();
+            if let Some(at) = chunk.with_messages(|messages| find_unused_message(messages, taken, sizes, must_continue))
+            {
+                chunk.change_messages(|messages| put_in_unused_space(messages, at, message, sizes));
+                self.update_message_count();
                 return Ok(());
             }
         }
-        self.add_chunk(message, sizes)
+        self.add_continuation_chunk(message, sizes)
     }
 
     /// Puts a message into a new chunk, to which the last one leads.
-    fn add_chunk(&mut self, message: RawMessage, sizes: HeaderSizes) -> Result<()> {
+    fn add_continuation_chunk(&mut self, message: RawMessage, sizes: HeaderSizes) -> Result<()> {
         let last = self.chunks[self.chunks.len() - 1].clone();
-        let link = sizes.frame + sizes.continuation;
-        let way = last.with(|messages| make_continuation_room(messages, link, sizes));
+        let link = sizes.message_header_bytes + sizes.continuation_bytes;
+        let way = last.with_messages(|messages| make_continuation_room(messages, link, sizes));
         let (mut kept, at, moved) =
             way.ok_or_else(|| self.damaged_error("a chunk has messages that can make way for a continuation"))?;
         let mut messages: Vec<_> = moved.into_iter().chain([message]).collect();
-        let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
+        let used: usize = messages.iter().map(|message| sizes.message_bytes(message)).sum();
         let room = continuation_room(used, link);
-        messages.extend(sizes.unused(room));
+        messages.extend(sizes.unused_message(room));
         let version = self.prefix.version;
         let length = ContinuationChunk::overhead(version) + (used + room) as u64;
         let chunk =
@@ -239,30 +242,30 @@ impl CachedHeader {
             self.encode_message(&Continuation { addr: chunk.addr(), length }, MessageFlags::default())?;
         self.metadata
             .cache()
-            .add_dependency(last.node(), &chunk, EdgeKind::Continuation)
+            .add_dependency(last.dependency_node(), &chunk, EdgeKind::Continuation)
             .map_err(h5live_cache::Error::from)?;
-        put_in_unused(&mut kept, at, continuation, sizes);
-        last.change(|messages| *messages = kept);
+        put_in_unused_space(&mut kept, at, continuation, sizes);
+        last.change_messages(|messages| *messages = kept);
         self.chunks.push(HeaderChunk::Next(chunk));
-        self.count_messages();
+        self.update_message_count();
         Ok(())
     }
 
     /// Moves the message of type `kind` into a new chunk, as other programs do where the first one is full.
     #[cfg(test)]
     pub(crate) fn move_to_new_chunk(&mut self, kind: MessageType) -> Result<()> {
-        let found = self.find(|message| message.kind == kind);
+        let found = self.find_message(|message| message.kind == kind);
         let (spot, message) = found.ok_or_else(|| self.damaged_error("the message is there"))?;
-        self.remove(spot)?;
-        self.add_chunk(message, self.sizes())
+        self.remove_message(spot)?;
+        self.add_continuation_chunk(message, self.message_sizes())
     }
 
     /// Changes the number of hard links to the object by `change`.
     ///
     /// # Errors
-    /// As [`CachedHeader::add`].
-    pub fn count_link(&mut self, change: i32) -> Result<()> {
-        let count = match (self.get::<ReferenceCount>()?, self.prefix.version) {
+    /// As [`CachedHeader::add_message`].
+    pub fn change_link_count(&mut self, change: i32) -> Result<()> {
+        let count = match (self.get_message::<ReferenceCount>()?, self.prefix.version) {
             (Some(message), _) => message.links,
             (None, 1) => self.prefix.reference_count,
             (None, _) => 1,
@@ -275,7 +278,7 @@ impl CachedHeader {
             }
             return Ok(());
         }
-        self.put(&ReferenceCount { links: count })
+        self.set_message(&ReferenceCount { links: count })
     }
 
     /// Reduces the header to an empty first chunk. A reader that still has the object open finds that it is deleted.
@@ -284,7 +287,7 @@ impl CachedHeader {
         for chunk in &self.chunks {
             match chunk {
                 HeaderChunk::First(first) => first.update(|first| {
-                    let frame = self.sizes().frame;
+                    let frame = self.message_sizes().message_header_bytes;
                     let mut left = usize::try_from(first.prefix.size).unwrap_or(0);
                     first.messages.clear();
                     while let Some(room) = left.checked_sub(frame) {
@@ -299,7 +302,7 @@ impl CachedHeader {
     }
 
     /// Gives back the space of the header, to which nothing must lead any more.
-    pub fn delete(self) {
+    pub fn delete_header(self) {
         let cache = self.metadata.cache();
         for chunk in &self.chunks {
             let (at, len) = match chunk {
@@ -312,11 +315,11 @@ impl CachedHeader {
     }
 
     /// Version 1 headers state the number of their messages.
-    pub(super) fn count_messages(&mut self) {
+    pub(super) fn update_message_count(&mut self) {
         if self.prefix.version > 1 {
             return;
         }
-        let count: usize = self.chunks.iter().map(|chunk| chunk.with(<[RawMessage]>::len)).sum();
+        let count: usize = self.chunks.iter().map(|chunk| chunk.with_messages(<[RawMessage]>::len)).sum();
         let count = u16::try_from(count).unwrap_or(u16::MAX);
         if std::mem::replace(&mut self.prefix.message_count, count) == count {
             return;
@@ -326,12 +329,12 @@ impl CachedHeader {
         }
     }
 
-    fn chunk(&self, spot: MessagePosition) -> Result<&HeaderChunk> {
+    fn chunk_of(&self, spot: MessagePosition) -> Result<&HeaderChunk> {
         self.chunks.get(spot.chunk).ok_or_else(|| self.damaged_error("the message is still there"))
     }
 }
 
-fn too_large(message: &RawMessage) -> Error {
+fn too_large_message_error(message: &RawMessage) -> Error {
     Error::Model(h5live_model::Error::Invalid(format!(
         "{} bytes are too many for a {} message, which holds {MAX_BODY_BYTES}",
         message.body.len(),
@@ -347,20 +350,21 @@ pub(super) fn continuation_room(used: usize, link: usize) -> usize {
 
 /// The unused space to put a message of `taken` bytes in. If the chunk is the last, room for a continuation must be
 /// left in it.
-pub(super) fn find_unused(
+pub(super) fn find_unused_message(
     messages: &[RawMessage],
     taken: usize,
     sizes: HeaderSizes,
     must_continue: bool,
 ) -> Option<usize> {
-    let link = sizes.frame + sizes.continuation;
+    let link = sizes.message_header_bytes + sizes.continuation_bytes;
     let unused = || messages.iter().enumerate().filter(|(_, message)| message.is_unused());
     let continued = messages.iter().any(|message| message.kind == MessageType::CONTINUATION);
     let must_keep = must_continue && !continued;
     let found = unused().find(|(at, message)| {
-        let room = sizes.of_message(message);
-        let elsewhere = || unused().any(|(other, message)| other != *at && sizes.fits(sizes.of_message(message), link));
-        sizes.fits(room, taken) && (!must_keep || sizes.fits(room - taken, link) || elsewhere())
+        let room = sizes.message_bytes(message);
+        let elsewhere =
+            || unused().any(|(other, message)| other != *at && sizes.fits_in(sizes.message_bytes(message), link));
+        sizes.fits_in(room, taken) && (!must_keep || sizes.fits_in(room - taken, link) || elsewhere())
     });
     found.map(|(at, _)| at)
 }
@@ -374,7 +378,7 @@ pub(super) fn make_continuation_room(
 ) -> Option<(Vec<RawMessage>, usize, Vec<RawMessage>)> {
     let mut kept = messages.to_vec();
     let mut moved = Vec::new();
-    let large = |message: &RawMessage| sizes.fits(sizes.of_message(message), link);
+    let large = |message: &RawMessage| sizes.fits_in(sizes.message_bytes(message), link);
     loop {
         if let Some(at) = kept.iter().position(|message| message.is_unused() && large(message)) {
             return Some((kept, at, moved));
@@ -382,25 +386,25 @@ pub(super) fn make_continuation_room(
         // One message that is large enough, or else one after the other from the end; those that must come in an order,
         // and of which others know where they are, if there is no other.
         let movable = |message: &RawMessage| !message.is_unused() && message.kind != MessageType::CONTINUATION;
-        let free = |message: &RawMessage| movable(message) && !is_fixed(message);
+        let free = |message: &RawMessage| movable(message) && !must_stay_in_first_chunk(message);
         let one = kept.iter().rposition(|message| free(message) && large(message));
         let at = one.or_else(|| kept.iter().rposition(free)).or_else(|| kept.iter().rposition(movable))?;
         let unused = RawMessage::unused(kept.get(at)?.body.len());
         moved.push(std::mem::replace(kept.get_mut(at)?, unused));
         if one.is_none() {
             kept.sort_by_key(RawMessage::is_unused);
-            merge_unused(&mut kept, sizes.frame);
+            merge_unused_messages(&mut kept, sizes.message_header_bytes);
         }
     }
 }
 
-pub(super) fn put_in_unused(messages: &mut Vec<RawMessage>, at: usize, message: RawMessage, sizes: HeaderSizes) {
-    let room = messages.get(at).map_or(0, |unused| sizes.of_message(unused));
-    let rest = sizes.unused(room - sizes.of_message(&message));
+pub(super) fn put_in_unused_space(messages: &mut Vec<RawMessage>, at: usize, message: RawMessage, sizes: HeaderSizes) {
+    let room = messages.get(at).map_or(0, |unused| sizes.message_bytes(unused));
+    let rest = sizes.unused_message(room - sizes.message_bytes(&message));
     messages.splice(at..=at, [message].into_iter().chain(rest));
 }
 
-pub(super) fn merge_unused(messages: &mut Vec<RawMessage>, frame: usize) {
+pub(super) fn merge_unused_messages(messages: &mut Vec<RawMessage>, frame: usize) {
     messages.dedup_by(|next, kept| {
         let merged = kept.body.len() + next.body.len() + frame;
         let both = kept.is_unused() && next.is_unused() && merged <= MAX_BODY_BYTES;

@@ -22,7 +22,7 @@ pub(crate) struct DenseLinks {
 }
 
 /// The bytes of a heap ID.
-fn heap_id<const N: usize>(header: &CachedHeader, id: &[u8]) -> Result<[u8; N]> {
+fn check_heap_id_len<const N: usize>(header: &CachedHeader, id: &[u8]) -> Result<[u8; N]> {
     id.try_into().map_err(|_| header.damaged_error("its heap has IDs of the length that its indexes hold"))
 }
 
@@ -56,10 +56,10 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(session: &NativeSession, header: &CachedHeader, info: &mut LinkInfo) -> Result<Self> {
+    pub fn create_empty(session: &NativeSession, header: &CachedHeader, info: &mut LinkInfo) -> Result<Self> {
         let metadata = header.metadata();
         // The filters of a group are those of its heap.
-        let filters = header.get::<FilterPipelineMessage>()?;
+        let filters = header.get_message::<FilterPipelineMessage>()?;
         let heap = session.heaps.new_fractal_heap(metadata, &HeapParameters::LINKS, filters)?;
         let storage = DenseStorage::create(metadata, heap, info.order.is_some())?;
         (info.heap, info.names) = (storage.heap.addr(), storage.names.addr());
@@ -81,23 +81,23 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub fn len(&self) -> Result<u64> {
+    pub fn link_count(&self) -> Result<u64> {
         self.storage.len()
     }
 
-    fn get(&self, header: &CachedHeader, record: &LinkNameRecord) -> Result<LinkMessage> {
-        Self::decode(header, &self.storage.heap.read_object(&record.heap_id)?)
+    fn decode_record(&self, header: &CachedHeader, record: &LinkNameRecord) -> Result<LinkMessage> {
+        Self::decode_link(header, &self.storage.heap.read_object(&record.heap_id)?)
     }
 
-    pub fn decode(header: &CachedHeader, bytes: &[u8]) -> Result<LinkMessage> {
+    pub fn decode_link(header: &CachedHeader, bytes: &[u8]) -> Result<LinkMessage> {
         let decoded = decode_prefix::<LinkMessage>(bytes, header.widths());
         Ok(decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0)
     }
 
     /// How a record compares with a name.
-    fn compare(&self, header: &CachedHeader, record: &LinkNameRecord, hash: u32, name: &Name) -> Result<Ordering> {
+    fn compare_name(&self, header: &CachedHeader, record: &LinkNameRecord, hash: u32, name: &Name) -> Result<Ordering> {
         match record.hash.cmp(&hash) {
-            Ordering::Equal => Ok(self.get(header, record)?.name.cmp(name)),
+            Ordering::Equal => Ok(self.decode_record(header, record)?.name.cmp(name)),
             different => Ok(different),
         }
     }
@@ -106,7 +106,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn find(&self, header: &CachedHeader, name: &Name) -> Result<Option<LinkMessage>> {
+    pub fn find_link(&self, header: &CachedHeader, name: &Name) -> Result<Option<LinkMessage>> {
         let hash = lookup3(name.as_bytes(), 0);
         let (mut found, mut collides) = (None, false);
         let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
@@ -114,7 +114,7 @@ impl DenseLinks {
             if record.hash != hash {
                 return Ok(record.hash.cmp(&hash));
             }
-            let stored = self.get(header, record)?;
+            let stored = self.decode_record(header, record)?;
             let order = stored.name.cmp(name);
             collides |= order != Ordering::Equal;
             found = (order == Ordering::Equal).then_some(stored);
@@ -128,7 +128,7 @@ impl DenseLinks {
         let mut found = None;
         self.storage.names.for_each(&mut |record| {
             if record.hash == hash && found.is_none() {
-                let stored = self.get(header, &record)?;
+                let stored = self.decode_record(header, &record)?;
                 found = (stored.name == *name).then_some(stored);
             }
             Ok::<_, Error>(record.hash <= hash && found.is_none())
@@ -140,11 +140,11 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn for_each(&self, header: &CachedHeader, each: &mut dyn FnMut(LinkMessage) -> bool) -> Result<()> {
+    pub fn for_each_link(&self, header: &CachedHeader, each: &mut dyn FnMut(LinkMessage) -> bool) -> Result<()> {
         if self.follows {
-            return self.storage.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)));
+            return self.storage.names.for_each(&mut |record| Ok(each(self.decode_record(header, &record)?)));
         }
-        self.for_each_stored(&mut |bytes| Ok(each(Self::decode(header, bytes)?))).map(drop)
+        self.for_each_stored_chunk(&mut |bytes| Ok(each(Self::decode_link(header, bytes)?))).map(drop)
     }
 
     /// Calls `each` with the bytes of every link, in no particular order, until it returns `false`; returns whether it
@@ -152,7 +152,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// The first error of `each`; if a structure cannot be read.
-    pub fn for_each_stored(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
+    pub fn for_each_stored_chunk(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let (mut heap, mut whole) = (self.storage.heap.bulk_reader()?, true);
         self.storage.names.for_each_batch(&mut |records| {
             let ids = records.iter().map(|record| record.heap_id);
@@ -166,7 +166,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read, or there is no room.
-    pub fn insert(&self, header: &CachedHeader, link: &LinkMessage, before: &[Prerequisite<'_>]) -> Result<bool> {
+    pub fn insert_link(&self, header: &CachedHeader, link: &LinkMessage, before: &[Prerequisite<'_>]) -> Result<bool> {
         self.storage.heap.init_free_space(|each| {
             self.storage.names.for_each(&mut |record| {
                 each(&record.heap_id);
@@ -179,7 +179,7 @@ impl DenseLinks {
         loop {
             let (collides, mut added) = (Cell::new(false), None);
             let compare = |record: &LinkNameRecord| {
-                let order = self.compare(header, record, hash, &link.name)?;
+                let order = self.compare_name(header, record, hash, &link.name)?;
                 collides.set(collides.get() || record.hash == hash && order != Ordering::Equal);
                 Ok::<_, Error>(order)
             };
@@ -189,7 +189,7 @@ impl DenseLinks {
                 if collides.get() && !looked_through {
                     return Ok(None);
                 }
-                let heap_id = heap_id(header, &self.storage.heap.insert_object(&bytes, before)?)?;
+                let heap_id = check_heap_id_len(header, &self.storage.heap.insert_object(&bytes, before)?)?;
                 added = Some(heap_id);
                 Ok(Some(LinkNameRecord { hash, heap_id }))
             })?;
@@ -215,11 +215,11 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn remove(&self, header: &CachedHeader, name: &Name) -> Result<Option<LinkMessage>> {
+    pub fn remove_link(&self, header: &CachedHeader, name: &Name) -> Result<Option<LinkMessage>> {
         let hash = lookup3(name.as_bytes(), 0);
-        let removed = self.storage.names.remove(|record| self.compare(header, record, hash, name))?;
+        let removed = self.storage.names.remove(|record| self.compare_name(header, record, hash, name))?;
         let Some(record) = removed else { return Ok(None) };
-        let link = self.get(header, &record)?;
+        let link = self.decode_record(header, &record)?;
         if let (Some(order), Some(position)) = (&self.storage.order, link.creation_order) {
             order.remove(|record| Ok::<_, Error>(record.order.cmp(&position)))?;
         }
@@ -232,7 +232,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn agree(&self, header: &CachedHeader, mend: bool) -> Result<bool> {
+    pub fn check_or_mend_counts(&self, header: &CachedHeader, mend: bool) -> Result<bool> {
         let mut missing = HashSet::new();
         let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {
@@ -261,7 +261,7 @@ impl DenseLinks {
                     tree.remove(|held| Ok::<_, Error>(held.order.cmp(&order)))?;
                 }
                 for heap_id in missing {
-                    let link = Self::decode(header, &self.storage.heap.read_object(&heap_id)?)?;
+                    let link = Self::decode_link(header, &self.storage.heap.read_object(&heap_id)?)?;
                     let order = link.creation_order;
                     let order = order
                         .ok_or_else(|| header.damaged_error("links have a position if there is an index of them"))?;

@@ -18,8 +18,8 @@ use crate::{Error, Result};
 const MESSAGE_SIZE_LIMIT: usize = 1 << 16;
 
 /// The message `info` with the flags that the old one has.
-fn raw_info(header: &CachedHeader, info: &LinkInfo) -> Result<RawMessage> {
-    let old = header.find(|message| message.kind == MessageType::LINK_INFO);
+fn encode_info_message(header: &CachedHeader, info: &LinkInfo) -> Result<RawMessage> {
+    let old = header.find_message(|message| message.kind == MessageType::LINK_INFO);
     header.encode_message(info, old.map_or(MessageFlags::default(), |(_, message)| message.flags))
 }
 
@@ -39,7 +39,7 @@ fn insert_symbol(
         }
     };
     let group = match target {
-        Some(target) => target.get::<SymbolTableMessage>()?.map(|message| (message.btree, message.heap)),
+        Some(target) => target.get_message::<SymbolTableMessage>()?.map(|message| (message.btree, message.heap)),
         None => None,
     };
     Ok(table.insert_link(name, &leads_to, group, before)?)
@@ -61,11 +61,11 @@ impl NativeSession {
         let exists = || Error::Model(ModelError::Exists(name.clone()));
         let nodes = target.iter().filter(|target| target.is_new()).flat_map(|target| target.chunk_nodes());
         let before: SmallVec<[Prerequisite<'_>; 1]> = nodes.map(|node| (node, EdgeKind::Link)).collect();
-        let table = header.get::<SymbolTableMessage>()?;
-        let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
+        let table = header.get_message::<SymbolTableMessage>()?;
+        let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         // Adding a dense link finds links of the same name.
         let seeks = table.is_some() || !info.is_dense();
-        if seeks && LinkStorage::load(self, header)?.find(header, name)?.is_some() {
+        if seeks && LinkStorage::load(self, header)?.find_link(header, name)?.is_some() {
             return Err(exists());
         }
         if let Some(table) = table {
@@ -74,7 +74,7 @@ impl NativeSession {
                 return insert_symbol(&table, name, value, target, &before);
             }
             self.convert_to_new_group(header, &table)?;
-            info = header.get::<LinkInfo>()?.unwrap_or_default();
+            info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         }
         let creation_order = info.max_creation_order;
         info.max_creation_order = creation_order.map(|next| next.saturating_add(1));
@@ -83,30 +83,30 @@ impl NativeSession {
         if info.is_dense() {
             let dense = DenseLinks::open_for_writing(self, header, &info);
             dense.add_parent(header)?;
-            if !dense.insert(header, &link, &before)? {
+            if !dense.insert_link(header, &link, &before)? {
                 return Err(exists());
             }
         } else {
             let message = header.encode_message(&link, MessageFlags::default())?;
-            let held = LinkStorage::list_compact(header)?;
-            let phase = header.get::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
+            let held = LinkStorage::list_compact_links(header)?;
+            let phase = header.get_message::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
             if held.len() >= phase.max_compact.into() || message.body.len() >= MESSAGE_SIZE_LIMIT {
-                let dense = DenseLinks::create(self, header, &mut info)?;
+                let dense = DenseLinks::create_empty(self, header, &mut info)?;
                 dense.add_parent(header)?;
                 for (_, link) in &held {
-                    dense.insert(header, link, &[])?;
+                    dense.insert_link(header, link, &[])?;
                 }
-                dense.insert(header, &link, &before)?;
-                header.move_out(MessageType::LINK, raw_info(header, &info)?)?;
+                dense.insert_link(header, &link, &before)?;
+                header.move_out_message(MessageType::LINK, encode_info_message(header, &info)?)?;
                 return dense.add_parent(header);
             }
-            header.add(message)?;
+            header.add_message(message)?;
             if let Some(target) = target {
-                header.depend_on(target, EdgeKind::Link);
+                header.add_dependency_on(target, EdgeKind::Link);
             }
         }
         match creation_order {
-            Some(_) => header.put(&info),
+            Some(_) => header.set_message(&info),
             None => Ok(()),
         }
     }
@@ -114,38 +114,38 @@ impl NativeSession {
     /// Turns a group of the old style into one of the new, for links that symbol tables do not hold.
     fn convert_to_new_group(&self, header: &mut CachedHeader, message: &SymbolTableMessage) -> Result<()> {
         let mut links = Vec::new();
-        LinkStorage::load(self, header)?.for_each(header, &mut |link| {
+        LinkStorage::load(self, header)?.for_each_link(header, &mut |link| {
             links.push(link);
             true
         })?;
         let links = links.into_iter().map(|Link { name, target, .. }| {
             let value = match target {
                 LinkTarget::Soft(path) => LinkValue::Soft(path),
-                LinkTarget::Hard(id) => LinkValue::Hard(self.object(id)?),
+                LinkTarget::Hard(id) => LinkValue::Hard(self.header_addr_of(id)?),
                 _ => return Err(header.damaged_error("symbol tables hold hard and soft links")),
             };
             Ok(LinkMessage { name, character_set: CharacterSet::Ascii, creation_order: None, value })
         });
         let links = links.collect::<Result<Vec<_>>>()?;
         let mut info = LinkInfo::default();
-        if header.get::<GroupInfo>()?.is_none() {
+        if header.get_message::<GroupInfo>()?.is_none() {
             let choices = header.encode_message(&GroupInfo::default(), MessageFlags::CONSTANT)?;
-            header.add(choices)?;
+            header.add_message(choices)?;
         }
         let dense = if links.len() > LinkPhase::default().max_compact.into() {
-            let dense = DenseLinks::create(self, header, &mut info)?;
+            let dense = DenseLinks::create_empty(self, header, &mut info)?;
             dense.add_parent(header)?;
-            links.iter().try_for_each(|link| dense.insert(header, link, &[]).map(drop))?;
+            links.iter().try_for_each(|link| dense.insert_link(header, link, &[]).map(drop))?;
             Some(dense)
         } else {
             for link in &links {
                 let link = header.encode_message(link, MessageFlags::default())?;
-                header.add(link)?;
+                header.add_message(link)?;
             }
             None
         };
         let info = header.encode_message(&info, MessageFlags::default())?;
-        header.move_out(MessageType::SYMBOL_TABLE, info)?;
+        header.move_out_message(MessageType::SYMBOL_TABLE, info)?;
         if let Some(dense) = dense {
             dense.add_parent(header)?;
         }
@@ -158,39 +158,39 @@ impl NativeSession {
     /// [`ModelError::NotFound`]; if a structure cannot be read.
     pub fn remove_link(&self, header: &mut CachedHeader, name: &Name) -> Result<()> {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
-        if let Some(table) = header.get::<SymbolTableMessage>()? {
+        if let Some(table) = header.get_message::<SymbolTableMessage>()? {
             let table = self.heaps.symbol_table_for_writing(header.metadata(), &table);
             table.remove_link(name)?.map(drop).ok_or_else(missing)?;
-            return self.heaps.note_removed_names(&table);
+            return self.heaps.count_removed_names(&table);
         }
-        let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
+        let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {
             let dense = DenseLinks::open_for_writing(self, header, &info);
             dense.add_parent(header)?;
-            dense.remove(header, name)?.ok_or_else(missing)?;
+            dense.remove_link(header, name)?.ok_or_else(missing)?;
             self.move_links_to_header(header, &mut info, &dense)?
         } else {
-            let held = LinkStorage::list_compact(header)?;
+            let held = LinkStorage::list_compact_links(header)?;
             let (spot, _) = held.iter().find(|(_, link)| link.name == *name).ok_or_else(missing)?;
-            header.remove(*spot)?;
+            header.remove_message(*spot)?;
             held.len() as u64 - 1
         };
         if left == 0 && info.max_creation_order.is_some() {
             info.max_creation_order = Some(0);
-            header.put(&info)?;
+            header.set_message(&info)?;
         }
         Ok(())
     }
 
     /// Moves dense links to the header if few are left, and returns how many there are.
     fn move_links_to_header(&self, header: &mut CachedHeader, info: &mut LinkInfo, dense: &DenseLinks) -> Result<u64> {
-        let left = dense.len()?;
-        let phase = header.get::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
+        let left = dense.link_count()?;
+        let phase = header.get_message::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
         if left > 0 && left >= phase.min_dense.into() {
             return Ok(left);
         }
         let mut links = Vec::new();
-        dense.for_each(header, &mut |link| {
+        dense.for_each_link(header, &mut |link| {
             links.push(link);
             true
         })?;
@@ -199,13 +199,13 @@ impl NativeSession {
         if messages.iter().any(|message| message.body.len() >= MESSAGE_SIZE_LIMIT) {
             return Ok(left);
         }
-        messages.into_iter().try_for_each(|message| header.add(message))?;
+        messages.into_iter().try_for_each(|message| header.add_message(message))?;
         *info = LinkInfo {
             max_creation_order: info.max_creation_order,
             order: info.order.map(|_| Default::default()),
             ..LinkInfo::default()
         };
-        header.put(info)?;
+        header.set_message(info)?;
         dense.delete_heap_and_indexes()?;
         Ok(left)
     }

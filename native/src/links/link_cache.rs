@@ -42,23 +42,23 @@ enum CachedGroup {
 #[derive(Debug, Default)]
 pub(super) struct LinkTable {
     /// Link messages, one after the other.
-    messages: Vec<u8>,
+    encoded_messages: Vec<u8>,
     /// The hash of each name, and where its message begins; sorted.
-    links: Vec<(u32, u32)>,
+    message_ranges: Vec<(u32, u32)>,
     /// The first index in `links` of each bucket of hashes, and the end. Buckets are equal ranges of hashes.
-    directory: Vec<u32>,
+    buckets: Vec<u32>,
 }
 
 /// A link as the seam has it.
-pub(super) fn link(message: LinkMessage) -> Link {
+pub(super) fn link_from_message(message: LinkMessage) -> Link {
     Link { target: message.value.into(), name: message.name, creation_order: message.creation_order }
 }
 
 impl LinkCache {
     /// The link of this name; `None` if that is not known.
-    pub fn find(&self, group: Addr, name: &Name, widths: Widths) -> Option<Option<Link>> {
+    pub fn find_link(&self, group: Addr, name: &Name, widths: Widths) -> Option<Option<Link>> {
         match self.0.read().groups.get(&group)? {
-            CachedGroup::Loaded(table) => table.find(name, widths),
+            CachedGroup::Loaded(table) => table.find_link(name, widths),
             CachedGroup::Counting(_) | CachedGroup::Uncacheable => None,
         }
     }
@@ -101,41 +101,41 @@ impl LinkCache {
         let table = load(room);
         let mut known = self.0.write();
         // Other groups may have taken some of the room.
-        let table = table.filter(|table| known.weight + table.weight() <= MAX_CACHE_BYTES);
-        known.weight += table.as_ref().map_or(0, LinkTable::weight);
+        let table = table.filter(|table| known.weight + table.memory_bytes() <= MAX_CACHE_BYTES);
+        known.weight += table.as_ref().map_or(0, LinkTable::memory_bytes);
         known.groups.insert(addr, table.map_or(CachedGroup::Uncacheable, CachedGroup::Loaded));
     }
 }
 
 impl LinkTable {
     /// Adds the message of a link with this name.
-    pub fn add(&mut self, message: &[u8], name: &[u8]) {
-        self.links.push((lookup3(name, 0), self.messages.len() as u32));
-        self.messages.extend_from_slice(message);
+    pub fn add_link(&mut self, message: &[u8], name: &[u8]) {
+        self.message_ranges.push((lookup3(name, 0), self.encoded_messages.len() as u32));
+        self.encoded_messages.extend_from_slice(message);
     }
 
     /// All links were added.
-    pub fn sort(&mut self) {
-        self.messages.shrink_to_fit();
-        self.links.shrink_to_fit();
-        self.links.sort_unstable();
-        let buckets = self.links.len() / LINKS_PER_BUCKET + 1;
-        self.directory = vec![0; buckets + 1];
-        self.links.iter().for_each(|(hash, _)| self.directory[bucket(*hash, buckets) + 1] += 1);
-        (0..buckets).for_each(|index| self.directory[index + 1] += self.directory[index]);
+    pub fn build_directory(&mut self) {
+        self.encoded_messages.shrink_to_fit();
+        self.message_ranges.shrink_to_fit();
+        self.message_ranges.sort_unstable();
+        let buckets = self.message_ranges.len() / LINKS_PER_BUCKET + 1;
+        self.buckets = vec![0; buckets + 1];
+        self.message_ranges.iter().for_each(|(hash, _)| self.buckets[hash_bucket(*hash, buckets) + 1] += 1);
+        (0..buckets).for_each(|index| self.buckets[index + 1] += self.buckets[index]);
     }
 
     /// Bytes that the table takes.
-    pub fn weight(&self) -> usize {
-        self.messages.capacity() + self.links.capacity() * (size_of::<(u32, u32)>() + size_of::<u32>())
+    pub fn memory_bytes(&self) -> usize {
+        self.encoded_messages.capacity() + self.message_ranges.capacity() * (size_of::<(u32, u32)>() + size_of::<u32>())
     }
 
-    fn find(&self, name: &Name, widths: Widths) -> Option<Option<Link>> {
+    fn find_link(&self, name: &Name, widths: Widths) -> Option<Option<Link>> {
         let hash = lookup3(name.as_bytes(), 0);
-        let index = bucket(hash, self.directory.len() - 1);
-        let links = self.links.get(self.directory[index] as usize..self.directory[index + 1] as usize)?;
+        let index = hash_bucket(hash, self.buckets.len() - 1);
+        let links = self.message_ranges.get(self.buckets[index] as usize..self.buckets[index + 1] as usize)?;
         for (_, at) in links.iter().filter(|(stored, _)| *stored == hash) {
-            let message = self.messages.get(*at as usize..)?;
+            let message = self.encoded_messages.get(*at as usize..)?;
             if let Some((stored, addr)) = LinkMessage::peek_hard_link(message, widths) {
                 if stored == name.as_bytes() {
                     let target = LinkValue::Hard(addr).into();
@@ -145,7 +145,7 @@ impl LinkTable {
             }
             let (message, _) = decode_prefix::<LinkMessage>(message, widths).ok()?;
             if message.name == *name {
-                return Some(Some(link(message)));
+                return Some(Some(link_from_message(message)));
             }
         }
         Some(None)
@@ -153,7 +153,7 @@ impl LinkTable {
 }
 
 /// The bucket of a hash, if the hashes are divided into `buckets` equal ranges.
-fn bucket(hash: u32, buckets: usize) -> usize {
+fn hash_bucket(hash: u32, buckets: usize) -> usize {
     ((u64::from(hash) * buckets as u64) >> 32) as usize
 }
 
@@ -164,9 +164,9 @@ mod tests {
     fn table(messages: impl Iterator<Item = LinkMessage>) -> LinkTable {
         let mut table = LinkTable::default();
         for message in messages {
-            table.add(&h5live_format::encode(&message, Widths::default()).unwrap(), message.name.as_bytes());
+            table.add_link(&h5live_format::encode(&message, Widths::default()).unwrap(), message.name.as_bytes());
         }
-        table.sort();
+        table.build_directory();
         table
     }
 
@@ -190,17 +190,19 @@ mod tests {
             };
             let table = table((0..len).map(message));
             for number in 0..len {
-                let found = table.find(&name(number), Widths::default()).unwrap();
-                assert_eq!(found, Some(link(message(number))));
+                let found = table.find_link(&name(number), Widths::default()).unwrap();
+                assert_eq!(found, Some(link_from_message(message(number))));
             }
-            assert!((len..2 * len + 10).all(|number| table.find(&name(number), Widths::default()).unwrap().is_none()));
+            assert!(
+                (len..2 * len + 10).all(|number| table.find_link(&name(number), Widths::default()).unwrap().is_none())
+            );
         }
     }
 
     #[test]
     fn hashes_from_end_to_end_have_a_bucket() {
         for buckets in [1, 2, 3, 1000] {
-            assert_eq!((bucket(0, buckets), bucket(u32::MAX, buckets)), (0, buckets - 1));
+            assert_eq!((hash_bucket(0, buckets), hash_bucket(u32::MAX, buckets)), (0, buckets - 1));
         }
     }
 }

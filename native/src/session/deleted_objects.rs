@@ -16,10 +16,10 @@ impl NativeSession {
     /// # Errors
     /// If a header cannot be read or changed.
     pub fn apply_use_counts(&self, plan: &DeletePlan) -> Result<()> {
-        for (addr, lost) in &plan.uses {
-            if !plan.gone.contains(addr) {
-                let _lock = self.header_lock(*addr);
-                self.header(*addr)?.count_link(-i32::try_from(*lost).unwrap_or(i32::MAX))?;
+        for (addr, lost) in &plan.lost_uses {
+            if !plan.deleted_objects.contains(addr) {
+                let _lock = self.lock_header(*addr);
+                self.load_header(*addr)?.change_link_count(-i32::try_from(*lost).unwrap_or(i32::MAX))?;
             }
         }
         Ok(())
@@ -34,21 +34,21 @@ impl NativeSession {
             dataset.delete_index()?;
         }
         let (cache, space) = (&self.cache, self.cache.space());
-        for (addr, len) in &plan.raw {
+        for (addr, len) in &plan.raw_ranges {
             cache.discard_raw(*addr);
             space.free_raw(*addr, *len);
         }
-        for addr in &plan.gone {
-            let header = CachedHeader::load(&self.metadata(*addr), true)?;
+        for addr in &plan.deleted_objects {
+            let header = CachedHeader::load_header(&self.object_metadata(*addr), true)?;
             self.delete_storage(&header)?;
             space.release_owner(header.metadata().owner());
             if self.has_followers() {
                 header.replace_with_tombstone()
             } else {
-                header.delete()
+                header.delete_header()
             }
-            self.datasets.forget(*addr);
-            self.heaps.forget_owner(*addr);
+            self.datasets.forget_dataset(*addr);
+            self.heaps.forget_structures_of(*addr);
         }
         Ok(())
     }
@@ -68,16 +68,16 @@ impl NativeSession {
     /// If a structure cannot be read.
     pub fn delete_storage(&self, header: &CachedHeader) -> Result<()> {
         let metadata = header.metadata();
-        if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
+        if let Some(info) = header.get_message::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
             DenseAttributes::open_for_writing(self, header, &info).delete_heap_and_indexes()?;
         }
-        if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
+        if let Some(info) = header.get_message::<LinkInfo>()?.filter(LinkInfo::is_dense) {
             DenseLinks::open_for_writing(self, header, &info).delete_heap_and_indexes()?;
         }
-        if let Some(message) = header.get::<SymbolTableMessage>()? {
+        if let Some(message) = header.get_message::<SymbolTableMessage>()? {
             self.heaps.delete_symbol_table(metadata, &message)?;
         }
-        if let Some(files) = header.get::<ExternalFiles>()? {
+        if let Some(files) = header.get_message::<ExternalFiles>()? {
             let len = LocalHeap::prefix_size(header.widths()) as u64;
             let heap = metadata.load(files.heap, len, LocalHeap::default)?.read().clone();
             for (addr, len) in [(files.heap, len), (heap.data, heap.size)] {

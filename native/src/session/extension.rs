@@ -7,7 +7,7 @@ use h5live_model::{FileSpace, ObjectSpec};
 
 use super::NativeSession;
 use crate::header::HeaderRoom;
-use crate::superblock_extension::{extension_header, space_info};
+use crate::superblock_extension::{load_extension_header, load_file_space_info};
 use crate::{Error, Result};
 
 /// The message is not to be shared, and is marked by programs that do not know it and change the header.
@@ -20,12 +20,12 @@ impl NativeSession {
     /// # Errors
     /// If the extension cannot be changed.
     pub fn claim_extension(&self) -> Result<()> {
-        let Some(mut header) = extension_header(&self.cache, &self.superblock)? else { return Ok(()) };
-        if header.has(MessageType::DRIVER_INFO) {
+        let Some(mut header) = load_extension_header(&self.cache, &self.superblock)? else { return Ok(()) };
+        if header.has_message(MessageType::DRIVER_INFO) {
             let what = "changing a file that is cut into several";
             return Err(Error::Model(h5live_model::Error::Unsupported(what)));
         }
-        let mut space = space_info(&header)?;
+        let mut space = load_file_space_info(&header)?;
         let mut free = Vec::new();
         if let Some(info) = &mut space {
             if info.strategy == SpaceStrategy::Paged && info.version > 0 {
@@ -34,13 +34,13 @@ impl NativeSession {
             free = self.load_free_space(info)?;
         }
         let operation = self.cache.begin_operation();
-        if let Some((spot, message)) = header.find(|message| message.kind == MessageType::CACHE_IMAGE) {
-            let image: CacheImageInfo = header.decode(&message)?;
+        if let Some((spot, message)) = header.find_message(|message| message.kind == MessageType::CACHE_IMAGE) {
+            let image: CacheImageInfo = header.decode_message(&message)?;
             self.cache.space().free(image.addr, image.size);
-            header.remove(spot)?;
+            header.remove_message(spot)?;
         }
         if let Some(info) = space.filter(|info| info.managers.is_some()) {
-            header.put(&info)?;
+            header.set_message(&info)?;
         }
         drop(operation);
         self.cache.flush(FlushScope::All)?;
@@ -61,8 +61,8 @@ impl NativeSession {
         if space.strategy == SpaceStrategy::Paged {
             self.cache.space().set_page_size(space.page_size)?;
         }
-        let message = self.message_of(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
-        let header = self.new_header(&ObjectSpec::group(), vec![message], HeaderRoom::More(0))?;
+        let message = self.encode_message(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
+        let header = self.create_header(&ObjectSpec::group(), vec![message], HeaderRoom::More(0))?;
         self.extension.space = space;
         Ok(header.addr())
     }

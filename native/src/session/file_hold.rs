@@ -28,7 +28,7 @@ pub(super) const FLUSH_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 pub(crate) struct FileHold {
     path: PathBuf,
     lock: Arc<LockHandle>,
-    opened: Arc<OpenedFile>,
+    opened_file: Arc<OpenedFile>,
     /// Whether the record lock that stands for a live writer was taken.
     has_liveness_lock: bool,
     /// The clock of the session.
@@ -42,7 +42,7 @@ impl FileHold {
     pub fn new(path: &Path, lock: Arc<LockHandle>, opened: Arc<OpenedFile>, mode: Mode, clock: Clock) -> Self {
         let has_liveness_lock = mode.writes() && lock.is_liveness_locked();
         let checked_at = AtomicU64::new(NEVER_CHECKED);
-        FileHold { path: path.to_owned(), lock, opened, has_liveness_lock, clock, checked_at }
+        FileHold { path: path.to_owned(), lock, opened_file: opened, has_liveness_lock, clock, checked_at }
     }
 
     /// The path under which the file was opened; empty for a storage that is no file.
@@ -56,8 +56,8 @@ impl FileHold {
     }
 
     /// The error, or the change of the file by another program that explains it.
-    pub fn cause<E: RetryError>(&self, error: E) -> E {
-        self.opened.explain_error(error)
+    pub fn explain_error<E: RetryError>(&self, error: E) -> E {
+        self.opened_file.explain_error(error)
     }
 
     /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen at most `valid` ago.
@@ -66,25 +66,25 @@ impl FileHold {
     /// # Errors
     /// If the file was replaced, deleted or cut, or the lock was lost.
     #[inline]
-    pub fn check(&self, min_file_len: impl FnOnce() -> u64, now: Duration, valid: Duration) -> Result<()> {
+    pub fn check_held_within(&self, min_file_len: impl FnOnce() -> u64, now: Duration, valid: Duration) -> Result<()> {
         let looked = self.checked_at.load(Ordering::Relaxed);
         if looked != NEVER_CHECKED && nanos(now).saturating_sub(looked) < nanos(valid) {
             return Ok(());
         }
-        self.check_uncached(min_file_len(), now)
+        self.check_held_uncached(min_file_len(), now)
     }
 
     /// As [`check`](Self::check), as of now: nothing is promised to last that does not.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub fn check_now(&self, min_file_len: u64) -> Result<()> {
-        self.check_uncached(min_file_len, self.clock.now())
+    pub fn check_held_now(&self, min_file_len: u64) -> Result<()> {
+        self.check_held_uncached(min_file_len, self.clock.now())
     }
 
-    fn check_uncached(&self, min_file_len: u64, now: Duration) -> Result<()> {
+    fn check_held_uncached(&self, min_file_len: u64, now: Duration) -> Result<()> {
         self.checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
-        self.opened.check_path_and_len(min_file_len)?;
+        self.opened_file.check_path_and_len(min_file_len)?;
         if self.has_liveness_lock && !self.lock.is_liveness_locked() {
             return Err(SwmrError::LockLost.into());
         }
@@ -112,14 +112,14 @@ impl FileHold {
     pub fn liveness(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<Liveness> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
         if superblock.status.contains(StatusFlags::SWMR) {
-            self.opened.check_as_reader()?;
+            self.opened_file.check_as_reader()?;
             return Ok(match self.lock.find_writer() {
                 WriterPresence::None => Liveness::AtRest,
                 WriterPresence::Alive(_) => Liveness::Live,
                 WriterPresence::Unknown => Liveness::Unknown,
             });
         }
-        self.opened.check_length_as_reader()?;
+        self.opened_file.check_length_as_reader()?;
         self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         Ok(Liveness::AtRest)
     }
@@ -137,7 +137,7 @@ impl FileHold {
     ///
     /// # Errors
     /// If it cannot be unlocked.
-    pub fn release(&self, has_generation_lock: bool) -> Result<()> {
+    pub fn release_file(&self, has_generation_lock: bool) -> Result<()> {
         self.lock.close();
         if has_generation_lock {
             self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;

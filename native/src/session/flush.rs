@@ -25,8 +25,8 @@ impl NativeSession {
         if !self.mode.writes() {
             return Ok(());
         }
-        let pending = if scope == FlushScope::All { self.unlinked.take_pending() } else { Vec::new() };
-        let flushed = self.flush_once(scope);
+        let pending = if scope == FlushScope::All { self.unlinked.take_pending_deletes() } else { Vec::new() };
+        let flushed = self.flush_and_time(scope);
         match flushed {
             Ok(()) if pending.is_empty() => return Ok(()),
             Ok(()) => self.finalize_deletes(pending)?,
@@ -35,51 +35,51 @@ impl NativeSession {
                 return Err(error);
             }
         }
-        self.flush_once(scope)
+        self.flush_and_time(scope)
     }
 
     /// Refuses to go on if the file is not ours any more, as of now: nothing is promised to last that does not.
-    pub(super) fn check_hold(&self) -> Result<()> {
-        self.hold.check_now(self.cache.space().min_file_len())
+    pub(super) fn check_file_held(&self) -> Result<()> {
+        self.hold.check_held_now(self.cache.space().min_file_len())
     }
 
     /// Makes everything that was flushed durable.
     fn sync(&self) -> Result<()> {
         self.cache.sync()?;
-        self.check_hold()
+        self.check_file_held()
     }
 
-    fn flush_once(&self, scope: FlushScope) -> Result<()> {
-        self.timed_flush(|| self.flush_untimed(scope))
+    fn flush_and_time(&self, scope: FlushScope) -> Result<()> {
+        self.with_flush_time(|| self.flush_scope(scope))
     }
 
     /// Publishes elements that no reader can see yet by the fast path, with the header that states them. Returns
     /// `false` if the fast path cannot be used.
-    pub fn publish_fast<'a>(
+    pub fn publish_in_place<'a>(
         &self,
         part: UnpublishedPart<'_>,
         header: &Handle<ObjectHeader>,
         change: impl FnOnce(&mut ObjectHeader, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
     ) -> Result<bool> {
         let len = header.read().prefix.chunk_len();
-        self.timed_flush(|| Ok(self.cache.publish_part(part, header, len, change)?))
+        self.with_flush_time(|| Ok(self.cache.publish_part(part, header, len, change)?))
     }
 
-    fn timed_flush<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn with_flush_time<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
         let (hold, space) = (&self.hold, self.cache.space());
         let begin = hold.clock.now();
-        hold.check(|| space.min_file_len(), begin, FLUSH_CHECK_INTERVAL)?;
+        hold.check_held_within(|| space.min_file_len(), begin, FLUSH_CHECK_INTERVAL)?;
         self.followers.reclaim_if_unread(space, hold.lock());
         let flushed = write();
         let end = hold.clock.now();
         // The write has been made. If the file is no longer ours, the next flush is refused.
-        let _refused = hold.check(|| space.min_file_len(), end, CHECK_INTERVAL);
-        self.flush_times.record(end.saturating_sub(begin));
+        let _refused = hold.check_held_within(|| space.min_file_len(), end, CHECK_INTERVAL);
+        self.flush_times.record_flush(end.saturating_sub(begin));
         flushed
     }
 
     /// Statistics of this session.
-    pub fn stats(&self) -> Stats {
+    pub fn session_stats(&self) -> Stats {
         let totals = self.cache.stats();
         let counts = self.retry.counters();
         let mut stats = Stats::default();
@@ -91,14 +91,14 @@ impl NativeSession {
         stats.torn = counts.torn.load(Ordering::Relaxed);
         stats.retries = counts.retries.load(Ordering::Relaxed);
         stats.flushes = totals.flushes;
-        self.flush_times.write_to(&mut stats);
+        self.flush_times.copy_to_stats(&mut stats);
         stats
     }
 
-    fn flush_untimed(&self, scope: FlushScope) -> Result<()> {
+    fn flush_scope(&self, scope: FlushScope) -> Result<()> {
         let generation = self.global_heap.begin_flush();
         if scope == FlushScope::All {
-            self.heaps.begin_flush();
+            self.heaps.reset_removed_names();
         }
         self.cache.flush(scope)?;
         if scope == FlushScope::All {
@@ -118,7 +118,7 @@ impl NativeSession {
             return Ok(());
         }
         self.cache.flush_over_budget()?;
-        let is_due = self.reclaims.count_operation(self.cache.space(), || self.heaps.pending_name_bytes());
+        let is_due = self.reclaims.is_reclaim_due(self.cache.space(), || self.heaps.pending_name_bytes());
         if is_due { self.flush(FlushScope::All) } else { Ok(()) }
     }
 
@@ -129,18 +129,18 @@ impl NativeSession {
             return Ok(());
         }
         self.durable_flushes.enable_barriers(&self.cache);
-        self.check_hold()?;
+        self.check_file_held()?;
         self.flush(scope)?;
         self.sync()
     }
 
     /// Orders two headers: later changes of the header at `later` are written only after the present changes of the
     /// header at `earlier`, and after everything to which that leads.
-    pub fn publish_after(&self, later: Addr, earlier: Addr) -> Result<()> {
+    pub fn order_headers(&self, later: Addr, earlier: Addr) -> Result<()> {
         self.check_writable()?;
         let circle = {
             let _operation = self.cache.begin_operation();
-            let (later, earlier) = (self.header(later)?, self.header(earlier)?);
+            let (later, earlier) = (self.load_header(later)?, self.load_header(earlier)?);
             later.chunk_nodes().any(|parent| {
                 let mut children = earlier.chunk_nodes();
                 children.any(|child| self.cache.add_dependency_once(parent, child, EdgeKind::PublishAfter).is_err())

@@ -14,14 +14,14 @@ pub(crate) struct FlushTimes {
 
 impl FlushTimes {
     /// Counts a flush.
-    pub fn record(&self, took: Duration) {
+    pub fn record_flush(&self, took: Duration) {
         let took = nanos(took);
         self.total.fetch_add(took, Ordering::Relaxed);
         self.longest.fetch_max(took, Ordering::Relaxed);
     }
 
     /// Puts the times into the statistics of a session.
-    pub fn write_to(&self, stats: &mut Stats) {
+    pub fn copy_to_stats(&self, stats: &mut Stats) {
         let time = |count: &AtomicU64| Duration::from_nanos(count.load(Ordering::Relaxed));
         stats.flush_time = time(&self.total);
         stats.longest_flush = time(&self.longest);

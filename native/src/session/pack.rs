@@ -16,11 +16,11 @@ impl NativeSession {
     /// If a structure cannot be read.
     pub fn reclaim_heap_space(&self) -> Result<bool> {
         let _operation = self.cache.begin_operation();
-        self.heaps.reclaim()
+        self.heaps.reclaim_all()
     }
 
     /// Where the file would end if nothing in it were free.
-    fn packed_end(&self) -> u64 {
+    fn end_without_free_space(&self) -> u64 {
         let space = self.cache.space();
         space.allocated_end().saturating_sub(space.free_bytes())
     }
@@ -30,19 +30,22 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read, or a flush fails.
-    pub fn pack(&self) -> Result<()> {
-        let limit = self.packed_end();
+    pub fn move_structures_before_end(&self) -> Result<()> {
+        let limit = self.end_without_free_space();
         if self.durable_flushes.is_always() || limit == self.cache.space().allocated_end() {
             return Ok(());
         }
         let operation = self.cache.begin_operation();
         let mut packed = false;
-        for owner in self.heaps.take_owners() {
+        for owner in self.heaps.take_changed_owners() {
             // A structure that cannot be read stays where it is. A hole is no error.
-            packed |= self.header(owner).and_then(|header| self.pack_dense(&header, limit)).unwrap_or(false);
+            packed |= self
+                .load_header(owner)
+                .and_then(|header| self.move_dense_storage_before(&header, limit))
+                .unwrap_or(false);
         }
         let mut copies = Vec::new();
-        for table in self.heaps.tables() {
+        for table in self.heaps.changed_symbol_tables() {
             copies.extend(table.copy_nodes_before(limit).unwrap_or(None));
         }
         drop(operation);
@@ -59,16 +62,16 @@ impl NativeSession {
     }
 
     /// Packs the indexes of dense links and attributes.
-    fn pack_dense(&self, header: &CachedHeader, limit: u64) -> Result<bool> {
+    fn move_dense_storage_before(&self, header: &CachedHeader, limit: u64) -> Result<bool> {
         let metadata = || header.metadata().clone();
         let mut packed = false;
-        if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
+        if let Some(info) = header.get_message::<LinkInfo>()?.filter(LinkInfo::is_dense) {
             packed |= Btree2::new(metadata(), info.names, LinkNameRecord::default()).move_nodes_before(limit)?;
             if let Some(order) = info.order.filter(|order| order.is_defined()) {
                 packed |= Btree2::new(metadata(), order, LinkOrderRecord::default()).move_nodes_before(limit)?;
             }
         }
-        if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
+        if let Some(info) = header.get_message::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
             packed |= Btree2::new(metadata(), info.names, AttributeNameRecord::default()).move_nodes_before(limit)?;
         }
         Ok(packed)

@@ -23,13 +23,13 @@ const MAX_NAME_BYTES_PER_OPERATION: u64 = 512;
 pub(crate) struct ReclaimSchedule {
     operations: AtomicU32,
     /// Where the allocated space ended at the last of these flushes.
-    end: AtomicU64,
+    end_at_last_reclaim: AtomicU64,
 }
 
 impl ReclaimSchedule {
     /// Counts an operation, and says whether a flush is due. `pending_names` are the bytes of the largest heap in which
     /// the flush makes names free. If one is due, the count begins again.
-    pub fn count_operation(&self, space: &Space, pending_names: impl FnOnce() -> u64) -> bool {
+    pub fn is_reclaim_due(&self, space: &Space, pending_names: impl FnOnce() -> u64) -> bool {
         let operations = u64::from(self.operations.fetch_add(1, Ordering::Relaxed));
         // In a small file, the waiting space is much of the file.
         let many = (space.allocated_end() / FILE_BYTES_PER_OPERATION)
@@ -38,14 +38,14 @@ impl ReclaimSchedule {
             return false;
         }
         // The end need not have moved if there had been a flush before.
-        let share = if space.allocated_end() > self.end.load(Ordering::Relaxed) { 512 } else { 128 };
+        let share = if space.allocated_end() > self.end_at_last_reclaim.load(Ordering::Relaxed) { 512 } else { 128 };
         let names = pending_names();
         let are_names_worth_it = names > 0 && operations >= names / MAX_NAME_BYTES_PER_OPERATION;
         if space.pending_free_bytes() <= (space.allocated_end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it {
             return false;
         }
         self.operations.store(0, Ordering::Relaxed);
-        self.end.store(space.allocated_end(), Ordering::Relaxed);
+        self.end_at_last_reclaim.store(space.allocated_end(), Ordering::Relaxed);
         true
     }
 }
@@ -67,10 +67,10 @@ mod tests {
         let names = || 20 * MAX_NAME_BYTES_PER_OPERATION;
         for round in 0..2 {
             for operation in 0..20 {
-                assert!(!schedule.count_operation(space, names), "operation {operation} of round {round}");
+                assert!(!schedule.is_reclaim_due(space, names), "operation {operation} of round {round}");
             }
-            assert!(schedule.count_operation(space, names), "20 operations pay for the names, round {round}");
+            assert!(schedule.is_reclaim_due(space, names), "20 operations pay for the names, round {round}");
         }
-        assert!((0..200).all(|_| !schedule.count_operation(space, || 0)), "nothing is to be had from a flush");
+        assert!((0..200).all(|_| !schedule.is_reclaim_due(space, || 0)), "nothing is to be had from a flush");
     }
 }

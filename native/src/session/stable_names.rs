@@ -40,7 +40,7 @@ impl StableNames {
     ///
     /// # Errors
     /// Errors of `find`.
-    pub fn find<T>(
+    pub fn find_item<T>(
         &self,
         of: NameScope,
         name: &Name,
@@ -53,8 +53,8 @@ impl StableNames {
             if !self.is_follower() {
                 return Ok(found);
             }
-            match (found.is_some(), self.seen.has(of, name)) {
-                (true, false) if self.is_written_by_others() => self.seen.add(of, [name].into_iter()),
+            match (found.is_some(), self.seen.contains_name(of, name)) {
+                (true, false) if self.is_written_by_others() => self.seen.add_names(of, [name].into_iter()),
                 (false, true) if self.is_written_by_others() => {
                     vanished.set(true);
                     return Err(of.torn_error());
@@ -65,7 +65,7 @@ impl StableNames {
         });
         match found {
             Err(_) if vanished.get() => {
-                self.seen.retain(of, |kept| kept != name);
+                self.seen.retain_names(of, |kept| kept != name);
                 Ok(None)
             }
             found => found,
@@ -76,7 +76,7 @@ impl StableNames {
     ///
     /// # Errors
     /// Errors of `list`.
-    pub fn list<T>(
+    pub fn list_items<T>(
         &self,
         of: NameScope,
         name_of: impl Fn(&T) -> &Name,
@@ -99,13 +99,13 @@ impl StableNames {
                 less = Some(all);
                 return Err(of.torn_error());
             }
-            self.seen.add(of, names.into_iter());
+            self.seen.add_names(of, names.into_iter());
             Ok(all)
         });
         match (gathered, less) {
             (Err(_), Some(all)) => {
                 let names: HashSet<_> = all.iter().map(name_of).collect();
-                self.seen.retain(of, |name| names.contains(name));
+                self.seen.retain_names(of, |name| names.contains(name));
                 Ok(all)
             }
             (gathered, _) => gathered,
@@ -114,7 +114,7 @@ impl StableNames {
 
     /// Calls `each` with everything that `list` lists. A follower may have to start again, and a writer must not keep
     /// others from writing meanwhile. So both first gather the whole list.
-    pub fn for_each<T>(
+    pub fn for_each_item<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
         (of, name_of): (NameScope, impl Fn(&T) -> &Name),
@@ -123,7 +123,7 @@ impl StableNames {
         if !self.is_follower() && !self.mode.writes() {
             return list(each);
         }
-        let all = self.list(of, name_of, list)?;
+        let all = self.list_items(of, name_of, list)?;
         all.into_iter().all(each);
         Ok(())
     }

@@ -19,7 +19,7 @@ impl<'a> DeflateBitWriter<'a> {
 
     /// Appends the low `count` bits of `bits`, at most 32; those above are zero.
     #[inline]
-    pub(super) fn put(&mut self, bits: u32, count: u32) {
+    pub(super) fn put_bits(&mut self, bits: u32, count: u32) {
         self.held |= u64::from(bits) << self.count;
         self.count += count;
         if self.count >= 32 {
@@ -30,7 +30,7 @@ impl<'a> DeflateBitWriter<'a> {
     }
 
     /// Appends zeros up to the next whole byte. Returns the complete bytes.
-    fn align(&mut self) -> &mut Vec<u8> {
+    fn end_with_empty_block(&mut self) -> &mut Vec<u8> {
         while self.count > 0 {
             self.out.push(self.held as u8);
             self.held >>= 8;
@@ -40,12 +40,12 @@ impl<'a> DeflateBitWriter<'a> {
     }
 
     /// Appends stored blocks, at least one.
-    pub(super) fn stored(&mut self, data: &[u8], last: bool) {
+    pub(super) fn put_stored_blocks(&mut self, data: &[u8], last: bool) {
         let mut rest = data;
         loop {
             let (block, after) = rest.split_at(rest.len().min(MAX_STORED_BLOCK_BYTES));
-            self.put(u32::from(last && after.is_empty()), 3);
-            let out = self.align();
+            self.put_bits(u32::from(last && after.is_empty()), 3);
+            let out = self.end_with_empty_block();
             let length = block.len() as u16;
             out.extend_from_slice(&length.to_le_bytes());
             out.extend_from_slice(&(!length).to_le_bytes());
@@ -61,7 +61,7 @@ impl<'a> DeflateBitWriter<'a> {
     /// whole byte.
     pub(super) fn align_to_byte(&mut self) -> &mut Vec<u8> {
         if self.count > 0 {
-            self.stored(&[], false);
+            self.put_stored_blocks(&[], false);
         }
         self.out
     }
@@ -76,6 +76,6 @@ impl<'a> DeflateBitWriter<'a> {
 
     /// Fills the last byte.
     pub(super) fn finish(mut self) {
-        self.align();
+        self.end_with_empty_block();
     }
 }

@@ -14,19 +14,19 @@ const END_OF_BLOCK: usize = 256;
 
 /// The bits of the last block. Its first bit says that it is the last. `None` if this is no stream, or its end is
 /// missing.
-pub(super) fn last_block(stream: &[u8]) -> Option<Range<usize>> {
+pub(super) fn last_block_bits(stream: &[u8]) -> Option<Range<usize>> {
     let mut bits = DeflateBits { stream, at: 0 };
     loop {
         let start = bits.at;
-        let last = bits.take(1)? == 1;
-        match bits.take(2)? {
+        let last = bits.take_bits(1)? == 1;
+        match bits.take_bits(2)? {
             0 => {
                 bits.at = bits.at.next_multiple_of(8);
-                let length = bits.take(16)?;
-                if bits.take(16)? != length ^ 0xffff {
+                let length = bits.take_bits(16)?;
+                if bits.take_bits(16)? != length ^ 0xffff {
                     return None;
                 }
-                bits.skip(length as usize * 8)?;
+                bits.skip_bits(length as usize * 8)?;
             }
             1 => {
                 let length = |symbol| match symbol {
@@ -36,14 +36,14 @@ pub(super) fn last_block(stream: &[u8]) -> Option<Range<usize>> {
                     _ => 8,
                 };
                 let symbols: [u8; 288] = std::array::from_fn(length);
-                bits.skip_codes(
+                bits.skip_block_data(
                     &HuffmanCode::new(&symbols, symbol_extra)?,
                     &HuffmanCode::new(&[5; DISTANCES], distance_extra)?,
                 )?;
             }
             2 => {
-                let (symbols, distances) = bits.codes()?;
-                bits.skip_codes(&symbols.fuse(), &distances)?;
+                let (symbols, distances) = bits.read_huffman_codes()?;
+                bits.skip_block_data(&symbols.fuse_code_pairs(), &distances)?;
             }
             _ => return None,
         }
@@ -128,7 +128,7 @@ impl HuffmanCode {
     }
 
     /// Puts bytes, and those that follow them, into one entry, if the table knows all of them.
-    fn fuse(mut self) -> Self {
+    fn fuse_code_pairs(mut self) -> Self {
         let single = self.table;
         for (index, slot) in self.table.iter_mut().enumerate() {
             while let (CodeKind::Symbol, 1.., Some(after)) = (slot.next, slot.code, single.get(index >> slot.bits)) {
@@ -146,12 +146,12 @@ impl HuffmanCode {
     #[inline]
     fn entry(&self, word: u64) -> Option<CodeEntry> {
         let entry = self.table.get(word as usize & ((1 << TABLE_BITS) - 1)).copied()?;
-        if entry.code > 0 { Some(entry) } else { self.long(word) }
+        if entry.code > 0 { Some(entry) } else { self.long_entry(word) }
     }
 
     /// As [`Self::entry`], bit by bit.
     #[cold]
-    fn long(&self, word: u64) -> Option<CodeEntry> {
+    fn long_entry(&self, word: u64) -> Option<CodeEntry> {
         let (mut code, mut first, mut index) = (0u32, 0u32, 0u32);
         for (count, bit) in self.counts.iter().skip(1).zip(0..) {
             code |= (word >> bit) as u32 & 1;
@@ -177,7 +177,7 @@ struct DeflateBits<'a> {
 impl DeflateBits<'_> {
     /// At least the next 56 bits, zeros where the stream has ended.
     #[inline]
-    fn peek(&self) -> u64 {
+    fn peek_bits(&self) -> u64 {
         let rest = self.stream.get(self.at / 8..).unwrap_or_default();
         let word = rest.first_chunk::<8>().copied().unwrap_or_else(|| {
             let mut word = [0; 8];
@@ -188,24 +188,24 @@ impl DeflateBits<'_> {
     }
 
     #[inline]
-    fn skip(&mut self, bits: usize) -> Option<()> {
+    fn skip_bits(&mut self, bits: usize) -> Option<()> {
         self.at += bits;
         (self.at <= self.stream.len() * 8).then_some(())
     }
 
-    fn take(&mut self, bits: u32) -> Option<u64> {
-        let value = self.peek() & ((1 << bits) - 1);
-        self.skip(bits as usize)?;
+    fn take_bits(&mut self, bits: u32) -> Option<u64> {
+        let value = self.peek_bits() & ((1 << bits) - 1);
+        self.skip_bits(bits as usize)?;
         Some(value)
     }
 
     /// The two codes of a header.
-    fn codes(&mut self) -> Option<(HuffmanCode, HuffmanCode)> {
-        let (symbols, distances) = (self.take(5)? as usize + 257, self.take(5)? as usize + 1);
-        let used = self.take(4)? as usize + 4;
+    fn read_huffman_codes(&mut self) -> Option<(HuffmanCode, HuffmanCode)> {
+        let (symbols, distances) = (self.take_bits(5)? as usize + 257, self.take_bits(5)? as usize + 1);
+        let used = self.take_bits(4)? as usize + 4;
         let mut lengths = [0; 19];
         for symbol in CODE_LENGTH_ORDER.iter().take(used) {
-            *lengths.get_mut(*symbol)? = self.take(3)? as u8;
+            *lengths.get_mut(*symbol)? = self.take_bits(3)? as u8;
         }
         let code = HuffmanCode::new(&lengths, |_| (0, CodeKind::Symbol))?;
         let mut all = [0u8; SYMBOLS + DISTANCES];
@@ -213,13 +213,13 @@ impl DeflateBits<'_> {
         let all = all.get_mut(..total).filter(|_| symbols <= SYMBOLS && distances <= DISTANCES)?;
         let mut at = 0;
         while at < total {
-            let entry = code.entry(self.peek())?;
-            self.skip(usize::from(entry.code))?;
+            let entry = code.entry(self.peek_bits())?;
+            self.skip_bits(usize::from(entry.code))?;
             let (length, times) = match entry.symbol {
                 length @ 0..16 => (length as u8, 1),
-                16 => (*all.get(at.checked_sub(1)?)?, 3 + self.take(2)? as usize),
-                17 => (0, 3 + self.take(3)? as usize),
-                _ => (0, 11 + self.take(7)? as usize),
+                16 => (*all.get(at.checked_sub(1)?)?, 3 + self.take_bits(2)? as usize),
+                17 => (0, 3 + self.take_bits(3)? as usize),
+                _ => (0, 11 + self.take_bits(7)? as usize),
             };
             all.get_mut(at..at + times)?.fill(length);
             at += times;
@@ -229,15 +229,15 @@ impl DeflateBits<'_> {
     }
 
     /// Goes behind the end of a block. Each step takes a bit at least.
-    fn skip_codes(&mut self, symbols: &HuffmanCode, distances: &HuffmanCode) -> Option<()> {
+    fn skip_block_data(&mut self, symbols: &HuffmanCode, distances: &HuffmanCode) -> Option<()> {
         loop {
-            let word = self.peek();
+            let word = self.peek_bits();
             let entry = symbols.entry(word)?;
             let mut bits = usize::from(entry.bits);
             if entry.next == CodeKind::Distance {
                 bits += usize::from(distances.entry(word >> entry.bits)?.bits);
             }
-            self.skip(bits)?;
+            self.skip_bits(bits)?;
             if entry.next == CodeKind::End {
                 return Some(());
             }

@@ -7,7 +7,7 @@ use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor, 
 use super::bits::DeflateBitWriter;
 use super::block_scan;
 use super::piece::SegmentKind;
-use super::segment::{DataSegment, segments};
+use super::segment::{DataSegment, split_into_segments};
 use crate::FilterFault;
 
 thread_local! {
@@ -36,9 +36,9 @@ pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result
         };
         let start = output.len();
         if level > 0 {
-            let segments = segments(input);
+            let segments = split_into_segments(input);
             if segments.iter().any(|segment| segment.kind == SegmentKind::Noise) {
-                if join(compressor, level, input, &segments, output).is_some() {
+                if join_segments(compressor, level, input, &segments, output).is_some() {
                     return Ok(());
                 }
                 output.truncate(start);
@@ -46,12 +46,17 @@ pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result
         }
         let bound = compressor.zlib_compress_bound(input.len());
         // The bound is libdeflate's own, so that the result always fits.
-        append(output, bound, |room| compressor.zlib_compress(input, room).ok()).ok_or(FilterFault::Incompressible)
+        append_compressed(output, bound, |room| compressor.zlib_compress(input, room).ok())
+            .ok_or(FilterFault::Incompressible)
     })
 }
 
 /// Appends the bytes that `compress` writes into the room. It returns their number.
-fn append(output: &mut Vec<u8>, room: usize, compress: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<()> {
+fn append_compressed(
+    output: &mut Vec<u8>,
+    room: usize,
+    compress: impl FnOnce(&mut [u8]) -> Option<usize>,
+) -> Option<()> {
     let start = output.len();
     output.resize(start + room, 0);
     let written = compress(output.get_mut(start..)?)?;
@@ -60,7 +65,7 @@ fn append(output: &mut Vec<u8>, room: usize, compress: impl FnOnce(&mut [u8]) ->
 }
 
 /// Appends one zlib stream of all segments.
-fn join(
+fn join_segments(
     compressor: &mut Compressor,
     level: u32,
     input: &[u8],
@@ -68,21 +73,21 @@ fn join(
     output: &mut Vec<u8>,
 ) -> Option<()> {
     output.reserve(input.len() / 2);
-    output.extend_from_slice(&header(level));
+    output.extend_from_slice(&zlib_header(level));
     let mut writer = DeflateBitWriter::new(output);
     for (i, segment) in segments.iter().enumerate() {
         let last = i + 1 == segments.len();
         let data = input.get(segment.bytes.clone())?;
         match segment.kind {
-            SegmentKind::Noise => writer.stored(data, last),
+            SegmentKind::Noise => writer.put_stored_blocks(data, last),
             SegmentKind::Other => {
                 let out = writer.align_to_byte();
                 let start = out.len();
                 let bound = compressor.deflate_compress_bound(data.len());
-                append(out, bound, |room| compressor.deflate_compress(data, room).ok())?;
+                append_compressed(out, bound, |room| compressor.deflate_compress(data, room).ok())?;
                 if !last {
                     // libdeflate says of its last block that nothing follows.
-                    let block = block_scan::last_block(out.get(start..)?)?;
+                    let block = block_scan::last_block_bits(out.get(start..)?)?;
                     *out.get_mut(start + block.start / 8)? &= !(1 << (block.start % 8));
                     writer.truncate(start + block.end / 8, block.end as u32 % 8);
                 }
@@ -95,7 +100,7 @@ fn join(
 }
 
 /// The first two bytes, as libdeflate writes them: a window of 32 KiB, and what the level was about.
-fn header(level: u32) -> [u8; 2] {
+fn zlib_header(level: u32) -> [u8; 2] {
     let hint = match level {
         ..2 => 0,
         2..6 => 1,

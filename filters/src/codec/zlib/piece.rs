@@ -23,7 +23,7 @@ pub(super) enum SegmentKind {
 }
 
 /// The pieces that are judged at once. The last piece also has the rest. Less than one piece gives none.
-pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn fixed_size_pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let count = data.len() / PIECE_BYTES;
     let (others, last) = data.split_at(count.saturating_sub(1) * PIECE_BYTES);
     others.chunks_exact(PIECE_BYTES).chain((count > 0).then_some(last))

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use wide::u8x16;
 
-use super::piece::{MIN_PIECES_APART, PIECE_BYTES, STEP_BYTES, SegmentKind, WINDOW_BYTES, pieces};
+use super::piece::{MIN_PIECES_APART, PIECE_BYTES, STEP_BYTES, SegmentKind, WINDOW_BYTES, fixed_size_pieces};
 
 const HASH_BITS: u32 = 13;
 
@@ -19,21 +19,22 @@ thread_local! {
 /// sampled bytes depends on the bytes alone. So every repeat is sampled twice, at any distance. Pieces that are far
 /// from noise are not sampled.
 #[derive(Default)]
-pub(super) struct Repeats {
+pub(super) struct RepeatCounts {
     /// By pieces.
     pub(super) of_pieces: Vec<u32>,
     /// By steps.
     pub(super) of_steps: Vec<u32>,
 }
 
-impl Repeats {
+impl RepeatCounts {
     /// Samples data of these kinds. The kinds may change with the result.
-    pub(super) fn new(data: &[u8], kinds: &[SegmentKind]) -> Repeats {
-        let mut found = Repeats { of_pieces: vec![0; kinds.len()], of_steps: vec![0; data.len().div_ceil(STEP_BYTES)] };
+    pub(super) fn new(data: &[u8], kinds: &[SegmentKind]) -> RepeatCounts {
+        let mut found =
+            RepeatCounts { of_pieces: vec![0; kinds.len()], of_steps: vec![0; data.len().div_ceil(STEP_BYTES)] };
         POSITIONS.with_borrow_mut(|positions| {
             positions.clear();
             positions.resize(1 << HASH_BITS, u32::MAX);
-            for (i, piece) in pieces(data).enumerate() {
+            for (i, piece) in fixed_size_pieces(data).enumerate() {
                 let near = i.saturating_sub(MIN_PIECES_APART)..(i + MIN_PIECES_APART + 1).min(kinds.len());
                 if !kinds.get(near).is_some_and(|near| near.contains(&SegmentKind::Noise)) {
                     continue;
@@ -43,7 +44,7 @@ impl Repeats {
                     while chosen != 0 {
                         let at = start + chosen.trailing_zeros() as usize;
                         chosen &= chosen - 1;
-                        if let Some(before) = remember(data, at, positions) {
+                        if let Some(before) = swap_last_position(data, at, positions) {
                             found.add(before, at);
                         }
                     }
@@ -81,7 +82,7 @@ fn sampled_bytes(block: &[u8]) -> u64 {
 
 /// Where the four bytes at a position were last, in the window before it.
 #[inline]
-fn remember(data: &[u8], at: usize, positions: &mut [u32]) -> Option<usize> {
+fn swap_last_position(data: &[u8], at: usize, positions: &mut [u32]) -> Option<usize> {
     let word = data.get(at..)?.first_chunk::<4>()?;
     let hash = u32::from_le_bytes(*word).wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS);
     let before = std::mem::replace(positions.get_mut(hash as usize)?, at as u32) as usize;

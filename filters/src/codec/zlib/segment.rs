@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::piece::{MIN_PIECES_APART, PIECE_BYTES, STEP_BYTES, SegmentKind, pieces};
-use super::repeats::Repeats;
+use super::piece::{MIN_PIECES_APART, PIECE_BYTES, STEP_BYTES, SegmentKind, fixed_size_pieces};
+use super::repeats::RepeatCounts;
 
 /// A segment of the data.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,20 +13,21 @@ pub(super) struct DataSegment {
 }
 
 /// Splits data into segments, which follow each other.
-pub(super) fn segments(data: &[u8]) -> Vec<DataSegment> {
+pub(super) fn split_into_segments(data: &[u8]) -> Vec<DataSegment> {
     if data.len() < PIECE_BYTES {
         return vec![DataSegment { kind: SegmentKind::Other, bytes: 0..data.len() }];
     }
     let kind = |piece| if is_uniform(piece) { SegmentKind::Noise } else { SegmentKind::Other };
-    let mut kinds: Vec<SegmentKind> = pieces(data).map(kind).collect();
-    let repeats = if kinds.contains(&SegmentKind::Noise) { Repeats::new(data, &kinds) } else { Repeats::default() };
+    let mut kinds: Vec<SegmentKind> = fixed_size_pieces(data).map(kind).collect();
+    let repeats =
+        if kinds.contains(&SegmentKind::Noise) { RepeatCounts::new(data, &kinds) } else { RepeatCounts::default() };
     for (kind, found) in kinds.iter_mut().zip(&repeats.of_pieces) {
         // Noise has two in one of many thousand pieces.
         if *kind == SegmentKind::Noise && *found > 1 {
             *kind = SegmentKind::Other;
         }
     }
-    merge_close(&mut kinds);
+    merge_close_pieces(&mut kinds);
     let mut end = 0;
     let next = |same: &[SegmentKind]| {
         let start = end;
@@ -71,7 +72,7 @@ fn distinct_values(bytes: &[u8]) -> u32 {
 }
 
 /// Gives libdeflate the data between two parts if the later part may refer to the earlier one.
-fn merge_close(kinds: &mut [SegmentKind]) {
+fn merge_close_pieces(kinds: &mut [SegmentKind]) {
     let mut before = None;
     for i in 0..kinds.len() {
         if kinds.get(i) == Some(&SegmentKind::Other) {
@@ -85,7 +86,7 @@ fn merge_close(kinds: &mut [SegmentKind]) {
 }
 
 /// Adds to noise the steps beside it that are noise, of less than a piece on each side.
-fn extend_noise(data: &[u8], repeats: &Repeats, segments: &mut [DataSegment]) {
+fn extend_noise(data: &[u8], repeats: &RepeatCounts, segments: &mut [DataSegment]) {
     let is_noise = |step: usize| {
         let bytes = data.get(step * STEP_BYTES..(step + 1) * STEP_BYTES).unwrap_or_default();
         repeats.of_steps.get(step) == Some(&0) && (140..185).contains(&distinct_values(bytes))

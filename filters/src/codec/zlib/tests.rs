@@ -155,9 +155,9 @@ fn every_level_takes_every_kind() {
 mod native {
     use libdeflater::{CompressionLvl, Compressor};
 
-    use super::super::block_scan::last_block;
+    use super::super::block_scan::last_block_bits;
     use super::super::piece::SegmentKind;
-    use super::super::segment::segments;
+    use super::super::segment::split_into_segments;
     use super::*;
     use crate::transpose::shuffle;
 
@@ -258,7 +258,7 @@ mod native {
     }
 
     fn kinds_of(data: &[u8]) -> Vec<SegmentKind> {
-        let stretches = segments(data);
+        let stretches = split_into_segments(data);
         let mut ends = stretches.iter().map(|stretch| stretch.bytes.end);
         assert!(
             stretches
@@ -284,7 +284,7 @@ mod native {
     fn noise_ends_where_the_rest_begins() {
         let (noise, text) = (Piece::Noise.bytes(50_000, 1), Piece::Text.bytes(50_000, 2));
         for data in [[&noise[..], &text].concat(), [&text[..], &noise].concat()] {
-            let edges: Vec<_> = segments(&data).iter().map(|stretch| stretch.bytes.end).collect();
+            let edges: Vec<_> = split_into_segments(&data).iter().map(|stretch| stretch.bytes.end).collect();
             assert!(edges.len() == 2 && edges[0].abs_diff(50_000) < 256, "{edges:?}");
         }
     }
@@ -317,12 +317,12 @@ mod native {
         for (name, data) in kinds(200_000).into_iter().chain([("nothing", vec![]), ("little", b"little".to_vec())]) {
             for level in [0, 1, 4, 9] {
                 let stream = plain(level, &data, true);
-                let block = last_block(&stream).unwrap();
+                let block = last_block_bits(&stream).unwrap();
                 assert_eq!(block.end.div_ceil(8), stream.len(), "{name}, level {level}");
                 assert_eq!(stream[block.start / 8] >> (block.start % 8) & 1, 1, "{name}, level {level}");
                 for missing in [1, 2, stream.len() / 2, stream.len()] {
                     let cut = stream.len().saturating_sub(missing);
-                    assert_eq!(last_block(&stream[..cut]), None, "{name}, level {level}, cut at {cut}");
+                    assert_eq!(last_block_bits(&stream[..cut]), None, "{name}, level {level}, cut at {cut}");
                 }
             }
         }
@@ -337,7 +337,7 @@ mod native {
             if let Some(first) = bytes.first_mut() {
                 *first = *first & !6 | kind << 1;
             }
-            if let Some(block) = last_block(&bytes) {
+            if let Some(block) = last_block_bits(&bytes) {
                 prop_assert!(block.start < block.end && block.end <= bytes.len() * 8);
             }
         }
@@ -349,12 +349,12 @@ mod native {
         #[test]
         fn the_walk_ends_in_damaged_streams(data in mixture(), level in 1..=9u32, flips in prop::collection::vec((any::<Index>(), any::<u8>()), 1..30)) {
             let stream = plain(level, &data, true);
-            prop_assert!(last_block(&stream).is_some());
+            prop_assert!(last_block_bits(&stream).is_some());
             for (at, value) in flips {
                 let mut damaged = stream.clone();
                 let at = at.index(damaged.len().min(400));
                 damaged[at] = value;
-                if let Some(block) = last_block(&damaged) {
+                if let Some(block) = last_block_bits(&damaged) {
                     prop_assert!(block.start < block.end && block.end <= damaged.len() * 8);
                 }
             }

@@ -18,7 +18,7 @@ impl<R: Kind> Walk<'_, R> {
     pub(super) fn over(bytes: &[u8], header: Addr) -> Vec<R> {
         let widths = Widths::default();
         let header: Btree2Header = decode(block(bytes, header, Btree2Header::size(widths)), widths).unwrap();
-        let geometry = Btree2Geometry::of(&header, widths).unwrap();
+        let geometry = Btree2Geometry::from_header(&header, widths).unwrap();
         let mut walk = Walk::<R> { bytes, geometry, seen: HashSet::new(), records: Vec::new() };
         if header.root.is_defined() {
             assert!(header.root_records > 0);
@@ -34,19 +34,20 @@ impl<R: Kind> Walk<'_, R> {
     fn node(&mut self, addr: Addr, depth: u16, records: u16, root: bool) -> u64 {
         let widths = Widths::default();
         assert!(self.seen.insert(addr.get().unwrap()), "a node has one parent");
-        assert!(records <= self.geometry.split_at(depth));
-        assert!(root || records >= self.geometry.merge_at(depth), "{records} at depth {depth}");
+        assert!(records <= self.geometry.split_record_count(depth));
+        assert!(root || records >= self.geometry.merge_record_count(depth), "{records} at depth {depth}");
         let bytes = block(self.bytes, addr, self.geometry.node_size() as usize);
         let before = self.records.len();
         if depth == 0 {
-            let leaf = decode_with(self.geometry.leaf(records), bytes, widths).unwrap();
+            let leaf = decode_with(self.geometry.blank_leaf(records), bytes, widths).unwrap();
             self.records.extend(leaf.records.iter().map(|bytes| decode_with(R::blank(), bytes, widths).unwrap()));
         } else {
-            let node = decode_with(self.geometry.internal(depth, records), bytes, widths).unwrap();
+            let node = decode_with(self.geometry.blank_internal(depth, records), bytes, widths).unwrap();
             for (index, child) in node.children.iter().enumerate() {
-                let below = self.node(child.addr, depth - 1, child.records, false);
-                assert_eq!(below, child.total);
-                self.records.extend(node.records.get(index, R::blank(), widths).map(|record| record.unwrap()));
+                let below = self.node(child.addr, depth - 1, child.record_count, false);
+                assert_eq!(below, child.subtree_record_count);
+                self.records
+                    .extend(node.records.decode_record(index, R::blank(), widths).map(|record| record.unwrap()));
             }
         }
         (self.records.len() - before) as u64
@@ -61,15 +62,15 @@ pub(super) fn block(bytes: &[u8], addr: Addr, len: usize) -> &[u8] {
 pub(super) fn nodes(bytes: &[u8], header: Addr) -> Vec<(Addr, u16, u16)> {
     let widths = Widths::default();
     let header: Btree2Header = decode(block(bytes, header, Btree2Header::size(widths)), widths).unwrap();
-    let geometry = Btree2Geometry::of(&header, widths).unwrap();
+    let geometry = Btree2Geometry::from_header(&header, widths).unwrap();
     let mut nodes = vec![(header.root, header.depth, header.root_records)];
     let mut next = 0;
     while let Some(&(addr, depth, records)) = nodes.get(next) {
         next += 1;
         if depth > 0 {
             let bytes = block(bytes, addr, geometry.node_size() as usize);
-            let node = decode_with(geometry.internal(depth, records), bytes, widths).unwrap();
-            nodes.extend(node.children.iter().map(|child| (child.addr, depth - 1, child.records)));
+            let node = decode_with(geometry.blank_internal(depth, records), bytes, widths).unwrap();
+            nodes.extend(node.children.iter().map(|child| (child.addr, depth - 1, child.record_count)));
         }
     }
     nodes

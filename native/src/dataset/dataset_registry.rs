@@ -20,15 +20,15 @@ use crate::object_headers::ObjectHeaders;
 #[derive(Debug)]
 pub(crate) struct OpenDataset {
     /// Its header.
-    pub addr: Addr,
+    pub header_addr: Addr,
     pub(super) state: RwLock<Arc<DatasetState>>,
     pub(super) fast_append: Mutex<FastAppendState>,
     /// Held by the one that writes a batch: an index is changed by one thread at a time.
-    pub(super) writer: Mutex<()>,
+    pub(super) writer_lock: Mutex<()>,
     /// Held while a reader reads the state again.
     pub(super) refresh_lock: Mutex<()>,
     /// The extent without an index for which a reader has waited in vain; held while it waits.
-    pub(super) missed: Mutex<Vec<u64>>,
+    pub(super) missed_chunks: Mutex<Vec<u64>>,
     is_deleted: AtomicBool,
     registry: Arc<DatasetRegistry>,
 }
@@ -62,7 +62,7 @@ impl OpenDataset {
     /// The dataset is deleted.
     pub fn mark_deleted(&self) {
         self.is_deleted.store(true, Ordering::Release);
-        self.forget_preallocated();
+        self.forget_preallocated_chunks();
     }
 
     /// Gives back the space of the chunk index: the dataset is deleted.
@@ -75,14 +75,14 @@ impl OpenDataset {
     }
 
     /// Forgets the preallocated chunks: they will be dropped with everything outside of the extent.
-    pub(super) fn forget_preallocated(&self) {
-        self.registry.preallocated.lock().remove(&self.addr);
+    pub(super) fn forget_preallocated_chunks(&self) {
+        self.registry.preallocated.lock().remove(&self.header_addr);
     }
 
     /// Hashes everything that is kept of the dataset, apart from what a file without generations shows by itself.
     pub fn hash_state(&self, state: &mut impl Hasher) {
         let now = self.state();
-        (self.addr, now.header_len, now.spec.dataspace.dims()).hash(state);
+        (self.header_addr, now.header_len, now.spec.dataspace.dims()).hash(state);
         match now.layout.header() {
             Some(header) => header.hash_state(state),
             None => format!("{:?}", now.spec).hash(state),
@@ -94,7 +94,7 @@ impl Drop for OpenDataset {
     fn drop(&mut self) {
         let mut open = self.registry.open_datasets.lock();
         // It may have been opened again since nobody had this one.
-        if let Entry::Occupied(known) = open.entry(self.addr)
+        if let Entry::Occupied(known) = open.entry(self.header_addr)
             && known.get().strong_count() == 0
         {
             known.remove();
@@ -107,7 +107,11 @@ impl DatasetRegistry {
     ///
     /// # Errors
     /// Those of `read`.
-    pub fn open(self: &Arc<Self>, addr: Addr, read: impl FnOnce() -> Result<DatasetState>) -> Result<Arc<OpenDataset>> {
+    pub fn get_or_open(
+        self: &Arc<Self>,
+        addr: Addr,
+        read: impl FnOnce() -> Result<DatasetState>,
+    ) -> Result<Arc<OpenDataset>> {
         let mut open = self.open_datasets.lock();
         let entry = open.entry(addr);
         if let Entry::Occupied(known) = &entry
@@ -118,12 +122,12 @@ impl DatasetRegistry {
         let made = self.newest_dataset.lock().take_if(|made| made.addr == addr);
         let state = made.map_or_else(read, |made| Ok(made.state))?;
         let dataset = Arc::new(OpenDataset {
-            addr,
+            header_addr: addr,
             state: RwLock::new(Arc::new(state)),
             fast_append: Mutex::default(),
-            writer: Mutex::default(),
+            writer_lock: Mutex::default(),
             refresh_lock: Mutex::default(),
-            missed: Mutex::default(),
+            missed_chunks: Mutex::default(),
             is_deleted: AtomicBool::new(false),
             registry: self.clone(),
         });
@@ -132,33 +136,33 @@ impl DatasetRegistry {
     }
 
     /// The dataset with its header at `addr`, if somebody has it open.
-    pub fn find(&self, addr: Addr) -> Option<Arc<OpenDataset>> {
+    pub fn find_open(&self, addr: Addr) -> Option<Arc<OpenDataset>> {
         self.open_datasets.lock().get(&addr).and_then(Weak::upgrade)
     }
 
     /// All datasets that somebody has open.
-    pub fn all(&self) -> Vec<Arc<OpenDataset>> {
+    pub fn all_open(&self) -> Vec<Arc<OpenDataset>> {
         self.open_datasets.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// As [`all`](Self::all); `None` while one is being opened.
-    pub fn try_all(&self) -> Option<Vec<Arc<OpenDataset>>> {
+    /// As [`all`](Self::all_open); `None` while one is being opened.
+    pub fn try_all_open(&self) -> Option<Vec<Arc<OpenDataset>>> {
         self.open_datasets.try_lock().map(|open| open.values().filter_map(Weak::upgrade).collect())
     }
 
     /// Keeps the state of a dataset that was created, until it is opened or another one is created.
     #[inline]
-    pub fn keep_new(&self, made: NewDataset) {
+    pub fn keep_new_dataset(&self, made: NewDataset) {
         *self.newest_dataset.lock() = Some(made);
     }
 
     /// Forgets the dataset that was created last: another object may come to be where it is.
-    pub fn forget_new(&self) {
+    pub fn forget_new_dataset(&self) {
         *self.newest_dataset.lock() = None;
     }
 
     /// The dataset with its header at `addr` is gone from the file. Those who have it open keep it.
-    pub fn forget(&self, addr: Addr) {
+    pub fn forget_dataset(&self, addr: Addr) {
         self.open_datasets.lock().remove(&addr);
     }
 
@@ -166,12 +170,12 @@ impl DatasetRegistry {
     ///
     /// # Errors
     /// If the header or the index of a dataset cannot be read or changed.
-    pub fn free_preallocated(&self, headers: &ObjectHeaders) -> Result<bool> {
+    pub fn free_preallocated_chunks(&self, headers: &ObjectHeaders) -> Result<bool> {
         let mut ready = self.preallocated.lock();
         let mut any = false;
         while let Some((addr, chunks)) = ready.iter().next() {
             let addr = *addr;
-            any |= chunks.free_unused(addr, headers)?;
+            any |= chunks.free_unused_chunks(addr, headers)?;
             ready.remove(&addr);
         }
         Ok(any)
@@ -194,13 +198,13 @@ mod tests {
         let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
         let (name, spec) = (Name::from("data"), DatasetSpec::default().into());
         let id = file.create(&NewObject::linked(file.session().root, &name, &spec)).unwrap();
-        let (session, addr) = (&file.0, file.0.object(id).unwrap());
+        let (session, addr) = (&file.0, file.0.header_addr_of(id).unwrap());
         let [first, second] = [(); 2].map(|()| NativeDataset::open(session, addr).unwrap().into_shared());
         assert!(Arc::ptr_eq(&first, &second));
         drop(first);
-        assert!(Arc::ptr_eq(&second, &session.datasets.find(addr).unwrap()));
+        assert!(Arc::ptr_eq(&second, &session.datasets.find_open(addr).unwrap()));
         drop(second);
-        assert!(session.datasets.find(addr).is_none());
+        assert!(session.datasets.find_open(addr).is_none());
         assert!(session.datasets.open_datasets.lock().is_empty(), "nothing is kept of a dataset that nobody has open");
     }
 }

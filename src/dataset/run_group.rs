@@ -56,7 +56,7 @@ impl RunGroup {
 
     /// Adds runs if they are near enough to those that are here. They lie nowhere before them.
     pub(super) fn try_push(&mut self, runs: StridedRun) -> bool {
-        let bytes = extent(&runs, self.size);
+        let bytes = byte_range_of_runs(&runs, self.size);
         let is_near = !self.is_empty()
             && bytes.start >= self.bytes.end
             && bytes.start - self.bytes.end <= self.gap
@@ -70,12 +70,12 @@ impl RunGroup {
 
     /// Adds the first runs.
     pub(super) fn push(&mut self, runs: StridedRun) {
-        self.bytes = extent(&runs, self.size);
+        self.bytes = byte_range_of_runs(&runs, self.size);
         self.runs.push(runs);
     }
 
     /// Puts the elements of the runs into their places. `bytes` were read for them; `base` is the first place.
-    pub(super) fn put<S: ElementSink>(
+    pub(super) fn put_elements<S: ElementSink>(
         &self,
         bytes: &[u8],
         base: usize,
@@ -84,7 +84,7 @@ impl RunGroup {
     ) -> Result<(), ConvertError> {
         self.runs.iter().try_for_each(|runs| {
             let from = runs.run.at as usize * self.size - self.bytes.start;
-            put(runs, &bytes[from..], self.size, base, sink, heap)
+            put_runs(runs, &bytes[from..], self.size, base, sink, heap)
         })
     }
 }
@@ -105,14 +105,14 @@ pub(super) fn split_distant(runs: StridedRun, size: usize, gap: usize) -> impl I
 
 /// From the first to the last of runs (bytes from the start of the chunk).
 #[inline]
-fn extent(runs: &StridedRun, size: usize) -> Range<usize> {
+fn byte_range_of_runs(runs: &StridedRun, size: usize) -> Range<usize> {
     let last = (runs.count - 1) * runs.at_stride + runs.run.len;
     let start = runs.run.at as usize * size;
     start..start + last as usize * size
 }
 
 /// Puts the elements of runs into their places. `bytes` begin with the first run; `base` is the first place.
-pub(super) fn put<S: ElementSink>(
+pub(super) fn put_runs<S: ElementSink>(
     runs: &StridedRun,
     bytes: &[u8],
     size: usize,
@@ -123,32 +123,32 @@ pub(super) fn put<S: ElementSink>(
     let place = runs.run.dest as usize - base;
     let (len, count) = (runs.run.len as usize, runs.count as usize);
     if count == 1 {
-        return sink.put(place..place + len, &bytes[..len * size], heap);
+        return sink.put_elements(place..place + len, &bytes[..len * size], heap);
     }
     let (from_stride, place_stride) = (runs.at_stride as usize * size, runs.dest_stride as usize);
     let places = place..place + (count - 1) * place_stride + len;
-    if let Some(direct) = sink.direct(places) {
-        copy(bytes, from_stride, direct, place_stride * size, len * size, count);
+    if let Some(direct) = sink.direct_bytes_mut(places) {
+        copy_strided(bytes, from_stride, direct, place_stride * size, len * size, count);
         return Ok(());
     }
     let max_group = MAX_GATHER_BYTES / (len * size);
     if max_group < 2 || place_stride != len {
         return (0..count).try_for_each(|n| {
             let (from, place) = (n * from_stride, place + n * place_stride);
-            sink.put(place..place + len, &bytes[from..from + len * size], heap)
+            sink.put_elements(place..place + len, &bytes[from..from + len * size], heap)
         });
     }
     let mut gathered = [0; MAX_GATHER_BYTES];
     (0..count).step_by(max_group).try_for_each(|n| {
         let count = max_group.min(count - n);
         let gathered = &mut gathered[..count * len * size];
-        copy(&bytes[n * from_stride..], from_stride, gathered, len * size, len * size, count);
-        sink.put(place + n * len..place + (n + count) * len, gathered, heap)
+        copy_strided(&bytes[n * from_stride..], from_stride, gathered, len * size, len * size, count);
+        sink.put_elements(place + n * len..place + (n + count) * len, gathered, heap)
     })
 }
 
 /// Copies `count` times `len` bytes, from places that are `from_stride` apart to such that are `to_stride` apart.
-fn copy(from: &[u8], from_stride: usize, to: &mut [u8], to_stride: usize, len: usize, count: usize) {
+fn copy_strided(from: &[u8], from_stride: usize, to: &mut [u8], to_stride: usize, len: usize, count: usize) {
     match len {
         1 => copy_elements::<1>(from, from_stride, to, to_stride, count),
         2 => copy_elements::<2>(from, from_stride, to, to_stride, count),
@@ -191,7 +191,7 @@ mod tests {
                 let element = &from[n * from_stride..n * from_stride + len];
                 want[n * to_stride..n * to_stride + len].copy_from_slice(element);
             }
-            copy(&from, from_stride, &mut copied, to_stride, len, count);
+            copy_strided(&from, from_stride, &mut copied, to_stride, len, count);
             prop_assert_eq!(copied, want);
         }
 
@@ -204,8 +204,8 @@ mod tests {
             let pieces: Vec<StridedRun> = split_distant(runs, size, MAX_READ_GAP_BYTES).collect();
             prop_assert!(pieces.iter().flat_map(|piece| piece.runs()).eq(runs.runs()));
             let is_near = gap as usize * size <= MAX_READ_GAP_BYTES;
-            prop_assert!(pieces.iter().all(|piece| piece.count == 1 || is_near && extent(piece, size).len() <= MAX_GROUP_READ_BYTES));
-            prop_assert!(!is_near || extent(&runs, size).len() > MAX_GROUP_READ_BYTES || pieces.len() == 1);
+            prop_assert!(pieces.iter().all(|piece| piece.count == 1 || is_near && byte_range_of_runs(piece, size).len() <= MAX_GROUP_READ_BYTES));
+            prop_assert!(!is_near || byte_range_of_runs(&runs, size).len() > MAX_GROUP_READ_BYTES || pieces.len() == 1);
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct AxisSelection<'a> {
 impl AxisSelection<'_> {
     /// Where the index at position `p` is, in the chunk and in the destination.
     fn at(&self, p: u64) -> (u64, u64) {
-        ((self.pattern.index(p) - self.lo) * self.chunk_stride, p * self.place_stride)
+        ((self.pattern.index_at(p) - self.lo) * self.chunk_stride, p * self.place_stride)
     }
 
     fn is_segment(&self) -> bool {
@@ -61,7 +61,7 @@ impl AxisSelection<'_> {
 
 /// Calls `each` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in
 /// the chunk and `place` in the destination on.
-pub(super) fn walk(sides: &[AxisSelection<'_>], at: u64, place: u64, each: &mut dyn FnMut(StridedRun)) {
+pub(super) fn for_each_strided_run(sides: &[AxisSelection<'_>], at: u64, place: u64, each: &mut dyn FnMut(StridedRun)) {
     match sides {
         [] => each(ElementRun { at, dest: place, len: 1 }.into()),
         [side, last] if last.is_segment() => {
@@ -88,7 +88,7 @@ pub(super) fn walk(sides: &[AxisSelection<'_>], at: u64, place: u64, each: &mut 
         [side, inner @ ..] => {
             for p in side.positions.clone() {
                 let (row_at, row_place) = side.at(p);
-                walk(inner, at + row_at, place + row_place, each);
+                for_each_strided_run(inner, at + row_at, place + row_place, each);
             }
         }
     }

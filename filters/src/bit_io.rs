@@ -41,17 +41,17 @@ impl<'a> BitReader<'a> {
 
     /// Drops bits that are held.
     #[inline]
-    fn skip(&mut self, bits: u32) {
+    fn skip_bits(&mut self, bits: u32) {
         self.next = if bits < 64 { self.next << bits } else { 0 };
         self.buffered -= bits;
     }
 
     /// The next bits as a number, at most 64.
     #[inline]
-    pub(crate) fn take(&mut self, bits: u32) -> Result<u64, FilterFault> {
+    pub(crate) fn read_bits(&mut self, bits: u32) -> Result<u64, FilterFault> {
         if bits > 56 {
-            let high = self.take(bits - 32)?;
-            return Ok(high << 32 | self.take(32)?);
+            let high = self.read_bits(bits - 32)?;
+            return Ok(high << 32 | self.read_bits(32)?);
         }
         if self.buffered < bits {
             self.refill();
@@ -63,22 +63,22 @@ impl<'a> BitReader<'a> {
             return Ok(0);
         }
         let value = self.next >> (64 - bits);
-        self.skip(bits);
+        self.skip_bits(bits);
         Ok(value)
     }
 
     /// The number of zeros before the next one, which is taken too.
     #[inline]
-    pub(crate) fn zeros(&mut self) -> Result<u32, FilterFault> {
+    pub(crate) fn count_zeros(&mut self) -> Result<u32, FilterFault> {
         let mut zeros = 0u32;
         loop {
             let run = self.next.leading_zeros();
             if run < self.buffered {
-                self.skip(run + 1);
+                self.skip_bits(run + 1);
                 return Ok(zeros.saturating_add(run));
             }
             zeros = zeros.saturating_add(self.buffered);
-            self.skip(self.buffered);
+            self.skip_bits(self.buffered);
             self.refill();
             if self.buffered == 0 {
                 return Err(FilterFault::Truncated);
@@ -103,10 +103,10 @@ impl<'a> BitWriter<'a> {
 
     /// Appends the low bits of a number, at most 64.
     #[inline]
-    pub(crate) fn put(&mut self, value: u64, bits: u32) {
+    pub(crate) fn write_bits(&mut self, value: u64, bits: u32) {
         if bits > 32 {
-            self.put(value >> 32, bits - 32);
-            return self.put(value, 32);
+            self.write_bits(value >> 32, bits - 32);
+            return self.write_bits(value, 32);
         }
         self.last = self.last << bits | value & ones(bits);
         self.held += bits;
@@ -117,19 +117,19 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Appends zeros and a one.
-    pub(crate) fn put_zeros(&mut self, mut zeros: u32) {
+    pub(crate) fn write_zeros(&mut self, mut zeros: u32) {
         while zeros >= 32 {
-            self.put(0, 32);
+            self.write_bits(0, 32);
             zeros -= 32;
         }
-        self.put(1, zeros + 1);
+        self.write_bits(1, zeros + 1);
     }
 
     /// Fills the last byte up with zeros. Returns whether there was anything to fill.
     pub(crate) fn finish(mut self) -> bool {
         let partial = !self.held.is_multiple_of(8);
         if partial {
-            self.put(0, 8 - self.held % 8);
+            self.write_bits(0, 8 - self.held % 8);
         }
         while self.held > 0 {
             self.held -= 8;
@@ -151,16 +151,16 @@ mod tests {
             let mut bytes = Vec::new();
             let mut writer = BitWriter::new(&mut bytes);
             for (value, bits, zeros) in &numbers {
-                writer.put(*value, *bits);
-                writer.put_zeros(*zeros);
+                writer.write_bits(*value, *bits);
+                writer.write_zeros(*zeros);
             }
             writer.finish();
             let mut reader = BitReader::new(&bytes);
             for (value, bits, zeros) in &numbers {
-                prop_assert_eq!(reader.take(*bits).unwrap(), value & ones(*bits));
-                prop_assert_eq!(reader.zeros().unwrap(), *zeros);
+                prop_assert_eq!(reader.read_bits(*bits).unwrap(), value & ones(*bits));
+                prop_assert_eq!(reader.count_zeros().unwrap(), *zeros);
             }
-            prop_assert!(reader.take(8).is_err());
+            prop_assert!(reader.read_bits(8).is_err());
         }
     }
 
@@ -168,9 +168,9 @@ mod tests {
     fn the_first_bit_is_the_most_significant_one() {
         let mut bytes = Vec::new();
         let mut writer = BitWriter::new(&mut bytes);
-        writer.put(1, 1);
-        writer.put(0b1010, 4);
-        writer.put(0x1ff, 9);
+        writer.write_bits(1, 1);
+        writer.write_bits(0b1010, 4);
+        writer.write_bits(0x1ff, 9);
         assert!(writer.finish());
         assert_eq!(bytes, [0b1101_0111, 0b1111_1100]);
     }
@@ -179,13 +179,13 @@ mod tests {
     fn refuses_to_read_beyond_the_end() {
         for len in 0..20 {
             let bytes = vec![0; len];
-            assert!(BitReader::new(&bytes).zeros().is_err());
+            assert!(BitReader::new(&bytes).count_zeros().is_err());
             let mut reader = BitReader::new(&bytes);
             for _ in 0..len {
-                reader.take(8).unwrap();
+                reader.read_bits(8).unwrap();
             }
-            assert!(reader.take(1).is_err());
-            assert!(reader.take(64).is_err());
+            assert!(reader.read_bits(1).is_err());
+            assert!(reader.read_bits(64).is_err());
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct ExternalRawFiles {
 /// # Errors
 /// If the message or the heap of names cannot be read.
 pub(super) fn external_pieces(header: &CachedHeader) -> Result<Vec<ExternalPiece>> {
-    let message: ExternalFiles = header.require("a dataset in raw files says which")?;
+    let message: ExternalFiles = header.require_message("a dataset in raw files says which")?;
     let metadata = header.metadata();
     let prefix_len = LocalHeap::prefix_size(header.widths()) as u64;
     let prefix = metadata.load(message.heap, prefix_len, LocalHeap::default)?.read().clone();
@@ -46,14 +46,14 @@ pub(super) fn external_pieces(header: &CachedHeader) -> Result<Vec<ExternalPiece
 }
 
 impl ExternalRawFiles {
-    /// The pieces of a dataset of the file at `path`.
+    /// The pieces of a dataset of the file at `path_of_name`.
     pub fn new(pieces: Vec<ExternalPiece>, path: &Path) -> Self {
         ExternalRawFiles { folder: path.parent().unwrap_or(Path::new("")).to_owned(), pieces }
     }
 
     /// The paths at which a file may be: in the folder that the environment variable names, at its own path, and beside
     /// the HDF5 file.
-    fn candidates(&self, name: &Path) -> Vec<PathBuf> {
+    fn candidate_paths(&self, name: &Path) -> Vec<PathBuf> {
         let prefix =
             std::env::var_os(PREFIX_VARIABLE).filter(|prefix| !prefix.is_empty() && prefix != ".").map(PathBuf::from);
         let prefix = prefix.map(|prefix| match prefix.strip_prefix("${ORIGIN}") {
@@ -64,8 +64,8 @@ impl ExternalRawFiles {
     }
 
     /// Opens the first file that exists. If it will be written, creates the one that libhdf5 would create.
-    fn open(&self, name: &Path, write: bool) -> Result<FileStorage> {
-        let candidates = self.candidates(name);
+    fn open_file(&self, name: &Path, write: bool) -> Result<FileStorage> {
+        let candidates = self.candidate_paths(name);
         let mut options = OpenOptions::new();
         options.read(true).write(write);
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
@@ -87,7 +87,7 @@ impl ExternalRawFiles {
 
     /// Calls `each` with the files that hold `len` bytes of the dataset from `at` on: the file, where the bytes are in
     /// it, and which of the bytes they are.
-    fn for_each(
+    fn for_each_file_range(
         &self,
         mut at: u64,
         len: usize,
@@ -104,14 +104,16 @@ impl ExternalRawFiles {
                 continue;
             };
             let end = done.saturating_add(usize::try_from(left).unwrap_or(usize::MAX)).min(len);
-            let name = path(&piece.name);
+            let name = path_of_name(&piece.name);
             let failed = |source| Error::External { file: name.clone(), source };
             let start = piece.offset.checked_add(at).ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-            each(self.open(&name, write)?, start, done..end).map_err(failed)?;
+            each(self.open_file(&name, write)?, start, done..end).map_err(failed)?;
             (at, done) = (0, end);
         }
         match self.pieces.last().filter(|_| done < len) {
-            Some(last) => Err(Error::External { file: path(&last.name), source: io::ErrorKind::UnexpectedEof.into() }),
+            Some(last) => {
+                Err(Error::External { file: path_of_name(&last.name), source: io::ErrorKind::UnexpectedEof.into() })
+            }
             None => Ok(()),
         }
     }
@@ -122,7 +124,7 @@ impl ExternalRawFiles {
     /// [`Error::External`] if a file does not exist or cannot be read, or if the files do not hold all
     /// elements.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.for_each(at, into.len(), false, |file, start, range| {
+        self.for_each_file_range(at, into.len(), false, |file, start, range| {
             let part = &mut into[range];
             let found = file.read_at(part, start)?;
             part.iter_mut().skip(found).for_each(|byte| *byte = 0);
@@ -135,10 +137,10 @@ impl ExternalRawFiles {
     /// # Errors
     /// [`Error::External`] if a file cannot be written, or if the files have no room for all elements.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
-        self.for_each(at, bytes.len(), true, |file, start, range| file.write_at(&bytes[range], start))
+        self.for_each_file_range(at, bytes.len(), true, |file, start, range| file.write_at(&bytes[range], start))
     }
 }
 
-fn path(name: &Name) -> PathBuf {
+fn path_of_name(name: &Name) -> PathBuf {
     PathBuf::from(OsString::from_vec(name.as_bytes().to_vec()))
 }

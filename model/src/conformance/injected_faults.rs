@@ -32,7 +32,7 @@ macro_rules! conformance_fault_suite {
 }
 
 /// A dataset of one published chunk, in a file that others may follow.
-fn begin<L: FaultyLab>(lab: &L) -> (L::Store, std::sync::Arc<dyn ChunkStore>) {
+fn create_with_first_rows<L: FaultyLab>(lab: &L) -> (L::Store, std::sync::Arc<dyn ChunkStore>) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
     data.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();
@@ -45,14 +45,14 @@ fn begin<L: FaultyLab>(lab: &L) -> (L::Store, std::sync::Arc<dyn ChunkStore>) {
 }
 
 /// Overwrites the chunk, adds two, and publishes that.
-fn write(data: &dyn ChunkStore) -> crate::Result<()> {
+fn write_second_batch(data: &dyn ChunkStore) -> crate::Result<()> {
     let coords = [0, 1, 2].map(|at| ChunkCoord::new(&[at]));
     let writes = coords.each_ref().map(|coord| ChunkWrite::Whole { coord, filter_mask: 0, bytes: &[2; 4] });
     data.write(&ChunkBatch { writes: &writes, extent: Some(&[6]), after: &[], publish: Some(Publish::Visible) })
 }
 
 /// Whether a file holds all of the batch. Otherwise it holds the old extent, and the old or the new chunk.
-fn check(store: &impl Store, what: &str) -> bool {
+fn is_second_batch_published(store: &impl Store, what: &str) -> bool {
     let link = store.link(store.session().root, &super::name("data")).unwrap().unwrap();
     let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
     let data = store.dataset(id).unwrap();
@@ -74,16 +74,16 @@ fn check(store: &impl Store, what: &str) -> bool {
 /// after it.
 pub fn failed_batches_before_death(lab: &impl FaultyLab) {
     for changes in 0..MAX_CHANGES {
-        let (store, data) = begin(lab);
+        let (store, data) = create_with_first_rows(lab);
         lab.fail_after(&store, Some(changes));
-        let written = write(&*data);
+        let written = write_second_batch(&*data);
         if let Some(reader) = lab.reader(&store) {
-            let is_new = check(&reader, &format!("a reader after {changes} changes"));
+            let is_new = is_second_batch_published(&reader, &format!("a reader after {changes} changes"));
             assert!(is_new || written.is_err(), "what was published is seen");
         }
         drop(data);
         let store = lab.recover(store);
-        let is_new = check(&store, &format!("after {changes} changes"));
+        let is_new = is_second_batch_published(&store, &format!("after {changes} changes"));
         if written.is_ok() {
             assert!(is_new, "what was published outlasts the writer");
             assert!(changes > 0, "no change has failed");
@@ -96,19 +96,19 @@ pub fn failed_batches_before_death(lab: &impl FaultyLab) {
 /// The medium fails at each change of a batch in turn, and works again: the same batch succeeds when it is given again.
 pub fn failed_batches_given_again(lab: &impl FaultyLab) {
     for changes in 0..MAX_CHANGES {
-        let (store, data) = begin(lab);
+        let (store, data) = create_with_first_rows(lab);
         lab.fail_after(&store, Some(changes));
-        let written = write(&*data);
+        let written = write_second_batch(&*data);
         lab.fail_after(&store, None);
         if written.is_ok() {
             assert!(changes > 0, "no change has failed");
             return;
         }
-        write(&*data).unwrap();
-        assert!(check(&store, &format!("again after {changes} changes")));
+        write_second_batch(&*data).unwrap();
+        assert!(is_second_batch_published(&store, &format!("again after {changes} changes")));
         drop(data);
         let store = lab.recover(store);
-        assert!(check(&store, &format!("after the writer died, again after {changes} changes")));
+        assert!(is_second_batch_published(&store, &format!("after the writer died, again after {changes} changes")));
     }
     panic!("a batch takes more than {MAX_CHANGES} changes");
 }

@@ -15,7 +15,7 @@ pub(crate) struct PublicationCounter {
 }
 
 /// The count that the counter of a group shows; `None` if there is no counter.
-pub(super) fn read(store: &dyn Store, group: ObjectId) -> Result<Option<u64>, ModelError> {
+pub(super) fn read_count(store: &dyn Store, group: ObjectId) -> Result<Option<u64>, ModelError> {
     let found = store.attribute(group, &NAME.into())?;
     let bytes = found.and_then(|attribute| attribute.value.try_into().ok());
     Ok(bytes.map(u64::from_le_bytes))
@@ -23,16 +23,16 @@ pub(super) fn read(store: &dyn Store, group: ObjectId) -> Result<Option<u64>, Mo
 
 impl PublicationCounter {
     /// Goes on counting where an earlier session ended.
-    pub(crate) fn begin(store: &dyn Store, group: ObjectId) -> Result<Self, ModelError> {
-        let found = read(store, group)?;
+    pub(crate) fn resume_or_create(store: &dyn Store, group: ObjectId) -> Result<Self, ModelError> {
+        let found = read_count(store, group)?;
         let counter = PublicationCounter { group, count: Mutex::new(found.unwrap_or(0)) };
         if found.is_none() {
-            counter.put(store, 0)?;
+            counter.store_count(store, 0)?;
         }
         Ok(counter)
     }
 
-    fn put(&self, store: &dyn Store, count: u64) -> Result<(), ModelError> {
+    fn store_count(&self, store: &dyn Store, count: u64) -> Result<(), ModelError> {
         let attribute = AttributeData {
             name: Name::from(NAME),
             datatype: Datatype::integer(8, ByteOrder::Little, Sign::Unsigned),
@@ -45,9 +45,9 @@ impl PublicationCounter {
     }
 
     /// Counts one more publication, and publishes the counter. What it counts is published already.
-    pub(crate) fn count(&self, store: &dyn Store) -> Result<(), ModelError> {
+    pub(crate) fn increment_and_publish(&self, store: &dyn Store) -> Result<(), ModelError> {
         let mut count = self.count.lock();
-        self.put(store, *count + 1)?;
+        self.store_count(store, *count + 1)?;
         *count += 1;
         store.writer()?.commit(Scope::Objects(&[self.group]), Publish::Visible)
     }

@@ -6,7 +6,7 @@ use h5live_model::{
 };
 
 /// The number of the class.
-pub(super) fn class(t: &Datatype) -> u8 {
+pub(super) fn class_number(t: &Datatype) -> u8 {
     match t {
         Datatype::Integer(_) => 0,
         Datatype::Float(_) => 1,
@@ -24,7 +24,7 @@ pub(super) fn class(t: &Datatype) -> u8 {
 }
 
 /// A type of this class and size, to be filled in.
-pub(super) fn blank(class: u8, size: u32) -> Option<Datatype> {
+pub(super) fn blank_of_class(class: u8, size: u32) -> Option<Datatype> {
     Some(match class {
         0 => Datatype::Integer(Integer { size, ..Default::default() }),
         1 => Datatype::Float(Float { size, ..Default::default() }),
@@ -72,7 +72,7 @@ impl ClassBits {
     }
 
     /// The field of `width` bits from bit `at` on: stores `value` there, or returns the stored value.
-    fn field(&mut self, at: u32, width: u32, value: u32) -> u32 {
+    fn wire_bits(&mut self, at: u32, width: u32, value: u32) -> u32 {
         let mask = 1u32.checked_shl(width).unwrap_or(0).wrapping_sub(1);
         if self.reading {
             return (self.value >> at) & mask;
@@ -91,23 +91,23 @@ impl ClassBits {
     }
 
     /// A choice of two.
-    fn choice<T: Copy + PartialEq>(&mut self, at: u32, value: &mut T, clear: T, set: T) {
-        let is_set = self.field(at, 1, u32::from(*value == set));
+    fn wire_choice<T: Copy + PartialEq>(&mut self, at: u32, value: &mut T, clear: T, set: T) {
+        let is_set = self.wire_bits(at, 1, u32::from(*value == set));
         *value = if is_set == 0 { clear } else { set };
     }
 
     fn order(&mut self, order: &mut ByteOrder) {
-        self.choice(0, order, ByteOrder::Little, ByteOrder::Big);
+        self.wire_choice(0, order, ByteOrder::Little, ByteOrder::Big);
     }
 
     fn pad(&mut self, at: u32, padding: &mut Padding) {
-        self.choice(at, padding, Padding::Zero, Padding::One);
+        self.wire_choice(at, padding, Padding::Zero, Padding::One);
     }
 
     /// The order of a float, which takes two bits that are apart.
     fn float_order(&mut self, order: &mut ByteOrder, version: u8) {
-        let big = self.field(0, 1, u32::from(*order != ByteOrder::Little)) != 0;
-        let vax = self.field(6, 1, u32::from(*order == ByteOrder::Vax)) != 0 && version >= 3;
+        let big = self.wire_bits(0, 1, u32::from(*order != ByteOrder::Little)) != 0;
+        let vax = self.wire_bits(6, 1, u32::from(*order == ByteOrder::Vax)) != 0 && version >= 3;
         self.refuse_unless(big || !vax, "bit 6 without bit 0 is no byte order");
         *order = match (big, vax) {
             (_, true) => ByteOrder::Vax,
@@ -122,7 +122,7 @@ impl ClassBits {
             Normalization::MsbSet => 1,
             Normalization::Implied => 2,
         };
-        *normalization = match self.field(4, 2, number) {
+        *normalization = match self.wire_bits(4, 2, number) {
             0 => Normalization::None,
             1 => Normalization::MsbSet,
             2 => Normalization::Implied,
@@ -140,7 +140,7 @@ impl ClassBits {
             StringPadding::SpacePadded => 2,
             StringPadding::Reserved(number) => number.into(),
         };
-        *padding = match self.field(at, 4, number) {
+        *padding = match self.wire_bits(at, 4, number) {
             0 => StringPadding::NullTerminated,
             1 => StringPadding::NullPadded,
             2 => StringPadding::SpacePadded,
@@ -154,7 +154,7 @@ impl ClassBits {
             CharacterSet::Utf8 => 1,
             CharacterSet::Reserved(number) => number.into(),
         };
-        *set = match self.field(at, 4, number) {
+        *set = match self.wire_bits(at, 4, number) {
             0 => CharacterSet::Ascii,
             1 => CharacterSet::Utf8,
             number => CharacterSet::Reserved(u8::try_from(number).unwrap_or(u8::MAX)),
@@ -169,7 +169,7 @@ impl ClassBits {
             ReferenceKind::Region2 => 3,
             ReferenceKind::Attribute => 4,
         };
-        *kind = match self.field(0, 4, number) {
+        *kind = match self.wire_bits(0, 4, number) {
             0 => ReferenceKind::Object1,
             1 => ReferenceKind::Region1,
             2 => ReferenceKind::Object2,
@@ -181,13 +181,13 @@ impl ClassBits {
             }
         };
         if !matches!(kind, ReferenceKind::Object1 | ReferenceKind::Region1) {
-            let encoding = self.field(4, 4, 1);
+            let encoding = self.wire_bits(4, 4, 1);
             self.refuse_unless(encoding == 1, "the encoding of references has version 1");
         }
     }
 
     fn var_len(&mut self, kind: &mut VarLenKind) {
-        let is_string = self.field(0, 4, u32::from(*kind != VarLenKind::Sequence));
+        let is_string = self.wire_bits(0, 4, u32::from(*kind != VarLenKind::Sequence));
         match (is_string, &mut *kind) {
             (0, _) => *kind = VarLenKind::Sequence,
             (1, VarLenKind::String { .. }) => {}
@@ -204,7 +204,7 @@ impl ClassBits {
     }
 }
 
-/// A count, saturated so that [`ClassBits::field`] refuses it when it does not fit.
+/// A count, saturated so that [`ClassBits::wire_bits`] refuses it when it does not fit.
 fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
@@ -217,7 +217,7 @@ pub(super) fn class_bits(t: &mut Datatype, bits: &mut ClassBits, version: u8) ->
             bits.order(&mut t.order);
             bits.pad(1, &mut t.low_padding);
             bits.pad(2, &mut t.high_padding);
-            bits.choice(3, &mut t.sign, Sign::Unsigned, Sign::Signed);
+            bits.wire_choice(3, &mut t.sign, Sign::Unsigned, Sign::Signed);
         }
         Datatype::Bitfield(t) => {
             bits.order(&mut t.order);
@@ -230,7 +230,7 @@ pub(super) fn class_bits(t: &mut Datatype, bits: &mut ClassBits, version: u8) ->
             bits.pad(2, &mut t.high_padding);
             bits.pad(3, &mut t.internal_padding);
             bits.normalization(&mut t.normalization);
-            t.sign_position = u8::try_from(bits.field(8, 8, t.sign_position.into())).unwrap_or(u8::MAX);
+            t.sign_position = u8::try_from(bits.wire_bits(8, 8, t.sign_position.into())).unwrap_or(u8::MAX);
         }
         Datatype::Time(t) => bits.order(&mut t.order),
         Datatype::String(t) => {
@@ -238,18 +238,18 @@ pub(super) fn class_bits(t: &mut Datatype, bits: &mut ClassBits, version: u8) ->
             bits.character_set(4, &mut t.character_set);
         }
         Datatype::Opaque(t) => {
-            let len = bits.field(0, 8, count(super::super::padded(t.tag.as_bytes().len())));
+            let len = bits.wire_bits(0, 8, count(super::super::padded_len(t.tag.as_bytes().len())));
             bits.refuse_unless(len.is_multiple_of(8), "the length of a tag is a multiple of 8");
             return len;
         }
-        Datatype::Compound(t) => return bits.field(0, 16, count(t.members.len())),
+        Datatype::Compound(t) => return bits.wire_bits(0, 16, count(t.members.len())),
         Datatype::Reference(t) => bits.reference(&mut t.kind),
-        Datatype::Enum(t) => return bits.field(0, 16, count(t.members.len())),
+        Datatype::Enum(t) => return bits.wire_bits(0, 16, count(t.members.len())),
         Datatype::VarLen(t) => bits.var_len(&mut t.kind),
         Datatype::Array(_) => {}
         Datatype::Complex(_) => {
-            let homogeneous = bits.field(0, 1, 1);
-            let rest = bits.field(1, 23, 0);
+            let homogeneous = bits.wire_bits(0, 1, 1);
+            let rest = bits.wire_bits(1, 23, 0);
             bits.refuse_unless(homogeneous == 1 && rest == 0, "complex numbers are homogeneous and rectangular");
         }
     }

@@ -2,14 +2,14 @@
 
 use std::marker::PhantomData;
 
+use super::coefficient_order::coefficient_order;
 use super::header::ZfpHeader;
-use super::order::order;
 use crate::FilterFault;
-use crate::bits::ones;
+use crate::bit_io::ones;
 
 /// A source of blocks: the bits of their values, four along each dimension, the fastest-varying one first.
 pub(super) trait BlockSource {
-    fn next(&mut self) -> Result<&[u64], FilterFault>;
+    fn next_block(&mut self) -> Result<&[u64], FilterFault>;
 }
 
 /// Integers of the width of a value, in which blocks are transformed. Sums wrap, as in the reference.
@@ -88,7 +88,7 @@ struct ZfpBitReader<'a> {
 
 impl ZfpBitReader<'_> {
     /// The next bits as a number, at most 56.
-    fn take(&mut self, bits: u32) -> Result<u64, FilterFault> {
+    fn take_bits(&mut self, bits: u32) -> Result<u64, FilterFault> {
         while self.held < bits {
             let (byte, rest) = self.rest.split_first().ok_or(FilterFault::Truncated)?;
             self.next |= u64::from(*byte) << self.held;
@@ -101,18 +101,18 @@ impl ZfpBitReader<'_> {
         Ok(value)
     }
 
-    fn bit(&mut self) -> Result<bool, FilterFault> {
-        self.take(1).map(|bit| bit == 1)
+    fn take_bit(&mut self) -> Result<bool, FilterFault> {
+        self.take_bits(1).map(|bit| bit == 1)
     }
 
     /// Leaves bits out, which need not be there.
-    fn skip(&mut self, bits: u32) {
+    fn skip_bits(&mut self, bits: u32) {
         let held = bits.min(self.held);
         self.next >>= held;
         self.held -= held;
         let bits = bits - held;
         self.rest = self.rest.get((bits / 8) as usize..).unwrap_or_default();
-        let _ = self.take(bits % 8);
+        let _ = self.take_bits(bits % 8);
     }
 }
 
@@ -135,11 +135,11 @@ pub(super) struct ZfpDecoder<'a, I, K> {
 
 impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
     pub fn new(header: &'a ZfpHeader, input: &'a [u8]) -> Self {
-        let size = header.block();
+        let size = header.block_elements();
         ZfpDecoder {
             header,
             bits: ZfpBitReader { rest: input, next: 0, held: 0 },
-            order: order(header.rank),
+            order: coefficient_order(header.rank),
             planes: vec![0; size],
             integers: vec![I::default(); size],
             values: vec![0; size],
@@ -148,32 +148,32 @@ impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
     }
 
     /// Reads a block of integers; `used` bits of it have been read before.
-    fn lossy(&mut self, used: u32, precision: u32) -> Result<(), FilterFault> {
-        let used = used + self.coefficients(self.header.max_bits.saturating_sub(used), precision)?;
-        self.finish(used);
-        self.transform(inverse_lift);
+    fn decode_lossy(&mut self, used: u32, precision: u32) -> Result<(), FilterFault> {
+        let used = used + self.decode_coefficients(self.header.max_bits.saturating_sub(used), precision)?;
+        self.skip_block_rest(used);
+        self.inverse_transform(inverse_lift);
         Ok(())
     }
 
     /// Reads a block of integers without loss.
-    fn lossless(&mut self, used: u32) -> Result<(), FilterFault> {
-        let precision = self.bits.take(I::PLANES_BITS)? as u32 + 1;
+    fn decode_lossless(&mut self, used: u32) -> Result<(), FilterFault> {
+        let precision = self.bits.take_bits(I::PLANES_BITS)? as u32 + 1;
         let used = used + I::PLANES_BITS;
-        let used = used + self.coefficients(self.header.max_bits.saturating_sub(used), precision)?;
-        self.finish(used);
-        self.transform(inverse_predict);
+        let used = used + self.decode_coefficients(self.header.max_bits.saturating_sub(used), precision)?;
+        self.skip_block_rest(used);
+        self.inverse_transform(inverse_predict);
         Ok(())
     }
 
     /// Skips the unused bits of a block of fixed size.
-    fn finish(&mut self, used: u32) {
-        self.bits.skip(self.header.min_bits.saturating_sub(used));
+    fn skip_block_rest(&mut self, used: u32) {
+        self.bits.skip_bits(self.header.min_bits.saturating_sub(used));
     }
 
     /// Reads coefficients, bit plane by bit plane, in at most `max_bits` bits. Returns the number of bits read. In each
     /// plane, the coefficients that are known not to be zero have one bit each. Then follow, in turn, a bit that says
     /// whether there are any more, and the bits of the next ones up to the first bit that is set.
-    fn coefficients(&mut self, max_bits: u32, precision: u32) -> Result<u32, FilterFault> {
+    fn decode_coefficients(&mut self, max_bits: u32, precision: u32) -> Result<u32, FilterFault> {
         let mut left = max_bits;
         let mut known = 0;
         self.planes.fill(0);
@@ -188,18 +188,18 @@ impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
                     break;
                 }
                 left -= 1;
-                if self.bits.bit()? {
+                if self.bits.take_bit()? {
                     *value |= bit;
                 }
             }
             while left > 0 && known < all {
                 left -= 1;
-                if !self.bits.bit()? {
+                if !self.bits.take_bit()? {
                     break;
                 }
                 while left > 0 && known + 1 < all {
                     left -= 1;
-                    if self.bits.bit()? {
+                    if self.bits.take_bit()? {
                         break;
                     }
                     known += 1;
@@ -214,7 +214,7 @@ impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
     }
 
     /// Turns coefficients into values, along the slowest-varying dimension first.
-    fn transform(&mut self, lift: fn([I; 4]) -> [I; 4]) {
+    fn inverse_transform(&mut self, lift: fn([I; 4]) -> [I; 4]) {
         for (coefficient, place) in self.planes.iter().zip(self.order) {
             if let Some(value) = self.integers.get_mut(usize::from(*place)) {
                 *value = I::from_negabinary(*coefficient);
@@ -265,10 +265,10 @@ fn inverse_predict<I: ZfpInteger>([x, y, z, w]: [I; 4]) -> [I; 4] {
 }
 
 impl<I: ZfpInteger> BlockSource for ZfpDecoder<'_, I, IntegerBlocks> {
-    fn next(&mut self) -> Result<&[u64], FilterFault> {
+    fn next_block(&mut self) -> Result<&[u64], FilterFault> {
         match self.header.min_exponent {
-            Some(_) => self.lossy(0, self.header.precision)?,
-            None => self.lossless(0)?,
+            Some(_) => self.decode_lossy(0, self.header.precision)?,
+            None => self.decode_lossless(0)?,
         }
         self.set_values(I::bits);
         Ok(&self.values)
@@ -277,35 +277,35 @@ impl<I: ZfpInteger> BlockSource for ZfpDecoder<'_, I, IntegerBlocks> {
 
 impl<I: ZfpInteger> ZfpDecoder<'_, I, FloatBlocks> {
     /// Reads the common exponent.
-    fn exponent(&mut self) -> Result<i32, FilterFault> {
+    fn read_exponent(&mut self) -> Result<i32, FilterFault> {
         let bias = ones(I::EXPONENT_BITS - 1) as i32;
-        Ok(self.bits.take(I::EXPONENT_BITS)? as i32 - bias)
+        Ok(self.bits.take_bits(I::EXPONENT_BITS)? as i32 - bias)
     }
 
     /// Multiplies integers by the power of two that makes the largest one less than the exponent says.
-    fn scale(&mut self, exponent: i32) {
+    fn scale_to_floats(&mut self, exponent: i32) {
         let exponent = exponent - (I::BITS as i32 - 2);
         self.set_values(|integer| integer.scaled(exponent));
     }
 }
 
 impl<I: ZfpInteger> BlockSource for ZfpDecoder<'_, I, FloatBlocks> {
-    fn next(&mut self) -> Result<&[u64], FilterFault> {
-        if !self.bits.bit()? {
+    fn next_block(&mut self) -> Result<&[u64], FilterFault> {
+        if !self.bits.take_bit()? {
             self.values.fill(0);
-            self.finish(1);
+            self.skip_block_rest(1);
         } else if let Some(min_exponent) = self.header.min_exponent {
-            let exponent = self.exponent()?;
+            let exponent = self.read_exponent()?;
             let planes = (exponent - min_exponent + 2 * self.header.rank as i32 + 2).max(0).unsigned_abs();
-            self.lossy(1 + I::EXPONENT_BITS, self.header.precision.min(planes))?;
-            self.scale(exponent);
-        } else if self.bits.bit()? {
-            self.lossless(2)?;
+            self.decode_lossy(1 + I::EXPONENT_BITS, self.header.precision.min(planes))?;
+            self.scale_to_floats(exponent);
+        } else if self.bits.take_bit()? {
+            self.decode_lossless(2)?;
             self.set_values(I::reinterpreted);
         } else {
-            let exponent = self.exponent()?;
-            self.lossless(2 + I::EXPONENT_BITS)?;
-            self.scale(exponent);
+            let exponent = self.read_exponent()?;
+            self.decode_lossless(2 + I::EXPONENT_BITS)?;
+            self.scale_to_floats(exponent);
         }
         Ok(&self.values)
     }

@@ -4,7 +4,7 @@
 
 use h5live_model::{ByteOrder, Datatype};
 
-use crate::params::{count, param};
+use crate::params::{param, param_to_usize};
 use crate::{FilterFault, FilterTarget};
 
 /// Parameters that libhdf5 allows.
@@ -69,12 +69,12 @@ pub(super) struct BitSpan {
 
 impl NbitNumber {
     /// The places of the significant bits, the most significant first.
-    pub fn places(&self) -> impl Iterator<Item = BitSpan> {
+    pub fn bit_spans(&self) -> impl Iterator<Item = BitSpan> {
         let end = self.offset + self.precision;
         (self.offset / 8..end.div_ceil(8)).rev().map(move |byte| {
             let low = self.offset.max(byte * 8);
             let high = end.min(byte * 8 + 8);
-            let at = count(byte);
+            let at = param_to_usize(byte);
             let byte = if self.big_endian { self.size - 1 - at } else { at };
             BitSpan { byte, bits: high - low, shift: low % 8 }
         })
@@ -85,29 +85,29 @@ impl NbitLayout {
     /// Reads the parameters; `None` if there is nothing to pack.
     pub fn parse(params: &[u32]) -> Result<Option<Self>, FilterFault> {
         let all = param(params, 0)?;
-        if count(all) != params.len() {
+        if param_to_usize(all) != params.len() {
             return Err(FilterFault::Parameter { index: 0, value: all });
         }
         if param(params, 1)? != 0 {
             return Ok(None);
         }
-        let elements = count(param(params, 2)?);
+        let elements = param_to_usize(param(params, 2)?);
         let mut parser = NbitParser { params, at: 3, is_misaligned: false };
-        let (size, node) = parser.node(MAX_DEPTH)?;
+        let (size, node) = parser.parse_type(MAX_DEPTH)?;
         Ok(Some(NbitLayout { elements, size, node }))
     }
 
     /// Bytes of all elements.
-    pub fn bytes(&self) -> Option<usize> {
+    pub fn element_data_bytes(&self) -> Option<usize> {
         self.elements.checked_mul(self.size)
     }
 
     /// The parameters for a dataset.
-    pub fn params(target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
+    pub fn params_for(target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         let elements = target.elements().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
         let mut builder = NbitParamsBuilder { params: vec![0, 0, elements], packs: false };
-        if !matches!(builder.class(target.datatype), NbitClass::Other) {
-            builder.node(target.datatype)?;
+        if !matches!(builder.class_of(target.datatype), NbitClass::Other) {
+            builder.add_type(target.datatype)?;
         }
         let NbitParamsBuilder { mut params, packs } = builder;
         let all = u32::try_from(params.len()).unwrap_or(u32::MAX);
@@ -131,75 +131,84 @@ struct NbitParser<'a> {
 }
 
 impl NbitParser<'_> {
-    fn next(&mut self) -> Result<u32, FilterFault> {
+    fn next_param(&mut self) -> Result<u32, FilterFault> {
         let value = param(self.params, self.at)?;
         self.at += 1;
         Ok(value)
     }
 
     /// The fault of the parameter read last.
-    fn fault(&self, value: u32) -> FilterFault {
+    fn param_fault(&self, value: u32) -> FilterFault {
         FilterFault::Parameter { index: self.at - 1, value }
     }
 
-    fn size(&mut self, max_bytes: usize) -> Result<usize, FilterFault> {
-        let value = self.next()?;
-        if value == 0 || count(value) > max_bytes { Err(self.fault(value)) } else { Ok(count(value)) }
+    fn parse_size(&mut self, max_bytes: usize) -> Result<usize, FilterFault> {
+        let value = self.next_param()?;
+        if value == 0 || param_to_usize(value) > max_bytes {
+            Err(self.param_fault(value))
+        } else {
+            Ok(param_to_usize(value))
+        }
     }
 
     /// A type with its size.
-    fn node(&mut self, depth: u32) -> Result<(usize, NbitType), FilterFault> {
-        let class = self.next()?;
-        self.node_within(class, usize::MAX, depth)
+    fn parse_type(&mut self, depth: u32) -> Result<(usize, NbitType), FilterFault> {
+        let class = self.next_param()?;
+        self.parse_type_within(class, usize::MAX, depth)
     }
 
     /// A type of at most `max_bytes` bytes. Its class was read already.
-    fn node_within(&mut self, class: u32, max_bytes: usize, depth: u32) -> Result<(usize, NbitType), FilterFault> {
+    fn parse_type_within(
+        &mut self,
+        class: u32,
+        max_bytes: usize,
+        depth: u32,
+    ) -> Result<(usize, NbitType), FilterFault> {
         if !(ATOM..=BYTES).contains(&class) {
-            return Err(self.fault(class));
+            return Err(self.param_fault(class));
         }
         let depth = depth.checked_sub(1).ok_or(FilterFault::Unsupported("a datatype of more than 64 levels"))?;
-        let size = self.size(max_bytes)?;
+        let size = self.parse_size(max_bytes)?;
         let node = match class {
-            ATOM => NbitType::Atom(self.atom(size)?),
-            ARRAY => match self.next()? {
+            ATOM => NbitType::Atom(self.parse_number(size)?),
+            ARRAY => match self.next_param()? {
                 BYTES => {
-                    self.next()?;
+                    self.next_param()?;
                     NbitType::Bytes(size)
                 }
                 class => {
-                    let (size, base) = self.node_within(class, size, depth)?;
+                    let (size, base) = self.parse_type_within(class, size, depth)?;
                     self.is_misaligned |= class != ATOM;
                     NbitType::Array { size, base: Box::new(base) }
                 }
             },
-            COMPOUND => self.compound(size, depth)?,
+            COMPOUND => self.parse_compound(size, depth)?,
             _ => NbitType::Bytes(size),
         };
         Ok((size, node))
     }
 
-    fn atom(&mut self, size: usize) -> Result<NbitNumber, FilterFault> {
-        let big_endian = match self.next()? {
+    fn parse_number(&mut self, size: usize) -> Result<NbitNumber, FilterFault> {
+        let big_endian = match self.next_param()? {
             0 => false,
             1 => true,
-            order => return Err(self.fault(order)),
+            order => return Err(self.param_fault(order)),
         };
         let bits = u32::try_from(size).ok().and_then(|size| size.checked_mul(8));
         let bits = bits.ok_or(FilterFault::Unsupported("a number of 512 MiB"))?;
-        let precision = self.next()?;
+        let precision = self.next_param()?;
         if precision == 0 || precision > bits {
-            return Err(self.fault(precision));
+            return Err(self.param_fault(precision));
         }
-        let offset = self.next()?;
+        let offset = self.next_param()?;
         if offset > bits - precision {
-            return Err(self.fault(offset));
+            return Err(self.param_fault(offset));
         }
         Ok(NbitNumber { size, big_endian, precision, offset })
     }
 
-    fn compound(&mut self, size: usize, depth: u32) -> Result<NbitType, FilterFault> {
-        let count_of_members = self.next()?;
+    fn parse_compound(&mut self, size: usize, depth: u32) -> Result<NbitType, FilterFault> {
+        let count_of_members = self.next_param()?;
         let mut members = Vec::new();
         // Members may overlap in damaged files only; their sum bounds the work for one element.
         let mut unused = size;
@@ -207,12 +216,12 @@ impl NbitParser<'_> {
             if self.is_misaligned {
                 return Err(FilterFault::Unsupported("a member after an array of arrays or compounds"));
             }
-            let offset = self.next()?;
-            let room = size.checked_sub(count(offset)).ok_or_else(|| self.fault(offset))?;
-            let class = self.next()?;
-            let (size, node) = self.node_within(class, room.min(unused), depth)?;
+            let offset = self.next_param()?;
+            let room = size.checked_sub(param_to_usize(offset)).ok_or_else(|| self.param_fault(offset))?;
+            let class = self.next_param()?;
+            let (size, node) = self.parse_type_within(class, room.min(unused), depth)?;
             unused -= size;
-            members.push(NbitMember { offset: count(offset), size, node });
+            members.push(NbitMember { offset: param_to_usize(offset), size, node });
         }
         Ok(NbitType::Compound(members))
     }
@@ -233,7 +242,7 @@ struct NbitParamsBuilder {
 }
 
 impl NbitParamsBuilder {
-    fn class<'a>(&self, datatype: &'a Datatype) -> NbitClass<'a> {
+    fn class_of<'a>(&self, datatype: &'a Datatype) -> NbitClass<'a> {
         match datatype {
             Datatype::Integer(t) => NbitClass::Atom { order: t.order, precision: t.precision, offset: t.offset },
             Datatype::Float(t) => NbitClass::Atom { order: t.order, precision: t.precision, offset: t.offset },
@@ -243,9 +252,9 @@ impl NbitParamsBuilder {
         }
     }
 
-    fn node(&mut self, datatype: &Datatype) -> Result<(), FilterFault> {
+    fn add_type(&mut self, datatype: &Datatype) -> Result<(), FilterFault> {
         let size = datatype.size();
-        match self.class(datatype) {
+        match self.class_of(datatype) {
             NbitClass::Atom { order, precision, offset } => {
                 let order = match order {
                     ByteOrder::Little => 0,
@@ -265,7 +274,7 @@ impl NbitParamsBuilder {
                 if let Datatype::VarLen(_) = *array.base {
                     return Err(FilterFault::NotApplicable("arrays of elements of fixed length"));
                 }
-                self.node(&array.base)?;
+                self.add_type(&array.base)?;
             }
             NbitClass::Compound(compound) => {
                 let members = u32::try_from(compound.members.len()).unwrap_or(u32::MAX);
@@ -277,7 +286,7 @@ impl NbitParamsBuilder {
                         let end = compound.members.get(i + 1).map_or(size, |next| next.offset);
                         self.params.extend([BYTES, end.saturating_sub(member.offset)]);
                     } else {
-                        self.node(&member.datatype)?;
+                        self.add_type(&member.datatype)?;
                     }
                 }
             }

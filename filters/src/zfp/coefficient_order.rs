@@ -2,7 +2,7 @@
 //! dimensions, then by the sum of the squares, then as the format happens to have it.
 
 /// The orders for 1 to 4 dimensions; a position along dimension `d` counts for `4^d`.
-pub(super) fn order(rank: usize) -> &'static [u8] {
+pub(super) fn coefficient_order(rank: usize) -> &'static [u8] {
     match rank {
         1 => &[0, 1, 2, 3],
         2 => &ORDER_2,
@@ -46,12 +46,12 @@ const ORDER_4: [u8; 256] = [
 
 #[cfg(test)]
 mod tests {
-    use super::order;
+    use super::coefficient_order;
 
     #[test]
     fn every_coefficient_has_its_turn_and_low_ones_come_first() {
         for rank in 1..=4 {
-            let order = order(rank);
+            let order = coefficient_order(rank);
             let position = |index: u8, dim: usize| u32::from(index) >> (2 * dim) & 3;
             let key = |index: &u8| {
                 let along = (0..rank).map(|dim| position(*index, dim));

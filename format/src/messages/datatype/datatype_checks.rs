@@ -5,18 +5,18 @@ use h5live_model::{Compound, Datatype, Float};
 use crate::{Fault, Result, Wire};
 
 /// The significant bits of a number lie inside its bytes.
-pub(super) fn bit_range(w: &impl Wire, size: u32, offset: u16, precision: u16) -> Result<()> {
+pub(super) fn check_bit_range(w: &impl Wire, size: u32, offset: u16, precision: u16) -> Result<()> {
     w.require("bit precision", precision != 0, 0, "must not be 0")?;
     let end = u64::from(offset).saturating_add(precision.into());
-    w.require("bit precision", end <= bits(size), end, "the significant bits lie inside the element")
+    w.require("bit precision", end <= bit_count(size), end, "the significant bits lie inside the element")
 }
 
-fn bits(size: u32) -> u64 {
+fn bit_count(size: u32) -> u64 {
     u64::from(size).saturating_mul(8)
 }
 
 /// The sign, exponent and mantissa of a float lie inside its bytes and beside each other.
-pub(super) fn float(w: &impl Wire, t: &Float) -> Result<()> {
+pub(super) fn check_float(w: &impl Wire, t: &Float) -> Result<()> {
     let parts = [
         ("sign position", t.sign_position, 1),
         ("exponent size", t.exponent_position, t.exponent_size),
@@ -25,7 +25,7 @@ pub(super) fn float(w: &impl Wire, t: &Float) -> Result<()> {
     for (field, at, len) in parts {
         w.require(field, len != 0, 0, "must not be 0")?;
         let end = u64::from(at).saturating_add(len.into());
-        w.require(field, end <= bits(t.size), end, "all parts lie inside the element")?;
+        w.require(field, end <= bit_count(t.size), end, "all parts lie inside the element")?;
     }
     for (i, (_, at, len)) in parts.iter().enumerate() {
         for (field, other, other_len) in parts.iter().skip(i.saturating_add(1)) {
@@ -37,7 +37,7 @@ pub(super) fn float(w: &impl Wire, t: &Float) -> Result<()> {
 }
 
 /// The size of an array type.
-pub(super) fn array_size(w: &impl Wire, dims: &[u32], base: &Datatype) -> Result<u32> {
+pub(super) fn checked_array_size(w: &impl Wire, dims: &[u32], base: &Datatype) -> Result<u32> {
     let size = dims.iter().try_fold(u64::from(base.size()), |n, dim| n.checked_mul((*dim).into()));
     let size = size.unwrap_or(u64::MAX);
     let limit = u32::MAX.into();
@@ -45,7 +45,7 @@ pub(super) fn array_size(w: &impl Wire, dims: &[u32], base: &Datatype) -> Result
 }
 
 /// The members of a compound type have different names, lie inside it, and do not overlap.
-pub(super) fn members(w: &impl Wire, t: &Compound) -> Result<()> {
+pub(super) fn check_members(w: &impl Wire, t: &Compound) -> Result<()> {
     let mut names: Vec<_> = t.members.iter().map(|member| &member.name).collect();
     names.sort_unstable();
     let twice = names.windows(2).position(|pair| matches!(pair, [a, b] if a == b));

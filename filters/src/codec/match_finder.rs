@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::{FilterFault, bits};
+use crate::{FilterFault, bit_io};
 
 /// The matches that a format allows (bytes).
 pub(crate) struct MatchLimits {
@@ -32,7 +32,7 @@ thread_local! {
 /// Splits data into bytes that are new and matches with what came before. Calls `step` with the new bytes,
 /// then the distance and the length of the match that follows them; the last call has length zero.
 /// Stops when `step` returns false.
-pub(crate) fn matches(data: &[u8], bounds: &MatchLimits, mut step: impl FnMut(&[u8], usize, usize) -> bool) {
+pub(crate) fn for_each_match(data: &[u8], bounds: &MatchLimits, mut step: impl FnMut(&[u8], usize, usize) -> bool) {
     POSITIONS.with_borrow_mut(|positions| {
         positions.clear();
         positions.resize(1 << HASH_BITS, u32::MAX);
@@ -118,7 +118,7 @@ pub(crate) fn copy_match(output: &mut [u8], at: usize, distance: usize, length: 
         }
     }
     let start = at.checked_sub(distance).filter(|_| distance > 0)?;
-    copy_long(output, start, at, length)
+    copy_long_match(output, start, at, length)
 }
 
 /// As [`copy_match`], of no more than [`MAX_SHORT_MATCH`] bytes, or [`MAX_SHORT_FAR_MATCH`] from as far back. `None`
@@ -134,7 +134,7 @@ pub(crate) fn copy_short_match(output: &mut [u8], at: usize, distance: usize, le
         ..8 => {
             // A few bytes that repeat: as many periods as fit a word, written often enough.
             let (ones, stride) = *PERIODS.get(distance).filter(|_| distance > 0)?;
-            let word = u64::from_le_bytes(*window.first_chunk()?) & bits::ones(8 * distance as u32);
+            let word = u64::from_le_bytes(*window.first_chunk()?) & bit_io::ones(8 * distance as u32);
             let word = word.wrapping_mul(ones).to_le_bytes();
             for i in 0..4 {
                 *window.get_mut(distance + i * stride..)?.first_chunk_mut()? = word;
@@ -166,7 +166,7 @@ const PERIODS: [(u64, usize); 8] = [
     (0x0100_0000_0000_0001, 7),
 ];
 
-fn copy_long(output: &mut [u8], start: usize, at: usize, length: usize) -> Option<usize> {
+fn copy_long_match(output: &mut [u8], start: usize, at: usize, length: usize) -> Option<usize> {
     let end = at.checked_add(length).filter(|end| *end <= output.len())?;
     let mut copied = 0;
     while copied < length {
@@ -215,12 +215,12 @@ mod tests {
         let data = b"abcXabcYabcZabcW";
         let bounds = |shortest| MatchLimits { shortest, distance: 100, length: 100, tail: 0 };
         let mut lengths = Vec::new();
-        matches(data, &bounds(MinMatch::Three), |_, _, length| {
+        for_each_match(data, &bounds(MinMatch::Three), |_, _, length| {
             lengths.push(length);
             true
         });
         assert_eq!(lengths, [3, 3, 3, 0]);
-        matches(data, &bounds(MinMatch::Four), |new, distance, length| {
+        for_each_match(data, &bounds(MinMatch::Four), |new, distance, length| {
             assert_eq!((new, distance, length), (&data[..], 0, 0));
             true
         });

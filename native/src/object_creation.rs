@@ -37,21 +37,21 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the description contradicts itself, or a file of this profile cannot hold the object; if there is no space.
-    pub fn create(&self, spec: &ObjectSpec, elements: Option<&[u8]>) -> Result<CachedHeader> {
+    pub fn create_object(&self, spec: &ObjectSpec, elements: Option<&[u8]>) -> Result<CachedHeader> {
         match &spec.body {
             ObjectBody::Dataset(dataset) => create_dataset(self, spec, dataset, elements),
             _ if elements.is_some() => Err(not_compact_error()),
-            ObjectBody::Group(group) => self.new_group(spec, group),
+            ObjectBody::Group(group) => self.create_group(spec, group),
             ObjectBody::Datatype(datatype) => {
                 let message = DatatypeMessage::new(self.profile, datatype.clone());
-                let message = self.message_of(message, MessageFlags::CONSTANT)?;
-                self.new_header(spec, vec![message], DATATYPE_ROOM)
+                let message = self.encode_message(message, MessageFlags::CONSTANT)?;
+                self.create_header(spec, vec![message], DATATYPE_ROOM)
             }
         }
     }
 
     /// The message of a header that holds `message`.
-    pub(crate) fn message_of<M: Message>(&self, message: M, flags: MessageFlags) -> Result<RawMessage> {
+    pub(crate) fn encode_message<M: Message>(&self, message: M, flags: MessageFlags) -> Result<RawMessage> {
         Ok(RawMessage::from_message(message, flags, self.cache.widths())?)
     }
 
@@ -59,21 +59,21 @@ impl NativeSession {
     ///
     /// # Errors
     /// If there is no space.
-    pub(crate) fn new_header(
+    pub(crate) fn create_header(
         &self,
         spec: &ObjectSpec,
         mut messages: Vec<RawMessage>,
         room: HeaderRoom,
     ) -> Result<CachedHeader> {
-        let prefix = self.prefix(spec);
+        let prefix = self.new_header_prefix(spec);
         if spec.times && prefix.version == 1 {
-            let time = ModificationTime { seconds: now() };
-            messages.push(self.message_of(time, MessageFlags::default())?);
+            let time = ModificationTime { seconds: unix_time_seconds() };
+            messages.push(self.encode_message(time, MessageFlags::default())?);
         }
-        CachedHeader::create(&self.cache, prefix, messages, room)
+        CachedHeader::create_header(&self.cache, prefix, messages, room)
     }
 
-    pub(crate) fn prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
+    pub(crate) fn new_header_prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
         let EntryStorage { order, max_compact, min_dense } = spec.attributes;
         let phase = AttributePhase { max_compact, min_dense };
         let tracked = order >= CreationOrder::Tracked;
@@ -84,9 +84,9 @@ impl NativeSession {
             _ => false,
         };
         let newer = tracked || spec.large_attributes || unusual;
-        let version = if newer { 2 } else { self.profile.object_header() };
+        let version = if newer { 2 } else { self.profile.object_header_version() };
         let times = (spec.times && version > 1).then(|| {
-            let now = now();
+            let now = unix_time_seconds();
             HeaderTimes { access: now, modification: now, change: now, birth: now }
         });
         ObjectHeaderPrefix {
@@ -99,10 +99,10 @@ impl NativeSession {
         }
     }
 
-    fn new_group(&self, spec: &ObjectSpec, group: &GroupSpec) -> Result<CachedHeader> {
+    fn create_group(&self, spec: &ObjectSpec, group: &GroupSpec) -> Result<CachedHeader> {
         let EntryStorage { order, max_compact, min_dense } = group.links;
         if !self.profile.has_link_messages() && order == CreationOrder::Untracked {
-            return self.new_symbol_table_group(spec);
+            return self.create_symbol_table_group(spec);
         }
         let phase = LinkPhase { max_compact, min_dense };
         let info = LinkInfo {
@@ -111,19 +111,24 @@ impl NativeSession {
             ..LinkInfo::default()
         };
         let choices = GroupInfo { phase: (phase != LinkPhase::default()).then_some(phase), estimate: None };
-        let messages =
-            vec![self.message_of(info, MessageFlags::default())?, self.message_of(choices, MessageFlags::CONSTANT)?];
-        self.new_header(spec, messages, GROUP_ROOM)
+        let messages = vec![
+            self.encode_message(info, MessageFlags::default())?,
+            self.encode_message(choices, MessageFlags::CONSTANT)?,
+        ];
+        self.create_header(spec, messages, GROUP_ROOM)
     }
 
     /// A group with a symbol table.
-    fn new_symbol_table_group(&self, spec: &ObjectSpec) -> Result<CachedHeader> {
+    fn create_symbol_table_group(&self, spec: &ObjectSpec) -> Result<CachedHeader> {
         let none = SymbolTableMessage { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED };
-        let mut header =
-            self.new_header(spec, vec![self.message_of(none, MessageFlags::default())?], SYMBOL_TABLE_GROUP_ROOM)?;
+        let mut header = self.create_header(
+            spec,
+            vec![self.encode_message(none, MessageFlags::default())?],
+            SYMBOL_TABLE_GROUP_ROOM,
+        )?;
         let table = self.heaps.new_symbol_table(header.metadata())?;
         let (btree, heap) = table.tree_and_heap_addrs();
-        header.put(&SymbolTableMessage { btree, heap })?;
+        header.set_message(&SymbolTableMessage { btree, heap })?;
         for chunk in header.chunk_nodes() {
             table.add_parent(chunk)?;
         }
@@ -142,15 +147,19 @@ impl NativeSession {
         let Some(id) = committed else {
             return Ok(Shareable::Inline(DatatypeMessage::new(self.profile, datatype.clone())));
         };
-        let addr = self.object(id)?;
-        if kind_of(&self.header(addr)?)? != ObjectKind::Datatype {
+        let addr = self.header_addr_of(id)?;
+        if kind_of(&self.load_header(addr)?)? != ObjectKind::Datatype {
             return Err(Error::Model(ModelError::WrongKind { expected: "committed datatype" }));
         }
         Ok(Shareable::Shared(SharedMessage::new(SharedMessageTarget::Committed(addr))))
     }
 
     /// As [`NativeSession::datatype_message`], as a message of an object header.
-    pub(crate) fn raw_datatype(&self, datatype: &Datatype, committed: Option<ObjectId>) -> Result<RawMessage> {
+    pub(crate) fn encode_datatype_message(
+        &self,
+        datatype: &Datatype,
+        committed: Option<ObjectId>,
+    ) -> Result<RawMessage> {
         let mut message = self.datatype_message(datatype, committed)?;
         let flags = if committed.is_some() { SHARED_FLAG } else { MessageFlags::CONSTANT };
         let body = encode_in_place(&mut message, self.cache.widths())?.into();
@@ -161,22 +170,22 @@ impl NativeSession {
     ///
     /// # Errors
     /// If its header cannot be changed.
-    pub(crate) fn count_user(&self, user: &CachedHeader, committed: Option<ObjectId>) -> Result<()> {
+    pub(crate) fn count_datatype_use(&self, user: &CachedHeader, committed: Option<ObjectId>) -> Result<()> {
         let Some(id) = committed else { return Ok(()) };
-        let addr = self.object(id)?;
-        let is_first = self.unlinked.take_new(addr);
-        let _lock = self.header_lock(addr);
-        let mut header = self.header(addr)?;
+        let addr = self.header_addr_of(id)?;
+        let is_first = self.unlinked.take_new_object(addr);
+        let _lock = self.lock_header(addr);
+        let mut header = self.load_header(addr)?;
         if !is_first {
-            header.count_link(1)?;
+            header.change_link_count(1)?;
         }
-        user.depend_on(&header, EdgeKind::Link);
+        user.add_dependency_on(&header, EdgeKind::Link);
         Ok(())
     }
 }
 
 /// Seconds since 1970-01-01 UTC.
-fn now() -> u32 {
+fn unix_time_seconds() -> u32 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u32::try_from(since.as_secs()).unwrap_or(u32::MAX))
 }

@@ -4,7 +4,7 @@ use h5live_model::{ChunkGrid, DatasetSpec, Encoding, Hyperslab, Layout, Selectio
 
 use rayon::prelude::*;
 
-use super::element::ElementCopy;
+use super::element_copy::ElementCopy;
 use super::{CopiedObject, Copier};
 use crate::dims::CoreDims;
 use crate::{Dataset, Result};
@@ -13,14 +13,14 @@ use crate::{Dataset, Result};
 const MAX_COPY_BYTES: u64 = 16 << 20;
 
 /// Whether chunks go through the same filters. The names of the filters do not count.
-fn same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
+fn has_same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
     let filters = a.filters.iter().zip(&b.filters);
     a.filters.len() == b.filters.len() && filters.into_iter().all(|(a, b)| (a.id, &a.params) == (b.id, &b.params))
 }
 
 /// How many of these chunks are verified at a time: as many as have [`MAX_COPY_BYTES`] bytes together, and one at
 /// least.
-fn batch_len(chunks: &[StoredChunk]) -> usize {
+fn stored_batch_len(chunks: &[StoredChunk]) -> usize {
     let mut bytes = 0u64;
     let fits = |chunk: &&StoredChunk| {
         bytes = bytes.saturating_add(chunk.size);
@@ -31,7 +31,7 @@ fn batch_len(chunks: &[StoredChunk]) -> usize {
 
 impl Copier<'_> {
     /// Copies the elements of a dataset.
-    pub(super) fn elements(&mut self, made: &CopiedObject) -> Result<()> {
+    pub(super) fn copy_elements(&mut self, made: &CopiedObject) -> Result<()> {
         let from = Dataset::open(self.files.from.clone(), made.from, made.path.clone())?;
         let to = Dataset::open(self.files.to.clone(), made.to, made.path.clone())?;
         let (old, new) = (from.spec()?, to.spec()?);
@@ -47,8 +47,8 @@ impl Copier<'_> {
         let is_encoded = |data: &Dataset| data.file().session().capabilities.encoding == Encoding::Pipeline;
         let same_form = old.filters.is_empty() || is_encoded(&from) && is_encoded(&to);
         let same_edges = old.unfiltered_edges == new.unfiltered_edges;
-        if same_grid && plan.is_plain() && same_filters(&old, &new) && same_edges && same_form {
-            return self.stored_chunks(&from, &to, !old.filters.is_empty());
+        if same_grid && plan.is_plain() && has_same_filters(&old, &new) && same_edges && same_form {
+            return self.copy_stored_chunks(&from, &to, !old.filters.is_empty());
         }
         let mut chunks = from.chunks()?;
         let (Some(grid), Some(new_grid)) = (old.grid(), new.grid()) else { return Ok(()) };
@@ -65,21 +65,21 @@ impl Copier<'_> {
             let count: CoreDims =
                 ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
             if !count.contains(&0) {
-                self.block(&from, &to, (&start, &count), &plan)?;
+                self.copy_block(&from, &to, (&start, &count), &plan)?;
             }
         }
         Ok(())
     }
 
     /// Copies the stored bytes of all chunks. Those that went through filters are verified, many at a time.
-    fn stored_chunks(&mut self, from: &Dataset, to: &Dataset, filtered: bool) -> Result<()> {
+    fn copy_stored_chunks(&mut self, from: &Dataset, to: &Dataset, filtered: bool) -> Result<()> {
         let chunks = from.chunks()?;
         if !filtered || !self.verify {
             return chunks.iter().try_for_each(|chunk| self.copy_stored_chunk(from, to, chunk));
         }
         let mut rest = &chunks[..];
         while !rest.is_empty() {
-            let (batch, later) = rest.split_at(batch_len(rest));
+            let (batch, later) = rest.split_at(stored_batch_len(rest));
             rest = later;
             let stored = batch.iter().map(|chunk| Ok((chunk, from.read_chunk(chunk)?))).collect::<Result<Vec<_>>>()?;
             let verify = |(chunk, bytes): &(&StoredChunk, Vec<u8>)| from.verify_chunk(chunk, bytes).err();
@@ -100,7 +100,7 @@ impl Copier<'_> {
             self.report_progress(chunk.size);
             return Ok(());
         }
-        from.copy_stored(to, chunk, MAX_COPY_BYTES, &mut |bytes| {
+        from.copy_unfiltered_chunk(to, chunk, MAX_COPY_BYTES, &mut |bytes| {
             if let Some(progress) = &mut self.progress {
                 progress(bytes);
             }
@@ -120,7 +120,7 @@ impl Copier<'_> {
         let row_bytes = dims[1..].iter().fold(u64::from(new.datatype.size()), |n, dim| n.saturating_mul(*dim));
         let chunk_rows = grid.dims()[0];
         if row_bytes.saturating_mul(chunk_rows) > MAX_COPY_BYTES.saturating_mul(4) {
-            return from.for_each_block_of(&grid, |start, count| self.block(from, to, (start, count), plan));
+            return from.for_each_block_of(&grid, |start, count| self.copy_block(from, to, (start, count), plan));
         }
         let step = (MAX_COPY_BYTES / row_bytes.max(1) / chunk_rows).max(1).saturating_mul(chunk_rows);
         let mut at = 0;
@@ -136,7 +136,7 @@ impl Copier<'_> {
 
     /// Copies a block of elements, from `start` on: in pieces, unless one of the datasets has all of a chunk in memory
     /// anyway.
-    fn block(
+    fn copy_block(
         &mut self,
         from: &Dataset,
         to: &Dataset,
@@ -159,7 +159,7 @@ impl Copier<'_> {
         while start[cut] < end {
             let mut part = CoreDims::from_slice(count);
             part[cut] = step.min(end - start[cut]);
-            self.block(from, to, (&start, &part), plan)?;
+            self.copy_block(from, to, (&start, &part), plan)?;
             start[cut] += part[cut];
         }
         Ok(())

@@ -4,9 +4,9 @@ use h5live_cache::EdgeKind;
 use h5live_format::messages::{Continuation, MessageType};
 use h5live_format::{ContinuationChunk, RawMessage};
 
-use super::edit::{continuation_room, find_unused, merge_unused, put_in_unused};
-use super::sizes::HeaderSizes;
-use super::{CachedHeader, HeaderChunk, is_fixed};
+use super::edit::{continuation_room, find_unused_message, merge_unused_messages, put_in_unused_space};
+use super::header_sizes::HeaderSizes;
+use super::{CachedHeader, HeaderChunk, must_stay_in_first_chunk};
 use crate::Result;
 
 impl CachedHeader {
@@ -16,9 +16,9 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If there is no space for a new chunk. The header is then unchanged.
-    pub fn move_out(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
-        let sizes = self.sizes();
-        if self.chunks[1..].iter().any(|chunk| chunk.with(|held| held.iter().any(is_fixed))) {
+    pub fn move_out_message(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
+        let sizes = self.message_sizes();
+        if self.chunks[1..].iter().any(|chunk| chunk.with_messages(|held| held.iter().any(must_stay_in_first_chunk))) {
             return self.move_out_in_place(gone, new);
         }
         let is_kept = |message: &RawMessage| {
@@ -27,30 +27,30 @@ impl CachedHeader {
         let replaced = |message: &RawMessage| message.kind == new.kind;
         let mut moving: Vec<RawMessage> = Vec::new();
         for chunk in &self.chunks[1..] {
-            chunk.with(|held| moving.extend(held.iter().filter(|m| is_kept(m) && !replaced(m)).cloned()));
+            chunk.with_messages(|held| moving.extend(held.iter().filter(|m| is_kept(m) && !replaced(m)).cloned()));
         }
-        let mut messages = self.chunks[0].with(<[RawMessage]>::to_vec);
+        let mut messages = self.chunks[0].with_messages(<[RawMessage]>::to_vec);
         let mut placed = false;
         for message in &mut messages {
-            if replaced(message) && sizes.of_message(message) == sizes.of_message(&new) {
+            if replaced(message) && sizes.message_bytes(message) == sizes.message_bytes(&new) {
                 *message = new.clone();
                 placed = true;
             } else if replaced(message) || !is_kept(message) {
                 *message = RawMessage::unused(message.body.len());
             }
         }
-        merge_unused(&mut messages, sizes.frame);
+        merge_unused_messages(&mut messages, sizes.message_header_bytes);
         if !placed {
             moving.insert(0, new);
         }
         if let Some(whole) = try_merge(&messages, &moving, sizes) {
             let old: Vec<_> = self.chunks.drain(1..).collect();
-            self.chunks[0].change(|held| *held = whole);
+            self.chunks[0].change_messages(|held| *held = whole);
             old.into_iter().for_each(|chunk| self.free_chunk(chunk));
         } else {
             self.move_messages_to_new_chunk(messages, moving, sizes)?;
         }
-        self.count_messages();
+        self.update_message_count();
         Ok(())
     }
 
@@ -61,24 +61,24 @@ impl CachedHeader {
         mut moving: Vec<RawMessage>,
         sizes: HeaderSizes,
     ) -> Result<()> {
-        let link = sizes.frame + sizes.continuation;
+        let link = sizes.message_header_bytes + sizes.continuation_bytes;
         let place = |messages: &[RawMessage]| {
-            messages.iter().position(|message| message.is_unused() && sizes.fits(sizes.of_message(message), link))
+            messages.iter().position(|message| message.is_unused() && sizes.fits_in(sizes.message_bytes(message), link))
         };
         while place(&messages).is_none() {
             // Some message of the first chunk makes way.
-            let movable = |message: &RawMessage| !message.is_unused() && !is_fixed(message);
+            let movable = |message: &RawMessage| !message.is_unused() && !must_stay_in_first_chunk(message);
             let at = messages.iter().rposition(movable);
             let at =
                 at.ok_or_else(|| self.damaged_error("a chunk has messages that can make way for a continuation"))?;
             let unused = RawMessage::unused(messages[at].body.len());
             moving.push(std::mem::replace(&mut messages[at], unused));
             messages.sort_by_key(RawMessage::is_unused);
-            merge_unused(&mut messages, sizes.frame);
+            merge_unused_messages(&mut messages, sizes.message_header_bytes);
         }
-        let used: usize = moving.iter().map(|message| sizes.of_message(message)).sum();
+        let used: usize = moving.iter().map(|message| sizes.message_bytes(message)).sum();
         let room = continuation_room(used, link);
-        moving.extend(sizes.unused(room));
+        moving.extend(sizes.unused_message(room));
         let version = self.prefix.version;
         let len = ContinuationChunk::overhead(version) + (used + room) as u64;
         let attributes_tracked = self.prefix.attributes_tracked;
@@ -89,25 +89,25 @@ impl CachedHeader {
         let first = self.chunks[0].clone();
         self.metadata
             .cache()
-            .add_dependency(first.node(), &chunk, EdgeKind::Continuation)
+            .add_dependency(first.dependency_node(), &chunk, EdgeKind::Continuation)
             .map_err(h5live_cache::Error::from)?;
         if let Some(at) = place(&messages) {
-            put_in_unused(&mut messages, at, continuation, sizes);
+            put_in_unused_space(&mut messages, at, continuation, sizes);
         }
         let old: Vec<_> = self.chunks.drain(1..).collect();
-        first.change(|held| *held = messages);
+        first.change_messages(|held| *held = messages);
         self.chunks.push(HeaderChunk::Next(chunk));
         old.into_iter().for_each(|chunk| self.free_chunk(chunk));
         Ok(())
     }
 
     fn move_out_in_place(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
-        match self.find(|message| message.kind == new.kind) {
-            Some((spot, _)) => self.replace(spot, new)?,
-            None => self.add(new)?,
+        match self.find_message(|message| message.kind == new.kind) {
+            Some((spot, _)) => self.replace_message(spot, new)?,
+            None => self.add_message(new)?,
         }
-        while let Some((spot, _)) = self.find(|message| message.kind == gone) {
-            self.remove(spot)?;
+        while let Some((spot, _)) = self.find_message(|message| message.kind == gone) {
+            self.remove_message(spot)?;
         }
         Ok(())
     }
@@ -124,8 +124,8 @@ impl CachedHeader {
 fn try_merge(messages: &[RawMessage], moving: &[RawMessage], sizes: HeaderSizes) -> Option<Vec<RawMessage>> {
     let mut messages = messages.to_vec();
     for message in moving {
-        let at = find_unused(&messages, sizes.of_message(message), sizes, true)?;
-        put_in_unused(&mut messages, at, message.clone(), sizes);
+        let at = find_unused_message(&messages, sizes.message_bytes(message), sizes, true)?;
+        put_in_unused_space(&mut messages, at, message.clone(), sizes);
     }
     Some(messages)
 }

@@ -8,19 +8,19 @@ use h5live_model::Identity;
 use crate::member_files;
 
 /// The identity of the file at a path; `None` if nothing is there.
-pub(super) fn of_file(path: &Path) -> Option<Identity> {
+pub(super) fn identity_of_path(path: &Path) -> Option<Identity> {
     match path.metadata() {
-        Ok(found) => of_metadata(path, &found),
+        Ok(found) => identity_of_metadata(path, &found),
         Err(_) => {
             let first = member_files::first_member_path(path);
-            (first != path).then(|| of_metadata(&first, &first.metadata().ok()?))?
+            (first != path).then(|| identity_of_metadata(&first, &first.metadata().ok()?))?
         }
     }
 }
 
 /// The device and the number of the file on it: the same for every hard link and every mount.
 #[cfg(unix)]
-fn of_metadata(_: &Path, found: &Metadata) -> Option<Identity> {
+fn identity_of_metadata(_: &Path, found: &Metadata) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
     let bytes: Vec<u8> = found.dev().to_le_bytes().into_iter().chain(found.ino().to_le_bytes()).collect();
     Some(Identity(bytes.into()))
@@ -28,7 +28,7 @@ fn of_metadata(_: &Path, found: &Metadata) -> Option<Identity> {
 
 /// The path without links.
 #[cfg(not(unix))]
-fn of_metadata(path: &Path, _: &Metadata) -> Option<Identity> {
+fn identity_of_metadata(path: &Path, _: &Metadata) -> Option<Identity> {
     let path = path.canonicalize().ok()?;
     Some(Identity(path.as_os_str().as_encoded_bytes().into()))
 }

@@ -13,39 +13,39 @@ use crate::attributes::AttributeStorage;
 use crate::dataset::NativeDataset;
 use crate::header::CachedHeader;
 use crate::links::LinkStorage;
-use crate::object_kind::{committed, kind_of};
+use crate::object_kind::{committed_datatype, kind_of};
 use crate::session::NativeSession;
 use crate::unlinked_objects::DeletePlan;
 
 /// Plans what is deleted when each object at `first` loses one use.
-fn build_plan(session: &Arc<NativeSession>, first: impl IntoIterator<Item = Addr>) -> Result<DeletePlan> {
+fn build_delete_plan(session: &Arc<NativeSession>, first: impl IntoIterator<Item = Addr>) -> Result<DeletePlan> {
     let mut plan = DeletePlan::default();
     let mut waiting: Vec<_> = first.into_iter().collect();
     while let Some(addr) = waiting.pop() {
-        let lost = plan.uses.entry(addr).or_default();
+        let lost = plan.lost_uses.entry(addr).or_default();
         *lost += 1;
-        let header = session.header(addr)?;
-        if *lost >= header.info()?.links && plan.gone.insert(addr) {
-            add_object(&mut plan, session, &header, &mut waiting)?;
+        let header = session.load_header(addr)?;
+        if *lost >= header.object_info()?.links && plan.deleted_objects.insert(addr) {
+            add_object_to_plan(&mut plan, session, &header, &mut waiting)?;
         }
     }
     Ok(plan)
 }
 
 /// Adds an object and everything that it holds. The objects that it uses lose one use.
-fn add_object(
+fn add_object_to_plan(
     plan: &mut DeletePlan,
     session: &Arc<NativeSession>,
     header: &CachedHeader,
     uses: &mut Vec<Addr>,
 ) -> Result<()> {
-    let addr = |id| session.object(id);
-    AttributeStorage::load(session, header)?.for_each(session, header, &mut |stored| {
-        uses.extend(committed(stored.message.datatype.shared()).map(addr).transpose()?);
+    let addr = |id| session.header_addr_of(id);
+    AttributeStorage::load(session, header)?.for_each_attribute(session, header, &mut |stored| {
+        uses.extend(committed_datatype(stored.message.datatype.shared()).map(addr).transpose()?);
         Ok(true)
     })?;
     match kind_of(header)? {
-        ObjectKind::Group => LinkStorage::load(session, header)?.for_each(header, &mut |link| {
+        ObjectKind::Group => LinkStorage::load(session, header)?.for_each_link(header, &mut |link| {
             if let LinkTarget::Hard(id) = link.target {
                 uses.extend(addr(id).ok());
             }
@@ -53,8 +53,8 @@ fn add_object(
         }),
         ObjectKind::Dataset => {
             let dataset = NativeDataset::open(session, header.addr())?;
-            uses.extend(dataset.committed().map(addr).transpose()?);
-            dataset.for_each_raw_range(&mut |addr, len| plan.raw.push((addr, len)))?;
+            uses.extend(dataset.committed_datatype().map(addr).transpose()?);
+            dataset.for_each_raw_range(&mut |addr, len| plan.raw_ranges.push((addr, len)))?;
             plan.datasets.push(dataset.into_shared());
             Ok(())
         }
@@ -68,11 +68,11 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure to be deleted cannot be read. Nothing has changed then.
-    pub fn release_object(self: &Arc<Self>, addr: Addr) -> Result<()> {
-        self.datasets.forget_new();
-        let plan = build_plan(self, [addr])?;
+    pub fn release_object_use(self: &Arc<Self>, addr: Addr) -> Result<()> {
+        self.datasets.forget_new_dataset();
+        let plan = build_delete_plan(self, [addr])?;
         self.apply_use_counts(&plan)?;
-        if plan.gone.is_empty() || !self.has_followers() {
+        if plan.deleted_objects.is_empty() || !self.has_followers() {
             return self.free_deleted(plan);
         }
         plan.datasets.iter().for_each(|dataset| dataset.mark_deleted());
@@ -83,9 +83,9 @@ impl NativeSession {
     /// A committed datatype, if it was one, has lost a use.
     ///
     /// # Errors
-    /// As [`NativeSession::release_object`].
-    pub fn release_type(self: &Arc<Self>, committed: Option<ObjectId>) -> Result<()> {
-        committed.map_or(Ok(()), |id| self.release_object(self.object(id)?))
+    /// As [`NativeSession::release_object_use`].
+    pub fn release_committed_datatype(self: &Arc<Self>, committed: Option<ObjectId>) -> Result<()> {
+        committed.map_or(Ok(()), |id| self.release_object_use(self.header_addr_of(id)?))
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
         let id = file.create(&NewObject::linked(file.session().root, &name, &spec)).unwrap();
         file.start_swmr().unwrap();
         file.remove_link(file.session().root, &name).unwrap();
-        let addr = file.0.object(id).unwrap();
+        let addr = file.0.header_addr_of(id).unwrap();
         assert!(file.0.unlinked.is_pending_delete(addr));
         let session = Arc::downgrade(&file.0);
         drop(file);

@@ -23,7 +23,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the file cannot become so long.
-    pub(super) fn announce_hole(&self, spec: &DatasetSpec, bytes: u64) -> Result<()> {
+    pub(super) fn extend_eof_for_hole(&self, spec: &DatasetSpec, bytes: u64) -> Result<()> {
         if bytes <= HOLE || spec.fill_pattern().is_some() {
             return Ok(());
         }
@@ -35,18 +35,18 @@ impl NativeSession {
         Ok(self.cache.announce_eof_ahead(bytes)?)
     }
 
-    /// As [`announce_hole`](Self::announce_hole), for the space that a new object has from the start.
+    /// As [`extend_eof_for_hole`](Self::extend_eof_for_hole), for the space that a new object has from the start.
     ///
     /// # Errors
-    /// As [`announce_hole`](Self::announce_hole).
-    pub(crate) fn announce_for(&self, object: &ObjectSpec) -> Result<()> {
+    /// As [`extend_eof_for_hole`](Self::extend_eof_for_hole).
+    pub(crate) fn extend_eof_for_object(&self, object: &ObjectSpec) -> Result<()> {
         let ObjectBody::Dataset(spec) = &object.body else { return Ok(()) };
         let is_early = spec.fill.allocation == AllocationTime::Early && spec.fill.time != FillTime::Never;
         if !is_early || !spec.filters.is_empty() {
             return Ok(());
         }
-        match from_start(spec) {
-            Some(bytes) => self.announce_hole(spec, bytes),
+        match early_allocation_bytes(spec) {
+            Some(bytes) => self.extend_eof_for_hole(spec, bytes),
             None => Ok(()),
         }
     }
@@ -56,7 +56,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If there is no room.
-    pub(super) fn raw_space(&self, bytes: u64) -> Result<(Addr, u64)> {
+    pub(super) fn alloc_raw_space(&self, bytes: u64) -> Result<(Addr, u64)> {
         let space = self.cache.space();
         let end = space.allocated_end();
         let (addr, zeros) = space.alloc_with_zeros(bytes, SpaceKind::Raw)?;
@@ -68,16 +68,16 @@ impl NativeSession {
     ///
     /// # Errors
     /// If there is no room, or it cannot be written.
-    pub(super) fn filled_space(&self, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
-        let (addr, zeros) = self.raw_space(bytes)?;
+    pub(super) fn alloc_filled_space(&self, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
+        let (addr, zeros) = self.alloc_raw_space(bytes)?;
         // Bytes that must wait for a flush are in memory.
-        self.fill(spec, addr, (bytes, zeros), || Ok(self.cache.check_allocation(addr, bytes)?))?;
+        self.write_fill_values(spec, addr, (bytes, zeros), || Ok(self.cache.check_allocation(addr, bytes)?))?;
         Ok(addr)
     }
 
     /// Writes fill values into new space to which nothing leads. From byte `zeros` on, the space holds zeros already.
     /// Calls `waits` after each piece that waits for a flush.
-    pub(super) fn fill(
+    pub(super) fn write_fill_values(
         &self,
         spec: &DatasetSpec,
         addr: Addr,
@@ -106,7 +106,7 @@ impl NativeSession {
 }
 
 /// Bytes that a dataset takes if all of it is there from the start.
-fn from_start(spec: &DatasetSpec) -> Option<u64> {
+fn early_allocation_bytes(spec: &DatasetSpec) -> Option<u64> {
     match &spec.layout {
         Layout::Contiguous => spec.dataspace.elements()?.checked_mul(spec.datatype.size().into()),
         Layout::Chunked(_) => {

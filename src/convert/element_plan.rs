@@ -43,20 +43,20 @@ struct MemberConversion {
     plan: ElementPlan,
 }
 
-fn unlike(from: &Datatype, to: &Datatype) -> ConvertError {
+fn class_mismatch_error(from: &Datatype, to: &Datatype) -> ConvertError {
     ConvertError::Class { file: class(from), memory: class(to) }
 }
 
-fn number(from: &Datatype, to: &Datatype) -> Result<ConversionStep, ConvertError> {
-    let plan = NumberPlan::new(from, to).ok_or_else(|| unlike(from, to))??;
+fn number_step(from: &Datatype, to: &Datatype) -> Result<ConversionStep, ConvertError> {
+    let plan = NumberPlan::new(from, to).ok_or_else(|| class_mismatch_error(from, to))??;
     let is_copy = plan.is_copy() && plan.input_size() == plan.output_size();
     Ok(if is_copy { ConversionStep::Copy } else { ConversionStep::Number(plan) })
 }
 
 /// One of the types is complex: it is like an array of two, a compound of two members, or a number without an imaginary
 /// part.
-fn complex(from: &Datatype, to: &Datatype) -> Result<ConversionStep, ConvertError> {
-    let none = || unlike(from, to);
+fn complex_step(from: &Datatype, to: &Datatype) -> Result<ConversionStep, ConvertError> {
+    let none = || class_mismatch_error(from, to);
     let array = |from: &Datatype, to: &Datatype| -> Result<_, ConvertError> {
         Ok(ConversionStep::Array(Box::new(ElementPlan::new(from, to)?)))
     };
@@ -84,13 +84,13 @@ fn complex(from: &Datatype, to: &Datatype) -> Result<ConversionStep, ConvertErro
             ]))
         }
         (Datatype::Complex(from), Datatype::Integer(_) | Datatype::Float(_)) => {
-            let imaginary = NumberLayout::of(&from.base).ok_or_else(none)??;
+            let imaginary = NumberLayout::from_datatype(&from.base).ok_or_else(none)??;
             Ok(ConversionStep::RealPart(Box::new(ElementPlan::new(&from.base, to)?), imaginary))
         }
         (Datatype::Integer(_) | Datatype::Float(_), Datatype::Complex(to)) => {
             Ok(ConversionStep::Members(vec![member((0, 0), from, &to.base)?]))
         }
-        _ => number(from, to),
+        _ => number_step(from, to),
     }
 }
 
@@ -105,22 +105,22 @@ impl ElementPlan {
     pub(crate) fn new(from: &Datatype, to: &Datatype) -> Result<Self, ConvertError> {
         let step = match (from, to) {
             _ if from == to => ConversionStep::Copy,
-            (Datatype::Complex(_), _) | (_, Datatype::Complex(_)) => complex(from, to)?,
+            (Datatype::Complex(_), _) | (_, Datatype::Complex(_)) => complex_step(from, to)?,
             (Datatype::Enum(from), Datatype::Enum(to)) => ConversionStep::Enum(enum_mappings(from, to)?),
-            (Datatype::Bitfield(from), Datatype::Bitfield(to)) => bits(from, to)?,
+            (Datatype::Bitfield(from), Datatype::Bitfield(to)) => bits_step(from, to)?,
             (Datatype::String(from), Datatype::String(to)) => ConversionStep::Text(Some(from.padding), to.padding),
             (Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }), Datatype::String(to)) => {
                 ConversionStep::Text(None, to.padding)
             }
             (Datatype::VarLen(of), Datatype::VarLen(other)) => match (of.kind, other.kind) {
                 (VarLenKind::String { .. }, VarLenKind::String { .. }) if of.size == other.size => ConversionStep::Copy,
-                _ => return Err(unlike(from, to)),
+                _ => return Err(class_mismatch_error(from, to)),
             },
             (Datatype::Opaque(from), Datatype::Opaque(to)) if from.size == to.size => ConversionStep::Copy,
             (Datatype::Reference(from), Datatype::Reference(to)) if from.kind == to.kind && from.size == to.size => {
                 ConversionStep::Copy
             }
-            (Datatype::Compound(from), Datatype::Compound(to)) => members(from, to)?,
+            (Datatype::Compound(from), Datatype::Compound(to)) => members_step(from, to)?,
             (Datatype::Array(from), Datatype::Array(to)) if from.dims == to.dims => {
                 ConversionStep::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
             }
@@ -128,7 +128,7 @@ impl ElementPlan {
                 let memory = to.dims.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize));
                 return Err(ConvertError::ArrayLength { file: from.dims.clone(), memory });
             }
-            _ => number(from, to)?,
+            _ => number_step(from, to)?,
         };
         Ok(ElementPlan { from: from.size().max(1) as usize, to: to.size().max(1) as usize, step })
     }
@@ -153,7 +153,7 @@ impl ElementPlan {
     /// # Errors
     /// [`ConvertError::Heap`] if text in the heap cannot be read, [`ConvertError::Inexact`],
     /// [`ConvertError::StringTooLong`] or [`ConvertError::NoVariant`] if a value would change, unless `heap` allows it.
-    pub(crate) fn run(&self, from: &[u8], to: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    pub(crate) fn convert_elements(&self, from: &[u8], to: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         match &self.step {
             ConversionStep::Copy => {
                 let n = from.len().min(to.len());
@@ -172,7 +172,7 @@ impl ElementPlan {
                 ConversionStep::Bits(here, there) => {
                     there.copy_bits(here, from, to);
                     let is_same = here.load(from) == there.load(to);
-                    check(is_same || !is_exact, || (here.text(from), there.name(), there.text(to)))?;
+                    check_kept(is_same || !is_exact, || (here.text(from), there.name(), there.text(to)))?;
                 }
                 ConversionStep::Enum(values) => convert_enum(values, from, to, is_exact)?,
                 ConversionStep::Text(Some(StringPadding::SpacePadded), into) => {
@@ -189,16 +189,16 @@ impl ElementPlan {
                     to.fill(0);
                     for MemberConversion { from: at, to: into, plan } in members {
                         let from = part(from, *at, plan.from)?;
-                        plan.run(from, crate::types::part_mut(to, *into, plan.to)?, heap)?;
+                        plan.convert_elements(from, crate::types::part_mut(to, *into, plan.to)?, heap)?;
                     }
                 }
-                ConversionStep::Array(plan) => plan.run(from, to, heap)?,
+                ConversionStep::Array(plan) => plan.convert_elements(from, to, heap)?,
                 ConversionStep::RealPart(plan, imaginary) => {
-                    plan.run(part(from, 0, plan.from)?, to, heap)?;
+                    plan.convert_elements(part(from, 0, plan.from)?, to, heap)?;
                     let (real, lost) = (imaginary.text(from), part(from, plan.from, plan.from)?);
                     let value = || format!("{real} and {}i", imaginary.text(lost));
                     let is_real = imaginary.load(lost).is_zero();
-                    check(is_real || !is_exact, || (value(), "a real number".to_owned(), real.clone()))?;
+                    check_kept(is_real || !is_exact, || (value(), "a real number".to_owned(), real.clone()))?;
                 }
             }
         }
@@ -207,7 +207,7 @@ impl ElementPlan {
 }
 
 /// An error, unless a value is kept: the value, the type that does not have it, and what it becomes.
-fn check(is_kept: bool, lost: impl FnOnce() -> (String, String, String)) -> Result<(), ConvertError> {
+fn check_kept(is_kept: bool, lost: impl FnOnce() -> (String, String, String)) -> Result<(), ConvertError> {
     if is_kept {
         return Ok(());
     }
@@ -252,11 +252,11 @@ fn enum_mappings(from: &Enum, to: &Enum) -> Result<Vec<EnumMapping>, ConvertErro
     from.members.iter().map(pair).collect()
 }
 
-fn bits(from: &Bitfield, to: &Bitfield) -> Result<ConversionStep, ConvertError> {
-    Ok(ConversionStep::Bits(NumberLayout::bits(from)?, NumberLayout::bits(to)?))
+fn bits_step(from: &Bitfield, to: &Bitfield) -> Result<ConversionStep, ConvertError> {
+    Ok(ConversionStep::Bits(NumberLayout::from_bitfield(from)?, NumberLayout::from_bitfield(to)?))
 }
 
-fn members(from: &Compound, to: &Compound) -> Result<ConversionStep, ConvertError> {
+fn members_step(from: &Compound, to: &Compound) -> Result<ConversionStep, ConvertError> {
     let mut members = Vec::new();
     for member in &to.members {
         let Some(found) = from.members.iter().find(|other| other.name == member.name) else { continue };

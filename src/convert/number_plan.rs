@@ -42,7 +42,7 @@ impl NumberFormat {
             other => other,
         };
         let native = NativeNumber::of(datatype);
-        Some(NumberLayout::of(datatype)?.map(|layout| NumberFormat { layout, native }))
+        Some(NumberLayout::from_datatype(datatype)?.map(|layout| NumberFormat { layout, native }))
     }
 }
 
@@ -127,11 +127,11 @@ impl NumberPlan {
     /// [`ConvertError::Inexact`] if a value changes, and the conversion is to be exact.
     #[inline]
     pub(crate) fn convert(&self, from: &[u8], to: &mut [u8], conversion: Conversion) -> Result<(), ConvertError> {
-        self.run(from, to);
-        if self.keeps_all || conversion == Conversion::Lossy { Ok(()) } else { self.check(from, to) }
+        self.convert_values(from, to);
+        if self.keeps_all || conversion == Conversion::Lossy { Ok(()) } else { self.check_values_kept(from, to) }
     }
 
-    fn check(&self, from: &[u8], to: &[u8]) -> Result<(), ConvertError> {
+    fn check_values_kept(&self, from: &[u8], to: &[u8]) -> Result<(), ConvertError> {
         let changed = match (self.from.native, self.to.native) {
             (Some(a), Some(b)) => exact::first_changed_native(a, b, from, to),
             _ => exact::first_changed_of(&self.from.layout, &self.to.layout, from, to),
@@ -145,7 +145,7 @@ impl NumberPlan {
     }
 
     /// Converts as many elements as both sides have, to the nearest values.
-    pub(crate) fn run(&self, from: &[u8], to: &mut [u8]) {
+    pub(crate) fn convert_values(&self, from: &[u8], to: &mut [u8]) {
         match (self.kind, self.from.native, self.to.native) {
             (PlanKind::Copy, ..) => {
                 let n = from.len().min(to.len());
@@ -154,7 +154,7 @@ impl NumberPlan {
             (PlanKind::Swap, ..) => {
                 let n = from.len().min(to.len());
                 to[..n].copy_from_slice(&from[..n]);
-                swap(&mut to[..n], self.input_size());
+                swap_bytes(&mut to[..n], self.input_size());
             }
             (PlanKind::Cast, Some((a, swap_a)), Some((b, swap_b))) => {
                 // Only then: a single element would spend most of its time on making it.
@@ -165,18 +165,18 @@ impl NumberPlan {
                         Some(scratch) => {
                             let scratch = &mut scratch[..from.len()];
                             scratch.copy_from_slice(from);
-                            swap(scratch, a.size());
+                            swap_bytes(scratch, a.size());
                             scratch
                         }
                         None => from,
                     };
                     if (a, b, self.rounding) == (NativeNumber::F64, NativeNumber::F32, Rounding::AwayFromZero) {
-                        narrow_slice(from, to);
+                        narrow_slice_to_f32(from, to);
                     } else {
                         with_native!(a, A => with_native!(b, B => cast_slice::<A, B>(from, to)));
                     }
                     if swap_b {
-                        swap(to, b.size());
+                        swap_bytes(to, b.size());
                     }
                 }
             }
@@ -251,14 +251,14 @@ fn is_byte_swap(from: &NumberLayout, to: &NumberLayout) -> bool {
     opposite && from.size == to.size && from.size.is_power_of_two() && from.offset == 0 && to.offset == 0
 }
 
-fn narrow_slice(from: &[u8], to: &mut [u8]) {
+fn narrow_slice_to_f32(from: &[u8], to: &mut [u8]) {
     for (from, to) in from.as_chunks::<8>().0.iter().zip(to.as_chunks_mut::<4>().0) {
-        *to = narrow(f64::from_ne_bytes(*from)).to_ne_bytes();
+        *to = narrow_to_f32(f64::from_ne_bytes(*from)).to_ne_bytes();
     }
 }
 
 /// The nearest `f32` as [`Rounding::AwayFromZero`] has it.
-fn narrow(value: f64) -> f32 {
+fn narrow_to_f32(value: f64) -> f32 {
     const HALF: u64 = 1 << 28;
     const LOW_BITS: u64 = 2 * HALF - 1;
     const TWO_TO_128: f64 = f64::from_bits((1023 + 128) << 52);
@@ -279,7 +279,7 @@ fn narrow(value: f64) -> f32 {
 }
 
 /// Reverses the bytes of every element.
-fn swap(bytes: &mut [u8], size: usize) {
+fn swap_bytes(bytes: &mut [u8], size: usize) {
     // As integers: the compiler then swaps several at a time.
     macro_rules! swap_as {
         ($t:ty) => {{
@@ -304,12 +304,12 @@ mod tests {
         let plan = |from, to| NumberPlan::new(from, to).unwrap().unwrap();
         let (native, other) = (S::NATIVE.datatype(ByteOrder::NATIVE), S::NATIVE.datatype(from_order));
         let mut stored = vec![0; size_of_val(values)];
-        plan(&native, &other).run(bytemuck::cast_slice(values), &mut stored);
+        plan(&native, &other).convert_values(bytemuck::cast_slice(values), &mut stored);
         let (native, target) = (D::NATIVE.datatype(ByteOrder::NATIVE), D::NATIVE.datatype(to_order));
         let mut middle = vec![0; values.len() * size_of::<D>()];
-        plan(&other, &target).run(&stored, &mut middle);
+        plan(&other, &target).convert_values(&stored, &mut middle);
         let mut out = vec![D::default(); values.len()];
-        plan(&target, &native).run(&middle, bytemuck::cast_slice_mut(&mut out));
+        plan(&target, &native).convert_values(&middle, bytemuck::cast_slice_mut(&mut out));
         out
     }
 
@@ -342,8 +342,8 @@ mod tests {
             let slow = NumberPlan { kind: PlanKind::Bitwise, ..fast.clone() };
             let (mut a, mut b) =
                 (vec![0; values.len() * fast.output_size()], vec![0; values.len() * fast.output_size()]);
-            fast.run(bytes, &mut a);
-            slow.run(bytes, &mut b);
+            fast.convert_values(bytes, &mut a);
+            slow.convert_values(bytes, &mut b);
             assert_eq!(a, b, "{to:?}");
         }
     }

@@ -6,40 +6,44 @@ use h5live_format::{ObjectHeaderPrefix, RawMessage, Widths};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeaderSizes {
     /// Bytes before each message body.
-    pub frame: usize,
+    pub message_header_bytes: usize,
     /// Bytes of the body of a continuation message.
-    pub continuation: usize,
+    pub continuation_bytes: usize,
     /// Bodies are of multiples of this.
-    pub unit: usize,
+    pub alignment_bytes: usize,
 }
 
 impl HeaderSizes {
     pub fn new(prefix: &ObjectHeaderPrefix, widths: Widths) -> Self {
         let unit = if prefix.version == 1 { 8 } else { 1 };
         let continuation = widths.offset.bytes() + widths.length.bytes();
-        HeaderSizes { frame: prefix.message_header_len(), continuation: continuation.next_multiple_of(unit), unit }
+        HeaderSizes {
+            message_header_bytes: prefix.message_header_len(),
+            continuation_bytes: continuation.next_multiple_of(unit),
+            alignment_bytes: unit,
+        }
     }
 
     /// Bytes that a message takes, its frame included.
-    pub fn of_message(&self, message: &RawMessage) -> usize {
-        self.frame + message.body.len().next_multiple_of(self.unit)
+    pub fn message_bytes(&self, message: &RawMessage) -> usize {
+        self.message_header_bytes + message.body.len().next_multiple_of(self.alignment_bytes)
     }
 
     /// Whether `room` bytes can hold `taken`. A rest that is too small to be marked as unused goes to the end of the
-    /// chunk (see [`fill_unused`]). In version 1 nothing is that small.
-    pub fn fits(&self, room: usize, taken: usize) -> bool {
+    /// chunk (see [`fill_with_unused_message`]). In version 1 nothing is that small.
+    pub fn fits_in(&self, room: usize, taken: usize) -> bool {
         room >= taken
     }
 
     /// Unused space of `room` bytes, its frame included; `None` if there is none to mark.
-    pub fn unused(&self, room: usize) -> Option<RawMessage> {
-        room.checked_sub(self.frame).map(RawMessage::unused)
+    pub fn unused_message(&self, room: usize) -> Option<RawMessage> {
+        room.checked_sub(self.message_header_bytes).map(RawMessage::unused)
     }
 }
 
 /// Makes `messages`, each with `frame` bytes before its body, fill a chunk of `area` bytes: the rest becomes unused
 /// space. If there is no unused space, less than one frame may be left at the end.
-pub(super) fn fill_unused(messages: &mut Vec<RawMessage>, frame: usize, area: u64) {
+pub(super) fn fill_with_unused_message(messages: &mut Vec<RawMessage>, frame: usize, area: u64) {
     let used: usize = messages.iter().map(|message| frame + message.body.len()).sum();
     let left = usize::try_from(area).unwrap_or(0).saturating_sub(used);
     let widest = usize::from(u16::MAX);
