@@ -194,7 +194,7 @@ impl Access {
         for _ in 0..MAX_RECHECKS {
             let lock = self.lock_handle(path)?;
             let probe = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-            let locked = Self::lock_beside_readers(&lock, &probe)?;
+            let locked = Self::lock_beside_readers(&lock, &probe, || thread::sleep(Duration::from_millis(1)))?;
             let before = locate_superblock(&probe).ok();
             let found = check(&probe, &lock, locked)?;
             let file = File::options().read(true).write(true).open(path);
@@ -208,22 +208,24 @@ impl Access {
         Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
     }
 
-    /// Tries to take the exclusive lock. If the writer showed generations and is dead, readers of the file hold the
-    /// lock only while they read.
-    fn lock_beside_readers(lock: &LockHandle, file: &FileStorage) -> Result<bool> {
-        for _ in 0..OPEN_WAIT_POLLS {
+    /// Tries to take the exclusive lock. Waits a moment for readers that may release theirs at once: those that look
+    /// whether the file has what they wait for, and, if the writer showed generations and is dead, all of them.
+    fn lock_beside_readers(lock: &LockHandle, file: &FileStorage, mut pause: impl FnMut()) -> Result<bool> {
+        for poll in 0..OPEN_WAIT_POLLS {
             if lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
                 lock.set_writer_waiting(false);
                 return Ok(true);
             }
-            let is_abandoned = |superblock: &Superblock| {
-                superblock.version < 3 && has_write_flags(superblock) && !lock.is_generation_locked()
-            };
-            if !locate_superblock(file).is_ok_and(|(_, superblock)| is_abandoned(&superblock)) {
-                break;
+            match locate_superblock(file).map(|(_, superblock)| superblock) {
+                Ok(old) if old.version < 3 && has_write_flags(&old) && !lock.is_generation_locked() => {
+                    lock.set_writer_waiting(true);
+                }
+                // A handle of this process does not go while this one waits.
+                _ if poll == 0 && !lock.own_lock_holder().is_empty() => break,
+                Ok(at_rest) if !has_write_flags(&at_rest) && lock.find_writer() == WriterPresence::None => {}
+                _ => break,
             }
-            lock.set_writer_waiting(true);
-            thread::sleep(Duration::from_millis(1));
+            pause();
         }
         lock.set_writer_waiting(false);
         Ok(false)

@@ -1,6 +1,7 @@
 //! What comes between the steps of opening a file. The model of who gets in found each of these.
 
 use std::cell::Cell;
+use std::process::{Command, Stdio};
 
 use h5live_format::{Addr, encode};
 
@@ -76,4 +77,47 @@ fn a_swmr_reader_waits_for_a_writer_that_is_long_in_beginning() {
         drop(writer);
         reader.join().unwrap().unwrap();
     });
+}
+
+/// A reader in another process, which holds its lock until its input ends.
+fn reader_process(path: &Path, lock: &LockHandle) -> std::process::Child {
+    let mut reader = Command::new("flock");
+    let child = reader.arg("--shared").arg(path).arg("cat").stdin(Stdio::piped()).spawn().unwrap();
+    while lock.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired {
+        lock.release_locks().unwrap();
+        thread::yield_now();
+    }
+    child
+}
+
+#[test]
+fn a_writer_waits_a_moment_for_a_reader_that_only_looks_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    fs::write(&path, bytes(StatusFlags::CLEAR, 300)).unwrap();
+    let probe = FileStorage::new(File::open(&path).unwrap());
+    let lock = access(Mode::SwmrWrite).lock_handle(&path).unwrap();
+    let mut reader = reader_process(&path, &lock);
+
+    // A reader that stays.
+    let pauses = Cell::new(0);
+    let count = || pauses.set(pauses.get() + 1);
+    assert!(!Access::lock_beside_readers(&lock, &probe, count).unwrap());
+    assert_eq!(pauses.replace(0), OPEN_WAIT_POLLS);
+
+    // One that goes.
+    let leave = || {
+        count();
+        drop(reader.stdin.take());
+        reader.wait().unwrap();
+    };
+    assert!(Access::lock_beside_readers(&lock, &probe, leave).unwrap());
+    assert_eq!(pauses.replace(0), 1);
+    lock.release_locks().unwrap();
+
+    // One in this process cannot go while it waits.
+    let own = access(Mode::Read).open_for_reading(&path).unwrap();
+    assert!(!Access::lock_beside_readers(&lock, &probe, count).unwrap());
+    assert_eq!(pauses.get(), 0);
+    drop(own);
 }
