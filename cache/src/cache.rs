@@ -127,6 +127,14 @@ impl fmt::Debug for Cache {
     }
 }
 
+impl Drop for Cache {
+    /// Entries that were never written, or are pinned, lead to the graph, and the graph leads to them.
+    fn drop(&mut self) {
+        let graph = std::mem::take(&mut *self.shared_graph.graph.lock());
+        drop(graph);
+    }
+}
+
 /// Changes that a flush writes all or none of. A flush waits for it to be dropped, so it must be short, and must
 /// neither contain another operation of the same thread, nor a flush.
 #[must_use = "the operation ends when this is dropped"]

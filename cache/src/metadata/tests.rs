@@ -61,6 +61,16 @@ fn children_are_written_before_parents_and_raw_data_first() {
 }
 
 #[test]
+fn what_was_never_written_goes_with_the_cache() {
+    let cache = cache(&MemoryStorage::new());
+    drop(add(&cache, OWNER, &[9; 16]));
+    assert!(cache.is_dirty());
+    let graph = Arc::downgrade(&cache.shared_graph);
+    drop(cache);
+    assert!(graph.upgrade().is_none());
+}
+
+#[test]
 fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     let storage = MemoryStorage::new();
     let settings = CacheOptions { dirty_budget_bytes: 64, ..CacheOptions::default() };
