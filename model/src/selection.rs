@@ -61,6 +61,16 @@ impl Selection {
     pub fn block(start: &[u64], count: &[u64]) -> Self {
         Selection::Hyperslab(Hyperslab::block(start, count))
     }
+
+    /// The number of dimensions of its elements; `None` if it fits any number, or has no elements.
+    pub fn rank(&self) -> Option<usize> {
+        match self {
+            Selection::All | Selection::None => None,
+            Selection::Hyperslab(slab) => Some(slab.start.len()),
+            Selection::Blocks(blocks) => blocks.first().map(|block| block.start.len()),
+            Selection::Points(points) => points.first().map(|point| point.len()),
+        }
+    }
 }
 
 impl fmt::Display for Hyperslab {

@@ -5,7 +5,7 @@ use h5live_format::{
     Addr, GlobalHeapId, LibVer, Record, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue,
     RegionReferenceBlob, StoredSelection, decode_prefix, decode_prefix_with, decode_with, encode,
 };
-use h5live_model::{self as model, ObjectId, ReferenceKind, Referent, ReferentPart, Selection};
+use h5live_model::{self as model, Dataspace, ObjectId, ReferenceKind, Referent, ReferentPart, Selection};
 
 use crate::session::NativeSession;
 use crate::{Error, Result};
@@ -114,12 +114,17 @@ impl NativeSession {
         bytes.get(..self.cache.widths().offset.bytes()).unwrap_or(&bytes).to_vec()
     }
 
-    /// A selection of elements of the dataset at `addr`.
+    /// A selection of elements of the dataset at `addr`. A scalar may stand for a dataset whose elements another store
+    /// keeps.
     fn load_selection(&self, addr: Addr, profile: LibVer, selection: &Selection) -> Result<StoredSelection> {
         let header = self.load_header(addr)?;
         let space =
             self.require_message::<DataspaceMessage>(&header, "a region is of a dataset, which has a dataspace")?;
-        Ok(StoredSelection::new(profile, space.dataspace.rank(), selection.clone()))
+        let rank = match space.dataspace {
+            Dataspace::Scalar => selection.rank().unwrap_or(0),
+            space => space.rank(),
+        };
+        Ok(StoredSelection::new(profile, rank, selection.clone()))
     }
 
     /// The object with a token, which is the address of its header.

@@ -194,7 +194,8 @@ pub fn shrinking(lab: &impl Lab) {
         data.write_whole(&ChunkCoord::new(&[i]), 0, &[i as u8 + 1; 4]).unwrap();
     }
     data.set_extent(&[3]).unwrap();
-    assert_eq!(read_stored(&*data, &[1]), [2; 4]);
+    // What a chunk holds outside of the extent is the caller's to overwrite.
+    assert_eq!(read_stored(&*data, &[1])[..2], [2; 2]);
     assert_eq!(data.locate(&ChunkCoord::new(&[2])).unwrap(), None);
     data.set_extent(&[10]).unwrap();
     assert_eq!(data.locate(&ChunkCoord::new(&[4])).unwrap(), None);
