@@ -2,6 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "log")]
+pub use h5live_log::Log;
+#[cfg(feature = "log")]
+use h5live_log::LogConnector;
 use h5live_model::memory::MemoryConnector;
 use h5live_model::{ConnectorRegistry, Location, OpenError, OpenRequest, ResolvedLocation, Store};
 use h5live_native::NativeConnector;
@@ -10,8 +14,17 @@ pub use h5live_native::{Locking, Native};
 /// The connectors that are built in. Native files come first: they are what a path is that nothing else claims.
 pub(crate) fn built_in() -> Arc<ConnectorRegistry> {
     static BUILT_IN: OnceLock<Arc<ConnectorRegistry>> = OnceLock::new();
-    let registry = || Arc::new(ConnectorRegistry::new(NativeConnector).with(MemoryConnector::new()));
+    let registry = || Arc::new(with_features(ConnectorRegistry::new(NativeConnector).with(MemoryConnector::new())));
     BUILT_IN.get_or_init(registry).clone()
+}
+
+/// Adds the connectors that features bring.
+fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
+    #[cfg(feature = "log")]
+    let registry = registry.with(LogConnector::new(NativeConnector));
+    #[cfg(not(feature = "log"))]
+    let registry = registry.with_missing("log", "log");
+    registry
 }
 
 /// Where a native file is whose bytes are in memory.

@@ -1,0 +1,229 @@
+//! Anchors: the datasets of the file that stand for those whose elements are in the log.
+//!
+//! An anchor is a scalar of the dataset's datatype. Its attributes say what the dataset is like.
+
+use h5live_model::{
+    AllocationTime, AttributeData, ByteOrder, DatasetSpec, Dataspace, Datatype, Error, FillTime, FilterSpec, Layout,
+    Name, ObjectId, Shape, Sign, Store, UNLIMITED,
+};
+
+use crate::error::{LogError, Result};
+use crate::names;
+
+/// The largest element that a scalar in an object header may be (bytes; format specification 4.0, IV.A.2.i).
+const MAX_COMPACT_BYTES: u32 = 60_000;
+/// The numbers of [`names::STORAGE`] before the sides of a chunk.
+const STORAGE_FIELDS: usize = 4;
+/// Numbers of a filter before its parameters.
+const FILTER_FIELDS: usize = 3;
+
+/// The description of an anchor, as the file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Anchor {
+    /// The number of the dataset.
+    pub id: u64,
+    /// The dataset that it stands for, with the extent of [`names::SHAPE`].
+    pub spec: DatasetSpec,
+}
+
+/// Whether the elements of such a dataset go into the log. Others are kept by the store beneath.
+pub fn is_logged(spec: &DatasetSpec) -> bool {
+    let has_elements = spec.dataspace != Dataspace::Null;
+    has_elements && matches!(spec.layout, Layout::Compact | Layout::Contiguous | Layout::Chunked(_))
+}
+
+/// An attribute of integers of eight bytes.
+pub fn integers(name: &str, values: &[i64], dataspace: Dataspace) -> AttributeData {
+    AttributeData {
+        name: Name::from(name),
+        datatype: Datatype::integer(8, ByteOrder::Little, Sign::Signed),
+        committed: None,
+        dataspace,
+        value: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        creation_order: None,
+    }
+}
+
+/// An attribute of one integer of eight bytes.
+pub fn integer(name: &str, value: i64) -> AttributeData {
+    integers(name, &[value], Dataspace::Scalar)
+}
+
+fn list(name: &str, values: &[i64]) -> AttributeData {
+    integers(name, values, Dataspace::Simple(Shape::fixed(&[values.len() as u64])))
+}
+
+/// The integers of an attribute; `None` if there is no such attribute.
+pub fn read_integers(
+    store: &dyn Store,
+    id: ObjectId,
+    name: &'static str,
+    of: &'static str,
+) -> Result<Option<Vec<i64>>> {
+    let Some(found) = store.attribute(id, &Name::from(name))? else { return Ok(None) };
+    let is_integer = found.datatype == Datatype::integer(8, ByteOrder::Little, Sign::Signed);
+    if !is_integer || found.value.len() % 8 != 0 {
+        return Err(LogError::Attribute { attribute: name, of }.into());
+    }
+    Ok(Some(found.value.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()))
+}
+
+/// The integer of an attribute; `None` if there is no such attribute.
+pub fn read_integer(store: &dyn Store, id: ObjectId, name: &'static str, of: &'static str) -> Result<Option<i64>> {
+    match read_integers(store, id, name, of)?.as_deref() {
+        None => Ok(None),
+        Some([value]) => Ok(Some(*value)),
+        Some(_) => Err(LogError::Attribute { attribute: name, of }.into()),
+    }
+}
+
+fn numbers(values: &[u64]) -> Vec<i64> {
+    values.iter().map(|value| value.cast_signed()).collect()
+}
+
+/// The attribute with an extent.
+pub fn shape_attribute(dims: &[u64]) -> AttributeData {
+    list(names::SHAPE, &numbers(dims))
+}
+
+impl Anchor {
+    /// The dataset that the file gets.
+    pub fn stored_spec(&self) -> DatasetSpec {
+        let is_small = self.spec.datatype.size() <= MAX_COMPACT_BYTES;
+        let mut fill = self.spec.fill.clone();
+        fill.allocation = if is_small { AllocationTime::Early } else { AllocationTime::Late };
+        DatasetSpec {
+            datatype: self.spec.datatype.clone(),
+            committed: self.spec.committed,
+            dataspace: Dataspace::Scalar,
+            layout: if is_small { Layout::Compact } else { Layout::Contiguous },
+            fill,
+            ..DatasetSpec::default()
+        }
+    }
+
+    /// The attributes that the anchor gets.
+    pub fn attributes(&self) -> Vec<AttributeData> {
+        let DatasetSpec { dataspace, layout, fill, filters, unfiltered_edges, .. } = &self.spec;
+        let (class, sides) = match layout {
+            Layout::Compact => (0, &[][..]),
+            Layout::Chunked(sides) => (2, &sides[..]),
+            _ => (1, &[][..]),
+        };
+        let (is_scalar, allocation, time) = (
+            i64::from(*dataspace == Dataspace::Scalar),
+            match fill.allocation {
+                AllocationTime::Early => 1,
+                AllocationTime::Late => 2,
+                AllocationTime::Incremental => 3,
+            },
+            match fill.time {
+                FillTime::Allocation => 0,
+                FillTime::Never => 1,
+                FillTime::IfSet => 2,
+            },
+        );
+        let mut storage = vec![class, allocation, time, is_scalar | i64::from(*unfiltered_edges) << 1];
+        storage.extend(numbers(sides));
+        let mut attributes = vec![
+            integer(names::ID, self.id.cast_signed()),
+            shape_attribute(dataspace.dims()),
+            list(names::MAX_SHAPE, &numbers(dataspace.max())),
+            list(names::STORAGE, &storage),
+        ];
+        if !filters.is_empty() {
+            let mut flat = Vec::new();
+            for filter in filters {
+                flat.extend([filter.id.into(), filter.optional.into(), filter.params.len() as i64]);
+                flat.extend(filter.params.iter().map(|param| i64::from(*param)));
+            }
+            attributes.push(list(names::FILTERS, &flat));
+        }
+        attributes.extend(filter_names(filters));
+        attributes
+    }
+
+    /// The anchor at `id`, and what it says; `None` if the object is no anchor.
+    ///
+    /// # Errors
+    /// If its attributes contradict each other; errors of the store beneath.
+    pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<Anchor>> {
+        const OF: &str = "an anchor dataset";
+        let Some(id) = read_integer(store, at, names::ID, OF)? else { return Ok(None) };
+        let list = |name| {
+            let found = read_integers(store, at, name, OF)?;
+            found.ok_or_else(|| Error::from(LogError::Missing(format!("attribute {name:?} of {OF}"))))
+        };
+        let misfit = |attribute| LogError::Attribute { attribute, of: OF };
+        let dims: Vec<u64> = list(names::SHAPE)?.into_iter().map(i64::cast_unsigned).collect();
+        let max: Vec<u64> = list(names::MAX_SHAPE)?.into_iter().map(i64::cast_unsigned).collect();
+        let storage = list(names::STORAGE)?;
+        let Some(([class, allocation, time, flags], sides)) = storage.split_first_chunk::<STORAGE_FIELDS>() else {
+            return Err(misfit(names::STORAGE).into());
+        };
+        let stored = store.dataset(at)?.spec()?;
+        let mut spec = DatasetSpec::clone(&stored);
+        spec.dataspace = match (flags & 1 == 1, dims == max) {
+            (true, _) => Dataspace::Scalar,
+            (false, true) => Dataspace::Simple(Shape::fixed(&dims)),
+            (false, false) => Dataspace::Simple(Shape::with_max(&dims, &max).ok_or_else(|| misfit(names::MAX_SHAPE))?),
+        };
+        spec.layout = match class {
+            0 => Layout::Compact,
+            1 => Layout::Contiguous,
+            _ => Layout::Chunked(sides.iter().map(|side| side.cast_unsigned()).collect()),
+        };
+        spec.fill.allocation = match allocation {
+            1 => AllocationTime::Early,
+            2 => AllocationTime::Late,
+            _ => AllocationTime::Incremental,
+        };
+        spec.fill.time = match time {
+            0 => FillTime::Allocation,
+            1 => FillTime::Never,
+            _ => FillTime::IfSet,
+        };
+        spec.unfiltered_edges = flags & 2 == 2;
+        let flat = read_integers(store, at, names::FILTERS, OF)?.unwrap_or_default();
+        let names = store.attribute(at, &Name::from(names::FILTER_NAMES))?;
+        spec.filters = filters(&flat, names.map(|names| names.value)).ok_or_else(|| misfit(names::FILTERS))?;
+        spec.check()?;
+        Ok(Some(Anchor { id: id.cast_unsigned(), spec }))
+    }
+}
+
+/// The names of filters, each with a NUL behind it; none if no filter has a name.
+fn filter_names(filters: &[FilterSpec]) -> Option<AttributeData> {
+    let name = |filter: &FilterSpec| filter.name.as_ref().map_or(&[][..], |name| name.as_bytes()).to_vec();
+    filters.iter().any(|filter| filter.name.is_some()).then(|| {
+        let value: Vec<u8> = filters.iter().flat_map(|filter| [name(filter), vec![0]].concat()).collect();
+        AttributeData {
+            name: Name::from(names::FILTER_NAMES),
+            datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
+            committed: None,
+            dataspace: Dataspace::Simple(Shape::fixed(&[value.len() as u64])),
+            value,
+            creation_order: None,
+        }
+    })
+}
+
+fn filters(mut flat: &[i64], names: Option<Vec<u8>>) -> Option<Vec<FilterSpec>> {
+    let names = names.unwrap_or_default();
+    let mut names = names.split(|byte| *byte == 0);
+    let mut filters = Vec::new();
+    while let Some(([id, optional, params], rest)) = flat.split_first_chunk::<FILTER_FIELDS>() {
+        let (params, rest) = rest.split_at_checked(usize::try_from(*params).ok()?)?;
+        flat = rest;
+        filters.push(FilterSpec {
+            id: u16::try_from(*id).ok()?,
+            optional: *optional != 0,
+            name: names.next().filter(|name| !name.is_empty()).map(Name::from),
+            params: params.iter().map(|param| u32::try_from(*param).ok()).collect::<Option<_>>()?,
+        });
+    }
+    flat.is_empty().then_some(filters)
+}
+
+/// The largest extent of a dataset along each dimension is [`UNLIMITED`], which is stored as -1.
+const _: () = assert!(UNLIMITED.cast_signed() == -1);

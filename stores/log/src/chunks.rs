@@ -1,0 +1,338 @@
+//! The elements of one dataset that is in the log.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use h5live_model::{
+    ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error,
+    Layout, ObjectId, SharedBytes, StoredChunk, blocks_of_run, read_each,
+};
+use parking_lot::Mutex;
+
+use crate::anchor::Anchor;
+use crate::boxes::BoxRange;
+use crate::entry::{Dims, EntryChange};
+use crate::error::Result;
+use crate::gather::Gatherer;
+use crate::log_state::LogState;
+use crate::session::LogSession;
+
+/// Chunks that a listing holds in memory; of a dataset with more, each position of the grid is looked at.
+const MAX_LISTED_CHUNKS: u64 = 1 << 20;
+
+/// A dataset that is in the log.
+pub struct LogChunks {
+    session: Arc<LogSession>,
+    /// The anchor in the store beneath.
+    anchor: Arc<dyn ChunkStore>,
+    /// The number of the dataset.
+    number: u64,
+    /// The dataset with the extent that was seen last. In a session that writes, the log knows the extent.
+    spec: Mutex<Arc<DatasetSpec>>,
+}
+
+impl fmt::Debug for LogChunks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogChunks").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// The description with another extent.
+fn with_extent(spec: &DatasetSpec, dims: &[u64]) -> DatasetSpec {
+    let mut spec = spec.clone();
+    if let Dataspace::Simple(shape) = &mut spec.dataspace {
+        shape.resize(dims);
+    }
+    spec
+}
+
+fn invalid(text: String) -> Error {
+    Error::Invalid(text)
+}
+
+impl LogChunks {
+    /// The dataset of an anchor, with its present extent.
+    pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: Anchor) -> Self {
+        let extent = session.state().extent_of(found.id, &found.spec);
+        let spec = Mutex::new(Arc::new(with_extent(&found.spec, &extent)));
+        LogChunks { session: session.clone(), anchor, number: found.id, spec }
+    }
+
+    /// The description, if the dataset is still there.
+    fn current_spec(&self) -> Result<Arc<DatasetSpec>> {
+        self.session.check_open()?;
+        self.anchor.spec()?;
+        let mut spec = self.spec.lock();
+        if self.session.writes() {
+            let state = self.session.state();
+            let extent = state.dataset(self.number).and_then(|dataset| dataset.extent.as_deref());
+            if let Some(extent) = extent.filter(|extent| *extent != spec.dataspace.dims()) {
+                *spec = Arc::new(with_extent(&spec, extent));
+            }
+        }
+        Ok(spec.clone())
+    }
+
+    /// The box of a chunk: its first element, and one past its last one. `None` if the dataset has no such chunk.
+    fn chunk_box(spec: &DatasetSpec, coord: &ChunkCoord) -> Option<(Dims, Dims)> {
+        spec.chunk_bytes_at(coord).ok()?;
+        let grid = spec.grid()?;
+        let start = grid.start_of(coord);
+        let end = start.iter().zip(grid.dims()).map(|(start, side)| start.saturating_add(*side)).collect();
+        Some((start, end))
+    }
+
+    fn find(&self, state: &LogState, spec: &DatasetSpec, coord: &ChunkCoord) -> Option<StoredChunk> {
+        let (start, end) = Self::chunk_box(spec, coord)?;
+        let is_written = state.dataset(self.number).is_some_and(|dataset| dataset.index.is_written(&start, &end));
+        let size = spec.chunk_bytes()?;
+        is_written.then(|| StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 })
+    }
+
+    /// The chunks in which something was written, and maybe more; `None` if they are too many to list.
+    fn listed_chunks(&self, state: &LogState, grid: &ChunkGrid) -> Option<BTreeSet<ChunkCoord>> {
+        let (mut listed, mut total) = (BTreeSet::new(), 0u64);
+        let index = &state.dataset(self.number)?.index;
+        index.for_each_box(|start, end| {
+            let first = grid.chunk_of(start);
+            let counts: Dims = (0..start.len())
+                .map(|dim| (end[dim].saturating_sub(1) / grid.dims()[dim]).saturating_sub(first.scaled()[dim]) + 1)
+                .collect();
+            total = total.saturating_add(counts.iter().fold(1, |n: u64, count| n.saturating_mul(*count)));
+            if total <= MAX_LISTED_CHUNKS {
+                for_each_position(&counts, |at| {
+                    let scaled: Dims = first.scaled().iter().zip(at).map(|(first, at)| first + at).collect();
+                    listed.insert(ChunkCoord::new(&scaled));
+                    true
+                });
+            }
+        });
+        (total <= MAX_LISTED_CHUNKS).then_some(listed)
+    }
+
+    /// Checks a write, and returns the boxes of elements that it is: start and sides of each, and the bytes.
+    fn boxes_of_write<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>) -> Result<Vec<(Dims, Dims, &'a [u8])>> {
+        let whole = spec.chunk_bytes_at(write.coord())?;
+        let grid = spec.grid().ok_or_else(|| invalid("the dataset has no elements".to_owned()))?;
+        let chunk = |coord: &ChunkCoord, bytes: &'a [u8]| {
+            spec.chunk_bytes_at(coord)?;
+            if bytes.len() as u64 != whole {
+                return Err(invalid(format!("{} bytes are not a chunk of {whole} bytes", bytes.len())));
+            }
+            Ok((grid.start_of(coord), Dims::from_slice(grid.dims()), bytes))
+        };
+        match *write {
+            ChunkWrite::Whole { filter_mask: 1.., .. } if !spec.filters.is_empty() => {
+                Err(invalid("chunks of a log are not filtered, so no filter is left out".to_owned()))
+            }
+            ChunkWrite::Whole { coord, bytes, .. } => Ok(vec![chunk(coord, bytes)?]),
+            ChunkWrite::Row { first, size, bytes } => {
+                let mut coord = first.clone();
+                bytes
+                    .chunks(size.max(1))
+                    .map(|bytes| {
+                        let found = chunk(&coord, bytes);
+                        coord.advance();
+                        found
+                    })
+                    .collect()
+            }
+            ChunkWrite::Part { .. } => Err(Error::Unsupported("writing a part of a chunk by its bytes")),
+            ChunkWrite::Block { coord, start, count, bytes } => {
+                let sides = grid.dims();
+                let inside = start.len() == sides.len()
+                    && count.len() == sides.len()
+                    && start
+                        .iter()
+                        .zip(count)
+                        .zip(sides)
+                        .all(|((start, count), side)| start.checked_add(*count).is_some_and(|end| end <= *side));
+                let elements = count.iter().try_fold(1u64, |n, count| n.checked_mul(*count));
+                let len = elements.and_then(|n| n.checked_mul(spec.datatype.size().into()));
+                if !inside || len != Some(bytes.len() as u64) {
+                    return Err(invalid(format!("{} bytes are no box {count:?} at {start:?} in a chunk", bytes.len())));
+                }
+                let first =
+                    grid.start_of(coord).iter().zip(start).map(|(chunk, at)| chunk.saturating_add(*at)).collect();
+                Ok(vec![(first, Dims::from_slice(count), bytes)])
+            }
+        }
+    }
+
+    /// The change of the log that makes the extent this; `None` if it is this already.
+    fn extent_change(spec: &DatasetSpec, dims: &[u64]) -> Result<Option<EntryChange>> {
+        let (now, max) = (spec.dataspace.dims(), spec.dataspace.max());
+        if dims.len() != now.len() || dims.iter().zip(max).any(|(dim, max)| dim > max) {
+            return Err(invalid(format!("the dataset cannot have the extent {dims:?}; its maximum is {max:?}")));
+        }
+        if dims == now {
+            return Ok(None);
+        }
+        if !matches!(spec.layout, Layout::Chunked(_)) {
+            return Err(invalid("only a chunked dataset can be resized".to_owned()));
+        }
+        let grows = dims.iter().zip(now).all(|(dim, now)| dim >= now);
+        let dims = Dims::from_slice(dims);
+        Ok(Some(if grows { EntryChange::Grow(dims) } else { EntryChange::Shrink(dims) }))
+    }
+
+    fn stage_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
+        if !self.session.writes() {
+            return Err(Error::ReadOnly);
+        }
+        let spec = self.current_spec()?;
+        let extent = batch.extent.map_or(Ok(None), |dims| Self::extent_change(&spec, dims))?;
+        let boxes = batch.writes.iter().map(|write| Self::boxes_of_write(&spec, write)).collect::<Result<Vec<_>>>()?;
+        batch.after.iter().try_for_each(|earlier| self.session.inner.kind(*earlier).map(drop))?;
+        let rank = spec.dataspace.rank();
+        self.session.change(|state| {
+            for (start, count, bytes) in boxes.into_iter().flatten() {
+                if count.iter().all(|count| *count == 1) {
+                    state.stage_point(self.number, &start, bytes)?;
+                } else if !bytes.is_empty() {
+                    state.stage(self.number, rank, EntryChange::Block { start, count }, bytes)?;
+                }
+            }
+            extent.map_or(Ok(()), |change| {
+                self.session.note_extent(self.number, self.anchor.id());
+                state.stage(self.number, rank, change, &[])
+            })
+        })
+    }
+}
+
+/// Calls `each` with every position of a grid of these counts, the last dimension fastest, until it returns `false`.
+fn for_each_position(counts: &[u64], mut each: impl FnMut(&[u64]) -> bool) {
+    if counts.contains(&0) {
+        return;
+    }
+    let mut at = Dims::from_elem(0, counts.len());
+    while each(&at) {
+        let Some(dim) = (0..counts.len()).rev().find(|dim| at[*dim] + 1 < counts[*dim]) else { return };
+        at[dim] += 1;
+        at[dim + 1..].fill(0);
+    }
+}
+
+impl ChunkStore for LogChunks {
+    fn id(&self) -> ObjectId {
+        self.anchor.id()
+    }
+
+    fn spec(&self) -> Result<Arc<DatasetSpec>> {
+        self.current_spec()
+    }
+
+    fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
+        let spec = self.current_spec()?;
+        Ok(self.find(&*self.session.state_for_reading(self.number)?, &spec, coord))
+    }
+
+    fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
+        let spec = self.current_spec()?;
+        let Some(grid) = spec.grid() else { return Ok(()) };
+        let state = self.session.state_for_reading(self.number)?;
+        if state.dataset(self.number).is_none() {
+            return Ok(());
+        }
+        if let Some(listed) = self.listed_chunks(&state, &grid) {
+            let found: Vec<_> = listed.iter().filter_map(|coord| self.find(&state, &spec, coord)).collect();
+            drop(state);
+            found.into_iter().all(each);
+            return Ok(());
+        }
+        drop(state);
+        let mut result = Ok(());
+        for_each_position(&grid.counts(spec.dataspace.dims()), |at| match self.locate(&ChunkCoord::new(at)) {
+            Ok(found) => found.is_none_or(&mut *each),
+            Err(error) => {
+                result = Err(error);
+                false
+            }
+        });
+        result
+    }
+
+    fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
+        let spec = self.current_spec()?;
+        let outside = || invalid(format!("the dataset has no chunk {}", chunk.coord));
+        let (first, _) = Self::chunk_box(&spec, &chunk.coord).ok_or_else(outside)?;
+        let grid = spec.grid().ok_or_else(outside)?;
+        let size = u64::from(spec.datatype.size());
+        let state = self.session.state_for_reading(self.number)?;
+        let Some(dataset) = state.dataset(self.number) else {
+            spec.fill_into(at, into);
+            return Ok(());
+        };
+        let LogSession { unfilter, max_allocation, .. } = &*self.session;
+        let gatherer = Gatherer {
+            state: &state,
+            dataset: self.number,
+            spec: &spec,
+            unfilter: &**unfilter,
+            limit: *max_allocation,
+        };
+        let end = at.saturating_add(into.len() as u64).min(chunk.size);
+        // Whole elements are brought together; a part of one is cut out of it.
+        let (from, to) = (at / size, end.div_ceil(size));
+        let is_cut = at % size != 0 || end % size != 0;
+        let mut whole = if is_cut { max_allocation.zeroed((to - from) * size)? } else { Vec::new() };
+        let elements = if is_cut { &mut whole[..] } else { &mut into[..(end - at) as usize] };
+        let mut rest = &mut *elements;
+        for block in blocks_of_run(grid.dims(), from..to) {
+            let start: Dims = first.iter().zip(&block.start).map(|(first, at)| first.saturating_add(*at)).collect();
+            let end: Dims = start.iter().zip(&block.count).map(|(start, count)| start.saturating_add(*count)).collect();
+            let bytes = block.count.iter().product::<u64>() * size;
+            let (part, others) = rest.split_at_mut(bytes as usize);
+            rest = others;
+            gatherer.gather(&dataset.index, &BoxRange { start: &start, end: &end }, part)?;
+        }
+        let len = end.saturating_sub(at) as usize;
+        if is_cut {
+            into[..len].copy_from_slice(&whole[(at - from * size) as usize..][..len]);
+        }
+        into[len..].fill(0);
+        Ok(())
+    }
+
+    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        read_each(self, wanted, budget, each)
+    }
+
+    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
+        self.session.check_open()?;
+        Ok(Some(at).filter(|at| *at < chunk.size))
+    }
+
+    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<SharedBytes>> {
+        self.session.check_open().map(|()| None)
+    }
+
+    fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
+        self.session.check_open()?;
+        if batch.changes() {
+            self.stage_batch(batch)?;
+        }
+        match batch.publish {
+            Some(publish) if self.session.writes() => self.session.commit(publish),
+            _ => Ok(()),
+        }
+    }
+
+    fn refresh(&self) -> Result<bool> {
+        self.session.check_open()?;
+        if self.session.writes() {
+            return Ok(false);
+        }
+        self.anchor.refresh()?;
+        self.session.catch_up()?;
+        let mut spec = self.spec.lock();
+        let extent = self.session.state().extent_of(self.number, &spec);
+        if *extent == *spec.dataspace.dims() {
+            return Ok(false);
+        }
+        *spec = Arc::new(with_extent(&spec, &extent));
+        Ok(true)
+    }
+}

@@ -1,0 +1,131 @@
+//! The connector of files with a log.
+
+use std::sync::Arc;
+
+use h5live_model::{
+    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Name, OpenError,
+    OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url, settings,
+};
+
+use crate::session::{CONNECTOR, LogSession, capabilities};
+use crate::store::LogStore;
+
+settings! {
+    connector "log";
+    /// The options of a file with a log.
+    pub struct Log {
+        /// Bytes of writes that are gathered in memory before they go to the file.
+        staging: u64 = 64 << 20,
+        /// The least bytes that a new log dataset has room for.
+        min_log_size: u64 = 1 << 20,
+        /// The most bytes that a new log dataset has room for, if a flush has no more.
+        max_log_size: u64 = 1 << 30,
+    }
+}
+
+/// Opens files with a log: `log:run.h5`. The file itself is opened by the connector beneath.
+#[derive(Debug, Clone)]
+pub struct LogConnector {
+    inner: Arc<dyn Connector>,
+}
+
+impl LogConnector {
+    /// Logs in files of this connector.
+    pub fn new(inner: impl Connector) -> Self {
+        LogConnector { inner: Arc::new(inner) }
+    }
+
+    /// The location of the file.
+    fn inner_location(at: &Location) -> Result<Location, OpenError> {
+        let Location::Url(url) = at else { return Ok(at.clone()) };
+        let path = url.decoded_path()?;
+        let path = path.strip_prefix(b"//").unwrap_or(&path).to_vec();
+        if path.is_empty() {
+            return Err(OpenError::Url("a file with a log has a path: log:run.h5 is one".to_owned()));
+        }
+        Ok(Location::Path(path_of(path)))
+    }
+}
+
+#[cfg(unix)]
+fn path_of(bytes: Vec<u8>) -> std::path::PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    std::ffi::OsString::from_vec(bytes).into()
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: Vec<u8>) -> std::path::PathBuf {
+    String::from_utf8_lossy(&bytes).into_owned().into()
+}
+
+impl Connector for LogConnector {
+    fn name(&self) -> &'static str {
+        CONNECTOR
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &[CONNECTOR]
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(&self.inner.capabilities())
+    }
+
+    fn options(&self) -> Box<dyn ConnectorOptions> {
+        Box::new(Log::default())
+    }
+
+    fn claims(&self, _: &PathProbe<'_>) -> bool {
+        false
+    }
+
+    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
+        let options = how.typed_options::<Log>()?.clone();
+        let inner_options = self.inner.options();
+        let request = OpenRequest { options: &*inner_options, unfilter: how.unfilter.clone(), ..*how };
+        let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
+        let mut session = LogSession::open(inner, options, how.unfilter.clone(), how.max_allocation)?;
+        session.described.location = Some(at.clone());
+        Ok(Arc::new(LogStore::new(session)))
+    }
+
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
+        let base = base.and_then(|base| Self::inner_location(base).ok());
+        let found = self.inner.linked_locations(base.as_ref(), name, link);
+        let as_log = |location: Location| {
+            let text = location.as_path().and_then(|path| path.to_str().map(str::to_owned));
+            text.map_or(location, |text| Url::literal(CONNECTOR, &text).into())
+        };
+        found.into_iter().map(as_log).collect()
+    }
+
+    fn origin(&self, at: &Location) -> Origin {
+        Self::inner_location(at).map_or(Origin::Files, |inner| self.inner.origin(&inner))
+    }
+
+    fn identity(&self, at: &Location) -> Option<Identity> {
+        self.inner.identity(&Self::inner_location(at).ok()?)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        self.inner.upkeep().map(|_| self as &dyn Upkeep)
+    }
+
+    fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
+        self.inner.watch(&Self::inner_location(at).ok()?)
+    }
+}
+
+impl Upkeep for LogConnector {
+    fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
+        let none = || OpenError::Url("the file beneath the log has no upkeep".to_owned());
+        self.inner.upkeep().ok_or_else(none)?.diagnose(&Self::inner_location(at)?)
+    }
+
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
+        let none = || OpenError::Url("the file beneath the log has no upkeep".to_owned());
+        let options = self.inner.options();
+        let request = OpenRequest { options: &*options, unfilter: how.unfilter.clone(), ..*how };
+        self.inner.upkeep().ok_or_else(none)?.repair(&Self::inner_location(at)?, &request)
+    }
+}

@@ -1,0 +1,299 @@
+//! Entries of the log, byte by byte (`docs/log-format.md`).
+//!
+//! An entry is a frame of ours around the entry of the design ("Format for log entries"): dataset, selection, byte order,
+//! filter, data. The frame says how long the entry is, to which batch it belongs, and has checksums.
+
+use smallvec::SmallVec;
+
+/// A position, or the sides of a box (`[rank]`, elements).
+pub type Dims = SmallVec<[u64; 4]>;
+
+/// The bytes of the frame before the entry of the design.
+pub const FRAME_BYTES: usize = 48;
+/// Entries begin at multiples of this many bytes.
+pub const ALIGNMENT: u64 = 8;
+/// The most bytes before the data of an entry. Points are cut into entries that keep to it.
+pub const MAX_HEAD_BYTES: usize = 1 << 20;
+
+const MAGIC: [u8; 4] = *b"LENT";
+/// The most dimensions of a dataset (HDF5's limit).
+const MAX_RANK: usize = 32;
+
+/// The kinds of selection. The design has the first two; it names the constants 2 and 3 and does not use them.
+const SUBARRAY: i32 = 0;
+const POINTS: i32 = 1;
+const GROW: i32 = 2;
+const SHRINK: i32 = 3;
+
+/// What an entry changes of its dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryChange {
+    /// A box of elements gets the values in the data, row-major.
+    Block {
+        /// The first element.
+        start: Dims,
+        /// The sides.
+        count: Dims,
+    },
+    /// Single elements get the values in the data, in this order.
+    Points(Vec<u64>),
+    /// The extent grows to at least this.
+    Grow(Dims),
+    /// The extent becomes this. Elements outside are gone; where it grows again, they are fill values.
+    Shrink(Dims),
+}
+
+/// Everything of an entry but its data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryHead {
+    /// The batch in which it was published.
+    pub batch: u64,
+    /// The number of the writer.
+    pub writer: u32,
+    /// The number of the dataset in the file.
+    pub dataset: u64,
+    /// What is changed.
+    pub change: EntryChange,
+    /// The filter through which the data went: its registered number, or 0.
+    pub filter: i32,
+    /// Bytes of the data, as stored.
+    pub data_len: u64,
+    /// The CRC-32C of the data, as stored.
+    pub data_crc: u32,
+}
+
+/// Where an entry ends, and where its data begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryBounds {
+    /// Bytes before the data.
+    pub head_len: usize,
+    /// Bytes of the whole entry, a multiple of [`ALIGNMENT`].
+    pub len: u64,
+}
+
+/// Why bytes are no entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// They do not begin as entries do.
+    #[error("no entry begins here")]
+    Magic,
+    /// They end too early.
+    #[error("the entry is cut off")]
+    Truncated,
+    /// The checksum of the head does not fit.
+    #[error("the checksum of the entry's head does not fit")]
+    HeadChecksum,
+    /// The checksum of the data does not fit.
+    #[error("the checksum of the entry's data does not fit")]
+    DataChecksum,
+    /// A field has a value that no entry has.
+    #[error("the entry is damaged: {0}")]
+    Field(&'static str),
+}
+
+impl EntryChange {
+    fn kind(&self) -> i32 {
+        match self {
+            EntryChange::Block { .. } => SUBARRAY,
+            EntryChange::Points(_) => POINTS,
+            EntryChange::Grow(_) => GROW,
+            EntryChange::Shrink(_) => SHRINK,
+        }
+    }
+
+    /// Bytes of the selection behind its kind.
+    fn selection_bytes(&self) -> usize {
+        8 * match self {
+            EntryChange::Block { start, count } => start.len() + count.len(),
+            EntryChange::Points(coords) => 1 + coords.len(),
+            EntryChange::Grow(dims) | EntryChange::Shrink(dims) => dims.len(),
+        }
+    }
+}
+
+impl EntryHead {
+    /// Where an entry with this head has its parts. `rank` is that of the dataset.
+    pub fn bounds(&self) -> EntryBounds {
+        let head_len = FRAME_BYTES + 8 + 4 + self.change.selection_bytes() + 4 + 4;
+        EntryBounds { head_len, len: (head_len as u64 + self.data_len).next_multiple_of(ALIGNMENT) }
+    }
+
+    /// Adds the head to `out`; the data follows it, and then zeros up to the end of the entry. `rank` is that of the
+    /// dataset.
+    pub fn encode(&self, rank: usize, out: &mut Vec<u8>) {
+        let (begin, EntryBounds { head_len, len }) = (out.len(), self.bounds());
+        out.reserve(head_len);
+        out.extend(MAGIC);
+        out.extend([0; 4]);
+        out.extend(len.to_le_bytes());
+        out.extend(self.data_len.to_le_bytes());
+        out.extend(self.batch.to_le_bytes());
+        out.extend(self.writer.to_le_bytes());
+        out.extend((rank as u32).to_le_bytes());
+        out.extend(self.data_crc.to_le_bytes());
+        out.extend((head_len as u32).to_le_bytes());
+        out.extend(self.dataset.to_le_bytes());
+        out.extend(self.change.kind().to_le_bytes());
+        let mut put = |numbers: &[u64]| numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
+        match &self.change {
+            EntryChange::Block { start, count } => {
+                put(start);
+                put(count);
+            }
+            EntryChange::Points(coords) => {
+                put(&[(coords.len() / rank.max(1)) as u64]);
+                put(coords);
+            }
+            EntryChange::Grow(dims) | EntryChange::Shrink(dims) => put(dims),
+        }
+        // Elements are stored in the byte order of their datatype, and so never as "big endian" of another one.
+        out.extend(0i32.to_le_bytes());
+        out.extend(self.filter.to_le_bytes());
+        let crc = crc32c::crc32c(&out[begin + 8..]);
+        out[begin + 4..begin + 8].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// How many bytes the head of the entry has that begins with this frame, and where the entry ends.
+///
+/// # Errors
+/// [`EntryError`] if no entry begins so.
+pub fn decode_frame(frame: &[u8]) -> Result<EntryBounds, EntryError> {
+    let field = |at: usize| u64_at(frame, at).ok_or(EntryError::Truncated);
+    if frame.get(..4).ok_or(EntryError::Truncated)? != MAGIC {
+        return Err(EntryError::Magic);
+    }
+    let (len, data_len, head_len) = (field(8)?, field(16)?, field(40)? >> 32);
+    let is_head = (FRAME_BYTES as u64 + 20..=MAX_HEAD_BYTES as u64).contains(&head_len);
+    let fits = data_len.checked_add(head_len).and_then(|end| end.checked_next_multiple_of(ALIGNMENT)) == Some(len);
+    if !is_head || !fits {
+        return Err(EntryError::Field("its length"));
+    }
+    Ok(EntryBounds { head_len: head_len as usize, len })
+}
+
+/// The head of an entry, and the rank of its dataset. `bytes` are all of the head.
+///
+/// # Errors
+/// [`EntryError`].
+pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
+    let EntryBounds { head_len, .. } = decode_frame(bytes)?;
+    let head = bytes.get(..head_len).ok_or(EntryError::Truncated)?;
+    let field = |at: usize| u64_at(head, at).ok_or(EntryError::Truncated);
+    if crc32c::crc32c(&head[8..]) != (field(0)? >> 32) as u32 {
+        return Err(EntryError::HeadChecksum);
+    }
+    let (writer_and_rank, dataset) = (field(32)?, field(48)?);
+    let rank = (writer_and_rank >> 32) as usize;
+    if rank > MAX_RANK {
+        return Err(EntryError::Field("its number of dimensions"));
+    }
+    let kind = field(56)? as u32 as i32;
+    let numbers: Vec<u64> =
+        head[60..head_len - 8].as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+    let change = match (kind, &numbers[..]) {
+        (SUBARRAY, both) if both.len() == 2 * rank => {
+            EntryChange::Block { start: Dims::from_slice(&both[..rank]), count: Dims::from_slice(&both[rank..]) }
+        }
+        (POINTS, [count, coords @ ..]) if count.checked_mul(rank as u64) == Some(coords.len() as u64) => {
+            EntryChange::Points(coords.to_vec())
+        }
+        (GROW, dims) if dims.len() == rank => EntryChange::Grow(Dims::from_slice(dims)),
+        (SHRINK, dims) if dims.len() == rank => EntryChange::Shrink(Dims::from_slice(dims)),
+        _ => return Err(EntryError::Field("its selection")),
+    };
+    let tail = u64_at(head, head_len - 8).ok_or(EntryError::Truncated)?;
+    let head = EntryHead {
+        batch: field(24)?,
+        writer: writer_and_rank as u32,
+        dataset,
+        change,
+        filter: (tail >> 32) as i32,
+        data_len: field(16)?,
+        data_crc: field(40)? as u32,
+    };
+    if tail as u32 != 0 {
+        return Err(EntryError::Field("its byte order"));
+    }
+    if head.bounds().head_len != head_len {
+        return Err(EntryError::Field("the length of its head"));
+    }
+    Ok((head, rank))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn head(change: EntryChange) -> EntryHead {
+        EntryHead { batch: 7, writer: 3, dataset: 5, change, filter: 0, data_len: 13, data_crc: 0xABCD }
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_document() {
+        let change = EntryChange::Block { start: Dims::from_slice(&[1, 2]), count: Dims::from_slice(&[3, 4]) };
+        let mut bytes = Vec::new();
+        head(change).encode(2, &mut bytes);
+        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        // length, data, batch
+        assert_eq!(bytes[8..32], words(&[120, 13, 7]));
+        // writer, rank, checksum of the data, length of the head
+        assert_eq!(bytes[32..48], [3, 0, 0, 0, 2, 0, 0, 0, 0xCD, 0xAB, 0, 0, 100, 0, 0, 0]);
+        // The entry of the design: dataset, kind of selection, start, count, byte order, filter.
+        assert_eq!(bytes[48..60], [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[60..92], words(&[1, 2, 3, 4]));
+        assert_eq!(bytes[92..], [0; 8]);
+    }
+
+    fn change() -> impl Strategy<Value = (EntryChange, usize)> {
+        let dims = |rank| prop::collection::vec(any::<u64>(), rank).prop_map(|dims| Dims::from_slice(&dims));
+        (0usize..5).prop_flat_map(move |rank| {
+            let points = prop::collection::vec(any::<u64>(), 4 * rank);
+            prop_oneof![
+                (dims(rank), dims(rank)).prop_map(|(start, count)| EntryChange::Block { start, count }),
+                points.prop_map(EntryChange::Points),
+                dims(rank).prop_map(EntryChange::Grow),
+                dims(rank).prop_map(EntryChange::Shrink),
+            ]
+            .prop_map(move |change| (change, rank))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn heads_are_read_as_they_were_written((change, rank) in change()) {
+            // Without dimensions there is no telling how many points there are.
+            prop_assume!(rank > 0 || !matches!(change, EntryChange::Points(_)));
+            let head = head(change);
+            let mut bytes = Vec::new();
+            head.encode(rank, &mut bytes);
+            prop_assert_eq!(bytes.len(), head.bounds().head_len);
+            prop_assert_eq!(decode_frame(&bytes), Ok(head.bounds()));
+            prop_assert_eq!(decode_head(&bytes), Ok((head, rank)));
+        }
+
+        #[test]
+        fn a_changed_byte_is_found((change, rank) in change(), at in any::<usize>(), bits in 1u8..) {
+            prop_assume!(rank > 0 || !matches!(change, EntryChange::Points(_)));
+            let mut bytes = Vec::new();
+            head(change).encode(rank, &mut bytes);
+            let at = at % bytes.len();
+            bytes[at] ^= bits;
+            prop_assert!(decode_head(&bytes).is_err());
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode_head(&bytes);
+            let mut begun = MAGIC.to_vec();
+            begun.extend(bytes);
+            let _ = decode_head(&begun);
+        }
+    }
+}

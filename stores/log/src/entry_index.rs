@@ -1,0 +1,196 @@
+//! The index of one dataset in memory: which entries of the log have an element.
+
+use crate::box_tree::BoxTree;
+use crate::entry::{Dims, EntryChange, EntryHead};
+
+/// Where the log has the data of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataPlace {
+    /// Where the data begins in the log (bytes).
+    pub at: u64,
+    /// Bytes of it, as stored.
+    pub len: u64,
+    /// The filter through which it went: its registered number, or 0.
+    pub filter: i32,
+    /// The CRC-32C of it.
+    pub crc: u32,
+    /// What the data is of.
+    pub kind: DataKind,
+}
+
+/// What the data of an entry is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataKind {
+    /// The box that the index has.
+    Block,
+    /// Points in that box, so many. Their coordinates lie before the data, with a byte order and a filter between.
+    Points(u64),
+}
+
+/// The entries of one dataset, in the order of the log.
+#[derive(Debug, Clone)]
+pub struct EntryIndex {
+    rank: usize,
+    boxes: BoxTree,
+    places: Vec<DataPlace>,
+    /// Extents to which the dataset shrank, each with the number of entries before it.
+    shrinks: Vec<(u32, Dims)>,
+}
+
+/// An entry that has elements of a box.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundEntry<'a> {
+    /// Its box: the first element, and one past the last one.
+    pub start: &'a [u64],
+    /// One past the last element of its box (`[rank]`).
+    pub end: &'a [u64],
+    /// Its data.
+    pub place: DataPlace,
+}
+
+/// What is found of a box, in the order of the log.
+#[derive(Debug, Clone, Copy)]
+pub enum FoundChange<'a> {
+    /// Elements were written.
+    Written(FoundEntry<'a>),
+    /// All elements outside of this extent are gone.
+    Shrunk(&'a [u64]),
+}
+
+/// The smallest box around points: its first corner, and one past its last one.
+fn box_of_points(rank: usize, coords: &[u64]) -> (Dims, Dims) {
+    let (mut low, mut high) = (Dims::from_elem(u64::MAX, rank), Dims::from_elem(0, rank));
+    for point in coords.chunks_exact(rank.max(1)) {
+        low.iter_mut().zip(point).for_each(|(low, at)| *low = (*low).min(*at));
+        high.iter_mut().zip(point).for_each(|(high, at)| *high = (*high).max(at.saturating_add(1)));
+    }
+    (low, high)
+}
+
+impl EntryIndex {
+    /// No entries.
+    pub fn new(rank: usize) -> Self {
+        EntryIndex { rank, boxes: BoxTree::new(rank), places: Vec::new(), shrinks: Vec::new() }
+    }
+
+    /// Dimensions of the dataset.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Adds an entry of the dataset. Its data begins at `at` in the log (bytes).
+    pub fn push(&mut self, head: &EntryHead, at: u64) {
+        let place = |kind| DataPlace { at, len: head.data_len, filter: head.filter, crc: head.data_crc, kind };
+        match &head.change {
+            EntryChange::Block { start, count } => {
+                let end = start.iter().zip(count).map(|(start, count)| start.saturating_add(*count));
+                self.boxes.push(start, end);
+                self.places.push(place(DataKind::Block));
+            }
+            EntryChange::Points(coords) if !coords.is_empty() => {
+                let (low, high) = box_of_points(self.rank, coords);
+                self.boxes.push(&low, high.into_iter());
+                self.places.push(place(DataKind::Points((coords.len() / self.rank.max(1)) as u64)));
+            }
+            EntryChange::Shrink(dims) => self.shrinks.push((self.places.len() as u32, dims.clone())),
+            EntryChange::Points(_) | EntryChange::Grow(_) => {}
+        }
+    }
+
+    /// Makes finding fast again after many entries were added.
+    pub fn prepare(&mut self) {
+        if self.boxes.is_outdated() {
+            self.boxes.rebuild();
+        }
+    }
+
+    /// Whether [`EntryIndex::prepare`] has something to do.
+    pub fn is_outdated(&self) -> bool {
+        self.boxes.is_outdated()
+    }
+
+    /// What has happened to the elements of the box from `start` to before `end`, in the order of the log.
+    pub fn find(&self, start: &[u64], end: &[u64]) -> Vec<FoundChange<'_>> {
+        let entry = |number: u32| {
+            let (start, end) = self.boxes.corners(number as usize);
+            FoundChange::Written(FoundEntry { start, end, place: self.places[number as usize] })
+        };
+        let numbers = self.boxes.find(start, end);
+        let is_cut = |dims: &Dims| end.iter().zip(dims).any(|(end, dim)| end > dim);
+        let mut shrinks = self.shrinks.iter().filter(|(_, dims)| is_cut(dims)).peekable();
+        let mut found = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            while let Some((_, dims)) = shrinks.next_if(|(before, _)| *before <= number) {
+                found.push(FoundChange::Shrunk(dims));
+            }
+            found.push(entry(number));
+        }
+        found.extend(shrinks.map(|(_, dims)| FoundChange::Shrunk(dims)));
+        found
+    }
+
+    /// Whether an element of the box from `start` to before `end` was written, and is not gone since.
+    pub fn is_written(&self, start: &[u64], end: &[u64]) -> bool {
+        // The part of the box that no later shrink took away.
+        let mut kept = Dims::from_slice(end);
+        self.find(start, end).iter().rev().any(|change| match change {
+            FoundChange::Shrunk(dims) => {
+                kept.iter_mut().zip(*dims).for_each(|(kept, dim)| *kept = (*kept).min(*dim));
+                false
+            }
+            FoundChange::Written(entry) => {
+                let sides = entry.start.iter().zip(entry.end).zip(start.iter().zip(&kept));
+                sides.into_iter().all(|((low, high), (start, end))| low.max(start) < high.min(end))
+            }
+        })
+    }
+
+    /// Calls `each` with the box of every entry, in the order of the log.
+    pub fn for_each_box(&self, mut each: impl FnMut(&[u64], &[u64])) {
+        (0..self.places.len()).for_each(|number| {
+            let (start, end) = self.boxes.corners(number);
+            each(start, end);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(index: &mut EntryIndex, change: EntryChange, at: u64) {
+        let head = EntryHead { batch: 0, writer: 0, dataset: 0, change, filter: 0, data_len: 8, data_crc: 0 };
+        index.push(&head, at);
+    }
+
+    fn block(start: &[u64], count: &[u64]) -> EntryChange {
+        EntryChange::Block { start: Dims::from_slice(start), count: Dims::from_slice(count) }
+    }
+
+    #[test]
+    fn what_was_written_before_a_shrink_is_gone_outside_of_it() {
+        let mut index = EntryIndex::new(1);
+        push(&mut index, block(&[0], &[10]), 100);
+        push(&mut index, EntryChange::Shrink(Dims::from_slice(&[4])), 0);
+        push(&mut index, EntryChange::Grow(Dims::from_slice(&[20])), 0);
+        assert!(index.is_written(&[3], &[5]));
+        assert!(!index.is_written(&[4], &[10]));
+        push(&mut index, block(&[6], &[1]), 200);
+        assert!(index.is_written(&[4], &[10]));
+        let found = index.find(&[2], &[8]);
+        let [FoundChange::Written(first), FoundChange::Shrunk(dims), FoundChange::Written(last)] = found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!((first.place.at, dims, last.place.at), (100, &[4][..], 200));
+        assert_eq!(index.find(&[0], &[2]).len(), 1, "a shrink beyond the box does not count");
+    }
+
+    #[test]
+    fn points_are_found_by_the_box_around_them() {
+        let mut index = EntryIndex::new(2);
+        push(&mut index, EntryChange::Points(vec![3, 4, 1, 9]), 7);
+        let [FoundChange::Written(entry)] = index.find(&[2, 5], &[3, 6])[..] else { panic!("the box is met") };
+        assert_eq!((entry.start, entry.end, entry.place.kind), (&[1, 4][..], &[4, 10][..], DataKind::Points(2)));
+        assert!(index.find(&[4, 0], &[9, 9]).is_empty());
+    }
+}

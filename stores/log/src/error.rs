@@ -1,0 +1,57 @@
+//! Errors of the log.
+
+use h5live_model::{Error as ModelError, StoreErrorKind};
+
+use crate::entry::EntryError;
+
+/// A result of the seam.
+pub type Result<T> = h5live_model::Result<T>;
+
+/// Why a log cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// An object of the log is not there.
+    #[error("the log is damaged: it has no {0}")]
+    Missing(String),
+    /// An attribute of the log's does not have the form that it should have.
+    #[error("the log is damaged: the attribute {attribute:?} of {of} has another form")]
+    Attribute {
+        /// The attribute.
+        attribute: &'static str,
+        /// The object that has it.
+        of: &'static str,
+    },
+    /// A layout that this program does not know.
+    #[error("the log has layout {0}; this program knows layout {known}", known = crate::LAYOUT)]
+    Layout(i64),
+    /// An entry is damaged.
+    #[error("the log is damaged at byte {at}: {source}")]
+    Entry {
+        /// Where the entry begins in the log (bytes).
+        at: u64,
+        /// What is wrong with it.
+        source: EntryError,
+    },
+    /// An entry does not fit its dataset.
+    #[error("the log is damaged: an entry of dataset {dataset} {rule}")]
+    Misfit {
+        /// The number of the dataset.
+        dataset: u64,
+        /// What is wrong.
+        rule: &'static str,
+    },
+    /// Data cannot be decoded.
+    #[error("the data of an entry at byte {at} of the log cannot be decoded: {source}")]
+    Filter {
+        /// Where the data begins in the log (bytes).
+        at: u64,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl From<LogError> for ModelError {
+    fn from(error: LogError) -> Self {
+        ModelError::store(StoreErrorKind::Damaged, error)
+    }
+}

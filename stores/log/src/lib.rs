@@ -1,0 +1,33 @@
+//! The log store: an HDF5 file in which the elements of datasets are appended to a log instead of being put in their
+//! place.
+//!
+//! A [`LogConnector`] opens `log:run.h5`. The store is a layer on the store of native files. Groups, links, attributes
+//! and committed datatypes are those of the file. A dataset is an [anchor](anchor), and its elements are in
+//! [entries](entry) of the log, which lies in [log datasets](log_datasets). Where entries overlap, the later one counts.
+//! `docs/log-format.md` describes the file.
+//!
+//! Source: "Design of log VOL" (`specs/log-vol.md` of the shared documents).
+
+pub mod anchor;
+mod box_tree;
+mod boxes;
+mod chunks;
+mod connector;
+pub mod entry;
+mod entry_index;
+mod error;
+mod gather;
+pub mod log_datasets;
+mod log_state;
+pub mod names;
+mod session;
+mod store;
+mod watch;
+mod writer;
+
+pub use connector::{Log, LogConnector};
+pub use error::LogError;
+pub use store::LogStore;
+
+/// The version of the layout that this program writes.
+pub const LAYOUT: i64 = 1;

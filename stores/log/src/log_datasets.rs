@@ -1,0 +1,251 @@
+//! The log datasets of a file: where the bytes of the log are.
+//!
+//! A position in the log is a number of bytes from the first entry on, through all log datasets. What a log dataset has
+//! behind its end belongs to no position: an entry lies in one log dataset.
+
+use std::sync::Arc;
+
+use h5live_model::{
+    AllocationTime, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill,
+    FillTime, FillValue, Link, LinkTarget, Mode, Name, NewObject, ObjectId, Shape, Sign, Store, StoreWriter,
+    StoredChunk,
+};
+
+use crate::anchor::{integer, read_integer};
+use crate::error::{LogError, Result};
+use crate::names;
+
+const OF_GROUP: &str = "the group of the log";
+const OF_LOG: &str = "a log dataset";
+
+/// One log dataset.
+#[derive(Debug)]
+struct LogDataset {
+    id: ObjectId,
+    chunks: Arc<dyn ChunkStore>,
+    /// The position of its first byte.
+    first: u64,
+    /// Bytes of entries in it, published or not.
+    used: u64,
+    /// Those of them that are published, as this session knows.
+    published: u64,
+    /// Bytes that it has room for.
+    size: u64,
+}
+
+/// The log datasets, in the order of the log.
+#[derive(Debug)]
+pub struct LogDatasets {
+    group: ObjectId,
+    list: Vec<LogDataset>,
+}
+
+/// The target of a hard link.
+pub fn hard_target(link: Option<Link>) -> Option<ObjectId> {
+    match link?.target {
+        LinkTarget::Hard(id) => Some(id),
+        _ => None,
+    }
+}
+
+fn log_name(number: usize) -> Name {
+    Name::from(format!("log_{number}"))
+}
+
+fn log_spec(size: u64) -> DatasetSpec {
+    DatasetSpec {
+        datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
+        dataspace: Dataspace::Simple(Shape::fixed(&[size])),
+        fill: Fill { allocation: AllocationTime::Early, time: FillTime::Never, value: FillValue::Undefined },
+        ..DatasetSpec::default()
+    }
+}
+
+impl LogDataset {
+    fn open(store: &dyn Store, id: ObjectId) -> Result<Self> {
+        let chunks = store.dataset(id)?;
+        let size = chunks.spec()?.dataspace.elements().unwrap_or(0);
+        let first = read_integer(store, id, names::FIRST, OF_LOG)?;
+        let first = first.ok_or_else(|| LogError::Missing(format!("attribute {:?} of {OF_LOG}", names::FIRST)))?;
+        Ok(LogDataset { id, chunks, first: first.cast_unsigned(), used: 0, published: 0, size })
+    }
+
+    /// Where its entries end, as its attribute says; 0 as long as it has none.
+    fn read_end(&self, store: &dyn Store) -> Result<u64> {
+        Ok(read_integer(store, self.id, names::END, OF_LOG)?.unwrap_or(0).cast_unsigned())
+    }
+
+    /// Takes up where its entries end.
+    fn set_end(&mut self, end: u64, attribute: &'static str) -> Result<()> {
+        if end > self.size || end < self.published {
+            return Err(LogError::Attribute { attribute, of: OF_LOG }.into());
+        }
+        (self.used, self.published) = (end, end);
+        Ok(())
+    }
+
+    fn chunk(&self) -> Result<StoredChunk> {
+        let chunk = self.chunks.locate(&ChunkCoord::origin(1))?;
+        chunk.ok_or_else(|| LogError::Missing("storage for its entries".to_owned()).into())
+    }
+}
+
+impl LogDatasets {
+    /// The log datasets of a file whose group of the log is `group`.
+    ///
+    /// # Errors
+    /// If the file is damaged; errors of the store beneath.
+    pub fn open(store: &dyn Store, group: ObjectId) -> Result<Self> {
+        let mut datasets = LogDatasets { group, list: Vec::new() };
+        datasets.catch_up(store)?;
+        let count = read_integer(store, group, names::LOG_DATASET_COUNT, OF_GROUP)?;
+        let count = count.ok_or_else(|| LogError::Missing("number of log datasets".to_owned()))?;
+        if store.session().mode == Mode::Read && (datasets.list.len() as u64) < count.cast_unsigned() {
+            let name = log_name(datasets.list.len() + 1);
+            return Err(LogError::Missing(format!("log dataset {name:?} of {count}")).into());
+        }
+        Ok(datasets)
+    }
+
+    /// The group of the log, and the log dataset in which entries are published next: what a follower watches.
+    pub fn watched(&self) -> Vec<ObjectId> {
+        self.list.last().map(|last| last.id).into_iter().chain([self.group]).collect()
+    }
+
+    /// How many log datasets there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The position behind the last entry.
+    pub fn end(&self) -> u64 {
+        self.list.last().map_or(0, |last| last.first + last.used)
+    }
+
+    /// Takes up what the writer has published since. Says whether that is something.
+    ///
+    /// Where the entries of a log dataset end is said by its attribute, or, if there is a next one, by where that one
+    /// begins. A log dataset counts from the moment when it, or a later one, has published entries. So all entries of a
+    /// batch are seen at once, in how many log datasets they may be.
+    ///
+    /// # Errors
+    /// As [`LogDatasets::open`].
+    pub fn catch_up(&mut self, store: &dyn Store) -> Result<bool> {
+        let before = self.end();
+        for next in self.newly_published(store)? {
+            if let Some(last) = self.list.last_mut() {
+                last.chunks.refresh()?;
+                last.set_end(next.first.saturating_sub(last.first), names::FIRST)?;
+            }
+            if next.first != self.end() {
+                return Err(LogError::Attribute { attribute: names::FIRST, of: OF_LOG }.into());
+            }
+            self.list.push(next);
+        }
+        if let Some(last) = self.list.last_mut() {
+            last.chunks.refresh()?;
+            let end = last.read_end(store)?;
+            last.set_end(end, names::END)?;
+        }
+        Ok(self.end() != before)
+    }
+
+    /// The log datasets behind the last one that is known, up to the last one that has published entries. The first log
+    /// dataset of all always counts.
+    fn newly_published(&self, store: &dyn Store) -> Result<Vec<LogDataset>> {
+        let (mut found, mut published) = (Vec::new(), usize::from(self.list.is_empty()));
+        while let Some(id) = hard_target(store.link(self.group, &log_name(self.list.len() + found.len() + 1))?) {
+            let next = LogDataset::open(store, id)?;
+            if next.read_end(store)? > 0 {
+                published = found.len() + 1;
+            }
+            found.push(next);
+        }
+        found.truncate(published);
+        Ok(found)
+    }
+
+    /// Writes entries behind the last one; they are not published yet. `room` is how many bytes a new log dataset has
+    /// room for, if one is needed.
+    ///
+    /// # Errors
+    /// Errors of the store beneath. The entries may be given again.
+    pub fn append(&mut self, store: &dyn Store, bytes: &[u8], room: u64) -> Result<()> {
+        let len = bytes.len() as u64;
+        if self.list.last().is_none_or(|last| last.size - last.used < len) {
+            self.add(store, room.max(len))?;
+        }
+        let Some(last) = self.list.last_mut() else { return Ok(()) };
+        let writes = [ChunkWrite::Part { coord: &ChunkCoord::origin(1), at: last.used, bytes }];
+        last.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
+        last.used += len;
+        Ok(())
+    }
+
+    fn add(&mut self, store: &dyn Store, size: u64) -> Result<()> {
+        let (writer, number) = (store.writer()?, self.list.len() + 1);
+        if store.link(self.group, &log_name(number))?.is_some() {
+            // A writer has made it, and died before it published entries in it.
+            writer.remove_link(self.group, &log_name(number))?;
+        }
+        let id = writer.create(&NewObject::unlinked(&log_spec(size).into()))?;
+        writer.set_attribute(id, &integer(names::FIRST, self.end().cast_signed()))?;
+        writer.set_attribute(id, &integer(names::END, 0))?;
+        writer.add_link(self.group, &log_name(number), &LinkTarget::Hard(id))?;
+        writer.set_attribute(self.group, &integer(names::LOG_DATASET_COUNT, number as i64))?;
+        self.list.push(LogDataset::open(store, id)?);
+        Ok(())
+    }
+
+    /// Has the next commit of the store beneath publish all entries that were appended. What says so lies in the last
+    /// log dataset, and is seen after the entries in the ones before it.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn stage_end(&mut self, writer: &dyn StoreWriter) -> Result<()> {
+        let is_waiting = |dataset: &&LogDataset| dataset.published < dataset.used;
+        let waiting: Vec<_> = self.list.iter().rev().skip(1).take_while(is_waiting).map(|dataset| dataset.id).collect();
+        let Some(last) = self.list.last() else { return Ok(()) };
+        if !waiting.is_empty() {
+            last.chunks.write(&ChunkBatch { after: &waiting, ..ChunkBatch::default() })?;
+        }
+        writer.set_attribute(last.id, &integer(names::END, last.used.cast_signed()))
+    }
+
+    /// Has what is changed of a dataset of the store beneath be seen after what was appended so far.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn order_before(&self, dataset: &dyn ChunkStore) -> Result<()> {
+        match self.list.last() {
+            Some(last) => dataset.write(&ChunkBatch { after: &[last.id], ..ChunkBatch::default() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The last commit has published all entries.
+    pub fn note_published(&mut self) {
+        self.list.iter_mut().for_each(|dataset| dataset.published = dataset.used);
+    }
+
+    /// Reads bytes of the log from a position on. They lie in one log dataset.
+    ///
+    /// # Errors
+    /// If the log has no such bytes; errors of the store beneath.
+    pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        let outside = || LogError::Misfit { dataset: u64::MAX, rule: "leads outside of the log" };
+        let number = self.list.partition_point(|dataset| dataset.first + dataset.used <= at);
+        let dataset = self.list.get(number).ok_or_else(outside)?;
+        let (offset, len) = (at.saturating_sub(dataset.first), into.len() as u64);
+        if at < dataset.first || len > dataset.used - offset {
+            return Err(outside().into());
+        }
+        dataset.chunks.read(&dataset.chunk()?, offset, into)
+    }
+
+    /// Bytes from a position on that a scan may look at at once: those of the same log dataset.
+    pub fn bytes_behind(&self, at: u64) -> u64 {
+        let number = self.list.partition_point(|dataset| dataset.first + dataset.used <= at);
+        self.list.get(number).map_or(0, |dataset| dataset.first + dataset.used - at)
+    }
+}

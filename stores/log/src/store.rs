@@ -1,0 +1,178 @@
+//! The log store as the seam has it: reading.
+
+use std::sync::Arc;
+
+use h5live_model::{
+    AllocationLimit, AttributeData, ChunkStore, DatasetSpec, Link, Liveness, Name, ObjectBody, ObjectId, ObjectInfo,
+    ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Unfilter,
+    Watch,
+};
+
+use crate::anchor::Anchor;
+use crate::chunks::LogChunks;
+use crate::connector::Log;
+use crate::names::{stored_name, user_name};
+use crate::session::LogSession;
+use crate::watch::LogWatch;
+use crate::writer::LogWriter;
+
+/// A session on a file with a log.
+#[derive(Debug)]
+pub struct LogStore {
+    session: Arc<LogSession>,
+    writer: LogWriter,
+}
+
+impl LogStore {
+    /// The log in an open file; a new one, if the file has none and can be written. Entries of at most
+    /// `max_allocation` are decoded as a whole, by `unfilter`.
+    ///
+    /// # Errors
+    /// If the log is damaged, or there is none in a file that is open to be read; errors of the store beneath.
+    pub fn open(
+        inner: Arc<dyn Store>,
+        options: Log,
+        unfilter: Arc<dyn Unfilter>,
+        max_allocation: AllocationLimit,
+    ) -> Result<Self> {
+        Ok(LogStore::new(LogSession::open(inner, options, unfilter, max_allocation)?))
+    }
+
+    /// The store of a session.
+    pub(crate) fn new(session: LogSession) -> Self {
+        let session = Arc::new(session);
+        LogStore { writer: LogWriter::new(session.clone()), session }
+    }
+
+    fn inner(&self) -> Result<&dyn Store> {
+        self.session.check_open()?;
+        Ok(&*self.session.inner)
+    }
+
+    /// A link as the user sees it; `None` if it is the log's own.
+    fn user_link(&self, group: ObjectId, link: Link) -> Option<Link> {
+        if !self.session.is_root(group) {
+            return Some(link);
+        }
+        // The group of the log is the first child of the root.
+        let creation_order = link.creation_order.map(|order| order.saturating_sub(1));
+        Some(Link { name: user_name(&link.name)?, creation_order, ..link })
+    }
+
+    /// How many attributes of an object are the log's own. They were made first.
+    fn own_attributes(&self, id: ObjectId) -> Result<u16> {
+        let names = self.inner()?.attribute_names(id)?;
+        Ok(names.iter().filter(|name| user_name(name).is_none()).count() as u16)
+    }
+
+    /// An attribute as the user sees it; `None` if it is the log's own. `own` is how many of those there are.
+    fn user_attribute(attribute: AttributeData, own: u16) -> Option<AttributeData> {
+        let creation_order = attribute.creation_order.map(|order| order.saturating_sub(own));
+        Some(AttributeData { name: user_name(&attribute.name)?, creation_order, ..attribute })
+    }
+}
+
+impl Store for LogStore {
+    fn session(&self) -> &Session {
+        &self.session.described
+    }
+
+    fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
+        self.inner()?.kind(id)
+    }
+
+    fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
+        let found = self.inner()?.spec(id)?;
+        if !matches!(found.body, ObjectBody::Dataset(_)) {
+            return Ok(found);
+        }
+        let spec = DatasetSpec::clone(&*self.dataset(id)?.spec()?);
+        Ok(ObjectSpec { body: ObjectBody::Dataset(Box::new(spec)), ..found })
+    }
+
+    fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
+        self.inner()?.info(id)
+    }
+
+    fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
+        let stored = if self.session.is_root(group) { stored_name(name) } else { name.clone() };
+        let found = self.inner()?.link(group, &stored)?;
+        Ok(found.and_then(|link| self.user_link(group, link)))
+    }
+
+    fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
+        self.inner()?.for_each_link(group, &mut |link| self.user_link(group, link).is_none_or(&mut *each))
+    }
+
+    fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
+        let found = self.inner()?.attribute(id, &stored_name(name))?;
+        let own = match &found {
+            Some(found) if found.creation_order.is_some() => self.own_attributes(id)?,
+            _ => 0,
+        };
+        Ok(found.and_then(|attribute| Self::user_attribute(attribute, own)))
+    }
+
+    fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
+        Ok(self.inner()?.attribute_names(id)?.iter().filter_map(user_name).collect())
+    }
+
+    fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
+        let own = self.own_attributes(id)?;
+        self.inner()?.for_each_attribute(id, &mut |found| Self::user_attribute(found, own).is_none_or(&mut *each))
+    }
+
+    fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
+        let anchor = self.inner()?.dataset(id)?;
+        let Some(found) = Anchor::read(self.inner()?, id)? else { return Ok(anchor) };
+        let open = || Ok(LogChunks::new(&self.session, anchor, found.clone()));
+        Ok(self.session.dataset(found.id, open)?)
+    }
+
+    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        self.inner()?.blobs(elements, each)
+    }
+
+    fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
+        self.inner()?.referent(kind, element)
+    }
+
+    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+        self.inner()?.refresh(scope)?;
+        self.session.catch_up()?;
+        let is_meant = |id: ObjectId| match scope {
+            Scope::All => true,
+            Scope::Objects(objects) => objects.contains(&id),
+        };
+        for dataset in self.session.open_datasets().iter().filter(|dataset| is_meant(dataset.id())) {
+            match dataset.refresh() {
+                // It was deleted since.
+                Err(h5live_model::Error::NoObject(_)) if scope == Scope::All => {}
+                refreshed => drop(refreshed?),
+            }
+        }
+        Ok(())
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        self.inner()?.liveness()
+    }
+
+    fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>> {
+        self.session.check_open()?;
+        Ok(Box::new(LogWatch::new(&self.session, objects)?))
+    }
+
+    fn stats(&self) -> Stats {
+        self.session.inner.stats()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.session.close()
+    }
+
+    fn writer(&self) -> Result<&dyn StoreWriter> {
+        self.inner()?.writer()?;
+        Ok(&self.writer)
+    }
+}

@@ -1,0 +1,62 @@
+//! The suite that every store runs, on HDF5 files with a log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_checker::file::{CheckOptions, check_path_with};
+use h5live_log::{Log, LogStore};
+use h5live_model::conformance::{self, Lab};
+use h5live_model::{AllocationLimit, Mode, NoFilters, Store};
+use h5live_native::{NativeFile, OpenOptions};
+
+struct LogFiles {
+    options: Log,
+    folder: tempfile::TempDir,
+    made: AtomicU64,
+}
+
+impl LogFiles {
+    fn new(options: Log) -> Self {
+        LogFiles { options, folder: tempfile::tempdir().unwrap(), made: AtomicU64::new(0) }
+    }
+
+    fn last(&self) -> PathBuf {
+        self.folder.path().join(format!("{}.h5", self.made.load(Ordering::Relaxed)))
+    }
+
+    fn open(&self, mode: Mode) -> LogStore {
+        let file = NativeFile::open(&self.last(), &OpenOptions { mode, ..Default::default() }).unwrap();
+        LogStore::open(Arc::new(file), self.options.clone(), Arc::new(NoFilters), AllocationLimit::default()).unwrap()
+    }
+}
+
+impl Lab for LogFiles {
+    type Store = LogStore;
+
+    fn create(&self) -> LogStore {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.open(Mode::CreateNew)
+    }
+
+    fn reopen(&self, closed: LogStore) -> LogStore {
+        closed.close().unwrap();
+        drop(closed);
+        let options = CheckOptions { strict: true, ..CheckOptions::default() };
+        check_path_with(&self.last(), options).unwrap().expect_clean();
+        self.open(Mode::Write)
+    }
+
+    fn reader(&self, _: &LogStore) -> Option<LogStore> {
+        Some(self.open(Mode::SwmrRead))
+    }
+}
+
+conformance::suite!(LogFiles::new(Log::default()));
+
+/// Log datasets that are full after a few entries, and writes that do not wait in memory.
+mod small_log_datasets {
+    use super::*;
+
+    conformance::suite!(LogFiles::new(Log { staging: 100, min_log_size: 256, max_log_size: 256 }));
+}
