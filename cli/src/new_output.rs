@@ -6,13 +6,14 @@ use crate::error::{Error, Result};
 use crate::open;
 use crate::temp_output::{ForceArgs, TempOutput};
 
-/// A new store. A native file appears under its name when it is complete; another store is there from the start.
+/// A new store. A file appears under its name when it is complete; another store is there from the start.
 #[derive(Debug)]
 pub struct NewOutput {
     location: Location,
     /// The options of the location, which the unfinished file needs too.
     settings: Vec<(String, String)>,
     unfinished: Option<TempOutput>,
+    is_native: bool,
     force: ForceArgs,
 }
 
@@ -22,7 +23,9 @@ impl NewOutput {
     /// # Errors
     /// [`Error::Location`] if no store can open the location; as [`TempOutput::create_for`].
     pub fn create_for(location: &Location, force: ForceArgs) -> Result<Self> {
-        let unfinished = open::file_path(location)?.map(|path| TempOutput::create_for(&path, force)).transpose()?;
+        let is_native = open::file_path(location)?.is_some();
+        let path = open::path_of_any_store(location)?;
+        let unfinished = path.map(|path| TempOutput::create_for(&path, force)).transpose()?;
         let settings = match (location, &unfinished) {
             (Location::Url(url), Some(_)) if !is_path(location) => {
                 let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
@@ -31,12 +34,12 @@ impl NewOutput {
             }
             _ => Vec::new(),
         };
-        Ok(NewOutput { location: location.clone(), settings, unfinished, force })
+        Ok(NewOutput { location: location.clone(), settings, unfinished, is_native, force })
     }
 
     /// Whether it is a native file.
     pub fn is_native(&self) -> bool {
-        self.unfinished.is_some()
+        self.is_native
     }
 
     /// Makes the store.
@@ -49,7 +52,9 @@ impl NewOutput {
             return Ok(options.open(&self.location)?);
         };
         let set = |options: Options, (name, value): &(String, String)| options.setting(name, value);
-        Ok(self.settings.iter().fold(options, set).create().open(unfinished.path())?)
+        let place = open::location_in_file(&self.location, unfinished.path())?;
+        let place = place.unwrap_or_else(|| Location::Path(unfinished.path().to_owned()));
+        Ok(self.settings.iter().fold(options, set).create().open(place)?)
     }
 
     /// Puts the store in its place.

@@ -1,6 +1,6 @@
 //! Opening files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use h5live::{Dataset, File, Links, Location, Mode, Options};
@@ -79,6 +79,22 @@ fn native_path(at: &ResolvedLocation) -> Result<Option<PathBuf>> {
 /// [`Error::Location`] if no store can open it.
 pub fn file_path(location: &Location) -> Result<Option<PathBuf>> {
     native_path(&resolve(location)?)
+}
+
+/// The path of the file at a location, whatever store it is; `None` if the store is no file.
+///
+/// # Errors
+/// As [`file_path`].
+pub fn path_of_any_store(location: &Location) -> Result<Option<PathBuf>> {
+    Ok(resolve(location)?.file_path())
+}
+
+/// The location of a store like the one at `like`, in another file; `None` if such stores are no files.
+///
+/// # Errors
+/// As [`file_path`].
+pub fn location_in_file(like: &Location, path: &Path) -> Result<Option<Location>> {
+    Ok(resolve(like)?.connector().file_location(path))
 }
 
 /// The path of the native file at a location.

@@ -122,6 +122,14 @@ impl Connector for NativeConnector {
         paths.into_iter().map(Location::Path).collect()
     }
 
+    fn file_path(&self, at: &Location) -> Option<PathBuf> {
+        NativeConnector::path(at).ok()
+    }
+
+    fn file_location(&self, path: &Path) -> Option<Location> {
+        Some(Location::Path(path.to_owned()))
+    }
+
     fn origin(&self, _: &Location) -> Origin {
         Origin::Files
     }

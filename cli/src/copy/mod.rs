@@ -90,7 +90,7 @@ impl CopyCommand {
         let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| bar.inc(bytes));
         copy = copy.inline(self.inline);
         if let (false, Some(from), Some(to)) =
-            (self.keep_names, open::file_path(&self.from)?, open::file_path(&self.to)?)
+            (self.keep_names, open::path_of_any_store(&self.from)?, open::path_of_any_store(&self.to)?)
             && let Some(moved) = MovedNames::between(&from, &to)
         {
             copy = copy.rename_files(move |name, usage| moved.renamed(name, usage));
@@ -141,7 +141,9 @@ impl CopyCommand {
 
     /// Says how many bytes the files have, if both are files.
     fn sizes(&self) -> Result<()> {
-        let (Some(from), Some(to)) = (open::file_path(&self.from)?, open::file_path(&self.to)?) else { return Ok(()) };
+        let (Some(from), Some(to)) = (open::path_of_any_store(&self.from)?, open::path_of_any_store(&self.to)?) else {
+            return Ok(());
+        };
         let size = |path: &Path| {
             let found = fs::metadata(path).map_err(|source| Error::Path { path: path.to_owned(), source });
             Ok::<_, Error>(found?.len())

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +41,13 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
     /// Where a file may be that a store calls `name` in a link, the likeliest location first. The store is at `base`;
     /// `None`: it has no location. The name is taken as it is stored, without any decoding.
     fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location>;
+
+    /// The file of this machine that is the store at a location, if it is one file.
+    fn file_path(&self, at: &Location) -> Option<PathBuf>;
+
+    /// The location of such a store in a file; `None` if this connector has no stores that are one file, or the name
+    /// of the file cannot be part of a location.
+    fn file_location(&self, path: &Path) -> Option<Location>;
 
     /// Whose word is taken for what is at a location.
     fn origin(&self, at: &Location) -> Origin;

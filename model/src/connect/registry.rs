@@ -1,5 +1,6 @@
 //! How the registry finds the connector of a location, and its options.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{
@@ -169,6 +170,11 @@ impl ResolvedLocation {
     /// As [`Connector::open`].
     pub fn open(&self, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         self.connector.open(&self.location, how)
+    }
+
+    /// As [`Connector::file_path`].
+    pub fn file_path(&self) -> Option<PathBuf> {
+        self.connector.file_path(&self.location)
     }
 
     /// As [`Connector::identity`].

@@ -57,6 +57,14 @@ impl Connector for Dir {
         Vec::new()
     }
 
+    fn file_path(&self, _: &Location) -> Option<PathBuf> {
+        None
+    }
+
+    fn file_location(&self, _: &Path) -> Option<Location> {
+        None
+    }
+
     fn origin(&self, _: &Location) -> Origin {
         Origin::Files
     }

@@ -1,6 +1,7 @@
 //! `mem:`: files in the memory of this process, by name.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -168,6 +169,14 @@ impl Connector for MemoryConnector {
         let folder = base.rsplit_once('/').map(|(folder, _)| format!("{folder}/{name}"));
         let names = folder.into_iter().chain([name.to_owned()]);
         names.map(|name| Url::literal(SCHEME, &name).into()).collect()
+    }
+
+    fn file_path(&self, _: &Location) -> Option<PathBuf> {
+        None
+    }
+
+    fn file_location(&self, _: &Path) -> Option<Location> {
+        None
     }
 
     fn origin(&self, _: &Location) -> Origin {

@@ -1,10 +1,11 @@
 //! The connector of files with a log.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Name, OpenError,
-    OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url, settings,
+    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Mode, Name,
+    OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url, settings,
 };
 
 use crate::session::{CONNECTOR, LogSession, capabilities};
@@ -23,7 +24,8 @@ settings! {
     }
 }
 
-/// Opens files with a log: `log:run.h5`. The file itself is opened by the connector beneath.
+/// Opens files with a log: `log:run.h5`. The file itself is opened by the connector beneath. A new file gets a log; one
+/// that exists and has none is opened as the plain file that it is.
 #[derive(Debug, Clone)]
 pub struct LogConnector {
     inner: Arc<dyn Connector>,
@@ -48,13 +50,13 @@ impl LogConnector {
 }
 
 #[cfg(unix)]
-fn path_of(bytes: Vec<u8>) -> std::path::PathBuf {
+fn path_of(bytes: Vec<u8>) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     std::ffi::OsString::from_vec(bytes).into()
 }
 
 #[cfg(not(unix))]
-fn path_of(bytes: Vec<u8>) -> std::path::PathBuf {
+fn path_of(bytes: Vec<u8>) -> PathBuf {
     String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
@@ -84,6 +86,11 @@ impl Connector for LogConnector {
         let inner_options = self.inner.options();
         let request = OpenRequest { options: &*inner_options, unfilter: how.unfilter.clone(), ..*how };
         let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
+        let is_new = matches!(how.mode, Mode::Create | Mode::CreateNew);
+        if !is_new && !LogSession::has_log(&*inner).map_err(OpenError::Store)? {
+            // A plain file, as a log may have links to. It stays one.
+            return Ok(inner);
+        }
         let mut session = LogSession::open(inner, options, how.unfilter.clone(), how.max_allocation)?;
         session.described.location = Some(at.clone());
         Ok(Arc::new(LogStore::new(session)))
@@ -93,10 +100,18 @@ impl Connector for LogConnector {
         let base = base.and_then(|base| Self::inner_location(base).ok());
         let found = self.inner.linked_locations(base.as_ref(), name, link);
         let as_log = |location: Location| {
-            let text = location.as_path().and_then(|path| path.to_str().map(str::to_owned));
-            text.map_or(location, |text| Url::literal(CONNECTOR, &text).into())
+            let log = location.as_path().and_then(|path| self.file_location(path));
+            log.unwrap_or(location)
         };
         found.into_iter().map(as_log).collect()
+    }
+
+    fn file_path(&self, at: &Location) -> Option<PathBuf> {
+        self.inner.file_path(&Self::inner_location(at).ok()?)
+    }
+
+    fn file_location(&self, path: &Path) -> Option<Location> {
+        Some(Url::literal(CONNECTOR, path.to_str()?).into())
     }
 
     fn origin(&self, at: &Location) -> Origin {

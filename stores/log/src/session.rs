@@ -61,6 +61,14 @@ pub struct LogSession {
 }
 
 impl LogSession {
+    /// Whether a file has a log.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn has_log(inner: &dyn Store) -> Result<bool> {
+        Ok(inner.link(inner.session().root, &Name::from(names::LOG_GROUP))?.is_some())
+    }
+
     /// Opens the log of a file, or makes one if the file has none and the session can write.
     ///
     /// # Errors

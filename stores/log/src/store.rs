@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, AttributeData, ChunkStore, DatasetSpec, Link, Liveness, Name, ObjectBody, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Unfilter,
-    Watch,
+    AllocationLimit, AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, Name, ObjectBody, ObjectId,
+    ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter,
+    Unfilter, Watch,
 };
 
 use crate::anchor::Anchor;
@@ -15,6 +15,9 @@ use crate::names::{stored_name, user_name};
 use crate::session::LogSession;
 use crate::watch::LogWatch;
 use crate::writer::LogWriter;
+
+/// What cannot be read in a file with a log.
+const FILTERED_BESIDE_LOG: &str = "a dataset with filters that is not in the log of its file (open the file itself)";
 
 /// A session on a file with a log.
 #[derive(Debug)]
@@ -124,7 +127,11 @@ impl Store for LogStore {
 
     fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
         let anchor = self.inner()?.dataset(id)?;
-        let Some(found) = Anchor::read(self.inner()?, id)? else { return Ok(anchor) };
+        let Some(found) = Anchor::read(self.inner()?, id)? else {
+            // What other programs have added to the file, and what has no elements of its own.
+            let is_filtered = !anchor.spec()?.filters.is_empty();
+            return if is_filtered { Err(Error::Unsupported(FILTERED_BESIDE_LOG)) } else { Ok(anchor) };
+        };
         let open = || Ok(LogChunks::new(&self.session, anchor, found.clone()));
         Ok(self.session.dataset(found.id, open)?)
     }
