@@ -53,10 +53,13 @@ fn invalid(text: String) -> Error {
 
 impl LogChunks {
     /// The dataset of an anchor, with its present extent.
-    pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: Anchor) -> Self {
-        let extent = session.state().extent_of(found.id, &found.spec);
+    ///
+    /// # Errors
+    /// If the index table is damaged; errors of the store beneath.
+    pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: Anchor) -> Result<Self> {
+        let extent = session.extent_of(found.id, &found.spec)?;
         let spec = Mutex::new(Arc::new(with_extent(&found.spec, &extent)));
-        LogChunks { session: session.clone(), anchor, number: found.id, spec }
+        Ok(LogChunks { session: session.clone(), anchor, number: found.id, spec })
     }
 
     /// The description, if the dataset is still there.
@@ -226,13 +229,13 @@ impl ChunkStore for LogChunks {
 
     fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         let spec = self.current_spec()?;
-        Ok(self.find(&*self.session.state_for_reading(self.number)?, &spec, coord))
+        Ok(self.find(&*self.session.state_for_reading(self.number, spec.dataspace.rank())?, &spec, coord))
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         let spec = self.current_spec()?;
         let Some(grid) = spec.grid() else { return Ok(()) };
-        let state = self.session.state_for_reading(self.number)?;
+        let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
         if state.dataset(self.number).is_none() {
             return Ok(());
         }
@@ -260,7 +263,7 @@ impl ChunkStore for LogChunks {
         let (first, _) = Self::chunk_box(&spec, &chunk.coord).ok_or_else(outside)?;
         let grid = spec.grid().ok_or_else(outside)?;
         let size = u64::from(spec.datatype.size());
-        let state = self.session.state_for_reading(self.number)?;
+        let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
         let Some(dataset) = state.dataset(self.number) else {
             spec.fill_into(at, into);
             return Ok(());
@@ -328,7 +331,7 @@ impl ChunkStore for LogChunks {
         self.anchor.refresh()?;
         self.session.catch_up()?;
         let mut spec = self.spec.lock();
-        let extent = self.session.state().extent_of(self.number, &spec);
+        let extent = self.session.extent_of(self.number, &spec)?;
         if *extent == *spec.dataspace.dims() {
             return Ok(false);
         }

@@ -40,6 +40,12 @@ pub enum LogError {
         /// What is wrong.
         rule: &'static str,
     },
+    /// The index table, or the skip list, is damaged.
+    #[error("the index table of the log is damaged: {source}; `h5live log rebuild` makes it anew")]
+    Table {
+        /// What is wrong with it.
+        source: EntryError,
+    },
     /// Data cannot be decoded.
     #[error("the data of an entry at byte {at} of the log cannot be decoded: {source}")]
     Filter {

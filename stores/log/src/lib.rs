@@ -17,6 +17,7 @@ pub mod entry;
 mod entry_index;
 mod error;
 mod gather;
+mod index_table;
 pub mod log_datasets;
 mod log_state;
 pub mod names;

@@ -243,6 +243,19 @@ impl LogDatasets {
         dataset.chunks.read(&dataset.chunk()?, offset, into)
     }
 
+    /// The number of the log dataset that has a position, from 1 on, and the offset in it.
+    pub fn place_of(&self, at: u64) -> Option<(u64, u64)> {
+        let number = self.list.partition_point(|dataset| dataset.first + dataset.used < at);
+        let dataset = self.list.get(number)?;
+        Some((number as u64 + 1, at.checked_sub(dataset.first)?))
+    }
+
+    /// The position of an offset in the log dataset with a number, from 1 on.
+    pub fn position_of(&self, (number, offset): (u64, u64)) -> Option<u64> {
+        let dataset = self.list.get(usize::try_from(number.checked_sub(1)?).ok()?)?;
+        dataset.first.checked_add(offset).filter(|_| offset <= dataset.used)
+    }
+
     /// Bytes from a position on that a scan may look at at once: those of the same log dataset.
     pub fn bytes_behind(&self, at: u64) -> u64 {
         let number = self.list.partition_point(|dataset| dataset.first + dataset.used <= at);

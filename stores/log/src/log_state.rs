@@ -1,13 +1,14 @@
 //! The log of a session: what is published, what is staged, and the index of both.
 
-use std::collections::hash_map::Entry as MapEntry;
+use std::borrow::Cow;
 
-use h5live_model::{AllocationLimit, DatasetSpec, Store};
+use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Store};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{self, ALIGNMENT, Dims, EntryBounds, EntryChange, EntryHead, FRAME_BYTES};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
+use crate::index_table::{self, SavedTable};
 use crate::log_datasets::LogDatasets;
 
 /// Bytes that a scan of the log reads at once.
@@ -18,12 +19,51 @@ const MAX_POINTS: usize = 4096;
 /// What the log has of one dataset.
 #[derive(Debug)]
 pub struct LoggedDataset {
-    /// Which entries have its elements.
+    /// Which entries have its elements: those before `indexed`.
     pub index: EntryIndex,
     /// The extent that entries have set (`[rank]`, elements); `None` if none has.
     pub extent: Option<Dims>,
+    /// All its entries, as in a table. The index is made when the dataset is read.
+    table: Vec<u8>,
+    /// Bytes of the table that are in the index.
+    indexed: usize,
     /// Bytes of an element, as far as an entry has told it.
     element_size: u64,
+}
+
+impl LoggedDataset {
+    /// Adds an entry whose data is at a position of the log.
+    fn push(&mut self, head: &EntryHead, rank: usize, at: u64) {
+        self.note_extent(head);
+        index_table::push_entry(&mut self.table, head, rank, at);
+    }
+
+    fn note_extent(&mut self, head: &EntryHead) {
+        match &head.change {
+            EntryChange::Grow(dims) => match &mut self.extent {
+                Some(extent) => extent.iter_mut().zip(dims).for_each(|(now, dim)| *now = (*now).max(*dim)),
+                none => *none = Some(dims.clone()),
+            },
+            EntryChange::Shrink(dims) => self.extent = Some(dims.clone()),
+            EntryChange::Block { count, .. } if head.filter == 0 => {
+                let elements = count.iter().fold(1, |n: u64, count| n.saturating_mul(*count));
+                self.element_size = head.data_len / elements.max(1);
+            }
+            EntryChange::Block { .. } | EntryChange::Points(_) => {}
+        }
+    }
+
+    /// Puts all entries into the index.
+    fn prepare(&mut self) -> Result<()> {
+        let LoggedDataset { index, table, indexed, .. } = self;
+        index_table::for_each_entry(&table[*indexed..], |head, _, at| {
+            index.push(&head, at);
+            Ok(())
+        })?;
+        *indexed = table.len();
+        index.prepare();
+        Ok(())
+    }
 }
 
 /// Points of one dataset that were written one after the other, and wait to become one entry.
@@ -40,6 +80,8 @@ struct PointRun {
 pub struct LogState {
     /// The log datasets.
     pub log: LogDatasets,
+    /// The index table of the file. Entries behind it are read from the log.
+    saved: Option<SavedTable>,
     /// The numbers of datasets, and what the log has of each.
     datasets: FxHashMap<u64, LoggedDataset>,
     /// Entries that are not in a log dataset yet. They follow the last one that is.
@@ -56,17 +98,22 @@ pub struct LogState {
 }
 
 impl LogState {
-    /// The log with what is published in it.
+    /// The log with what is published in it. What `saved` covers is read from there when it is needed.
     ///
     /// # Errors
     /// If the log is damaged; errors of the store beneath.
-    pub fn open(log: LogDatasets, limit: AllocationLimit) -> Result<Self> {
+    pub fn open(log: LogDatasets, saved: Option<SavedTable>, limit: AllocationLimit) -> Result<Self> {
+        let covers = saved.as_ref().map_or(0, |saved| saved.covers);
+        if covers > log.end() {
+            return Err(LogError::Table { source: entry::EntryError::Field("more than the log") }.into());
+        }
         let mut state = LogState {
             log,
+            saved,
             datasets: FxHashMap::default(),
             staged: Vec::new(),
             points: None,
-            indexed: 0,
+            indexed: covers,
             batch: 1,
             unpublished: 0,
             data_bytes: 0,
@@ -126,35 +173,64 @@ impl LogState {
     }
 
     fn add_to_index(&mut self, head: &EntryHead, rank: usize, at: u64) -> Result<()> {
-        let dataset = self.dataset_mut(head.dataset, rank)?;
-        match &head.change {
-            EntryChange::Grow(dims) => match &mut dataset.extent {
-                Some(extent) => extent.iter_mut().zip(dims).for_each(|(now, dim)| *now = (*now).max(*dim)),
-                none => *none = Some(dims.clone()),
-            },
-            EntryChange::Shrink(dims) => dataset.extent = Some(dims.clone()),
-            EntryChange::Block { .. } | EntryChange::Points(_) => {}
-        }
-        if let (EntryChange::Block { count, .. }, 0) = (&head.change, head.filter) {
-            let elements = count.iter().fold(1, |n: u64, count| n.saturating_mul(*count));
-            dataset.element_size = head.data_len / elements.max(1);
-        }
-        dataset.index.push(head, at);
         self.data_bytes += head.data_len;
+        self.dataset_mut(head.dataset, rank)?.push(head, rank, at);
         Ok(())
     }
 
     fn dataset_mut(&mut self, number: u64, rank: usize) -> Result<&mut LoggedDataset> {
-        let dataset = match self.datasets.entry(number) {
-            MapEntry::Occupied(known) => known.into_mut(),
-            MapEntry::Vacant(new) => {
-                new.insert(LoggedDataset { index: EntryIndex::new(rank), extent: None, element_size: 0 })
+        if !self.datasets.contains_key(&number) {
+            let saved = self.saved_entries(number)?;
+            let index = EntryIndex::new(rank);
+            let mut dataset = LoggedDataset { index, extent: None, table: saved, indexed: 0, element_size: 0 };
+            let mut heads = Vec::new();
+            index_table::for_each_entry(&dataset.table, |head, rank, _| {
+                heads.push((head, rank));
+                Ok(())
+            })?;
+            if heads.iter().any(|(_, found)| *found != rank) {
+                return Err(LogError::Misfit { dataset: number, rule: "has another number of dimensions" }.into());
             }
-        };
+            heads.iter().for_each(|(head, _)| dataset.note_extent(head));
+            self.datasets.insert(number, dataset);
+        }
+        let missing = || LogError::Missing(format!("entry of dataset {number}"));
+        let dataset = self.datasets.get_mut(&number).ok_or_else(missing)?;
         if dataset.index.rank() != rank {
             return Err(LogError::Misfit { dataset: number, rule: "has another number of dimensions" }.into());
         }
         Ok(dataset)
+    }
+
+    /// The entries of a dataset in the table of the file.
+    fn saved_entries(&self, number: u64) -> Result<Vec<u8>> {
+        let Some(saved) = &self.saved else { return Ok(Vec::new()) };
+        saved.entries_of(number, |place| self.log.position_of(place))
+    }
+
+    /// Has what the file's table knows of a dataset in memory.
+    ///
+    /// # Errors
+    /// If the table is damaged; errors of the store beneath.
+    pub fn load(&mut self, number: u64, rank: usize) -> Result<()> {
+        self.dataset_mut(number, rank).map(drop)
+    }
+
+    /// Writes the table and the skip list, if the log has more than the ones of the file. All entries are in log
+    /// datasets.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn save_table(&self, store: &dyn Store, group: ObjectId, dataset_count: u64) -> Result<()> {
+        if self.saved.as_ref().map_or(0, |saved| saved.covers) == self.log.end() {
+            return Ok(());
+        }
+        let entries = |number: u64| match self.dataset(number) {
+            Some(dataset) => Ok(Cow::Borrowed(&dataset.table[..])),
+            None => self.saved_entries(number).map(Cow::Owned),
+        };
+        let place = |at: u64| self.log.place_of(at);
+        index_table::save(store, group, self.log.end(), (0..dataset_count).map(entries), place)
     }
 
     /// What the log has of a dataset; `None` if it has nothing.
@@ -162,18 +238,20 @@ impl LogState {
         self.datasets.get(&number)
     }
 
-    /// Makes everything findable, and fast to find. Says whether there was something to do.
-    pub fn prepare(&mut self, number: u64) -> Result<()> {
+    /// Makes everything of a dataset findable, and fast to find.
+    ///
+    /// # Errors
+    /// If the table is damaged; errors of the store beneath.
+    pub fn prepare(&mut self, number: u64, rank: usize) -> Result<()> {
         self.end_points()?;
-        if let Some(dataset) = self.datasets.get_mut(&number) {
-            dataset.index.prepare();
-        }
-        Ok(())
+        self.dataset_mut(number, rank)?.prepare()
     }
 
     /// Whether [`LogState::prepare`] has something to do.
     pub fn needs_preparation(&self, number: u64) -> bool {
-        self.points.is_some() || self.dataset(number).is_some_and(|dataset| dataset.index.is_outdated())
+        let is_prepared =
+            |dataset: &LoggedDataset| dataset.indexed == dataset.table.len() && !dataset.index.is_outdated();
+        self.points.is_some() || !self.dataset(number).is_some_and(is_prepared)
     }
 
     /// Stages an entry.

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Durability, Encoding, Error, Features, Limits, LinkTarget, Mode, Name, NewObject,
-    ObjectId, ObjectSpec, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
+    AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, LinkTarget, Mode, Name,
+    NewObject, ObjectId, ObjectSpec, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter,
+    Unit,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
@@ -13,7 +14,9 @@ use rustc_hash::FxHashMap;
 use crate::anchor::{integer, read_integer, shape_attribute};
 use crate::chunks::LogChunks;
 use crate::connector::Log;
+use crate::entry::Dims;
 use crate::error::{LogError, Result};
+use crate::index_table::SavedTable;
 use crate::log_datasets::{LogDatasets, hard_target};
 use crate::log_state::LogState;
 use crate::names;
@@ -95,7 +98,9 @@ impl LogSession {
             other => return Err(LogError::Layout(other).into()),
         }
         let dataset_count = number(names::DATASET_COUNT)?.cast_unsigned();
-        let state = LogState::open(LogDatasets::open(&*inner, group)?, max_allocation)?;
+        // A follower reads the log itself: the writer may replace the table.
+        let saved = if session.mode == Mode::SwmrRead { None } else { SavedTable::open(&*inner, group)? };
+        let state = LogState::open(LogDatasets::open(&*inner, group)?, saved, max_allocation)?;
         let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
         described.forms = session.forms;
         Ok(LogSession {
@@ -142,13 +147,13 @@ impl LogSession {
     ///
     /// # Errors
     /// As staging an entry.
-    pub fn state_for_reading(&self, dataset: u64) -> Result<RwLockReadGuard<'_, LogState>> {
+    pub fn state_for_reading(&self, dataset: u64, rank: usize) -> Result<RwLockReadGuard<'_, LogState>> {
         let state = self.state.read();
         if !state.needs_preparation(dataset) {
             return Ok(state);
         }
         drop(state);
-        self.state.write().prepare(dataset)?;
+        self.state.write().prepare(dataset, rank)?;
         Ok(self.state.read())
     }
 
@@ -181,6 +186,17 @@ impl LogSession {
         writer.set_attribute(self.group, &integer(names::DATASET_COUNT, count.cast_signed() + 1))?;
         *count += 1;
         Ok(*count - 1)
+    }
+
+    /// The extent of a dataset: what entries have set, or what its anchor says.
+    ///
+    /// # Errors
+    /// If the index table is damaged; errors of the store beneath.
+    pub fn extent_of(&self, number: u64, spec: &DatasetSpec) -> Result<Dims> {
+        if self.state.read().dataset(number).is_none() {
+            self.state.write().load(number, spec.dataspace.rank())?;
+        }
+        Ok(self.state.read().extent_of(number, spec))
     }
 
     /// Notes that an anchor was made.
@@ -277,6 +293,8 @@ impl LogSession {
         if self.writes() {
             let writer = self.inner.writer()?;
             self.update_anchors(writer)?;
+            self.commit(Publish::Visible)?;
+            self.state.read().save_table(&*self.inner, self.group, *self.dataset_count.lock())?;
             self.commit(Publish::Visible)?;
         }
         self.is_closed.store(true, Ordering::Release);

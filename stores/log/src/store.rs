@@ -132,7 +132,7 @@ impl Store for LogStore {
             let is_filtered = !anchor.spec()?.filters.is_empty();
             return if is_filtered { Err(Error::Unsupported(FILTERED_BESIDE_LOG)) } else { Ok(anchor) };
         };
-        let open = || Ok(LogChunks::new(&self.session, anchor, found.clone()));
+        let open = || LogChunks::new(&self.session, anchor, found.clone());
         Ok(self.session.dataset(found.id, open)?)
     }
 

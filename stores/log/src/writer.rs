@@ -56,7 +56,7 @@ impl LogWriter {
             anchor.attributes().iter().try_for_each(|attribute| inner.set_attribute(id, attribute))?;
             self.0.note_anchor(id);
             if let Some(elements) = new.elements {
-                let data = LogChunks::new(&self.0, self.0.inner.dataset(id)?, anchor.clone());
+                let data = LogChunks::new(&self.0, self.0.inner.dataset(id)?, anchor.clone())?;
                 let coord = ChunkCoord::origin(spec.dataspace.rank());
                 let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: elements }];
                 data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
