@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::manifests::{agree, files, in_parallel};
+use common::manifests::{agree, files, in_parallel, linked_folders};
 use common::{python, shared};
 
 /// Longer than any copy, and any reading of one, may take.
@@ -94,24 +94,6 @@ fn ends(command: &mut Command, max_output_bytes: u64) -> (Option<bool>, String) 
 
 fn has_h5dump() -> bool {
     Command::new("h5dump").arg("--version").output().is_ok_and(|output| output.status.success())
-}
-
-/// For each folder of `files`, one in which links lead to all that is there, so that a copy finds beside it what the
-/// original names. A link costs more than a copy: each folder is made once for all of its files.
-fn linked_folders(files: &[PathBuf], within: &Path) -> BTreeMap<PathBuf, PathBuf> {
-    let folders: BTreeSet<_> = files.iter().map(|file| file.parent().unwrap().to_owned()).collect();
-    let linked = |(i, of): (usize, PathBuf)| {
-        let folder = within.join(i.to_string());
-        fs::create_dir(&folder).unwrap();
-        for entry in fs::read_dir(&of).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_none_or(|extension| extension != "manifest") {
-                std::os::unix::fs::symlink(&path, folder.join(path.file_name().unwrap())).unwrap();
-            }
-        }
-        (of, folder)
-    };
-    folders.into_iter().enumerate().map(linked).collect()
 }
 
 /// What is wrong with the copies of the whole corpus at a profile.

@@ -1,5 +1,6 @@
 //! Manifests of many files, and whether two of them agree.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -18,6 +19,24 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// For each folder of `files`, one in which links lead to all that is there, so that a copy finds beside it what the
+/// original names. A link costs more than a copy: each folder is made once for all of its files.
+pub fn linked_folders(files: &[PathBuf], within: &Path) -> BTreeMap<PathBuf, PathBuf> {
+    let folders: BTreeSet<_> = files.iter().map(|file| file.parent().unwrap().to_owned()).collect();
+    let linked = |(i, of): (usize, PathBuf)| {
+        let folder = within.join(i.to_string());
+        fs::create_dir(&folder).unwrap();
+        for entry in fs::read_dir(&of).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "manifest") {
+                std::os::unix::fs::symlink(&path, folder.join(path.file_name().unwrap())).unwrap();
+            }
+        }
+        (of, folder)
+    };
+    folders.into_iter().enumerate().map(linked).collect()
 }
 
 /// Runs `each` on all items, on as many threads as there are processors.

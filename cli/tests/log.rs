@@ -1,0 +1,145 @@
+//! Files with a log (`log:run.h5`), with every command that a file has.
+#![cfg(unix)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use common::manifests::{agree, files, in_parallel, linked_folders};
+use common::{error, h5py, new_file, python, run, run_with, shared, start, text, until};
+
+/// Files of the corpus that do not come back from a log as they were, and why.
+const EXCEPTIONS: [(&str, &str); 9] = [
+    ("generated/filters_scaleoffset.v110.h5", "its filter loses digits each time that values go through it"),
+    ("libhdf5/h5copy/tudfilter.h5", "a filter is unknown, and a log has decoded values"),
+    ("libhdf5/h5repack/h5repack_layout.UD.h5", "a filter is unknown, and a log has decoded values"),
+    ("libhdf5/h5stat/h5stat_filters.h5", "a chunk has a wrong checksum, and a log has decoded values"),
+    ("libhdf5/test/tbogus.h5", "objects in it have messages that are to make programs refuse them"),
+    ("libhdf5/tools/filter_fail.h5", "a filter is unknown, and a log has decoded values"),
+    ("libhdf5/tools/tfilters.h5", "a filter is unknown, and a log has decoded values"),
+    ("generated/sizes.earliest.h5", "a log is in a file with offsets of eight bytes, which references in it have too"),
+    ("generated/sizes.latest.h5", "a log is in a file with offsets of eight bytes, which references in it have too"),
+];
+
+/// What a copy may allocate at once: one file has a chunk of 480 MiB (bytes).
+const MAX_ALLOCATION: &str = "536870912";
+
+/// Copies a file into a log and back. Says what went wrong.
+fn log_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
+    let file = reference.with_extension("");
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let log = format!("log:{}", folder.join(format!("log-{name}")).display());
+    let back = folder.join(format!("back-{name}")).display().to_string();
+    let wanted = std::fs::read_to_string(reference).unwrap();
+    let ends = |arguments: &[&str]| {
+        let output = run(&[&["--max-allocation", MAX_ALLOCATION], arguments].concat());
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr))),
+        }
+    };
+    ends(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &log])?;
+    ends(&["copy", "--quiet", "--keep-names", &log, &back])?;
+    for copy in [&log, &back] {
+        let found = ends(&["manifest", copy])?;
+        if !agree(&wanted, &found) {
+            let differ = wanted.lines().zip(found.lines()).find(|(wanted, found)| !agree(wanted, found));
+            return Err(format!("{copy}: {differ:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_sound_file_comes_back_from_a_log_as_it_was() {
+    let Some(shared) = shared() else { return };
+    let corpus = shared.join("corpus");
+    let mut references = files(&corpus, "manifest");
+    references.retain(|path| !path.starts_with(corpus.join("malformed")));
+    let folder = tempfile::tempdir().unwrap();
+    let folders = linked_folders(&references, folder.path());
+    let bad = Mutex::new(BTreeSet::new());
+    in_parallel(references, |reference: PathBuf| {
+        if let Err(fault) = log_and_back(&reference, &folders[reference.parent().unwrap()]) {
+            let name = reference.with_extension("").strip_prefix(&corpus).unwrap().display().to_string();
+            eprintln!("{name}: {fault}");
+            bad.lock().unwrap().insert(name);
+        }
+    });
+    let excepted: BTreeSet<_> = EXCEPTIONS.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(bad.into_inner().unwrap(), excepted, "files that do not come back, and those of which that is known");
+}
+
+#[test]
+fn libhdf5_sees_anchors_and_the_group_of_the_log() {
+    let (_folder, path, name) = new_file();
+    text(&run_with(&["record", &format!("log:{name}"), "rows"], b"t,v\n1,0.5\n2,1.5\n"));
+    let Some(python) = python() else { return };
+    let program = "f = h5py.File(path, 'r')\n\
+        assert sorted(f) == ['_LOG', 'rows'], list(f)\n\
+        assert f['rows'].shape == () and f['rows'].dtype.names == ('t', 'v')\n\
+        attributes = dict(f['rows'].attrs)\n\
+        assert attributes['_log_id'] == 0 and list(attributes['_log_shape']) == [2], attributes\n\
+        assert list(attributes['_log_max_shape']) == [-1], attributes\n\
+        log = f['_LOG']\n\
+        assert dict(log.attrs) == {'layout_version': 1, 'datasets': 1, 'log_datasets': 1}\n\
+        assert log['log_1'].dtype == 'u1' and log['log_1'].chunks is None and log['log_1'].maxshape[0] is not None\n\
+        assert log['index_table'].dtype == 'u1' and log['index_table'].maxshape == (None,)\n\
+        assert log['skip_list'].dtype == 'u8' and list(log['skip_list'][:1]) == [0]\n\
+        assert bytes(log['log_1'][:4]) == b'LENT'\n\
+        print('seen')";
+    assert_eq!(h5py(&python, program, &path).trim(), "seen");
+}
+
+#[test]
+fn rows_are_followed_while_they_are_recorded() {
+    let (_folder, path, name) = new_file();
+    let log = format!("log:{name}");
+    let mut writer = start(&["record", &log, "rows"]);
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(b"v\n1\n").unwrap();
+    until("a row", || path.exists() && run(&["dump", &log, "rows"]).stdout == b"0: {v: 1}\n");
+    let watch = start(&["watch", "--json", &log, "rows"]);
+    input.write_all(b"2\n3\n").unwrap();
+    until("more rows", || run(&["dump", &log, "rows"]).stdout == b"0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
+    drop(input);
+    text(&writer.wait_with_output().unwrap());
+    assert_eq!(text(&watch.wait_with_output().unwrap()), "{\"v\":1}\n{\"v\":2}\n{\"v\":3}\n");
+}
+
+#[test]
+fn a_killed_recording_has_all_rows_that_were_seen_and_goes_on() {
+    let (_folder, path, name) = new_file();
+    let log = format!("log:{name}");
+    let mut writer = start(&["record", &log, "rows"]);
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(b"v\n1\n2\n").unwrap();
+    until("rows", || path.exists() && run(&["dump", &log, "rows"]).stdout == b"0: {v: 1}\n1: {v: 2}\n");
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert_eq!(text(&run(&["dump", &log, "rows"])), "0: {v: 1}\n1: {v: 2}\n");
+    text(&run_with(&["record", &log, "rows"], b"v\n3\n"));
+    assert_eq!(text(&run(&["dump", &log, "rows"])), "0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
+    assert!(text(&run(&["check", &name])).contains("sound"));
+}
+
+#[test]
+fn a_plain_file_stays_one_and_an_existing_file_is_not_replaced() {
+    let (folder, _, name) = new_file();
+    text(&run_with(&["record", &name, "rows"], b"v\n1\n"));
+    let log = format!("log:{name}");
+    assert_eq!(text(&run(&["dump", &log, "rows"])), "0: {v: 1}\n");
+    text(&run_with(&["record", &log, "rows"], b"v\n2\n"));
+    assert!(!text(&run(&["ls", &name])).contains("_LOG"));
+    let other = folder.path().join("other.h5").display().to_string();
+    let to = format!("log:{other}");
+    text(&run(&["copy", "--quiet", &name, &to]));
+    assert!(error(&run(&["copy", &name, &to])).contains("exists"));
+    text(&run(&["copy", "--quiet", "--force", &name, &to]));
+    text(&run(&["diff", &name, &to]));
+    assert!(text(&run(&["ls", &other])).contains("/_LOG/log_1"));
+    assert!(!text(&run(&["ls", &to])).contains("_LOG"));
+}
