@@ -175,7 +175,7 @@ impl RowPiece<'_> {
     pub(super) fn as_write(&self, chunk_bytes: usize) -> ChunkWrite<'_> {
         let RowPiece { coord, at, bytes } = self;
         match bytes.len() / chunk_bytes {
-            0 => ChunkWrite::Part { coord, at: *at as u64, bytes },
+            0 => ChunkWrite::Part { coord, at: *at as u64, bytes, unseen: false },
             1 => ChunkWrite::Whole { coord, filter_mask: 0, bytes },
             _ => ChunkWrite::Row { first: coord, size: chunk_bytes, bytes },
         }

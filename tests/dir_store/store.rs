@@ -416,7 +416,7 @@ impl DirChunks {
                 let mut chunks = (at..).zip(bytes.chunks(size));
                 chunks.try_for_each(|(at, bytes)| self.write_chunk(&first.with_index(0, at), 0, bytes))
             }
-            ChunkWrite::Part { coord, at, bytes }
+            ChunkWrite::Part { coord, at, bytes, .. }
                 if spec.filters.is_empty() && at.checked_add(bytes.len() as u64).is_some_and(|end| end <= whole) =>
             {
                 if !self.file(coord).exists() {

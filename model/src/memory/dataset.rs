@@ -93,7 +93,7 @@ impl MemoryDataset {
                     self.put_chunk(&coord, (0, chunk.into()), staging);
                 }
             }
-            ChunkWrite::Part { coord, at, bytes } => {
+            ChunkWrite::Part { coord, at, bytes, .. } => {
                 let chunk = self.chunk_to_change(coord, staging, limit)?;
                 chunk[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
             }

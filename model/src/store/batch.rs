@@ -54,6 +54,9 @@ pub enum ChunkWrite<'a> {
         at: u64,
         /// The part.
         bytes: &'a [u8],
+        /// Whether no reader was ever led to these bytes: the caller keeps account of where its data ends in the chunk,
+        /// and publishes that later, in the same dataset. Then they may be written at once, in any state.
+        unseen: bool,
     },
     /// A box of elements in a chunk of a dataset without filters, for stores that take
     /// [`Parts::Blocks`](crate::Parts::Blocks). A chunk that is not there yet is filled with fill values first.

@@ -103,7 +103,10 @@ impl dyn ChunkStore + '_ {
     /// # Errors
     /// As [`ChunkStore::write`].
     pub fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
-        self.write(&ChunkBatch { writes: &[ChunkWrite::Part { coord, at, bytes }], ..ChunkBatch::default() })
+        self.write(&ChunkBatch {
+            writes: &[ChunkWrite::Part { coord, at, bytes, unseen: false }],
+            ..ChunkBatch::default()
+        })
     }
 
     /// Overwrites a box of elements in a chunk.

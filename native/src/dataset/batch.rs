@@ -37,7 +37,7 @@ impl NativeDataset {
         match *batch {
             ChunkBatch { writes: [write], extent: Some(dims), after: [], publish: Some(Publish::Visible) } => {
                 match write {
-                    ChunkWrite::Part { coord, at, bytes } => self.try_append_in_place(coord, *at, bytes, dims),
+                    ChunkWrite::Part { coord, at, bytes, .. } => self.try_append_in_place(coord, *at, bytes, dims),
                     ChunkWrite::Whole { coord, bytes, .. } => self.try_append_in_place(coord, 0, bytes, dims),
                     ChunkWrite::Row { .. } | ChunkWrite::Block { .. } => Ok(false),
                 }
@@ -50,7 +50,8 @@ impl NativeDataset {
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_chunk(coord, filter_mask, bytes),
             ChunkWrite::Row { first, size, bytes } => self.write_chunks(first, size, bytes),
-            ChunkWrite::Part { coord, at, bytes } => self.write_chunk_part(coord, at, bytes),
+            ChunkWrite::Part { coord, at, bytes, unseen: false } => self.write_chunk_part(coord, at, bytes),
+            ChunkWrite::Part { coord, at, bytes, unseen: true } => self.write_unseen_part(coord, at, bytes),
             ChunkWrite::Block { .. } => Err(Error::Model(ModelError::Unsupported("writing a block of a chunk"))),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use h5live_cache::{ChunkProxy, EdgeKind, Owner, SpaceKind, Visibility};
+use h5live_cache::{Cache, ChunkProxy, EdgeKind, Owner, SpaceKind, Visibility};
 use h5live_format::messages::{LayoutClass, LayoutMessage, MessageType};
 use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_model::{ChunkCoord, Dataspace};
@@ -134,6 +134,28 @@ impl NativeDataset {
         self.overwrite_chunk(&state, old.addr, (at, bytes.to_vec()), beneath)
     }
 
+    /// As [`NativeDataset::write_chunk_part`], of bytes to which no reader was ever led. They are written at once, if
+    /// nothing of the chunk waits to be written: before any metadata that is flushed later.
+    pub(super) fn write_unseen_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let state = self.state();
+        self.check_chunk_writable(&state, coord, None)?;
+        let size = state.spec.chunk_bytes().unwrap_or(0);
+        let fits = at.checked_add(bytes.len() as u64).is_some_and(|end| end <= size);
+        let is_raw = matches!(state.layout, NativeLayout::Single(..)) && state.spec.filters.is_empty();
+        let stored =
+            if fits && is_raw && !state.spec.datatype.is_indirect() { state.layout.locate_chunk(coord)? } else { None };
+        let Some(stored) = stored else { return self.write_chunk_part(coord, at, bytes) };
+        let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
+        check_allocated(cache, stored.addr, at, bytes.len() as u64)?;
+        if let Some(proxy) = cache.write_raw_through(owner, stored.addr, at, bytes)? {
+            let operation = cache.begin_operation();
+            state.layout.add_raw_dependency(&proxy)?;
+            drop(operation);
+        }
+        Ok(cache.flush_over_budget()?)
+    }
+
     /// Overwrites part of the stored chunk at `chunk`, from an offset in it (bytes) on. `beneath` says whether readers
     /// can see the bytes that are replaced.
     ///
@@ -146,14 +168,8 @@ impl NativeDataset {
         (offset, bytes): (u64, Vec<u8>),
         beneath: Visibility,
     ) -> Result<()> {
-        let (cache, len) = (&self.session.cache, bytes.len() as u64);
-        let Some(begin) = chunk.get() else { return Err(h5live_cache::Error::Undefined.into()) };
-        let begin = begin.saturating_add(offset);
-        let end = cache.space().allocated_end();
-        if begin.checked_add(len).is_none_or(|last| last > end) {
-            let found = end.saturating_sub(begin);
-            return Err(h5live_cache::Error::PastEnd { at: Addr::new(begin), wanted: len, found }.into());
-        }
+        let cache = &self.session.cache;
+        check_allocated(cache, chunk, offset, bytes.len() as u64)?;
         let operation = cache.begin_operation();
         self.session.require_atomic_flush();
         let proxy = cache.overwrite_raw(Owner::new(self.shared.header_addr), chunk, (offset, bytes), beneath);
@@ -215,4 +231,16 @@ impl NativeDataset {
         header.set_message(&layout)?;
         self.session.global_heap.add_header_dependencies(&header)
     }
+}
+
+/// Refuses bytes of the chunk at `chunk`, from an offset in it on, that the file does not have.
+fn check_allocated(cache: &Cache, chunk: Addr, offset: u64, len: u64) -> Result<()> {
+    let Some(begin) = chunk.get() else { return Err(h5live_cache::Error::Undefined.into()) };
+    let begin = begin.saturating_add(offset);
+    let end = cache.space().allocated_end();
+    if begin.checked_add(len).is_some_and(|last| last <= end) {
+        return Ok(());
+    }
+    let found = end.saturating_sub(begin);
+    Err(h5live_cache::Error::PastEnd { at: Addr::new(begin), wanted: len, found }.into())
 }

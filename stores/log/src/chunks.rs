@@ -279,7 +279,7 @@ impl ChunkStore for LogChunks {
         let end = at.saturating_add(into.len() as u64).min(chunk.size);
         // Whole elements are brought together; a part of one is cut out of it.
         let (from, to) = (at / size, end.div_ceil(size));
-        let is_cut = at % size != 0 || end % size != 0;
+        let is_cut = !at.is_multiple_of(size) || !end.is_multiple_of(size);
         let mut whole = if is_cut { max_allocation.zeroed((to - from) * size)? } else { Vec::new() };
         let elements = if is_cut { &mut whole[..] } else { &mut into[..(end - at) as usize] };
         let mut rest = &mut *elements;

@@ -5,24 +5,12 @@ use std::sync::Arc;
 
 use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Mode, Name,
-    OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url, settings,
+    OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url,
 };
 
+use crate::options::Log;
 use crate::session::{CONNECTOR, LogSession, capabilities};
 use crate::store::LogStore;
-
-settings! {
-    connector "log";
-    /// The options of a file with a log.
-    pub struct Log {
-        /// Bytes of writes that are gathered in memory before they go to the file.
-        staging: u64 = 64 << 20,
-        /// The least bytes that a new log dataset has room for.
-        min_log_size: u64 = 1 << 20,
-        /// The most bytes that a new log dataset has room for, if a flush has no more.
-        max_log_size: u64 = 1 << 30,
-    }
-}
 
 /// Opens files with a log: `log:run.h5`. The file itself is opened by the connector beneath. A new file gets a log; one
 /// that exists and has none is opened as the plain file that it is.

@@ -24,8 +24,9 @@ const TABLE: &str = "index_table";
 const SKIP_LIST: &str = "skip_list";
 /// The attribute of the table that says up to which position the log is in it (bytes).
 const COVERS: &str = "covers";
-/// Bytes of a chunk of either.
-const CHUNK_BYTES: u64 = 256 << 10;
+/// Bytes of a chunk of either, at least and at most.
+const MIN_CHUNK_BYTES: u64 = 1 << 10;
+const MAX_CHUNK_BYTES: u64 = 256 << 10;
 /// Bytes of the skip list for a dataset.
 const SKIP_BYTES: u64 = 16;
 
@@ -174,7 +175,8 @@ pub fn save<'a>(
 
 /// Makes a dataset of unsigned integers of `size` bytes that can grow.
 fn write_bytes(store: &dyn Store, group: ObjectId, name: &str, size: u32, bytes: &[u8]) -> Result<ObjectId> {
-    let (len, side) = (bytes.len() as u64 / u64::from(size), CHUNK_BYTES / u64::from(size));
+    let chunk_bytes = (bytes.len() as u64).next_power_of_two().clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
+    let (len, side) = (bytes.len() as u64 / u64::from(size), chunk_bytes / u64::from(size));
     let spec = DatasetSpec {
         datatype: Datatype::integer(size, ByteOrder::Little, Sign::Unsigned),
         dataspace: Dataspace::Simple(Shape::with_max(&[len], &[UNLIMITED]).unwrap_or_default()),
@@ -183,9 +185,9 @@ fn write_bytes(store: &dyn Store, group: ObjectId, name: &str, size: u32, bytes:
     };
     let id = store.writer()?.create(&NewObject::linked(group, &Name::from(name), &spec.into()))?;
     let chunks = store.dataset(id)?;
-    for (number, bytes) in bytes.chunks(CHUNK_BYTES as usize).enumerate() {
+    for (number, bytes) in bytes.chunks(chunk_bytes as usize).enumerate() {
         let mut chunk = bytes.to_vec();
-        chunk.resize(CHUNK_BYTES as usize, 0);
+        chunk.resize(chunk_bytes as usize, 0);
         let coord = ChunkCoord::new(&[number as u64]);
         let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &chunk }];
         chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;

@@ -21,13 +21,15 @@ mod index_table;
 pub mod log_datasets;
 mod log_state;
 pub mod names;
+mod options;
 mod session;
 mod store;
 mod watch;
 mod writer;
 
-pub use connector::{Log, LogConnector};
+pub use connector::LogConnector;
 pub use error::LogError;
+pub use options::Log;
 pub use store::LogStore;
 
 /// The version of the layout that this program writes.

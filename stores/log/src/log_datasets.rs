@@ -113,7 +113,7 @@ impl LogDatasets {
     }
 
     /// How many log datasets there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.list.len()
     }
 
@@ -176,7 +176,7 @@ impl LogDatasets {
             self.add(store, room.max(len))?;
         }
         let Some(last) = self.list.last_mut() else { return Ok(()) };
-        let writes = [ChunkWrite::Part { coord: &ChunkCoord::origin(1), at: last.used, bytes }];
+        let writes = [ChunkWrite::Part { coord: &ChunkCoord::origin(1), at: last.used, bytes, unseen: true }];
         last.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
         last.used += len;
         Ok(())

@@ -1,7 +1,7 @@
 //! A session on a file with a log.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
 use h5live_model::{
     AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, LinkTarget, Mode, Name,
@@ -12,14 +12,13 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
 use crate::anchor::{integer, read_integer, shape_attribute};
-use crate::chunks::LogChunks;
-use crate::connector::Log;
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
 use crate::index_table::SavedTable;
 use crate::log_datasets::{LogDatasets, hard_target};
 use crate::log_state::LogState;
 use crate::names;
+use crate::options::Log;
 
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
@@ -50,8 +49,6 @@ pub struct LogSession {
     pub max_allocation: AllocationLimit,
     group: ObjectId,
     state: RwLock<LogState>,
-    /// The datasets that are open, by their numbers.
-    datasets: Mutex<FxHashMap<u64, Weak<LogChunks>>>,
     /// Datasets whose anchors do not say their extent, by their numbers, and the anchors.
     changed_extents: Mutex<FxHashMap<u64, ObjectId>>,
     /// Anchors that were made since the last commit: they are seen after the entries so far.
@@ -110,7 +107,6 @@ impl LogSession {
             max_allocation,
             group,
             state: RwLock::new(state),
-            datasets: Mutex::default(),
             changed_extents: Mutex::default(),
             new_anchors: Mutex::default(),
             dataset_count: Mutex::new(dataset_count),
@@ -209,25 +205,6 @@ impl LogSession {
         self.has_new_blobs.store(true, Ordering::Release);
     }
 
-    /// The shared state of a dataset, made by `open` if it is not open.
-    ///
-    /// # Errors
-    /// Those of `open`.
-    pub fn dataset(&self, number: u64, open: impl FnOnce() -> Result<LogChunks>) -> Result<Arc<LogChunks>> {
-        let mut datasets = self.datasets.lock();
-        if let Some(known) = datasets.get(&number).and_then(Weak::upgrade) {
-            return Ok(known);
-        }
-        let opened = Arc::new(open()?);
-        datasets.insert(number, Arc::downgrade(&opened));
-        Ok(opened)
-    }
-
-    /// The datasets that are open.
-    pub fn open_datasets(&self) -> Vec<Arc<LogChunks>> {
-        self.datasets.lock().values().filter_map(Weak::upgrade).collect()
-    }
-
     /// Takes up what the writer has published since.
     ///
     /// # Errors
@@ -243,7 +220,7 @@ impl LogSession {
     /// What to watch to learn of new entries, and how many log datasets there are.
     pub fn watched(&self) -> (Vec<ObjectId>, usize) {
         let state = self.state.read();
-        (state.log.watched(), state.log.len())
+        (state.log.watched(), state.log.count())
     }
 
     /// Whether something was changed that is not committed.

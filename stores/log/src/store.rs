@@ -1,6 +1,6 @@
 //! The log store as the seam has it: reading.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use h5live_model::{
     AllocationLimit, AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, Name, ObjectBody, ObjectId,
@@ -8,10 +8,13 @@ use h5live_model::{
     Unfilter, Watch,
 };
 
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
 use crate::anchor::Anchor;
 use crate::chunks::LogChunks;
-use crate::connector::Log;
 use crate::names::{stored_name, user_name};
+use crate::options::Log;
 use crate::session::LogSession;
 use crate::watch::LogWatch;
 use crate::writer::LogWriter;
@@ -23,6 +26,8 @@ const FILTERED_BESIDE_LOG: &str = "a dataset with filters that is not in the log
 #[derive(Debug)]
 pub struct LogStore {
     session: Arc<LogSession>,
+    /// The datasets that are open, by their numbers.
+    datasets: Mutex<FxHashMap<u64, Weak<LogChunks>>>,
     writer: LogWriter,
 }
 
@@ -44,7 +49,7 @@ impl LogStore {
     /// The store of a session.
     pub(crate) fn new(session: LogSession) -> Self {
         let session = Arc::new(session);
-        LogStore { writer: LogWriter::new(session.clone()), session }
+        LogStore { writer: LogWriter::new(session.clone()), datasets: Mutex::default(), session }
     }
 
     fn inner(&self) -> Result<&dyn Store> {
@@ -132,8 +137,14 @@ impl Store for LogStore {
             let is_filtered = !anchor.spec()?.filters.is_empty();
             return if is_filtered { Err(Error::Unsupported(FILTERED_BESIDE_LOG)) } else { Ok(anchor) };
         };
-        let open = || LogChunks::new(&self.session, anchor, found.clone());
-        Ok(self.session.dataset(found.id, open)?)
+        let mut datasets = self.datasets.lock();
+        if let Some(known) = datasets.get(&found.id).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let number = found.id;
+        let opened = Arc::new(LogChunks::new(&self.session, anchor, found)?);
+        datasets.insert(number, Arc::downgrade(&opened));
+        Ok(opened)
     }
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
@@ -151,7 +162,8 @@ impl Store for LogStore {
             Scope::All => true,
             Scope::Objects(objects) => objects.contains(&id),
         };
-        for dataset in self.session.open_datasets().iter().filter(|dataset| is_meant(dataset.id())) {
+        let open: Vec<_> = self.datasets.lock().values().filter_map(Weak::upgrade).collect();
+        for dataset in open.iter().filter(|dataset| is_meant(dataset.id())) {
             match dataset.refresh() {
                 // It was deleted since.
                 Err(h5live_model::Error::NoObject(_)) if scope == Scope::All => {}

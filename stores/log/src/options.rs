@@ -1,0 +1,18 @@
+//! The options that only a log has.
+
+use h5live_model::settings;
+
+settings! {
+    connector "log";
+    /// The options of a file with a log.
+    pub struct Log {
+        /// Bytes of writes that are gathered in memory before they go to the file, where nobody sees them before the flush.
+        ///
+        /// More is slower: what is written should still be in a cache of the processor.
+        staging: u64 = 1 << 20,
+        /// The least bytes that a new log dataset has room for.
+        min_log_size: u64 = 1 << 20,
+        /// The most bytes that a new log dataset has room for, if a flush has no more.
+        max_log_size: u64 = 1 << 30,
+    }
+}
