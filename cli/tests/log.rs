@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use common::manifests::{agree, files, in_parallel, linked_folders};
+use h5live::{File, UNLIMITED};
+use sha2::{Digest, Sha256};
+
 use common::{error, h5py, new_file, python, run, run_with, shared, start, text, until};
 
 /// Files of the corpus that do not come back from a log as they were, and why.
@@ -142,4 +145,49 @@ fn a_plain_file_stays_one_and_an_existing_file_is_not_replaced() {
     text(&run(&["diff", &name, &to]));
     assert!(text(&run(&["ls", &other])).contains("/_LOG/log_1"));
     assert!(!text(&run(&["ls", &to])).contains("_LOG"));
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What a sample of Log VOL holds, and what we read: each dataset with its shapes and values.
+fn check_sample(values: &Path) {
+    let sample = values.to_str().unwrap().strip_suffix(".values.json").unwrap();
+    let wanted: serde_json::Value = serde_json::from_slice(&std::fs::read(values).unwrap()).unwrap();
+    let file = File::open(format!("log:{sample}.h5").as_str()).unwrap();
+    for (stored, wanted) in wanted.as_object().unwrap() {
+        // Names are as in the file, where an underscore in front is doubled.
+        let path = stored.split('/').map(|name| if name.starts_with("__") { &name[1..] } else { name });
+        let data = file.dataset(&path.collect::<Vec<_>>().join("/")).unwrap();
+        let shape =
+            |shape: Vec<u64>| shape.into_iter().map(|dim| (dim != UNLIMITED).then_some(dim)).collect::<Vec<_>>();
+        assert_eq!(serde_json::json!(shape(data.shape().unwrap())), wanted["shape"], "{sample}: {stored}");
+        assert_eq!(serde_json::json!(shape(data.max_shape().unwrap())), wanted["max_shape"], "{sample}: {stored}");
+        let found = data.read::<f64>().unwrap();
+        let values: Vec<f64> = wanted["values"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+        assert!(!values.is_empty());
+        assert_eq!(found[..values.len()], values, "{sample}: {stored}");
+        let bytes: Vec<u8> = match wanted["dtype"].as_str().unwrap() {
+            "<i4" => found.iter().flat_map(|value| (*value as i32).to_le_bytes()).collect(),
+            "<f8" => found.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            other => panic!("{other} is not expected"),
+        };
+        assert_eq!(sha256(&bytes), wanted["sha256"].as_str().unwrap(), "{sample}: {stored}");
+    }
+}
+
+#[test]
+fn samples_of_log_vol_have_the_values_that_were_written() {
+    let Some(shared) = shared() else { return };
+    let folder = shared.join("samples/log-vol");
+    let samples = files(&folder, "json");
+    assert_eq!(samples.len(), 8);
+    samples.iter().for_each(|values| check_sample(values));
+    let listed = text(&run(&["ls", &format!("log:{}", folder.join("log_sample_sub.h5").display())]));
+    assert!(listed.contains("/_under ") && !listed.contains("_ID") && !listed.contains("_LOG"), "{listed}");
+    let (_folder, path, name) = new_file();
+    std::fs::write(&path, std::fs::read(folder.join("log_sample.h5")).unwrap()).unwrap();
+    let refused = error(&run(&["record", &format!("log:{name}"), "x"]));
+    assert!(refused.contains("writing files of Log VOL"), "{refused}");
 }

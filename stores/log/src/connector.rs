@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Mode, Name,
-    OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url,
+    Capabilities, Connector, ConnectorOptions, Diagnosis, Error, Identity, LinkUse, Location, LocationWatch, Mode,
+    Name, OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url,
 };
 
+use crate::log_vol::LogVolCounters;
 use crate::options::Log;
 use crate::session::{CONNECTOR, LogSession, capabilities};
 use crate::store::LogStore;
@@ -23,6 +24,34 @@ impl LogConnector {
     /// Logs in files of this connector.
     pub fn new(inner: impl Connector) -> Self {
         LogConnector { inner: Arc::new(inner) }
+    }
+
+    /// Opens a file of Log VOL, with its subfiles: `F.subfiles/F.0` and so on for a file `F`.
+    fn open_log_vol(
+        &self,
+        at: &Location,
+        inner: Arc<dyn Store>,
+        counters: &LogVolCounters,
+        request: &OpenRequest<'_>,
+    ) -> Result<Arc<dyn Store>, OpenError> {
+        if request.mode.writes() {
+            return Err(OpenError::Store(Error::Unsupported("writing files of Log VOL")));
+        }
+        let path = self.file_path(at).unwrap_or_default();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let folder = path.with_file_name(format!("{name}.subfiles"));
+        let subfile = |number: usize| {
+            let at = Location::Path(folder.join(format!("{name}.{number}")));
+            self.inner.open(&at, request)
+        };
+        let files = match counters.subfiles() {
+            0 => vec![inner.clone()],
+            count => (0..count).map(subfile).collect::<Result<Vec<_>, _>>()?,
+        };
+        let session = LogSession::open_log_vol(inner, &files, request.unfilter.clone(), request.max_allocation);
+        let mut session = session.map_err(OpenError::Store)?;
+        session.described.location = Some(at.clone());
+        Ok(Arc::new(LogStore::new(session)))
     }
 
     /// The location of the file.
@@ -74,6 +103,9 @@ impl Connector for LogConnector {
         let inner_options = self.inner.options();
         let request = OpenRequest { options: &*inner_options, unfilter: how.unfilter.clone(), ..*how };
         let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
+        if let Some(counters) = LogVolCounters::read(&*inner).map_err(OpenError::Store)? {
+            return self.open_log_vol(at, inner, &counters, &request);
+        }
         let is_new = matches!(how.mode, Mode::Create | Mode::CreateNew);
         if !is_new && !LogSession::has_log(&*inner).map_err(OpenError::Store)? {
             // A plain file, as a log may have links to. It stays one.

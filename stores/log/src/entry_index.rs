@@ -12,8 +12,8 @@ pub struct DataPlace {
     pub len: u64,
     /// The filter through which it went: its registered number, or 0.
     pub filter: i32,
-    /// The CRC-32C of it.
-    pub crc: u32,
+    /// The CRC-32C of it, if the log has one.
+    pub crc: Option<u32>,
     /// What the data is of.
     pub kind: DataKind,
 }
@@ -80,7 +80,16 @@ impl EntryIndex {
 
     /// Adds an entry of the dataset. Its data begins at `at` in the log (bytes).
     pub fn push(&mut self, head: &EntryHead, at: u64) {
-        let place = |kind| DataPlace { at, len: head.data_len, filter: head.filter, crc: head.data_crc, kind };
+        self.push_with(head, at, Some(head.data_crc));
+    }
+
+    /// As [`EntryIndex::push`], of an entry whose data has no checksum.
+    pub fn push_without_checksum(&mut self, head: &EntryHead, at: u64) {
+        self.push_with(head, at, None);
+    }
+
+    fn push_with(&mut self, head: &EntryHead, at: u64, crc: Option<u32>) {
+        let place = |kind| DataPlace { at, len: head.data_len, filter: head.filter, crc, kind };
         match &head.change {
             EntryChange::Block { start, count } => {
                 let end = start.iter().zip(count).map(|(start, count)| start.saturating_add(*count));

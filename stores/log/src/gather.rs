@@ -98,10 +98,12 @@ impl Gatherer<'_> {
 
     /// Checks the data of an entry, if these bytes are all of it.
     fn check_if_whole(&self, place: &DataPlace, bytes: &[u8]) -> Result<()> {
-        if bytes.len() as u64 == place.len && crc32c::crc32c(bytes) != place.crc {
-            return Err(self.misfit("has data with another checksum").into());
+        match place.crc {
+            Some(crc) if bytes.len() as u64 == place.len && crc32c::crc32c(bytes) != crc => {
+                Err(self.misfit("has data with another checksum").into())
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The data of an entry, before the filter.

@@ -20,6 +20,8 @@ mod gather;
 mod index_table;
 pub mod log_datasets;
 mod log_state;
+mod log_vol;
+mod log_vol_entry;
 pub mod names;
 mod options;
 mod session;

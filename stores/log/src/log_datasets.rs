@@ -107,6 +107,25 @@ impl LogDatasets {
         Ok(datasets)
     }
 
+    /// None yet, in a file that has another layout.
+    pub fn without_datasets() -> Self {
+        LogDatasets { group: ObjectId(0), list: Vec::new() }
+    }
+
+    /// Adds a dataset of bytes, all of which are used. Returns where it begins and ends in its file, and its position.
+    ///
+    /// # Errors
+    /// If it is not one run of bytes; errors of the store beneath.
+    pub fn add_whole(&mut self, store: &dyn Store, id: ObjectId) -> Result<(u64, u64, u64)> {
+        let chunks = store.dataset(id)?;
+        let (spec, first) = (chunks.spec()?, self.end());
+        let size = spec.dataspace.elements().filter(|_| spec.datatype.size() == 1).unwrap_or(0);
+        let dataset = LogDataset { id, chunks, first, used: size, published: size, size };
+        let begin = dataset.chunk()?.offset.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
+        self.list.push(dataset);
+        Ok((begin, begin.saturating_add(size), first))
+    }
+
     /// The group of the log, and the log dataset in which entries are published next: what a follower watches.
     pub fn watched(&self) -> Vec<ObjectId> {
         self.list.last().map(|last| last.id).into_iter().chain([self.group]).collect()

@@ -122,6 +122,25 @@ impl LogState {
         Ok(state)
     }
 
+    /// A log whose datasets are indexed already.
+    pub fn with_indexes(log: LogDatasets, indexes: FxHashMap<u64, EntryIndex>) -> Self {
+        let datasets = indexes.into_iter().map(|(number, index)| {
+            (number, LoggedDataset { index, extent: None, table: Vec::new(), indexed: 0, element_size: 0 })
+        });
+        let (datasets, indexed) = (datasets.collect(), log.end());
+        LogState {
+            log,
+            saved: None,
+            datasets,
+            staged: Vec::new(),
+            points: None,
+            indexed,
+            batch: 1,
+            unpublished: 0,
+            data_bytes: 0,
+        }
+    }
+
     /// Takes up what the writer has published since. Says whether that is something.
     ///
     /// # Errors

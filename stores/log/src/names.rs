@@ -39,20 +39,38 @@ fn is_reserved(name: &[u8]) -> bool {
     bare.len() < name.len() && bare.get(..RESERVED.len()).is_some_and(|head| head.eq_ignore_ascii_case(RESERVED))
 }
 
-/// A user's name as it is stored.
-pub fn stored_name(name: &Name) -> Name {
-    match name.as_bytes() {
-        bytes if is_reserved(bytes) => Name::from([b"_", bytes].concat()),
-        _ => name.clone(),
-    }
+/// Whose names a file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// Those of this module.
+    Design,
+    /// Those of Log VOL: everything with an underscore in front is its own.
+    LogVol,
 }
 
-/// The user's name that is stored like this; `None` if it is the store's own.
-pub fn user_name(stored: &Name) -> Option<Name> {
-    match stored.as_bytes() {
-        [b'_', rest @ ..] if is_reserved(rest) => Some(Name::from(rest)),
-        bytes if is_reserved(bytes) => None,
-        _ => Some(stored.clone()),
+impl Naming {
+    fn is_reserved(self, name: &[u8]) -> bool {
+        match self {
+            Naming::Design => is_reserved(name),
+            Naming::LogVol => name.starts_with(b"_"),
+        }
+    }
+
+    /// A user's name as it is stored.
+    pub fn stored_name(self, name: &Name) -> Name {
+        match name.as_bytes() {
+            bytes if self.is_reserved(bytes) => Name::from([b"_", bytes].concat()),
+            _ => name.clone(),
+        }
+    }
+
+    /// The user's name that is stored like this; `None` if it is the store's own.
+    pub fn user_name(self, stored: &Name) -> Option<Name> {
+        match stored.as_bytes() {
+            [b'_', rest @ ..] if self.is_reserved(rest) => Some(Name::from(rest)),
+            bytes if self.is_reserved(bytes) => None,
+            _ => Some(stored.clone()),
+        }
     }
 }
 
@@ -63,11 +81,14 @@ mod tests {
     #[test]
     fn every_name_of_a_user_comes_back_and_none_is_the_stores() {
         for text in ["a", "", "_", "log", "_a", "_LOG", "__LOG", "_log_id", "___log", "_lo", "_logs"] {
-            let stored = stored_name(&Name::from(text));
-            assert_eq!(user_name(&stored), Some(Name::from(text)));
+            for naming in [Naming::Design, Naming::LogVol] {
+                let stored = naming.stored_name(&Name::from(text));
+                assert_eq!(naming.user_name(&stored), Some(Name::from(text)));
+            }
+            let stored = Naming::Design.stored_name(&Name::from(text));
             for own in [LOG_GROUP, ID, SHAPE, MAX_SHAPE, STORAGE, FILTERS, FILTER_NAMES] {
                 assert_ne!(stored, own);
-                assert_eq!(user_name(&Name::from(own)), None);
+                assert_eq!(Naming::Design.user_name(&Name::from(own)), None);
             }
         }
     }

@@ -11,13 +11,14 @@ use h5live_model::{
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
-use crate::anchor::{integer, read_integer, shape_attribute};
+use crate::anchor::{Anchor, integer, read_integer, shape_attribute};
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
 use crate::index_table::SavedTable;
 use crate::log_datasets::{LogDatasets, hard_target};
 use crate::log_state::LogState;
-use crate::names;
+use crate::log_vol::{self, LogVolLog};
+use crate::names::{self, Naming};
 use crate::options::Log;
 
 /// The name of this kind of store.
@@ -44,6 +45,7 @@ pub fn capabilities(inner: &Capabilities) -> Capabilities {
 pub struct LogSession {
     pub inner: Arc<dyn Store>,
     pub described: Session,
+    pub naming: Naming,
     pub options: Log,
     pub unfilter: Arc<dyn Unfilter>,
     pub max_allocation: AllocationLimit,
@@ -102,6 +104,7 @@ impl LogSession {
         described.forms = session.forms;
         Ok(LogSession {
             described,
+            naming: Naming::Design,
             options,
             unfilter,
             max_allocation,
@@ -116,9 +119,58 @@ impl LogSession {
         })
     }
 
-    /// Whether an object is the root group, which has the log's group among its children.
-    pub fn is_root(&self, id: ObjectId) -> bool {
-        id == self.described.root
+    /// The log of a file of Log VOL, to be read. `files` have it: the file itself, or its subfiles.
+    ///
+    /// # Errors
+    /// If the log is damaged; errors of the stores.
+    pub fn open_log_vol(
+        inner: Arc<dyn Store>,
+        files: &[Arc<dyn Store>],
+        unfilter: Arc<dyn Unfilter>,
+        max_allocation: AllocationLimit,
+    ) -> Result<Self> {
+        let LogVolLog { data, datasets } = LogVolLog::open(&*inner, files)?;
+        let session = inner.session();
+        let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
+        described.forms = session.forms;
+        Ok(LogSession {
+            described,
+            naming: Naming::LogVol,
+            options: Log::default(),
+            unfilter,
+            max_allocation,
+            group: ObjectId(0),
+            state: RwLock::new(LogState::with_indexes(data, datasets)),
+            changed_extents: Mutex::default(),
+            new_anchors: Mutex::default(),
+            dataset_count: Mutex::default(),
+            has_new_blobs: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            inner,
+        })
+    }
+
+    /// The anchor at `id`; `None` if the object is none.
+    ///
+    /// # Errors
+    /// If its attributes contradict each other; errors of the store beneath.
+    pub fn read_anchor(&self, id: ObjectId) -> Result<Option<Anchor>> {
+        match self.naming {
+            Naming::Design => Anchor::read(&*self.inner, id),
+            Naming::LogVol => {
+                Ok(log_vol::read_anchor(&*self.inner, id)?.map(|(number, spec)| Anchor { id: number, spec }))
+            }
+        }
+    }
+
+    /// Whether a group may have links that are the log's own.
+    pub fn has_own_links(&self, id: ObjectId) -> bool {
+        id == self.described.root || self.naming == Naming::LogVol
+    }
+
+    /// The name of a link of a group as it is stored.
+    pub fn stored_link_name(&self, group: ObjectId, name: &Name) -> Name {
+        if self.has_own_links(group) { self.naming.stored_name(name) } else { name.clone() }
     }
 
     /// Refuses everything after the session was closed.
@@ -210,7 +262,7 @@ impl LogSession {
     /// # Errors
     /// If the log is damaged; errors of the store beneath.
     pub fn catch_up(&self) -> Result<bool> {
-        if self.writes() || self.described.mode == Mode::Read {
+        if self.writes() || self.described.mode == Mode::Read || self.naming == Naming::LogVol {
             return Ok(false);
         }
         self.inner.refresh(Scope::Objects(&[self.group]))?;
@@ -219,6 +271,9 @@ impl LogSession {
 
     /// What to watch to learn of new entries, and how many log datasets there are.
     pub fn watched(&self) -> (Vec<ObjectId>, usize) {
+        if self.naming == Naming::LogVol {
+            return (Vec::new(), 0);
+        }
         let state = self.state.read();
         (state.log.watched(), state.log.count())
     }

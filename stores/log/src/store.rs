@@ -11,9 +11,7 @@ use h5live_model::{
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::anchor::Anchor;
 use crate::chunks::LogChunks;
-use crate::names::{stored_name, user_name};
 use crate::options::Log;
 use crate::session::LogSession;
 use crate::watch::LogWatch;
@@ -59,24 +57,24 @@ impl LogStore {
 
     /// A link as the user sees it; `None` if it is the log's own.
     fn user_link(&self, group: ObjectId, link: Link) -> Option<Link> {
-        if !self.session.is_root(group) {
+        if !self.session.has_own_links(group) {
             return Some(link);
         }
         // The group of the log is the first child of the root.
         let creation_order = link.creation_order.map(|order| order.saturating_sub(1));
-        Some(Link { name: user_name(&link.name)?, creation_order, ..link })
+        Some(Link { name: self.session.naming.user_name(&link.name)?, creation_order, ..link })
     }
 
     /// How many attributes of an object are the log's own. They were made first.
     fn own_attributes(&self, id: ObjectId) -> Result<u16> {
         let names = self.inner()?.attribute_names(id)?;
-        Ok(names.iter().filter(|name| user_name(name).is_none()).count() as u16)
+        Ok(names.iter().filter(|name| self.session.naming.user_name(name).is_none()).count() as u16)
     }
 
     /// An attribute as the user sees it; `None` if it is the log's own. `own` is how many of those there are.
-    fn user_attribute(attribute: AttributeData, own: u16) -> Option<AttributeData> {
+    fn user_attribute(&self, attribute: AttributeData, own: u16) -> Option<AttributeData> {
         let creation_order = attribute.creation_order.map(|order| order.saturating_sub(own));
-        Some(AttributeData { name: user_name(&attribute.name)?, creation_order, ..attribute })
+        Some(AttributeData { name: self.session.naming.user_name(&attribute.name)?, creation_order, ..attribute })
     }
 }
 
@@ -103,8 +101,7 @@ impl Store for LogStore {
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
-        let stored = if self.session.is_root(group) { stored_name(name) } else { name.clone() };
-        let found = self.inner()?.link(group, &stored)?;
+        let found = self.inner()?.link(group, &self.session.stored_link_name(group, name))?;
         Ok(found.and_then(|link| self.user_link(group, link)))
     }
 
@@ -113,26 +110,26 @@ impl Store for LogStore {
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
-        let found = self.inner()?.attribute(id, &stored_name(name))?;
+        let found = self.inner()?.attribute(id, &self.session.naming.stored_name(name))?;
         let own = match &found {
             Some(found) if found.creation_order.is_some() => self.own_attributes(id)?,
             _ => 0,
         };
-        Ok(found.and_then(|attribute| Self::user_attribute(attribute, own)))
+        Ok(found.and_then(|attribute| self.user_attribute(attribute, own)))
     }
 
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
-        Ok(self.inner()?.attribute_names(id)?.iter().filter_map(user_name).collect())
+        Ok(self.inner()?.attribute_names(id)?.iter().filter_map(|name| self.session.naming.user_name(name)).collect())
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
         let own = self.own_attributes(id)?;
-        self.inner()?.for_each_attribute(id, &mut |found| Self::user_attribute(found, own).is_none_or(&mut *each))
+        self.inner()?.for_each_attribute(id, &mut |found| self.user_attribute(found, own).is_none_or(&mut *each))
     }
 
     fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
         let anchor = self.inner()?.dataset(id)?;
-        let Some(found) = Anchor::read(self.inner()?, id)? else {
+        let Some(found) = self.session.read_anchor(id)? else {
             // What other programs have added to the file, and what has no elements of its own.
             let is_filtered = !anchor.spec()?.filters.is_empty();
             return if is_filtered { Err(Error::Unsupported(FILTERED_BESIDE_LOG)) } else { Ok(anchor) };

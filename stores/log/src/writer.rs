@@ -9,7 +9,6 @@ use h5live_model::{
 
 use crate::anchor::{Anchor, is_logged};
 use crate::chunks::LogChunks;
-use crate::names::stored_name;
 use crate::session::LogSession;
 
 /// The writing half of a session.
@@ -29,7 +28,7 @@ impl LogWriter {
 
     /// The name of a link as it is stored.
     fn link_name(&self, group: ObjectId, name: &Name) -> Name {
-        if self.0.is_root(group) { stored_name(name) } else { name.clone() }
+        self.0.stored_link_name(group, name)
     }
 
     /// Makes a dataset whose elements go into the log. The anchor is whole before the link is there.
@@ -104,12 +103,12 @@ impl StoreWriter for LogWriter {
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
-        let name = stored_name(&attribute.name);
+        let name = self.0.naming.stored_name(&attribute.name);
         self.inner()?.set_attribute(id, &AttributeData { name, ..attribute.clone() })
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
-        self.inner()?.remove_attribute(id, &stored_name(name))
+        self.inner()?.remove_attribute(id, &self.0.naming.stored_name(name))
     }
 
     fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
