@@ -1,0 +1,167 @@
+//! Damaged logs: an error, or the values that are there, and never a panic.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use h5live_log::{Log, LogStore};
+use h5live_model::{
+    AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout,
+    LinkTarget, Mode, Name, NewObject, NoFilters, ObjectKind, Shape, Sign, Store, UNLIMITED,
+};
+use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
+
+/// Mutants of each file.
+const MUTANTS: u64 = 5000;
+/// The most chunks of a dataset that are read: a damaged extent may have any number.
+const MAX_CHUNKS: usize = 64;
+
+/// Numbers that follow from a seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end.max(1)
+    }
+}
+
+fn open(bytes: Vec<u8>, mode: Mode) -> Result<LogStore, h5live_model::Error> {
+    let options = OpenOptions { mode, ..OpenOptions::default() };
+    let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(bytes)), &options)?;
+    LogStore::open(Arc::new(file), small(), Arc::new(NoFilters), AllocationLimit::new(1 << 20))
+}
+
+fn small() -> Log {
+    Log { min_log_size: 2048, max_log_size: 2048, ..Log::default() }
+}
+
+/// The bytes of a file with a log of boxes, points, growth and a shrink; closed or not.
+fn log_file(is_closed: bool) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path: PathBuf = folder.path().join("log.h5");
+    let options = OpenOptions { mode: Mode::SwmrWrite, ..OpenOptions::default() };
+    drop(NativeFile::open(&path, &OpenOptions { mode: Mode::CreateNew, ..OpenOptions::default() }).unwrap());
+    let file = NativeFile::open(&path, &options).unwrap();
+    let store = LogStore::open(Arc::new(file), small(), Arc::new(NoFilters), AllocationLimit::default()).unwrap();
+    let writer = store.writer().unwrap();
+    for (name, dims) in [("a", [6u64, 4]), ("b", [0, 8])] {
+        let spec = DatasetSpec {
+            datatype: Datatype::integer(2, ByteOrder::Little, Sign::Unsigned),
+            dataspace: Dataspace::Simple(Shape::with_max(&dims, &[UNLIMITED, dims[1]]).unwrap()),
+            layout: Layout::Chunked(vec![2, 4]),
+            ..DatasetSpec::default()
+        };
+        let name = Name::from(name);
+        let id = writer.create(&NewObject::linked(store.session().root, &name, &spec.into())).unwrap();
+        let data = store.dataset(id).unwrap();
+        for row in 0..12u64 {
+            let coord = ChunkCoord::new(&[row / 2, 0]);
+            let writes = [
+                ChunkWrite::Block { coord: &coord, start: &[row % 2, 0], count: &[1, 4], bytes: &[row as u8; 8] },
+                ChunkWrite::Block { coord: &coord, start: &[0, row % 4], count: &[1, 1], bytes: &[9; 2] },
+                ChunkWrite::Block { coord: &coord, start: &[1, 1], count: &[1, 1], bytes: &[8; 2] },
+            ];
+            let extent = [if row == 8 { 3 } else { row + 1 }, dims[1]];
+            let batch = ChunkBatch { writes: &writes, extent: Some(&extent), ..ChunkBatch::default() };
+            data.write(&batch).unwrap();
+            if row % 3 == 0 {
+                data.publish(h5live_model::Publish::Visible).unwrap();
+            }
+        }
+        data.publish(h5live_model::Publish::Visible).unwrap();
+    }
+    if is_closed {
+        store.close().unwrap();
+    }
+    let bytes = std::fs::read(&path).unwrap();
+    let _ = store.close();
+    bytes
+}
+
+/// Reads everything. Returns how many chunks could be read.
+fn read_all(store: &LogStore) -> usize {
+    let mut read = 0;
+    let mut ids = Vec::new();
+    let _ = store.for_each_link(store.session().root, &mut |link| {
+        if let LinkTarget::Hard(id) = link.target {
+            ids.push(id);
+        }
+        true
+    });
+    for id in ids {
+        if !matches!(store.kind(id), Ok(ObjectKind::Dataset)) {
+            continue;
+        }
+        let Ok(data) = store.dataset(id) else { continue };
+        let mut chunks = Vec::new();
+        let _ = data.for_each_chunk(&mut |chunk| {
+            chunks.push(chunk);
+            chunks.len() < MAX_CHUNKS
+        });
+        for chunk in chunks {
+            let mut bytes = vec![0; chunk.size.min(1 << 16) as usize];
+            read += usize::from(data.read(&chunk, 0, &mut bytes).is_ok());
+        }
+    }
+    read
+}
+
+/// Where entries begin, in the log or in the index table.
+fn heads(bytes: &[u8]) -> Vec<usize> {
+    (0..bytes.len().saturating_sub(48)).filter(|at| bytes[*at..].starts_with(b"LENT")).collect()
+}
+
+/// Changes the head of an entry, and makes its checksum fit.
+fn forge_head(bytes: &mut [u8], at: usize, random: &mut Random) {
+    let head_len = u32::from_le_bytes(bytes[at + 44..at + 48].try_into().unwrap()) as usize;
+    let end = (at + head_len.clamp(48, 4096)).min(bytes.len());
+    let field = at + 8 + 4 * random.below((end - at - 8) as u64 / 4) as usize;
+    let last = (field + 4 * (1 + random.below(2) as usize)).min(end);
+    match random.below(3) {
+        0 => bytes[field] = random.below(256) as u8,
+        1 => bytes[field..last].fill(0xFF),
+        _ => bytes[last - 1] = 0x7F,
+    }
+    let crc = crc32c::crc32c(&bytes[at + 8..end]);
+    bytes[at + 4..at + 8].copy_from_slice(&crc.to_le_bytes());
+}
+
+#[test]
+fn no_damage_makes_it_panic() {
+    for (is_closed, seed) in [(true, 27_001), (false, 27_002)] {
+        println!("seed {seed}");
+        let sound = log_file(is_closed);
+        let whole = read_all(&open(sound.clone(), Mode::Read).unwrap());
+        assert!(whole >= 8, "{whole}");
+        let (mut random, heads) = (Random(seed), heads(&sound));
+        let (mut opened, mut complete) = (0, 0);
+        for _ in 0..MUTANTS {
+            let mut bytes = sound.clone();
+            if random.below(2) == 0 {
+                forge_head(&mut bytes, heads[random.below(heads.len() as u64) as usize], &mut random);
+            }
+            for _ in 0..random.below(4) {
+                let at = random.below(bytes.len() as u64) as usize;
+                match random.below(3) {
+                    0 => bytes[at] ^= 1 << random.below(8),
+                    1 => bytes[at] = random.below(256) as u8,
+                    _ => {
+                        let end = bytes.len().min(at + 8);
+                        bytes[at..end].fill([0, 0xFF, 0x7F][random.below(3) as usize]);
+                    }
+                }
+            }
+            if random.below(20) == 0 {
+                bytes.truncate(random.below(sound.len() as u64) as usize);
+            }
+            if let Ok(store) = open(bytes, Mode::Read) {
+                opened += 1;
+                complete += usize::from(read_all(&store) == whole);
+            }
+        }
+        println!("closed {is_closed}: {opened} of {MUTANTS} opened, {complete} read as a whole");
+        assert!(opened > 0 && complete < MUTANTS as usize);
+    }
+}
