@@ -7,7 +7,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::{Outcome, Result, whole_text};
 use crate::{
-    check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, ls, man, manifest, mv, new,
+    check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, log, ls, man, manifest, mv, new,
     open, record, repair, rm, scenario, set, stress, wait, watch,
 };
 
@@ -30,6 +30,7 @@ enum Command {
     Dump(dump::DumpCommand),
     Guard(guard::Guard),
     Latency(latency::Latency),
+    Log(log::LogCommand),
     Ls(ls::Ls),
     Man(man::ManCommand),
     Manifest(manifest::Manifest),
@@ -59,6 +60,7 @@ impl Command {
             Command::Dump(command) => command.run(),
             Command::Guard(command) => command.run(),
             Command::Latency(command) => command.run(),
+            Command::Log(command) => command.run(),
             Command::Ls(command) => command.run(),
             Command::Man(command) => command.run(program()),
             Command::Manifest(command) => command.run(),

@@ -50,6 +50,14 @@ pub enum Error {
         /// The reason.
         source: Box<h5live::OpenError>,
     },
+    /// The log of a file could not be read.
+    #[error("{location}: {source}")]
+    Log {
+        /// The file.
+        location: String,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// No command is called so.
     #[error("no command is called {0:?}; `h5live help` lists them")]
     NoCommand(String),

@@ -1,7 +1,7 @@
 //! The examples at the end of the help of each command.
 
 /// For each command, what one types, and what it does.
-const EXAMPLES: [(&str, [(&str, &str); 2]); 21] = [
+const EXAMPLES: [(&str, [(&str, &str); 2]); 22] = [
     (
         "check",
         [
@@ -63,6 +63,13 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 21] = [
         [
             ("h5live ls run.h5", "all objects"),
             ("h5live ls --long --depth 1 run.h5 /entry", "the members of a group, with their storage"),
+        ],
+    ),
+    (
+        "log",
+        [
+            ("h5live log info run.h5", "how much is in a log, and whether the index has all of it"),
+            ("h5live log rebuild run.h5", "make a damaged index anew from the entries"),
         ],
     ),
     (

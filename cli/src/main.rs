@@ -23,6 +23,7 @@ mod guard;
 mod latency;
 mod list_stores;
 mod live;
+mod log;
 mod lossy_args;
 mod ls;
 mod man;

@@ -89,6 +89,14 @@ pub fn path_of_any_store(location: &Location) -> Result<Option<PathBuf>> {
     Ok(resolve(location)?.file_path())
 }
 
+/// The path of the file at a location, whatever store it is.
+///
+/// # Errors
+/// As [`file_path`]; [`Error::NoFile`] if the store is no file.
+pub fn require_path(location: &Location) -> Result<PathBuf> {
+    path_of_any_store(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
+}
+
 /// The location of a store like the one at `like`, in another file; `None` if such stores are no files.
 ///
 /// # Errors

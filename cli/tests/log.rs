@@ -147,6 +147,29 @@ fn a_plain_file_stays_one_and_an_existing_file_is_not_replaced() {
     assert!(!text(&run(&["ls", &to])).contains("_LOG"));
 }
 
+#[test]
+fn a_damaged_index_is_made_anew_from_the_entries() {
+    let (_folder, path, name) = new_file();
+    let log = format!("log:{name}");
+    text(&run_with(&["record", &log, "rows"], b"v\n1\n2\n3\n"));
+    let info = text(&run(&["log", "info", &name]));
+    assert!(info.contains("layout 1, 1 datasets made\n") && info.contains("index table: of the whole log\n"), "{info}");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The last entry that is found is one of the table.
+    let table = bytes.windows(4).rposition(|bytes| bytes == b"LENT").unwrap();
+    bytes[table + 50] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let said = error(&run(&["dump", &log, "rows"]));
+    assert!(said.contains("the index table of the log is damaged") && said.contains("h5live log rebuild"), "{said}");
+    text(&run(&["log", "rebuild", &log]));
+    assert_eq!(text(&run(&["dump", &log, "rows"])), "0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
+    let info = text(&run(&["log", "info", "--json", &log]));
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(info["log_bytes"], info["indexed_bytes"]);
+    text(&run_with(&["record", &format!("{name}.plain"), "rows"], b"v\n1\n"));
+    assert!(error(&run(&["log", "rebuild", &format!("{name}.plain")])).contains("it has no group"));
+}
+
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -18,6 +18,7 @@ mod entry_index;
 mod error;
 mod gather;
 mod index_table;
+mod info;
 pub mod log_datasets;
 mod log_state;
 mod log_vol;
@@ -31,6 +32,7 @@ mod writer;
 
 pub use connector::LogConnector;
 pub use error::LogError;
+pub use info::LogInfo;
 pub use options::Log;
 pub use store::LogStore;
 

@@ -136,6 +136,11 @@ impl LogDatasets {
         self.list.len()
     }
 
+    /// For each log dataset, the bytes of entries in it, and the bytes that it has room for.
+    pub fn sizes(&self) -> Vec<(u64, u64)> {
+        self.list.iter().map(|dataset| (dataset.used, dataset.size)).collect()
+    }
+
     /// The position behind the last entry.
     pub fn end(&self) -> u64 {
         self.list.last().map_or(0, |last| last.first + last.used)

@@ -93,7 +93,8 @@ pub struct LogState {
     batch: u64,
     /// Bytes of entries since the last commit, staged or in a log dataset.
     unpublished: u64,
-    /// Bytes of data of all entries.
+    /// Entries, and bytes of their data, beside those that only the index table has.
+    entries: u64,
     data_bytes: u64,
 }
 
@@ -116,6 +117,7 @@ impl LogState {
             indexed: covers,
             batch: 1,
             unpublished: 0,
+            entries: 0,
             data_bytes: 0,
         };
         state.index_published(limit)?;
@@ -137,6 +139,7 @@ impl LogState {
             indexed,
             batch: 1,
             unpublished: 0,
+            entries: 0,
             data_bytes: 0,
         }
     }
@@ -192,6 +195,7 @@ impl LogState {
     }
 
     fn add_to_index(&mut self, head: &EntryHead, rank: usize, at: u64) -> Result<()> {
+        self.entries += 1;
         self.data_bytes += head.data_len;
         self.dataset_mut(head.dataset, rank)?.push(head, rank, at);
         Ok(())
@@ -362,6 +366,11 @@ impl LogState {
             dims.iter().fold(dataset.element_size, |n, dim| n.saturating_mul(*dim))
         };
         self.datasets.values().map(bytes).fold(0, u64::saturating_add)
+    }
+
+    /// How many entries were read or made, beside those that only the index table has.
+    pub fn entries(&self) -> u64 {
+        self.entries
     }
 
     /// Bytes of data of all entries.

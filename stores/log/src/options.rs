@@ -14,5 +14,7 @@ settings! {
         min_log_size: u64 = 1 << 20,
         /// The most bytes that a new log dataset has room for, if a flush has no more.
         max_log_size: u64 = 1 << 30,
+        /// Whether the index table is made anew from the entries, instead of being read.
+        rebuild_index: bool = false,
     }
 }

@@ -98,7 +98,8 @@ impl LogSession {
         }
         let dataset_count = number(names::DATASET_COUNT)?.cast_unsigned();
         // A follower reads the log itself: the writer may replace the table.
-        let saved = if session.mode == Mode::SwmrRead { None } else { SavedTable::open(&*inner, group)? };
+        let reads_table = session.mode != Mode::SwmrRead && !options.rebuild_index;
+        let saved = if reads_table { SavedTable::open(&*inner, group)? } else { None };
         let state = LogState::open(LogDatasets::open(&*inner, group)?, saved, max_allocation)?;
         let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
         described.forms = session.forms;
@@ -179,6 +180,16 @@ impl LogSession {
     /// [`Error::Closed`].
     pub fn check_open(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// How many datasets were made so far.
+    pub fn dataset_count(&self) -> u64 {
+        *self.dataset_count.lock()
+    }
+
+    /// The group of the log.
+    pub fn group(&self) -> ObjectId {
+        self.group
     }
 
     /// Whether the session writes.

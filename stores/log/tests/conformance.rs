@@ -58,5 +58,5 @@ conformance::suite!(LogFiles::new(Log::default()));
 mod small_log_datasets {
     use super::*;
 
-    conformance::suite!(LogFiles::new(Log { staging: 100, min_log_size: 256, max_log_size: 256 }));
+    conformance::suite!(LogFiles::new(Log { staging: 100, min_log_size: 256, max_log_size: 256, ..Log::default() }));
 }
