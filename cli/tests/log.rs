@@ -129,6 +129,56 @@ fn a_killed_recording_has_all_rows_that_were_seen_and_goes_on() {
     assert!(text(&run(&["check", &name])).contains("sound"));
 }
 
+/// Writers that are killed at moments that nobody has chosen: after each, what was seen is still there, and right.
+#[test]
+fn many_killed_writers_lose_nothing_that_was_seen() {
+    const KILLS: u64 = 12;
+    let (_folder, path, name) = new_file();
+    let log = format!("log:{name}?min_log_size=64KiB&max_log_size=64KiB");
+    let mut seen = 0;
+    for round in 0..KILLS {
+        let mut writer = start(&["record", &log, "rows"]);
+        let mut input = writer.stdin.take().unwrap();
+        let first = seen;
+        let feed = std::thread::spawn(move || {
+            // Until the reader is gone.
+            let mut rows = (first..).map(|row| format!("{row},{}\n", row * row % 1000));
+            let _ = input.write_all(b"n,v\n");
+            while rows.next().is_some_and(|row| input.write_all(row.as_bytes()).is_ok()) {}
+        });
+        let wanted = seen + 500 * (round % 3 + 1);
+        until("rows are seen", || {
+            let Ok(file) = File::options().swmr_read().open(format!("log:{name}").as_str()) else { return false };
+            let shape = file.dataset("rows").and_then(|data| data.shape()).unwrap_or_default();
+            seen = shape.first().copied().unwrap_or(0).max(seen);
+            seen >= wanted
+        });
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        feed.join().unwrap();
+        let file = File::open(format!("log:{name}").as_str()).unwrap();
+        let rows = file.dataset("rows").unwrap();
+        let found = rows.shape().unwrap()[0];
+        assert!(found >= seen, "{found} rows of {seen} that were seen");
+        let numbers = rows.read::<Row>().unwrap();
+        assert!(numbers.iter().zip(0..).all(|(row, n)| row.n == n && row.v == n * n % 1000));
+        seen = found;
+        file.close().unwrap();
+        if round % 3 == 0 {
+            text(&run(&["repair", path.to_str().unwrap()]));
+            assert!(text(&run(&["check", path.to_str().unwrap()])).contains("sound"));
+        }
+    }
+}
+
+/// A row of these recordings.
+#[derive(Clone, Copy, h5live::H5Type)]
+#[repr(C)]
+struct Row {
+    n: i64,
+    v: i64,
+}
+
 #[test]
 fn a_plain_file_stays_one_and_an_existing_file_is_not_replaced() {
     let (folder, _, name) = new_file();
