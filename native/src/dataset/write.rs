@@ -135,7 +135,8 @@ impl NativeDataset {
     }
 
     /// As [`NativeDataset::write_chunk_part`], of bytes to which no reader was ever led. They are written at once, if
-    /// nothing of the chunk waits to be written: before any metadata that is flushed later.
+    /// nothing of the chunk waits to be written: before any metadata that is flushed later. They may lead to heap
+    /// objects, whatever their type is: the header, which will lead to them, waits for those.
     pub(super) fn write_unseen_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let state = self.state();
@@ -148,11 +149,16 @@ impl NativeDataset {
         let Some(stored) = stored else { return self.write_chunk_part(coord, at, bytes) };
         let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
         check_allocated(cache, stored.addr, at, bytes.len() as u64)?;
-        if let Some(proxy) = cache.write_raw_through(owner, stored.addr, at, bytes)? {
-            let operation = cache.begin_operation();
-            state.layout.add_raw_dependency(&proxy)?;
-            drop(operation);
+        let proxy = cache.write_raw_through(owner, stored.addr, at, bytes)?;
+        let operation = cache.begin_operation();
+        if let Some(proxy) = &proxy {
+            state.layout.add_raw_dependency(proxy)?;
         }
+        if !self.session.global_heap.changed_collections().is_empty() {
+            let header = self.session.load_header(self.shared.header_addr)?;
+            self.session.global_heap.add_header_dependencies(&header)?;
+        }
+        drop(operation);
         Ok(cache.flush_over_budget()?)
     }
 

@@ -57,8 +57,6 @@ pub struct LogSession {
     new_anchors: Mutex<Vec<ObjectId>>,
     /// Numbers of datasets that were made so far.
     dataset_count: Mutex<u64>,
-    /// Whether something went to the heap of the file since the last commit.
-    has_new_blobs: AtomicBool,
     is_closed: AtomicBool,
 }
 
@@ -114,7 +112,6 @@ impl LogSession {
             changed_extents: Mutex::default(),
             new_anchors: Mutex::default(),
             dataset_count: Mutex::new(dataset_count),
-            has_new_blobs: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             inner,
         })
@@ -145,7 +142,6 @@ impl LogSession {
             changed_extents: Mutex::default(),
             new_anchors: Mutex::default(),
             dataset_count: Mutex::default(),
-            has_new_blobs: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             inner,
         })
@@ -263,11 +259,6 @@ impl LogSession {
         self.new_anchors.lock().push(id);
     }
 
-    /// Notes that something went to the heap of the file.
-    pub fn note_blob(&self) {
-        self.has_new_blobs.store(true, Ordering::Release);
-    }
-
     /// Takes up what the writer has published since.
     ///
     /// # Errors
@@ -305,11 +296,6 @@ impl LogSession {
         if !state.is_dirty() {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
-        }
-        if self.has_new_blobs.load(Ordering::Acquire) {
-            // Entries lead to them.
-            writer.commit(Scope::All, publish)?;
-            self.has_new_blobs.store(false, Ordering::Release);
         }
         state.write_staged(&*self.inner, |state| self.log_dataset_room(state))?;
         state.log.stage_end(writer)?;

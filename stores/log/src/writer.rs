@@ -116,12 +116,10 @@ impl StoreWriter for LogWriter {
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
-        self.0.note_blob();
         self.inner()?.put_blob(bytes, count)
     }
 
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.0.note_blob();
         self.inner()?.reference(form, to)
     }
 
