@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use h5live_model::{
     AllocationTime, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill,
-    FillTime, FillValue, Link, LinkTarget, Mode, Name, NewObject, ObjectId, Shape, Sign, Store, StoreWriter,
-    StoredChunk,
+    FillTime, FillValue, Link, LinkTarget, Mode, Name, NewObject, ObjectId, Publish, Scope, Shape, Sign, Store,
+    StoreWriter, StoredChunk,
 };
 
 use crate::anchor::{integer, read_integer};
@@ -217,6 +217,8 @@ impl LogDatasets {
         writer.set_attribute(id, &integer(names::END, 0))?;
         writer.add_link(self.group, &log_name(number), &LinkTarget::Hard(id))?;
         writer.set_attribute(self.group, &integer(names::LOG_DATASET_COUNT, number as i64))?;
+        // What comes later is seen after the entries in it, and so after its link.
+        writer.commit(Scope::Objects(&[self.group]), Publish::Visible)?;
         self.list.push(LogDataset::open(store, id)?);
         Ok(())
     }
