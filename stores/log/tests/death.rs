@@ -51,7 +51,8 @@ fn cell(batch: u16) -> u64 {
 }
 
 fn word(batch: u16) -> Vec<u8> {
-    vec![b'a' + (batch % 26) as u8; 1 + usize::from(batch) * 3]
+    // Long ones, so that the heap grows by collections behind the log.
+    vec![b'a' + (batch % 26) as u8; 300 + usize::from(batch) * 60]
 }
 
 fn open(storage: impl h5live_cache::Storage + 'static, mode: Mode) -> LogStore {
