@@ -2,8 +2,8 @@
 //! place.
 //!
 //! A [`LogConnector`] opens `log:run.h5`. The store is a layer on the store of native files. Groups, links, attributes
-//! and committed datatypes are those of the file. A dataset is an [anchor](anchor), and its elements are in
-//! [entries](entry) of the log, which lies in [log datasets](log_datasets). Where entries overlap, the later one counts.
+//! and committed datatypes are those of the file. A dataset is an [`anchor`], and its elements are in
+//! entries ([`entry`]) of the log, which lies in log datasets ([`log_datasets`]). Where entries overlap, the later one counts.
 //! `docs/log-format.md` describes the file.
 //!
 //! Source: "Design of log VOL" (`specs/log-vol.md` of the shared documents).
