@@ -33,7 +33,7 @@ fn build_delete_plan(session: &Arc<NativeSession>, first: impl IntoIterator<Item
 }
 
 /// Adds an object and everything that it holds. The objects that it uses lose one use.
-fn add_object_to_plan(
+pub(crate) fn add_object_to_plan(
     plan: &mut DeletePlan,
     session: &Arc<NativeSession>,
     header: &CachedHeader,
