@@ -44,6 +44,7 @@ pub(crate) fn add_object_to_plan(
         uses.extend(committed_datatype(stored.message.datatype.shared()).map(addr).transpose()?);
         Ok(true)
     })?;
+    plan.shared_uses.extend(session.shared_uses_of_object(header)?);
     match kind_of(header)? {
         ObjectKind::Group => LinkStorage::load(session, header)?.for_each_link(header, &mut |link| {
             if let LinkTarget::Hard(id) = link.target {
