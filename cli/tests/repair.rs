@@ -278,3 +278,28 @@ fn circles_that_libhdf5_has_left_are_reclaimed() {
         std::fs::remove_file(&path).unwrap();
     }
 }
+
+#[test]
+fn reclaiming_changes_nothing_to_which_a_path_leads() {
+    let Some(corpus) = common::corpus() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("copy.h5");
+    let name = path.to_str().unwrap();
+    let mut reclaimed = 0;
+    for entry in std::fs::read_dir(corpus.join("generated")).unwrap() {
+        let from = entry.unwrap().path();
+        if from.extension().is_none_or(|ending| ending != "h5") {
+            continue;
+        }
+        std::fs::write(&path, std::fs::read(&from).unwrap()).unwrap();
+        let before = run(&["manifest", name]);
+        let done = run(&["repair", "--reclaim", name]);
+        // Files with shared messages are refused.
+        let text = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success() || text.contains("among shared messages"), "{}: {text}", from.display());
+        reclaimed += u32::from(done.status.success());
+        assert_eq!(run(&["manifest", name]).stdout, before.stdout, "{}", from.display());
+        assert_eq!(run(&["check", name]).status.code(), Some(0), "{}", from.display());
+    }
+    assert!(reclaimed > 20, "{reclaimed}");
+}
