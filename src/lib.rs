@@ -125,7 +125,8 @@ pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
     ByteOrder, ConnectorRegistry, DatasetView, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant,
-    LibVer, Location, Mode, OpenError, Repair, Selection, Stats, StoreErrorKind, UNLIMITED, UnknownLibVer,
+    LibVer, Location, Mode, OpenError, Reclaim, ReclaimedObject, Repair, Selection, Stats, StoreErrorKind, UNLIMITED,
+    UnknownLibVer,
 };
 
 pub use attribute::{Attribute, AttributeBuilder};
@@ -147,7 +148,7 @@ pub use open::Log;
 pub use open::{Locking, Native};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};
-pub use recovery::{diagnose, repair};
+pub use recovery::{diagnose, reclaim, repair};
 pub use reference::Reference;
 pub use referent::ReferenceTarget;
 pub use select::{DimSelection, ResolvedSelection, Select, SelectDim, SelectIndex};

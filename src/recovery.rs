@@ -2,7 +2,7 @@
 
 use h5live_model::{self as model, Connector, Location, OpenError, ResolvedLocation, Upkeep};
 
-use crate::{Diagnosis, FileCondition, Options, Repair, Result};
+use crate::{Diagnosis, FileCondition, Options, Reclaim, Repair, Result};
 
 /// Finds out what state the file at a location is in (closed, being written, or left by a writer that died), without
 /// changing it.
@@ -26,6 +26,20 @@ pub fn repair(location: impl Into<Location>) -> Result<Repair> {
     Options::default().repair(location)
 }
 
+/// Repairs a file, and deletes the objects to which no path leads: groups that lead to each other in a circle of hard links,
+/// and what is only in them. [`Group::unlink`](crate::Group::unlink) leaves these, as libhdf5 does. Object references
+/// to them lead nowhere afterwards.
+///
+/// Their space is given back as that of any deleted object: the file becomes shorter if it is at the end, and a file that
+/// keeps a list of its free space has it there. Otherwise a copy of the file is smaller.
+///
+/// # Errors
+/// [`ErrorKind::Open`](crate::ErrorKind::Open) if a process has the file open, if a structure cannot be read, or if the
+/// file has shared messages. Nothing has changed then.
+pub fn reclaim(location: impl Into<Location>) -> Result<Reclaim> {
+    Options::default().reclaim(location)
+}
+
 impl Options {
     /// As [`diagnose`](crate::diagnose()), with these options.
     ///
@@ -43,6 +57,19 @@ impl Options {
     pub fn repair(&self, location: impl Into<Location>) -> Result<Repair> {
         let at = self.resolve(&location.into())?;
         self.repair_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
+    }
+
+    /// As [`reclaim`](crate::reclaim()), with these options.
+    ///
+    /// # Errors
+    /// As [`reclaim`](crate::reclaim()).
+    pub fn reclaim(&self, location: impl Into<Location>) -> Result<Reclaim> {
+        let at = self.resolve(&location.into())?;
+        let reclaim = || {
+            let upkeep = required_upkeep(&**at.connector())?;
+            self.with_request(&at, |how| upkeep.reclaim(at.location(), how))
+        };
+        reclaim().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
     fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "src",
     "cache/src",
     "checker/src",
@@ -16,6 +16,7 @@ const SOURCES: [&str; 10] = [
     "indexes/src",
     "model/src",
     "native/src",
+    "stores/log/src",
     "swmr/src",
 ];
 

@@ -245,6 +245,12 @@ impl Space {
         self.state.lock().quarantine.waiting_bytes()
     }
 
+    /// The sections that were freed and wait for a flush of everything, in the order in which they were freed: first
+    /// byte and length (bytes).
+    pub fn waiting_sections(&self) -> Vec<(u64, u64)> {
+        self.state.lock().quarantine.waiting_sections().map(|(at, len, _)| (at, len)).collect()
+    }
+
     /// From now on the file has pages of `page` bytes. Structures and raw data are in different pages, and nothing
     /// smaller than a page crosses the border of one.
     ///

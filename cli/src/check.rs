@@ -145,7 +145,7 @@ impl CheckCommand {
             out.line(format_args!("unused: {} bytes at {:#x}", leak.len, leak.offset))?;
         }
         for offset in &report.unreachable {
-            out.line(format_args!("unreachable: an object at {offset:#x}; a copy of the file will not have it"))?;
+            out.line(format_args!("unreachable: an object at {offset:#x}; `h5live repair --reclaim` deletes it"))?;
         }
         let verdict = match report.findings.len() {
             0 => "sound".to_owned(),

@@ -111,7 +111,7 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 22] = [
         "repair",
         [
             ("h5live repair run.h5", "bring a file in order whose writer was killed"),
-            ("h5live repair --dry-run run.h5 old.h5", "only say what state the files are in"),
+            ("h5live repair --reclaim run.h5", "also delete the objects to which no path leads"),
         ],
     ),
     (

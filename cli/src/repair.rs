@@ -1,6 +1,7 @@
 //! `h5live repair`: repairs files whose writer has died.
 
-use h5live::{Diagnosis, FileCondition, Location};
+use h5live::model::ObjectKind;
+use h5live::{Diagnosis, FileCondition, Location, ReclaimedObject};
 use serde_json::json;
 
 use crate::diagnosis_text;
@@ -20,6 +21,10 @@ pub struct RepairCommand {
     /// The files
     #[arg(required = true)]
     files: Vec<Location>,
+    /// Also delete the objects to which no path leads (`h5live check --leaks` shows them), such as groups that only lead
+    /// to each other, and give back their space
+    #[arg(long, conflicts_with = "dry_run")]
+    reclaim: bool,
     /// Change nothing, and say what state the files are in
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -59,10 +64,48 @@ impl RepairCommand {
                     .map_or_else(|| diagnosis_text::text(location, &before), |after| report_text(&before, after));
                 out.line(format_args!("{}: {said}", location))?;
             }
+            if self.reclaim {
+                self.reclaim(&mut out, location)?;
+            }
             // What comes next may be an error.
             out.flush()?;
         }
         Ok(outcome)
+    }
+}
+
+impl RepairCommand {
+    /// Deletes the objects to which no path leads, and says which.
+    fn reclaim(&self, out: &mut Output, location: &Location) -> Result<()> {
+        let done = open::options().reclaim(location)?;
+        for ReclaimedObject { offset, kind, bytes } in &done.objects {
+            let kind = kind.map_or("remainder", kind_name);
+            if self.json {
+                let (file, at) = (location.to_string(), *offset);
+                out.line(json!({ "file": file, "is": "reclaimed", "kind": kind, "offset": at, "bytes": bytes }))?;
+            } else {
+                out.line(format_args!("{location}: reclaimed: {kind} at {offset:#x}, {bytes} bytes"))?;
+            }
+        }
+        let bytes: u64 = done.objects.iter().map(|object| object.bytes).sum();
+        if !self.json {
+            let shorter = done.before.saturating_sub(done.after);
+            let objects = done.objects.len();
+            out.line(format_args!(
+                "{location}: {objects} objects reclaimed, {bytes} bytes; the file is {shorter} bytes shorter"
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// The word for a kind of objects.
+fn kind_name(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Group => "group",
+        ObjectKind::Dataset => "dataset",
+        ObjectKind::Datatype => "datatype",
+        _ => "object",
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Mode, Name,
-    OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep,
+    OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, Upkeep,
 };
 use h5live_swmr::PathWatch;
 
@@ -155,6 +155,10 @@ impl Upkeep for NativeConnector {
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
         let options = OpenOptions { mode: Mode::Write, ..open_options(how)? };
         crate::repair(&NativeConnector::path(at)?, &options).map_err(store_error)
+    }
+
+    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
+        crate::reclaim(&NativeConnector::path(at)?, &open_options(how)?).map_err(store_error)
     }
 }
 

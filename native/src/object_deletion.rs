@@ -33,7 +33,7 @@ fn build_delete_plan(session: &Arc<NativeSession>, first: impl IntoIterator<Item
 }
 
 /// Adds an object and everything that it holds. The objects that it uses lose one use.
-fn add_object_to_plan(
+pub(crate) fn add_object_to_plan(
     plan: &mut DeletePlan,
     session: &Arc<NativeSession>,
     header: &CachedHeader,
@@ -44,6 +44,7 @@ fn add_object_to_plan(
         uses.extend(committed_datatype(stored.message.datatype.shared()).map(addr).transpose()?);
         Ok(true)
     })?;
+    plan.shared_uses.extend(session.shared_uses_of_object(header)?);
     match kind_of(header)? {
         ObjectKind::Group => LinkStorage::load(session, header)?.for_each_link(header, &mut |link| {
             if let LinkTarget::Hard(id) = link.target {

@@ -89,23 +89,35 @@ pub(crate) fn scan_file(
     options: &OpenOptions,
     limit: u64,
 ) -> Result<RecoveryScan> {
-    let storage: Arc<dyn Storage> = Arc::new(UnmodifiedStorage(storage.clone()));
-    let status = Arc::new(SuperblockStatus::new(superblock.clone()));
-    let cache =
-        Arc::new(Cache::new_writable(storage.clone(), options.cache_options(superblock), limit, status.clone()));
-    let options = OpenOptions { mode: Mode::Write, ..options.clone() };
-    let (lock, retry, heap_reader) = (Arc::new(LockHandle::detached()), RetryPolicy::no_retries(), Arc::default());
-    let parts = SessionParts { cache, status, superblock: superblock.clone(), lock, retry, heap_reader };
-    let session = Arc::new(NativeSession::new(parts, &options, Path::new(""))?);
+    let session = open_scan_session(storage, superblock, options, limit)?;
     let found = scan_objects(&session);
     session.abandon();
     let superblock_end = h5live_format::encoded_len(superblock, superblock.widths)? as u64;
     let found = found?;
     let end = found
         .used_end
-        .map(|end| find_collections_end(&*storage, superblock, end.max(superblock_end), limit))
+        .map(|end| find_collections_end(&**storage, superblock, end.max(superblock_end), limit))
         .transpose()?;
     Ok(RecoveryScan { used_end: end, ..found })
+}
+
+/// A session that changes a file in memory only, from its base address on, at which `storage` begins, up to `limit`.
+///
+/// # Errors
+/// If the superblock extension cannot be read.
+pub(crate) fn open_scan_session(
+    storage: &Arc<dyn Storage>,
+    superblock: &Superblock,
+    options: &OpenOptions,
+    limit: u64,
+) -> Result<Arc<NativeSession>> {
+    let storage: Arc<dyn Storage> = Arc::new(UnmodifiedStorage(storage.clone()));
+    let status = Arc::new(SuperblockStatus::new(superblock.clone()));
+    let cache = Arc::new(Cache::new_writable(storage, options.cache_options(superblock), limit, status.clone()));
+    let options = OpenOptions { mode: Mode::Write, ..options.clone() };
+    let (lock, retry, heap_reader) = (Arc::new(LockHandle::detached()), RetryPolicy::no_retries(), Arc::default());
+    let parts = SessionParts { cache, status, superblock: superblock.clone(), lock, retry, heap_reader };
+    Ok(Arc::new(NativeSession::new(parts, &options, Path::new(""))?))
 }
 
 /// Drops the chunks that a dead writer has left outside of the extents of datasets. Otherwise they would come back with

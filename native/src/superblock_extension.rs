@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_cache::{Cache, Owner};
 use h5live_format::messages::{BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
-use h5live_format::{CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
+use h5live_format::{Addr, CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::FileSpace;
 
@@ -18,6 +18,8 @@ pub(crate) struct SuperblockExtension {
     pub btree_k: BtreeK,
     /// The table of shared messages.
     pub shared: Option<SharedMessageTable>,
+    /// Where the table is.
+    pub shared_addr: Addr,
     /// How space is handed out.
     pub space: FileSpace,
 }
@@ -80,24 +82,24 @@ impl SuperblockExtension {
         let none = SuperblockExtension { btree_k: superblock.btree_k, ..SuperblockExtension::default() };
         let Some(header) = load_extension_header(cache, superblock)? else { return Ok(none) };
         let btree_k = header.get_message::<BtreeK>()?.unwrap_or(none.btree_k);
-        let shared = match header.get_message::<SharedMessageTableInfo>()? {
+        let (shared, shared_addr) = match header.get_message::<SharedMessageTableInfo>()? {
             Some(info) if info.table.is_defined() => {
                 let metadata = ObjectMetadata::new(cache.clone(), Owner::FILE);
                 let table = || SharedMessageTable::blank(info.indexes);
                 let table =
                     metadata.load(info.table, shared_message_table_bytes(info.indexes, cache.widths()), table)?;
                 let table = table.read().clone();
-                Some(table)
+                (Some(table), info.table)
             }
-            _ => None,
+            _ => (None, Addr::UNDEFINED),
         };
         let space = load_file_space_info(&header)?.map_or(none.space, |info| (&info).into());
-        Ok(SuperblockExtension { btree_k, shared, space })
+        Ok(SuperblockExtension { btree_k, shared, shared_addr, space })
     }
 }
 
 /// Bytes of the table of shared messages: signature, indexes, checksum.
-fn shared_message_table_bytes(indexes: u8, widths: Widths) -> u64 {
+pub(crate) fn shared_message_table_bytes(indexes: u8, widths: Widths) -> u64 {
     let index = 14 + 2 * widths.offset.bytes() as u64;
     8 + u64::from(indexes) * index
 }

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use crate::dataset::OpenDataset;
+use crate::shared_use::SharedUse;
 
 /// The objects to be deleted, and those that stay with fewer links.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct DeletePlan {
     pub deleted_objects: BTreeSet<Addr>,
     /// Raw data that goes: first byte and length (bytes).
     pub raw_ranges: Vec<(Addr, u64)>,
+    /// Uses of shared messages that go.
+    pub shared_uses: Vec<SharedUse>,
     /// The datasets among the objects.
     pub datasets: Vec<Arc<OpenDataset>>,
 }

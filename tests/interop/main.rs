@@ -3,6 +3,7 @@
 //! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it each test says that it is skipped.
 
 mod changes;
+mod old_files;
 mod races;
 mod script;
 mod sources;

@@ -107,6 +107,11 @@ impl Quarantine {
         self.waiting
     }
 
+    /// The sections that were freed since the last flush of everything, of no object alone.
+    pub fn waiting_sections(&self) -> impl Iterator<Item = FreedSection> {
+        self.given.get(&None).into_iter().flatten().copied()
+    }
+
     pub fn snapshot_count(&self) -> u64 {
         self.snapshots
     }

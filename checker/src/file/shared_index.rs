@@ -19,6 +19,8 @@ pub(super) struct SharedIndex {
     pub index: SharedMessageIndex,
     pub heap: CheckedHeap,
     pub uses: HashMap<[u8; 8], UseCount>,
+    /// The heap IDs of messages by their hashes.
+    pub by_hash: HashMap<u32, [u8; 8]>,
     /// Whether all records were seen.
     pub whole: bool,
 }

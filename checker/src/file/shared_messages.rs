@@ -33,7 +33,7 @@ impl FileWalk<'_> {
                 continue;
             }
             let Some(heap) = self.check_fractal_heap(index.heap) else { continue };
-            let mut shared = SharedIndex { index, heap, uses: HashMap::new(), whole: false };
+            let mut shared = SharedIndex { index, heap, uses: HashMap::new(), by_hash: HashMap::new(), whole: false };
             self.check_shared_message_records(&mut shared);
             self.shared.push(shared);
         }
@@ -93,6 +93,7 @@ impl FileWalk<'_> {
             self.shared_attributes.push(body);
         }
         shared.uses.insert(heap_id, UseCount { stated: references, found: 0 });
+        shared.by_hash.insert(record.hash, heap_id);
     }
 
     /// Counts what shared attributes use themselves, once all indexes are known.
@@ -139,8 +140,24 @@ impl FileWalk<'_> {
         }
     }
 
+    /// Notes that a header has its own copy of a message, which was the first. If it came into the heap later, for others,
+    /// the header still counts as one that uses it.
+    fn count_first_copy(&mut self, kind: MessageType, body: &[u8]) {
+        let Some(index) = self.shared.iter_mut().find(|shared| shared.index.indexes_type(kind)) else { return };
+        // Headers of version 1 pad messages with up to 7 zeros.
+        let zeros = body.iter().rev().take_while(|byte| **byte == 0).count().min(7);
+        let bodies = (0..=zeros).filter_map(|padding| body.get(..body.len().saturating_sub(padding)));
+        let id = bodies.map(|body| lookup3(body, kind.number().into())).find_map(|hash| index.by_hash.get(&hash));
+        if let Some(uses) = id.and_then(|id| index.uses.get_mut(id)) {
+            uses.found += 1;
+        }
+    }
+
     /// Notes which shared messages a header uses.
     pub fn count_uses_by_header(&mut self, header: &CheckedHeader) {
+        for message in header.messages.iter().filter(|message| message.flags.is_shareable()) {
+            self.count_first_copy(message.kind, &message.body);
+        }
         for message in header.messages.iter().filter(|message| message.flags.is_shared()) {
             if !message.kind.is_shareable() {
                 continue;
@@ -160,7 +177,7 @@ impl FileWalk<'_> {
                 let (name, at) = (SharedMessageRecord::NAME, shared.index.index);
                 match uses.found.cmp(&uses.stated) {
                     Ordering::Equal => {}
-                    // libhdf5 counts some uses twice; the message then outlives them.
+                    // Some programs forget to count; the message then outlives its uses.
                     Ordering::Less => self.add_note(name, at, cause),
                     Ordering::Greater => self.report_for(ObjectIndex::FILE, name, at, cause),
                 }

@@ -26,7 +26,7 @@ pub struct Place {
 }
 
 /// All operations, by name.
-pub const OPERATIONS: [(&str, Operation); 13] = [
+pub const OPERATIONS: [(&str, Operation); 14] = [
     ("read", read),
     ("ls", |place| command(&["ls", "--long", &text(&place.file)])),
     ("dump", |place| command(&["dump", "--json", &text(&place.file)])),
@@ -51,6 +51,7 @@ pub const OPERATIONS: [(&str, Operation); 13] = [
     ("edit", |place| edit(&place.clone_as("edit.h5")?, Mode::Write)),
     ("live", |place| edit(&place.clone_as("live.h5")?, Mode::SwmrWrite)),
     ("repair", |place| command(&["repair", &text(&place.clone_as("repair.h5")?)])),
+    ("reclaim", |place| command(&["repair", "--reclaim", &text(&place.clone_as("reclaim.h5")?)])),
     ("follow", |place| File::options().swmr_read().open(&place.file).map(|file| read_all(&file)).map_err(error_text)),
 ];
 

@@ -18,6 +18,11 @@ impl MessageFlags {
         self.0 & 0x02 != 0
     }
 
+    /// Whether the message is in the file's index of shared messages, though only this header has it.
+    pub fn is_shareable(self) -> bool {
+        self.0 & 0x40 != 0
+    }
+
     /// Whether a program that did not know the type changed the object, so that the message may no longer be true of
     /// it.
     pub fn was_unknown(self) -> bool {

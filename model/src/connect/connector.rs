@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::setting::ConnectorOptions;
 use super::{Location, OpenError};
-use crate::{AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Repair, Store, Unfilter};
+use crate::{AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Reclaim, Repair, Store, Unfilter};
 
 /// Opens the stores of one kind, and knows what their locations mean.
 pub trait Connector: Send + Sync + fmt::Debug + 'static {
@@ -146,6 +146,15 @@ pub trait Upkeep {
     /// # Errors
     /// As [`Connector::open`].
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError>;
+
+    /// Brings a store into order, and deletes the objects to which no path leads.
+    ///
+    /// # Errors
+    /// As [`Upkeep::repair`]; [`crate::Error::Unsupported`] if the store cannot do this.
+    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
+        let _ = (at, how);
+        Err(crate::Error::Unsupported("deleting unreachable objects of such a store").into())
+    }
 }
 
 /// Bytes that a connector may look at to know its own.

@@ -160,6 +160,22 @@ impl DenseAttributes {
         self.storage.names.for_each(&mut |record| each(self.decode_record(session, header, &record)?))
     }
 
+    /// Calls `each` with every attribute, and its ID in the file's heap of shared messages if it is there.
+    ///
+    /// # Errors
+    /// If a structure cannot be read; the error of `each`.
+    pub fn for_each_with_shared_id(
+        &self,
+        session: &NativeSession,
+        header: &CachedHeader,
+        each: &mut dyn FnMut(Option<[u8; 8]>, StoredAttribute) -> Result<()>,
+    ) -> Result<()> {
+        self.storage.names.for_each(&mut |record| {
+            let shared = (record.flags & SHARED_FLAG != 0).then_some(record.heap_id);
+            each(shared, self.decode_record(session, header, &record)?).map(|()| true)
+        })
+    }
+
     /// Whether an attribute is in the file's heap of shared messages.
     ///
     /// # Errors

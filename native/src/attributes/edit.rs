@@ -61,6 +61,17 @@ impl NativeSession {
         message: &AttributeMessage,
         before: &[Prerequisite<'_>],
     ) -> Result<()> {
+        let old_uses = self.shared_uses_of_attribute(header, &message.name)?;
+        self.put_attribute_message(header, message, before)?;
+        self.release_shared_uses(old_uses)
+    }
+
+    fn put_attribute_message(
+        &self,
+        header: &mut CachedHeader,
+        message: &AttributeMessage,
+        before: &[Prerequisite<'_>],
+    ) -> Result<()> {
         let new = header.encode_message(message, MessageFlags::default())?;
         let held = match AttributeStorage::load(self, header)? {
             AttributeStorage::Compact => AttributeStorage::list_compact_attributes(self, header)?,
@@ -178,6 +189,7 @@ impl NativeSession {
     /// [`ModelError::NotFound`]; if a structure cannot be read.
     pub fn remove_attribute(&self, header: &mut CachedHeader, name: &Name) -> Result<()> {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
+        let old_uses = self.shared_uses_of_attribute(header, name)?;
         let mut info = header.get_message::<AttributeInfo>()?;
         let left = if let Some(info) = info.as_mut().filter(|info| info.is_dense()) {
             let dense = DenseAttributes::open_for_writing(self, header, info);
@@ -193,9 +205,10 @@ impl NativeSession {
             held.len() as u64 - 1
         };
         match header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
-            Some((spot, _)) if left == 0 => header.remove_message(spot),
-            _ => Ok(()),
+            Some((spot, _)) if left == 0 => header.remove_message(spot)?,
+            _ => {}
         }
+        self.release_shared_uses(old_uses)
     }
 
     /// Moves dense attributes to the header if few are left, and returns how many there are.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use h5live_cache::{FlushScope, Owner, Visibility};
-use h5live_format::Addr;
-use h5live_format::messages::DataspaceMessage;
+use h5live_format::messages::{DataspaceMessage, MessageType};
+use h5live_format::{Addr, MessageFlags};
 use h5live_model::StoredChunk;
 
 use super::NativeDataset;
@@ -29,8 +29,19 @@ impl NativeDataset {
         };
         if !written {
             let mut header = self.session.load_header(self.shared.header_addr)?;
-            let old = header.require_message::<DataspaceMessage>("a dataset has a dataspace")?;
-            header.set_message(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
+            let session = &self.session;
+            let old = session.require_message::<DataspaceMessage>(&header, "a dataset has a dataspace")?;
+            let new = DataspaceMessage { dataspace: spec.dataspace.clone(), ..old };
+            let uses = session.shared_uses_of_message(&header, MessageType::DATASPACE)?;
+            match header.find_message(|message| message.kind == MessageType::DATASPACE) {
+                // A shared extent stays as it is, for those that share it.
+                Some((spot, _)) if !uses.is_empty() => {
+                    let own = header.encode_message(&new, MessageFlags::default())?;
+                    header.replace_message(spot, own)?;
+                }
+                _ => header.set_message(&new)?,
+            }
+            session.release_shared_uses(uses)?;
         }
         let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
         *state = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&state) });

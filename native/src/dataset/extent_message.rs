@@ -48,7 +48,8 @@ impl ExtentMessage {
         let Some((header, spot)) = first else { return Ok(None) };
         let version = {
             let header = header.read();
-            let plain = header.messages.get(spot).filter(|message| !message.flags.is_shared());
+            let plain = header.messages.get(spot);
+            let plain = plain.filter(|message| !message.flags.is_shared() && !message.flags.is_shareable());
             plain.and_then(|message| DataspaceMessage::version_of(&message.body))
         };
         let Some(version) = version else { return Ok(None) };

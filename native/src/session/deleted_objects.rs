@@ -29,7 +29,8 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn free_deleted(&self, plan: DeletePlan) -> Result<()> {
+    pub fn free_deleted(&self, mut plan: DeletePlan) -> Result<()> {
+        self.release_shared_uses(std::mem::take(&mut plan.shared_uses))?;
         for dataset in &plan.datasets {
             dataset.delete_index()?;
         }

@@ -18,6 +18,7 @@ COMMANDS = [
     ["diff", "{f}", "{f}"],
     ["repair", "--dry-run", "{f}"],
     ["repair", "{c}"],
+    ["repair", "--reclaim", "{c}"],
     ["set", "{c}", "/@attack", "1"],
     ["mv", "{c}", "/attack", "/attacked"],
     ["rm", "{c}", "/attack"],

@@ -7,7 +7,7 @@ import time
 
 from common import HANG_SECONDS, MAX_SECONDS, at_once, folder, frames, limited, processor_seconds, run, samples, shown, small_files
 
-OPERATIONS = "read ls dump manifest check copy chunks memory diff edit live repair follow".split()
+OPERATIONS = "read ls dump manifest check copy chunks memory diff edit live repair reclaim follow".split()
 
 
 def attack(choice, result):

@@ -34,6 +34,8 @@ pub enum ChangeKind {
     Rewrite,
     /// The extent goes down, and up again with other values.
     Shrink,
+    /// Datasets come into groups and leave them. The groups of files of the earliest profile are symbol tables.
+    Links,
 }
 
 /// The filter of the chunks.
@@ -83,13 +85,14 @@ impl IndexChoice {
 
 impl ChangeKind {
     /// All of them.
-    pub const ALL: [ChangeKind; 6] = [
+    pub const ALL: [ChangeKind; 7] = [
         ChangeKind::Append,
         ChangeKind::AppendRows,
         ChangeKind::Grow,
         ChangeKind::Sparse,
         ChangeKind::Rewrite,
         ChangeKind::Shrink,
+        ChangeKind::Links,
     ];
 
     /// Whether elements get their value once, when the extent comes to hold them.
@@ -138,9 +141,17 @@ impl MatrixCell {
 
     /// Why libhdf5 cannot follow, though h5live can.
     pub fn libhdf5_unsupported(self) -> Option<&'static str> {
-        match (self.index, self.kind) {
-            (IndexChoice::Btree1, _) => Some("libhdf5 reads version 1 B-trees without checksums and only once"),
-            (_, ElementKind::Vlen) => Some("heaps beyond the end of file that was announced when it opened the file"),
+        match (self.index, self.work, self.kind) {
+            (IndexChoice::Btree1, ChangeKind::Links, _) => {
+                Some("libhdf5 reads symbol tables without checksums and only once")
+            }
+            (IndexChoice::Btree1, ..) => Some("libhdf5 reads version 1 B-trees without checksums and only once"),
+            (_, ChangeKind::Links, _) => {
+                Some("new objects beyond the end of file that was announced when it opened the file")
+            }
+            (_, _, ElementKind::Vlen) => {
+                Some("heaps beyond the end of file that was announced when it opened the file")
+            }
             _ => None,
         }
     }
@@ -176,7 +187,7 @@ mod tests {
     #[test]
     fn every_index_and_every_work_has_cells() {
         let cells = MatrixCell::all(&[], &[], &[], &[]);
-        assert_eq!(cells.len(), 6 * 6 * 3 * 2);
+        assert_eq!(cells.len(), 6 * 7 * 3 * 2);
         let sensible = |cell: &&MatrixCell| cell.impossible_reason().is_none();
         for index in IndexChoice::ALL {
             assert!(cells.iter().filter(sensible).any(|cell| cell.index == index));

@@ -4,6 +4,8 @@
 pub mod cell;
 mod crashes;
 mod faults;
+mod link_names;
+mod link_reader;
 pub mod peer;
 mod plan;
 mod read_model;
@@ -89,7 +91,11 @@ pub struct MatrixTerms {
 
 impl MatrixTerms {
     fn rate(&self, cell: MatrixCell) -> f64 {
-        self.rate.unwrap_or(if cell.work == ChangeKind::Grow { 100.0 } else { 500.0 })
+        self.rate.unwrap_or(match cell.work {
+            ChangeKind::Grow => 100.0,
+            ChangeKind::Links => 50.0,
+            _ => 500.0,
+        })
     }
 
     /// The time after which a reader opens the file again, because a late reader must see the right state, too.

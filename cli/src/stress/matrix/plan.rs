@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::stress::rule::mix;
 
 use super::cell::{ChangeKind, IndexChoice, MatrixCell};
+use super::link_names;
 use super::value::ElementId;
 
 /// Most elements of a dataset of two dimensions that grows, along each of them.
@@ -84,6 +85,10 @@ pub enum CellChange {
     Extent(usize, Vec<u64>),
     /// Elements are written, in this version.
     Write(usize, Region, u32),
+    /// The dataset is made, with all of its elements in this version.
+    Create(usize, u32),
+    /// The dataset is removed from its group.
+    Unlink(usize),
 }
 
 /// The datasets of a cell, and what happens to them.
@@ -103,7 +108,8 @@ pub struct CellPlan {
     pub chunk: Vec<u64>,
     /// The distance between the numbers of neighbours, along each dimension.
     pub strides: Vec<u64>,
-    /// The regions of elements that may change. Each chunk of a rewritten dataset is one region.
+    /// The regions of elements that may change. Each chunk of a rewritten dataset is one region, and so is each dataset that
+    /// comes and goes.
     pub regions: Vec<Region>,
 }
 
@@ -112,6 +118,7 @@ impl CellPlan {
     pub fn new(cell: MatrixCell, seed: u64) -> CellPlan {
         let flat = cell.index == IndexChoice::Btree2;
         let whole = |dims: &[u64]| vec![Region::new(&vec![0; dims.len()], dims)];
+        let linked = |dims: &[u64]| vec![Region::new(&vec![0; dims.len()], dims); link_names::names().len()];
         let (dims, limit, chunk, strides, regions): (&[u64], &[u64], &[u64], &[u64], _) = match cell.work {
             ChangeKind::Append if cell.index == IndexChoice::Implicit => (&[0], &[1 << 15], &[4], &[1], Vec::new()),
             ChangeKind::Append => (&[0], &[1 << 18], &[4], &[1], Vec::new()),
@@ -138,6 +145,11 @@ impl CellPlan {
                 _ if flat => (&[0, 0], &[64, 32], &[4, 4], &[1 << 12, 1], whole(&[64, 32])),
                 _ => (&[0], &[2048], &[8], &[1], whole(&[2048])),
             },
+            ChangeKind::Links => match cell.index {
+                IndexChoice::Single => (&[16], &[16], &[16], &[1], linked(&[16])),
+                IndexChoice::Btree2 => (&[4, 4], &[4, 4], &[2, 3], &[1 << 12, 1], linked(&[4, 4])),
+                _ => (&[16], &[16], &[5], &[1], linked(&[16])),
+            },
         };
         let unlimited = match cell.index {
             IndexChoice::ExtensibleArray => 1,
@@ -145,11 +157,15 @@ impl CellPlan {
             IndexChoice::FixedArray | IndexChoice::Implicit | IndexChoice::Single => 0,
         };
         let max = limit.iter().enumerate().map(|(dim, limit)| if dim < unlimited { UNLIMITED } else { *limit });
-        let datasets = if cell.work == ChangeKind::Grow { 8 } else { 1 };
+        let names = match cell.work {
+            ChangeKind::Links => link_names::names(),
+            ChangeKind::Grow => (0..8).map(|number| format!("data{number}")).collect(),
+            _ => vec!["data0".to_owned()],
+        };
         CellPlan {
             cell,
             seed,
-            names: (0..datasets).map(|number| format!("data{number}")).collect(),
+            names,
             dims: dims.into(),
             max: max.collect(),
             chunk: chunk.into(),
@@ -171,15 +187,33 @@ impl CellPlan {
         }
     }
 
+    /// The names of the datasets that are there from the beginning to the end.
+    pub fn lasting_names(&self) -> &[String] {
+        if self.cell.work == ChangeKind::Links { &[] } else { &self.names }
+    }
+
+    /// The name of a dataset.
+    pub fn name(&self, dataset: usize) -> &str {
+        self.names.get(dataset).map_or("", String::as_str)
+    }
+
     /// The number of an element.
     pub fn element_id(&self, dataset: usize, at: &[u64]) -> ElementId {
         let element = at.iter().zip(&self.strides).map(|(at, stride)| at * stride).sum();
         ElementId { dataset, element }
     }
 
+    /// The number of the dataset that has this region.
+    pub fn dataset_of_region(&self, region: usize) -> usize {
+        if self.cell.work == ChangeKind::Links { region } else { 0 }
+    }
+
     /// The changes before anybody reads.
     pub fn initial_changes(&self) -> Vec<CellChange> {
         match (self.cell.work, self.cell.index) {
+            (ChangeKind::Links, _) => {
+                (0..self.names.len()).step_by(2).map(|dataset| CellChange::Create(dataset, 1)).collect()
+            }
             (ChangeKind::Rewrite, _) | (ChangeKind::Shrink, IndexChoice::Single) => {
                 self.regions.iter().map(|region| CellChange::Write(0, region.clone(), 1)).collect()
             }
@@ -202,6 +236,7 @@ impl CellPlan {
                 (0..1 + random % 3).filter_map(which).map(|region| CellChange::Write(0, region, version)).collect()
             }
             ChangeKind::Shrink => self.shrink(random, version, extents),
+            ChangeKind::Links => self.come_and_go(random, version, extents),
         }
     }
 
@@ -260,6 +295,15 @@ impl CellPlan {
         changes
     }
 
+    /// Datasets come if they are not there, and go if they are.
+    fn come_and_go(&self, random: u64, version: u32, extents: &[Vec<u64>]) -> Vec<CellChange> {
+        let change = |number: usize| match extents.get(number) {
+            Some(extent) if extent.contains(&0) => CellChange::Create(number, version),
+            _ => CellChange::Unlink(number),
+        };
+        link_names::draw_datasets(random).into_iter().map(change).collect()
+    }
+
     /// The plan for a reader in another language.
     pub fn json(&self) -> serde_json::Value {
         let regions: Vec<_> = self.regions.iter().map(|region| json!([region.start, region.count])).collect();
@@ -268,6 +312,7 @@ impl CellPlan {
             "strides": self.strides,
             "regions": regions,
             "shrinks": self.cell.work == ChangeKind::Shrink,
+            "links": self.cell.work == ChangeKind::Links,
         })
     }
 }
@@ -320,17 +365,27 @@ fn windows(dims: &[u64]) -> Vec<Region> {
 /// The contents of a file: extents, and the version of each element that changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileModel {
-    /// The extent of each dataset.
+    /// The extent of each dataset; zeros if it is not there.
     pub extents: Vec<Vec<u64>>,
     /// The version of each element of the regions, one region after the other; 0 for fill values.
     pub versions: Vec<Vec<u32>>,
 }
 
 impl FileModel {
+    /// Empty datasets, or none.
+    pub fn empty(plan: &CellPlan) -> FileModel {
+        FileModel {
+            extents: vec![vec![0; plan.dims.len()]; plan.names.len()],
+            versions: plan.regions.iter().map(|region| vec![0; region.elements() as usize]).collect(),
+        }
+    }
+
     /// The contents of a file before the first step.
     pub fn new(plan: &CellPlan) -> FileModel {
-        let versions = plan.regions.iter().map(|region| vec![0; region.elements() as usize]);
-        let mut model = FileModel { extents: vec![plan.dims.clone(); plan.names.len()], versions: versions.collect() };
+        let mut model = FileModel::empty(plan);
+        if plan.cell.work != ChangeKind::Links {
+            model.extents.fill(plan.dims.clone());
+        }
         plan.initial_changes().iter().for_each(|change| model.apply(plan, change));
         model
     }
@@ -348,7 +403,15 @@ impl FileModel {
                 added(dims, &old).iter().for_each(|block| self.set(plan, block, 0));
             }
             CellChange::Write(_, region, version) => self.set(plan, region, *version),
+            CellChange::Create(dataset, version) => self.set_whole(*dataset, &plan.dims, *version),
+            CellChange::Unlink(dataset) => self.set_whole(*dataset, &vec![0; plan.dims.len()], 0),
         }
+    }
+
+    /// Sets the extent of a dataset that comes and goes, and the version of all of its elements.
+    fn set_whole(&mut self, dataset: usize, extent: &[u64], version: u32) {
+        self.extents.get_mut(dataset).into_iter().for_each(|old| *old = extent.to_vec());
+        self.versions.get_mut(dataset).into_iter().for_each(|old| old.fill(version));
     }
 
     fn set(&mut self, plan: &CellPlan, block: &Region, version: u32) {
@@ -426,8 +489,10 @@ mod tests {
     fn elements_have_numbers_of_their_own() {
         for plan in plans() {
             let mut seen = std::collections::HashSet::new();
-            let regions = plan.regions.iter().map(|region| region.clip(&plan.max).unwrap());
-            regions.for_each(|region| region.for_each(|at| assert!(seen.insert(plan.element_id(0, at)))));
+            for (number, region) in plan.regions.iter().enumerate() {
+                let dataset = plan.dataset_of_region(number);
+                region.clip(&plan.max).unwrap().for_each(|at| assert!(seen.insert(plan.element_id(dataset, at))));
+            }
             assert!(seen.iter().all(|place| place.element < 1 << 24), "{}", plan.cell);
         }
     }

@@ -19,7 +19,15 @@ pub fn read_model<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<FileMode
     let file = open::for_reading(path).map_err(|error| crate::error::whole_text(&error))?;
     let mut model = FileModel { extents: Vec::new(), versions: Vec::new() };
     for (number, name) in plan.names.iter().enumerate() {
-        let dataset = file.dataset(name).map_err(text)?;
+        let dataset = match file.dataset(name) {
+            Err(error) if plan.cell.work == ChangeKind::Links && error.is_not_found() => {
+                let empty = FileModel::empty(plan);
+                model.extents.extend(empty.extents.into_iter().nth(number));
+                model.versions.extend(empty.versions.into_iter().nth(number));
+                continue;
+            }
+            found => found.map_err(text)?,
+        };
         let extent = dataset.shape().map_err(text)?;
         let read = |region: &Region| -> Result<Vec<u32>, String> {
             let values = dataset.read_slice::<T>(Selection::block(&region.start, &region.count)).map_err(text)?;
@@ -44,11 +52,12 @@ pub fn read_model<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<FileMode
                 return Err(format!("{name}: element number {at} of {extent:?} is a fill value"));
             }
         }
-        for whole in &plan.regions {
+        let own = plan.regions.iter().enumerate().filter(|(region, _)| plan.dataset_of_region(*region) == number);
+        for (_, whole) in own {
             let mut versions = vec![0; whole.elements() as usize];
             if let Some(region) = whole.clip(&extent) {
                 let found = read(&region)?;
-                if plan.cell.work == ChangeKind::Shrink && found.contains(&0) {
+                if matches!(plan.cell.work, ChangeKind::Shrink | ChangeKind::Links) && found.contains(&0) {
                     return Err(format!("{name}: there are fill values below the extent {extent:?}"));
                 }
                 let mut found = found.into_iter();

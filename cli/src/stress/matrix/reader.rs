@@ -18,27 +18,32 @@ use super::plan::{CellPlan, FileModel, Region, added};
 use super::value::{ObservedValue, RuleValue, shown};
 
 /// A pause after a look at the file.
-const PAUSE: Duration = Duration::from_micros(300);
+pub(super) const PAUSE: Duration = Duration::from_micros(300);
 /// Elements that are read at a time.
 const BLOCK_ELEMENTS: u64 = 1 << 14;
 /// A reader stops after this many violations.
 const MAX_VIOLATIONS: u32 = 50;
 /// How often an element that has just been cut off and come back is looked at again before it counts as lost.
-const MAX_REREADS: u32 = 50;
+pub(super) const MAX_REREADS: u32 = 50;
 
 /// A reader.
 pub struct MatrixReader<'a> {
     path: &'a Path,
-    plan: &'a CellPlan,
+    pub(super) plan: &'a CellPlan,
     /// The state that was seen and right.
-    known: FileModel,
-    done: Done,
+    pub(super) known: FileModel,
+    /// The latest version of each dataset that comes and goes.
+    pub(super) latest: Vec<u32>,
+    pub(super) done: Done,
     violations: u32,
     out: Output,
 }
 
-enum MatrixReadError {
+/// Why a reader stops.
+pub(super) enum MatrixReadError {
+    /// The file cannot be read.
     File(Error),
+    /// Standard output cannot be written.
     Output(Error),
 }
 
@@ -51,11 +56,9 @@ impl From<h5live::Error> for MatrixReadError {
 impl<'a> MatrixReader<'a> {
     /// A reader that has seen nothing yet.
     pub fn new(path: &'a Path, plan: &'a CellPlan) -> Self {
-        let known = FileModel {
-            extents: vec![vec![0; plan.dims.len()]; plan.names.len()],
-            versions: plan.regions.iter().map(|region| vec![0; region.elements() as usize]).collect(),
-        };
-        MatrixReader { path, plan, known, done: Done::default(), violations: 0, out: Output::stdout() }
+        let known = FileModel::empty(plan);
+        let latest = vec![0; plan.names.len()];
+        MatrixReader { path, plan, known, latest, done: Done::default(), violations: 0, out: Output::stdout() }
     }
 
     /// Follows the file until `stop` is set, and looks at it once more after that. It opens the file again after each
@@ -83,12 +86,16 @@ impl<'a> MatrixReader<'a> {
     fn session<T: RuleValue>(&mut self, reopen: Duration, stop: &AtomicBool) -> Result<bool, MatrixReadError> {
         let file = open::for_following(self.path).map_err(MatrixReadError::File)?;
         self.done.opens += 1;
-        let datasets = self.plan.names.iter().map(|name| file.dataset(name)).collect::<Result<Vec<_>, _>>()?;
+        let datasets =
+            self.plan.lasting_names().iter().map(|name| file.dataset(name)).collect::<Result<Vec<_>, _>>()?;
         let until = Instant::now() + reopen;
         while Instant::now() < until {
             // In this order: what was written before the end is still seen.
             let last = stop.load(Ordering::Acquire);
             self.done.refreshes += 1;
+            if self.plan.cell.work == ChangeKind::Links {
+                self.look_at_links::<T>(&file)?;
+            }
             for (number, dataset) in datasets.iter().enumerate() {
                 match self.plan.cell.work.grows() {
                     true => self.look_at_growth::<T>(number, dataset)?,
@@ -261,7 +268,7 @@ impl<'a> MatrixReader<'a> {
         self.violation(StressInvariant::WholeAppends, detail).map_err(MatrixReadError::Output)
     }
 
-    fn violation(&mut self, invariant: StressInvariant, detail: String) -> Result<()> {
+    pub(super) fn violation(&mut self, invariant: StressInvariant, detail: String) -> Result<()> {
         self.violations += 1;
         self.say(&WorkerMessage::Violation(Violation { invariant, detail }))
     }

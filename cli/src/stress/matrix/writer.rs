@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use h5live::model::AllocationTime;
 use h5live::{Dataset, File, LibVer, Selection};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::live::message::{Extents, WorkCounts as Done, WorkerMessage};
 use crate::output::Output;
 
-use super::cell::{FilterChoice, IndexChoice};
+use super::cell::{ChangeKind, FilterChoice, IndexChoice};
+use super::link_names::{GROUPS, link_path};
 use super::plan::{CellChange, CellPlan, Region};
 use super::value::RuleValue;
 
@@ -27,22 +28,29 @@ pub fn create<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<()> {
     let profile = if plan.cell.index == IndexChoice::Btree1 { LibVer::Earliest } else { LibVer::default() };
     let file = File::options().create().libver(profile).open(path)?;
     let mut datasets = Vec::new();
-    for name in &plan.names {
-        let mut builder = file.new_dataset::<T>().shape(&plan.dims).max_shape(&plan.max).chunk_shape(&plan.chunk);
-        builder = match plan.cell.filter {
-            FilterChoice::None => builder,
-            FilterChoice::Deflate => builder.shuffle().deflate(1),
-            FilterChoice::Fletcher32 => builder.fletcher32(),
-        };
-        if plan.cell.index == IndexChoice::Implicit {
-            builder = builder.alloc_time(AllocationTime::Early);
+    if plan.cell.work == ChangeKind::Links {
+        GROUPS.iter().try_for_each(|group| file.create_group(group).map(drop))?;
+    } else {
+        for name in &plan.names {
+            datasets.push(create_dataset::<T>(&file, plan, name)?);
         }
-        datasets.push(builder.create(name)?);
     }
     for change in plan.initial_changes() {
-        apply_change::<T>(plan, &datasets, &change)?;
+        apply_change::<T>(&file, plan, &datasets, &change)?;
     }
     Ok(file.close()?)
+}
+
+fn create_dataset<T: RuleValue>(file: &File, plan: &CellPlan, name: &str) -> Result<Dataset> {
+    let builder = file.new_dataset::<T>().shape(&plan.dims).max_shape(&plan.max).chunk_shape(&plan.chunk);
+    let builder = match plan.cell.filter {
+        FilterChoice::None => builder,
+        FilterChoice::Deflate => builder.shuffle().deflate(1),
+        FilterChoice::Fletcher32 => builder.fletcher32(),
+    };
+    let is_early = plan.cell.index == IndexChoice::Implicit;
+    let builder = if is_early { builder.alloc_time(AllocationTime::Early) } else { builder };
+    Ok(builder.create(name)?)
 }
 
 /// Makes one step after the other, from `step` on, and says after each flush how many were made, until `stop` is set.
@@ -50,8 +58,12 @@ pub fn create<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<()> {
 /// # Errors
 /// As [`crate::error::Error`] says.
 pub fn run<T: RuleValue>(file: &File, plan: &CellPlan, mut step: u64, rate: f64, stop: &AtomicBool) -> Result<()> {
-    let datasets: Vec<Dataset> = plan.names.iter().map(|name| file.dataset(name)).collect::<Result<_, _>>()?;
-    let mut extents: Vec<_> = datasets.iter().map(Dataset::shape).collect::<Result<_, _>>()?;
+    let datasets = plan.lasting_names().iter().map(|name| file.dataset(name)).collect::<Result<Vec<_>, _>>()?;
+    let links = plan.cell.work == ChangeKind::Links;
+    let mut extents: Vec<_> = match links {
+        true => linked_extents(file, plan)?,
+        false => datasets.iter().map(Dataset::shape).collect::<Result<_, _>>()?,
+    };
     let mut out = Output::stdout();
     let mut done = Done::default();
     let pause = Duration::from_secs_f64(1.0 / rate);
@@ -60,16 +72,21 @@ pub fn run<T: RuleValue>(file: &File, plan: &CellPlan, mut step: u64, rate: f64,
         let changes = plan.changes(step, &extents);
         let before = extents.clone();
         for change in &changes {
-            let made = apply_change::<T>(plan, &datasets, change);
+            let made = apply_change::<T>(file, plan, &datasets, change);
             done.rows += made.or_else(|error| revert_extents(&datasets, &before).and(Err(error)))?;
-            if let CellChange::Append(dataset, _) | CellChange::Extent(dataset, _) = change {
-                let new = datasets.get(*dataset).map(Dataset::shape).transpose()?;
-                extents.get_mut(*dataset).into_iter().zip(new).for_each(|(extent, new)| *extent = new);
-            }
+            let (number, new) = match change {
+                CellChange::Append(number, _) | CellChange::Extent(number, _) => {
+                    (*number, datasets.get(*number).map(Dataset::shape).transpose()?)
+                }
+                CellChange::Create(number, _) => (*number, Some(plan.dims.clone())),
+                CellChange::Unlink(number) => (*number, Some(vec![0; plan.dims.len()])),
+                CellChange::Write(..) => continue,
+            };
+            extents.get_mut(number).into_iter().zip(new).for_each(|(extent, new)| *extent = new);
         }
         let at = Extents::now(vec![step + 1]);
-        // Both ways to publish, by turns.
-        if step.is_multiple_of(2) {
+        // Both ways to publish, by turns. Only the first one publishes links.
+        if links || step.is_multiple_of(2) {
             file.flush()?
         } else {
             datasets.iter().try_for_each(Dataset::flush)?
@@ -100,24 +117,58 @@ fn revert_extents(datasets: &[Dataset], extents: &[Vec<u64>]) -> Result<()> {
 }
 
 /// Makes a change; how many elements were written.
-fn apply_change<T: RuleValue>(plan: &CellPlan, datasets: &[Dataset], change: &CellChange) -> Result<u64> {
-    let (CellChange::Append(number, _) | CellChange::Extent(number, _) | CellChange::Write(number, ..)) = change;
-    let Some(dataset) = datasets.get(*number) else { return Ok(0) };
+fn apply_change<T: RuleValue>(file: &File, plan: &CellPlan, datasets: &[Dataset], change: &CellChange) -> Result<u64> {
+    let dataset = |number: &usize| datasets.get(*number);
     match change {
-        CellChange::Append(_, region) => {
-            dataset.append(&values::<T>(plan, *number, region, 1))?;
+        CellChange::Append(number, region) => {
+            dataset(number).map_or(Ok(()), |dataset| dataset.append(&values::<T>(plan, *number, region, 1)))?;
             Ok(region.elements())
         }
-        CellChange::Extent(_, dims) => {
-            dataset.resize(dims)?;
+        CellChange::Extent(number, dims) => {
+            dataset(number).map_or(Ok(()), |dataset| dataset.resize(dims))?;
             Ok(0)
         }
-        CellChange::Write(_, region, version) => {
+        CellChange::Write(number, region, version) => {
             let values = values::<T>(plan, *number, region, *version);
-            dataset.write_slice(Selection::block(&region.start, &region.count), &values)?;
+            let selection = Selection::block(&region.start, &region.count);
+            dataset(number).map_or(Ok(()), |dataset| dataset.write_slice(selection, &values))?;
             Ok(region.elements())
         }
+        CellChange::Create(number, version) => create_linked::<T>(file, plan, *number, *version),
+        CellChange::Unlink(number) => {
+            file.root().unlink(link_path(plan.name(*number)))?;
+            Ok(0)
+        }
     }
+}
+
+/// The extents of the datasets of a file: zeros for those that are not there.
+///
+/// # Errors
+/// If the file cannot be read.
+fn linked_extents(file: &File, plan: &CellPlan) -> Result<Vec<Vec<u64>>> {
+    let extent = |name: &String| -> Result<Vec<u64>> {
+        match file.dataset(name) {
+            Err(error) if error.is_not_found() => Ok(vec![0; plan.dims.len()]),
+            dataset => Ok(dataset?.shape()?),
+        }
+    };
+    plan.names.iter().map(extent).collect()
+}
+
+/// Makes a dataset with its elements, or nothing.
+fn create_linked<T: RuleValue>(file: &File, plan: &CellPlan, number: usize, version: u32) -> Result<u64> {
+    let name = plan.name(number);
+    let whole = Region::new(&vec![0; plan.dims.len()], &plan.dims);
+    let write = || -> Result<()> {
+        Ok(create_dataset::<T>(file, plan, name)?.write(&values::<T>(plan, number, &whole, version))?)
+    };
+    // A link without the elements would be published when the file is closed.
+    let undo = |error| match file.object(link_path(name)) {
+        Ok(_) => file.root().unlink(link_path(name)).map_err(Error::from).and(Err(error)),
+        Err(_) => Err(error),
+    };
+    write().or_else(undo).map(|()| whole.elements())
 }
 
 fn values<T: RuleValue>(plan: &CellPlan, dataset: usize, region: &Region, version: u32) -> Vec<T> {

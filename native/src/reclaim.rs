@@ -1,0 +1,77 @@
+//! Deleting the objects to which no path leads.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use h5live_cache::FlushScope;
+use h5live_format::Addr;
+use h5live_model::{Reclaim, ReclaimedObject};
+
+use crate::object_deletion::add_object_to_plan;
+use crate::session::NativeSession;
+use crate::unlinked_objects::DeletePlan;
+use crate::unreachable::{UnreachableObjects, find_unreachable};
+use crate::{Error, Mode, OpenOptions, Result, repair};
+
+/// Zeros in the place of the signature of a deleted header, so that nobody takes it for that of an object.
+const NO_SIGNATURE: [u8; 4] = [0; 4];
+
+/// Repairs the file at `path`, and deletes the objects to which no path leads: groups that lead to each other in a circle
+/// of hard links, and what is only in them. The objects outside to which they had links count fewer.
+///
+/// The space is given back as that of any deleted object: the file becomes shorter if the space is at its end, and a
+/// file that keeps a list of its free space has it there. Values of variable length stay in the heaps of the file.
+///
+/// # Errors
+/// As [`repair`]; if a structure to which a path leads cannot be read; [`h5live_model::Error::Unsupported`] for a file
+/// with shared messages. Nothing has changed then.
+pub fn reclaim(path: &Path, options: &OpenOptions) -> Result<Reclaim> {
+    let before = repair(path, options)?.after;
+    let options = OpenOptions { mode: Mode::Write, ..options.clone() };
+    let session = Arc::new(options.open(path)?);
+    let base = session.superblock.base.get().unwrap_or(0);
+    let found = find_unreachable(&session, &options)?;
+    session.delete_unreachable(&found)?;
+    session.close()?;
+    let offset = |addr: Addr| base.saturating_add(addr.get().unwrap_or(0));
+    let objects = found.objects.iter().map(|object| ReclaimedObject {
+        offset: offset(object.addr),
+        kind: Some(object.kind),
+        bytes: object.bytes(),
+    });
+    let headers = found.leftover_headers.iter();
+    let headers = headers.map(|(addr, bytes)| ReclaimedObject { offset: offset(*addr), kind: None, bytes: *bytes });
+    let after = h5live_swmr::diagnose(path)?;
+    Ok(Reclaim { objects: objects.chain(headers).collect(), before: before.length, after: after.length })
+}
+
+impl NativeSession {
+    /// Deletes unreachable objects, and gives back their space.
+    fn delete_unreachable(self: &Arc<Self>, found: &UnreachableObjects) -> Result<()> {
+        if found.objects.is_empty() && found.leftover_headers.is_empty() {
+            return Ok(());
+        }
+        let operation = self.cache.begin_operation();
+        let (mut plan, mut uses) = (DeletePlan::default(), Vec::new());
+        for object in &found.objects {
+            let header = self.load_header(object.addr)?;
+            add_object_to_plan(&mut plan, self, &header, &mut uses)?;
+            plan.deleted_objects.insert(object.addr);
+        }
+        for addr in uses {
+            *plan.lost_uses.entry(addr).or_default() += 1;
+        }
+        self.apply_use_counts(&plan)?;
+        self.free_deleted(plan)?;
+        let space = self.cache.space();
+        found.leftover_headers.iter().for_each(|(addr, len)| space.free(*addr, *len));
+        drop(operation);
+        self.cache.flush(FlushScope::All)?;
+        let headers = found.objects.iter().map(|object| object.addr);
+        for addr in headers.chain(found.leftover_headers.iter().map(|(addr, _)| *addr)).filter_map(Addr::get) {
+            let wiped = self.cache.storage().write_at(&NO_SIGNATURE, addr);
+            wiped.map_err(Error::io("overwrite the header of a deleted object"))?;
+        }
+        Ok(())
+    }
+}
