@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_model::{Block, ChunkBatch, ChunkCoord, ChunkGrid, ChunkSplit, ChunkWrite, ElementRun, StridedRun};
+use h5live_model::{
+    Block, ChunkBatch, ChunkCoord, ChunkGrid, ChunkSplit, ChunkWrite, ElementRun, StridedRun, block_of_runs,
+    blocks_of_run,
+};
 
-use super::blocks;
 use super::core::PartWrites;
 use super::encode_pipeline::{self, EncodeBuffers};
 use super::error::DatasetError;
@@ -227,7 +229,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let (size, sides) = (self.writer.view.size, self.grid.dims());
         let bytes = (runs.run.len as usize).saturating_mul(runs.count as usize).saturating_mul(size);
         if bytes <= MAX_STAGED_PART_BYTES
-            && let Some(block) = blocks::block_of_runs(sides, &runs)
+            && let Some(block) = block_of_runs(sides, &runs)
         {
             if to.bytes.len() + bytes > MAX_STAGED_PART_BYTES {
                 self.store_block_batch(coord, to)?;
@@ -243,7 +245,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
                     self.store_block_batch(coord, to)?;
                 }
                 let at = run.at + from;
-                to.blocks.extend(blocks::blocks_of_run(sides, at..at + len).map(|block| {
+                to.blocks.extend(blocks_of_run(sides, at..at + len).map(|block| {
                     let bytes = block.count.iter().product::<u64>() as usize * size;
                     (block, bytes)
                 }));

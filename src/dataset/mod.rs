@@ -7,7 +7,6 @@ mod append_tests;
 mod batched_read;
 #[cfg(test)]
 mod batched_read_tests;
-mod blocks;
 mod chunk_cache;
 mod chunk_iter;
 mod chunk_writer;

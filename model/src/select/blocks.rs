@@ -3,13 +3,12 @@
 use std::iter;
 use std::ops::Range;
 
-use h5live_model::{Block, StridedRun};
-
-use crate::dims::CoreDims;
+use super::{SelectDims, StridedRun};
+use crate::Block;
 
 /// How far apart neighbours along each dimension are in a chunk of these sides (elements).
-fn strides_of_sides(sides: &[u64]) -> CoreDims {
-    let mut strides = CoreDims::from_elem(1, sides.len());
+fn strides_of_sides(sides: &[u64]) -> SelectDims {
+    let mut strides = SelectDims::from_elem(1, sides.len());
     for dim in (1..sides.len()).rev() {
         strides[dim - 1] = strides[dim].saturating_mul(sides[dim]);
     }
@@ -18,21 +17,21 @@ fn strides_of_sides(sides: &[u64]) -> CoreDims {
 
 /// The boxes that a run of elements is made of, in order, in a chunk of these sides (`[rank]`, elements): the largest
 /// that there are.
-pub(super) fn blocks_of_run(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
+pub fn blocks_of_run(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
     let strides = strides_of_sides(sides);
     let mut at = run.start;
     iter::from_fn(move || {
         let left = run.end.checked_sub(at).filter(|left| *left > 0)?;
-        let start: CoreDims = strides.iter().zip(sides).map(|(stride, side)| at / stride % side).collect();
+        let start: SelectDims = strides.iter().zip(sides).map(|(stride, side)| at / stride % side).collect();
         // The slowest dimension along which whole steps begin here.
         let fits = |stride: &u64| at.is_multiple_of(*stride) && left >= *stride;
         let Some(dim) = strides.iter().position(fits) else {
             // A scalar.
             at = run.end;
-            return Some(Block { start, count: CoreDims::new() });
+            return Some(Block { start, count: SelectDims::new() });
         };
         let steps = (left / strides[dim]).min(sides[dim] - start[dim]);
-        let mut count = CoreDims::from_elem(1, sides.len());
+        let mut count = SelectDims::from_elem(1, sides.len());
         count[dim] = steps;
         count[dim + 1..].copy_from_slice(&sides[dim + 1..]);
         at += steps * strides[dim];
@@ -41,7 +40,7 @@ pub(super) fn blocks_of_run(sides: &[u64], run: Range<u64>) -> impl Iterator<Ite
 }
 
 /// The box that runs make in a chunk of these sides, if they make one.
-pub(super) fn block_of_runs(sides: &[u64], runs: &StridedRun) -> Option<Block> {
+pub fn block_of_runs(sides: &[u64], runs: &StridedRun) -> Option<Block> {
     let mut boxes = blocks_of_run(sides, runs.run.at..runs.run.at + runs.run.len);
     let mut block = boxes.next()?;
     if boxes.next().is_some() {
@@ -62,10 +61,10 @@ pub(super) fn block_of_runs(sides: &[u64], runs: &StridedRun) -> Option<Block> {
 
 #[cfg(test)]
 mod tests {
-    use h5live_model::{ChunkCoord, ChunkGrid, ElementRun, Selection};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::{ChunkCoord, ChunkGrid, ElementRun, Selection};
 
     /// The elements of a box of a chunk, in order.
     fn elements(sides: &[u64], block: &Block) -> Vec<u64> {
@@ -114,9 +113,9 @@ mod tests {
         let mut found = Vec::new();
         let cut = selected.split_by_chunks(&grid);
         cut.for_each_strided(&ChunkCoord::origin(2), |runs| found.push(block_of_runs(grid.dims(), &runs)));
-        let want = Block { start: CoreDims::from_slice(&[1, 2]), count: CoreDims::from_slice(&[3, 3]) };
+        let want = Block { start: SelectDims::from_slice(&[1, 2]), count: SelectDims::from_slice(&[3, 3]) };
         assert_eq!(found, [Some(want)]);
         let scalar: Vec<_> = blocks_of_run(&[], 0..1).collect();
-        assert_eq!(scalar, [Block { start: CoreDims::new(), count: CoreDims::new() }]);
+        assert_eq!(scalar, [Block { start: SelectDims::new(), count: SelectDims::new() }]);
     }
 }

@@ -1,6 +1,7 @@
 //! Selections at work: checked against an extent, cut into chunks, and turned into runs of elements.
 
 mod axis_walk;
+mod blocks;
 mod combine;
 #[cfg(test)]
 mod combine_tests;
@@ -12,6 +13,8 @@ mod spans;
 mod tests;
 
 use std::ops::Range;
+
+pub use blocks::{block_of_runs, blocks_of_run};
 
 use smallvec::SmallVec;
 
