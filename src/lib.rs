@@ -128,7 +128,7 @@ pub use h5live_model::{
     LibVer, Location, Mode, OpenError, Repair, Selection, Stats, StoreErrorKind, UNLIMITED, UnknownLibVer,
 };
 
-pub use attribute::{Attribute, AttributeBuilder};
+pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
 pub use convert::{Conversion, ConvertError, InexactValue};
 pub use copy::{Copier, CopyReport, FileNameUse, UnfitFillValue, UnverifiedChunks};
 pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
