@@ -191,4 +191,6 @@ mod guide {
     struct InStep;
     #[doc = include_str!("../docs/guide/parts.md")]
     struct PartsOfLargeData;
+    #[doc = include_str!("../docs/guide/rows.md")]
+    struct StructsAsRows;
 }

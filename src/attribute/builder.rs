@@ -141,6 +141,24 @@ impl AttributeBuilder {
     }
 }
 
+/// A value that an attribute can have: every [`H5Write`], and `str`.
+pub trait AttributeValue {
+    #[doc(hidden)]
+    fn write_to(&self, attribute: AttributeBuilder) -> Result<()>;
+}
+
+impl<T: H5Write> AttributeValue for T {
+    fn write_to(&self, attribute: AttributeBuilder) -> Result<()> {
+        attribute.write(std::slice::from_ref(self))
+    }
+}
+
+impl AttributeValue for str {
+    fn write_to(&self, attribute: AttributeBuilder) -> Result<()> {
+        attribute.write(&[self])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::{ErrorKind, File, H5Type, Value};
@@ -167,23 +185,5 @@ mod tests {
         assert!(matches!(error.kind(), ErrorKind::Length { expected: 3, found: 2 }), "{error}");
         assert!(root.new_attribute("x").datatype(u8::datatype()).write(&["text".to_owned()]).is_err());
         assert!(root.attribute("x").is_err());
-    }
-}
-
-/// A value that an attribute can have: every [`H5Write`], and `str`.
-pub trait AttributeValue {
-    #[doc(hidden)]
-    fn write_to(&self, attribute: AttributeBuilder) -> Result<()>;
-}
-
-impl<T: H5Write> AttributeValue for T {
-    fn write_to(&self, attribute: AttributeBuilder) -> Result<()> {
-        attribute.write(std::slice::from_ref(self))
-    }
-}
-
-impl AttributeValue for str {
-    fn write_to(&self, attribute: AttributeBuilder) -> Result<()> {
-        attribute.write(&[self])
     }
 }

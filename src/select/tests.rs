@@ -242,7 +242,7 @@ fn an_element_that_is_written_twice_leaves_its_neighbours_alone() {
         let data = if filters { data.deflate(1) } else { data }.create("data").unwrap();
         data.write(&[1, 2, 3, 4]).unwrap();
         file.flush().unwrap();
-        data.write_slice(&[[0], [0]], &[7, 8]).unwrap();
+        data.write_slice([[0], [0]], &[7, 8]).unwrap();
         assert_eq!(data.read::<i64>().unwrap(), [8, 2, 3, 4], "points");
         data.write_slice((&[3, 3],), &[9, 10]).unwrap();
         assert_eq!(data.read::<i64>().unwrap(), [8, 2, 3, 10], "a list");
