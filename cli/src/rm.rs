@@ -6,7 +6,7 @@ use crate::error::{Error, Outcome, Result, SetRefusal};
 use crate::path_target::{self, PathTarget};
 use crate::temp_output;
 
-/// Remove links and attributes
+/// Removes links and attributes
 ///
 /// An object to which no link leads any more is deleted, and its space used again.
 #[derive(Debug, clap::Args)]
