@@ -74,7 +74,7 @@ pub fn value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> R
             _ => None,
         },
         (Datatype::Array(array), _) => return nested(&array.dims, &array.base, json, refer),
-        (Datatype::Compound(compound), _) => return members(compound, json, refer),
+        (Datatype::Compound(compound), Json::Object(_) | Json::Array(_)) => return members(compound, json, refer),
         _ => None,
     };
     found.ok_or_else(refused)
@@ -218,6 +218,8 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         assert_eq!(parsed("u8", "\"x\"").unwrap_err().to_string(), "\"x\" is not a value of type u8");
+        let one = parsed("compound(1){a@0:u8}", "5").unwrap_err();
+        assert_eq!(one.to_string(), "5 is not a value of type compound(1){a@0:u8}");
         assert!(matches!(parsed("array[2]<u8>", "[1]"), Err(JsonValueError::Count { found: 1, wanted: 2 })));
         assert!(matches!(parsed("compound(1){a@0:u8}", "{}"), Err(JsonValueError::Member(_))));
         assert!(matches!(parsed("ref(object)", "\"/a\""), Err(JsonValueError::NoReferent(_))));
