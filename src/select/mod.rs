@@ -116,6 +116,7 @@ impl ResolvedSelection {
     ///
     /// # Errors
     /// [`SelectionError`].
+    #[inline]
     pub fn into_bound(self, extent: &[u64]) -> Result<BoundSelection, SelectionError> {
         match self.kind {
             SelectionKind::Plain(selection) => selection.into_bound(extent),
@@ -147,11 +148,16 @@ pub(crate) fn kept_dims(dims: CoreDims, dropped: u32) -> CoreDims {
 }
 
 /// The product of these selections, one for each of the first dimensions.
+#[inline]
 fn product(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
+    let has_list = dims.iter().any(|selected| selected.list.is_some());
+    if has_list { product_with_lists(dims, extent) } else { hyperslab(dims, extent) }
+}
+
+/// The same for selections of which some are lists.
+#[cold]
+fn product_with_lists(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
     let plain = hyperslab(dims, extent)?;
-    if dims.iter().all(|selected| selected.list.is_none()) {
-        return Ok(plain);
-    }
     let all = DimSelection::all();
     let indices = |selected: &DimSelection| match &selected.list {
         Some(list) => DimIndices::List(list.clone()),

@@ -91,6 +91,7 @@ impl Pattern {
     }
 
     /// Where the destination has the index at position `p`, counted in indices.
+    #[inline]
     pub(super) fn place_of(&self, p: u64) -> u64 {
         self.list.as_ref().map_or(p, |list| list.place_of(p + self.skip))
     }
