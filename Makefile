@@ -42,6 +42,7 @@ build: ## the program, as target/release/h5live
 	cargo build --release -p h5live-cli
 
 demo: ## ten seconds of this machine's metrics, written live and followed by two other processes
+	@echo "building the program, which takes some minutes the first time"
 	@cargo build --release --quiet -p h5live-cli
 	@$(TARGET)/release/h5live demo
 

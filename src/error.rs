@@ -17,7 +17,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error: the file, the object and the chunk that it is about, and the cause.
 ///
-/// Shown as `run.h5: /detector/frames: chunk [3, 0, 0]: filter 1 (deflate): the data ends too early`.
+/// Shown as `run.h5: /detector/frames: chunk [3, 0, 0]: filter 1 (deflate): the data ends too early`. What the system said,
+/// and other causes, are in [`source`](std::error::Error::source); `{error:#}` shows all of them in one line.
+///
+/// ```
+/// let error = h5live::File::open("nowhere/run.h5").unwrap_err();
+/// assert_eq!(error.to_string(), "nowhere/run.h5: cannot open the file");
+/// assert!(format!("{error:#}").starts_with("nowhere/run.h5: cannot open the file: No such file"), "{error:#}");
+/// ```
 pub struct Error(Box<ErrorContext>);
 
 struct ErrorContext {
@@ -116,10 +123,18 @@ pub enum ErrorKind {
     /// An array has a shape that does not fit.
     #[error("an array of shape {array:?} does not fit {dataset:?}")]
     Array {
-        /// The shape of the array; zeros if only its rank is known.
+        /// The shape of the array.
         array: Vec<usize>,
         /// The shape of the dataset or the selection.
         dataset: Vec<usize>,
+    },
+    /// An array of another number of dimensions was asked for.
+    #[error("an array of {array} dimensions cannot have the shape {selected:?}")]
+    ArrayRank {
+        /// Dimensions of the array.
+        array: usize,
+        /// The shape of the selection.
+        selected: Vec<usize>,
     },
     /// The dataset has no dimension along which it could grow.
     #[error("the dataset has no dimension along which it can grow")]
@@ -281,8 +296,27 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The text, with the causes that it does not show itself behind it.
+    fn text_with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let detail = error.to_string();
+            if !text.contains(&detail) {
+                text = format!("{text}: {detail}");
+            }
+            cause = error.source();
+        }
+        text
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            return f.write_str(&self.text_with_causes());
+        }
         write!(f, "{}: ", self.0.file)?;
         if let Some(object) = &self.0.object {
             write!(f, "{object}: ")?;

@@ -129,7 +129,7 @@ pub use h5live_model::{
     UnknownLibVer,
 };
 
-pub use attribute::{Attribute, AttributeBuilder};
+pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
 pub use convert::{Conversion, ConvertError, InexactValue};
 pub use copy::{Copier, CopyReport, FileNameUse, UnfitFillValue, UnverifiedChunks};
 pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
@@ -194,4 +194,6 @@ mod guide {
     struct InStep;
     #[doc = include_str!("../docs/guide/parts.md")]
     struct PartsOfLargeData;
+    #[doc = include_str!("../docs/guide/rows.md")]
+    struct StructsAsRows;
 }

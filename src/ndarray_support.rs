@@ -24,7 +24,7 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Array`] if the dataset is of another rank than `D`, or as [`Dataset::read_into`].
+    /// [`ErrorKind::ArrayRank`] if the dataset is of another rank than `D`, or as [`Dataset::read_into`].
     pub fn read_array<T: H5Type, D: Dimension>(&self) -> Result<Array<T, D>> {
         self.read_array_slice(Selection::All)
     }
@@ -54,7 +54,10 @@ impl Dataset {
         let (values, dims) = self.read_with_dims(&selection)?;
         let dims: Vec<usize> = dims.iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX)).collect();
         let array = Array::from_shape_vec(IxDyn(&dims), values).ok().and_then(|array| array.into_dimensionality().ok());
-        array.ok_or_else(|| self.array_error(&vec![0; D::NDIM.unwrap_or(0)], &dims))
+        array.ok_or_else(|| {
+            let kind = ErrorKind::ArrayRank { array: D::NDIM.unwrap_or(dims.len()), selected: dims };
+            self.file().error(Some(self.path()), kind)
+        })
     }
 
     /// Writes an array over the elements of a selection of just its shape. Dimensions of one that stand for single
@@ -206,6 +209,13 @@ mod tests {
         data.write_array((1, .., 1), &array![[[-7], [-8], [-9]]]).unwrap();
         assert_eq!(data.read_slice::<i32>(1).unwrap(), [7, -7, 8, -8, 9, -9]);
         assert!(data.write_array((1, .., 0), &array![[7, 8, 9]]).is_err());
+    }
+
+    #[test]
+    fn an_array_of_another_rank_is_refused_with_the_shape_that_is_there() {
+        let data = File::in_memory().new_dataset::<i32>().shape(&[2, 3, 4]).create("data").unwrap();
+        let said = data.read_array::<i32, ndarray::Ix2>().unwrap_err().to_string();
+        assert!(said.ends_with("data: an array of 2 dimensions cannot have the shape [2, 3, 4]"), "{said}");
     }
 
     #[test]

@@ -120,7 +120,8 @@ impl Dataset {
     pub fn region_reference(&self, selection: impl Select) -> Result<Reference> {
         let dims = self.shape()?;
         let error = |error| self.file().error(Some(self.path()), error);
-        let selection = clip_blocks(selection.resolve(&dims).map_err(error)?.into_selection(), &dims);
+        let selection = selection.resolve(&dims).and_then(|found| found.into_selection(&dims)).map_err(error)?;
+        let selection = clip_blocks(selection, &dims);
         selection.bind(&dims).map_err(error)?;
         let to = Referent { file: None, object: self.id(), part: ReferentPart::Region(selection) };
         new_reference(self.file(), self.path(), ReferenceKind::Region1, to)

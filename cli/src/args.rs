@@ -174,4 +174,56 @@ mod tests {
             assert_eq!(count, 2, "{}", command.get_name());
         }
     }
+
+    /// Markdown files in a folder, and in those in it.
+    fn documents(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                documents(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// The commands of a text, with the long options that it gives them.
+    fn documented_options(text: &str) -> Vec<(String, String)> {
+        let known: Vec<_> = program().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        let pieces = text.split(['`', '|', '<', '>', '#', ';', '&', '(', ')', '\n']);
+        let options = pieces.flat_map(|piece| {
+            // Behind a wide gap, a list says in words what a command does.
+            let command_line = piece.trim_start().split("  ").next().unwrap_or_default();
+            let words = command_line.trim_start_matches("h5live ").split_whitespace();
+            let mut words = words.take_while(|word| *word != "--");
+            let command = words.next().filter(|word| known.iter().any(|name| name == word)).unwrap_or_default();
+            let name =
+                |word: &str| word.strip_prefix("--").map(|word| word.split('=').next().unwrap_or(word).to_owned());
+            words.filter_map(name).map(|option| (command.to_owned(), option)).collect::<Vec<_>>()
+        });
+        options.filter(|(command, _)| !command.is_empty()).collect()
+    }
+
+    #[test]
+    fn documents_give_commands_options_that_they_have() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut files = vec![root.join("README.md")];
+        documents(&root.join("docs"), &mut files);
+        let program = program();
+        let mut checked = 0;
+        for file in files {
+            for (command, option) in documented_options(&std::fs::read_to_string(&file).unwrap()) {
+                let of = program.find_subcommand(&command).unwrap();
+                let names =
+                    |arg: &clap::Arg| arg.get_long_and_visible_aliases().unwrap_or_default().contains(&&*option);
+                let is_known = of.get_arguments().chain(program.get_arguments()).any(names) || option == "help";
+                assert!(is_known, "{}: {command} --{option}", file.display());
+                checked += 1;
+            }
+        }
+        assert!(checked > 10, "{checked}");
+        let options = documented_options("`h5live copy --chunks 1 A B | h5live ls --long` and `record --types=a:u8`");
+        let pairs = [("copy", "chunks"), ("ls", "long"), ("record", "types")];
+        assert_eq!(options, pairs.map(|(command, option)| (command.to_owned(), option.to_owned())));
+    }
 }

@@ -227,6 +227,26 @@ pub enum FileProblem {
         /// Most of them.
         max_columns: u64,
     },
+    /// The input has columns that the dataset does not have.
+    #[error("{path} has no column {}; its columns are {}", names_text(missing), names_text(columns))]
+    NoSuchColumns {
+        /// The dataset.
+        path: String,
+        /// Columns of the input.
+        missing: Vec<String>,
+        /// Its columns.
+        columns: Vec<String>,
+    },
+    /// A column of the input is of another type than that of the dataset.
+    #[error("the column {column} is of type {found}, that of the input is to be {given}")]
+    OtherColumnType {
+        /// The column, and the path of the dataset.
+        column: String,
+        /// Its type in the dataset.
+        found: String,
+        /// The type of the input.
+        given: String,
+    },
     /// The recorded rows are of another type than the dataset.
     #[error("{path} holds {found}, the input {given}")]
     OtherType {
@@ -280,13 +300,24 @@ pub enum SetRefusal {
     Root,
 }
 
+/// Most names that an error shows.
+const MAX_SHOWN_NAMES: usize = 8;
+
+/// Names one after the other, in quotes.
+fn names_text(names: &[String]) -> String {
+    let shown: Vec<_> = names.iter().take(MAX_SHOWN_NAMES).map(|name| format!("{name:?}")).collect();
+    let more =
+        if names.len() > shown.len() { format!(" and {} more", names.len() - shown.len()) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
 /// An error with its causes, on one line. A cause that the error has shown already is not shown again.
 pub fn whole_text(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let detail = error.to_string();
-        if !text.ends_with(&detail) {
+        if !text.contains(&detail) {
             text = format!("{text}: {detail}");
         }
         cause = error.source();

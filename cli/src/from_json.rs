@@ -12,6 +12,9 @@ pub enum JsonValueError {
     /// It is of another kind.
     #[error("{0} is not a value of type {1}")]
     Kind(String, String),
+    /// It is one value, where there are several.
+    #[error("{0} is not a list of values")]
+    NoList(String),
     /// A compound lacks a member.
     #[error("the member {0:?} is missing")]
     Member(String),
@@ -39,7 +42,7 @@ pub type ResolveReference<'a> = &'a dyn Fn(&ReferenceType, &Json) -> Option<Valu
 /// # Errors
 /// [`JsonValueError`].
 pub fn value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
-    let refused = || JsonValueError::Kind(json.to_string(), crate::manifest::type_text(datatype));
+    let refused = || JsonValueError::Kind(json.to_string(), datatype.to_string());
     let found = match (datatype, json) {
         (Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_), _) => integer(json),
         (Datatype::Float(_), Json::Null) => Some(Value::Float64(f64::NAN)),
@@ -71,7 +74,7 @@ pub fn value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> R
             _ => None,
         },
         (Datatype::Array(array), _) => return nested(&array.dims, &array.base, json, refer),
-        (Datatype::Compound(compound), _) => return members(compound, json, refer),
+        (Datatype::Compound(compound), Json::Object(_) | Json::Array(_)) => return members(compound, json, refer),
         _ => None,
     };
     found.ok_or_else(refused)
@@ -121,7 +124,7 @@ fn nested(dims: &[u32], base: &Datatype, json: &Json, refer: ResolveReference<'_
             Ok(Value::List(values.collect::<Result<_, _>>()?))
         }
         Json::Array(values) => Err(JsonValueError::Count { found: values.len(), wanted: (*length).into() }),
-        _ => Err(JsonValueError::Kind(json.to_string(), "array".to_owned())),
+        _ => Err(JsonValueError::NoList(json.to_string())),
     }
 }
 
@@ -175,7 +178,7 @@ fn flatten(
             rows.iter().try_for_each(|row| flatten(datatype, inner, row, refer, values))
         }
         Json::Array(rows) => Err(JsonValueError::Count { found: rows.len(), wanted: *length }),
-        _ => Err(JsonValueError::Kind(json.to_string(), "array".to_owned())),
+        _ => Err(JsonValueError::NoList(json.to_string())),
     }
 }
 
@@ -215,6 +218,8 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         assert_eq!(parsed("u8", "\"x\"").unwrap_err().to_string(), "\"x\" is not a value of type u8");
+        let one = parsed("compound(1){a@0:u8}", "5").unwrap_err();
+        assert_eq!(one.to_string(), "5 is not a value of type compound(1){a@0:u8}");
         assert!(matches!(parsed("array[2]<u8>", "[1]"), Err(JsonValueError::Count { found: 1, wanted: 2 })));
         assert!(matches!(parsed("compound(1){a@0:u8}", "{}"), Err(JsonValueError::Member(_))));
         assert!(matches!(parsed("ref(object)", "\"/a\""), Err(JsonValueError::NoReferent(_))));

@@ -5,7 +5,7 @@ use h5live::Location;
 use crate::error::{Outcome, Result};
 use crate::temp_output;
 
-/// Give a link another name, or move it to another group
+/// Gives a link another name, or moves it to another group
 ///
 /// Groups on the way that are not there are made. A path that ends in a slash is a group into which the link moves.
 #[derive(Debug, clap::Args)]

@@ -13,6 +13,7 @@ use crate::value::Value;
 
 /// What the command line says of every file that is opened.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct OpenArgs {
     /// Most bytes that are allocated at once for what a file says, 256 MiB by default; larger elements and chunks with
     /// filters are errors

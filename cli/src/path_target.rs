@@ -1,4 +1,4 @@
-//! Objects and attributes on the command line: `PATH` or `PATH@NAME`.
+//! Objects and attributes on the command line: `PATH`, `PATH@NAME` or `PATH/@NAME`.
 
 use h5live::{Attribute, AttributeBuilder, File, Object};
 
@@ -22,7 +22,9 @@ pub enum PathTarget {
 /// If there is no such object.
 pub fn find(file: &File, text: &str) -> Result<PathTarget> {
     match (file.object(text), text.rsplit_once('@')) {
-        (Err(error), Some((object, name))) if error.is_not_found() => {
+        // Behind a slash, the object before it may be no group.
+        (Err(error), Some((object, name))) if error.is_not_found() || object.ends_with('/') => {
+            let object = object.strip_suffix('/').unwrap_or(object);
             let object = file.object(if object.is_empty() { "/" } else { object })?;
             Ok(PathTarget::Attribute(object, name.to_owned()))
         }

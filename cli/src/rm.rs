@@ -6,7 +6,7 @@ use crate::error::{Error, Outcome, Result, SetRefusal};
 use crate::path_target::{self, PathTarget};
 use crate::temp_output;
 
-/// Remove links and attributes
+/// Removes links and attributes
 ///
 /// An object to which no link leads any more is deleted, and its space used again.
 #[derive(Debug, clap::Args)]
@@ -62,15 +62,17 @@ impl Rm {
 
     fn remove(&self, file: &File, path: &str) -> Result<()> {
         match file.root().unlink(path) {
-            Err(error) if error.is_not_found() && path.contains('@') => match path_target::find(file, path) {
-                Ok(PathTarget::Attribute(object, name)) => Ok(match &object {
-                    Object::Group(group) => group.remove_attribute(&name),
-                    Object::Dataset(dataset) => dataset.remove_attribute(&name),
-                    Object::Datatype(datatype) => datatype.remove_attribute(&name),
-                    _ => Err(error),
-                }?),
-                _ => Err(error.into()),
-            },
+            Err(error) if error.is_not_found() && path.contains('@') || path.contains("/@") => {
+                match path_target::find(file, path) {
+                    Ok(PathTarget::Attribute(object, name)) => Ok(match &object {
+                        Object::Group(group) => group.remove_attribute(&name),
+                        Object::Dataset(dataset) => dataset.remove_attribute(&name),
+                        Object::Datatype(datatype) => datatype.remove_attribute(&name),
+                        _ => Err(error),
+                    }?),
+                    _ => Err(error.into()),
+                }
+            }
             removed => Ok(removed?),
         }
     }

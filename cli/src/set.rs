@@ -11,7 +11,7 @@ use crate::path_target::{self, PathTarget};
 use crate::temp_output;
 use crate::type_parse::TypeText;
 
-/// Set an attribute, or the values of a dataset
+/// Sets an attribute, or the values of a dataset
 ///
 /// The value is JSON, or text if it is none. An attribute that is there keeps its type, and its shape if the value has
 /// it. All elements of a dataset are set: each to the same value, or to those of a list.
@@ -58,7 +58,9 @@ impl Set {
         let values = match (from_json::elements(&spec.datatype, dims, &text, &refer), one) {
             (Ok(values), _) => values,
             (_, Ok(value)) => vec![value; usize::try_from(dataset.size()?).unwrap_or(usize::MAX)],
-            (Err(refused), _) => return Err(self.refused(SetRefusal::Value(refused))),
+            // A list was meant to have a value for each element, anything else to be the value of all.
+            (Err(refused), _) if text.is_array() => return Err(self.refused(SetRefusal::Value(refused))),
+            (_, Err(refused)) => return Err(self.refused(SetRefusal::Value(refused))),
         };
         Ok(dataset.write_values(Selection::All, &values)?)
     }
@@ -155,7 +157,7 @@ mod tests {
         let of = |text: &str| {
             let json: Json = serde_json::from_str(text).unwrap();
             let datatype = inferred(&json);
-            (crate::manifest::type_text(&datatype), shape_of(&datatype, &json).dims().to_vec())
+            (datatype.to_string(), shape_of(&datatype, &json).dims().to_vec())
         };
         assert_eq!(of("7"), ("i64le".into(), vec![]));
         assert_eq!(of("18446744073709551615"), ("u64le".into(), vec![]));

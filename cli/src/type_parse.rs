@@ -324,7 +324,6 @@ pub fn unescape(text: &str) -> Name {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::type_text;
 
     #[test]
     fn types_are_what_their_text_says() {
@@ -356,7 +355,7 @@ mod tests {
         ];
         for text in texts {
             let TypeText(datatype) = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(type_text(&datatype), text);
+            assert_eq!(datatype.to_string(), text);
         }
         assert_eq!("bool".parse(), Ok(TypeText(bool::datatype())));
         assert_eq!("string".parse(), Ok(TypeText(String::datatype())));

@@ -55,6 +55,18 @@ with h5py.File(path) as file:
 }
 
 #[test]
+fn an_attribute_may_stand_behind_a_slash() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = made(folder.path());
+    for (object, attribute) in [("run/data", "run/data/@n"), ("run", "run/@n"), ("/", "/@n")] {
+        quietly(&["set", &path, attribute, "7"]);
+        assert_eq!(text(&run(&["dump", &path, attribute])), "7\n", "{attribute}");
+        quietly(&["rm", &path, attribute]);
+        assert!(!text(&run(&["ls", &path, object])).contains("@n"), "{attribute}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = made(folder.path());

@@ -4,6 +4,7 @@ mod common;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use common::{error, h5py, new_file, python, run, run_with, start, text, until};
 
@@ -83,7 +84,7 @@ fn a_short_row_is_named_and_all_rows_before_it_are_kept() {
     assert_eq!(
         stopped(&output),
         format!(
-            "h5live: standard input: row 501: 1 fields instead of 2\nh5live: {name}: 500 rows stored, stopped at row 501\n"
+            "h5live: standard input: row 501: 1 field instead of 2\nh5live: {name}: 500 rows stored, stopped at row 501\n"
         )
     );
     assert!(String::from_utf8_lossy(&output.stdout).ends_with("\"rows\":500,\"stopped_at\":501}\n"));
@@ -94,7 +95,7 @@ fn a_short_row_is_named_and_all_rows_before_it_are_kept() {
 fn a_short_row_among_the_first_keeps_those_before_it() {
     let (_folder, _, name) = new_file();
     let said = stopped(&run_with(&["record", &name, "x"], b"a,b\n1,1\n2\n3,3\n"));
-    assert!(said.starts_with("h5live: standard input: row 2: 1 fields instead of 2\n"), "{said}");
+    assert!(said.starts_with("h5live: standard input: row 2: 1 field instead of 2\n"), "{said}");
     assert_eq!(text(&run(&["dump", &name, "x"])), "0: {a: 1, b: 1}\n");
 }
 
@@ -117,7 +118,7 @@ fn an_odd_row_is_skipped_on_demand_and_the_rest_is_recorded() {
     let output = run_with(&["record", "--json", "--on-error", "skip", &name, "x"], &csv);
     assert!(text(&output).ends_with("\"rows\":297,\"skipped\":3}\n"));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("h5live: standard input: row 100: 1 fields instead of 2\n"), "{said}");
+    assert!(said.starts_with("h5live: standard input: row 100: 1 field instead of 2\n"), "{said}");
     assert!(said.ends_with(": 297 rows stored, 3 rows skipped\n"), "{said}");
     assert_eq!(text(&run(&["dump", &name, "x", "--rows=-1"])), "296: {a: 298, b: 298}\n");
 }
@@ -221,12 +222,9 @@ fn rows_of_another_type_are_refused_and_change_nothing() {
     let said = stopped(&run_with(&["record", &name, "x"], b"v\n0.5\n"));
     assert!(said.contains("row 1: column \"v\": 0.5 does not fit i64 (it would become 0;"), "{said}");
     let said = error(&run_with(&["record", "--types=v:f64", &name, "x"], b"v\n0.5\n"));
-    assert!(
-        said.ends_with("x holds rows [] of compound(8){v@0:i64le}, the input rows [] of compound(8){v@0:f64le}"),
-        "{said}"
-    );
+    assert!(said.ends_with("the column \"v\" of /x is of type i64le, that of the input is to be f64le"), "{said}");
     let said = error(&run_with(&["record", &name, "x"], b"w\n1\n"));
-    assert!(said.ends_with("the input rows [] of compound(8){w@0:i64le}"), "{said}");
+    assert!(said.ends_with("/x has no column \"w\"; its columns are \"v\""), "{said}");
     assert_eq!(text(&run(&["dump", &name, "x"])), "0: {v: 1}\n");
 }
 
@@ -283,6 +281,41 @@ fn other_processes_follow_what_comes_in() {
     assert_eq!(followed, "{\"v\":1}\n{\"v\":2}\n{\"v\":3}\n{\"v\":4}\n");
 }
 
+/// Each line comes by itself, as from an instrument. The first row is there about a second after it came in.
+#[test]
+fn a_preamble_that_comes_slowly_is_one() {
+    let (_folder, _, name) = new_file();
+    let mut writer = start(&["record", &name, "x"]);
+    let mut input = writer.stdin.take().unwrap();
+    for line in ["Model,DPO4034\n", "Interval,4e-9,s\n", "\n", "TIME,CH1\n", "0.5,1\n", "1.5,2\n"] {
+        input.write_all(line.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(80));
+    }
+    let last = Instant::now();
+    until("two rows", || run(&["dump", &name, "x"]).stdout == b"0: {TIME: 0.5, CH1: 1}\n1: {TIME: 1.5, CH1: 2}\n");
+    assert!(last.elapsed() < Duration::from_secs(3), "{:?}", last.elapsed());
+    drop(input);
+    let output = writer.wait_with_output().unwrap();
+    let said = "h5live: x: 3 lines before the header are its attribute \"preamble\"\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
+}
+
+/// Rows that came in are kept, also if nothing was decided about them yet; a part of a row is not.
+#[test]
+fn an_interruption_loses_no_row_that_came_in() {
+    let (_folder, path, name) = new_file();
+    let mut writer = start(&["record", &name, "x"]);
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(b"v\n1\n2\n34").unwrap();
+    until("the file is there", || path.exists());
+    std::thread::sleep(Duration::from_millis(200));
+    let killed = Command::new("kill").args(["-INT", &writer.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    text(&writer.wait_with_output().unwrap());
+    drop(input);
+    assert_eq!(text(&run(&["dump", &name, "x"])), "0: {v: 1}\n1: {v: 2}\n");
+}
+
 #[test]
 fn an_interrupted_recording_is_closed() {
     let (_folder, path, name) = new_file();
@@ -325,4 +358,30 @@ fn what_was_flushed_before_the_disk_was_full_stays_readable() {
             "f = h5py.File(path, swmr=True); d = f['x']; print(d.shape[0], (d['v'] == np.arange(d.shape[0])).all())";
         assert_eq!(h5py(&python, program, &path), format!("{kept} True\n"));
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_begun_is_not_left_behind() {
+    let (_folder, path, name) = new_file();
+    // The disk has no room for the first byte.
+    let limited = "trap '' XFSZ; ulimit -f 0; exec \"$@\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", limited, "bash", env!("CARGO_BIN_EXE_h5live"), "record", &name, "x"]);
+    let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = error(&child.wait_with_output().unwrap());
+    assert!(said.contains(" failed at 0x0, 48 bytes"), "{said}");
+    assert!(!path.exists(), "what is no HDF5 file would be in the way of the next recording");
+    text(&run_with(&["record", &name, "x"], b"v\n1\n"));
+}
+
+#[test]
+fn numbers_that_become_texts_are_told() {
+    let (_folder, _, name) = new_file();
+    let output = run_with(&["record", &name, "x"], b"t,v,s\n1,0.5,a\n2,n/a,b\n3,0.7,c\n");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "h5live: x: column \"v\" has texts, not numbers, because of \"n/a\" in row 2\n"
+    );
+    let output = run_with(&["record", "--types=v=str", &name, "y"], b"v\n1\nn/a\n");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }

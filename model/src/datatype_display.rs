@@ -204,3 +204,7 @@ fn escape(bytes: &[u8], also: Option<char>) -> String {
     }
     out
 }
+
+#[cfg(test)]
+#[path = "datatype_display_tests.rs"]
+mod tests;

@@ -65,7 +65,7 @@ pub use object_id::ObjectId;
 pub use reclaim::{Reclaim, ReclaimedObject};
 pub use reference::{Referent, ReferentPart};
 pub use select::{BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRun, block_of_runs, blocks_of_run};
-pub use selection::{Block, Hyperslab, Selection};
+pub use selection::{Block, DimIndices, Hyperslab, Selection};
 pub use settings::Settings;
 pub use spec::{
     AllocationTime, CreationOrder, DatasetSpec, EntryStorage, ExternalPiece, Fill, FillTime, FillValue, FilterSpec,

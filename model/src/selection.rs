@@ -1,6 +1,7 @@
 //! Selections: which elements of a dataspace take part in a transfer.
 
 use std::fmt;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -29,6 +30,25 @@ pub struct Block {
     pub start: SmallVec<[u64; 4]>,
     /// The size (`[rank]`, elements).
     pub count: SmallVec<[u64; 4]>,
+}
+
+/// The indices of one dimension in a product of indices along each: orthogonal indexing, as h5py's `d[[1, 3, 7], :]`.
+/// HDF5 itself has no such selection. [`DimIndices::bind_product`] takes one for each dimension.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum DimIndices {
+    /// Blocks at equal distances, as in a dimension of a [`Hyperslab`].
+    Blocks {
+        /// The first index.
+        start: u64,
+        /// From the start of a block to the start of the next.
+        stride: u64,
+        /// Number of blocks; [`UNLIMITED`]: to the end.
+        count: u64,
+        /// Indices of a block; [`UNLIMITED`]: to the end.
+        block: u64,
+    },
+    /// These indices, in this order. An index may be there several times; of what is written to it, the last stays.
+    List(Arc<[u64]>),
 }
 
 /// Which elements take part.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live_cache::{FileStorage, Storage};
 use h5live_model::Mode;
-use h5live_swmr::{Access, LockHandle, OpenedForWriting};
+use h5live_swmr::{Access, CreatedFile, LockHandle, OpenedForWriting};
 
 use crate::bootstrap::SessionMedium;
 use crate::open_options::OpenOptions;
@@ -63,8 +63,14 @@ impl OpenOptions {
     }
 
     fn create(&self, path: &Path) -> Result<NativeSession> {
-        let (file, lock) = self.access().create(path)?;
-        self.start_new(SessionMedium { path: path.to_owned(), storage: Arc::new(self.file_storage(file)), lock })
+        let CreatedFile { file, lock, is_new } = self.access().create(path)?;
+        let storage = Arc::new(self.file_storage(file));
+        let begun = self.start_new(SessionMedium { path: path.to_owned(), storage, lock });
+        if begun.is_err() && is_new {
+            // It has no superblock, and every later attempt would take it for a file of another kind.
+            self.access().remove_unbegun(path);
+        }
+        begun
     }
 
     fn file_storage(&self, file: File) -> FileStorage {

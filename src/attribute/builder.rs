@@ -141,6 +141,24 @@ impl AttributeBuilder {
     }
 }
 
+/// A value that an attribute can have: every [`H5Write`], and `str`.
+pub trait AttributeValue {
+    #[doc(hidden)]
+    fn write_to(&self, attribute: AttributeBuilder) -> Result<()>;
+}
+
+impl<T: H5Write> AttributeValue for T {
+    fn write_to(&self, attribute: AttributeBuilder) -> Result<()> {
+        attribute.write(std::slice::from_ref(self))
+    }
+}
+
+impl AttributeValue for str {
+    fn write_to(&self, attribute: AttributeBuilder) -> Result<()> {
+        attribute.write(&[self])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::{ErrorKind, File, H5Type, Value};

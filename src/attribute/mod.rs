@@ -5,7 +5,7 @@ mod object_attributes;
 
 use h5live_model::{self as model, Dataspace, Datatype, Name, ObjectId};
 
-pub use builder::AttributeBuilder;
+pub use builder::{AttributeBuilder, AttributeValue};
 pub(crate) use object_attributes::attributes;
 
 use crate::convert::{ConvertError, ElementPlan, blank_elements, class};

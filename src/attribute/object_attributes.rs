@@ -46,13 +46,17 @@ macro_rules! attributes {
                 Ok(names)
             }
 
-            /// Sets an attribute of one value, in place of one of the same name.
+            /// Sets an attribute of one value, in place of one of the same name: `set_attribute("units", "counts")`,
+            /// `set_attribute("gain", &2.5)`.
             ///
             /// # Errors
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
-            pub fn set_attribute<T: $crate::H5Write>(&self, name: &str, value: &T) -> $crate::Result<()> {
-                let value = std::slice::from_ref(value);
-                self.new_attribute(name).write(value)
+            pub fn set_attribute<T: $crate::AttributeValue + ?Sized>(
+                &self,
+                name: &str,
+                value: &T,
+            ) -> $crate::Result<()> {
+                value.write_to(self.new_attribute(name))
             }
 
             /// Sets an attribute of several values, in an array of `dims` (`[rank]`, elements).

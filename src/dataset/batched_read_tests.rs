@@ -118,7 +118,7 @@ fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<RecordingChunkStore>, Data
 /// Reads a selection, and compares it with what is written: numbers that count up, and below row 9 the fill value.
 fn check(store: &MemoryStore, core: &DatasetCore, cache: &ChunkCache, selection: impl Select) {
     let view = core.spec_snapshot().unwrap();
-    let selected = selection.resolve(&view.extent).unwrap().selection().bind(&view.extent).unwrap();
+    let selected = selection.resolve(&view.extent).unwrap().into_bound(&view.extent).unwrap();
     let mut bytes = vec![0xEE; selected.elements() as usize];
     let reader = DatasetReader { core, view: &view, store, cache };
     reader.read(&selected, RawSink { bytes: &mut bytes, size: 1 }).unwrap();

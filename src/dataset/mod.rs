@@ -178,8 +178,9 @@ impl Dataset {
         view: &SpecSnapshot,
         selection: &impl Select,
     ) -> Result<(BoundSelection, u32), DatasetError> {
-        let (selection, dropped) = selection.resolve(&view.extent)?.into_parts();
-        let selected = selection.into_bound(&view.extent)?;
+        let resolved = selection.resolve(&view.extent)?;
+        let dropped = resolved.dropped();
+        let selected = resolved.into_bound(&view.extent)?;
         self.core.check_allocation(view.size)?;
         // A null dataspace has no elements, unlike a scalar one, and the same rank.
         let none = view.spec.dataspace == h5live_model::Dataspace::Null;

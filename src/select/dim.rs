@@ -2,6 +2,7 @@
 
 use std::iter::StepBy;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use std::sync::Arc;
 
 use h5live_model::{SelectionError, UNLIMITED};
 
@@ -55,13 +56,15 @@ signed! { i8 i16 i32 i64 isize }
 /// assert_eq!(data.read_slice::<i32>(first_of_each)?, [0, 4, 8]);
 /// # Ok::<(), h5live::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DimSelection {
     pub(super) start: u64,
     pub(super) stride: u64,
     pub(super) count: u64,
     pub(super) block: u64,
     pub(super) is_index: bool,
+    /// The indices, if they are a list. The fields before do not count then.
+    pub(super) list: Option<Arc<[u64]>>,
 }
 
 impl DimSelection {
@@ -84,12 +87,17 @@ impl DimSelection {
     /// All indices from `start` on.
     #[inline]
     pub fn from_start(start: u64) -> Self {
-        DimSelection { start, stride: 1, count: 1, block: UNLIMITED, is_index: false }
+        DimSelection { start, stride: 1, count: 1, block: UNLIMITED, is_index: false, list: None }
     }
 
     /// `count` indices, from `start` on, each `step` after the one before. A `count` of [`UNLIMITED`] reaches to the end.
     pub fn steps(start: u64, step: u64, count: u64) -> Self {
-        DimSelection { start, stride: step, count, block: 1, is_index: false }
+        DimSelection { start, stride: step, count, block: 1, is_index: false, list: None }
+    }
+
+    /// These indices, in the order given. An index may be there several times; of what is written to it, the last stays.
+    pub fn list(indices: impl Into<Arc<[u64]>>) -> Self {
+        DimSelection { list: Some(indices.into()), ..DimSelection::all() }
     }
 
     /// Whether the indices are not one run.
@@ -99,10 +107,14 @@ impl DimSelection {
     }
 }
 
-/// A selection of indices along one dimension: an integer, a range of integers, or a range with a step
-/// (`(0..100).step_by(2)`, `(5..).step_by(3)`), of any integer type.
+/// A selection of indices along one dimension: an integer, a range of integers, a range with a step
+/// (`(0..100).step_by(2)`, `(5..).step_by(3)`), or a list of indices (`&[3, 1, 7]`, a `Vec`), of any integer type.
 ///
-/// A negative number is an error. A range whose end is before its start selects nothing.
+/// A negative number is an error. A range whose end is before its start selects nothing. A list keeps its order.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not select indices of a dimension",
+    note = "a list of indices is a reference or a `Vec`: `(&[3, 1, 7], ..)`"
+)]
 pub trait SelectDim {
     /// The selection in dimension `dim` (from 0), which has `size` elements.
     ///
@@ -132,9 +144,26 @@ integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
 
 impl SelectDim for DimSelection {
     fn resolve_dim(&self, _dim: usize, _size: u64) -> Result<DimSelection, SelectionError> {
-        Ok(*self)
+        Ok(self.clone())
     }
 }
+
+fn list<T: SelectIndex>(indices: &[T], dim: usize, size: u64) -> Result<DimSelection, SelectionError> {
+    let indices = indices.iter().map(|at| index(*at, dim, size));
+    Ok(DimSelection::list(indices.collect::<Result<Vec<_>, _>>()?))
+}
+
+macro_rules! lists {
+    ($([$($const:tt)*] $t:ty;)*) => {$(
+        impl<T: SelectIndex, $($const)*> SelectDim for $t {
+            fn resolve_dim(&self, dim: usize, size: u64) -> Result<DimSelection, SelectionError> {
+                list(&self[..], dim, size)
+            }
+        }
+    )*};
+}
+
+lists! { [] Vec<T>; [] &Vec<T>; [] &[T]; [const N: usize] &[T; N]; }
 
 impl<T: SelectIndex> SelectDim for Range<T> {
     #[inline]

@@ -8,7 +8,7 @@ mod tests;
 use std::iter::StepBy;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use h5live_model::{Hyperslab, Selection, SelectionError, UNLIMITED};
+use h5live_model::{BoundSelection, DimIndices, Hyperslab, Selection, SelectionError, UNLIMITED};
 
 pub use dim::{DimSelection, SelectDim, SelectIndex};
 
@@ -21,6 +21,7 @@ use crate::dims::CoreDims;
 /// | `..` | everything |
 /// | `3`, `2..5`, `2..=4`, `2..`, `..5`, `(0..100).step_by(2)` | along the first dimension |
 /// | `(3, ..)`, `(0..2, 1..=2)`, `[3, 0]` | along each dimension: a tuple of up to six, or an array or `Vec` |
+/// | `(&[3, 1, 7], ..)`, `(.., vec![2, 0])` | lists of indices in a tuple: all combinations, in the order of the lists |
 /// | `&[[0, 1], [2, 3]]`, a `Vec` of arrays | points, one array each, in the order given |
 /// | `&[true, false, true, true]`, a `Vec` of `bool` | a mask: one value for each element, in row-major order |
 /// | [`Selection`], [`Hyperslab`](h5live_model::Hyperslab) | what HDF5 has: blocks with strides, unions of blocks, points |
@@ -46,6 +47,7 @@ use crate::dims::CoreDims;
 /// assert_eq!(data.read_slice::<i32>((0..2, 1..=2))?, [1, 2, 5, 6]);
 /// assert_eq!(data.read_slice::<i32>((1, (0..).step_by(2)))?, [4, 6]);
 /// assert_eq!(data.read_slice::<i32>([2, 0])?, [8]);
+/// assert_eq!(data.read_slice::<i32>((&[2, 0], 1..3))?, [9, 10, 1, 2]);
 /// assert_eq!(data.read_slice::<i32>(&[[2, 0], [0, 1]])?, [8, 1]);
 /// assert_eq!(data.read_slice::<i32>(Selection::block(&[1, 2], &[1, 2]))?, [6, 7]);
 ///
@@ -70,26 +72,56 @@ pub trait Select {
 /// What a [`Select`] selects in a dataset: the selection, and which dimensions the shape of what is read does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ResolvedSelection {
-    selection: Selection,
+    kind: SelectionKind,
     /// Bit `i`: dimension `i` is dropped. No selection with a later dimension fits any dataset.
     dropped: u32,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum SelectionKind {
+    /// What HDF5 has.
+    Plain(Selection),
+    /// The product of indices of each dimension, some of which are lists.
+    Product(Vec<DimIndices>),
+}
+
 impl From<Selection> for ResolvedSelection {
     fn from(selection: Selection) -> Self {
-        ResolvedSelection { selection, dropped: 0 }
+        ResolvedSelection { kind: SelectionKind::Plain(selection), dropped: 0 }
     }
 }
 
 impl ResolvedSelection {
-    /// The selection.
-    pub fn selection(&self) -> &Selection {
-        &self.selection
+    /// The selection; `None` if it has lists of indices, for which HDF5 has no selection.
+    pub fn selection(&self) -> Option<&Selection> {
+        match &self.kind {
+            SelectionKind::Plain(selection) => Some(selection),
+            SelectionKind::Product(_) => None,
+        }
     }
 
-    /// Takes the selection out.
-    pub fn into_selection(self) -> Selection {
-        self.selection
+    /// The selection in a dataset of this extent (`[rank]`, elements). Lists of indices become boxes: the same elements,
+    /// each once, in row-major order.
+    ///
+    /// # Errors
+    /// [`SelectionError`] if lists do not fit the extent, or fall into too many boxes.
+    pub fn into_selection(self, extent: &[u64]) -> Result<Selection, SelectionError> {
+        match self.kind {
+            SelectionKind::Plain(selection) => Ok(selection),
+            SelectionKind::Product(dims) => DimIndices::bind_product(&dims, extent)?.to_selection(),
+        }
+    }
+
+    /// Checks it against the extent (`[rank]`, elements) of the dataset.
+    ///
+    /// # Errors
+    /// [`SelectionError`].
+    #[inline]
+    pub fn into_bound(self, extent: &[u64]) -> Result<BoundSelection, SelectionError> {
+        match self.kind {
+            SelectionKind::Plain(selection) => selection.into_bound(extent),
+            SelectionKind::Product(dims) => DimIndices::bind_product(&dims, extent),
+        }
     }
 
     /// Whether a single index was given for a dimension (from 0), which drops it.
@@ -98,8 +130,8 @@ impl ResolvedSelection {
     }
 
     #[inline]
-    pub(crate) fn into_parts(self) -> (Selection, u32) {
-        (self.selection, self.dropped)
+    pub(crate) fn dropped(&self) -> u32 {
+        self.dropped
     }
 }
 
@@ -115,7 +147,30 @@ pub(crate) fn kept_dims(dims: CoreDims, dropped: u32) -> CoreDims {
     dims.into_iter().enumerate().filter(|(dim, _)| !is_dropped(dropped, *dim)).map(|(_, n)| n).collect()
 }
 
-/// The hyperslab of these selections, one for each of the first dimensions.
+/// The product of these selections, one for each of the first dimensions.
+#[inline]
+fn product(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
+    let has_list = dims.iter().any(|selected| selected.list.is_some());
+    if has_list { product_with_lists(dims, extent) } else { hyperslab(dims, extent) }
+}
+
+/// The same for selections of which some are lists.
+#[cold]
+fn product_with_lists(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
+    let plain = hyperslab(dims, extent)?;
+    let all = DimSelection::all();
+    let indices = |selected: &DimSelection| match &selected.list {
+        Some(list) => DimIndices::List(list.clone()),
+        None => {
+            let DimSelection { start, stride, count, block, .. } = *selected;
+            DimIndices::Blocks { start, stride, count, block }
+        }
+    };
+    let dims = dims.iter().chain(std::iter::repeat(&all)).take(extent.len()).map(indices);
+    Ok(ResolvedSelection { kind: SelectionKind::Product(dims.collect()), dropped: plain.dropped })
+}
+
+/// The hyperslab of these selections, one for each of the first dimensions. Of a list, it has the whole dimension.
 fn hyperslab(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
     let rank = extent.len();
     // To copy a few words is less work than to fill them in one by one.
@@ -138,7 +193,7 @@ fn hyperslab(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedSelection,
             (slab.stride[dim], slab.count[dim]) = (selected.stride, selected.count);
         }
     }
-    Ok(ResolvedSelection { selection: Selection::Hyperslab(slab), dropped })
+    Ok(ResolvedSelection { kind: SelectionKind::Plain(Selection::Hyperslab(slab)), dropped })
 }
 
 /// The size of dimension `dim`, one of `named` for which there is a selection.
@@ -182,7 +237,7 @@ macro_rules! first_dimension {
         {
             #[inline]
             fn resolve(&self, extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
-                hyperslab(&[self.resolve_dim(0, size_of_dim(extent, 0, 1)?)?], extent)
+                product(&[self.resolve_dim(0, size_of_dim(extent, 0, 1)?)?], extent)
             }
         }
     )*};
@@ -219,7 +274,7 @@ macro_rules! tuple {
             fn resolve(&self, extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
                 #[allow(non_snake_case)]
                 let ($($s,)*) = self;
-                hyperslab(&[$($s.resolve_dim($dim, size_of_dim(extent, $dim, $n)?)?),*], extent)
+                product(&[$($s.resolve_dim($dim, size_of_dim(extent, $dim, $n)?)?),*], extent)
             }
         }
     };
@@ -236,7 +291,7 @@ tuple!(6: A 0, B 1, C 2, D 3, E 4, F 5);
 impl<S: SelectDim> Select for [S] {
     fn resolve(&self, extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
         let dim = |(dim, selected): (usize, &S)| selected.resolve_dim(dim, size_of_dim(extent, dim, self.len())?);
-        hyperslab(&self.iter().enumerate().map(dim).collect::<Result<Vec<_>, _>>()?, extent)
+        product(&self.iter().enumerate().map(dim).collect::<Result<Vec<_>, _>>()?, extent)
     }
 }
 

@@ -165,7 +165,7 @@ fn a_mask_of_many_pieces_is_a_list_of_points() {
     let (data, values) = counted(&[300, 400]);
     let mask: Vec<bool> = values.iter().map(|value| value % 3 > 0).collect();
     let want: Vec<i64> = values.iter().copied().filter(|value| value % 3 > 0).collect();
-    assert!(matches!(mask.resolve(&[300, 400]).unwrap().selection(), Selection::Points(_)));
+    assert!(matches!(mask.resolve(&[300, 400]).unwrap().selection(), Some(Selection::Points(_))));
     assert_eq!(data.read_slice::<i64>(&mask).unwrap(), want);
 }
 
@@ -204,4 +204,48 @@ fn references_to_regions_have_no_open_ends() {
     let region = data.region_reference(((1..).step_by(2), 2..)).unwrap();
     let Some(crate::ReferenceTarget::Region(_, found)) = data.file().referent(&region).unwrap() else { panic!() };
     assert_eq!(data.read_slice::<i64>(found).unwrap(), [6, 7, 14, 15, 22, 23]);
+}
+
+#[test]
+fn lists_of_indices_are_combined_with_ranges_in_their_order() {
+    let dims = [5u64, 4, 3];
+    let want = |indices: [&[u64]; 3]| positions(&dims, &indices.map(<[u64]>::to_vec));
+    check(&dims, (&[3, 1, 4], ..), &want([&[3, 1, 4], &[0, 1, 2, 3], &[0, 1, 2]]), &[3, 4, 3]);
+    check(&dims, (.., vec![2u8, 0], 1), &want([&[0, 1, 2, 3, 4], &[2, 0], &[1]]), &[5, 2]);
+    check(&dims, (1..3, &vec![3i64], (0..3).step_by(2)), &want([&[1, 2], &[3], &[0, 2]]), &[2, 1, 2]);
+    check(&dims, (&[4usize, 0][..], &[1, 2], 2), &want([&[4, 0], &[1, 2], &[2]]), &[2, 2]);
+    check(&dims, (&[0, 1, 2, 3, 4],), &want([&[0, 1, 2, 3, 4], &[0, 1, 2, 3], &[0, 1, 2]]), &[5, 4, 3]);
+    check(&dims, (&[0i32; 0], ..), &[], &[0, 4, 3]);
+    let all = vec![DimSelection::list(vec![2, 0]), DimSelection::all(), DimSelection::index(1)];
+    check(&dims, all, &want([&[2, 0], &[0, 1, 2, 3], &[1]]), &[2, 4]);
+
+    let (data, _) = counted(&dims);
+    let text = |found: Result<Vec<i64>>| found.unwrap_err().to_string().split_once("data: ").unwrap().1.to_owned();
+    assert_eq!(text(data.read_slice((.., &[1, 4]))), "index 4 is out of bounds: dimension 1 has 4 elements");
+    assert_eq!(text(data.read_slice((&[1, -1],))), "index -1 is out of bounds: dimension 0 has 5 elements");
+}
+
+#[test]
+fn a_region_of_a_list_has_the_same_elements() {
+    let (data, _) = counted(&[5, 4]);
+    let region = data.region_reference((&[3, 1], 2..)).unwrap();
+    let Some(crate::ReferenceTarget::Region(_, found)) = data.file().referent(&region).unwrap() else { panic!() };
+    assert_eq!(data.read_slice::<i64>(found).unwrap(), [6, 7, 14, 15]);
+}
+
+/// An element that is selected twice does not stand for another one, which is not written.
+#[test]
+fn an_element_that_is_written_twice_leaves_its_neighbours_alone() {
+    for filters in [false, true] {
+        let file = File::in_memory();
+        let data = file.new_dataset::<i64>().shape(&[4]).chunk_shape(&[2]);
+        let data = if filters { data.deflate(1) } else { data }.create("data").unwrap();
+        data.write(&[1, 2, 3, 4]).unwrap();
+        file.flush().unwrap();
+        data.write_slice([[0], [0]], &[7, 8]).unwrap();
+        assert_eq!(data.read::<i64>().unwrap(), [8, 2, 3, 4], "points");
+        data.write_slice((&[3, 3],), &[9, 10]).unwrap();
+        assert_eq!(data.read::<i64>().unwrap(), [8, 2, 3, 10], "a list");
+        assert_eq!(data.read_slice::<i64>((&[3, 0, 3],)).unwrap(), [10, 8, 10]);
+    }
 }

@@ -17,7 +17,7 @@ type ElementEncoder<W> = <<W as H5Write>::Element as H5Type>::Encoder;
 /// let file = File::in_memory();
 /// let names = file.new_dataset::<String>().unlimited_rows(&[]).create("names")?;
 /// names.append(&["Ada", "Grace"])?;
-/// names.set_attribute("language", &"en")?;
+/// names.set_attribute("language", "en")?;
 /// assert_eq!(names.read::<String>()?, ["Ada", "Grace"]);
 /// # Ok::<(), h5live::Error>(())
 /// ```
@@ -109,7 +109,8 @@ mod tests {
         let data = file.new_dataset::<String>().create_with_data("data", &["a", "b"]).unwrap();
         data.write_slice(1, &["c"]).unwrap();
         assert_eq!(data.read::<String>().unwrap(), ["a", "c"]);
-        data.set_attribute("unit", &"counts").unwrap();
+        data.set_attribute("unit", "counts").unwrap();
+        data.set_attribute("borrowed", &borrowed).unwrap();
         data.set_attribute_array("axes", &["y", "x"], &[2]).unwrap();
         assert_eq!(data.attribute("unit").unwrap().datatype(), &String::datatype());
         assert_eq!(data.attribute("axes").unwrap().read::<String>().unwrap(), ["y", "x"]);

@@ -284,7 +284,7 @@ impl Access {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::InUse`]; [`Error::Exists`] if it is there and must not be.
-    pub fn create(&self, path: &Path) -> Result<(File, LockHandle)> {
+    pub fn create(&self, path: &Path) -> Result<CreatedFile> {
         for _ in 0..MAX_RECHECKS {
             // Locked before anything else, so that no writer comes between the look for one and the lock.
             let lock = match self.lock_existing_file(path) {
@@ -300,6 +300,7 @@ impl Access {
                 Err(error) if is_creation_race(&error, lock.is_some()) => continue,
                 Err(source) => return Err(Error::Io { action: "create the file", source }),
             };
+            let is_new = lock.is_none();
             let lock = match lock {
                 Some(lock) => lock,
                 None => self.lock_created_file(path)?,
@@ -308,9 +309,17 @@ impl Access {
                 continue;
             }
             mark_as_written(&file, &lock)?;
-            return Ok((file, lock));
+            return Ok(CreatedFile { file, lock, is_new });
         }
         Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
+    }
+
+    /// Removes a file that was created and could not be begun, unless a process has opened it for writing meanwhile.
+    pub fn remove_unbegun(&self, path: &Path) {
+        if let Ok(_lock) = self.lock_existing_file(path) {
+            // The error of the caller says more than that of the removal.
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     /// Takes the lock of a file that exists and will be made anew, unless a process writes it.
@@ -332,6 +341,17 @@ impl Access {
             LockAttempt::Acquired => Ok(lock),
         }
     }
+}
+
+/// A file that was created, or is to be emptied.
+#[derive(Debug)]
+pub struct CreatedFile {
+    /// The file.
+    pub file: File,
+    /// Its lock.
+    pub lock: LockHandle,
+    /// Whether it was not there before.
+    pub is_new: bool,
 }
 
 /// Whether another process has made the file meanwhile, or removed it if it was there.

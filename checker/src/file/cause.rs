@@ -56,6 +56,14 @@ pub enum Cause {
         /// The other.
         with: UsedRange,
     },
+    /// There are so many ranges of raw data or of free space that some were not compared with the others.
+    #[error("{ranges} of the ranges of raw data and free space were not compared: only {max_ranges} of each are")]
+    UncomparedRanges {
+        /// Ranges that were left out.
+        ranges: u64,
+        /// Most ranges that are kept of raw data, and of free space.
+        max_ranges: usize,
+    },
     /// Two statements about the same number differ.
     #[error("{what}: {stated} by statement, {found} in truth")]
     Count {
@@ -141,6 +149,7 @@ impl Cause {
             },
             Cause::BeyondEnd { .. } => "beyond-end",
             Cause::Overlap { .. } => "overlap",
+            Cause::UncomparedRanges { .. } => "uncompared",
             Cause::Count { .. } => "count",
             Cause::ExceedsLimit { .. } => "limit",
             Cause::Order { .. } => "order",

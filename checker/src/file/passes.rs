@@ -40,7 +40,9 @@ impl FileWalk<'_> {
         let mut space = std::mem::take(&mut self.space);
         let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
         let room = Report::MAX_FINDINGS.saturating_sub(self.report.findings.len());
-        let leaks = self.options.leaks;
+        let (skipped, max_ranges) = (space.skipped_uses, space.max_ranges);
+        // What was left out is no gap, though nothing known lies there.
+        let leaks = self.options.leaks && skipped == 0;
         space.for_each_overlap_and_gap(
             self.end,
             |piece, before| {
@@ -61,6 +63,10 @@ impl FileWalk<'_> {
             let cause = Cause::Overlap { len: piece.len, with: self.to_used_range(&before) };
             self.report_for(piece.owner, self.space.structure_name(&piece), Addr::new(piece.start), cause);
         }
+        if skipped > 0 {
+            let cause = Cause::UncomparedRanges { ranges: skipped, max_ranges };
+            self.report_for(ObjectIndex::FILE, "space", Addr::new(0), cause);
+        }
         let base = self.source.base;
         let unreachable = self.unreachable_headers(&gaps).into_iter().filter_map(Addr::get);
         self.report.unreachable = unreachable.map(|addr| base.saturating_add(addr)).collect();
@@ -69,5 +75,30 @@ impl FileWalk<'_> {
             UsedRange { path: String::new(), structure: "nothing", offset, len: to - from }
         };
         self.report.leaks = gaps.into_iter().map(leak).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use h5live_cache::MemoryStorage;
+
+    use super::*;
+
+    #[test]
+    fn ranges_that_are_not_compared_are_told_and_are_no_leaks() {
+        let storage = MemoryStorage::default();
+        let found = |max_ranges: usize| {
+            let mut walk = FileWalk::new(&storage, CheckOptions { leaks: true, ..CheckOptions::default() });
+            (walk.end, walk.space.max_ranges) = (40, max_ranges);
+            for start in [0, 20, 30] {
+                walk.space.claim_raw_data(start, 10, ObjectIndex::FILE, "chunk");
+            }
+            walk.report_overlaps_and_leaks();
+            let findings: Vec<_> = walk.report.findings.iter().map(|finding| finding.cause.to_string()).collect();
+            (findings, walk.report.leaks.len())
+        };
+        assert_eq!(found(2), (vec![], 1));
+        let told = "2 of the ranges of raw data and free space were not compared: only 1 of each are";
+        assert_eq!(found(1), (vec![told.to_owned()], 0));
     }
 }

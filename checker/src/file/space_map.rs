@@ -34,7 +34,7 @@ impl SpaceUse {
 const MAX_RAW_RANGES: usize = 1 << 24;
 
 /// The map of the file. Neighbours of one kind and owner count as one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SpaceMap {
     structure_names: Vec<&'static str>,
     metadata: BTreeMap<u64, SpaceUse>,
@@ -42,6 +42,21 @@ pub(super) struct SpaceMap {
     free_space: Vec<SpaceUse>,
     /// Pieces that were left out.
     pub skipped_uses: u64,
+    /// Most ranges of raw data, and of free space.
+    pub max_ranges: usize,
+}
+
+impl Default for SpaceMap {
+    fn default() -> Self {
+        SpaceMap {
+            structure_names: Vec::new(),
+            metadata: BTreeMap::new(),
+            raw_data: Vec::new(),
+            free_space: Vec::new(),
+            skipped_uses: 0,
+            max_ranges: MAX_RAW_RANGES,
+        }
+    }
 }
 
 impl SpaceMap {
@@ -86,13 +101,13 @@ impl SpaceMap {
     /// Claims bytes for raw data. Overlaps are found at the end.
     pub fn claim_raw_data(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
         let piece = self.new_use(start, len, owner, what);
-        self.skipped_uses += u64::from(!push_or_extend(&mut self.raw_data, piece));
+        self.skipped_uses += u64::from(!push_or_extend(&mut self.raw_data, piece, self.max_ranges));
     }
 
     /// Notes that bytes are free.
     pub fn add_free_space(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
         let piece = self.new_use(start, len, owner, what);
-        self.skipped_uses += u64::from(!push_or_extend(&mut self.free_space, piece));
+        self.skipped_uses += u64::from(!push_or_extend(&mut self.free_space, piece, self.max_ranges));
     }
 
     /// Bytes of metadata, raw data and free space.
@@ -155,13 +170,13 @@ impl SpaceMap {
     }
 }
 
-/// Adds a piece to a list, or to its last piece. `false` if the list is full.
-fn push_or_extend(list: &mut Vec<SpaceUse>, piece: SpaceUse) -> bool {
+/// Adds a piece to a list of at most `max_ranges`, or to its last piece. `false` if the list is full.
+fn push_or_extend(list: &mut Vec<SpaceUse>, piece: SpaceUse, max_ranges: usize) -> bool {
     if let Some(last) = list.last_mut().filter(|last| last.is_continued_by(&piece)) {
         last.len = last.len.saturating_add(piece.len);
         return true;
     }
-    let fits = list.len() < MAX_RAW_RANGES;
+    let fits = list.len() < max_ranges;
     if fits {
         list.push(piece);
     }

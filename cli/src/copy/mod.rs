@@ -25,7 +25,7 @@ use crate::{open, progress};
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
 const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 
-/// Write a file anew: without gaps, with other chunks or filters, for older or newer programs.
+/// Writes a file anew: without gaps, with other chunks or filters, for older or newer programs.
 ///
 /// The new file appears when it is complete; with --force it replaces an existing one. Chunks that are copied as they
 /// are stored are also decoded, to verify them. A chunk that cannot be decoded is copied all the same. Exit code 0:
@@ -43,7 +43,7 @@ pub struct CopyCommand {
     #[arg(long)]
     profile: Option<LibVer>,
     /// Dimensions of chunks, for the datasets that have as many dimensions
-    #[arg(long, value_delimiter = ',', value_name = "N,..", value_parser = at_least::<1, u64>)]
+    #[arg(long, visible_alias = "chunk", value_delimiter = ',', value_name = "N,..", value_parser = at_least::<1, u64>)]
     chunks: Vec<u64>,
     /// A filter, with its parameters: deflate:4, shuffle, fletcher32, szip, zstd:3, ...; none for no filters at all.
     /// Given several times, they come one after the other

@@ -9,7 +9,7 @@ use h5live::{Dataset, File, Location, Object, Reference};
 
 use crate::error::{Outcome, Result};
 use crate::manifest::listing::{Listing, ListingEntry};
-use crate::manifest::{space_text, type_text};
+use crate::manifest::space_text;
 use crate::model::{AttributeData, Dataspace, ObjectId};
 use crate::number_arg::{at_least, not_negative};
 use crate::output::Output;
@@ -171,7 +171,7 @@ impl Diff {
             Value::decode_all(&value.datatype, &value.value, Some(side.file.store()))
         };
         let (Ok(first), Ok(second)) = (values(in_a, a), values(in_b, b)) else {
-            return vec![FileDifference::Property("type", type_text(&a.datatype), type_text(&b.datatype))];
+            return vec![FileDifference::Property("type", a.datatype.to_string(), b.datatype.to_string())];
         };
         let mut found = ValueDifferences { limit: self.limit, shown: Vec::new(), count: 0 };
         found.add(self.tolerance(), (&first, in_a), (&second, in_b), a.dataspace.dims(), 0);

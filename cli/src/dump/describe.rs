@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::whole_text;
 use crate::error::{Error, FileProblem, Result};
 use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
-use crate::manifest::{escape, type_text};
+use crate::manifest::escape;
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementForms, EntryStorage, FillTime, FillValue,
     FilterSpec, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, Selection, UNLIMITED, VirtualSource,
@@ -267,7 +267,7 @@ impl JsonDescriber<'_> {
 
     /// The text of a type, as in files with the usual size of addresses.
     fn type_text(&self, datatype: &Datatype) -> Json {
-        type_text(&datatype.with_forms(self.file.session().forms, ElementForms::default())).into()
+        datatype.with_forms(self.file.session().forms, ElementForms::default()).to_string().into()
     }
 
     fn committed(&self, fields: &mut JsonFields, committed: Option<ObjectId>) {

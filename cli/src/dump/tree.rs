@@ -5,7 +5,6 @@ use h5live::{Dataset, Group, Object};
 use crate::error::{Outcome, Result, whole_text};
 use crate::ls::text::{EntryDescriber, EntryDetail, shape_text, shorten};
 use crate::manifest::listing::{Listing, ListingEntry};
-use crate::manifest::type_text;
 use crate::model::{DatasetSpec, Dataspace, ObjectId};
 use crate::output::Output;
 use crate::references::ReferencePaths;
@@ -42,7 +41,7 @@ pub fn print(group: &Group, out: &mut Output) -> Result<Outcome> {
                     outcome = Outcome::Findings;
                     format!("(error: {})", whole_text(&error))
                 });
-                format!("{}  {}  {head}", type_text(&spec.datatype), shape_text(&spec.dataspace))
+                format!("{}  {}  {head}", spec.datatype, shape_text(&spec.dataspace))
             }
             ListingEntry::Attribute(attribute) => {
                 let text = describer.value_text(attribute);

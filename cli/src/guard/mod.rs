@@ -28,7 +28,7 @@ const SIGNALS: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, S
 /// The time between two looks at what the command has open.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Run a program that writes HDF5 files, and repair them when it dies
+/// Runs a program that writes HDF5 files, and repairs them when it dies
 ///
 /// When the program has ended or was killed, each file that it wrote and has not closed is repaired as `h5live repair`
 /// does. So every program opens it at once, whether it follows or not. Everything that was flushed is there. The files

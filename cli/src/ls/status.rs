@@ -11,20 +11,22 @@ use crate::{open, utc};
 /// Ticks of a second in `/proc/PID/stat`: the kernel has the same for all programs.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// The state of a file that is being written.
+/// The state of a file that is being written, or whose writer died.
 pub struct LiveStatus {
+    /// Whether somebody writes it.
+    is_written: bool,
     writers: Vec<(Holder, Option<SystemTime>)>,
     changed: Option<SystemTime>,
 }
 
 impl LiveStatus {
-    /// The state of a file; `None` if nobody writes it.
+    /// The state of a file; `None` if it is closed.
     pub fn of(file: &File, location: &Location) -> Option<Self> {
-        if !matches!(file.is_live(), Ok(true)) {
-            return None;
-        }
+        let is_written = matches!(file.is_live(), Ok(true));
         let holders = match open::options().diagnose(location).map(|found| found.condition) {
-            Ok(FileCondition::OpenForWriting { holders, .. }) => holders,
+            Ok(FileCondition::OpenForWriting { holders, .. }) if is_written => holders,
+            Ok(FileCondition::Abandoned { .. }) if !is_written => Vec::new(),
+            _ if !is_written => return None,
             _ => Vec::new(),
         };
         let writers = holders.into_iter().map(|holder| {
@@ -32,7 +34,7 @@ impl LiveStatus {
             (holder, started)
         });
         let path: Option<PathBuf> = open::file_path(location).ok().flatten();
-        Some(LiveStatus { writers: writers.collect(), changed: path.as_deref().and_then(changed) })
+        Some(LiveStatus { is_written, writers: writers.collect(), changed: path.as_deref().and_then(changed) })
     }
 
     /// For people.
@@ -47,13 +49,17 @@ impl LiveStatus {
             let age = SystemTime::now().duration_since(at).unwrap_or_default();
             format!("; last flush {} ({} ago)", utc::text(at), age_text(age))
         });
-        format!("being written by {by}{flushed}")
+        match self.is_written {
+            true => format!("being written by {by}{flushed}"),
+            false => format!("its writer died{flushed}; `h5live repair` lets every program open it"),
+        }
     }
 
     /// For programs.
     pub fn json(&self) -> Json {
         let writer = |(holder, started): &(Holder, Option<SystemTime>)| json!({ "pid": holder.pid, "name": holder.name, "started": started.map(utc::text) });
         json!({
+            "died": !self.is_written,
             "writers": self.writers.iter().map(writer).collect::<Vec<_>>(),
             "last_flush": self.changed.map(utc::text),
         })

@@ -4,7 +4,7 @@ use h5live::{File, Object, SourceState, Value};
 use serde_json::{Value as Json, json};
 
 use crate::manifest::listing::{ListingEntry, ListingLine};
-use crate::manifest::{space_text, type_text};
+use crate::manifest::space_text;
 use crate::model::{AttributeData, DatasetSpec, Dataspace, Layout, ObjectId};
 use crate::references::ReferencePaths;
 use crate::value;
@@ -102,12 +102,12 @@ impl<'a> EntryDescriber<'a> {
                 let sizes = if self.detail.has_sizes { self.sizes(*id, spec) } else { String::new() };
                 let sources = sources(self.file, *id, spec).and_then(|states| source_states_text(&states));
                 let sources = sources.map_or(String::new(), |text| format!("  {text}"));
-                format!("{}  {}  {}{sizes}{sources}", type_text(datatype), shape_text(dataspace), storage_text(spec))
+                format!("{}  {}  {}{sizes}{sources}", datatype, shape_text(dataspace), storage_text(spec))
             }
             ListingEntry::Attribute(attribute) => {
                 let value = self.value_text(attribute).unwrap_or_else(|| "?".to_owned());
                 let value = if self.detail.has_whole_values { value } else { shorten(&value, VALUE_WIDTH) };
-                format!("{}  {}  {value}", type_text(&attribute.datatype), shape_text(&attribute.dataspace))
+                format!("{}  {}  {value}", attribute.datatype, shape_text(&attribute.dataspace))
             }
         }
     }
@@ -142,7 +142,7 @@ impl<'a> EntryDescriber<'a> {
             ListingEntry::Attribute(attribute) => json!({
                 "path": line.path,
                 "kind": "attribute",
-                "type": type_text(&attribute.datatype),
+                "type": attribute.datatype.to_string(),
                 "space": space_text(&attribute.dataspace),
                 "value": value_of(self.file, attribute)
                     .map(|value| value::json(&value, &|reference| self.references.json(reference))),
@@ -157,7 +157,7 @@ impl<'a> EntryDescriber<'a> {
         let mut described = json!({
             "path": path,
             "kind": "dataset",
-            "type": type_text(&spec.datatype),
+            "type": spec.datatype.to_string(),
             "space": space_text(&spec.dataspace),
             "shape": spec.dataspace.dims(),
             "max_shape": spec.dataspace.max().iter().map(max).collect::<Vec<_>>(),

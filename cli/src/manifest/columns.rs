@@ -2,8 +2,6 @@
 
 use crate::model::{DatasetSpec, Dataspace, FilterSpec, Layout, UNLIMITED};
 
-use super::type_text::join;
-
 /// The text of a dataspace.
 pub fn space_text(space: &Dataspace) -> String {
     match space {
@@ -45,6 +43,11 @@ fn filter_text(filter: &FilterSpec) -> String {
         (6, _) => "scaleoffset".to_owned(),
         (id, _) => id.to_string(),
     }
+}
+
+/// Numbers separated by commas.
+fn join<T: ToString>(numbers: &[T]) -> String {
+    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

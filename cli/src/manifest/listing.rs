@@ -9,7 +9,6 @@ use crate::model::{
 };
 
 use super::escape::escape;
-use super::type_text::type_text;
 
 /// A line: the escaped path, and the entry.
 #[derive(Debug)]
@@ -117,7 +116,7 @@ impl Listing {
                     return self.error(path);
                 };
                 self.paths.insert(id, path.to_vec());
-                self.plain(path, "datatype", type_text(&datatype));
+                self.plain(path, "datatype", datatype.to_string());
             }
             ObjectKind::Map => {
                 self.paths.insert(id, path.to_vec());

@@ -5,7 +5,6 @@ mod columns;
 mod escape;
 pub mod listing;
 mod render;
-mod type_text;
 
 use h5live::{Location, Object};
 
@@ -16,7 +15,6 @@ use crate::{open, progress};
 
 pub use columns::{space_text, storage_text};
 pub use escape::escape;
-pub use type_text::type_text;
 
 use listing::Listing;
 use render::Renderer;

@@ -14,7 +14,6 @@ use crate::value::hex;
 use super::canonical::{CanonicalError, CanonicalPlan, HeapResolver};
 use super::columns::{space_text, storage_text};
 use super::listing::{Listing, ListingEntry};
-use super::type_text::type_text;
 
 /// Values above this many bytes are not hashed.
 const SKIP_BYTES: u64 = 4 << 30;
@@ -53,13 +52,13 @@ impl<'a> Renderer<'a> {
                 ListingEntry::Plain(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
                 ListingEntry::Dataset(id, spec) => {
                     let fill = self.fill_text(spec);
-                    let columns = [type_text(&spec.datatype), space_text(&spec.dataspace), storage_text(spec) + &fill];
+                    let columns = [spec.datatype.to_string(), space_text(&spec.dataspace), storage_text(spec) + &fill];
                     format!("{path}\tdataset\t{}\t{}", columns.join("\t"), self.hash_dataset(*id, spec))
                 }
                 ListingEntry::Attribute(attribute) => {
                     let (datatype, space) = (&attribute.datatype, &attribute.dataspace);
                     let hash = hash(datatype, space, |plan, sha| self.update(datatype, plan, &attribute.value, sha));
-                    format!("{path}\tattribute\t{}\t{}\t-\t{hash}", type_text(datatype), space_text(space))
+                    format!("{path}\tattribute\t{}\t{}\t-\t{hash}", datatype, space_text(space))
                 }
             }
         })

@@ -16,7 +16,7 @@ use crate::temp_output::ForceArgs;
 
 pub use fields::DescriptionFault;
 
-/// Make a file from a description: JSON, as `dump --json FILE` writes it
+/// Makes a file from a description: JSON, as `dump --json FILE` writes it
 ///
 /// The description is that of the root group; docs/description.md lists its fields.
 #[derive(Debug, clap::Args)]

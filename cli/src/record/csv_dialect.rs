@@ -5,7 +5,7 @@ const SEPARATORS: [u8; 4] = [b'\t', b';', b',', b'|'];
 /// The separator of columns between which there are one or more blanks.
 pub const BLANKS: u8 = b' ';
 /// Lines that are looked at.
-const MAX_SNIFFED_LINES: usize = 200;
+pub const MAX_SNIFFED_LINES: usize = 200;
 /// Rows that a table needs at least, so that what comes before it is not taken for one.
 const MIN_TABLE_ROWS: usize = 2;
 

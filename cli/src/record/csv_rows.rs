@@ -1,21 +1,27 @@
 //! Rows of CSV.
 
 use std::io::{BufRead, Read};
+use std::time::Duration;
 
 use csv::ByteRecord;
 
-use super::csv_dialect::{self, BLANKS, CsvDialect, CsvOptions, DecimalStyle};
+use super::csv_dialect::{self, BLANKS, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED_LINES};
 use super::input::{InputError, RowOutput};
+use super::paced_input::{LookAhead, PacedInput};
 use super::row::{InputCell, RowError};
 
 /// The longest text before the header that is kept (bytes).
 const MAX_PREAMBLE_BYTES: usize = 1 << 20;
 
+/// How long more lines are waited for before it is decided how rows are written, from when the first row may be there. The
+/// types of the columns are decided a second after that: until then the other rows must have come to where this is done.
+const DIALECT_TIME: Duration = Duration::from_millis(800);
+
 /// Reads rows to the end, or until nobody listens any more.
 ///
 /// # Errors
 /// [`InputError`] if there is no line, if the names of the columns are not UTF-8, or if the input cannot be read.
-pub fn read(options: CsvOptions, mut input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+pub fn read(options: CsvOptions, mut input: PacedInput, out: &mut RowOutput<'_>) -> Result<(), InputError> {
     for _ in 0..options.skipped_lines.unwrap_or(0) {
         input.skip_until(b'\n')?;
     }
@@ -23,15 +29,30 @@ pub fn read(options: CsvOptions, mut input: impl BufRead, out: &mut RowOutput<'_
         input.consume(3);
     }
     let mut comments = if options.skipped_lines.is_none() { read_comments(&mut input)? } else { Vec::new() };
-    let header = commented_header(&mut comments, input.fill_buf()?, &options);
+    // Without a row, there is nothing that could be stored: a preamble may come as slowly as it likes.
+    let header_lines = usize::from(options.has_header && comments.is_empty());
+    out.set_begun(input.look_ahead(DIALECT_TIME, |start| judge_start(start, header_lines)));
+    let header = commented_header(&mut comments, input.ahead(), &options);
     let mut preamble = comments.concat();
-    let dialect = CsvDialect::sniff(&[&header, input.fill_buf()?].concat(), &options);
+    let dialect = CsvDialect::sniff(&[&header, input.ahead()].concat(), &options);
     let mut input = header.chain(input);
     for _ in 0..dialect.preamble_lines {
         input.by_ref().take(MAX_PREAMBLE_BYTES as u64).read_until(b'\n', &mut preamble)?;
     }
     let listens = preamble.is_empty() || out.preamble(text_of(preamble));
     if listens { read_rows(dialect, input, out) } else { Ok(()) }
+}
+
+/// Whether these bytes are enough to tell how rows are written. Rows may come behind `header_lines`.
+fn judge_start(start: &[u8], header_lines: usize) -> LookAhead {
+    let whole = start.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |end| &start[..end]);
+    let lines = whole.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    match lines.take(MAX_SNIFFED_LINES).count() {
+        MAX_SNIFFED_LINES => LookAhead::Enough,
+        _ if start.len() >= MAX_PREAMBLE_BYTES => LookAhead::Enough,
+        lines if lines > header_lines => LookAhead::WaitInTime,
+        _ => LookAhead::Wait,
+    }
 }
 
 /// The lines at the start that begin with `#`, and blank ones between them.

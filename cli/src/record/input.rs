@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::mpsc::SyncSender;
+use std::time::Instant;
 
 use super::row::{InputCell, RowError};
 
@@ -40,8 +41,15 @@ pub type NamedCells = (Vec<InputCell>, Vec<(String, InputCell)>);
 /// An event of the input.
 #[derive(Debug)]
 pub enum InputEvent {
-    /// The names of the columns, before the first row that has cells; and the header line as it came in.
-    Columns(Vec<String>, Vec<u8>),
+    /// The names of the columns, before the first row that has cells.
+    Columns {
+        /// The names.
+        names: Vec<String>,
+        /// The header line as it came in.
+        header: Vec<u8>,
+        /// When the first row came in, if it had to wait until it was clear how rows are written.
+        begun: Option<Instant>,
+    },
     /// The lines before the header, as they came in; before the names of the columns.
     Preamble(String),
     /// A row.
@@ -57,17 +65,23 @@ pub struct RowOutput<'a> {
     sender: &'a SyncSender<InputEvent>,
     keeps_text: bool,
     rows: u64,
+    begun: Option<Instant>,
 }
 
 impl<'a> RowOutput<'a> {
     /// Nothing was read yet. `keeps_text` says whether rows are handed on as they came in, too.
     pub fn new(sender: &'a SyncSender<InputEvent>, keeps_text: bool) -> Self {
-        RowOutput { sender, keeps_text, rows: 0 }
+        RowOutput { sender, keeps_text, rows: 0, begun: None }
+    }
+
+    /// Notes when the first row came in.
+    pub fn set_begun(&mut self, begun: Option<Instant>) {
+        self.begun = begun;
     }
 
     /// Hands on the names of the columns. Returns `false` if nobody listens any more.
     pub fn columns(&self, names: &[String], header: Vec<u8>) -> bool {
-        self.sender.send(InputEvent::Columns(names.to_vec(), header)).is_ok()
+        self.sender.send(InputEvent::Columns { names: names.to_vec(), header, begun: self.begun }).is_ok()
     }
 
     /// Hands on the lines before the header. Returns `false` if nobody listens any more.

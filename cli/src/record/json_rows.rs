@@ -114,13 +114,18 @@ fn read_lines(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -
     while let Some(text) = lines.next_value()? {
         let listens = match text {
             Ok((row, text)) => rows.hand_on(row, || text, out),
-            Err((error, text)) => out.row(Err(RowError::Json(error.to_string())), || text),
+            Err((error, text)) => out.row(Err(RowError::Json(json_fault(&error))), || text),
         };
         if !listens {
             break;
         }
     }
     Ok(())
+}
+
+/// What is wrong with the JSON of a row. A row that is one line has no lines to count.
+fn json_fault(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
 }
 
 /// Lines of JSON. A value may go over several lines, and a line may have several values.

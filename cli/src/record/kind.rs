@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use h5live::{Conversion, H5Type};
 
-use crate::manifest::type_text;
 use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign, VarLen, VarLenKind};
 use crate::value::Value;
 use crate::{number_text, utc};
@@ -148,7 +147,12 @@ impl ColumnKind {
             _ => return None,
         };
         let is_integer_size = !matches!(kind, ColumnKind::Integer { .. }) || matches!(kind.size(), 1 | 2 | 4 | 8);
-        (is_integer_size && type_text(&kind.datatype()) == type_text(datatype)).then_some(kind)
+        (is_integer_size && kind.datatype().to_string() == datatype.to_string()).then_some(kind)
+    }
+
+    /// Whether values are texts.
+    pub fn is_text(self) -> bool {
+        matches!(self, ColumnKind::Text(_) | ColumnKind::VarText)
     }
 
     /// Bytes of a value.

@@ -7,6 +7,7 @@ mod json_rows;
 mod key_datasets;
 mod kind;
 pub mod on_error;
+mod paced_input;
 mod reader;
 mod record_sink;
 pub mod row;
@@ -15,7 +16,7 @@ mod target;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
@@ -23,6 +24,7 @@ use crate::lossy_args::LossyArgs;
 use crate::number_arg::{at_least, integer, within};
 
 use csv_dialect::CsvOptions;
+use input::InputEvent;
 use json_rows::NewKeys;
 use kind::ColumnKind;
 use on_error::{OddRows, OnError};
@@ -34,6 +36,8 @@ use target::RecordLayout;
 
 /// After this long without input, what there is is flushed.
 const IDLE_FLUSH_DELAY: Duration = Duration::from_millis(50);
+/// How long rows that came in before an interruption are still taken.
+const INTERRUPTED_TIME: Duration = Duration::from_secs(1);
 
 /// Appends rows from standard input to a dataset that other processes can follow meanwhile
 #[derive(Debug, clap::Args)]
@@ -144,15 +148,20 @@ impl RecordCommand {
         let interrupted = interrupt_flag();
         let format = self.input_format()?;
         let mut session = RecordSession::new(&self)?;
-        let events = reader::start(format, session.needs_text(), std::io::stdin());
+        let events = reader::start(format, session.needs_text(), std::io::stdin(), interrupted.clone());
+        let mut deadline = None;
         let ended = loop {
             if interrupted.load(Ordering::Acquire) {
+                deadline.get_or_insert_with(|| Instant::now() + INTERRUPTED_TIME);
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 break Ok(());
             }
             let taken = match events.recv_timeout(IDLE_FLUSH_DELAY) {
+                Ok(InputEvent::Failed(_)) if interrupted.load(Ordering::Acquire) => break Ok(()),
                 Ok(event) => session.take(event),
-                Err(RecvTimeoutError::Timeout) => session.rest(),
-                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+                Err(RecvTimeoutError::Timeout) if deadline.is_none() => session.rest(),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break Ok(()),
             };
             if taken.is_err() {
                 break taken;

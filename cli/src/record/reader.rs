@@ -1,6 +1,8 @@
 //! The thread that reads standard input, so that the one that writes the file never waits for it for long.
 
 use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -8,6 +10,7 @@ use super::csv_dialect::CsvOptions;
 use super::csv_rows;
 use super::input::{InputError, InputEvent, RowOutput};
 use super::json_rows::{self, NewKeys};
+use super::paced_input::PacedInput;
 use super::row::{InputCell, RowError};
 
 /// Rows that may be read ahead of the file.
@@ -31,12 +34,23 @@ pub enum Format {
     Raw(usize),
 }
 
-/// Starts to read. The channel ends with the input. `keeps_text` says whether rows are handed on as they came in, too.
-pub fn start(format: Format, keeps_text: bool, input: impl Read + Send + 'static) -> Receiver<InputEvent> {
+/// Starts to read. The channel ends with the input, and when it rests after `interrupted` was set. `keeps_text` says whether
+/// rows are handed on as they came in, too.
+pub fn start(
+    format: Format,
+    keeps_text: bool,
+    input: impl Read + Send + 'static,
+    interrupted: Arc<AtomicBool>,
+) -> Receiver<InputEvent> {
     let (sender, receiver) = sync_channel(MAX_ROWS_AHEAD);
     thread::spawn(move || {
-        let input = BufReader::with_capacity(1 << 20, input);
-        if let Err(error) = read(format, input, keeps_text, &sender) {
+        let ended = match format {
+            Format::Raw(size) => {
+                frames(size, BufReader::with_capacity(1 << 20, input), &RowOutput::new(&sender, keeps_text))
+            }
+            format => read(format, PacedInput::start(input, interrupted), keeps_text, &sender),
+        };
+        if let Err(error) = ended {
             // Nobody listens any more if the file has failed.
             let _ = sender.send(InputEvent::Failed(error));
         }
@@ -46,7 +60,7 @@ pub fn start(format: Format, keeps_text: bool, input: impl Read + Send + 'static
 
 fn read(
     format: Format,
-    mut input: impl BufRead,
+    mut input: PacedInput,
     keeps_text: bool,
     sender: &SyncSender<InputEvent>,
 ) -> Result<(), InputError> {
@@ -96,7 +110,7 @@ mod tests {
         CsvOptions { delimiter: None, has_header: true, skipped_lines: None, has_decimal_comma: false };
 
     fn events(format: Format, input: &str) -> Vec<InputEvent> {
-        start(format, true, std::io::Cursor::new(input.to_owned())).into_iter().collect()
+        start(format, true, std::io::Cursor::new(input.to_owned()), Arc::default()).into_iter().collect()
     }
 
     /// What came in: names and cells as texts, or why a row has none.
@@ -110,7 +124,7 @@ mod tests {
             InputCell::Ambiguous(text) => format!("{text}?"),
         };
         let shown = |event| match event {
-            InputEvent::Columns(names, _) => names.join("|"),
+            InputEvent::Columns { names, .. } => names.join("|"),
             InputEvent::Preamble(text) => format!("before: {text:?}"),
             InputEvent::Row(row) => match row.cells {
                 Ok(cells) => cells.iter().map(cell).collect::<Vec<_>>().join("|"),
@@ -150,7 +164,8 @@ mod tests {
 
     #[test]
     fn names_that_are_not_utf_8_are_refused() {
-        let events: Vec<_> = start(Format::Csv(CSV), false, &b"Gr\xF6\xDFe\n1\n"[..]).into_iter().collect();
+        let events: Vec<_> =
+            start(Format::Csv(CSV), false, &b"Gr\xF6\xDFe\n1\n"[..], Arc::default()).into_iter().collect();
         let InputEvent::Failed(error) = &events[0] else { panic!("{events:?}") };
         assert!(error.to_string().starts_with("the names of the columns are not UTF-8"), "{error}");
     }
@@ -228,12 +243,12 @@ mod tests {
     fn a_line_that_is_no_row_is_told_and_the_next_ones_are_read() {
         let lines = "{\"a\"\n{\"a\": 1}\n{\"b\": 1}\n{\"a\": [1]}\n7\n{\"a\": 2\n{\"a\": 3}\n";
         let found = all(Format::Json(NewKeys::Error), lines);
-        assert!(found[0].starts_with("row 1: EOF while parsing an object"), "{}", found[0]);
+        assert!(found[0].starts_with("row 1: not valid JSON: EOF while parsing an object"), "{}", found[0]);
         assert_eq!(found[1..3], ["a", "1"]);
-        assert_eq!(found[3], "row 3: \"b\" is not in the first row");
+        assert_eq!(found[3], "row 3: \"b\" is not in the first row (--on-new-key says what becomes of it)");
         assert_eq!(found[4], "List([Plain(\"1\")])");
         assert_eq!(found[5], "row 5: neither an object nor an array with values");
-        assert!(found[6].starts_with("row 6: EOF while parsing an object"), "{}", found[6]);
+        assert!(found[6].starts_with("row 6: not valid JSON: EOF while parsing an object"), "{}", found[6]);
         assert_eq!(found[7], "3");
     }
 
@@ -249,7 +264,7 @@ mod tests {
     fn rows_are_handed_on_as_they_came_in() {
         let texts = |format, input| {
             let text = |event| match event {
-                InputEvent::Columns(_, text) | InputEvent::Row(InputRow { text, .. }) => text,
+                InputEvent::Columns { header: text, .. } | InputEvent::Row(InputRow { text, .. }) => text,
                 _ => Vec::new(),
             };
             String::from_utf8(events(format, input).into_iter().flat_map(text).collect()).unwrap()
@@ -263,7 +278,8 @@ mod tests {
 
     #[test]
     fn csv_that_is_no_text_names_the_field() {
-        let events: Vec<_> = start(Format::Csv(CSV), false, &b"a,b\n1,\xFF\n2,x\n"[..]).into_iter().collect();
+        let events: Vec<_> =
+            start(Format::Csv(CSV), false, &b"a,b\n1,\xFF\n2,x\n"[..], Arc::default()).into_iter().collect();
         let InputEvent::Row(InputRow { number: 1, cells: Err(error), .. }) = &events[1] else { panic!("{events:?}") };
         assert!(error.to_string().starts_with("field 2 is not valid UTF-8: "), "{error}");
         assert!(matches!(&events[2], InputEvent::Row(InputRow { number: 2, cells: Ok(_), .. })));

@@ -66,8 +66,12 @@ impl RecordFile {
         let file = match crate::open::options().swmr_write().open(location) {
             Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
                 let file = crate::open::options().create_new().open(location)?;
-                file.start_swmr()?;
                 is_new = true;
+                if let Err(error) = file.start_swmr() {
+                    // The same cause as of the error may keep the file from being removed.
+                    let _ = RecordFile { file, location: location.clone(), is_new }.close_unused();
+                    return Err(error.into());
+                }
                 file
             }
             opened => opened?,

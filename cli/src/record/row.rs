@@ -2,7 +2,6 @@
 
 use h5live::Conversion;
 
-use crate::manifest::type_text;
 use crate::model::{Array, Compound, CompoundMember, Datatype, MAX_RANK};
 use crate::utc;
 use crate::value::Value;
@@ -140,6 +139,25 @@ impl RecordColumn {
         array_value(cell, kind, empty, fit)
     }
 
+    /// The number of the row, and the text, that make this a column of texts although the first of `cells` (each with
+    /// the number of its row) is a number.
+    pub fn first_text<'a>(&self, cells: &'a [(u64, InputCell)], rules: &InferRules) -> Option<(u64, &'a str)> {
+        let is_text = |cells: &[(u64, InputCell)]| infer(cells.iter().map(|(_, cell)| cell), rules).is_text();
+        let first = cells.iter().position(|(_, cell)| *cell != InputCell::Empty)?;
+        if !self.kind.is_text() || !self.dims.is_empty() || is_text(&cells[..=first]) {
+            return None;
+        }
+        let is_number = |cell: &InputCell| cell.text().is_some_and(|text| text.trim().parse::<f64>().is_ok());
+        // What has become text with some rows is text with more of them, too.
+        let (mut few, mut many) = (first + 1, cells.len());
+        while few + 1 < many {
+            let middle = few + (many - few) / 2;
+            *(if is_text(&cells[..middle]) { &mut many } else { &mut few }) = middle;
+        }
+        let (row, cell) = cells.get(many - 1).filter(|_| is_number(&cells[first].1))?;
+        Some((*row, cell.text()?))
+    }
+
     /// The type that holds all of `cells` without a change.
     pub fn infer(name: &str, cells: &[&InputCell], rules: &InferRules) -> Self {
         let shape = cells.iter().find(|cell| ***cell != InputCell::Empty).and_then(|cell| cell.shape().ok());
@@ -184,7 +202,7 @@ pub struct RowType {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     /// The row has more or fewer cells than the table has columns.
-    #[error("{found} fields instead of {expected}")]
+    #[error("{found} {} instead of {expected}", if *found == 1 { "field" } else { "fields" })]
     Fields {
         /// Cells of the row.
         found: usize,
@@ -200,7 +218,7 @@ pub enum RowError {
         source: std::str::Utf8Error,
     },
     /// It is no JSON.
-    #[error("{0}")]
+    #[error("not valid JSON: {0}")]
     Json(String),
     /// The array of rows cannot be read from here on.
     #[error("{0}; the rest of the array cannot be read")]
@@ -209,7 +227,7 @@ pub enum RowError {
     #[error("neither an object nor an array with values")]
     NotARow,
     /// It has a name that the first row has not.
-    #[error("{0:?} is not in the first row")]
+    #[error("{0:?} is not in the first row (--on-new-key says what becomes of it)")]
     NewName(String),
     /// It has two values of one name.
     #[error("{0:?} is there twice")]
@@ -259,7 +277,7 @@ impl RowType {
         let is_known = |name: &String| columns.iter().any(|column| column.name == *name);
         let sources = columns.iter().map(|column| names.iter().position(|name| *name == column.name)).collect();
         let table = RowType { sources, fields: names.len(), ..RowType::new(columns.clone()) };
-        (names.iter().all(is_known) && type_text(&table.datatype()) == type_text(datatype)).then_some(table)
+        (names.iter().all(is_known) && table.datatype().to_string() == datatype.to_string()).then_some(table)
     }
 
     /// The same table, with a text that stands for empty cells of columns of integers.
@@ -391,6 +409,23 @@ mod tests {
     }
 
     #[test]
+    fn the_cell_that_makes_numbers_texts_is_found() {
+        let found = |cells: &[&str]| {
+            let cells: Vec<_> = plain(cells).into_iter().zip(1..).map(|(cell, row)| (row, cell)).collect();
+            let all: Vec<_> = cells.iter().map(|(_, cell)| cell).collect();
+            let column = RecordColumn::infer("c", &all, &InferRules::default());
+            column.first_text(&cells, &InferRules::default()).map(|(row, text)| (row, text.to_owned()))
+        };
+        assert_eq!(found(&["", "1", "2", "n/a", "3", "4", "5"]), Some((4, "n/a".to_owned())));
+        assert_eq!(found(&["1", "x"]), Some((2, "x".to_owned())));
+        assert_eq!(found(&["0.5", "1e400", "y"]), Some((2, "1e400".to_owned())));
+        assert_eq!(found(&["a", "1"]), None);
+        assert_eq!(found(&["1", "2"]), None);
+        assert_eq!(found(&["true", "maybe"]), None);
+        assert_eq!(found(&[]), None);
+    }
+
+    #[test]
     fn integers_that_no_float_has_are_not_floats() {
         let rows = [plain(&["18446744073709551615", "9007199254740993", "1e400", "1e999999999999999999999"])];
         assert_eq!(inferred(&rows), ["u64", "i64", "str", "str"]);
@@ -460,7 +495,7 @@ mod tests {
         let column = |name: &str| RecordColumn::single(name, ColumnKind::I64);
         let table = RowType::new(vec![column("a"), column("b")]);
         let error = table.value(&plain(&["1"]), Conversion::Exact).unwrap_err();
-        assert_eq!(error.to_string(), "1 fields instead of 2");
+        assert_eq!(error.to_string(), "1 field instead of 2");
         let error = table.value(&plain(&["1", "x"]), Conversion::Exact).unwrap_err();
         assert_eq!(error.to_string(), "column \"b\": \"x\" is not a value of type i64");
     }

@@ -27,6 +27,8 @@ pub struct RecordSession<'a> {
     /// Rows that wait for the types of their columns.
     sample: Vec<InputRow>,
     since: Option<Instant>,
+    /// When the first row came in, if it came here later.
+    begun: Option<Instant>,
     table: Option<RowType>,
     /// The file, until there is a sink.
     file: Option<RecordFile>,
@@ -76,6 +78,7 @@ impl<'a> RecordSession<'a> {
             names: Vec::new(),
             sample: Vec::new(),
             since: None,
+            begun: None,
             table: None,
             file: Some(file),
             sink: None,
@@ -121,8 +124,9 @@ impl<'a> RecordSession<'a> {
     /// [`Error::Row`] if reading is to stop at a row; as [`crate::error::Error`] says if nothing can be stored.
     pub fn take(&mut self, event: InputEvent) -> Result<()> {
         match event {
-            InputEvent::Columns(names, header) => {
+            InputEvent::Columns { names, header, begun } => {
                 self.names = names;
+                self.begun = begun;
                 self.odd.set_header(header);
                 let unknown = |column: &&RecordColumn| !self.names.contains(&column.name);
                 match self.options.types.iter().find(unknown) {
@@ -139,7 +143,7 @@ impl<'a> RecordSession<'a> {
             }
             InputEvent::Row(row) if self.table.is_none() => {
                 self.sample.push(row);
-                let since = *self.since.get_or_insert_with(Instant::now);
+                let since = *self.since.get_or_insert_with(|| self.begun.take().unwrap_or_else(Instant::now));
                 let is_full = self.sample.len() as u64 >= self.options.infer_rows;
                 if is_full || since.elapsed() >= SAMPLE_TIME { self.begin() } else { Ok(()) }
             }
@@ -187,6 +191,7 @@ impl<'a> RecordSession<'a> {
             Some(table) => table,
             None => {
                 let inferred = RowType::infer_columns(&self.names, &cells, &rules);
+                self.tell_odd_texts(&inferred, &waiting, &rules);
                 RowType::new(inferred.into_iter().map(|column| self.as_given(column)).collect())
             }
         };
@@ -206,13 +211,30 @@ impl<'a> RecordSession<'a> {
     /// Makes the lines before the header an attribute of a new dataset, and says so.
     fn store_preamble(&mut self) -> Result<()> {
         let (Some(text), Some(sink)) = (self.preamble.take(), &self.sink) else { return Ok(()) };
-        let (lines, path) = (text.lines().count(), &self.options.path);
+        let path = &self.options.path;
+        let lines = match text.lines().count() {
+            1 => "1 line before the header is".to_owned(),
+            lines => format!("{lines} lines before the header are"),
+        };
         if sink.set_preamble(&text)? {
-            eprintln!("h5live: {path}: {lines} lines before the header are its attribute {PREAMBLE:?}");
+            eprintln!("h5live: {path}: {lines} its attribute {PREAMBLE:?}");
         } else {
-            eprintln!("h5live: {path}: {lines} lines before the header are left out; it has rows already");
+            eprintln!("h5live: {path}: {lines} left out; it has rows already");
         }
         Ok(())
+    }
+
+    /// Says which columns begin with a number and are texts all the same, and why.
+    fn tell_odd_texts(&self, inferred: &[RecordColumn], rows: &[InputRow], rules: &InferRules) {
+        for (at, column) in inferred.iter().enumerate() {
+            let is_given = self.options.types.iter().any(|given| given.name == column.name);
+            let cell = |row: &InputRow| row.cells.as_ref().ok()?.get(at).cloned();
+            let cells: Vec<_> = rows.iter().filter_map(|row| Some((row.number, cell(row)?))).collect();
+            if let (Some((row, text)), false) = (column.first_text(&cells, rules), is_given) {
+                let (path, name) = (&self.options.path, &column.name);
+                eprintln!("h5live: {path}: column {name:?} has texts, not numbers, because of {text:?} in row {row}");
+            }
+        }
     }
 
     /// A column with the type that was given for it, if one was.

@@ -3,8 +3,7 @@
 use h5live::{Dataset, File, Location};
 
 use crate::error::{Error, FileProblem, Result};
-use crate::manifest::type_text;
-use crate::model::{CharacterSet, Datatype};
+use crate::model::{CharacterSet, Compound, CompoundMember, Datatype};
 
 use super::kind::TIME_UNITS;
 use super::row::RowType;
@@ -79,13 +78,31 @@ fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: Re
 
 fn check(location: &Location, dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> {
     let spec = dataset.spec()?;
-    let text = |datatype: &Datatype, row: &[u64]| format!("rows {row:?} of {}", type_text(datatype));
+    let text = |datatype: &Datatype, row: &[u64]| format!("rows {row:?} of {}", datatype);
     let found = spec.dataspace.dims().get(1..).unwrap_or_default();
     // By what they say: the padding of unused bits, of which there are none, may differ.
     let (found, given) = (text(&spec.datatype, found), text(datatype, row));
     if found == given && spec.dataspace.rank() > 0 {
         return Ok(dataset);
     }
-    let problem = FileProblem::OtherType { path: dataset.path().to_owned(), found, given };
+    let path = dataset.path().to_owned();
+    let problem = other_columns(&path, &spec.datatype, datatype);
+    let problem = problem.unwrap_or(FileProblem::OtherType { path, found, given });
     Err(Error::InvalidFile { path: location.to_string().into(), problem })
+}
+
+/// What is different in the columns of the dataset at `path` and of the input, if both have some.
+fn other_columns(path: &str, found: &Datatype, given: &Datatype) -> Option<FileProblem> {
+    let (Datatype::Compound(found), Datatype::Compound(given)) = (found, given) else { return None };
+    let names = |compound: &Compound| compound.members.iter().map(|member| member.name.to_string()).collect();
+    let of_name = |given: &CompoundMember| found.members.iter().find(|member| member.name == given.name);
+    let missing: Vec<_> = given.members.iter().filter(|member| of_name(member).is_none()).collect();
+    if !missing.is_empty() {
+        let missing = missing.iter().map(|member| member.name.to_string()).collect();
+        return Some(FileProblem::NoSuchColumns { path: path.to_owned(), missing, columns: names(found) });
+    }
+    let pairs = given.members.iter().filter_map(|given| Some((of_name(given)?, given)));
+    let texts = pairs.map(|(found, given)| (given, found.datatype.to_string(), given.datatype.to_string()));
+    let (member, found, given) = texts.into_iter().find(|(_, found, given)| found != given)?;
+    Some(FileProblem::OtherColumnType { column: format!("{:?} of {path}", member.name.to_string()), found, given })
 }

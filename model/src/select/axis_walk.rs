@@ -20,7 +20,7 @@ pub(super) struct AxisSelection<'a> {
 impl AxisSelection<'_> {
     /// Where the index at position `p` is, in the chunk and in the destination.
     fn at(&self, p: u64) -> (u64, u64) {
-        ((self.pattern.index_at(p) - self.lo) * self.chunk_stride, p * self.place_stride)
+        ((self.pattern.index_at(p) - self.lo) * self.chunk_stride, self.pattern.place_of(p) * self.place_stride)
     }
 
     fn is_segment(&self) -> bool {

@@ -98,7 +98,8 @@ impl BoundSelection {
         Selection::All.bind(&self.extent)?.difference(self)
     }
 
-    /// Those of the elements that lie in a box (from `lo` to before `hi`, both `[rank]`), in their order.
+    /// Those of the elements that lie in a box (from `lo` to before `hi`, both `[rank]`), in their order; of lists of
+    /// indices in row-major order, each element once.
     ///
     /// # Errors
     /// [`SelectionError::TooManySpans`].
@@ -127,7 +128,7 @@ impl BoundSelection {
         }
     }
 
-    /// The selection as disjoint boxes, or as points in their order.
+    /// The selection as disjoint boxes, or as points in their order. Lists of indices lose theirs, and become boxes, too.
     ///
     /// # Errors
     /// [`SelectionError::TooManySpans`].

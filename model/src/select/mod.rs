@@ -5,8 +5,11 @@ mod blocks;
 mod combine;
 #[cfg(test)]
 mod combine_tests;
+mod index_list;
 mod pattern;
 mod points;
+#[cfg(test)]
+mod product_tests;
 mod regular;
 mod spans;
 #[cfg(test)]
@@ -18,7 +21,7 @@ pub use blocks::{block_of_runs, blocks_of_run};
 
 use smallvec::SmallVec;
 
-use crate::{Block, ChunkCoord, ChunkGrid, Hyperslab, MAX_RANK, Selection};
+use crate::{Block, ChunkCoord, ChunkGrid, DimIndices, Hyperslab, MAX_RANK, Selection};
 use regular::RegularSelection;
 use spans::SpanTree;
 
@@ -197,6 +200,22 @@ impl Selection {
     }
 }
 
+impl DimIndices {
+    /// Checks the product of the indices of each dimension (`[rank]`) against an extent (`[rank]`, elements). Its elements
+    /// fill a destination in the order of the indices, the last dimension first.
+    ///
+    /// # Errors
+    /// [`SelectionError`].
+    pub fn bind_product(dims: &[DimIndices], extent: &[u64]) -> Result<BoundSelection, SelectionError> {
+        if extent.len() > MAX_RANK {
+            return Err(SelectionError::TooManyDimensions(extent.len()));
+        }
+        let regular = RegularSelection::product(dims, extent)?;
+        let elements = regular.elements()?;
+        Ok(BoundSelection { extent: SelectDims::from_slice(extent), elements, kind: BoundKind::Regular(regular) })
+    }
+}
+
 impl Hyperslab {
     pub(crate) fn check_rank(&self, extent: &[u64]) -> Result<(), SelectionError> {
         let ranks = [self.start.len(), self.stride.len(), self.count.len(), self.block.len()];
@@ -256,7 +275,12 @@ impl BoundSelection {
     /// Whether the elements are the whole extent, in its order.
     pub fn is_all(&self) -> bool {
         let whole = self.extent.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
-        !matches!(self.kind, BoundKind::Points(_)) && whole == Some(self.elements)
+        let is_in_order = match &self.kind {
+            BoundKind::Regular(regular) => !regular.has_list(),
+            BoundKind::Spans(_) => true,
+            BoundKind::Points(_) => false,
+        };
+        is_in_order && whole == Some(self.elements)
     }
 
     /// The smallest box that has all elements: its first indices, and one past its last ones (`[rank]`). `None` if
@@ -319,7 +343,8 @@ impl BoundSelection {
         ChunkSplit { selected: self, grid, order }
     }
 
-    /// Calls `each` with the runs of elements in the whole extent, as if it were one chunk, in order.
+    /// Calls `each` with the runs of elements in the whole extent, as if it were one chunk, in order; of lists of indices
+    /// in row-major order.
     pub fn for_each_run(&self, mut each: impl FnMut(ElementRun)) {
         if self.elements == 0 {
             return;
@@ -397,10 +422,19 @@ impl ChunkSplit<'_> {
         places.filter(|_| in_order)
     }
 
-    /// The number of selected elements of a chunk.
+    /// The number of selected elements of a chunk. An element that is selected several times counts once.
     pub fn elements_in(&self, chunk: &ChunkCoord) -> u64 {
-        let mut elements = 0;
-        self.for_each_run(chunk, |run| elements += run.len);
+        if let (BoundKind::Regular(regular), true) = (&self.selected.kind, chunk.rank() == self.grid.dims().len()) {
+            return regular.distinct_in(self.grid, chunk);
+        }
+        // Points come as they lie in the chunk, and boxes do not overlap.
+        let (mut elements, mut end) = (0, 0);
+        self.for_each_run(chunk, |run| {
+            if run.at >= end {
+                elements += run.len;
+                end = run.at + run.len;
+            }
+        });
         elements
     }
 

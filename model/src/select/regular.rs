@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::axis_walk::{AxisSelection, for_each_strided_run};
 use super::pattern::Pattern;
 use super::{ElementRun, SelectDims, SelectionError, StridedRun, strides};
-use crate::{ChunkCoord, ChunkGrid, Hyperslab};
+use crate::{ChunkCoord, ChunkGrid, DimIndices, Hyperslab};
 
 /// How the selected elements lie in a chunk.
 struct ChunkOverlap {
@@ -28,7 +28,8 @@ pub(super) struct RegularSelection {
 
 impl RegularSelection {
     pub(super) fn all(extent: &[u64]) -> Self {
-        let pattern = |n: &u64| Pattern { start: 0, stride: (*n).max(1), block: (*n).max(1), skip: 0, len: *n };
+        let pattern =
+            |n: &u64| Pattern { start: 0, stride: (*n).max(1), block: (*n).max(1), skip: 0, len: *n, list: None };
         RegularSelection { patterns: extent.iter().map(pattern).collect() }
     }
 
@@ -42,6 +43,25 @@ impl RegularSelection {
             patterns.push(pattern(dim)?);
         }
         Ok(RegularSelection { patterns })
+    }
+
+    /// The product of the indices of each dimension.
+    pub(super) fn product(dims: &[DimIndices], extent: &[u64]) -> Result<Self, SelectionError> {
+        if dims.len() != extent.len() {
+            return Err(SelectionError::RankMismatch { selection: dims.len(), extent: extent.len() });
+        }
+        let pattern = |(dim, (indices, extent)): (usize, (&DimIndices, &u64))| match indices {
+            DimIndices::List(indices) => Pattern::of_list(dim, indices, *extent),
+            DimIndices::Blocks { start, stride, count, block } => {
+                Pattern::new(dim, *start, *stride, *count, *block, *extent)
+            }
+        };
+        Ok(RegularSelection { patterns: dims.iter().zip(extent).enumerate().map(pattern).collect::<Result<_, _>>()? })
+    }
+
+    /// Whether the indices of a dimension are a list that no pattern says.
+    pub(super) fn has_list(&self) -> bool {
+        self.patterns.iter().any(|pattern| pattern.list.is_some())
     }
 
     pub(super) fn dims(&self) -> SelectDims {
@@ -123,7 +143,7 @@ impl RegularSelection {
                 inner.get_or_insert(dim);
             }
             run.at += (pattern.index_at(range.start) - lo) * chunk_stride;
-            run.dest += range.start * place_stride;
+            run.dest += pattern.place_of(range.start) * place_stride;
             run.len *= len;
             chunk_stride = chunk_stride.saturating_mul(size);
             place_stride = place_stride.saturating_mul(pattern.len);
@@ -144,12 +164,26 @@ impl RegularSelection {
             if is_part && n > 1 {
                 return None;
             }
+            // A list fills its places in order only within a run.
+            if pattern.list.is_some() && dim < depth && !pattern.is_segment(&range) {
+                return None;
+            }
             is_part |= n != pattern.len;
-            first += range.start * stride;
+            first += if n == 0 || dim >= depth { range.start } else { pattern.place_of(range.start) } * stride;
             len *= n;
             stride = stride.saturating_mul(pattern.len);
         }
         Some(first..first + len)
+    }
+
+    /// The number of selected elements of a chunk, each counted once.
+    pub(super) fn distinct_in(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> u64 {
+        let Some(overlap) = self.chunk_overlap(grid, chunk) else { return 0 };
+        self.patterns
+            .iter()
+            .zip(&overlap.positions)
+            .map(|(pattern, positions)| pattern.distinct_in(positions))
+            .product()
     }
 
     pub(super) fn for_each_strided(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(StridedRun)) {
@@ -191,6 +225,10 @@ impl RegularSelection {
             let pattern = self.patterns.get(dim)?;
             let left = pattern.len.checked_sub(next).filter(|left| *left > 0)?;
             let lo = pattern.index_at(next);
+            if pattern.list.is_some() {
+                next = pattern.count_before(lo + 1);
+                return Some((lo, lo + 1));
+            }
             let n = left.min(pattern.left_in_block(next));
             next += n;
             Some((lo, lo + n))
@@ -212,6 +250,9 @@ impl RegularSelection {
         lo: &[u64],
         hi: &[u64],
     ) -> Option<(RegularSelection, RegularSelection)> {
+        if self.has_list() || other.has_list() {
+            return None;
+        }
         let long = |regular: &RegularSelection| {
             (0..regular.patterns.len()).filter(|i| regular.patterns[*i].len != 1).collect::<Vec<_>>()
         };

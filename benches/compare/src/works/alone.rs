@@ -10,16 +10,16 @@ use rayon::prelude::*;
 use crate::work::{Done, timed};
 use crate::{Error, Result};
 
-/// The filters of `data` with all their parameters, and its chunks as they are stored, in their order.
-struct Stored {
+/// The filters of a dataset with all their parameters, and its chunks as they are stored, in their order.
+pub struct Stored {
     pipeline: Pipeline,
     /// Mask and bytes.
     chunks: Vec<(u32, Vec<u8>)>,
 }
 
 impl Stored {
-    fn of(path: &Path) -> Result<Self> {
-        let data = File::open(path)?.dataset("data")?;
+    pub fn of(path: &Path, name: &str) -> Result<Self> {
+        let data = File::open(path)?.dataset(name)?;
         let pipeline = Pipeline::new(&data.spec()?.filters, &Registry::default()).map_err(failed)?;
         let mut chunks = data.chunks()?;
         // The threads are there before the clock runs.
@@ -27,6 +27,13 @@ impl Stored {
         chunks.sort_by(|a, b| a.coord.scaled().cmp(b.coord.scaled()));
         let chunks = chunks.iter().map(|chunk| Ok((chunk.filter_mask, data.read_chunk(chunk)?)));
         Ok(Stored { pipeline, chunks: chunks.collect::<Result<_>>()? })
+    }
+
+    /// Decodes the chunks, of `chunk` elements, one after the other.
+    pub fn decode(&self, chunk: u64, values: &mut [i32]) -> Result<()> {
+        values.chunks_mut(chunk as usize).zip(&self.chunks).try_for_each(|(into, (mask, stored))| {
+            self.pipeline.decode_into(*mask, stored, bytemuck::cast_slice_mut(into)).map_err(failed)
+        })
     }
 }
 
@@ -36,7 +43,7 @@ fn failed(error: impl std::fmt::Display) -> Error {
 
 /// Decodes the chunks, of `chunk` elements, into `values`.
 pub fn decode(path: &Path, chunk: u64, values: &mut [i32]) -> Result<Done> {
-    let Stored { pipeline, chunks } = Stored::of(path)?;
+    let Stored { pipeline, chunks } = Stored::of(path, "data")?;
     let bytes = values.len() as u64 * 4;
     let (done, ()) = timed(bytes, || {
         let pieces = values.par_chunks_mut(chunk as usize).zip(&chunks);
@@ -49,7 +56,7 @@ pub fn decode(path: &Path, chunk: u64, values: &mut [i32]) -> Result<Done> {
 
 /// Encodes `values` in chunks of `chunk` elements, as those of the file are.
 pub fn encode(path: &Path, chunk: u64, values: &[i32]) -> Result<Done> {
-    let pipeline = Stored::of(path)?.pipeline;
+    let pipeline = Stored::of(path, "data")?.pipeline;
     let (done, ()) = timed(values.len() as u64 * 4, || {
         let pieces = values.par_chunks(chunk as usize);
         pieces

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use h5live::{File, Mode};
@@ -22,6 +24,39 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// A file of so many words, mapped by each process that opens it.
+struct Words {
+    at: *mut AtomicU64,
+    number: usize,
+}
+
+impl Words {
+    fn open(path: &std::path::Path, number: u64) -> Result<Self> {
+        let file = fs::File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        file.set_len(number * 8)?;
+        let (number, protection) = (number as usize, libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: the file is as long, and nobody makes it shorter.
+        let at =
+            unsafe { libc::mmap(std::ptr::null_mut(), number * 8, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        match at == libc::MAP_FAILED {
+            true => Err(std::io::Error::last_os_error().into()),
+            false => Ok(Words { at: at.cast(), number }),
+        }
+    }
+
+    fn get(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is as long, and lives as long as this does.
+        unsafe { std::slice::from_raw_parts(self.at, self.number) }
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped so, and no reference is left.
+        unsafe { libc::munmap(self.at.cast(), self.number * 8) };
+    }
+}
+
 /// The reader: prints a line when it follows, then how long each row was under way, until `times` rows have come.
 fn read(side: Side, path: &std::path::Path, times: u64) -> Result<()> {
     let mut delays = Vec::new();
@@ -37,6 +72,19 @@ fn read(side: Side, path: &std::path::Path, times: u64) -> Result<()> {
                 if delays.len() as u64 == times {
                     break;
                 }
+            }
+        }
+        Side::Bare => {
+            let words = Words::open(path, times)?;
+            println!("ready");
+            for word in words.get() {
+                let sent = loop {
+                    match word.load(Ordering::Acquire) {
+                        0 => std::hint::spin_loop(),
+                        sent => break sent,
+                    }
+                };
+                delays.push(now().saturating_sub(sent));
             }
         }
         _ => {
@@ -102,6 +150,16 @@ fn run(side: Side, ground: &Ground) -> Result<Done> {
             })?;
             reader
         }
+        Side::Bare => {
+            let words = Words::open(&path, times)?;
+            let reader = start_reader()?;
+            let mut left = words.get().iter();
+            pace(&mut |time| {
+                left.next().into_iter().for_each(|word| word.store(time, Ordering::Release));
+                Ok(())
+            })?;
+            reader
+        }
         _ => {
             let file = peer::File::create(&path)?;
             let make = Make { dims: &[0], max: &[u64::MAX], chunk: &[1024], ..Make::default() };
@@ -136,6 +194,7 @@ pub fn works() -> Vec<Work> {
         unit: Unit::Latency,
         aim: 10.0,
         budget: WRITING,
+        sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
         run,
         ..Work::PLAIN
     }]

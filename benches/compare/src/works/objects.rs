@@ -1,6 +1,7 @@
 //! Many objects and links.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 use h5live::model::LinkTarget;
 use h5live::{File, Mode};
@@ -18,7 +19,43 @@ fn links(ground: &Ground) -> u64 {
     ground.times(1_000_000)
 }
 
+/// Bytes that our file has for each dataset: its header, and its link.
+const DATASET_BYTES: usize = 283;
+/// Bytes that are read at once of a node, of a link and of a header.
+const PART_BYTES: usize = 512;
+
+/// What a program does that stores as many bytes for each dataset, one after the other.
+fn bare_create(ground: &Ground) -> Result<Done> {
+    let (path, number) = (ground.file("create-bare"), datasets(ground));
+    let (done, ()) = timed(number, || {
+        let file = fs::File::create(&path)?;
+        let part = [7u8; DATASET_BYTES];
+        (0..number).try_for_each(|i| Ok(file.write_all_at(&part, i * DATASET_BYTES as u64)?))
+    })?;
+    let done = done.size_of(&path, number * 16)?;
+    fs::remove_file(path)?;
+    Ok(done)
+}
+
+/// What a program does that knows where each dataset is: it reads a node of the index, the link and the header.
+fn bare_open(ground: &Ground) -> Result<Done> {
+    let (file, times) = (fs::File::open(ground.file("datasets"))?, datasets(ground));
+    let end = file.metadata()?.len().saturating_sub(PART_BYTES as u64).max(1);
+    let (mut numbers, mut total, mut part) = (Numbers::new(), 0u64, [0u8; PART_BYTES]);
+    let (done, ()) = timed(times, || {
+        for _ in 0..times * 3 {
+            file.read_exact_at(&mut part, numbers.below(end))?;
+            total = total.wrapping_mul(3).wrapping_add(u64::from(part[0]));
+        }
+        Ok(())
+    })?;
+    Ok(done.sum(total))
+}
+
 fn create(side: Side, ground: &Ground) -> Result<Done> {
+    if side == Side::Bare {
+        return bare_create(ground);
+    }
     let (path, number) = (ground.file(&format!("create-{side}")), datasets(ground));
     let done = match side {
         Side::H5live => timed(number, || {
@@ -68,6 +105,9 @@ fn prepare_datasets(ground: &Ground) -> Result<()> {
 }
 
 fn open(side: Side, ground: &Ground) -> Result<Done> {
+    if side == Side::Bare {
+        return bare_open(ground);
+    }
     let (path, number, times) = (ground.file("datasets"), datasets(ground), datasets(ground));
     let (mut numbers, mut total, mut values) = (Numbers::new(), 0u64, [0i32; 4]);
     let done = match side {
@@ -144,7 +184,7 @@ pub fn works() -> Vec<Work> {
         unit: Unit::Things("datasets"),
         aim: 3.0,
         budget: WRITING,
-        sides: &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure],
+        sides: &[Side::H5live, Side::Libhdf5, Side::Bare, Side::RustHdf5, Side::Hdf5Pure],
         run: create,
         ..Work::PLAIN
     };
@@ -155,7 +195,7 @@ pub fn works() -> Vec<Work> {
             title: "open by name and read, random, among 50,000",
             aim: 5.0,
             budget: READING,
-            sides: &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure, Side::Hdf5Reader],
+            sides: &[Side::H5live, Side::Libhdf5, Side::Bare, Side::RustHdf5, Side::Hdf5Pure, Side::Hdf5Reader],
             prepare: prepare_datasets,
             run: open,
             ..work

@@ -1,7 +1,5 @@
 use super::*;
-use crate::model::{
-    Array, Bitfield, Complex, CompoundMember, EnumMember, FixedString, Opaque, ReferenceType, Time, VarLen,
-};
+use crate::{Array, Bitfield, Complex, CompoundMember, EnumMember, FixedString, Opaque, ReferenceType, Time, VarLen};
 
 fn i(size: u32) -> Datatype {
     Datatype::integer(size, ByteOrder::Little, Sign::Signed)
