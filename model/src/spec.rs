@@ -153,7 +153,7 @@ impl DatasetSpec {
     pub fn chunk_dims(&self) -> Option<&[u64]> {
         let dims = match &self.layout {
             Layout::Chunked(dims) => (dims.len() == self.dataspace.rank()).then_some(&dims[..])?,
-            _ if self.dataspace == Dataspace::Null => return None,
+            _ if matches!(self.dataspace, Dataspace::Null) => return None,
             _ => self.dataspace.dims(),
         };
         (!dims.contains(&0)).then_some(dims)

@@ -72,7 +72,7 @@ use self::writer::DatasetWriter;
 use crate::convert::{Conversion, ElementPlan};
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
-use crate::select::kept_dims;
+use crate::select::{ResolvedSelection, kept_dims};
 use crate::value::{DecodePlan, EncodePlan, ValueMemory};
 use crate::{File, H5Type, H5Write, Result, Select, Value, attribute};
 
@@ -169,22 +169,19 @@ impl Dataset {
     }
 
     fn select(&self, view: &SpecSnapshot, selection: &impl Select) -> Result<BoundSelection, DatasetError> {
-        Ok(self.select_with_dropped(view, selection)?.0)
+        self.bind_selection(view, selection.resolve(&view.extent)?)
     }
 
-    /// The selection, and a bit for each dimension that a single index drops.
-    fn select_with_dropped(
-        &self,
-        view: &SpecSnapshot,
-        selection: &impl Select,
-    ) -> Result<(BoundSelection, u32), DatasetError> {
-        let resolved = selection.resolve(&view.extent)?;
-        let dropped = resolved.dropped();
+    /// The selection, checked against the extent.
+    #[inline]
+    fn bind_selection(&self, view: &SpecSnapshot, resolved: ResolvedSelection) -> Result<BoundSelection, DatasetError> {
         let selected = resolved.into_bound(&view.extent)?;
         self.core.check_allocation(view.size)?;
         // A null dataspace has no elements, unlike a scalar one, and the same rank.
-        let none = view.spec.dataspace == h5live_model::Dataspace::Null;
-        Ok((if none { h5live_model::Selection::None.bind(&[])? } else { selected }, dropped))
+        if matches!(view.spec.dataspace, h5live_model::Dataspace::Null) {
+            return Ok(h5live_model::Selection::None.bind(&[])?);
+        }
+        Ok(selected)
     }
 
     /// All elements, in row-major order.
@@ -218,7 +215,9 @@ impl Dataset {
     pub(crate) fn read_with_dims<T: H5Type>(&self, selection: &impl Select) -> Result<(Vec<T>, CoreDims)> {
         self.with_error_path(|| {
             let view = self.core.spec_snapshot()?;
-            let (selected, dropped) = self.select_with_dropped(&view, selection)?;
+            let resolved = selection.resolve(&view.extent)?;
+            let dropped = resolved.dropped();
+            let selected = self.bind_selection(&view, resolved)?;
             let elements = selected.elements();
             let values = usize::try_from(elements).ok().and_then(T::buffer);
             let mut values = values.ok_or(ErrorKind::TooLarge(elements.saturating_mul(size_of::<T>() as u64)))?;
@@ -231,7 +230,10 @@ impl Dataset {
     #[cfg(feature = "ndarray")]
     pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<[CoreDims; 2]> {
         self.with_error_path(|| {
-            let (selected, dropped) = self.select_with_dropped(&self.core.spec_snapshot()?, selection)?;
+            let view = self.core.spec_snapshot()?;
+            let resolved = selection.resolve(&view.extent)?;
+            let dropped = resolved.dropped();
+            let selected = self.bind_selection(&view, resolved)?;
             Ok([kept_dims(selected.dims(), dropped), selected.dims()])
         })
     }

@@ -44,7 +44,10 @@ impl Dataset {
     /// [`ErrorKind::Selection`](crate::ErrorKind::Selection) if the selection does not fit.
     pub fn selected_shape(&self, selection: impl Select) -> Result<Vec<u64>> {
         self.with_error_path(|| {
-            let (selected, dropped) = self.select_with_dropped(&self.core.spec_snapshot()?, &selection)?;
+            let view = self.core.spec_snapshot()?;
+            let resolved = selection.resolve(&view.extent)?;
+            let dropped = resolved.dropped();
+            let selected = self.bind_selection(&view, resolved)?;
             Ok(kept_dims(selected.dims(), dropped).to_vec())
         })
     }

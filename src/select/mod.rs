@@ -171,6 +171,7 @@ fn product_with_lists(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedS
 }
 
 /// The hyperslab of these selections, one for each of the first dimensions. Of a list, it has the whole dimension.
+#[inline]
 fn hyperslab(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
     let rank = extent.len();
     // To copy a few words is less work than to fill them in one by one.

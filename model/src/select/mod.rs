@@ -167,6 +167,10 @@ impl Selection {
         if rank > MAX_RANK {
             return Err(SelectionError::TooManyDimensions(rank));
         }
+        // Most selections are one.
+        if let Selection::Hyperslab(slab) = self {
+            return BoundSelection::of_regular(RegularSelection::new(slab, extent)?, extent);
+        }
         let kind = match self {
             Selection::All => BoundKind::Regular(RegularSelection::all(extent)),
             Selection::None => BoundKind::Points(Vec::new()),
@@ -192,6 +196,7 @@ impl Selection {
     ///
     /// # Errors
     /// As [`Selection::bind`].
+    #[inline]
     pub fn into_bound(self, extent: &[u64]) -> Result<BoundSelection, SelectionError> {
         let Selection::Points(points) = self else { return self.bind(extent) };
         let none = Selection::None.bind(extent)?;
@@ -210,9 +215,7 @@ impl DimIndices {
         if extent.len() > MAX_RANK {
             return Err(SelectionError::TooManyDimensions(extent.len()));
         }
-        let regular = RegularSelection::product(dims, extent)?;
-        let elements = regular.elements()?;
-        Ok(BoundSelection { extent: SelectDims::from_slice(extent), elements, kind: BoundKind::Regular(regular) })
+        BoundSelection::of_regular(RegularSelection::product(dims, extent)?, extent)
     }
 }
 
@@ -253,6 +256,12 @@ fn check_point(point: &[u64], extent: &[u64]) -> Result<(), SelectionError> {
 }
 
 impl BoundSelection {
+    #[inline]
+    fn of_regular(regular: RegularSelection, extent: &[u64]) -> Result<Self, SelectionError> {
+        let elements = regular.elements()?;
+        Ok(BoundSelection { extent: SelectDims::from_slice(extent), elements, kind: BoundKind::Regular(regular) })
+    }
+
     /// The number of elements.
     pub fn elements(&self) -> u64 {
         self.elements

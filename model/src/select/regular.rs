@@ -33,6 +33,7 @@ impl RegularSelection {
         RegularSelection { patterns: extent.iter().map(pattern).collect() }
     }
 
+    #[inline]
     pub(super) fn new(slab: &Hyperslab, extent: &[u64]) -> Result<Self, SelectionError> {
         slab.check_rank(extent)?;
         let pattern = |dim: usize| {
