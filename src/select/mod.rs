@@ -175,9 +175,9 @@ fn product_with_lists(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedS
 fn hyperslab(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
     let rank = extent.len();
     // To copy a few words is less work than to fill them in one by one.
-    let all = |n: u64| match [n; 4].get(..rank) {
-        Some(dims) => CoreDims::from_slice(dims),
-        None => CoreDims::from_elem(n, rank),
+    let all = |n: u64| match rank {
+        0..=4 => CoreDims::from_buf_and_len([n; 4], rank),
+        _ => CoreDims::from_elem(n, rank),
     };
     let mut slab = Hyperslab { start: all(0), stride: all(1), count: all(1), block: all(UNLIMITED) };
     let mut dropped = 0;
