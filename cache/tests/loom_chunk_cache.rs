@@ -76,7 +76,7 @@ impl Dataset {
 
     fn refresh(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
-        self.cache.forget(DATASET);
+        self.cache.forget_dataset(DATASET);
     }
 }
 
