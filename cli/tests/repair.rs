@@ -281,12 +281,12 @@ fn circles_that_libhdf5_has_left_are_reclaimed() {
 
 #[test]
 fn reclaiming_changes_nothing_to_which_a_path_leads() {
-    let Some(corpus) = common::corpus() else { return };
+    let Some(shared) = common::shared() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("copy.h5");
     let name = path.to_str().unwrap();
     let mut reclaimed = 0;
-    for entry in std::fs::read_dir(corpus.join("generated")).unwrap() {
+    for entry in std::fs::read_dir(shared.join("corpus/generated")).unwrap() {
         let from = entry.unwrap().path();
         if from.extension().is_none_or(|ending| ending != "h5") {
             continue;
