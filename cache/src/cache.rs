@@ -343,29 +343,44 @@ impl Cache {
     /// # Errors
     /// [`Error::Dirty`] if not everything has been flushed; [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
     pub fn truncate_to_true_end(&self, durable: bool) -> Result<()> {
+        self.finish(durable, true)
+    }
+
+    /// Announces the true end of the file. Free space before it stays: readers may still look at it.
+    ///
+    /// # Errors
+    /// As [`Cache::truncate_to_true_end`].
+    pub fn announce_true_end(&self, durable: bool) -> Result<()> {
+        self.finish(durable, false)
+    }
+
+    /// Announces the true end, and cuts the storage there if `cuts`.
+    fn finish(&self, durable: bool, cuts: bool) -> Result<()> {
         let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flush_lock.lock();
         let dirty = self.shared_graph.graph.lock().dirty_count();
         if dirty > 0 {
             return Err(Error::Dirty(dirty));
         }
-        self.space.shrink_to_used();
+        if cuts {
+            self.space.shrink_to_used();
+        }
+        let sync = || if durable { self.sync() } else { Ok(()) };
         let end = self.space.allocated_end();
         self.space.ensure_len(end, &*self.storage)?;
-        if durable {
-            self.sync()?;
-        }
+        sync()?;
         self.complete_generation()?;
         self.clear_generation_at(end)?;
-        if self.erase_redo_at_eof(end)? && durable {
-            self.sync()?;
+        if self.erase_redo_at_eof(end)? {
+            sync()?;
         }
         self.write_superblock_with_eof(end)?;
-        if durable {
-            self.sync()?;
+        sync()?;
+        if !cuts {
+            return Ok(());
         }
         self.space.truncate_storage(end, &*self.storage)?;
-        if durable { self.sync() } else { Ok(()) }
+        sync()
     }
 
     pub(crate) fn write_superblock_with_eof(&self, end: u64) -> Result<()> {

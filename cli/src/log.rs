@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use h5live::model::{AllocationLimit, Location, Url};
-use h5live_log::LogInfo;
-use h5live_native::{NativeFile, OpenOptions};
+use h5live::model::{AllocationLimit, ConnectorRegistry, Location, Mode, NoFilters, ObjectSpec, OpenRequest, Url};
+use h5live_log::joined_files::{JoinedFiles, subfile_path};
+use h5live_log::{Log, LogFileInfo, LogInfo};
+use h5live_native::{Native, NativeConnector, NativeFile, OpenOptions};
 use serde_json::json;
 
 use crate::error::{Error, Outcome, Result};
@@ -59,46 +60,72 @@ fn wrong(location: &Location, source: impl Into<Box<dyn std::error::Error + Send
 fn read(location: &Location) -> Result<LogInfo> {
     let path = open::require_path(location)?;
     let file = NativeFile::open(&path, &OpenOptions::default()).map_err(|source| wrong(location, source))?;
-    LogInfo::read(Arc::new(file), AllocationLimit::default()).map_err(|source| wrong(location, source))
+    let native = Native::default();
+    let request = OpenRequest {
+        mode: Mode::Read,
+        root: &ObjectSpec::group(),
+        options: &native,
+        max_allocation: AllocationLimit::default(),
+        unfilter: Arc::new(NoFilters),
+        registry: &ConnectorRegistry::new(NativeConnector),
+    };
+    let subfiles = JoinedFiles::new(Arc::new(NativeConnector), path, Log::default().patience, &request);
+    LogInfo::read(Arc::new(file), Some(Arc::new(subfiles)), request.max_allocation)
+        .map_err(|source| wrong(location, source))
 }
 
 fn show(location: &Location, as_json: bool) -> Result<()> {
     let info = read(location)?;
     let mut out = Output::stdout();
-    let used: u64 = info.log_datasets.iter().map(|(used, _)| used).sum();
+    let used: u64 = info.files.iter().map(LogFileInfo::log_bytes).sum();
     if as_json {
-        let log_datasets: Vec<_> =
-            info.log_datasets.iter().map(|(used, size)| json!({ "used": used, "size": size })).collect();
+        let log_dataset = |(used, size): &(u64, u64)| json!({ "used": used, "size": size });
+        let file = |file: &LogFileInfo| {
+            let log_datasets: Vec<_> = file.log_datasets.iter().map(log_dataset).collect();
+            json!({ "log_bytes": file.log_bytes(), "indexed_bytes": file.indexed_bytes, "log_datasets": log_datasets })
+        };
         out.line(json!({
             "layout": info.layout,
             "datasets": info.datasets,
             "entries": info.entries,
             "data_bytes": info.data_bytes,
             "log_bytes": used,
-            "indexed_bytes": info.indexed_bytes,
-            "log_datasets": log_datasets,
+            "files": info.files.iter().map(file).collect::<Vec<_>>(),
         }))?;
     } else {
         out.line(format_args!("layout {}, {} datasets made", info.layout, info.datasets))?;
         out.line(format_args!("{} entries with {} bytes of data, {used} in all", info.entries, info.data_bytes))?;
-        match info.indexed_bytes {
-            Some(covers) if covers == used => out.line("index table: of the whole log")?,
-            Some(covers) => out.line(format_args!("index table: of the first {covers} bytes"))?,
-            None => out.line("no index table")?,
-        }
-        for (number, (used, size)) in (1..).zip(&info.log_datasets) {
-            out.line(format_args!("log_{number}: {used} of {size} bytes"))?;
+        for (number, file) in info.files.iter().enumerate() {
+            if number > 0 {
+                out.line(format_args!("subfile {number}:"))?;
+            }
+            show_file(&mut out, file)?;
         }
     }
     out.flush()
 }
 
+fn show_file(out: &mut Output, file: &LogFileInfo) -> Result<()> {
+    match file.indexed_bytes {
+        Some(covers) if covers == file.log_bytes() => out.line("index table: of the whole log")?,
+        Some(covers) => out.line(format_args!("index table: of the first {covers} bytes"))?,
+        None => out.line("no index table")?,
+    }
+    for (number, (used, size)) in (1..).zip(&file.log_datasets) {
+        out.line(format_args!("log_{number}: {used} of {size} bytes"))?;
+    }
+    Ok(())
+}
+
 fn rebuild(location: &Location) -> Result<()> {
     // The file must have a log: a plain file is opened as such.
-    read(location)?;
+    let info = read(location)?;
     let path = open::require_path(location)?;
-    let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
-    let options = open::options().write().setting("rebuild_index", "yes");
-    options.open(Location::from(Url::literal("log", text)))?.close()?;
+    for number in 0..info.files.len() {
+        let path = if number == 0 { path.clone() } else { subfile_path(&path, number as u32) };
+        let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
+        let options = open::options().write().setting("rebuild_index", "yes");
+        options.open(Location::from(Url::literal("log", text)))?.close()?;
+    }
     Ok(())
 }

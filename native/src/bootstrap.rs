@@ -115,7 +115,8 @@ impl OpenOptions {
     /// Begins to write: from here on the superblock says so.
     pub(crate) fn start_writing(&self, medium: SessionMedium, found: LocatedSuperblock) -> Result<NativeSession> {
         let SessionMedium { path, storage, lock } = medium;
-        let LocatedSuperblock { offset: at, mut superblock, unclean_close: left } = found;
+        let LocatedSuperblock { offset: at, mut superblock, unclean_close } = found;
+        let left = unclean_close.filter(|_| !self.left_whole || superblock.version < 3);
         if superblock.driver_info.is_defined() {
             return Err(Error::Model(model::Error::Unsupported("changing a file that is cut into several")));
         }

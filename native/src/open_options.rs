@@ -21,6 +21,12 @@ pub struct OpenOptions {
     pub profile: LibVer,
     /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
     pub take_over: bool,
+    /// Closing leaves a live file as it is, with the flags that say that it is being written: another writer takes its
+    /// turn next, and readers go on following. Without effect on files with superblocks before version 3.
+    pub leaves_live: bool,
+    /// The last writer has closed the file so that it stays live, and the power has not failed since: the file needs no
+    /// recovery, whatever its flags say.
+    pub left_whole: bool,
     /// The first bytes of a new file, before the superblock; padded with zeros.
     pub user_block: Vec<u8>,
     /// The root group of a new file.
@@ -155,6 +161,8 @@ impl Default for OpenOptions {
             retry: RetryPolicy::default(),
             profile: LibVer::default(),
             take_over: false,
+            leaves_live: false,
+            left_whole: false,
             user_block: Vec::new(),
             root: ObjectSpec::group(),
             space: FileSpace::default(),

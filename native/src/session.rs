@@ -233,6 +233,34 @@ impl NativeSession {
         self.hold.may_be_written(&**self.cache.storage(), &self.retry)
     }
 
+    /// Gives back what only a live file needs, announces the true end, and clears the flags.
+    fn finish_file(&self, durable: bool) -> Result<()> {
+        if self.datasets.free_preallocated_chunks(&self.headers)? {
+            self.flush(FlushScope::All)?;
+        }
+        if self.reclaim_heap_space()? {
+            self.cache.flush(FlushScope::All)?;
+        }
+        self.move_structures_before_end()?;
+        self.persist_free_space()?;
+        if self.has_generations() {
+            // At once with the true end: there is no generation behind that.
+            self.status.set_flags(StatusFlags::CLEAR);
+        }
+        if let Err(error) = self.cache.truncate_to_true_end(durable) {
+            if self.cache.has_generations() {
+                self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
+            }
+            return Err(error.into());
+        }
+        self.status.set_flags(StatusFlags::CLEAR);
+        self.cache.write_superblock()?;
+        if durable {
+            self.cache.sync()?;
+        }
+        Ok(())
+    }
+
     /// Flushes, clears the flags in the superblock, and closes the file.
     ///
     /// The true end is announced, and the file is cut there, before the flags are cleared. As soon as they are clear,
@@ -245,29 +273,11 @@ impl NativeSession {
         if self.mode.writes() {
             self.check_file_held()?;
             self.flush(FlushScope::All)?;
-            if self.datasets.free_preallocated_chunks(&self.headers)? {
-                self.flush(FlushScope::All)?;
-            }
-            if self.reclaim_heap_space()? {
-                self.cache.flush(FlushScope::All)?;
-            }
-            self.move_structures_before_end()?;
-            self.persist_free_space()?;
             let durable = self.durable_flushes.has_barriers();
-            if self.has_generations() {
-                // At once with the true end: there is no generation behind that.
-                self.status.set_flags(StatusFlags::CLEAR);
-            }
-            if let Err(error) = self.cache.truncate_to_true_end(durable) {
-                if self.cache.has_generations() {
-                    self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
-                }
-                return Err(error.into());
-            }
-            self.status.set_flags(StatusFlags::CLEAR);
-            self.cache.write_superblock()?;
-            if durable {
-                self.cache.sync()?;
+            if self.followers.leaves_live() && !self.has_generations() {
+                self.cache.announce_true_end(durable)?;
+            } else {
+                self.finish_file(durable)?;
             }
             self.check_file_held()?;
         }

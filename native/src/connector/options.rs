@@ -70,6 +70,10 @@ settings! {
         mapped: bool = true,
         /// Bytes of the addresses in a new file: 2, 4 or 8.
         offset_size: u32 = 8,
+        /// Whether closing leaves a live file live, for the next of several writers that take turns.
+        leaves_live: bool = false,
+        /// Whether the writer before is known to have left the file live and whole; then there is no recovery.
+        left_whole: bool = false,
     }
 }
 
@@ -102,6 +106,8 @@ impl Native {
             space: self.file_space(),
             mapped: self.mapped,
             offset_size: self.offset_size,
+            leaves_live: self.leaves_live,
+            left_whole: self.left_whole,
             ..OpenOptions::default()
         }
     }

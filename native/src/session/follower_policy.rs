@@ -20,6 +20,8 @@ pub(crate) struct FollowerPolicy {
     grace: Duration,
     /// Whether freed space rests only while another process has the file open.
     reuse_unread: bool,
+    /// Whether the file stays live when the session ends, for the next of several writers that take turns.
+    leaves_live: bool,
 }
 
 impl FollowerPolicy {
@@ -30,6 +32,7 @@ impl FollowerPolicy {
             headroom: options.headroom,
             grace: options.grace,
             reuse_unread: options.reuse_unread,
+            leaves_live: options.leaves_live,
         }
     }
 
@@ -37,6 +40,11 @@ impl FollowerPolicy {
     #[inline]
     pub fn has_followers(&self) -> bool {
         self.may_follow.load(Ordering::Acquire)
+    }
+
+    /// Whether others go on following when the session has ended.
+    pub fn leaves_live(&self) -> bool {
+        self.leaves_live && self.has_followers()
     }
 
     /// Others may follow from here on: everything that they need is in the file.

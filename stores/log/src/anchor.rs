@@ -49,7 +49,8 @@ pub fn integer(name: &str, value: i64) -> AttributeData {
     integers(name, &[value], Dataspace::Scalar)
 }
 
-fn list(name: &str, values: &[i64]) -> AttributeData {
+/// An attribute of a list of integers of eight bytes.
+pub fn integer_list(name: &str, values: &[i64]) -> AttributeData {
     integers(name, values, Dataspace::Simple(Shape::fixed(&[values.len() as u64])))
 }
 
@@ -83,7 +84,7 @@ fn numbers(values: &[u64]) -> Vec<i64> {
 
 /// The attribute with an extent.
 pub fn shape_attribute(dims: &[u64]) -> AttributeData {
-    list(names::SHAPE, &numbers(dims))
+    integer_list(names::SHAPE, &numbers(dims))
 }
 
 impl Anchor {
@@ -128,8 +129,8 @@ impl Anchor {
         let mut attributes = vec![
             integer(names::ID, self.id.cast_signed()),
             shape_attribute(dataspace.dims()),
-            list(names::MAX_SHAPE, &numbers(dataspace.max())),
-            list(names::STORAGE, &storage),
+            integer_list(names::MAX_SHAPE, &numbers(dataspace.max())),
+            integer_list(names::STORAGE, &storage),
         ];
         if !filters.is_empty() {
             let mut flat = Vec::new();
@@ -137,7 +138,7 @@ impl Anchor {
                 flat.extend([filter.id.into(), filter.optional.into(), filter.params.len() as i64]);
                 flat.extend(filter.params.iter().map(|param| i64::from(*param)));
             }
-            attributes.push(list(names::FILTERS, &flat));
+            attributes.push(integer_list(names::FILTERS, &flat));
         }
         attributes.extend(filter_names(filters));
         attributes

@@ -8,10 +8,13 @@ use h5live_model::{
     Name, OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url,
 };
 
+use crate::joined_files::JoinedFiles;
 use crate::log_vol::LogVolCounters;
 use crate::options::Log;
-use crate::session::{CONNECTOR, LogSession, capabilities};
+use crate::session::{CONNECTOR, LogRequest, LogSession, capabilities};
+use crate::shared_files::SharedFiles;
 use crate::store::LogStore;
+use crate::subfiles;
 
 /// Opens files with a log: `log:run.h5`. The file itself is opened by the connector beneath. A new file gets a log; one
 /// that exists and has none is opened as the plain file that it is.
@@ -54,6 +57,11 @@ impl LogConnector {
         Ok(Arc::new(LogStore::new(session)))
     }
 
+    /// The subfiles of the main file at a path.
+    fn joined_files(&self, main: PathBuf, options: &Log, how: &OpenRequest<'_>) -> Arc<dyn SharedFiles> {
+        Arc::new(JoinedFiles::new(self.inner.clone(), main, options.patience, how))
+    }
+
     /// The location of the file.
     fn inner_location(at: &Location) -> Result<Location, OpenError> {
         let Location::Url(url) = at else { return Ok(at.clone()) };
@@ -64,6 +72,11 @@ impl LogConnector {
         }
         Ok(Location::Path(path_of(path)))
     }
+}
+
+/// Whether a mode opens what is there.
+fn is_existing(mode: Mode) -> bool {
+    !matches!(mode, Mode::Create | Mode::CreateNew)
 }
 
 #[cfg(unix)]
@@ -102,16 +115,24 @@ impl Connector for LogConnector {
         let options = how.typed_options::<Log>()?.clone();
         let inner_options = self.inner.options();
         let request = OpenRequest { options: &*inner_options, unfilter: how.unfilter.clone(), ..*how };
+        let log =
+            LogRequest { options: options.clone(), unfilter: how.unfilter.clone(), max_allocation: how.max_allocation };
+        let files = self.file_path(at).map(|path| self.joined_files(path, &options, &request));
+        if options.join && how.mode.writes() {
+            let no_path = || OpenError::Url("only files of this machine are joined".to_owned());
+            let mut session = subfiles::join(files.ok_or_else(no_path)?, !is_existing(how.mode), log)?;
+            session.described.location = Some(at.clone());
+            return Ok(Arc::new(LogStore::new(session)));
+        }
         let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
         if let Some(counters) = LogVolCounters::read(&*inner).map_err(OpenError::Store)? {
             return self.open_log_vol(at, inner, &counters, &request);
         }
-        let is_new = matches!(how.mode, Mode::Create | Mode::CreateNew);
-        if !is_new && !LogSession::has_log(&*inner).map_err(OpenError::Store)? {
+        if is_existing(how.mode) && !LogSession::has_log(&*inner).map_err(OpenError::Store)? {
             // A plain file, as a log may have links to. It stays one.
             return Ok(inner);
         }
-        let mut session = LogSession::open(inner, options, how.unfilter.clone(), how.max_allocation)?;
+        let mut session = LogSession::open(inner, files, log)?;
         session.described.location = Some(at.clone());
         Ok(Arc::new(LogStore::new(session)))
     }

@@ -24,6 +24,8 @@ const SUBARRAY: i32 = 0;
 const POINTS: i32 = 1;
 const GROW: i32 = 2;
 const SHRINK: i32 = 3;
+/// Ours: the end of a batch.
+const END_OF_BATCH: i32 = 4;
 
 /// What an entry changes of its dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,16 +43,22 @@ pub enum EntryChange {
     Grow(Dims),
     /// The extent becomes this. Elements outside are gone; where it grows again, they are fill values.
     Shrink(Dims),
+    /// Of no dataset: the batch ends here.
+    EndOfBatch {
+        /// Where the batch stands among those of all writers of the file: of two values of an element, that of the batch
+        /// with the higher number counts.
+        order: u64,
+    },
 }
 
 /// Everything of an entry but its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryHead {
-    /// The batch in which it was published.
+    /// The number of the batch among those of its log.
     pub batch: u64,
-    /// The number of the writer.
-    pub writer: u32,
-    /// The number of the dataset in the file.
+    /// The number of the file that has the log: 0 for the main file.
+    pub file: u32,
+    /// The number of the dataset in the main file.
     pub dataset: u64,
     /// What is changed.
     pub change: EntryChange,
@@ -86,6 +94,9 @@ pub enum EntryError {
     /// The checksum of the data does not fit.
     #[error("the checksum of the entry's data does not fit")]
     DataChecksum,
+    /// The log ends, and its last batch does not.
+    #[error("the log ends within a batch")]
+    NoEndOfBatch,
     /// A field has a value that no entry has.
     #[error("the entry is damaged: {0}")]
     Field(&'static str),
@@ -98,6 +109,7 @@ impl EntryChange {
             EntryChange::Points(_) => POINTS,
             EntryChange::Grow(_) => GROW,
             EntryChange::Shrink(_) => SHRINK,
+            EntryChange::EndOfBatch { .. } => END_OF_BATCH,
         }
     }
 
@@ -107,6 +119,7 @@ impl EntryChange {
             EntryChange::Block { start, count } => start.len() + count.len(),
             EntryChange::Points(coords) => 1 + coords.len(),
             EntryChange::Grow(dims) | EntryChange::Shrink(dims) => dims.len(),
+            EntryChange::EndOfBatch { .. } => 1,
         }
     }
 }
@@ -128,7 +141,7 @@ impl EntryHead {
         out.extend(len.to_le_bytes());
         out.extend(self.data_len.to_le_bytes());
         out.extend(self.batch.to_le_bytes());
-        out.extend(self.writer.to_le_bytes());
+        out.extend(self.file.to_le_bytes());
         out.extend((rank as u32).to_le_bytes());
         out.extend(self.data_crc.to_le_bytes());
         out.extend((head_len as u32).to_le_bytes());
@@ -145,6 +158,7 @@ impl EntryHead {
                 put(coords);
             }
             EntryChange::Grow(dims) | EntryChange::Shrink(dims) => put(dims),
+            EntryChange::EndOfBatch { order } => put(&[*order]),
         }
         // Elements are stored in the byte order of their datatype, and so never as "big endian" of another one.
         out.extend(0i32.to_le_bytes());
@@ -183,8 +197,8 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
     if crc32c::crc32c(&head[8..]) != (field(0)? >> 32) as u32 {
         return Err(EntryError::HeadChecksum);
     }
-    let (writer_and_rank, dataset) = (field(32)?, field(48)?);
-    let rank = (writer_and_rank >> 32) as usize;
+    let (file_and_rank, dataset) = (field(32)?, field(48)?);
+    let rank = (file_and_rank >> 32) as usize;
     if rank > MAX_RANK {
         return Err(EntryError::Field("its number of dimensions"));
     }
@@ -200,12 +214,13 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
         }
         (GROW, dims) if dims.len() == rank => EntryChange::Grow(Dims::from_slice(dims)),
         (SHRINK, dims) if dims.len() == rank => EntryChange::Shrink(Dims::from_slice(dims)),
+        (END_OF_BATCH, [order]) if rank == 0 => EntryChange::EndOfBatch { order: *order },
         _ => return Err(EntryError::Field("its selection")),
     };
     let tail = u64_at(head, head_len - 8).ok_or(EntryError::Truncated)?;
     let head = EntryHead {
         batch: field(24)?,
-        writer: writer_and_rank as u32,
+        file: file_and_rank as u32,
         dataset,
         change,
         filter: (tail >> 32) as i32,
@@ -232,7 +247,7 @@ mod tests {
     use super::*;
 
     fn head(change: EntryChange) -> EntryHead {
-        EntryHead { batch: 7, writer: 3, dataset: 5, change, filter: 0, data_len: 13, data_crc: 0xABCD }
+        EntryHead { batch: 7, file: 3, dataset: 5, change, filter: 0, data_len: 13, data_crc: 0xABCD }
     }
 
     #[test]
@@ -243,7 +258,7 @@ mod tests {
         let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         // length, data, batch
         assert_eq!(bytes[8..32], words(&[120, 13, 7]));
-        // writer, rank, checksum of the data, length of the head
+        // file, rank, checksum of the data, length of the head
         assert_eq!(bytes[32..48], [3, 0, 0, 0, 2, 0, 0, 0, 0xCD, 0xAB, 0, 0, 100, 0, 0, 0]);
         // The entry of the design: dataset, kind of selection, start, count, byte order, filter.
         assert_eq!(bytes[48..60], [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -1,13 +1,16 @@
 //! The index of one dataset in memory: which entries of the log have an element.
 
 use crate::box_tree::BoxTree;
-use crate::entry::{Dims, EntryChange, EntryHead};
+use crate::entry::{Dims, EntryChange};
+use crate::index_table::TableRow;
+use crate::logged_dataset::NOT_ENDED;
+use crate::position::LogPosition;
 
 /// Where the log has the data of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataPlace {
-    /// Where the data begins in the log (bytes).
-    pub at: u64,
+    /// Where the data begins.
+    pub at: LogPosition,
     /// Bytes of it, as stored.
     pub len: u64,
     /// The filter through which it went: its registered number, or 0.
@@ -27,14 +30,22 @@ pub enum DataKind {
     Points(u64),
 }
 
-/// The entries of one dataset, in the order of the log.
+/// The entries of one dataset.
 #[derive(Debug, Clone)]
 pub struct EntryIndex {
     rank: usize,
     boxes: BoxTree,
     places: Vec<DataPlace>,
-    /// Extents to which the dataset shrank, each with the number of entries before it.
-    shrinks: Vec<(u32, Dims)>,
+    /// For each entry the order of its batch.
+    orders: Vec<u64>,
+    /// Extents to which the dataset shrank, each with the order of its batch, and the number of entries that were added
+    /// before it.
+    shrinks: Vec<(u64, u32, Dims)>,
+    /// Entries whose batch has not ended.
+    not_ended: Vec<u32>,
+    /// Whether each entry was added behind those before it in the order of batches.
+    is_ordered: bool,
+    last_order: u64,
 }
 
 /// An entry that has elements of a box.
@@ -70,7 +81,16 @@ fn box_of_points(rank: usize, coords: &[u64]) -> (Dims, Dims) {
 impl EntryIndex {
     /// No entries.
     pub fn new(rank: usize) -> Self {
-        EntryIndex { rank, boxes: BoxTree::new(rank), places: Vec::new(), shrinks: Vec::new() }
+        EntryIndex {
+            rank,
+            boxes: BoxTree::new(rank),
+            places: Vec::new(),
+            orders: Vec::new(),
+            shrinks: Vec::new(),
+            not_ended: Vec::new(),
+            is_ordered: true,
+            last_order: 0,
+        }
     }
 
     /// Dimensions of the dataset.
@@ -78,32 +98,51 @@ impl EntryIndex {
         self.rank
     }
 
-    /// Adds an entry of the dataset. Its data begins at `at` in the log (bytes).
-    pub fn push(&mut self, head: &EntryHead, at: u64) {
-        self.push_with(head, at, Some(head.data_crc));
+    /// Adds an entry of the dataset.
+    pub fn push(&mut self, row: &TableRow) {
+        self.push_with(row, Some(row.head.data_crc));
     }
 
     /// As [`EntryIndex::push`], of an entry whose data has no checksum.
-    pub fn push_without_checksum(&mut self, head: &EntryHead, at: u64) {
-        self.push_with(head, at, None);
+    pub fn push_without_checksum(&mut self, row: &TableRow) {
+        self.push_with(row, None);
     }
 
-    fn push_with(&mut self, head: &EntryHead, at: u64, crc: Option<u32>) {
-        let place = |kind| DataPlace { at, len: head.data_len, filter: head.filter, crc, kind };
+    fn push_with(&mut self, TableRow { head, order, at }: &TableRow, crc: Option<u32>) {
+        self.is_ordered &= *order >= self.last_order;
+        self.last_order = self.last_order.max(*order);
+        let place = |kind| DataPlace { at: *at, len: head.data_len, filter: head.filter, crc, kind };
         match &head.change {
             EntryChange::Block { start, count } => {
                 let end = start.iter().zip(count).map(|(start, count)| start.saturating_add(*count));
                 self.boxes.push(start, end);
-                self.places.push(place(DataKind::Block));
+                self.push_place(place(DataKind::Block), *order);
             }
             EntryChange::Points(coords) if !coords.is_empty() => {
                 let (low, high) = box_of_points(self.rank, coords);
                 self.boxes.push(&low, high.into_iter());
-                self.places.push(place(DataKind::Points((coords.len() / self.rank.max(1)) as u64)));
+                self.push_place(place(DataKind::Points((coords.len() / self.rank.max(1)) as u64)), *order);
             }
-            EntryChange::Shrink(dims) => self.shrinks.push((self.places.len() as u32, dims.clone())),
-            EntryChange::Points(_) | EntryChange::Grow(_) => {}
+            EntryChange::Shrink(dims) => self.shrinks.push((*order, self.places.len() as u32, dims.clone())),
+            EntryChange::Points(_) | EntryChange::Grow(_) | EntryChange::EndOfBatch { .. } => {}
         }
+    }
+
+    fn push_place(&mut self, place: DataPlace, order: u64) {
+        if order == NOT_ENDED {
+            self.not_ended.push(self.places.len() as u32);
+        }
+        self.places.push(place);
+        self.orders.push(order);
+    }
+
+    /// The batch of the entries whose batch had not ended has ended, with this order.
+    pub fn end_batch(&mut self, order: u64) {
+        for number in self.not_ended.drain(..) {
+            self.orders[number as usize] = order;
+        }
+        self.shrinks.iter_mut().filter(|shrink| shrink.0 == NOT_ENDED).for_each(|shrink| shrink.0 = order);
+        self.last_order = order;
     }
 
     /// Makes finding fast again after many entries were added.
@@ -118,23 +157,29 @@ impl EntryIndex {
         self.boxes.is_outdated()
     }
 
-    /// What has happened to the elements of the box from `start` to before `end`, in the order of the log.
+    /// What has happened to the elements of the box from `start` to before `end`, in the order of batches.
     pub fn find(&self, start: &[u64], end: &[u64]) -> Vec<FoundChange<'_>> {
         let entry = |number: u32| {
             let (start, end) = self.boxes.corners(number as usize);
             FoundChange::Written(FoundEntry { start, end, place: self.places[number as usize] })
         };
-        let numbers = self.boxes.find(start, end);
+        let mut numbers = self.boxes.find(start, end);
         let is_cut = |dims: &Dims| end.iter().zip(dims).any(|(end, dim)| end > dim);
-        let mut shrinks = self.shrinks.iter().filter(|(_, dims)| is_cut(dims)).peekable();
+        let mut shrinks: Vec<_> = self.shrinks.iter().filter(|(.., dims)| is_cut(dims)).collect();
+        if !self.is_ordered {
+            numbers.sort_unstable_by_key(|number| (self.orders[*number as usize], *number));
+            shrinks.sort_by_key(|(order, before, _)| (*order, *before));
+        }
+        let mut shrinks = shrinks.into_iter().peekable();
         let mut found = Vec::with_capacity(numbers.len());
         for number in numbers {
-            while let Some((_, dims)) = shrinks.next_if(|(before, _)| *before <= number) {
+            let written = (self.orders[number as usize], number);
+            while let Some((.., dims)) = shrinks.next_if(|(order, before, _)| (*order, *before) <= written) {
                 found.push(FoundChange::Shrunk(dims));
             }
             found.push(entry(number));
         }
-        found.extend(shrinks.map(|(_, dims)| FoundChange::Shrunk(dims)));
+        found.extend(shrinks.map(|(.., dims)| FoundChange::Shrunk(dims)));
         found
     }
 
@@ -166,10 +211,15 @@ impl EntryIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::EntryHead;
+
+    fn push_ordered(index: &mut EntryIndex, order: u64, change: EntryChange, at: u64) {
+        let head = EntryHead { batch: 0, file: 0, dataset: 0, change, filter: 0, data_len: 8, data_crc: 0 };
+        index.push(&TableRow { head, order, at: LogPosition::new(0, at) });
+    }
 
     fn push(index: &mut EntryIndex, change: EntryChange, at: u64) {
-        let head = EntryHead { batch: 0, writer: 0, dataset: 0, change, filter: 0, data_len: 8, data_crc: 0 };
-        index.push(&head, at);
+        push_ordered(index, 1, change, at);
     }
 
     fn block(start: &[u64], count: &[u64]) -> EntryChange {
@@ -190,8 +240,28 @@ mod tests {
         let [FoundChange::Written(first), FoundChange::Shrunk(dims), FoundChange::Written(last)] = found[..] else {
             panic!("{found:?}");
         };
-        assert_eq!((first.place.at, dims, last.place.at), (100, &[4][..], 200));
+        assert_eq!((first.place.at.offset(), dims, last.place.at.offset()), (100, &[4][..], 200));
         assert_eq!(index.find(&[0], &[2]).len(), 1, "a shrink beyond the box does not count");
+    }
+
+    #[test]
+    fn batches_of_several_writers_are_found_in_their_order() {
+        let mut index = EntryIndex::new(1);
+        push_ordered(&mut index, NOT_ENDED, block(&[0], &[4]), 100);
+        push_ordered(&mut index, 5, block(&[2], &[4]), 200);
+        push_ordered(&mut index, 3, EntryChange::Shrink(Dims::from_slice(&[1])), 0);
+        push_ordered(&mut index, 2, block(&[0], &[9]), 300);
+        let at = |index: &EntryIndex| -> Vec<Option<u64>> {
+            let offset = |change: &FoundChange<'_>| match change {
+                FoundChange::Written(entry) => Some(entry.place.at.offset()),
+                FoundChange::Shrunk(_) => None,
+            };
+            index.find(&[0], &[10]).iter().map(offset).collect()
+        };
+        assert_eq!(at(&index), [Some(300), None, Some(200), Some(100)]);
+        index.end_batch(6);
+        push_ordered(&mut index, 7, block(&[0], &[2]), 400);
+        assert_eq!(at(&index), [Some(300), None, Some(200), Some(100), Some(400)]);
     }
 
     #[test]

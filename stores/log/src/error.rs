@@ -1,8 +1,9 @@
 //! Errors of the log.
 
-use h5live_model::{Error as ModelError, StoreErrorKind};
+use h5live_model::{Error as ModelError, StoreError, StoreErrorKind};
 
 use crate::entry::EntryError;
+use crate::position::LogPosition;
 
 /// A result of the seam.
 pub type Result<T> = h5live_model::Result<T>;
@@ -21,14 +22,27 @@ pub enum LogError {
         /// The object that has it.
         of: &'static str,
     },
+    /// A subfile cannot be opened.
+    #[error("subfile {number} of {count} of the log: {source}")]
+    Subfile {
+        /// Its number.
+        number: u32,
+        /// How many there are.
+        count: u32,
+        /// Why.
+        source: Box<StoreError>,
+    },
+    /// A subfile was made for another file.
+    #[error("subfile {0} of the log belongs to another file")]
+    ForeignSubfile(u32),
     /// A layout that this program does not know.
     #[error("the log has layout {0}; this program knows layout {known}", known = crate::LAYOUT)]
     Layout(i64),
     /// An entry is damaged.
     #[error("the log is damaged at byte {at}: {source}")]
     Entry {
-        /// Where the entry begins in the log (bytes).
-        at: u64,
+        /// Where the entry begins.
+        at: LogPosition,
         /// What is wrong with it.
         source: EntryError,
     },
@@ -49,8 +63,8 @@ pub enum LogError {
     /// Data cannot be decoded.
     #[error("the data of an entry at byte {at} of the log cannot be decoded: {source}")]
     Filter {
-        /// Where the data begins in the log (bytes).
-        at: u64,
+        /// Where the data begins.
+        at: LogPosition,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -11,18 +11,19 @@ use h5live_model::{
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::anchor::{integer, read_integer};
+use crate::anchor::{integer_list, read_integers};
 use crate::entry::{self, EntryError, EntryHead};
 use crate::error::{LogError, Result};
 use crate::log_datasets::hard_target;
+use crate::position::LogPosition;
 
-/// Bytes behind the head of an entry: log dataset, offset in it, checksum, zeros.
-const PLACE_BYTES: usize = 24;
+/// Bytes behind the head of an entry: log dataset, offset in it, order of the batch, checksum, zeros.
+const PLACE_BYTES: usize = 32;
 /// The name of the table.
 const TABLE: &str = "index_table";
 /// The name of the skip list.
 const SKIP_LIST: &str = "skip_list";
-/// The attribute of the table that says up to which position the log is in it (bytes).
+/// The attribute of the table that says up to which position the log is in it (bytes), and the highest order of a batch.
 const COVERS: &str = "covers";
 /// Bytes of a chunk of either, at least and at most.
 const MIN_CHUNK_BYTES: u64 = 1 << 10;
@@ -30,68 +31,45 @@ const MAX_CHUNK_BYTES: u64 = 256 << 10;
 /// Bytes of the skip list for a dataset.
 const SKIP_BYTES: u64 = 16;
 
-/// Adds an entry to a table in memory, where places are positions in the log.
-pub fn push_entry(table: &mut Vec<u8>, head: &EntryHead, rank: usize, at: u64) {
-    let begin = table.len();
-    head.encode(rank, table);
-    put_place(table, begin, (0, at));
+/// An entry of the log, as the index has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRow {
+    /// Everything but its data.
+    pub head: EntryHead,
+    /// The order of its batch.
+    pub order: u64,
+    /// Where its data begins.
+    pub at: LogPosition,
 }
 
-fn put_place(table: &mut Vec<u8>, begin: usize, (dataset, offset): (u64, u64)) {
+/// Adds an entry, the data of which begins at a place in a log dataset.
+fn push_entry(table: &mut Vec<u8>, row: &TableRow, rank: usize, (dataset, offset): (u64, u64)) {
+    let begin = table.len();
+    row.head.encode(rank, table);
     table.extend(dataset.to_le_bytes());
     table.extend(offset.to_le_bytes());
+    table.extend(row.order.to_le_bytes());
     let crc = crc32c::crc32c(&table[begin..]);
     table.extend(crc.to_le_bytes());
     table.extend([0; 4]);
 }
 
-/// An entry of a table: its bytes, its head, and its place.
-struct TableEntry<'a> {
-    head: &'a [u8],
-    place: (u64, u64),
-    rest: &'a [u8],
-}
-
-fn split_entry(table: &[u8]) -> std::result::Result<TableEntry<'_>, EntryError> {
+/// Takes the first entry off a table: the rank of its dataset and its row. `position` is that of a place in a log
+/// dataset.
+fn split_entry(
+    table: &mut &[u8],
+    position: impl Fn((u64, u64)) -> Option<LogPosition>,
+) -> std::result::Result<(usize, TableRow), EntryError> {
     let head_len = entry::decode_frame(table)?.head_len;
-    let (head, rest) = table.split_at_checked(head_len).ok_or(EntryError::Truncated)?;
-    let (place, rest) = rest.split_at_checked(PLACE_BYTES).ok_or(EntryError::Truncated)?;
-    let number = |at: usize| u64::from_le_bytes(*place[at..].first_chunk().unwrap_or(&[0; 8]));
-    if crc32c::crc32c(&table[..head_len + 16]) != number(16) as u32 {
+    let (entry, rest) = table.split_at_checked(head_len + PLACE_BYTES).ok_or(EntryError::Truncated)?;
+    let number = |field: usize| first_number(&entry[head_len + 8 * field..]);
+    if crc32c::crc32c(&entry[..head_len + 24]) != number(3) as u32 {
         return Err(EntryError::HeadChecksum);
     }
-    Ok(TableEntry { head, place: (number(0), number(8)), rest })
-}
-
-/// Calls `each` with the head, the rank and the position of the data of each entry of a table in memory.
-///
-/// # Errors
-/// [`EntryError`] if the table is damaged; the errors of `each`.
-pub fn for_each_entry(mut table: &[u8], mut each: impl FnMut(EntryHead, usize, u64) -> Result<()>) -> Result<()> {
-    let damaged = |source| LogError::Table { source };
-    while !table.is_empty() {
-        let TableEntry { head, place, rest } = split_entry(table).map_err(damaged)?;
-        let (head, rank) = entry::decode_head(head).map_err(damaged)?;
-        each(head, rank, place.1)?;
-        table = rest;
-    }
-    Ok(())
-}
-
-/// The same entries with other places.
-fn with_places(mut table: &[u8], change: impl Fn((u64, u64)) -> Option<(u64, u64)>) -> Result<(Vec<u8>, u64)> {
-    let damaged = |source| LogError::Table { source };
-    let (mut changed, mut count) = (Vec::with_capacity(table.len()), 0);
-    while !table.is_empty() {
-        let TableEntry { head, place, rest } = split_entry(table).map_err(damaged)?;
-        let place = change(place).ok_or_else(|| damaged(EntryError::Field("its place")))?;
-        let begin = changed.len();
-        changed.extend_from_slice(head);
-        put_place(&mut changed, begin, place);
-        table = rest;
-        count += 1;
-    }
-    Ok((changed, count))
+    let (head, rank) = entry::decode_head(entry)?;
+    let at = position((number(0), number(1))).ok_or(EntryError::Field("its place"))?;
+    *table = rest;
+    Ok((rank, TableRow { head, order: number(2), at }))
 }
 
 /// The table of a file.
@@ -100,8 +78,10 @@ pub struct SavedTable {
     chunks: Arc<dyn ChunkStore>,
     /// Where the entries of each dataset begin, by its number, and at last where the table ends (bytes).
     begins: Vec<u64>,
-    /// The position up to which the log is in the table.
+    /// Up to where the log is in the table (bytes).
     pub covers: u64,
+    /// The highest order of a batch in the table.
+    pub last_order: u64,
 }
 
 impl SavedTable {
@@ -112,7 +92,10 @@ impl SavedTable {
     pub fn open(store: &dyn Store, group: ObjectId) -> Result<Option<Self>> {
         let find = |name: &str| Ok::<_, h5live_model::Error>(hard_target(store.link(group, &Name::from(name))?));
         let (Some(table), Some(list)) = (find(TABLE)?, find(SKIP_LIST)?) else { return Ok(None) };
-        let Some(covers) = read_integer(store, table, COVERS, "the index table")? else { return Ok(None) };
+        let Some(covers) = read_integers(store, table, COVERS, "the index table")? else { return Ok(None) };
+        let [covers, last_order] = covers[..] else {
+            return Err(LogError::Attribute { attribute: COVERS, of: "the index table" }.into());
+        };
         let (chunks, list) = (store.dataset(table)?, store.dataset(list)?);
         let len =
             |chunks: &dyn ChunkStore| Ok::<_, h5live_model::Error>(chunks.spec()?.dataspace.elements().unwrap_or(0));
@@ -124,18 +107,27 @@ impl SavedTable {
         if begins.windows(2).any(|pair| pair[0] > pair[1]) {
             return Err(LogError::Table { source: EntryError::Field("the skip list") }.into());
         }
-        Ok(Some(SavedTable { chunks, begins, covers: covers.cast_unsigned() }))
+        let (covers, last_order) = (covers.cast_unsigned(), last_order.cast_unsigned());
+        Ok(Some(SavedTable { chunks, begins, covers, last_order }))
     }
 
-    /// The entries of a dataset, with positions in the log. `position` is that of a place in a log dataset.
+    /// The entries of a dataset: the rank and the row of each. `position` is that of a place in a log dataset.
     ///
     /// # Errors
     /// If the table is damaged; errors of the store beneath.
-    pub fn entries_of(&self, number: u64, position: impl Fn((u64, u64)) -> Option<u64>) -> Result<Vec<u8>> {
+    pub fn entries_of(
+        &self,
+        number: u64,
+        position: impl Fn((u64, u64)) -> Option<LogPosition>,
+    ) -> Result<Vec<(usize, TableRow)>> {
         let slice = usize::try_from(number).ok().and_then(|number| self.begins.get(number..=number + 1));
         let Some(&[begin, end]) = slice else { return Ok(Vec::new()) };
         let bytes = read_bytes(&*self.chunks, begin..end)?;
-        Ok(with_places(&bytes, |place| Some((0, position(place)?)))?.0)
+        let (mut table, mut rows) = (&bytes[..], Vec::new());
+        while !table.is_empty() {
+            rows.push(split_entry(&mut table, &position).map_err(|source| LogError::Table { source })?);
+        }
+        Ok(rows)
     }
 }
 
@@ -143,24 +135,36 @@ fn first_number(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
+/// What an index table is made of.
+pub struct NewTable<'a> {
+    /// Up to where the log is in it (bytes).
+    pub covers: u64,
+    /// The highest order of a batch in it.
+    pub last_order: u64,
+    /// The place in a log dataset of a position.
+    pub place: &'a dyn Fn(LogPosition) -> Option<(u64, u64)>,
+}
+
 /// Writes a table that has the entries of all datasets, in the order of their numbers, and replaces the one that was
-/// there. `place` is the place in a log dataset of a position.
+/// there. `datasets` has the rank and the row of each entry.
 ///
 /// # Errors
 /// Errors of the store beneath.
-pub fn save<'a>(
+pub fn save(
     store: &dyn Store,
     group: ObjectId,
-    covers: u64,
-    datasets: impl Iterator<Item = Result<std::borrow::Cow<'a, [u8]>>>,
-    place: impl Fn(u64) -> Option<(u64, u64)>,
+    new: &NewTable<'_>,
+    datasets: impl Iterator<Item = Result<Vec<(usize, TableRow)>>>,
 ) -> Result<()> {
     let (mut table, mut skips) = (Vec::new(), Vec::new());
     for entries in datasets {
-        let (entries, count) = with_places(&entries?, |(_, at)| place(at))?;
+        let entries = entries?;
         skips.extend((table.len() as u64).to_le_bytes());
-        skips.extend(u64::to_le_bytes(count));
-        table.extend(entries);
+        skips.extend((entries.len() as u64).to_le_bytes());
+        for (rank, row) in &entries {
+            let place = (new.place)(row.at).ok_or(LogError::Table { source: EntryError::Field("its place") })?;
+            push_entry(&mut table, row, *rank, place);
+        }
     }
     let writer = store.writer()?;
     for name in [TABLE, SKIP_LIST] {
@@ -170,7 +174,7 @@ pub fn save<'a>(
     }
     write_bytes(store, group, SKIP_LIST, 8, &skips)?;
     let id = write_bytes(store, group, TABLE, 1, &table)?;
-    writer.set_attribute(id, &integer(COVERS, covers.cast_signed()))
+    writer.set_attribute(id, &integer_list(COVERS, &[new.covers, new.last_order].map(u64::cast_signed)))
 }
 
 /// Makes a dataset of unsigned integers of `size` bytes that can grow.
@@ -224,29 +228,32 @@ mod tests {
     use super::*;
     use crate::entry::{Dims, EntryChange};
 
-    fn head(dataset: u64, start: u64) -> EntryHead {
+    fn row(dataset: u64, start: u64) -> TableRow {
         let change = EntryChange::Block { start: Dims::from_slice(&[start]), count: Dims::from_slice(&[4]) };
-        EntryHead { batch: 1, writer: 0, dataset, change, filter: 0, data_len: 16, data_crc: 5 }
+        let head = EntryHead { batch: 1, file: 0, dataset, change, filter: 0, data_len: 16, data_crc: 5 };
+        TableRow { head, order: start + 1, at: LogPosition::new(3, 100 * start) }
+    }
+
+    fn read(mut table: &[u8]) -> std::result::Result<Vec<(usize, TableRow)>, EntryError> {
+        let mut rows = Vec::new();
+        while !table.is_empty() {
+            rows.push(split_entry(&mut table, |(log, offset)| Some(LogPosition::new(log as u32, offset)))?);
+        }
+        Ok(rows)
     }
 
     #[test]
     fn entries_come_back_in_order_and_damage_is_found() {
         let mut table = Vec::new();
         for start in [7, 3, 9] {
-            push_entry(&mut table, &head(2, start), 1, 100 * start);
+            push_entry(&mut table, &row(2, start), 1, (3, 100 * start));
         }
-        let mut found = Vec::new();
-        for_each_entry(&table, |head, rank, at| {
-            found.push((head, rank, at));
-            Ok(())
-        })
-        .unwrap();
-        assert_eq!(found, [7, 3, 9].map(|start| (head(2, start), 1, 100 * start)));
+        assert_eq!(read(&table).unwrap(), [7, 3, 9].map(|start| (1, row(2, start))));
         for at in 0..table.len() {
             // The last four bytes of an entry are filler.
             let is_filler = at % (table.len() / 3) >= table.len() / 3 - 4;
             table[at] ^= 1;
-            assert_eq!(for_each_entry(&table, |_, _, _| Ok(())).is_err(), !is_filler, "{at}");
+            assert_eq!(read(&table).is_err(), !is_filler, "{at}");
             table[at] ^= 1;
         }
     }

@@ -6,9 +6,11 @@ use h5live_model::{AllocationLimit, NoFilters, Store};
 
 use crate::error::{LogError, Result};
 use crate::index_table::SavedTable;
+use crate::log_file::LogFile;
 use crate::names::LOG_GROUP;
 use crate::options::Log;
-use crate::session::LogSession;
+use crate::session::{LogRequest, LogSession};
+use crate::shared_files::SharedFiles;
 
 /// A log: how much of what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,37 +19,58 @@ pub struct LogInfo {
     pub layout: i64,
     /// How many datasets were ever made.
     pub datasets: u64,
-    /// For each log dataset, bytes of entries in it, and bytes that it has room for.
-    pub log_datasets: Vec<(u64, u64)>,
+    /// The files that have logs: the main file, and the subfiles of writers that have joined.
+    pub files: Vec<LogFileInfo>,
     /// How many entries there are.
     pub entries: u64,
     /// Bytes of their data.
     pub data_bytes: u64,
+}
+
+/// The log of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFileInfo {
+    /// For each log dataset, bytes of entries in it, and bytes that it has room for.
+    pub log_datasets: Vec<(u64, u64)>,
     /// Bytes of the log that are in the index table; `None` if there is no table.
     pub indexed_bytes: Option<u64>,
 }
 
+impl LogFileInfo {
+    /// Bytes of entries.
+    pub fn log_bytes(&self) -> u64 {
+        self.log_datasets.iter().map(|(used, _)| used).sum()
+    }
+}
+
 impl LogInfo {
-    /// The log in an open file. All of its entries are looked at.
+    /// The log in an open file, and in its subfiles. All of its entries are looked at.
     ///
     /// # Errors
-    /// If there is none, or it is damaged; errors of the store beneath.
-    pub fn read(file: Arc<dyn Store>, max_allocation: AllocationLimit) -> Result<Self> {
+    /// If there is none, or it is damaged; errors of the stores beneath.
+    pub fn read(
+        file: Arc<dyn Store>,
+        subfiles: Option<Arc<dyn SharedFiles>>,
+        max_allocation: AllocationLimit,
+    ) -> Result<Self> {
         if !LogSession::has_log(&*file)? {
             return Err(LogError::Missing(format!("group {LOG_GROUP:?}")).into());
         }
         let options = Log { rebuild_index: true, ..Log::default() };
-        let session = LogSession::open(file, options, Arc::new(NoFilters), max_allocation)?;
-        let (datasets, group) = (session.dataset_count(), session.group());
-        let saved = SavedTable::open(&*session.inner, group)?;
+        let how = LogRequest { options, unfilter: Arc::new(NoFilters), max_allocation };
+        let session = LogSession::open(file, subfiles, how)?;
+        let datasets = session.dataset_count();
         let state = session.state();
+        let file_info = |file: &LogFile| {
+            let saved = SavedTable::open(&*file.store, file.group)?;
+            Ok(LogFileInfo { log_datasets: file.log.sizes(), indexed_bytes: saved.map(|saved| saved.covers) })
+        };
         Ok(LogInfo {
             layout: crate::LAYOUT,
             datasets,
-            log_datasets: state.log.sizes(),
+            files: state.files().iter().map(file_info).collect::<Result<_>>()?,
             entries: state.entries(),
             data_bytes: state.data_bytes(),
-            indexed_bytes: saved.map(|saved| saved.covers),
         })
     }
 }

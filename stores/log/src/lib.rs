@@ -9,6 +9,7 @@
 //! Source: "Design of log VOL" (`specs/log-vol.md` of the shared documents).
 
 pub mod anchor;
+mod blobs;
 mod box_tree;
 mod boxes;
 mod chunks;
@@ -19,20 +20,26 @@ mod error;
 mod gather;
 mod index_table;
 mod info;
+pub mod joined_files;
 pub mod log_datasets;
+mod log_file;
 mod log_state;
 mod log_vol;
 mod log_vol_entry;
+mod logged_dataset;
 pub mod names;
 mod options;
+pub mod position;
 mod session;
+pub mod shared_files;
 mod store;
+mod subfiles;
 mod watch;
 mod writer;
 
 pub use connector::LogConnector;
 pub use error::LogError;
-pub use info::LogInfo;
+pub use info::{LogFileInfo, LogInfo};
 pub use options::Log;
 pub use store::LogStore;
 

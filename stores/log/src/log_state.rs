@@ -1,70 +1,18 @@
-//! The log of a session: what is published, what is staged, and the index of both.
+//! The logs of a session: what is published, what is staged, and the index of both.
 
-use std::borrow::Cow;
-
-use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Store};
+use h5live_model::{AllocationLimit, DatasetSpec, ObjectId};
 use rustc_hash::FxHashMap;
 
-use crate::entry::{self, ALIGNMENT, Dims, EntryBounds, EntryChange, EntryHead, FRAME_BYTES};
+use crate::entry::{ALIGNMENT, Dims, EntryBounds, EntryChange, EntryHead};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
-use crate::index_table::{self, SavedTable};
-use crate::log_datasets::LogDatasets;
+use crate::index_table::{self, NewTable, TableRow};
+use crate::log_file::LogFile;
+use crate::logged_dataset::{LoggedDataset, NOT_ENDED};
+use crate::position::LogPosition;
 
-/// Bytes that a scan of the log reads at once.
-const SCAN_BYTES: u64 = 1 << 20;
-/// Points of one entry. The head of an entry stays far below [`entry::MAX_HEAD_BYTES`].
+/// Points of one entry. The head of an entry stays far below [`crate::entry::MAX_HEAD_BYTES`].
 const MAX_POINTS: usize = 4096;
-
-/// What the log has of one dataset.
-#[derive(Debug)]
-pub struct LoggedDataset {
-    /// Which entries have its elements: those before `indexed`.
-    pub index: EntryIndex,
-    /// The extent that entries have set (`[rank]`, elements); `None` if none has.
-    pub extent: Option<Dims>,
-    /// All its entries, as in a table. The index is made when the dataset is read.
-    table: Vec<u8>,
-    /// Bytes of the table that are in the index.
-    indexed: usize,
-    /// Bytes of an element, as far as an entry has told it.
-    element_size: u64,
-}
-
-impl LoggedDataset {
-    /// Adds an entry whose data is at a position of the log.
-    fn push(&mut self, head: &EntryHead, rank: usize, at: u64) {
-        self.note_extent(head);
-        index_table::push_entry(&mut self.table, head, rank, at);
-    }
-
-    fn note_extent(&mut self, head: &EntryHead) {
-        match &head.change {
-            EntryChange::Grow(dims) => match &mut self.extent {
-                Some(extent) => extent.iter_mut().zip(dims).for_each(|(now, dim)| *now = (*now).max(*dim)),
-                none => *none = Some(dims.clone()),
-            },
-            EntryChange::Shrink(dims) => self.extent = Some(dims.clone()),
-            EntryChange::Block { count, .. } if head.filter == 0 => {
-                let elements = count.iter().fold(1, |n: u64, count| n.saturating_mul(*count));
-                self.element_size = head.data_len / elements.max(1);
-            }
-            EntryChange::Block { .. } | EntryChange::Points(_) => {}
-        }
-    }
-
-    /// Puts all entries into the index.
-    fn prepare(&mut self) -> Result<()> {
-        let LoggedDataset { index, table, indexed, .. } = self;
-        index_table::for_each_entry(&table[*indexed..], |head, _, at| {
-            index.push(&head, at);
-            Ok(())
-        })?;
-        *indexed = table.len();
-        index.prepare();
-        Ok(())
-    }
-}
 
 /// Points of one dataset that were written one after the other, and wait to become one entry.
 #[derive(Debug)]
@@ -75,188 +23,196 @@ struct PointRun {
     data: Vec<u8>,
 }
 
-/// The log of a session.
+/// The logs of a session.
 #[derive(Debug)]
 pub struct LogState {
-    /// The log datasets.
-    pub log: LogDatasets,
-    /// The index table of the file. Entries behind it are read from the log.
-    saved: Option<SavedTable>,
-    /// The numbers of datasets, and what the log has of each.
+    /// The files that have logs, each at its number.
+    files: Vec<LogFile>,
+    /// The number of the file to which this session appends.
+    own: usize,
+    /// The numbers of datasets, and what the logs have of each.
     datasets: FxHashMap<u64, LoggedDataset>,
     /// Entries that are not in a log dataset yet. They follow the last one that is.
     staged: Vec<u8>,
     points: Option<PointRun>,
-    /// The position up to which entries are in the index.
-    indexed: u64,
-    /// The number of the batch that is gathered.
-    batch: u64,
+    /// The datasets with entries of the batch that is gathered.
+    not_ended: Vec<u64>,
     /// Bytes of entries since the last commit, staged or in a log dataset.
     unpublished: u64,
-    /// Entries, and bytes of their data, beside those that only the index table has.
+    /// Entries, and bytes of their data, beside those that only the index tables have.
     entries: u64,
     data_bytes: u64,
 }
 
 impl LogState {
-    /// The log with what is published in it. What `saved` covers is read from there when it is needed.
+    /// The logs with what is published in them. What index tables cover is read from there when it is needed.
     ///
     /// # Errors
-    /// If the log is damaged; errors of the store beneath.
-    pub fn open(log: LogDatasets, saved: Option<SavedTable>, limit: AllocationLimit) -> Result<Self> {
-        let covers = saved.as_ref().map_or(0, |saved| saved.covers);
-        if covers > log.end() {
-            return Err(LogError::Table { source: entry::EntryError::Field("more than the log") }.into());
-        }
+    /// If a log is damaged; errors of the stores beneath.
+    pub fn open(main: LogFile, limit: AllocationLimit) -> Result<Self> {
         let mut state = LogState {
-            log,
-            saved,
+            files: Vec::new(),
+            own: 0,
             datasets: FxHashMap::default(),
             staged: Vec::new(),
             points: None,
-            indexed: covers,
-            batch: 1,
+            not_ended: Vec::new(),
             unpublished: 0,
             entries: 0,
             data_bytes: 0,
         };
-        state.index_published(limit)?;
+        state.add_file(main, limit)?;
         Ok(state)
     }
 
     /// A log whose datasets are indexed already.
-    pub fn with_indexes(log: LogDatasets, indexes: FxHashMap<u64, EntryIndex>) -> Self {
-        let datasets = indexes.into_iter().map(|(number, index)| {
-            (number, LoggedDataset { index, extent: None, table: Vec::new(), indexed: 0, element_size: 0 })
-        });
-        let (datasets, indexed) = (datasets.collect(), log.end());
-        LogState {
-            log,
-            saved: None,
-            datasets,
-            staged: Vec::new(),
-            points: None,
-            indexed,
-            batch: 1,
-            unpublished: 0,
-            entries: 0,
-            data_bytes: 0,
-        }
+    pub fn with_indexes(file: LogFile, indexes: FxHashMap<u64, EntryIndex>) -> Result<Self> {
+        let mut state = LogState::open(file, AllocationLimit::default())?;
+        state.datasets =
+            indexes.into_iter().map(|(number, index)| (number, LoggedDataset::with_index(index))).collect();
+        Ok(state)
     }
 
-    /// Takes up what the writer has published since. Says whether that is something.
+    /// Adds the file with the next number, and what is published in its log.
     ///
     /// # Errors
     /// As [`LogState::open`].
-    pub fn catch_up(&mut self, store: &dyn Store, limit: AllocationLimit) -> Result<bool> {
-        let has_more = self.log.catch_up(store)?;
-        if has_more {
-            self.index_published(limit)?;
+    pub fn add_file(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
+        debug_assert_eq!(file.number as usize, self.files.len());
+        // What is known of datasets does not have the table of this file.
+        let loaded: Vec<_> = self.datasets.iter().map(|(number, dataset)| (*number, dataset.index.rank())).collect();
+        for (number, rank) in loaded {
+            let saved = file.saved_entries(number)?;
+            self.push_rows(number, rank, saved)?;
+        }
+        self.files.push(file);
+        self.index_published(self.files.len() - 1, limit)
+    }
+
+    /// Has the session append to the file with this number.
+    pub fn set_own(&mut self, number: u32) {
+        self.own = number as usize;
+    }
+
+    /// The files that have logs, each at its number.
+    pub fn files(&self) -> &[LogFile] {
+        &self.files
+    }
+
+    /// The group of the log in the main file.
+    pub fn main_group(&self) -> ObjectId {
+        self.files.first().map_or(ObjectId(0), |main| main.group)
+    }
+
+    /// The file to which the session appends.
+    pub fn own(&self) -> &LogFile {
+        &self.files[self.own]
+    }
+
+    /// The file to which the session appends, to be changed.
+    pub fn own_mut(&mut self) -> &mut LogFile {
+        &mut self.files[self.own]
+    }
+
+    /// The highest order of a batch.
+    pub fn last_order(&self) -> u64 {
+        self.files.iter().map(|file| file.last_order).max().unwrap_or(0)
+    }
+
+    /// Takes up what others have published since: in all files but the own one, if the session writes. Says whether that
+    /// is something.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn catch_up(&mut self, writes: bool, limit: AllocationLimit) -> Result<bool> {
+        let mut has_more = false;
+        for number in 0..self.files.len() {
+            if writes && number == self.own {
+                continue;
+            }
+            let LogFile { store, log, .. } = &mut self.files[number];
+            if log.catch_up(&**store)? {
+                has_more = true;
+                self.index_published(number, limit)?;
+            }
         }
         Ok(has_more)
     }
 
-    /// Puts entries of log datasets into the index, from where it ends on.
-    fn index_published(&mut self, limit: AllocationLimit) -> Result<()> {
-        let mut window = Vec::new();
-        let mut first = self.indexed;
-        while self.indexed < self.log.end() {
-            let at = self.indexed;
-            let damaged = |source| LogError::Entry { at, source };
-            self.fill_window(&mut window, &mut first, FRAME_BYTES as u64, limit)?;
-            let bounds = entry::decode_frame(&window[(at - first) as usize..]).map_err(damaged)?;
-            self.fill_window(&mut window, &mut first, bounds.head_len as u64, limit)?;
-            let (head, rank) = entry::decode_head(&window[(at - first) as usize..]).map_err(damaged)?;
-            if bounds.len > self.log.bytes_behind(at) {
-                return Err(damaged(entry::EntryError::Truncated).into());
-            }
-            self.batch = self.batch.max(head.batch.saturating_add(1));
-            self.add_to_index(&head, rank, at + bounds.head_len as u64)?;
-            self.indexed += bounds.len;
+    /// Takes up the batches of a file that are published and not known.
+    fn index_published(&mut self, number: usize, limit: AllocationLimit) -> Result<()> {
+        let mut batches = Vec::new();
+        self.files[number].read_batches(limit, |batch| {
+            batches.push(batch);
+            Ok(())
+        })?;
+        for (rank, row) in batches.into_iter().flat_map(|batch| batch.entries) {
+            self.push(rank, row)?;
         }
         Ok(())
     }
 
-    /// Makes the window have `len` bytes of the log from the end of the index on.
-    fn fill_window(&self, window: &mut Vec<u8>, first: &mut u64, len: u64, limit: AllocationLimit) -> Result<()> {
-        let at = self.indexed;
-        if at >= *first && at + len <= *first + window.len() as u64 {
-            return Ok(());
-        }
-        let behind = self.log.bytes_behind(at);
-        if behind < len {
-            return Err(LogError::Entry { at, source: entry::EntryError::Truncated }.into());
-        }
-        let bytes = behind.min(SCAN_BYTES.max(len));
-        window.clear();
-        window.resize(limit.check(bytes)?, 0);
-        *first = at;
-        self.log.read(at, window)
-    }
-
-    fn add_to_index(&mut self, head: &EntryHead, rank: usize, at: u64) -> Result<()> {
+    /// Adds an entry. Says whether it is the first one of its dataset whose batch has not ended.
+    fn push(&mut self, rank: usize, row: TableRow) -> Result<bool> {
         self.entries += 1;
-        self.data_bytes += head.data_len;
-        self.dataset_mut(head.dataset, rank)?.push(head, rank, at);
-        Ok(())
+        self.data_bytes += row.head.data_len;
+        Ok(self.dataset_mut(row.head.dataset, rank)?.push(row))
     }
 
+    /// What is known of a dataset, with what the index tables have of it.
     fn dataset_mut(&mut self, number: u64, rank: usize) -> Result<&mut LoggedDataset> {
         if !self.datasets.contains_key(&number) {
-            let saved = self.saved_entries(number)?;
-            let index = EntryIndex::new(rank);
-            let mut dataset = LoggedDataset { index, extent: None, table: saved, indexed: 0, element_size: 0 };
-            let mut heads = Vec::new();
-            index_table::for_each_entry(&dataset.table, |head, rank, _| {
-                heads.push((head, rank));
-                Ok(())
-            })?;
-            if heads.iter().any(|(_, found)| *found != rank) {
-                return Err(LogError::Misfit { dataset: number, rule: "has another number of dimensions" }.into());
-            }
-            heads.iter().for_each(|(head, _)| dataset.note_extent(head));
-            self.datasets.insert(number, dataset);
+            let saved = self.files.iter().map(|file| file.saved_entries(number)).collect::<Result<Vec<_>>>()?;
+            self.push_rows(number, rank, saved.into_iter().flatten().collect())?;
         }
         let missing = || LogError::Missing(format!("entry of dataset {number}"));
         let dataset = self.datasets.get_mut(&number).ok_or_else(missing)?;
-        if dataset.index.rank() != rank {
-            return Err(LogError::Misfit { dataset: number, rule: "has another number of dimensions" }.into());
-        }
+        dataset.check_rank(number, rank)?;
         Ok(dataset)
     }
 
-    /// The entries of a dataset in the table of the file.
-    fn saved_entries(&self, number: u64) -> Result<Vec<u8>> {
-        let Some(saved) = &self.saved else { return Ok(Vec::new()) };
-        saved.entries_of(number, |place| self.log.position_of(place))
+    fn push_rows(&mut self, number: u64, rank: usize, rows: Vec<(usize, TableRow)>) -> Result<()> {
+        let dataset = self.datasets.entry(number).or_insert_with(|| LoggedDataset::new(rank));
+        for (found, row) in rows {
+            dataset.check_rank(number, found)?;
+            dataset.push(row);
+        }
+        Ok(())
     }
 
-    /// Has what the file's table knows of a dataset in memory.
+    /// Has what the index tables know of a dataset in memory.
     ///
     /// # Errors
-    /// If the table is damaged; errors of the store beneath.
+    /// If a table is damaged; errors of the stores beneath.
     pub fn load(&mut self, number: u64, rank: usize) -> Result<()> {
         self.dataset_mut(number, rank).map(drop)
     }
 
-    /// Writes the table and the skip list, if the log has more than the ones of the file. All entries are in log
-    /// datasets.
+    /// Writes the index table and the skip list of the own file, if its log has more than the ones of the file. All
+    /// entries are in log datasets.
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn save_table(&self, store: &dyn Store, group: ObjectId, dataset_count: u64) -> Result<()> {
-        if self.saved.as_ref().map_or(0, |saved| saved.covers) == self.log.end() {
+    pub fn save_table(&self, dataset_count: u64) -> Result<()> {
+        let own = self.own();
+        if own.table_covers().unwrap_or(0) == own.log.end() {
             return Ok(());
         }
-        let entries = |number: u64| match self.dataset(number) {
-            Some(dataset) => Ok(Cow::Borrowed(&dataset.table[..])),
-            None => self.saved_entries(number).map(Cow::Owned),
+        let rows = |number: u64| match self.dataset(number) {
+            Some(dataset) => {
+                let rank = dataset.index.rank();
+                Ok(dataset.rows_of_file(own.number).map(|row| (rank, row.clone())).collect())
+            }
+            None => own.saved_entries(number),
         };
-        let place = |at: u64| self.log.place_of(at);
-        index_table::save(store, group, self.log.end(), (0..dataset_count).map(entries), place)
+        let place = |at: LogPosition| own.log.place_of(at.offset());
+        let new = NewTable { covers: own.log.end(), last_order: own.last_order, place: &place };
+        // A subfile by itself does not know how many there are.
+        let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
+        index_table::save(&*own.store, own.group, &new, (0..count).map(rows))
     }
 
-    /// What the log has of a dataset; `None` if it has nothing.
+    /// What the logs have of a dataset; `None` if they have nothing.
     pub fn dataset(&self, number: u64) -> Option<&LoggedDataset> {
         self.datasets.get(&number)
     }
@@ -264,17 +220,16 @@ impl LogState {
     /// Makes everything of a dataset findable, and fast to find.
     ///
     /// # Errors
-    /// If the table is damaged; errors of the store beneath.
+    /// If a table is damaged; errors of the stores beneath.
     pub fn prepare(&mut self, number: u64, rank: usize) -> Result<()> {
         self.end_points()?;
-        self.dataset_mut(number, rank)?.prepare()
+        self.dataset_mut(number, rank)?.prepare();
+        Ok(())
     }
 
     /// Whether [`LogState::prepare`] has something to do.
     pub fn needs_preparation(&self, number: u64) -> bool {
-        let is_prepared =
-            |dataset: &LoggedDataset| dataset.indexed == dataset.table.len() && !dataset.index.is_outdated();
-        self.points.is_some() || !self.dataset(number).is_some_and(is_prepared)
+        self.points.is_some() || !self.dataset(number).is_some_and(LoggedDataset::is_prepared)
     }
 
     /// Stages an entry.
@@ -313,16 +268,50 @@ impl LogState {
     }
 
     fn stage_entry(&mut self, dataset: u64, rank: usize, change: EntryChange, data: &[u8]) -> Result<()> {
+        let (head, at) = self.append_entry(dataset, rank, change, data);
+        if self.push(rank, TableRow { head, order: NOT_ENDED, at })? {
+            self.not_ended.push(dataset);
+        }
+        Ok(())
+    }
+
+    /// Adds an entry to what is staged. Returns its head and where its data is.
+    fn append_entry(
+        &mut self,
+        dataset: u64,
+        rank: usize,
+        change: EntryChange,
+        data: &[u8],
+    ) -> (EntryHead, LogPosition) {
+        let own = &mut self.files[self.own];
         let (data_len, data_crc) = (data.len() as u64, crc32c::crc32c(data));
-        let head = EntryHead { batch: self.batch, writer: 0, dataset, change, filter: 0, data_len, data_crc };
+        let head = EntryHead { batch: own.batch, file: own.number, dataset, change, filter: 0, data_len, data_crc };
         let EntryBounds { head_len, len } = head.bounds();
-        self.add_to_index(&head, rank, self.indexed + head_len as u64)?;
+        let at = own.position(own.indexed + head_len as u64);
         self.staged.reserve(len as usize);
         head.encode(rank, &mut self.staged);
         self.staged.extend_from_slice(data);
         self.staged.resize(self.staged.len().next_multiple_of(ALIGNMENT as usize), 0);
-        self.indexed += len;
+        own.indexed += len;
         self.unpublished += len;
+        (head, at)
+    }
+
+    /// Ends the batch that is gathered. `order` is where it stands among those of all writers.
+    ///
+    /// # Errors
+    /// As [`LogState::stage`].
+    pub fn end_batch(&mut self, order: u64) -> Result<()> {
+        self.end_points()?;
+        self.append_entry(0, 0, EntryChange::EndOfBatch { order }, &[]);
+        for number in self.not_ended.drain(..) {
+            if let Some(dataset) = self.datasets.get_mut(&number) {
+                dataset.end_batch(order);
+            }
+        }
+        let own = self.own_mut();
+        own.last_order = own.last_order.max(order);
+        own.batch += 1;
         Ok(())
     }
 
@@ -341,22 +330,22 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath; everything stays staged then.
-    pub fn write_staged(&mut self, store: &dyn Store, room: impl FnOnce(&Self) -> u64) -> Result<()> {
+    pub fn write_staged(&mut self, room: impl FnOnce(&Self) -> u64) -> Result<()> {
         self.end_points()?;
         if self.staged.is_empty() {
             return Ok(());
         }
         let room = room(self);
-        self.log.append(store, &self.staged, room)?;
+        let LogFile { store, log, .. } = &mut self.files[self.own];
+        log.append(&**store, &self.staged, room)?;
         self.staged.clear();
         Ok(())
     }
 
     /// The last commit has published everything.
     pub fn note_published(&mut self) {
-        self.log.note_published();
+        self.own_mut().log.note_published();
         self.unpublished = 0;
-        self.batch += 1;
     }
 
     /// Bytes of all elements of all extents, as far as entries tell them; saturates.
@@ -368,7 +357,7 @@ impl LogState {
         self.datasets.values().map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// How many entries were read or made, beside those that only the index table has.
+    /// How many entries were read or made, beside those that only the index tables have.
     pub fn entries(&self) -> u64 {
         self.entries
     }
@@ -378,14 +367,18 @@ impl LogState {
         self.data_bytes
     }
 
-    /// Reads bytes of the log from a position on, staged or not.
+    /// Reads bytes of a log from a position on, staged or not.
     ///
     /// # Errors
     /// If the log has no such bytes; errors of the store beneath.
-    pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        let Some(offset) = at.checked_sub(self.log.end()) else { return self.log.read(at, into) };
+    pub fn read(&self, at: LogPosition, into: &mut [u8]) -> Result<()> {
+        let outside = || LogError::Misfit { dataset: u64::MAX, rule: "leads outside of the log" };
+        let number = at.file() as usize;
+        let file = self.files.get(number).ok_or_else(outside)?;
+        let staged = at.offset().checked_sub(file.log.end()).filter(|_| number == self.own);
+        let Some(offset) = staged else { return file.log.read(at.offset(), into) };
         let bytes = usize::try_from(offset).ok().and_then(|from| self.staged.get(from..)?.get(..into.len()));
-        into.copy_from_slice(bytes.ok_or(LogError::Misfit { dataset: u64::MAX, rule: "leads outside of the log" })?);
+        into.copy_from_slice(bytes.ok_or_else(outside)?);
         Ok(())
     }
 

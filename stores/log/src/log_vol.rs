@@ -12,9 +12,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::entry::{Dims, EntryChange, EntryHead};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
+use crate::index_table::TableRow;
 use crate::log_datasets::{LogDatasets, hard_target};
 use crate::log_vol_entry::{LogVolEntry, decode_entries};
 use crate::names;
+use crate::position::LogPosition;
 
 /// The attribute of the root group with counters and the configuration.
 const COUNTERS: &str = "_int_att";
@@ -160,7 +162,10 @@ impl LogVolLog {
             let mut bytes = h5live_model::AllocationLimit::default().zeroed(chunk.size)?;
             chunks.read(&chunk, 0, &mut bytes)?;
             let rank = |dataset: u64| anchors.get(&dataset).map(|spec| spec.dataspace.rank());
-            let entries = decode_entries(&bytes, rank).map_err(|(at, source)| LogError::Entry { at, source })?;
+            let entries = decode_entries(&bytes, rank).map_err(|(at, source)| {
+                let at = LogPosition::new(0, at.min(LogPosition::MAX_LOG_BYTES - 1));
+                LogError::Entry { at, source }
+            })?;
             for entry in entries {
                 let is_in = |(begin, end, _): &&(u64, u64, u64)| {
                     *begin <= entry.offset && entry.offset.checked_add(entry.data_len).is_some_and(|last| last <= *end)
@@ -194,8 +199,9 @@ impl LogVolLog {
         for (start, count) in &entry.blocks {
             let len = if filter == 0 { bytes(count).unwrap_or(0) } else { data_len };
             let change = EntryChange::Block { start: start.clone(), count: count.clone() };
-            let head = EntryHead { batch: 0, writer: 0, dataset, change, filter, data_len: len, data_crc: 0 };
-            index.push_without_checksum(&head, at);
+            let head = EntryHead { batch: 0, file: 0, dataset, change, filter, data_len: len, data_crc: 0 };
+            let at_position = LogPosition::new(0, at.min(LogPosition::MAX_LOG_BYTES - 1));
+            index.push_without_checksum(&TableRow { head, order: 0, at: at_position });
             at += len;
         }
         Ok(())

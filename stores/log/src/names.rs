@@ -12,6 +12,10 @@ pub const LAYOUT_VERSION: &str = "layout_version";
 pub const DATASET_COUNT: &str = "datasets";
 /// The attribute of the log group that counts the log datasets.
 pub const LOG_DATASET_COUNT: &str = "log_datasets";
+/// The attribute of the log group with a number that tells the file, and its subfiles, from others.
+pub const FILE_ID: &str = "file_id";
+/// The attribute of the log group that counts the subfiles.
+pub const SUBFILES: &str = "subfiles";
 /// The attribute of a log dataset that says where its published entries end (bytes).
 pub const END: &str = "end";
 /// The attribute of a log dataset with the bytes of entries in the log datasets before it.

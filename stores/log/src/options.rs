@@ -1,5 +1,7 @@
 //! The options that only a log has.
 
+use std::time::Duration;
+
 use h5live_model::settings;
 
 settings! {
@@ -14,6 +16,12 @@ settings! {
         min_log_size: u64 = 1 << 20,
         /// The most bytes that a new log dataset has room for, if a flush has no more.
         max_log_size: u64 = 1 << 30,
+        /// Whether the session writes beside others: into a subfile of its own, as one of many writers.
+        ///
+        /// Creating the file then makes it only if it is not there.
+        join: bool = false,
+        /// How long a writer that has joined waits for others that create objects, or take a number for a batch.
+        patience: Duration = Duration::from_secs(30),
         /// Whether the index table is made anew from the entries, instead of being read.
         rebuild_index: bool = false,
     }

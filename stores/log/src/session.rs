@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_model::{
-    AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, LinkTarget, Mode, Name,
-    NewObject, ObjectId, ObjectSpec, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter,
-    Unit,
+    AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, Mode, Name, ObjectId,
+    Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
-use crate::anchor::{Anchor, integer, read_integer, shape_attribute};
+use crate::anchor::{Anchor, integer, shape_attribute};
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
-use crate::index_table::SavedTable;
-use crate::log_datasets::{LogDatasets, hard_target};
+use crate::log_file::{LogFile, group_number, log_group, make_group};
 use crate::log_state::LogState;
 use crate::log_vol::{self, LogVolLog};
 use crate::names::{self, Naming};
 use crate::options::Log;
+use crate::shared_files::{MainUse, SharedFiles};
+use crate::subfiles::{Subfiles, as_model_error, is_in_use};
 
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
@@ -40,16 +40,33 @@ pub fn capabilities(inner: &Capabilities) -> Capabilities {
     }
 }
 
+/// How a log is opened.
+#[derive(Debug, Clone)]
+pub struct LogRequest {
+    /// Its options.
+    pub options: Log,
+    /// What undoes the filters of entries.
+    pub unfilter: Arc<dyn Unfilter>,
+    /// Most bytes that are allocated for an entry that is decoded as a whole, and for what a file states.
+    pub max_allocation: AllocationLimit,
+}
+
 /// What all handles of a session share.
 #[derive(Debug)]
 pub struct LogSession {
+    /// The main file. A session that has joined others only reads it; it changes the main file by [`LogSession::change_main`].
     pub inner: Arc<dyn Store>,
+    /// The subfiles, and what writers agree by; `None` if the main file is one whose location is not known.
+    files: Option<Arc<dyn SharedFiles>>,
+    /// Whether the session writes beside others, into a subfile of its own.
+    has_joined: bool,
+    /// Whether the session has changed the main file since the last durable commit.
+    has_changed_main: AtomicBool,
     pub described: Session,
     pub naming: Naming,
     pub options: Log,
     pub unfilter: Arc<dyn Unfilter>,
     pub max_allocation: AllocationLimit,
-    group: ObjectId,
     state: RwLock<LogState>,
     /// Datasets whose anchors do not say their extent, by their numbers, and the anchors.
     changed_extents: Mutex<FxHashMap<u64, ObjectId>>,
@@ -66,48 +83,53 @@ impl LogSession {
     /// # Errors
     /// Errors of the store beneath.
     pub fn has_log(inner: &dyn Store) -> Result<bool> {
-        Ok(inner.link(inner.session().root, &Name::from(names::LOG_GROUP))?.is_some())
+        Ok(log_group(inner)?.is_some())
     }
 
-    /// Opens the log of a file, or makes one if the file has none and the session can write.
+    /// Opens the log of a file, or makes one if the file has none and the session can write. `files` are its subfiles.
     ///
     /// # Errors
-    /// If the log is damaged, or there is none and the session only reads; errors of the store beneath.
-    pub fn open(
-        inner: Arc<dyn Store>,
-        options: Log,
-        unfilter: Arc<dyn Unfilter>,
-        max_allocation: AllocationLimit,
-    ) -> Result<Self> {
-        let session = inner.session();
-        let group = match hard_target(inner.link(session.root, &Name::from(names::LOG_GROUP))?) {
+    /// If the log is damaged, or there is none and the session only reads; if a writer that has joined is at work, and
+    /// this session is not for that; errors of the stores beneath.
+    pub fn open(inner: Arc<dyn Store>, files: Option<Arc<dyn SharedFiles>>, how: LogRequest) -> Result<Self> {
+        let mode = inner.session().mode;
+        let group = match log_group(&*inner)? {
             Some(group) => group,
-            None if session.mode.writes() => make_group(&*inner)?,
+            None if mode.writes() => make_group(&*inner)?,
             None => return Err(LogError::Missing(format!("group {:?}", names::LOG_GROUP)).into()),
         };
-        const OF: &str = "the group of the log";
-        let number = |name: &'static str| {
-            let found = read_integer(&*inner, group, name, OF)?;
-            found.ok_or_else(|| Error::from(LogError::Missing(format!("attribute {name:?} of {OF}"))))
-        };
-        match number(names::LAYOUT_VERSION)? {
-            crate::LAYOUT => {}
-            other => return Err(LogError::Layout(other).into()),
-        }
-        let dataset_count = number(names::DATASET_COUNT)?.cast_unsigned();
         // A follower reads the log itself: the writer may replace the table.
-        let reads_table = session.mode != Mode::SwmrRead && !options.rebuild_index;
-        let saved = if reads_table { SavedTable::open(&*inner, group)? } else { None };
-        let state = LogState::open(LogDatasets::open(&*inner, group)?, saved, max_allocation)?;
+        let reads_table = mode != Mode::SwmrRead && !how.options.rebuild_index;
+        let main = LogFile::open(0, inner.clone(), group, reads_table)?;
+        let mut state = LogState::open(main, how.max_allocation)?;
+        // Who writes alone has the main file for itself, so nobody joins meanwhile.
+        let subfile_mode = if mode.writes() { Mode::Read } else { mode };
+        let opening = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table };
+        opening.add_new(&*inner, group, &mut state, how.max_allocation)?;
+        LogSession::new(inner, files, state, how)
+    }
+
+    /// The session that has these files open.
+    fn new(
+        inner: Arc<dyn Store>,
+        files: Option<Arc<dyn SharedFiles>>,
+        state: LogState,
+        how: LogRequest,
+    ) -> Result<Self> {
+        let session = inner.session();
+        let dataset_count = group_number(&*inner, state.main_group(), names::DATASET_COUNT)?;
         let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
         described.forms = session.forms;
+        let LogRequest { options, unfilter, max_allocation } = how;
         Ok(LogSession {
             described,
             naming: Naming::Design,
             options,
             unfilter,
             max_allocation,
-            group,
+            files,
+            has_joined: false,
+            has_changed_main: AtomicBool::new(false),
             state: RwLock::new(state),
             changed_extents: Mutex::default(),
             new_anchors: Mutex::default(),
@@ -115,6 +137,24 @@ impl LogSession {
             is_closed: AtomicBool::new(false),
             inner,
         })
+    }
+
+    /// A session that writes beside others. It appends to the subfile with the number `own`, which `state` has; `inner`
+    /// is the main file, to be followed.
+    ///
+    /// # Errors
+    /// If the log is damaged; errors of the store beneath.
+    pub fn joined(
+        inner: Arc<dyn Store>,
+        files: Arc<dyn SharedFiles>,
+        state: LogState,
+        how: LogRequest,
+    ) -> Result<Self> {
+        let mut session = LogSession::new(inner, Some(files), state, how)?;
+        session.described.mode = Mode::SwmrWrite;
+        session.described.capabilities.live = true;
+        session.has_joined = true;
+        Ok(session)
     }
 
     /// The log of a file of Log VOL, to be read. `files` have it: the file itself, or its subfiles.
@@ -131,14 +171,17 @@ impl LogSession {
         let session = inner.session();
         let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
         described.forms = session.forms;
+        let main = LogFile::indexed(inner.clone(), data);
         Ok(LogSession {
             described,
             naming: Naming::LogVol,
             options: Log::default(),
             unfilter,
             max_allocation,
-            group: ObjectId(0),
-            state: RwLock::new(LogState::with_indexes(data, datasets)),
+            files: None,
+            has_joined: false,
+            has_changed_main: AtomicBool::new(false),
+            state: RwLock::new(LogState::with_indexes(main, datasets)?),
             changed_extents: Mutex::default(),
             new_anchors: Mutex::default(),
             dataset_count: Mutex::default(),
@@ -183,9 +226,26 @@ impl LogSession {
         *self.dataset_count.lock()
     }
 
-    /// The group of the log.
-    pub fn group(&self) -> ObjectId {
-        self.group
+    /// Whether the session writes beside others, into a subfile of its own.
+    pub fn has_joined(&self) -> bool {
+        self.has_joined
+    }
+
+    /// Changes the main file. A session that has joined others has it for itself only while `change` runs; then what
+    /// was changed is published.
+    ///
+    /// # Errors
+    /// Those of `change`; if another writer does not end its turn; errors of the store beneath.
+    pub fn change_main<T>(&self, change: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
+        self.check_open()?;
+        let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else { return change(&*self.inner) };
+        let mut lease = files.lease().map_err(as_model_error)?;
+        let main = lease.open_main(MainUse::Turn).map_err(as_model_error)?;
+        let changed = change(&*main);
+        self.has_changed_main.store(true, Ordering::Release);
+        lease.end().map_err(as_model_error)?;
+        self.inner.refresh(Scope::All)?;
+        changed
     }
 
     /// Whether the session writes.
@@ -220,7 +280,7 @@ impl LogSession {
         let mut state = self.state.write();
         change(&mut state)?;
         if state.staged_bytes() as u64 > self.options.staging {
-            state.write_staged(&*self.inner, |state| self.log_dataset_room(state))?;
+            state.write_staged(|state| self.log_dataset_room(state))?;
         }
         Ok(())
     }
@@ -229,16 +289,20 @@ impl LogSession {
     /// written like those so far, within bounds.
     fn log_dataset_room(&self, state: &LogState) -> u64 {
         let missing = state.bytes_of_extents().saturating_sub(state.data_bytes());
-        missing.max(state.log.end()).clamp(self.options.min_log_size, self.options.max_log_size.max(1))
+        missing.max(state.own().log.end()).clamp(self.options.min_log_size, self.options.max_log_size.max(1))
     }
 
-    /// The number of a new dataset.
+    /// The number of a new dataset. `main` is the main file, to be changed.
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn new_dataset_number(&self, writer: &dyn StoreWriter) -> Result<u64> {
+    pub fn new_dataset_number(&self, main: &dyn Store) -> Result<u64> {
         let mut count = self.dataset_count.lock();
-        writer.set_attribute(self.group, &integer(names::DATASET_COUNT, count.cast_signed() + 1))?;
+        let group = self.state.read().main_group();
+        if self.has_joined {
+            *count = group_number(main, group, names::DATASET_COUNT)?;
+        }
+        main.writer()?.set_attribute(group, &integer(names::DATASET_COUNT, count.cast_signed() + 1))?;
         *count += 1;
         Ok(*count - 1)
     }
@@ -256,33 +320,55 @@ impl LogSession {
 
     /// Notes that an anchor was made.
     pub fn note_anchor(&self, id: ObjectId) {
-        self.new_anchors.lock().push(id);
+        if !self.has_joined {
+            self.new_anchors.lock().push(id);
+        }
     }
 
-    /// Takes up what the writer has published since.
+    /// Takes up what other writers have published since.
     ///
     /// # Errors
     /// If the log is damaged; errors of the store beneath.
     pub fn catch_up(&self) -> Result<bool> {
-        if self.writes() || self.described.mode == Mode::Read || self.naming == Naming::LogVol {
+        let follows = self.has_joined || self.described.mode == Mode::SwmrRead;
+        if !follows || self.naming == Naming::LogVol {
             return Ok(false);
         }
-        self.inner.refresh(Scope::Objects(&[self.group]))?;
-        self.state.write().catch_up(&*self.inner, self.max_allocation)
+        let mut state = self.state.write();
+        let group = state.main_group();
+        self.inner.refresh(Scope::Objects(&[group]))?;
+        let has_more = state.catch_up(self.has_joined, self.max_allocation)?;
+        let opening = Subfiles { files: self.files.as_deref(), mode: Mode::SwmrRead, reads_table: false };
+        Ok(opening.add_new(&*self.inner, group, &mut state, self.max_allocation)? || has_more)
     }
 
-    /// What to watch to learn of new entries, and how many log datasets there are.
-    pub fn watched(&self) -> (Vec<ObjectId>, usize) {
+    /// What to watch to learn of new entries: for each file its store and objects of it. And how many log datasets there
+    /// are.
+    pub fn watched(&self) -> (Vec<(Arc<dyn Store>, Vec<ObjectId>)>, usize) {
         if self.naming == Naming::LogVol {
-            return (Vec::new(), 0);
+            return (vec![(self.inner.clone(), Vec::new())], 0);
         }
         let state = self.state.read();
-        (state.log.watched(), state.log.count())
+        let others = state.files().iter().filter(|file| !(self.has_joined && file.number == state.own().number));
+        let watched = others.map(|file| (file.store.clone(), file.log.watched())).collect();
+        (watched, state.files().iter().map(|file| file.log.count()).sum())
+    }
+
+    /// The files that have logs.
+    pub fn stores(&self) -> Vec<Arc<dyn Store>> {
+        self.state.read().files().iter().map(|file| file.store.clone()).collect()
+    }
+
+    /// The number of the file to which the session appends, and the file.
+    pub fn own_file(&self) -> (u32, Arc<dyn Store>) {
+        let state = self.state.read();
+        (state.own().number, state.own().store.clone())
     }
 
     /// Whether something was changed that is not committed.
     pub fn is_dirty(&self) -> bool {
-        self.state.read().is_dirty() || self.inner.writer().is_ok_and(StoreWriter::is_dirty)
+        let state = self.state.read();
+        state.is_dirty() || state.own().store.writer().is_ok_and(StoreWriter::is_dirty)
     }
 
     /// Publishes everything. Entries are seen all at once, and before the objects that were made since the last time.
@@ -291,17 +377,34 @@ impl LogSession {
     /// As [`StoreWriter::commit`].
     pub fn commit(&self, publish: Publish) -> Result<()> {
         self.check_open()?;
+        self.commit_entries(publish)?;
+        if publish == Publish::Durable && self.has_changed_main.swap(false, Ordering::AcqRel) {
+            let durable = |main: &dyn Store| main.writer()?.commit(Scope::All, Publish::Durable);
+            self.change_main(durable).inspect_err(|_| self.has_changed_main.store(true, Ordering::Release))?;
+            self.has_changed_main.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn commit_entries(&self, publish: Publish) -> Result<()> {
         let mut state = self.state.write();
-        let writer = self.inner.writer()?;
+        let own = state.own().store.clone();
+        let writer = own.writer()?;
         if !state.is_dirty() {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
-        state.write_staged(&*self.inner, |state| self.log_dataset_room(state))?;
-        state.log.stage_end(writer)?;
+        let last = state.last_order();
+        let order = match self.files.as_ref().filter(|_| self.has_joined) {
+            Some(files) => files.next_order(last).map_err(as_model_error)?,
+            None => last.saturating_add(1),
+        };
+        state.end_batch(order)?;
+        state.write_staged(|state| self.log_dataset_room(state))?;
+        state.own_mut().log.stage_end(writer)?;
         for anchor in std::mem::take(&mut *self.new_anchors.lock()) {
             match self.inner.dataset(anchor) {
-                Ok(anchor) => state.log.order_before(&*anchor)?,
+                Ok(anchor) => state.own().log.order_before(&*anchor)?,
                 Err(Error::NoObject(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -319,15 +422,48 @@ impl LogSession {
         if self.is_closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        if self.writes() {
-            let writer = self.inner.writer()?;
-            self.update_anchors(writer)?;
+        if self.has_joined {
+            self.leave()?;
+        } else if self.writes() {
+            self.update_anchors(self.inner.writer()?)?;
             self.commit(Publish::Visible)?;
-            self.state.read().save_table(&*self.inner, self.group, *self.dataset_count.lock())?;
-            self.commit(Publish::Visible)?;
+            self.save_table()?;
         }
         self.is_closed.store(true, Ordering::Release);
-        self.inner.close()
+        self.stores().iter().try_for_each(|store| store.close())
+    }
+
+    /// Writes the index table of the own file, if there is need.
+    fn save_table(&self) -> Result<()> {
+        self.state.read().save_table(*self.dataset_count.lock())?;
+        self.commit(Publish::Visible)
+    }
+
+    /// Ends writing beside others. The last writer leaves the main file as one that nobody writes.
+    fn leave(&self) -> Result<()> {
+        let Some(files) = &self.files else { return Ok(()) };
+        self.catch_up()?;
+        self.commit(Publish::Visible)?;
+        self.save_table()?;
+        let (own, subfile) = self.own_file();
+        subfile.close()?;
+        let mut lease = files.lease().map_err(as_model_error)?;
+        let count = self.stores().len() as u32;
+        let usage = match (1..count).any(|number| number != own && is_written(&**files, number)) {
+            true => MainUse::Turn,
+            false => MainUse::Last,
+        };
+        if usage == MainUse::Last {
+            for number in 1..count {
+                files
+                    .open_subfile(number, Mode::SwmrWrite, false)
+                    .and_then(|file| Ok(file.close()?))
+                    .map_err(as_model_error)?;
+            }
+        }
+        let main = lease.open_main(usage).map_err(as_model_error)?;
+        self.update_anchors(main.writer()?)?;
+        lease.end().map_err(as_model_error)
     }
 
     /// Notes that the extent of a dataset is not what its anchor says.
@@ -350,16 +486,12 @@ impl LogSession {
     }
 }
 
-/// Makes the group of the log in a file that has none.
-fn make_group(store: &dyn Store) -> Result<ObjectId> {
-    let writer = store.writer()?;
-    let group = writer.create(&NewObject::unlinked(&ObjectSpec::group()))?;
-    let counters = [(names::LAYOUT_VERSION, crate::LAYOUT), (names::DATASET_COUNT, 0), (names::LOG_DATASET_COUNT, 0)];
-    for (name, value) in counters {
-        writer.set_attribute(group, &integer(name, value))?;
+/// Whether a live writer has a subfile.
+fn is_written(files: &dyn SharedFiles, number: u32) -> bool {
+    match files.open_subfile(number, Mode::Read, false) {
+        Ok(store) => store.close().is_err(),
+        Err(error) => is_in_use(&error),
     }
-    writer.add_link(store.session().root, &Name::from(names::LOG_GROUP), &LinkTarget::Hard(group))?;
-    Ok(group)
 }
 
 impl Drop for LogSession {

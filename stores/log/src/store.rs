@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::chunks::LogChunks;
 use crate::options::Log;
-use crate::session::LogSession;
+use crate::session::{LogRequest, LogSession};
 use crate::watch::LogWatch;
 use crate::writer::LogWriter;
 
@@ -41,7 +41,8 @@ impl LogStore {
         unfilter: Arc<dyn Unfilter>,
         max_allocation: AllocationLimit,
     ) -> Result<Self> {
-        Ok(LogStore::new(LogSession::open(inner, options, unfilter, max_allocation)?))
+        let how = LogRequest { options, unfilter, max_allocation };
+        Ok(LogStore::new(LogSession::open(inner, None, how)?))
     }
 
     /// The store of a session.
@@ -145,7 +146,8 @@ impl Store for LogStore {
     }
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
-        self.inner()?.blobs(elements, each)
+        self.session.check_open()?;
+        self.session.blobs(elements, each)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
@@ -171,7 +173,14 @@ impl Store for LogStore {
     }
 
     fn liveness(&self) -> Result<Liveness> {
-        self.inner()?.liveness()
+        self.session.check_open()?;
+        let found = self.session.stores().iter().map(|store| store.liveness()).collect::<Result<Vec<_>>>()?;
+        let is_any = |wanted: Liveness| found.contains(&wanted);
+        Ok(match () {
+            () if is_any(Liveness::Live) => Liveness::Live,
+            () if is_any(Liveness::Unknown) => Liveness::Unknown,
+            () => Liveness::AtRest,
+        })
     }
 
     fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>> {
@@ -188,7 +197,7 @@ impl Store for LogStore {
     }
 
     fn writer(&self) -> Result<&dyn StoreWriter> {
-        self.inner()?.writer()?;
-        Ok(&self.writer)
+        self.session.check_open()?;
+        if self.session.writes() { Ok(&self.writer) } else { Err(Error::ReadOnly) }
     }
 }

@@ -1,21 +1,25 @@
 //! Waiting for what a writer publishes.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use h5live_model::{ObjectId, Result, Watch, WatchEvent};
+use h5live_model::{ObjectId, Result, Store, Watch, WatchEvent};
 
 use crate::session::LogSession;
 
-/// Watches objects of the store beneath, and the log. Entries are published in the last log dataset, so a new one has to
-/// be watched from when it is known.
+/// How long one of several files is watched before the next one is looked at.
+const TURN: Duration = Duration::from_millis(2);
+
+/// Watches objects of the main file, and the logs. Entries are published in the last log dataset of each file, so a new
+/// one has to be watched from when it is known.
 #[derive(Debug)]
 pub struct LogWatch {
     session: Arc<LogSession>,
     objects: Vec<ObjectId>,
-    /// How many log datasets there were when the inner watch was made.
+    /// How many log datasets there were when the watches were made.
     log_datasets: usize,
-    inner: Box<dyn Watch>,
+    /// That of the main file, and those of the subfiles.
+    watches: Vec<Box<dyn Watch>>,
 }
 
 impl LogWatch {
@@ -24,9 +28,30 @@ impl LogWatch {
     /// # Errors
     /// As [`h5live_model::Store::watch`].
     pub fn new(session: &Arc<LogSession>, objects: &[ObjectId]) -> Result<Self> {
-        let (log, log_datasets) = session.watched();
-        let inner = session.inner.watch(&[objects, &log].concat())?;
-        Ok(LogWatch { session: session.clone(), objects: objects.to_vec(), log_datasets, inner })
+        let (watched, log_datasets) = session.watched();
+        let watch = |(number, (store, log)): (usize, &(Arc<dyn Store>, Vec<ObjectId>))| match number {
+            0 => store.watch(&[objects, log].concat()),
+            _ => store.watch(log),
+        };
+        let watches = watched.iter().enumerate().map(watch).collect::<Result<_>>()?;
+        Ok(LogWatch { session: session.clone(), objects: objects.to_vec(), log_datasets, watches })
+    }
+
+    /// Looks at one file after the other.
+    fn wait_for_any(&mut self, timeout: Duration) -> Result<WatchEvent> {
+        let end = Instant::now().checked_add(timeout);
+        loop {
+            for watch in &mut self.watches {
+                let left = end.map_or(TURN, |end| end.saturating_duration_since(Instant::now()).min(TURN));
+                match watch.wait(left)? {
+                    WatchEvent::Timeout => {}
+                    event => return Ok(event),
+                }
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Ok(WatchEvent::Timeout);
+            }
+        }
     }
 }
 
@@ -37,6 +62,9 @@ impl Watch for LogWatch {
             // Something may have been published there before it was watched.
             return Ok(WatchEvent::Changed);
         }
-        self.inner.wait(timeout)
+        match &mut self.watches[..] {
+            [only] => only.wait(timeout),
+            _ => self.wait_for_any(timeout),
+        }
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AttributeData, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Error, InfoChange, Layout, LinkTarget,
-    Name, NewObject, ObjectBody, ObjectId, ObjectSpec, Publish, ReferenceType, Referent, Result, Scope, StoreWriter,
+    AttributeData, DatasetSpec, Error, FillValue, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
+    ObjectId, ObjectSpec, Publish, ReferenceType, Referent, Result, Scope, Store, StoreWriter,
 };
 
 use crate::anchor::{Anchor, is_logged};
-use crate::chunks::LogChunks;
+use crate::entry::{Dims, EntryChange};
 use crate::session::LogSession;
 
 /// The writing half of a session.
@@ -21,11 +21,6 @@ impl LogWriter {
         LogWriter(session)
     }
 
-    fn inner(&self) -> Result<&dyn StoreWriter> {
-        self.0.check_open()?;
-        self.0.inner.writer()
-    }
-
     /// The name of a link as it is stored.
     fn link_name(&self, group: ObjectId, name: &Name) -> Name {
         self.0.stored_link_name(group, name)
@@ -33,7 +28,7 @@ impl LogWriter {
 
     /// Makes a dataset whose elements go into the log. The anchor is whole before the link is there.
     fn create_logged(&self, new: &NewObject<'_>, spec: &DatasetSpec) -> Result<ObjectId> {
-        let inner = self.inner()?;
+        self.0.check_open()?;
         spec.check()?;
         if let Some(elements) = new.elements
             && (spec.layout != Layout::Compact || spec.chunk_bytes() != Some(elements.len() as u64))
@@ -42,34 +37,58 @@ impl LogWriter {
                 "only a compact dataset is made with its elements, with all of them".to_owned(),
             ));
         }
-        if let Some((group, name)) = new.link {
+        if let Some((_, name)) = new.link {
             name.check_as_link()?;
-            if self.0.inner.link(group, &self.link_name(group, name))?.is_some() {
+        }
+        let mut spec = spec.clone();
+        self.change(|main| {
+            if let Some((group, name)) = new.link
+                && main.link(group, &self.link_name(group, name))?.is_some()
+            {
                 return Err(Error::Exists(name.clone()));
             }
-        }
-        let anchor = Anchor { id: self.0.new_dataset_number(inner)?, spec: spec.clone() };
+            self.move_fill_value(main, &mut spec)?;
+            self.create_anchor(main, new, &spec)
+        })
+    }
+
+    /// Makes an anchor with its link. Its elements are staged.
+    fn create_anchor(&self, main: &dyn Store, new: &NewObject<'_>, spec: &DatasetSpec) -> Result<ObjectId> {
+        let writer = main.writer()?;
+        let anchor = Anchor { id: self.0.new_dataset_number(main)?, spec: spec.clone() };
         let body = ObjectBody::Dataset(Box::new(anchor.stored_spec()));
-        let id = inner.create(&NewObject::unlinked(&ObjectSpec { body, ..new.spec.clone() }))?;
+        let id = writer.create(&NewObject::unlinked(&ObjectSpec { body, ..new.spec.clone() }))?;
         let finish = || {
-            anchor.attributes().iter().try_for_each(|attribute| inner.set_attribute(id, attribute))?;
+            anchor.attributes().iter().try_for_each(|attribute| writer.set_attribute(id, attribute))?;
             self.0.note_anchor(id);
             if let Some(elements) = new.elements {
-                let data = LogChunks::new(&self.0, self.0.inner.dataset(id)?, anchor.clone())?;
-                let coord = ChunkCoord::origin(spec.dataspace.rank());
-                let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: elements }];
-                data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
+                let count = Dims::from_slice(spec.dataspace.dims());
+                let change = EntryChange::Block { start: Dims::from_elem(0, count.len()), count };
+                self.0.change(|state| state.stage(anchor.id, spec.dataspace.rank(), change, elements))?;
             }
             match new.link {
-                Some((group, name)) => inner.add_link(group, &self.link_name(group, name), &LinkTarget::Hard(id)),
+                Some((group, name)) => writer.add_link(group, &self.link_name(group, name), &LinkTarget::Hard(id)),
                 None => Ok(()),
             }
         };
         finish().inspect_err(|_| {
             // The first error says more.
-            let _ = inner.discard(id);
+            let _ = writer.discard(id);
         })?;
         Ok(id)
+    }
+
+    /// Changes the main file.
+    fn change<T>(&self, change: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
+        self.0.change_main(change)
+    }
+
+    /// Moves what a fill value leads to from the own subfile to the main file, where its description will be.
+    fn move_fill_value(&self, main: &dyn Store, spec: &mut DatasetSpec) -> Result<()> {
+        if let FillValue::Value(value) = &mut spec.fill.value {
+            self.0.move_blobs(main, &spec.datatype, value)?;
+        }
+        Ok(())
     }
 }
 
@@ -82,50 +101,60 @@ impl StoreWriter for LogWriter {
         }
         let stored = new.link.map(|(group, name)| (group, self.link_name(group, name)));
         let link = stored.as_ref().map(|(group, name)| (*group, name));
-        self.inner()?.create(&NewObject { link, ..*new })
+        self.change(|main| main.writer()?.create(&NewObject { link, ..*new }))
     }
 
     fn discard(&self, id: ObjectId) -> Result<()> {
-        self.inner()?.discard(id)
+        self.change(|main| main.writer()?.discard(id))
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
-        self.inner()?.add_link(group, &self.link_name(group, name), target)
+        let name = self.link_name(group, name);
+        self.change(|main| main.writer()?.add_link(group, &name, target))
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
-        self.inner()?.remove_link(group, &self.link_name(group, name))
+        let name = self.link_name(group, name);
+        self.change(|main| main.writer()?.remove_link(group, &name))
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
         let (old, new) = (self.link_name(from.0, from.1), self.link_name(to.0, to.1));
-        self.inner()?.rename_link((from.0, &old), (to.0, &new))
+        self.change(|main| main.writer()?.rename_link((from.0, &old), (to.0, &new)))
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
         let name = self.0.naming.stored_name(&attribute.name);
-        self.inner()?.set_attribute(id, &AttributeData { name, ..attribute.clone() })
+        let mut stored = AttributeData { name, ..attribute.clone() };
+        self.change(|main| {
+            self.0.move_blobs(main, &attribute.datatype, &mut stored.value)?;
+            main.writer()?.set_attribute(id, &stored)
+        })
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
-        self.inner()?.remove_attribute(id, &self.0.naming.stored_name(name))
+        let name = self.0.naming.stored_name(name);
+        self.change(|main| main.writer()?.remove_attribute(id, &name))
     }
 
     fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
-        self.inner()?.set_info(id, change)
+        self.change(|main| main.writer()?.set_info(id, change))
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
-        self.inner()?.put_blob(bytes, count)
+        self.0.put_blob(bytes, count)
     }
 
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.inner()?.reference(form, to)
+        self.change(|main| main.writer()?.reference(form, to))
     }
 
     fn start_swmr(&self) -> Result<()> {
         self.0.commit(Publish::Visible)?;
-        self.inner()?.start_swmr()
+        match self.0.has_joined() {
+            true => Ok(()),
+            false => self.0.inner.writer()?.start_swmr(),
+        }
     }
 
     fn is_dirty(&self) -> bool {

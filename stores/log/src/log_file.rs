@@ -1,0 +1,192 @@
+//! One file that has a log: the main file, or the subfile of a writer that has joined.
+
+use std::sync::Arc;
+
+use h5live_model::{AllocationLimit, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Store};
+
+use crate::anchor::{integer, read_integer};
+use crate::entry::{self, EntryChange, EntryError, EntryHead, FRAME_BYTES};
+use crate::error::{LogError, Result};
+use crate::index_table::{SavedTable, TableRow};
+use crate::log_datasets::{LogDatasets, hard_target};
+use crate::names;
+use crate::position::LogPosition;
+
+/// Bytes that a scan of the log reads at once.
+const SCAN_BYTES: u64 = 1 << 20;
+const OF_GROUP: &str = "the group of the log";
+
+/// A file with a log.
+#[derive(Debug)]
+pub struct LogFile {
+    /// Its number: 0 for the main file.
+    pub number: u32,
+    /// The open file.
+    pub store: Arc<dyn Store>,
+    /// The group of the log.
+    pub group: ObjectId,
+    /// The log datasets.
+    pub log: LogDatasets,
+    /// The index table of the file. Entries behind it are read from the log.
+    saved: Option<SavedTable>,
+    /// Up to where entries are known (bytes).
+    pub indexed: u64,
+    /// The number of the batch that comes next.
+    pub batch: u64,
+    /// The highest order of a batch in this log.
+    pub last_order: u64,
+}
+
+/// A batch that was read from a log.
+#[derive(Debug, Default)]
+pub struct ReadBatch {
+    /// Its entries: the rank of the dataset, and the row of the index table that the entry has.
+    pub entries: Vec<(usize, TableRow)>,
+    /// Where it stands among the batches of all writers.
+    pub order: u64,
+}
+
+/// The group of the log of an open file; `None` if it has none.
+///
+/// # Errors
+/// Errors of the store.
+pub fn log_group(store: &dyn Store) -> Result<Option<ObjectId>> {
+    Ok(hard_target(store.link(store.session().root, &Name::from(names::LOG_GROUP))?))
+}
+
+/// A number that the group of the log has.
+///
+/// # Errors
+/// If there is none; errors of the store.
+pub fn group_number(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<u64> {
+    let found = read_integer(store, group, name, OF_GROUP)?;
+    let missing = || LogError::Missing(format!("attribute {name:?} of {OF_GROUP}"));
+    Ok(found.ok_or_else(missing)?.cast_unsigned())
+}
+
+/// Makes the group of the log in a file that has none.
+///
+/// # Errors
+/// Errors of the store.
+pub fn make_group(store: &dyn Store) -> Result<ObjectId> {
+    let writer = store.writer()?;
+    let group = writer.create(&NewObject::unlinked(&ObjectSpec::group()))?;
+    let counters = [(names::LAYOUT_VERSION, crate::LAYOUT), (names::DATASET_COUNT, 0), (names::LOG_DATASET_COUNT, 0)];
+    for (name, value) in counters {
+        writer.set_attribute(group, &integer(name, value))?;
+    }
+    writer.add_link(store.session().root, &Name::from(names::LOG_GROUP), &LinkTarget::Hard(group))?;
+    Ok(group)
+}
+
+impl LogFile {
+    /// The log of a file, whose group of the log is `group`. With `reads_table`, what the index table has is read from
+    /// there when it is needed.
+    ///
+    /// # Errors
+    /// If the log is damaged; errors of the store.
+    pub fn open(number: u32, store: Arc<dyn Store>, group: ObjectId, reads_table: bool) -> Result<Self> {
+        match group_number(&*store, group, names::LAYOUT_VERSION)?.cast_signed() {
+            crate::LAYOUT => {}
+            other => return Err(LogError::Layout(other).into()),
+        }
+        let log = LogDatasets::open(&*store, group)?;
+        let saved = if reads_table { SavedTable::open(&*store, group)? } else { None };
+        let (covers, last_order) = saved.as_ref().map_or((0, 0), |saved| (saved.covers, saved.last_order));
+        if covers > log.end() {
+            return Err(LogError::Table { source: EntryError::Field("more than the log") }.into());
+        }
+        Ok(LogFile { number, store, group, log, saved, indexed: covers, batch: 1, last_order })
+    }
+
+    /// A file whose log is indexed already.
+    pub fn indexed(store: Arc<dyn Store>, log: LogDatasets) -> Self {
+        let indexed = log.end();
+        LogFile { number: 0, store, group: ObjectId(0), log, saved: None, indexed, batch: 1, last_order: 0 }
+    }
+
+    /// The position of an offset in this log.
+    pub fn position(&self, offset: u64) -> LogPosition {
+        LogPosition::new(self.number, offset)
+    }
+
+    /// Up to where the index table has the log (bytes); `None` if there is no table.
+    pub fn table_covers(&self) -> Option<u64> {
+        self.saved.as_ref().map(|saved| saved.covers)
+    }
+
+    /// The entries of a dataset in the index table.
+    ///
+    /// # Errors
+    /// If the table is damaged; errors of the store.
+    pub fn saved_entries(&self, dataset: u64) -> Result<Vec<(usize, TableRow)>> {
+        let Some(saved) = &self.saved else { return Ok(Vec::new()) };
+        saved.entries_of(dataset, |place| self.log.position_of(place).map(|offset| self.position(offset)))
+    }
+
+    /// Reads the batches that are published and not known, in order, and hands each to `each`.
+    ///
+    /// # Errors
+    /// If the log is damaged; those of `each`; errors of the store.
+    pub fn read_batches(
+        &mut self,
+        limit: AllocationLimit,
+        mut each: impl FnMut(ReadBatch) -> Result<()>,
+    ) -> Result<()> {
+        let (mut window, mut first) = (Vec::new(), self.indexed);
+        let mut batch = ReadBatch::default();
+        let mut at = self.indexed;
+        while at < self.log.end() {
+            let damaged = |source| LogError::Entry { at: self.position(at), source };
+            self.fill_window(at, (&mut window, &mut first), FRAME_BYTES as u64, limit)?;
+            let bounds = entry::decode_frame(&window[(at - first) as usize..]).map_err(damaged)?;
+            self.fill_window(at, (&mut window, &mut first), bounds.head_len as u64, limit)?;
+            let (head, rank) = entry::decode_head(&window[(at - first) as usize..]).map_err(damaged)?;
+            if bounds.len > self.log.bytes_behind(at) {
+                return Err(damaged(EntryError::Truncated).into());
+            }
+            let data = self.position(at + bounds.head_len as u64);
+            at += bounds.len;
+            if let EntryChange::EndOfBatch { order } = head.change {
+                self.end_batch(at, &head, order, &mut batch);
+                each(std::mem::take(&mut batch))?;
+            } else {
+                batch.entries.push((rank, TableRow { head, order: 0, at: data }));
+            }
+        }
+        match batch.entries.is_empty() {
+            true => Ok(()),
+            false => Err(LogError::Entry { at: self.position(at), source: EntryError::NoEndOfBatch }.into()),
+        }
+    }
+
+    fn end_batch(&mut self, at: u64, head: &EntryHead, order: u64, batch: &mut ReadBatch) {
+        self.indexed = at;
+        self.batch = self.batch.max(head.batch.saturating_add(1));
+        self.last_order = self.last_order.max(order);
+        batch.order = order;
+        batch.entries.iter_mut().for_each(|(_, row)| row.order = order);
+    }
+
+    /// Makes the window have `len` bytes of the log from `at` on. It begins at `first`.
+    fn fill_window(
+        &self,
+        at: u64,
+        (window, first): (&mut Vec<u8>, &mut u64),
+        len: u64,
+        limit: AllocationLimit,
+    ) -> Result<()> {
+        if at >= *first && at + len <= *first + window.len() as u64 {
+            return Ok(());
+        }
+        let behind = self.log.bytes_behind(at);
+        if behind < len {
+            return Err(LogError::Entry { at: self.position(at), source: EntryError::Truncated }.into());
+        }
+        let bytes = behind.min(SCAN_BYTES.max(len));
+        window.clear();
+        window.resize(limit.check(bytes)?, 0);
+        *first = at;
+        self.log.read(at, window)
+    }
+}

@@ -1,0 +1,172 @@
+//! What the logs have of one dataset.
+
+use crate::entry::{Dims, EntryChange, EntryHead};
+use crate::entry_index::EntryIndex;
+use crate::error::Result;
+use crate::index_table::TableRow;
+
+/// The order of entries whose batch has not ended: behind all others.
+pub const NOT_ENDED: u64 = u64::MAX;
+
+/// What the logs have of one dataset.
+#[derive(Debug)]
+pub struct LoggedDataset {
+    /// Which entries have its elements: those before `indexed`.
+    pub index: EntryIndex,
+    /// The extent that entries have set (`[rank]`, elements); `None` if none has.
+    pub extent: Option<Dims>,
+    /// All its entries. The index is made of them when the dataset is read.
+    rows: Vec<TableRow>,
+    /// Rows that are in the index.
+    indexed: usize,
+    /// Rows whose batch has not ended.
+    not_ended: Vec<u32>,
+    /// Bytes of an element, as far as an entry has told it.
+    pub element_size: u64,
+    /// The highest order of an entry.
+    last_order: u64,
+    /// Whether an entry makes the dataset smaller. Then the order of growth counts.
+    shrinks: bool,
+}
+
+impl LoggedDataset {
+    /// One without entries.
+    pub fn new(rank: usize) -> Self {
+        LoggedDataset::with_index(EntryIndex::new(rank))
+    }
+
+    /// One whose entries are in an index already.
+    pub fn with_index(index: EntryIndex) -> Self {
+        LoggedDataset {
+            index,
+            extent: None,
+            rows: Vec::new(),
+            indexed: 0,
+            not_ended: Vec::new(),
+            element_size: 0,
+            last_order: 0,
+            shrinks: false,
+        }
+    }
+
+    /// Adds an entry. Those of other writers may come behind later ones. Says whether it is the first one whose batch
+    /// has not ended.
+    pub fn push(&mut self, row: TableRow) -> bool {
+        self.shrinks |= matches!(row.head.change, EntryChange::Shrink(_));
+        let (is_late, has_ended) = (row.order < self.last_order, row.order != NOT_ENDED);
+        self.last_order = self.last_order.max(row.order);
+        if !has_ended {
+            self.not_ended.push(self.rows.len() as u32);
+        }
+        if is_late && self.shrinks {
+            self.rows.push(row);
+            self.find_extent();
+        } else {
+            self.note_extent(&row.head);
+            self.rows.push(row);
+        }
+        !has_ended && self.not_ended.len() == 1
+    }
+
+    fn note_extent(&mut self, head: &EntryHead) {
+        match &head.change {
+            EntryChange::Grow(dims) => match &mut self.extent {
+                Some(extent) => extent.iter_mut().zip(dims).for_each(|(now, dim)| *now = (*now).max(*dim)),
+                none => *none = Some(dims.clone()),
+            },
+            EntryChange::Shrink(dims) => self.extent = Some(dims.clone()),
+            EntryChange::Block { count, .. } if head.filter == 0 => {
+                let elements = count.iter().fold(1, |n: u64, count| n.saturating_mul(*count));
+                self.element_size = head.data_len / elements.max(1);
+            }
+            EntryChange::Block { .. } | EntryChange::Points(_) | EntryChange::EndOfBatch { .. } => {}
+        }
+    }
+
+    /// Finds the extent anew from all entries, in their order.
+    fn find_extent(&mut self) {
+        let mut ordered: Vec<&TableRow> = self.rows.iter().collect();
+        ordered.sort_by_key(|row| row.order);
+        let heads: Vec<EntryHead> = ordered.into_iter().map(|row| row.head.clone()).collect();
+        self.extent = None;
+        heads.iter().for_each(|head| self.note_extent(head));
+    }
+
+    /// The rows whose entries are in a file.
+    pub fn rows_of_file(&self, file: u32) -> impl Iterator<Item = &TableRow> {
+        self.rows.iter().filter(move |row| row.at.file() == file)
+    }
+
+    /// The batch that is gathered has ended, with this order.
+    pub fn end_batch(&mut self, order: u64) {
+        for row in self.not_ended.drain(..) {
+            self.rows[row as usize].order = order;
+        }
+        self.index.end_batch(order);
+        self.last_order = order;
+    }
+
+    /// Puts all entries into the index, and makes it fast to find them.
+    pub fn prepare(&mut self) {
+        let LoggedDataset { index, rows, indexed, .. } = self;
+        rows[*indexed..].iter().for_each(|row| index.push(row));
+        *indexed = rows.len();
+        index.prepare();
+    }
+
+    /// Whether [`LoggedDataset::prepare`] has nothing to do.
+    pub fn is_prepared(&self) -> bool {
+        self.indexed == self.rows.len() && !self.index.is_outdated()
+    }
+
+    /// Checks that the entries have this many dimensions.
+    ///
+    /// # Errors
+    /// If they have another number.
+    pub fn check_rank(&self, number: u64, rank: usize) -> Result<()> {
+        if self.index.rank() == rank {
+            return Ok(());
+        }
+        Err(crate::LogError::Misfit { dataset: number, rule: "has another number of dimensions" }.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::LogPosition;
+
+    fn row(order: u64, change: EntryChange) -> TableRow {
+        let head = EntryHead { batch: 1, file: 0, dataset: 0, change, filter: 0, data_len: 0, data_crc: 0 };
+        TableRow { head, order, at: LogPosition::new(0, 0) }
+    }
+
+    fn dims(side: u64) -> Dims {
+        Dims::from_slice(&[side])
+    }
+
+    #[test]
+    fn the_extent_follows_the_order_of_batches_and_not_that_of_arrival() {
+        let changes = [
+            row(1, EntryChange::Grow(dims(10))),
+            row(2, EntryChange::Shrink(dims(4))),
+            row(3, EntryChange::Grow(dims(6))),
+        ];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut dataset = LoggedDataset::new(1);
+            order.iter().for_each(|number| drop(dataset.push(changes[*number].clone())));
+            assert_eq!(dataset.extent, Some(dims(6)), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_that_has_not_ended_stays_behind_those_of_others_until_it_ends() {
+        let mut dataset = LoggedDataset::new(1);
+        dataset.push(row(NOT_ENDED, EntryChange::Shrink(dims(2))));
+        dataset.push(row(5, EntryChange::Grow(dims(9))));
+        assert_eq!(dataset.extent, Some(dims(2)));
+        dataset.end_batch(6);
+        dataset.push(row(7, EntryChange::Grow(dims(8))));
+        assert_eq!(dataset.extent, Some(dims(8)));
+    }
+}

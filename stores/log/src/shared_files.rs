@@ -1,0 +1,61 @@
+//! What writers that join a file agree by: the lease of the main file, the subfile of each writer, and the order of
+//! batches.
+
+use std::fmt;
+use std::sync::Arc;
+
+use h5live_model::{Mode, OpenError, Store};
+
+/// How the main file is opened by who has its lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MainUse {
+    /// It is made, unless it is there.
+    Create,
+    /// It is there, and stays live for other writers.
+    Turn,
+    /// It is there, and this is the last writer that has joined.
+    Last,
+}
+
+/// The main file and its subfiles, and what the writers of all processes agree by.
+pub trait SharedFiles: Send + Sync + fmt::Debug {
+    /// Waits until no other writer changes the main file, and keeps others from it.
+    ///
+    /// # Errors
+    /// If another writer does not end its turn.
+    fn lease(&self) -> Result<Box<dyn MainLease + '_>, OpenError>;
+
+    /// Opens the main file to be read.
+    ///
+    /// # Errors
+    /// As [`h5live_model::Connector::open`].
+    fn open_main(&self, mode: Mode) -> Result<Arc<dyn Store>, OpenError>;
+
+    /// Opens the subfile with this number. With `stays_live`, readers go on following when it is closed, and the next
+    /// writer to join can have it.
+    ///
+    /// # Errors
+    /// As [`h5live_model::Connector::open`].
+    fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError>;
+
+    /// The next number in the order of batches: higher than `least`, and than all that any writer was given before.
+    ///
+    /// # Errors
+    /// If the number cannot be taken.
+    fn next_order(&self, least: u64) -> Result<u64, OpenError>;
+}
+
+/// The right to change the main file.
+pub trait MainLease {
+    /// Opens the main file for writing.
+    ///
+    /// # Errors
+    /// As [`h5live_model::Connector::open`].
+    fn open_main(&mut self, usage: MainUse) -> Result<Arc<dyn Store>, OpenError>;
+
+    /// Closes the main file, and lets other writers have their turn.
+    ///
+    /// # Errors
+    /// If it cannot be closed. The next writer brings it into order.
+    fn end(self: Box<Self>) -> Result<(), OpenError>;
+}
