@@ -72,7 +72,7 @@ impl LogSession {
                 Ok(element)
             }
             // The address leaves no room.
-            _ => self.change_main(|main| main.writer()?.put_blob(bytes, count)),
+            _ => self.change_main(|on| on.main.writer()?.put_blob(bytes, count)),
         }
     }
 

@@ -24,10 +24,20 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The options of native files for taking turns.
 const LEAVES_LIVE: &str = "leaves_live";
 const LEFT_WHOLE: &str = "left_whole";
+/// The endings of the file that is locked by who changes the main file, and of the one with the number of the last batch.
+const LEASE: &str = "lease";
+const ORDER: &str = "order";
 
 /// The main file at a path, and the files beside it.
 #[derive(Debug)]
 pub struct JoinedFiles {
+    opener: Arc<MainOpener>,
+    order: Mutex<Option<File>>,
+}
+
+/// How the main file and the files beside it are opened.
+#[derive(Debug)]
+struct MainOpener {
     connector: Arc<dyn Connector>,
     main: PathBuf,
     /// How long a lock is waited for.
@@ -36,14 +46,13 @@ pub struct JoinedFiles {
     max_allocation: AllocationLimit,
     unfilter: Arc<dyn Unfilter>,
     registry: ConnectorRegistry,
-    lease: Mutex<Option<File>>,
-    order: Mutex<Option<File>>,
 }
 
 /// The lock of the main file.
-struct FileLease<'a> {
-    files: &'a JoinedFiles,
-    file: parking_lot::MutexGuard<'a, Option<File>>,
+#[derive(Debug)]
+struct FileLease {
+    opener: Arc<MainOpener>,
+    file: File,
     main: Option<Arc<dyn Store>>,
 }
 
@@ -71,7 +80,7 @@ fn io_error(action: &str, path: &Path, source: &io::Error) -> OpenError {
 impl JoinedFiles {
     /// The files of the main file at `main`, which are opened like `how`. A lock is waited for as long as `patience`.
     pub fn new(connector: Arc<dyn Connector>, main: PathBuf, patience: Duration, how: &OpenRequest<'_>) -> Self {
-        JoinedFiles {
+        let opener = Arc::new(MainOpener {
             connector,
             main,
             patience,
@@ -79,11 +88,12 @@ impl JoinedFiles {
             max_allocation: how.max_allocation,
             unfilter: how.unfilter.clone(),
             registry: how.registry.clone(),
-            lease: Mutex::default(),
-            order: Mutex::default(),
-        }
+        });
+        JoinedFiles { opener, order: Mutex::default() }
     }
+}
 
+impl MainOpener {
     /// The file with this ending in the folder of subfiles.
     fn beside(&self, ending: &str) -> PathBuf {
         beside(&self.main, ending)
@@ -105,34 +115,32 @@ impl JoinedFiles {
         self.connector.open(&Location::Path(path), &request)
     }
 
-    /// Opens a file beside the subfiles, and locks it.
-    fn lock<'a>(
-        &self,
-        file: &'a Mutex<Option<File>>,
-        ending: &str,
-    ) -> Result<parking_lot::MutexGuard<'a, Option<File>>, OpenError> {
+    /// Opens a file for locks, and makes it if it is not there.
+    fn open_lock_file(&self, ending: &str) -> Result<File, OpenError> {
         let path = self.beside(ending);
-        let mut file = file.lock();
-        if file.is_none() {
-            let folder = path.parent().unwrap_or(&path);
-            fs::create_dir_all(folder).map_err(|error| io_error("make the folder", folder, &error))?;
-            let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-            *file = Some(opened.map_err(|error| io_error("open", &path, &error))?);
-        }
+        let folder = path.parent().unwrap_or(&path);
+        fs::create_dir_all(folder).map_err(|error| io_error("make the folder", folder, &error))?;
+        let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        opened.map_err(|error| io_error("open", &path, &error))
+    }
+
+    /// Locks a file, which has this ending.
+    fn lock(&self, file: &File, ending: &str) -> Result<(), OpenError> {
+        let failed = |error: &io::Error| io_error("lock", &self.beside(ending), error);
         let begin = Instant::now();
         for number in 0u32.. {
-            match file.as_ref().map(File::try_lock) {
-                None | Some(Ok(())) => break,
-                Some(Err(TryLockError::Error(error))) => return Err(io_error("lock", &path, &error)),
-                Some(Err(TryLockError::WouldBlock)) if begin.elapsed() > self.patience => {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(failed(&error)),
+                Err(TryLockError::WouldBlock) if begin.elapsed() > self.patience => {
                     let waited = format!("another writer has had its turn for {:?}", self.patience);
-                    return Err(io_error("lock", &path, &io::Error::new(io::ErrorKind::TimedOut, waited)));
+                    return Err(failed(&io::Error::new(io::ErrorKind::TimedOut, waited)));
                 }
-                Some(Err(TryLockError::WouldBlock)) if number < EAGER_TRIES => std::thread::yield_now(),
-                Some(Err(TryLockError::WouldBlock)) => std::thread::sleep(TRY_PAUSE),
+                Err(TryLockError::WouldBlock) if number < EAGER_TRIES => std::thread::yield_now(),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(TRY_PAUSE),
             }
         }
-        Ok(file)
+        Ok(())
     }
 
     /// What the file of the lease says if the main file was left whole since this machine was started; `None` if nothing
@@ -160,53 +168,60 @@ fn write_all(mut file: &File, bytes: &[u8]) -> io::Result<()> {
 }
 
 impl SharedFiles for JoinedFiles {
-    fn lease(&self) -> Result<Box<dyn MainLease + '_>, OpenError> {
-        Ok(Box::new(FileLease { files: self, file: self.lock(&self.lease, "lease")?, main: None }))
+    fn lease(&self) -> Result<Box<dyn MainLease>, OpenError> {
+        let file = self.opener.open_lock_file(LEASE)?;
+        self.opener.lock(&file, LEASE)?;
+        Ok(Box::new(FileLease { opener: self.opener.clone(), file, main: None }))
     }
 
     fn open_main(&self, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
-        self.open(self.main.clone(), mode, &[])
+        self.opener.open(self.opener.main.clone(), mode, &[])
     }
 
     fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError> {
-        self.open(self.beside(&number.to_string()), mode, &[(LEAVES_LIVE, stays_live)])
+        self.opener.open(subfile_path(&self.opener.main, number), mode, &[(LEAVES_LIVE, stays_live)])
     }
 
     fn next_order(&self, least: u64) -> Result<u64, OpenError> {
-        let file = self.lock(&self.order, "order")?;
-        let Some(file) = &*file else { return Ok(least.saturating_add(1)) };
-        let failed = |error: io::Error| io_error("take a number from", &self.beside("order"), &error);
-        let last = read_all(file).map_err(failed)?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let next = last.max(least).saturating_add(1);
-        write_all(file, &next.to_le_bytes()).map_err(failed)?;
-        file.unlock().map_err(failed)?;
-        Ok(next)
+        let mut file = self.order.lock();
+        let file = match &mut *file {
+            Some(file) => file,
+            none => none.insert(self.opener.open_lock_file(ORDER)?),
+        };
+        self.opener.lock(file, ORDER)?;
+        let next = || {
+            let last = read_all(file)?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let next = last.max(least).saturating_add(1);
+            write_all(file, &next.to_le_bytes())?;
+            file.unlock()?;
+            Ok(next)
+        };
+        next().map_err(|error: io::Error| io_error("take a number from", &self.opener.beside(ORDER), &error))
     }
 }
 
-impl FileLease<'_> {
+impl FileLease {
     fn mark(&self, bytes: &[u8]) -> Result<(), OpenError> {
-        let Some(file) = &*self.file else { return Ok(()) };
-        write_all(file, bytes).map_err(|error| io_error("write", &self.files.beside("lease"), &error))
+        write_all(&self.file, bytes).map_err(|error| io_error("write", &self.opener.beside(LEASE), &error))
     }
 }
 
-impl MainLease for FileLease<'_> {
+impl MainLease for FileLease {
     fn open_main(&mut self, usage: MainUse) -> Result<Arc<dyn Store>, OpenError> {
-        let mark = self.file.as_ref().and_then(|file| read_all(file).ok());
-        let is_whole = mark.is_some() && mark == JoinedFiles::whole_mark();
+        let mark = read_all(&self.file).ok();
+        let is_whole = mark.is_some() && mark == MainOpener::whole_mark();
         self.mark(b"")?;
         let settings = [(LEAVES_LIVE, usage != MainUse::Last), (LEFT_WHOLE, is_whole)];
-        let is_missing = usage == MainUse::Create && !self.files.main.exists();
+        let is_missing = usage == MainUse::Create && !self.opener.main.exists();
         let mode = if is_missing { Mode::CreateNew } else { Mode::SwmrWrite };
-        let main = self.files.open(self.files.main.clone(), mode, &settings)?;
+        let main = self.opener.open(self.opener.main.clone(), mode, &settings)?;
         Ok(self.main.insert(main).clone())
     }
 
     fn end(mut self: Box<Self>) -> Result<(), OpenError> {
         if let Some(main) = self.main.take() {
             main.close()?;
-            if let Some(mark) = JoinedFiles::whole_mark() {
+            if let Some(mark) = MainOpener::whole_mark() {
                 self.mark(&mark)?;
             }
         }
@@ -214,14 +229,12 @@ impl MainLease for FileLease<'_> {
     }
 }
 
-impl Drop for FileLease<'_> {
+impl Drop for FileLease {
     /// Lets others have their turn. A main file that was not closed is brought into order by the next writer.
     fn drop(&mut self) {
         if let Some(main) = self.main.take() {
             let _ = main.close();
         }
-        if let Some(file) = &*self.file {
-            let _ = file.unlock();
-        }
+        let _ = self.file.unlock();
     }
 }

@@ -27,6 +27,7 @@ mod log_state;
 mod log_vol;
 mod log_vol_entry;
 mod logged_dataset;
+mod main_turn;
 pub mod names;
 mod options;
 pub mod position;
@@ -41,6 +42,7 @@ pub use connector::LogConnector;
 pub use error::LogError;
 pub use info::{LogFileInfo, LogInfo};
 pub use options::Log;
+pub use session::LogRequest;
 pub use store::LogStore;
 
 /// The version of the layout that this program writes.

@@ -154,7 +154,9 @@ mod tests {
         ];
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let mut dataset = LoggedDataset::new(1);
-            order.iter().for_each(|number| drop(dataset.push(changes[*number].clone())));
+            for number in order {
+                dataset.push(changes[number].clone());
+            }
             assert_eq!(dataset.extent, Some(dims(6)), "{order:?}");
         }
     }

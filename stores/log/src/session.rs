@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_model::{
-    AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, Mode, Name, ObjectId,
-    Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
+    AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, Mode, Name, NoFilters,
+    ObjectId, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::anchor::{Anchor, integer, shape_attribute};
 use crate::entry::Dims;
@@ -16,6 +16,7 @@ use crate::error::{LogError, Result};
 use crate::log_file::{LogFile, group_number, log_group, make_group};
 use crate::log_state::LogState;
 use crate::log_vol::{self, LogVolLog};
+use crate::main_turn::{MainChange, MainTurn};
 use crate::names::{self, Naming};
 use crate::options::Log;
 use crate::shared_files::{MainUse, SharedFiles};
@@ -51,6 +52,9 @@ pub struct LogRequest {
     pub max_allocation: AllocationLimit,
 }
 
+/// A file, and objects of it that say what is new.
+pub type WatchedFile = (Arc<dyn Store>, Vec<ObjectId>);
+
 /// What all handles of a session share.
 #[derive(Debug)]
 pub struct LogSession {
@@ -60,6 +64,8 @@ pub struct LogSession {
     files: Option<Arc<dyn SharedFiles>>,
     /// Whether the session writes beside others, into a subfile of its own.
     has_joined: bool,
+    /// The turn of a session that has joined, while it lasts longer than one change.
+    turn: Mutex<Option<MainTurn>>,
     /// Whether the session has changed the main file since the last durable commit.
     has_changed_main: AtomicBool,
     pub described: Session,
@@ -129,6 +135,7 @@ impl LogSession {
             max_allocation,
             files,
             has_joined: false,
+            turn: Mutex::default(),
             has_changed_main: AtomicBool::new(false),
             state: RwLock::new(state),
             changed_extents: Mutex::default(),
@@ -180,6 +187,7 @@ impl LogSession {
             max_allocation,
             files: None,
             has_joined: false,
+            turn: Mutex::default(),
             has_changed_main: AtomicBool::new(false),
             state: RwLock::new(LogState::with_indexes(main, datasets)?),
             changed_extents: Mutex::default(),
@@ -236,14 +244,16 @@ impl LogSession {
     ///
     /// # Errors
     /// Those of `change`; if another writer does not end its turn; errors of the store beneath.
-    pub fn change_main<T>(&self, change: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
+    pub fn change_main<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
         self.check_open()?;
-        let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else { return change(&*self.inner) };
-        let mut lease = files.lease().map_err(as_model_error)?;
-        let main = lease.open_main(MainUse::Turn).map_err(as_model_error)?;
-        let changed = change(&*main);
+        let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
+            return change(&mut MainChange::alone(&*self.inner, &mut FxHashSet::default()));
+        };
+        let mut turn = self.turn.lock();
+        let mut begun = turn.take().map_or_else(|| MainTurn::begin(&**files), Ok)?;
+        let changed = begun.change(change);
         self.has_changed_main.store(true, Ordering::Release);
-        lease.end().map_err(as_model_error)?;
+        *turn = begun.publish()?;
         self.inner.refresh(Scope::All)?;
         changed
     }
@@ -342,9 +352,8 @@ impl LogSession {
         Ok(opening.add_new(&*self.inner, group, &mut state, self.max_allocation)? || has_more)
     }
 
-    /// What to watch to learn of new entries: for each file its store and objects of it. And how many log datasets there
-    /// are.
-    pub fn watched(&self) -> (Vec<(Arc<dyn Store>, Vec<ObjectId>)>, usize) {
+    /// What to watch to learn of new entries, file by file. And how many log datasets there are.
+    pub fn watched(&self) -> (Vec<WatchedFile>, usize) {
         if self.naming == Naming::LogVol {
             return (vec![(self.inner.clone(), Vec::new())], 0);
         }
@@ -379,7 +388,7 @@ impl LogSession {
         self.check_open()?;
         self.commit_entries(publish)?;
         if publish == Publish::Durable && self.has_changed_main.swap(false, Ordering::AcqRel) {
-            let durable = |main: &dyn Store| main.writer()?.commit(Scope::All, Publish::Durable);
+            let durable = |on: &mut MainChange<'_>| on.main.writer()?.commit(Scope::All, Publish::Durable);
             self.change_main(durable).inspect_err(|_| self.has_changed_main.store(true, Ordering::Release))?;
             self.has_changed_main.store(false, Ordering::Release);
         }
@@ -447,6 +456,8 @@ impl LogSession {
         self.save_table()?;
         let (own, subfile) = self.own_file();
         subfile.close()?;
+        // Objects that never got a link are forgotten.
+        drop(self.turn.lock().take());
         let mut lease = files.lease().map_err(as_model_error)?;
         let count = self.stores().len() as u32;
         let usage = match (1..count).any(|number| number != own && is_written(&**files, number)) {
@@ -491,6 +502,13 @@ fn is_written(files: &dyn SharedFiles, number: u32) -> bool {
     match files.open_subfile(number, Mode::Read, false) {
         Ok(store) => store.close().is_err(),
         Err(error) => is_in_use(&error),
+    }
+}
+
+impl LogRequest {
+    /// With these options; nothing is decoded, and allocations have the default bound.
+    pub fn new(options: Log) -> Self {
+        LogRequest { options, unfilter: Arc::new(NoFilters), max_allocation: AllocationLimit::default() }
     }
 }
 

@@ -23,7 +23,7 @@ pub trait SharedFiles: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If another writer does not end its turn.
-    fn lease(&self) -> Result<Box<dyn MainLease + '_>, OpenError>;
+    fn lease(&self) -> Result<Box<dyn MainLease>, OpenError>;
 
     /// Opens the main file to be read.
     ///
@@ -46,7 +46,7 @@ pub trait SharedFiles: Send + Sync + fmt::Debug {
 }
 
 /// The right to change the main file.
-pub trait MainLease {
+pub trait MainLease: Send + fmt::Debug {
     /// Opens the main file for writing.
     ///
     /// # Errors

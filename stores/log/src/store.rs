@@ -3,17 +3,17 @@
 use std::sync::{Arc, Weak};
 
 use h5live_model::{
-    AllocationLimit, AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, Name, ObjectBody, ObjectId,
-    ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter,
-    Unfilter, Watch,
+    AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind,
+    ObjectSpec, OpenError, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
 };
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::chunks::LogChunks;
-use crate::options::Log;
 use crate::session::{LogRequest, LogSession};
+use crate::shared_files::SharedFiles;
+use crate::subfiles;
 use crate::watch::LogWatch;
 use crate::writer::LogWriter;
 
@@ -30,19 +30,22 @@ pub struct LogStore {
 }
 
 impl LogStore {
-    /// The log in an open file; a new one, if the file has none and can be written. Entries of at most
-    /// `max_allocation` are decoded as a whole, by `unfilter`.
+    /// The log in an open file; a new one, if the file has none and can be written. `files` are its subfiles, and may be
+    /// left out if it has none.
     ///
     /// # Errors
     /// If the log is damaged, or there is none in a file that is open to be read; errors of the store beneath.
-    pub fn open(
-        inner: Arc<dyn Store>,
-        options: Log,
-        unfilter: Arc<dyn Unfilter>,
-        max_allocation: AllocationLimit,
-    ) -> Result<Self> {
-        let how = LogRequest { options, unfilter, max_allocation };
-        Ok(LogStore::new(LogSession::open(inner, None, how)?))
+    pub fn open(inner: Arc<dyn Store>, files: Option<Arc<dyn SharedFiles>>, how: LogRequest) -> Result<Self> {
+        Ok(LogStore::new(LogSession::open(inner, files, how)?))
+    }
+
+    /// A session that writes beside others, into a subfile of its own. With `creates`, the main file is made if it is not
+    /// there.
+    ///
+    /// # Errors
+    /// If another process has the file for itself; if the log is damaged; errors of the stores beneath.
+    pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std::result::Result<Self, OpenError> {
+        Ok(LogStore::new(subfiles::join(files, creates, how)?))
     }
 
     /// The store of a session.

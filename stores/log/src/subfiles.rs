@@ -139,13 +139,15 @@ fn is_empty(main: &dyn Store) -> Result<bool> {
     Ok(is_empty)
 }
 
-/// A subfile that nobody writes, of a main file that is open for writing: its number, the open subfile, and the group of
-/// its log. One of those that there are, or a new one.
+/// The subfile of a writer: its number, the open file, and the group of its log.
+type TakenSubfile = (u32, (Arc<dyn Store>, ObjectId));
+
+/// A subfile that nobody writes, of a main file that is open for writing. One of those that there are, or a new one.
 fn take_subfile(
     files: &dyn SharedFiles,
     main: &dyn Store,
     creates: bool,
-) -> std::result::Result<(u32, (Arc<dyn Store>, ObjectId)), OpenError> {
+) -> std::result::Result<TakenSubfile, OpenError> {
     let group = match log_group(main)? {
         Some(group) => group,
         // It is new, or its first writer died before it was begun.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5live_model::{ObjectId, Result, Store, Watch, WatchEvent};
+use h5live_model::{ObjectId, Result, Watch, WatchEvent};
 
-use crate::session::LogSession;
+use crate::session::{LogSession, WatchedFile};
 
 /// How long one of several files is watched before the next one is looked at.
 const TURN: Duration = Duration::from_millis(2);
@@ -29,7 +29,7 @@ impl LogWatch {
     /// As [`h5live_model::Store::watch`].
     pub fn new(session: &Arc<LogSession>, objects: &[ObjectId]) -> Result<Self> {
         let (watched, log_datasets) = session.watched();
-        let watch = |(number, (store, log)): (usize, &(Arc<dyn Store>, Vec<ObjectId>))| match number {
+        let watch = |(number, (store, log)): (usize, &WatchedFile)| match number {
             0 => store.watch(&[objects, log].concat()),
             _ => store.watch(log),
         };

@@ -9,6 +9,7 @@ use h5live_model::{
 
 use crate::anchor::{Anchor, is_logged};
 use crate::entry::{Dims, EntryChange};
+use crate::main_turn::MainChange;
 use crate::session::LogSession;
 
 /// The writing half of a session.
@@ -41,14 +42,19 @@ impl LogWriter {
             name.check_as_link()?;
         }
         let mut spec = spec.clone();
-        self.change(|main| {
+        self.change(|on| {
+            let main = on.main;
             if let Some((group, name)) = new.link
                 && main.link(group, &self.link_name(group, name))?.is_some()
             {
                 return Err(Error::Exists(name.clone()));
             }
             self.move_fill_value(main, &mut spec)?;
-            self.create_anchor(main, new, &spec)
+            let id = self.create_anchor(main, new, &spec)?;
+            if new.link.is_none() {
+                on.note_unlinked(id);
+            }
+            Ok(id)
         })
     }
 
@@ -79,7 +85,7 @@ impl LogWriter {
     }
 
     /// Changes the main file.
-    fn change<T>(&self, change: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
+    fn change<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
         self.0.change_main(change)
     }
 
@@ -101,44 +107,60 @@ impl StoreWriter for LogWriter {
         }
         let stored = new.link.map(|(group, name)| (group, self.link_name(group, name)));
         let link = stored.as_ref().map(|(group, name)| (*group, name));
-        self.change(|main| main.writer()?.create(&NewObject { link, ..*new }))
+        self.change(|on| {
+            let id = on.main.writer()?.create(&NewObject { link, ..*new })?;
+            if link.is_none() {
+                on.note_unlinked(id);
+            }
+            Ok(id)
+        })
     }
 
     fn discard(&self, id: ObjectId) -> Result<()> {
-        self.change(|main| main.writer()?.discard(id))
+        self.change(|on| {
+            on.main.writer()?.discard(id)?;
+            on.note_linked(id);
+            Ok(())
+        })
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
         let name = self.link_name(group, name);
-        self.change(|main| main.writer()?.add_link(group, &name, target))
+        self.change(|on| {
+            on.main.writer()?.add_link(group, &name, target)?;
+            if let LinkTarget::Hard(id) = target {
+                on.note_linked(*id);
+            }
+            Ok(())
+        })
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         let name = self.link_name(group, name);
-        self.change(|main| main.writer()?.remove_link(group, &name))
+        self.change(|on| on.main.writer()?.remove_link(group, &name))
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
         let (old, new) = (self.link_name(from.0, from.1), self.link_name(to.0, to.1));
-        self.change(|main| main.writer()?.rename_link((from.0, &old), (to.0, &new)))
+        self.change(|on| on.main.writer()?.rename_link((from.0, &old), (to.0, &new)))
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
         let name = self.0.naming.stored_name(&attribute.name);
         let mut stored = AttributeData { name, ..attribute.clone() };
-        self.change(|main| {
-            self.0.move_blobs(main, &attribute.datatype, &mut stored.value)?;
-            main.writer()?.set_attribute(id, &stored)
+        self.change(|on| {
+            self.0.move_blobs(on.main, &attribute.datatype, &mut stored.value)?;
+            on.main.writer()?.set_attribute(id, &stored)
         })
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
         let name = self.0.naming.stored_name(name);
-        self.change(|main| main.writer()?.remove_attribute(id, &name))
+        self.change(|on| on.main.writer()?.remove_attribute(id, &name))
     }
 
     fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
-        self.change(|main| main.writer()?.set_info(id, change))
+        self.change(|on| on.main.writer()?.set_info(id, change))
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
@@ -146,7 +168,7 @@ impl StoreWriter for LogWriter {
     }
 
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.change(|main| main.writer()?.reference(form, to))
+        self.change(|on| on.main.writer()?.reference(form, to))
     }
 
     fn start_swmr(&self) -> Result<()> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_checker::file::{CheckOptions, check_path_with};
-use h5live_log::{Log, LogStore};
+use h5live_log::{Log, LogRequest, LogStore};
 use h5live_model::conformance::{self, Lab};
-use h5live_model::{AllocationLimit, Mode, NoFilters, Store};
+use h5live_model::{Mode, Store};
 use h5live_native::{NativeFile, OpenOptions};
 
 struct LogFiles {
@@ -27,7 +27,7 @@ impl LogFiles {
 
     fn open(&self, mode: Mode) -> LogStore {
         let file = NativeFile::open(&self.last(), &OpenOptions { mode, ..Default::default() }).unwrap();
-        LogStore::open(Arc::new(file), self.options.clone(), Arc::new(NoFilters), AllocationLimit::default()).unwrap()
+        LogStore::open(Arc::new(file), None, LogRequest::new(self.options.clone())).unwrap()
     }
 }
 

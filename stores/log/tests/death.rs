@@ -4,11 +4,10 @@
 use std::sync::Arc;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay_operations};
-use h5live_log::{Log, LogStore};
+use h5live_log::{Log, LogRequest, LogStore};
 use h5live_model::{
-    AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype,
-    Layout, LinkTarget, Mode, Name, NewObject, NoFilters, Publish, Scope, Shape, Sign, Store, UNLIMITED, VarLen,
-    VarLenKind, read_blob,
+    ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget,
+    Mode, Name, NewObject, Publish, Scope, Shape, Sign, Store, UNLIMITED, VarLen, VarLenKind, read_blob,
 };
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -58,7 +57,7 @@ fn word(batch: u16) -> Vec<u8> {
 fn open(storage: impl h5live_cache::Storage + 'static, mode: Mode) -> LogStore {
     let file = NativeFile::open_storage(Arc::new(storage), &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
     let options = Log { staging: 64, min_log_size: 512, max_log_size: 512, ..Log::default() };
-    LogStore::open(Arc::new(file), options, Arc::new(NoFilters), AllocationLimit::default()).unwrap()
+    LogStore::open(Arc::new(file), None, LogRequest::new(options)).unwrap()
 }
 
 /// What a writer of batches does to its storage. A mark says how many batches are acknowledged.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use h5live_log::{Log, LogStore};
+use h5live_log::{Log, LogRequest, LogStore};
 use h5live_model::{
     AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout,
-    LinkTarget, Mode, Name, NewObject, NoFilters, ObjectKind, Shape, Sign, Store, UNLIMITED,
+    LinkTarget, Mode, Name, NewObject, ObjectKind, Shape, Sign, Store, UNLIMITED,
 };
 use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 
@@ -30,7 +30,11 @@ impl Random {
 fn open(bytes: Vec<u8>, mode: Mode) -> Result<LogStore, h5live_model::Error> {
     let options = OpenOptions { mode, ..OpenOptions::default() };
     let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(bytes)), &options)?;
-    LogStore::open(Arc::new(file), small(), Arc::new(NoFilters), AllocationLimit::new(1 << 20))
+    LogStore::open(
+        Arc::new(file),
+        None,
+        LogRequest { max_allocation: AllocationLimit::new(1 << 20), ..LogRequest::new(small()) },
+    )
 }
 
 fn small() -> Log {
@@ -44,7 +48,7 @@ fn log_file(is_closed: bool) -> Vec<u8> {
     let options = OpenOptions { mode: Mode::SwmrWrite, ..OpenOptions::default() };
     drop(NativeFile::open(&path, &OpenOptions { mode: Mode::CreateNew, ..OpenOptions::default() }).unwrap());
     let file = NativeFile::open(&path, &options).unwrap();
-    let store = LogStore::open(Arc::new(file), small(), Arc::new(NoFilters), AllocationLimit::default()).unwrap();
+    let store = LogStore::open(Arc::new(file), None, LogRequest::new(small())).unwrap();
     let writer = store.writer().unwrap();
     for (name, dims) in [("a", [6u64, 4]), ("b", [0, 8])] {
         let spec = DatasetSpec {

@@ -1,0 +1,77 @@
+//! The turn of a writer that has joined others: while it lasts, the writer has the main file for itself.
+
+use std::sync::Arc;
+
+use h5live_model::{ObjectId, Publish, Result, Scope, Store};
+use rustc_hash::FxHashSet;
+
+use crate::shared_files::{MainLease, MainUse, SharedFiles};
+use crate::subfiles::as_model_error;
+
+/// The main file, open for changes.
+#[derive(Debug)]
+pub struct MainTurn {
+    main: Arc<dyn Store>,
+    lease: Box<dyn MainLease>,
+    /// Objects that were made without a link. The store beneath forgets them at the end of a session, so the turn lasts
+    /// until they have links.
+    unlinked: FxHashSet<ObjectId>,
+}
+
+/// What a change of the main file is made with.
+#[derive(Debug)]
+pub struct MainChange<'a> {
+    /// The main file.
+    pub main: &'a dyn Store,
+    /// Objects without a link.
+    unlinked: &'a mut FxHashSet<ObjectId>,
+}
+
+impl<'a> MainChange<'a> {
+    /// A change of a main file that the session has for itself all the time.
+    pub fn alone(main: &'a dyn Store, unlinked: &'a mut FxHashSet<ObjectId>) -> Self {
+        MainChange { main, unlinked }
+    }
+
+    /// Notes that an object was made without a link.
+    pub fn note_unlinked(&mut self, id: ObjectId) {
+        self.unlinked.insert(id);
+    }
+
+    /// Notes that an object has a link, or is gone.
+    pub fn note_linked(&mut self, id: ObjectId) {
+        self.unlinked.remove(&id);
+    }
+}
+
+impl MainTurn {
+    /// Waits for the turn.
+    ///
+    /// # Errors
+    /// If another writer does not end its turn; errors of the store beneath.
+    pub fn begin(files: &dyn SharedFiles) -> Result<Self> {
+        let mut lease = files.lease().map_err(as_model_error)?;
+        let main = lease.open_main(MainUse::Turn).map_err(as_model_error)?;
+        Ok(MainTurn { main, lease, unlinked: FxHashSet::default() })
+    }
+
+    /// Makes a change.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn change<T>(&mut self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
+        change(&mut MainChange { main: &*self.main, unlinked: &mut self.unlinked })
+    }
+
+    /// Publishes what was changed, and ends the turn unless there are objects without a link.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn publish(self) -> Result<Option<Self>> {
+        if self.unlinked.is_empty() {
+            return self.lease.end().map(|()| None).map_err(as_model_error);
+        }
+        self.main.writer()?.commit(Scope::All, Publish::Visible)?;
+        Ok(Some(self))
+    }
+}
