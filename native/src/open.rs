@@ -38,7 +38,7 @@ impl OpenOptions {
 
     /// How the file is opened, as the protocol sees it.
     fn access(&self) -> Access {
-        Access { mode: self.mode, locking: self.locking, take_over: self.take_over }
+        Access { mode: self.mode, locking: self.locking, take_over: self.take_over, takes_turns: self.takes_turns }
     }
 
     fn open_for_reading(&self, path: &Path) -> Result<NativeSession> {

@@ -21,6 +21,8 @@ pub struct OpenOptions {
     pub profile: LibVer,
     /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
     pub take_over: bool,
+    /// Other processes that have the file open for writing are ignored: they have agreed that it is the turn of this one.
+    pub takes_turns: bool,
     /// Closing leaves a live file as it is, with the flags that say that it is being written: another writer takes its
     /// turn next, and readers go on following. Without effect on files with superblocks before version 3.
     pub leaves_live: bool,
@@ -161,6 +163,7 @@ impl Default for OpenOptions {
             retry: RetryPolicy::default(),
             profile: LibVer::default(),
             take_over: false,
+            takes_turns: false,
             leaves_live: false,
             left_whole: false,
             user_block: Vec::new(),

@@ -39,6 +39,9 @@ pub struct Access {
     pub locking: LockPolicy,
     /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
     pub take_over: bool,
+    /// Whether other processes that have the file open for writing are ignored: this one has agreed with them, by other
+    /// means, that it is its turn to write.
+    pub takes_turns: bool,
 }
 
 /// The superblock of a file that will be written, and where it is.
@@ -259,7 +262,7 @@ impl Access {
                 WriterPresence::Unknown => Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() },
             });
         }
-        if marked {
+        if marked && !self.takes_turns {
             let reason = if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
             match lock.find_writer() {
                 WriterPresence::None => {}

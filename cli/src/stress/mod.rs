@@ -1,5 +1,6 @@
 //! `h5live stress`: a writer and readers in processes of their own, every value checked against a rule.
 
+mod joined;
 pub mod matrix;
 mod names;
 mod report;
@@ -55,6 +56,16 @@ pub struct Stress {
     /// h5py
     #[arg(long)]
     names: bool,
+    /// Kill writers that have joined one file with a log, one to four at a time, as often as --kills says; the others go
+    /// on, and a follower looks at everything meanwhile
+    #[arg(long)]
+    log: bool,
+    /// The number of a writer that has joined
+    #[arg(long, hide = true, default_value_t = 0, value_parser = at_least::<0, u64>)]
+    number: u64,
+    /// How many writers have joined
+    #[arg(long, hide = true, default_value_t = 1, value_parser = at_least::<1, u64>)]
+    writers: u64,
     /// A command that checks the file too after each kill and at the end: it gets the file's name, the seed and the
     /// number of flushed rows of each dataset, and fails if something is wrong
     #[arg(long, value_name = "COMMAND")]
@@ -106,6 +117,11 @@ impl Stress {
                 names::write(&path, self.seed, self.matrix.first_step(), &stop_flag()).map(|()| Outcome::Clean)
             }
             None if self.names => self.kill_writers_of_names(&path),
+            Some(WorkerRole::Writer) if self.log => {
+                let (terms, first) = ((self.writers, self.seed), self.matrix.first_step());
+                joined::write(&path, self.number, terms, first, &stop_flag()).map(|()| Outcome::Clean)
+            }
+            None if self.log => self.kill_joined_writers(&path),
             Some(role) if self.matrix.is_made() => {
                 let stop = stop_flag();
                 self.matrix.run_worker(role == WorkerRole::Writer, &path, &self.terms(), &stop).map(|()| Outcome::Clean)
@@ -186,6 +202,15 @@ impl Stress {
         out.flush()?;
         // It is not there if it was never made.
         let _ = if self.file.is_none() { std::fs::remove_file(path) } else { Ok(()) };
+        Ok(if found.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// Kills writers that have joined a log.
+    fn kill_joined_writers(&self, path: &Path) -> Result<Outcome> {
+        let found = joined::kill(path, self.seed, self.matrix.kills(), &interrupt_flag())?;
+        let mut out = Output::stdout();
+        out.line(&found)?;
+        out.flush()?;
         Ok(if found.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 

@@ -70,6 +70,8 @@ settings! {
         mapped: bool = true,
         /// Bytes of the addresses in a new file: 2, 4 or 8.
         offset_size: u32 = 8,
+        /// Whether other writers that have the file open are ignored, because it was agreed whose turn it is.
+        takes_turns: bool = false,
         /// Whether closing leaves a live file live, for the next of several writers that take turns.
         leaves_live: bool = false,
         /// Whether the writer before is known to have left the file live and whole; then there is no recovery.
@@ -106,6 +108,7 @@ impl Native {
             space: self.file_space(),
             mapped: self.mapped,
             offset_size: self.offset_size,
+            takes_turns: self.takes_turns,
             leaves_live: self.leaves_live,
             left_whole: self.left_whole,
             ..OpenOptions::default()

@@ -8,7 +8,7 @@ use h5live_model::{
     Name, OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url,
 };
 
-use crate::joined_files::JoinedFiles;
+use crate::joined_files::{JoinedFiles, followed, is_shared};
 use crate::log_vol::LogVolCounters;
 use crate::options::Log;
 use crate::session::{CONNECTOR, LogRequest, LogSession, capabilities};
@@ -113,11 +113,20 @@ impl Connector for LogConnector {
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         let options = how.typed_options::<Log>()?.clone();
-        let inner_options = self.inner.options();
-        let request = OpenRequest { options: &*inner_options, unfilter: how.unfilter.clone(), ..*how };
+        let mut inner_options = self.inner.options();
+        let path = self.file_path(at);
+        let mut mode = how.mode;
+        if path.as_deref().is_some_and(is_shared) {
+            for (name, value) in followed(mode) {
+                inner_options.set(name, value)?;
+            }
+            // Followers that have no lock may be there.
+            mode = if mode == Mode::Write { Mode::SwmrWrite } else { mode };
+        }
+        let request = OpenRequest { mode, options: &*inner_options, unfilter: how.unfilter.clone(), ..*how };
         let log =
             LogRequest { options: options.clone(), unfilter: how.unfilter.clone(), max_allocation: how.max_allocation };
-        let files = self.file_path(at).map(|path| self.joined_files(path, &options, &request));
+        let files = path.map(|path| self.joined_files(path, &options, &request));
         if options.join && how.mode.writes() {
             let no_path = || OpenError::Url("only files of this machine are joined".to_owned());
             let mut session = subfiles::join(files.ok_or_else(no_path)?, !is_existing(how.mode), log)?;

@@ -13,7 +13,9 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
+use crate::position::LogPosition;
 use crate::shared_files::{MainLease, MainUse, SharedFiles};
+use crate::subfiles::is_in_use;
 
 /// How often a lock is asked for without a pause.
 const EAGER_TRIES: u32 = 50;
@@ -22,6 +24,8 @@ const TRY_PAUSE: Duration = Duration::from_micros(500);
 /// What changes when the machine starts: what was written before may not be what is on the disk.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The options of native files for taking turns.
+const LOCKING: &str = "locking";
+const TAKES_TURNS: &str = "takes_turns";
 const LEAVES_LIVE: &str = "leaves_live";
 const LEFT_WHOLE: &str = "left_whole";
 /// The endings of the file that is locked by who changes the main file, and of the one with the number of the last batch.
@@ -33,6 +37,8 @@ const ORDER: &str = "order";
 pub struct JoinedFiles {
     opener: Arc<MainOpener>,
     order: Mutex<Option<File>>,
+    /// The main file, open for writing while this writer has joined: other programs see by it that the file is in use.
+    presence: Arc<Mutex<Option<File>>>,
 }
 
 /// How the main file and the files beside it are opened.
@@ -54,6 +60,7 @@ struct FileLease {
     opener: Arc<MainOpener>,
     file: File,
     main: Option<Arc<dyn Store>>,
+    presence: Arc<Mutex<Option<File>>>,
 }
 
 /// The file with this ending in the folder of subfiles of a main file.
@@ -70,6 +77,21 @@ fn beside(main: &Path, ending: &str) -> PathBuf {
 /// The path of a subfile of the main file at `main`: `run.h5.subfiles/run.h5.1`.
 pub fn subfile_path(main: &Path, number: u32) -> PathBuf {
     beside(main, &number.to_string())
+}
+
+/// Whether writers join the main file at this path, or have done so.
+pub fn is_shared(main: &Path) -> bool {
+    beside(main, LEASE).exists()
+}
+
+/// The settings for a file with a log that is opened in a mode. A follower has no lock, which would keep writers from
+/// joining: they change nothing that it could not follow.
+pub fn followed(mode: Mode) -> Vec<(&'static str, &'static str)> {
+    if mode == Mode::SwmrRead { vec![(LOCKING, "never")] } else { Vec::new() }
+}
+
+fn yes_or_no(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
 }
 
 fn io_error(action: &str, path: &Path, source: &io::Error) -> OpenError {
@@ -89,7 +111,7 @@ impl JoinedFiles {
             unfilter: how.unfilter.clone(),
             registry: how.registry.clone(),
         });
-        JoinedFiles { opener, order: Mutex::default() }
+        JoinedFiles { opener, order: Mutex::default(), presence: Arc::default() }
     }
 }
 
@@ -99,10 +121,10 @@ impl MainOpener {
         beside(&self.main, ending)
     }
 
-    fn open(&self, path: PathBuf, mode: Mode, settings: &[(&str, bool)]) -> Result<Arc<dyn Store>, OpenError> {
+    fn open(&self, path: PathBuf, mode: Mode, settings: &[(&str, &str)]) -> Result<Arc<dyn Store>, OpenError> {
         let mut options = self.connector.options();
         for (name, value) in settings {
-            options.set(name, if *value { "yes" } else { "no" })?;
+            options.set(name, value)?;
         }
         let request = OpenRequest {
             mode,
@@ -143,6 +165,16 @@ impl MainOpener {
         Ok(())
     }
 
+    /// Whether a live writer has joined.
+    fn has_writers(&self) -> bool {
+        let is_written = |path| match self.open(path, Mode::Read, &[]) {
+            Ok(store) => store.close().is_err(),
+            Err(error) => is_in_use(&error),
+        };
+        let paths = (1..=LogPosition::MAX_FILE).map(|number| subfile_path(&self.main, number));
+        paths.take_while(|path| path.exists()).any(is_written)
+    }
+
     /// What the file of the lease says if the main file was left whole since this machine was started; `None` if nothing
     /// tells when that was.
     fn whole_mark() -> Option<Vec<u8>> {
@@ -171,15 +203,21 @@ impl SharedFiles for JoinedFiles {
     fn lease(&self) -> Result<Box<dyn MainLease>, OpenError> {
         let file = self.opener.open_lock_file(LEASE)?;
         self.opener.lock(&file, LEASE)?;
-        Ok(Box::new(FileLease { opener: self.opener.clone(), file, main: None }))
+        let (opener, presence) = (self.opener.clone(), self.presence.clone());
+        Ok(Box::new(FileLease { opener, file, main: None, presence }))
     }
 
     fn open_main(&self, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
-        self.opener.open(self.opener.main.clone(), mode, &[])
+        self.opener.open(self.opener.main.clone(), mode, &followed(mode))
     }
 
     fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError> {
-        self.opener.open(subfile_path(&self.opener.main, number), mode, &[(LEAVES_LIVE, stays_live)])
+        let settings = [&followed(mode)[..], &[(LEAVES_LIVE, yes_or_no(stays_live))]].concat();
+        self.opener.open(subfile_path(&self.opener.main, number), mode, &settings)
+    }
+
+    fn leave(&self) {
+        *self.presence.lock() = None;
     }
 
     fn next_order(&self, least: u64) -> Result<u64, OpenError> {
@@ -211,10 +249,26 @@ impl MainLease for FileLease {
         let mark = read_all(&self.file).ok();
         let is_whole = mark.is_some() && mark == MainOpener::whole_mark();
         self.mark(b"")?;
-        let settings = [(LEAVES_LIVE, usage != MainUse::Last), (LEFT_WHOLE, is_whole)];
         let is_missing = usage == MainUse::Create && !self.opener.main.exists();
         let mode = if is_missing { Mode::CreateNew } else { Mode::SwmrWrite };
-        let main = self.opener.open(self.opener.main.clone(), mode, &settings)?;
+        let open = |takes_turns: bool| {
+            let leaves_live = yes_or_no(usage != MainUse::Last);
+            let is_whole = yes_or_no(is_whole);
+            let settings = [(TAKES_TURNS, yes_or_no(takes_turns)), (LEAVES_LIVE, leaves_live), (LEFT_WHOLE, is_whole)];
+            self.opener.open(self.opener.main.clone(), mode, &settings)
+        };
+        let has_joined = matches!(usage, MainUse::Turn | MainUse::Last);
+        let main = match open(has_joined) {
+            // Those that have it open are writers that have joined.
+            Err(error) if !has_joined && is_in_use(&error) && self.opener.has_writers() => open(true)?,
+            opened => opened?,
+        };
+        let mut presence = self.presence.lock();
+        if presence.is_none() {
+            let path = &self.opener.main;
+            let opened = File::options().write(true).open(path).map_err(|error| io_error("open", path, &error))?;
+            *presence = Some(opened);
+        }
         Ok(self.main.insert(main).clone())
     }
 

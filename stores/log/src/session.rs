@@ -474,7 +474,10 @@ impl LogSession {
         }
         let main = lease.open_main(usage).map_err(as_model_error)?;
         self.update_anchors(main.writer()?)?;
-        lease.end().map_err(as_model_error)
+        // Not before: meanwhile the file is in use.
+        let ended = lease.end().map_err(as_model_error);
+        files.leave();
+        ended
     }
 
     /// Notes that the extent of a dataset is not what its anchor says.

@@ -11,7 +11,9 @@ use h5live_model::{Mode, OpenError, Store};
 pub enum MainUse {
     /// It is made, unless it is there.
     Create,
-    /// It is there, and stays live for other writers.
+    /// It is there, and a writer joins.
+    Join,
+    /// This writer has joined; the file stays live for others.
     Turn,
     /// It is there, and this is the last writer that has joined.
     Last,
@@ -37,6 +39,9 @@ pub trait SharedFiles: Send + Sync + fmt::Debug {
     /// # Errors
     /// As [`h5live_model::Connector::open`].
     fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError>;
+
+    /// The writer does not count as one any more.
+    fn leave(&self);
 
     /// The next number in the order of batches: higher than `least`, and than all that any writer was given before.
     ///

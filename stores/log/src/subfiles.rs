@@ -99,7 +99,7 @@ fn subfile_error(number: u32, count: u32, error: OpenError) -> Error {
 /// If another process has the file for itself; if the log is damaged; errors of the stores beneath.
 pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std::result::Result<LogSession, OpenError> {
     let mut lease = files.lease()?;
-    let main = lease.open_main(if creates { MainUse::Create } else { MainUse::Turn })?;
+    let main = lease.open_main(if creates { MainUse::Create } else { MainUse::Join })?;
     let taken = take_subfile(&*files, &*main, creates);
     lease.end()?;
     let (number, own) = taken?;

@@ -8,7 +8,7 @@ use h5live_format::{Addr, encode};
 use super::*;
 
 fn access(mode: Mode) -> Access {
-    Access { mode, locking: LockPolicy::On, take_over: false }
+    Access { mode, locking: LockPolicy::On, take_over: false, takes_turns: false }
 }
 
 /// The bytes of a file that is nothing but a superblock of version 3, padded to `end` bytes.
