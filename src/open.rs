@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "log")]
-pub use h5live_log::Log;
-#[cfg(feature = "log")]
 use h5live_log::LogConnector;
+#[cfg(feature = "log")]
+pub use h5live_log::{EntryFilter, Log};
 use h5live_model::memory::MemoryConnector;
 use h5live_model::{ConnectorRegistry, Location, OpenError, OpenRequest, ResolvedLocation, Store};
 use h5live_native::NativeConnector;

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::anchor::Anchor;
 use crate::boxes::BoxRange;
+use crate::encode::{BoxData, EncodedEntry, filtered, unfiltered};
 use crate::entry::{Dims, EntryChange};
 use crate::error::Result;
 use crate::gather::Gatherer;
@@ -115,7 +116,7 @@ impl LogChunks {
     }
 
     /// Checks a write, and returns the boxes of elements that it is: start and sides of each, and the bytes.
-    fn boxes_of_write<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>) -> Result<Vec<(Dims, Dims, &'a [u8])>> {
+    fn boxes_of_write<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>) -> Result<Vec<BoxData<'a>>> {
         let whole = spec.chunk_bytes_at(write.coord())?;
         let grid = spec.grid().ok_or_else(|| invalid("the dataset has no elements".to_owned()))?;
         let chunk = |coord: &ChunkCoord, bytes: &'a [u8]| {
@@ -189,17 +190,25 @@ impl LogChunks {
         let boxes = batch.writes.iter().map(|write| Self::boxes_of_write(&spec, write)).collect::<Result<Vec<_>>>()?;
         batch.after.iter().try_for_each(|earlier| self.session.inner.kind(*earlier).map(drop))?;
         let rank = spec.dataspace.rank();
+        let boxes: Vec<BoxData<'_>> = boxes.into_iter().flatten().filter(|(.., bytes)| !bytes.is_empty()).collect();
+        let entries = match self.session.options.filter.of(&spec) {
+            Some(filter) => filtered(boxes, &filter, &*self.session.unfilter)?,
+            None => unfiltered(boxes),
+        };
         self.session.change(|state| {
-            for (start, count, bytes) in boxes.into_iter().flatten() {
-                if count.iter().all(|count| *count == 1) {
-                    state.stage_point(self.number, &start, bytes)?;
-                } else if !bytes.is_empty() {
-                    state.stage(self.number, rank, EntryChange::Block { start, count }, bytes)?;
+            for entry in entries {
+                match &entry.change {
+                    EntryChange::Block { start, count }
+                        if count.iter().all(|count| *count == 1) && entry.filter == 0 =>
+                    {
+                        state.stage_point(self.number, start, &entry.data)?;
+                    }
+                    _ => state.stage(self.number, rank, entry)?,
                 }
             }
             extent.map_or(Ok(()), |change| {
                 self.session.note_extent(self.number, self.anchor.id());
-                state.stage(self.number, rank, change, &[])
+                state.stage(self.number, rank, EncodedEntry::plain(change, &[]))
             })
         })
     }

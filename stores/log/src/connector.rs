@@ -9,12 +9,12 @@ use h5live_model::{
 };
 
 use crate::joined_files::{JoinedFiles, followed, is_shared};
+use crate::joining::join;
 use crate::log_vol::LogVolCounters;
 use crate::options::Log;
 use crate::session::{CONNECTOR, LogRequest, LogSession, capabilities};
 use crate::shared_files::SharedFiles;
 use crate::store::LogStore;
-use crate::subfiles;
 
 /// Opens files with a log: `log:run.h5`. The file itself is opened by the connector beneath. A new file gets a log; one
 /// that exists and has none is opened as the plain file that it is.
@@ -129,7 +129,7 @@ impl Connector for LogConnector {
         let files = path.map(|path| self.joined_files(path, &options, &request));
         if options.join && how.mode.writes() {
             let no_path = || OpenError::Url("only files of this machine are joined".to_owned());
-            let mut session = subfiles::join(files.ok_or_else(no_path)?, !is_existing(how.mode), log)?;
+            let mut session = join(files.ok_or_else(no_path)?, !is_existing(how.mode), log)?;
             session.described.location = Some(at.clone());
             return Ok(Arc::new(LogStore::new(session)));
         }

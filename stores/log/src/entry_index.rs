@@ -2,8 +2,7 @@
 
 use crate::box_tree::BoxTree;
 use crate::entry::{Dims, EntryChange};
-use crate::index_table::TableRow;
-use crate::logged_dataset::NOT_ENDED;
+use crate::index_table::{NOT_ENDED, TableRow};
 use crate::position::LogPosition;
 
 /// Where the log has the data of an entry.

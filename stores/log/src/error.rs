@@ -60,6 +60,12 @@ pub enum LogError {
         /// What is wrong with it.
         source: EntryError,
     },
+    /// Data cannot be encoded.
+    #[error("the data of an entry cannot be filtered: {source}")]
+    Encode {
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Data cannot be decoded.
     #[error("the data of an entry at byte {at} of the log cannot be decoded: {source}")]
     Filter {

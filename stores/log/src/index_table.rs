@@ -31,6 +31,9 @@ const MAX_CHUNK_BYTES: u64 = 256 << 10;
 /// Bytes of the skip list for a dataset.
 const SKIP_BYTES: u64 = 16;
 
+/// The order of entries whose batch has not ended: behind all others.
+pub const NOT_ENDED: u64 = u64::MAX;
+
 /// An entry of the log, as the index has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRow {

@@ -21,6 +21,8 @@ use crate::subfiles::is_in_use;
 const EAGER_TRIES: u32 = 50;
 /// Between two of the later tries.
 const TRY_PAUSE: Duration = Duration::from_micros(500);
+/// How long a process may take to end that was killed while it had the lease.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 /// What changes when the machine starts: what was written before may not be what is on the disk.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The options of native files for taking turns.
@@ -258,10 +260,18 @@ impl MainLease for FileLease {
             self.opener.open(self.opener.main.clone(), mode, &settings)
         };
         let has_joined = matches!(usage, MainUse::Turn | MainUse::Last);
-        let main = match open(has_joined) {
-            // Those that have it open are writers that have joined.
-            Err(error) if !has_joined && is_in_use(&error) && self.opener.has_writers() => open(true)?,
-            opened => opened?,
+        let begin = Instant::now();
+        let main = loop {
+            let opened = match open(has_joined) {
+                // Those that have it open are writers that have joined.
+                Err(error) if !has_joined && is_in_use(&error) && self.opener.has_writers() => open(true),
+                opened => opened,
+            };
+            match opened {
+                // A writer that is killed lets go of the lease before it lets go of the main file.
+                Err(error) if is_in_use(&error) && begin.elapsed() < EXIT_PATIENCE => std::thread::sleep(TRY_PAUSE),
+                opened => break opened?,
+            }
         };
         let mut presence = self.presence.lock();
         if presence.is_none() {

@@ -3,12 +3,13 @@
 use h5live_model::{AllocationLimit, DatasetSpec, ObjectId};
 use rustc_hash::FxHashMap;
 
+use crate::encode::EncodedEntry;
 use crate::entry::{ALIGNMENT, Dims, EntryBounds, EntryChange, EntryHead};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
-use crate::index_table::{self, NewTable, TableRow};
+use crate::index_table::{self, NOT_ENDED, NewTable, TableRow};
 use crate::log_file::LogFile;
-use crate::logged_dataset::{LoggedDataset, NOT_ENDED};
+use crate::logged_dataset::LoggedDataset;
 use crate::position::LogPosition;
 
 /// Points of one entry. The head of an entry stays far below [`crate::entry::MAX_HEAD_BYTES`].
@@ -236,9 +237,9 @@ impl LogState {
     ///
     /// # Errors
     /// If the rank is not the one that the log knows.
-    pub fn stage(&mut self, dataset: u64, rank: usize, change: EntryChange, data: &[u8]) -> Result<()> {
+    pub fn stage(&mut self, dataset: u64, rank: usize, entry: EncodedEntry<'_>) -> Result<()> {
         self.end_points()?;
-        self.stage_entry(dataset, rank, change, data)
+        self.stage_entry(dataset, rank, entry)
     }
 
     /// Stages one element.
@@ -252,7 +253,7 @@ impl LogState {
         }
         if at.is_empty() {
             let change = EntryChange::Block { start: Dims::new(), count: Dims::new() };
-            return self.stage_entry(dataset, 0, change, element);
+            return self.stage_entry(dataset, 0, EncodedEntry::plain(change, element));
         }
         let new = || PointRun { dataset, rank: at.len(), coords: Vec::new(), data: Vec::new() };
         let run = self.points.get_or_insert_with(new);
@@ -264,11 +265,11 @@ impl LogState {
     /// Makes the points that wait an entry.
     fn end_points(&mut self) -> Result<()> {
         let Some(PointRun { dataset, rank, coords, data }) = self.points.take() else { return Ok(()) };
-        self.stage_entry(dataset, rank, EntryChange::Points(coords), &data)
+        self.stage_entry(dataset, rank, EncodedEntry::plain(EntryChange::Points(coords), &data))
     }
 
-    fn stage_entry(&mut self, dataset: u64, rank: usize, change: EntryChange, data: &[u8]) -> Result<()> {
-        let (head, at) = self.append_entry(dataset, rank, change, data);
+    fn stage_entry(&mut self, dataset: u64, rank: usize, entry: EncodedEntry<'_>) -> Result<()> {
+        let (head, at) = self.append_entry(dataset, rank, entry);
         if self.push(rank, TableRow { head, order: NOT_ENDED, at })? {
             self.not_ended.push(dataset);
         }
@@ -276,21 +277,16 @@ impl LogState {
     }
 
     /// Adds an entry to what is staged. Returns its head and where its data is.
-    fn append_entry(
-        &mut self,
-        dataset: u64,
-        rank: usize,
-        change: EntryChange,
-        data: &[u8],
-    ) -> (EntryHead, LogPosition) {
+    fn append_entry(&mut self, dataset: u64, rank: usize, entry: EncodedEntry<'_>) -> (EntryHead, LogPosition) {
         let own = &mut self.files[self.own];
-        let (data_len, data_crc) = (data.len() as u64, crc32c::crc32c(data));
-        let head = EntryHead { batch: own.batch, file: own.number, dataset, change, filter: 0, data_len, data_crc };
+        let EncodedEntry { change, filter, data } = entry;
+        let (data_len, data_crc) = (data.len() as u64, crc32c::crc32c(&data));
+        let head = EntryHead { batch: own.batch, file: own.number, dataset, change, filter, data_len, data_crc };
         let EntryBounds { head_len, len } = head.bounds();
         let at = own.position(own.indexed + head_len as u64);
         self.staged.reserve(len as usize);
         head.encode(rank, &mut self.staged);
-        self.staged.extend_from_slice(data);
+        self.staged.extend_from_slice(&data);
         self.staged.resize(self.staged.len().next_multiple_of(ALIGNMENT as usize), 0);
         own.indexed += len;
         self.unpublished += len;
@@ -303,7 +299,7 @@ impl LogState {
     /// As [`LogState::stage`].
     pub fn end_batch(&mut self, order: u64) -> Result<()> {
         self.end_points()?;
-        self.append_entry(0, 0, EntryChange::EndOfBatch { order }, &[]);
+        self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order }, &[]));
         for number in self.not_ended.drain(..) {
             if let Some(dataset) = self.datasets.get_mut(&number) {
                 dataset.end_batch(order);

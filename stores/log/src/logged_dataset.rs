@@ -3,10 +3,7 @@
 use crate::entry::{Dims, EntryChange, EntryHead};
 use crate::entry_index::EntryIndex;
 use crate::error::Result;
-use crate::index_table::TableRow;
-
-/// The order of entries whose batch has not ended: behind all others.
-pub const NOT_ENDED: u64 = u64::MAX;
+use crate::index_table::{NOT_ENDED, TableRow};
 
 /// What the logs have of one dataset.
 #[derive(Debug)]

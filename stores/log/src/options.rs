@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use h5live_model::settings;
 
+use crate::encode::EntryFilter;
+
 settings! {
     connector "log";
     /// The options of a file with a log.
@@ -16,6 +18,8 @@ settings! {
         min_log_size: u64 = 1 << 20,
         /// The most bytes that a new log dataset has room for, if a flush has no more.
         max_log_size: u64 = 1 << 30,
+        /// Through which filter the data of entries goes, where that makes it smaller. Points never do.
+        filter: EntryFilter = EntryFilter::OfDataset,
         /// Whether the session writes beside others: into a subfile of its own, as one of many writers.
         ///
         /// Creating the file then makes it only if it is not there.

@@ -352,7 +352,7 @@ impl LogSession {
         Ok(opening.add_new(&*self.inner, group, &mut state, self.max_allocation)? || has_more)
     }
 
-    /// What to watch to learn of new entries, file by file. And how many log datasets there are.
+    /// What to watch to learn of new entries, file by file, and how many log datasets there are.
     pub fn watched(&self) -> (Vec<WatchedFile>, usize) {
         if self.naming == Naming::LogVol {
             return (vec![(self.inner.clone(), Vec::new())], 0);
@@ -366,6 +366,13 @@ impl LogSession {
     /// The files that have logs.
     pub fn stores(&self) -> Vec<Arc<dyn Store>> {
         self.state.read().files().iter().map(|file| file.store.clone()).collect()
+    }
+
+    /// The files that have logs to which others may append. The main file counts, unless this session keeps it live.
+    pub fn others(&self) -> Vec<Arc<dyn Store>> {
+        let state = self.state.read();
+        let is_own = |number: u32| self.has_joined && (number == 0 || number == state.own().number);
+        state.files().iter().filter(|file| !is_own(file.number)).map(|file| file.store.clone()).collect()
     }
 
     /// The number of the file to which the session appends, and the file.

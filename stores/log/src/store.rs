@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::chunks::LogChunks;
+use crate::joining::join;
 use crate::session::{LogRequest, LogSession};
 use crate::shared_files::SharedFiles;
-use crate::subfiles;
 use crate::watch::LogWatch;
 use crate::writer::LogWriter;
 
@@ -45,7 +45,7 @@ impl LogStore {
     /// # Errors
     /// If another process has the file for itself; if the log is damaged; errors of the stores beneath.
     pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std::result::Result<Self, OpenError> {
-        Ok(LogStore::new(subfiles::join(files, creates, how)?))
+        Ok(LogStore::new(join(files, creates, how)?))
     }
 
     /// The store of a session.
@@ -177,7 +177,7 @@ impl Store for LogStore {
 
     fn liveness(&self) -> Result<Liveness> {
         self.session.check_open()?;
-        let found = self.session.stores().iter().map(|store| store.liveness()).collect::<Result<Vec<_>>>()?;
+        let found = self.session.others().iter().map(|store| store.liveness()).collect::<Result<Vec<_>>>()?;
         let is_any = |wanted: Liveness| found.contains(&wanted);
         Ok(match () {
             () if is_any(Liveness::Live) => Liveness::Live,

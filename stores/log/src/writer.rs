@@ -8,6 +8,7 @@ use h5live_model::{
 };
 
 use crate::anchor::{Anchor, is_logged};
+use crate::encode::EncodedEntry;
 use crate::entry::{Dims, EntryChange};
 use crate::main_turn::MainChange;
 use crate::session::LogSession;
@@ -70,7 +71,8 @@ impl LogWriter {
             if let Some(elements) = new.elements {
                 let count = Dims::from_slice(spec.dataspace.dims());
                 let change = EntryChange::Block { start: Dims::from_elem(0, count.len()), count };
-                self.0.change(|state| state.stage(anchor.id, spec.dataspace.rank(), change, elements))?;
+                let entry = EncodedEntry::plain(change, elements);
+                self.0.change(|state| state.stage(anchor.id, spec.dataspace.rank(), entry))?;
             }
             match new.link {
                 Some((group, name)) => writer.add_link(group, &self.link_name(group, name), &LinkTarget::Hard(id)),

@@ -1,0 +1,190 @@
+//! Filters of entries: the data of an entry goes through one filter, if that makes it smaller.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use h5live_model::{DatasetSpec, Error, FilterSpec, Result, SettingValue, StoreErrorKind, Unfilter};
+use parking_lot::Mutex;
+
+use crate::entry::{Dims, EntryChange};
+use crate::error::LogError;
+
+/// Smaller data stays as it is (bytes).
+const MIN_BYTES: usize = 512;
+/// Larger boxes are cut into entries of about so many bytes, so that a reader of a part decodes little more.
+const PIECE_BYTES: u64 = 256 << 10;
+/// Data for one thread (bytes): less is done by fewer threads.
+const THREAD_BYTES: usize = 64 << 10;
+
+/// Registered numbers of the filters that entries have.
+const DEFLATE: u16 = 1;
+const LZ4: u16 = 32004;
+const ZSTD: u16 = 32015;
+
+/// Through which filter the data of entries goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum EntryFilter {
+    /// The last one of deflate, lz4 and zstd among the filters of the dataset, if there is one.
+    #[default]
+    OfDataset,
+    /// None.
+    Never,
+    /// Deflate, level 6, whatever filters a dataset has.
+    Deflate,
+    /// LZ4, whatever filters a dataset has.
+    Lz4,
+    /// Zstandard, level 3, whatever filters a dataset has.
+    Zstd,
+}
+
+impl EntryFilter {
+    const NAMES: [(EntryFilter, &'static str); 5] = [
+        (EntryFilter::OfDataset, "of-dataset"),
+        (EntryFilter::Never, "none"),
+        (EntryFilter::Deflate, "deflate"),
+        (EntryFilter::Lz4, "lz4"),
+        (EntryFilter::Zstd, "zstd"),
+    ];
+
+    /// The filter for entries of a dataset.
+    pub fn of(self, spec: &DatasetSpec) -> Option<FilterSpec> {
+        let filter =
+            |id: u16, params: &[u32]| Some(FilterSpec { id, params: params.to_vec(), ..FilterSpec::default() });
+        match self {
+            EntryFilter::OfDataset => {
+                let is_known = |filter: &&FilterSpec| matches!(filter.id, DEFLATE | LZ4 | ZSTD);
+                spec.filters.iter().rfind(is_known).cloned()
+            }
+            EntryFilter::Never => None,
+            EntryFilter::Deflate => filter(DEFLATE, &[6]),
+            EntryFilter::Lz4 => filter(LZ4, &[]),
+            EntryFilter::Zstd => filter(ZSTD, &[3]),
+        }
+    }
+}
+
+impl SettingValue for EntryFilter {
+    const FORM: &'static str = "of-dataset|none|deflate|lz4|zstd";
+
+    fn from_text(text: &str) -> Option<Self> {
+        EntryFilter::NAMES.into_iter().find(|(_, name)| *name == text).map(|(filter, _)| filter)
+    }
+
+    fn to_text(&self) -> String {
+        EntryFilter::NAMES.into_iter().find(|(filter, _)| filter == self).map_or("", |(_, name)| name).to_owned()
+    }
+}
+
+/// A box of elements: the first one, the sides, and the bytes of the elements.
+pub type BoxData<'a> = (Dims, Dims, &'a [u8]);
+
+/// An entry that is ready to be staged.
+#[derive(Debug)]
+pub struct EncodedEntry<'a> {
+    /// What it changes.
+    pub change: EntryChange,
+    /// The registered number of the filter of its data, or 0.
+    pub filter: i32,
+    /// Its data, as it is stored.
+    pub data: Cow<'a, [u8]>,
+}
+
+impl<'a> EncodedEntry<'a> {
+    /// An entry whose data has no filter.
+    pub fn plain(change: EntryChange, data: &'a [u8]) -> Self {
+        EncodedEntry { change, filter: 0, data: Cow::Borrowed(data) }
+    }
+}
+
+/// Cuts a large box into pieces along its first dimension that is longer than 1.
+fn pieces<'a>((start, count, bytes): BoxData<'a>) -> Vec<BoxData<'a>> {
+    let Some(dim) = count.iter().position(|side| *side > 1) else { return vec![(start, count, bytes)] };
+    let row = bytes.len() as u64 / count[dim];
+    let rows = (PIECE_BYTES / row.max(1)).max(1);
+    if bytes.len() as u64 <= PIECE_BYTES || rows >= count[dim] {
+        return vec![(start, count, bytes)];
+    }
+    (0..count[dim])
+        .step_by(rows as usize)
+        .map(|first| {
+            let (mut at, mut sides) = (start.clone(), count.clone());
+            at[dim] += first;
+            sides[dim] = rows.min(count[dim] - first);
+            let begin = (first * row) as usize;
+            (at, sides.clone(), &bytes[begin..begin + (sides[dim] * row) as usize])
+        })
+        .collect()
+}
+
+/// The entries of boxes, each box with its data as it is.
+pub fn unfiltered<'a>(boxes: Vec<BoxData<'a>>) -> Vec<EncodedEntry<'a>> {
+    let entry = |(start, count, bytes): BoxData<'a>| EncodedEntry::plain(EntryChange::Block { start, count }, bytes);
+    boxes.into_iter().map(entry).collect()
+}
+
+/// The entries of boxes, whose data goes through a filter where that makes it smaller. Several threads do it, at most as
+/// many as there are processors.
+///
+/// # Errors
+/// If the filter is not known or fails.
+pub fn filtered<'a>(
+    boxes: Vec<BoxData<'a>>,
+    filter: &FilterSpec,
+    filters: &dyn Unfilter,
+) -> Result<Vec<EncodedEntry<'a>>> {
+    let boxes: Vec<BoxData<'a>> = boxes.into_iter().flat_map(pieces).collect();
+    let filter = [FilterSpec { optional: false, ..filter.clone() }];
+    let total: usize = boxes.iter().map(|(.., bytes)| bytes.len()).sum();
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let threads = processors.min(boxes.len()).min(1 + total / THREAD_BYTES);
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let Some((.., bytes)) = boxes.get(number) else { break };
+        let encoded = if bytes.len() < MIN_BYTES { Ok(None) } else { encode(&filter, bytes, filters) };
+        done.lock().push((number, encoded));
+    };
+    thread::scope(|scope| {
+        (1..threads).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let mut encoded = done.into_inner();
+    encoded.sort_unstable_by_key(|(number, _)| *number);
+    let mut entries = unfiltered(boxes);
+    for (entry, (_, encoded)) in entries.iter_mut().zip(encoded) {
+        if let Some(data) = encoded? {
+            (entry.filter, entry.data) = (filter[0].id.into(), Cow::Owned(data));
+        }
+    }
+    Ok(entries)
+}
+
+/// The data behind the filter; `None` if it is not smaller.
+fn encode(filter: &[FilterSpec], bytes: &[u8], filters: &dyn Unfilter) -> Result<Option<Vec<u8>>> {
+    let failed = |source| Error::store(StoreErrorKind::Io, LogError::Encode { source });
+    let (encoded, mask) = filters.filter(filter, bytes).map_err(failed)?;
+    Ok(Some(encoded).filter(|encoded| mask == 0 && encoded.len() < bytes.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_boxes_are_cut_into_pieces_that_are_all_of_them() {
+        let bytes: Vec<u8> = (0..1_200_000u32).map(|n| n as u8).collect();
+        let whole = (Dims::from_slice(&[7, 5, 2]), Dims::from_slice(&[1, 600, 2000]), &bytes[..]);
+        let cut = pieces(whole);
+        assert!(cut.len() > 4 && cut.iter().all(|(.., bytes)| bytes.len() as u64 <= PIECE_BYTES));
+        let mut next = 5;
+        for (start, count, part) in &cut {
+            assert_eq!((&start[..], part.len() as u64), (&[7, next, 2][..], count.iter().product::<u64>()));
+            next += count[1];
+        }
+        assert_eq!(cut.iter().flat_map(|(.., bytes)| bytes.iter().copied()).collect::<Vec<_>>(), bytes);
+        let small = (Dims::from_slice(&[1]), Dims::from_slice(&[9]), &bytes[..9]);
+        assert_eq!(pieces(small.clone()), [small]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Joining the writers of a file.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use h5live_model::{Error, Mode, ObjectId, OpenError, Publish, Scope, Store};
+
+use crate::anchor::integer;
+use crate::error::{LogError, Result};
+use crate::log_file::{LogFile, log_group, make_group};
+use crate::log_state::LogState;
+use crate::names;
+use crate::position::LogPosition;
+use crate::session::{LogRequest, LogSession};
+use crate::shared_files::{MainUse, SharedFiles};
+use crate::subfiles::{Subfiles, is_in_use, number_or_zero, subfile_count, subfile_error};
+
+/// Joins the writers of a file. With `creates`, the file is made if it is not there.
+///
+/// # Errors
+/// If another process has the file for itself; if the log is damaged; errors of the stores beneath.
+pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std::result::Result<LogSession, OpenError> {
+    let mut lease = files.lease()?;
+    let main = lease.open_main(if creates { MainUse::Create } else { MainUse::Join })?;
+    let taken = take_subfile(&*files, &*main, creates);
+    lease.end()?;
+    let (number, own) = taken?;
+    let inner = files.open_main(Mode::SwmrRead)?;
+    let group =
+        log_group(&*inner)?.ok_or_else(|| Error::from(LogError::Missing(format!("group {:?}", names::LOG_GROUP))))?;
+    let mut state = LogState::open(LogFile::open(0, inner.clone(), group, false)?, how.max_allocation)?;
+    let others = Subfiles { files: Some(&*files), mode: Mode::SwmrRead, reads_table: false };
+    let mut own = Some(own);
+    for other in 1..=subfile_count(&*inner, group)? {
+        match own.take_if(|_| other == number) {
+            Some((store, group)) => {
+                let own = LogFile::open(number, store, group, !how.options.rebuild_index)?;
+                state.add_file(own, how.max_allocation)?;
+            }
+            None => {
+                let store = files.open_subfile(other, Mode::SwmrRead, false)?;
+                let file_id = number_or_zero(&*inner, group, names::FILE_ID)?;
+                state.add_file(others.check(other, store, file_id)?, how.max_allocation)?;
+            }
+        }
+    }
+    if own.is_some() {
+        return Err(Error::from(LogError::Missing(format!("subfile {number} in the count of subfiles"))).into());
+    }
+    state.set_own(number);
+    Ok(LogSession::joined(inner, files, state, how)?)
+}
+
+/// Whether nothing is in the root group.
+fn is_empty(main: &dyn Store) -> Result<bool> {
+    let mut is_empty = true;
+    main.for_each_link(main.session().root, &mut |_| {
+        is_empty = false;
+        false
+    })?;
+    Ok(is_empty)
+}
+
+/// The subfile of a writer: its number, the open file, and the group of its log.
+type TakenSubfile = (u32, (Arc<dyn Store>, ObjectId));
+
+/// A subfile that nobody writes, of a main file that is open for writing. One of those that there are, or a new one.
+fn take_subfile(
+    files: &dyn SharedFiles,
+    main: &dyn Store,
+    creates: bool,
+) -> std::result::Result<TakenSubfile, OpenError> {
+    let group = match log_group(main)? {
+        Some(group) => group,
+        // It is new, or its first writer died before it was begun.
+        None if creates && is_empty(main)? => make_group(main)?,
+        None => return Err(Error::Invalid("the file has no log that a writer could join".to_owned()).into()),
+    };
+    let writer = main.writer()?;
+    let mut file_id = number_or_zero(main, group, names::FILE_ID)?;
+    if file_id == 0 {
+        file_id = RandomState::new().hash_one(std::process::id()).cast_signed() | 1;
+        writer.set_attribute(group, &integer(names::FILE_ID, file_id))?;
+    }
+    let count = subfile_count(main, group)?;
+    let found = (1..=count).find_map(|number| match files.open_subfile(number, Mode::SwmrWrite, true) {
+        Err(error) if is_in_use(&error) => None,
+        opened => Some((number, opened)),
+    });
+    if let Some((number, opened)) = found {
+        let store = opened.map_err(|error| subfile_error(number, count, error))?;
+        let checked = Subfiles { files: None, mode: Mode::SwmrWrite, reads_table: true };
+        let LogFile { store, group, .. } = checked.check(number, store, file_id)?;
+        return Ok((number, (store, group)));
+    }
+    let number = count + 1;
+    if number > LogPosition::MAX_FILE {
+        return Err(Error::Invalid(format!("a file with a log has at most {} subfiles", LogPosition::MAX_FILE)).into());
+    }
+    // What is there under this name was left by a writer that died here, or belongs to another file.
+    let store = files.open_subfile(number, Mode::Create, true)?;
+    let own_group = make_group(&*store)?;
+    let subwriter = store.writer()?;
+    subwriter.set_attribute(own_group, &integer(names::FILE_ID, file_id))?;
+    subwriter.start_swmr()?;
+    subwriter.commit(Scope::All, Publish::Visible)?;
+    writer.set_attribute(group, &integer(names::SUBFILES, number.into()))?;
+    writer.start_swmr()?;
+    writer.commit(Scope::All, Publish::Visible)?;
+    Ok((number, (store, own_group)))
+}
