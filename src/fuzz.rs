@@ -20,12 +20,19 @@ const MAX_VALUE_BYTES: u64 = 1 << 20;
 /// # Panics
 /// If reading does.
 pub fn read_file_image(bytes: Vec<u8>) -> usize {
-    let Ok(file) = File::options().read().open_image(bytes) else { return 0 };
+    File::options().read().open_image(bytes).map_or(0, |file| read_file(&file))
+}
+
+/// Reads the contents of an open file, up to limits. Returns the number of objects that could be opened.
+///
+/// # Panics
+/// If reading does.
+pub fn read_file(file: &File) -> usize {
     let mut opened = 0;
     let mut seen = HashSet::new();
     let mut waiting = vec![file.root().id()];
     while let Some(id) = waiting.pop().filter(|_| seen.len() < MAX_OBJECTS) {
-        if seen.insert(id) && read_object(&file, id, &mut waiting) {
+        if seen.insert(id) && read_object(file, id, &mut waiting) {
             opened += 1;
         }
     }

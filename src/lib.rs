@@ -192,6 +192,9 @@ mod guide {
     struct GuiThread;
     #[doc = include_str!("../docs/guide/in-step.md")]
     struct InStep;
+    #[cfg(feature = "log")]
+    #[doc = include_str!("../docs/guide/many-writers.md")]
+    struct ManyWriters;
     #[doc = include_str!("../docs/guide/parts.md")]
     struct PartsOfLargeData;
     #[doc = include_str!("../docs/guide/rows.md")]

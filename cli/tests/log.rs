@@ -215,7 +215,7 @@ fn a_damaged_index_is_made_anew_from_the_entries() {
     assert_eq!(text(&run(&["dump", &log, "rows"])), "0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
     let info = text(&run(&["log", "info", "--json", &log]));
     let info: serde_json::Value = serde_json::from_str(&info).unwrap();
-    assert_eq!(info["log_bytes"], info["indexed_bytes"]);
+    assert_eq!(info["log_bytes"], info["files"][0]["indexed_bytes"]);
     text(&run_with(&["record", &format!("{name}.plain"), "rows"], b"v\n1\n"));
     assert!(error(&run(&["log", "rebuild", &format!("{name}.plain")])).contains("it has no group"));
 }
@@ -263,4 +263,101 @@ fn samples_of_log_vol_have_the_values_that_were_written() {
     std::fs::write(&path, std::fs::read(folder.join("log_sample.h5")).unwrap()).unwrap();
     let refused = error(&run(&["record", &format!("log:{name}"), "x"]));
     assert!(refused.contains("writing files of Log VOL"), "{refused}");
+}
+
+/// What h5dump says of a file: all of it can be read. There may be no such program.
+fn dumped(path: &Path) {
+    let Ok(output) = std::process::Command::new("h5dump").arg(path).output() else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && !said.contains("error"), "h5dump {}: {said}", path.display());
+}
+
+#[test]
+fn several_recordings_into_one_log_at_once_are_followed_and_read_by_other_programs() {
+    let (_folder, path, name) = new_file();
+    let (log, joined) = (format!("log:{name}"), format!("log:{name}?join=yes"));
+    let mut writers: Vec<_> = (0..3).map(|number| start(&["record", &joined, &format!("rows{number}")])).collect();
+    let mut inputs: Vec<_> = writers.iter_mut().map(|writer| writer.stdin.take().unwrap()).collect();
+    for (number, input) in inputs.iter_mut().enumerate() {
+        input.write_all(format!("v,t\n{number},a\n{},bc\n", number + 10).as_bytes()).unwrap();
+    }
+    let rows = |number: usize| format!("0: {{v: {number}, t: \"a\"}}\n1: {{v: {}, t: \"bc\"}}\n", number + 10);
+    for number in 0..3 {
+        let dataset = format!("rows{number}");
+        until("rows", || path.exists() && run(&["dump", &log, &dataset]).stdout == rows(number).as_bytes());
+    }
+    // One is killed; what it had flushed is there, and the others go on.
+    writers[1].kill().unwrap();
+    writers[1].wait().unwrap();
+    inputs[2].write_all(b"7,d\n").unwrap();
+    let longer = format!("{}2: {{v: 7, t: \"d\"}}\n", rows(2));
+    until("the other goes on", || run(&["dump", &log, "rows2"]).stdout == longer.as_bytes());
+    assert_eq!(text(&run(&["dump", &log, "rows1"])), rows(1));
+    // It is in use: nobody replaces it, or writes it alone.
+    for command in [vec!["copy", "--force", &name, &name], vec!["record", &log, "rows0"], vec!["repair", &name]] {
+        let refused = run_with(&command, b"v,t\n1,x\n");
+        assert!(!refused.status.success(), "{command:?}");
+    }
+    drop(inputs);
+    for number in [0, 2] {
+        assert!(writers[number].wait().unwrap().success());
+    }
+    // Another one writes on where the killed one was.
+    text(&run_with(&["record", &joined, "rows1"], b"v,t\n5,e\n"));
+    assert_eq!(text(&run(&["dump", &log, "rows1"])), format!("{}2: {{v: 5, t: \"e\"}}\n", rows(1)));
+    let info = text(&run(&["log", "info", &name]));
+    assert!(
+        info.contains("3 datasets made\n") && info.contains("subfile 3:\n") && !info.contains("subfile 4"),
+        "{info}"
+    );
+    text(&run(&["log", "rebuild", &name]));
+    assert_eq!(text(&run(&["dump", &log, "rows2"])), longer);
+    let plain = format!("{name}.plain.h5");
+    text(&run(&["copy", "--quiet", &log, &plain]));
+    assert_eq!(text(&run(&["dump", &plain, "rows2"])), longer);
+    let subfiles: Vec<PathBuf> = (1..=3).map(|number| h5live_log::joined_files::subfile_path(&path, number)).collect();
+    for file in subfiles.iter().chain([&path]) {
+        dumped(file);
+        assert!(text(&run(&["check", file.to_str().unwrap()])).contains("sound"));
+    }
+    let Some(python) = python() else { return };
+    let program = "f = h5py.File(path, 'r')\n\
+        assert sorted(f) == ['_LOG', 'rows0', 'rows1', 'rows2'], list(f)\n\
+        assert f['rows1'].shape == () and f['_LOG'].attrs['subfiles'] == 3\n\
+        import os\n\
+        g = h5py.File(f'{path}.subfiles/{os.path.basename(path)}.1', 'r')\n\
+        assert g['_LOG'].attrs['file_id'] == f['_LOG'].attrs['file_id'] != 0\n\
+        assert bytes(g['_LOG/log_1'][:4]) == b'LENT'\n\
+        print('seen')";
+    assert_eq!(h5py(&python, program, &path).trim(), "seen");
+}
+
+#[test]
+fn a_subfile_that_is_missing_or_foreign_is_named() {
+    let (_folder, path, name) = new_file();
+    let log = format!("log:{name}?join=yes");
+    text(&run_with(&["record", &log, "rows"], b"v\n1\n2\n"));
+    let subfile = h5live_log::joined_files::subfile_path(&path, 1);
+    let other = path.with_file_name("other.h5");
+    text(&run_with(&["record", &format!("log:{}?join=yes", other.display()), "rows"], b"v\n3\n"));
+    let kept = std::fs::read(&subfile).unwrap();
+    std::fs::copy(h5live_log::joined_files::subfile_path(&other, 1), &subfile).unwrap();
+    let said = error(&run(&["dump", &format!("log:{name}"), "rows"]));
+    assert!(said.contains("subfile 1 of the log belongs to another file"), "{said}");
+    std::fs::remove_file(&subfile).unwrap();
+    let said = error(&run(&["dump", &format!("log:{name}"), "rows"]));
+    assert!(said.contains("subfile 1 of 1"), "{said}");
+    let said = error(&run_with(&["record", &log, "rows"], b"v\n3\n"));
+    assert!(said.contains("subfile 1 of 1"), "{said}");
+    std::fs::write(&subfile, kept).unwrap();
+    assert_eq!(text(&run(&["dump", &format!("log:{name}"), "rows"])), "0: {v: 1}\n1: {v: 2}\n");
+}
+
+#[test]
+fn killed_writers_that_have_joined_lose_nothing() {
+    let said = text(&run(&["stress", "--log", "--kills", "24", "--seed", "11"]));
+    println!("{said}");
+    // The last kill may be one of all writers.
+    let kills: u32 = said.split(' ').next().unwrap().parse().unwrap();
+    assert!((24..28).contains(&kills) && said.contains(": 0 violations"), "{said}");
 }

@@ -1,7 +1,7 @@
 //! Runs the model checker over h5live's writer and readers, and prints the results.
 //!
 //! `prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]`: all parts (`readers`, `torn`, `cut`,
-//! `deaths`, `power`, `mutants`), or the named ones; all workloads, or those with NAME in their names; N seconds for
+//! `deaths`, `power`, `log`, `mutants`), or the named ones; all workloads, or those with NAME in their names; N seconds for
 //! each exploration. Counterexamples are printed with --tell, and kept in FOLDER.
 
 use std::fs::File;
@@ -15,6 +15,7 @@ use h5live_cache::EdgeKind;
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
 use h5live_checker::schedule::{Counterexample, ExploreBounds, Story, Tearing};
 use h5live_checker::trace::{Trace, TraceError};
+use h5live_prove::log;
 use h5live_prove::mutants::{self, MutantResult, ProtocolMutant};
 use h5live_prove::suite::{Case, RecordFn, all_cases, page_tears, small_tears};
 use h5live_prove::{CrashRecovery, Workload, WriterSetup};
@@ -30,7 +31,7 @@ const MAX_QUICK_TIME: Duration = Duration::from_millis(600);
 
 const USAGE: &str = "prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]";
 
-const PARTS: [&str; 6] = ["readers", "torn", "cut", "deaths", "power", "mutants"];
+const PARTS: [&str; 7] = ["readers", "torn", "cut", "deaths", "power", "log", "mutants"];
 
 /// Whether this program knows the argument. An unknown one would be skipped, and its part would seem to be sound.
 fn is_known(argument: &str) -> bool {
@@ -93,8 +94,12 @@ fn main() -> ExitCode {
     if wanted("power") {
         run.explore_power_failures();
     }
+    if wanted("log") {
+        run.explore_log();
+    }
     if wanted("mutants") {
         run.judge_mutants();
+        run.judge_log_mutants();
     }
     println!("\n{} in {:.0} s", if run.is_sound { "sound" } else { "NOT SOUND" }, began.elapsed().as_secs_f64());
     if run.is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -225,6 +230,41 @@ impl ProverRun {
                 println!("    {} ({:?})", bad.fault, bad.survivors);
             }
             self.is_sound &= whole.wrong + pages.wrong + sectors.wrong == 0;
+        }
+    }
+
+    fn explore_log(&mut self) {
+        println!(
+            "\n{:<36} {:>9} {:>6} {:>10} {:>6} {:>9}",
+            "files with a log", "workloads", "writes", "states", "wrong", "exhausted"
+        );
+        for found in log::explore_all(self.threads, self.time_limit) {
+            println!(
+                "{:<36} {:>9} {:>6} {:>10} {:>6} {:>9}",
+                found.name,
+                found.workloads,
+                found.writes,
+                found.states,
+                found.wrong,
+                yes_or_no(found.exhausted)
+            );
+            if let Some(fault) = &found.fault {
+                println!("    {fault}");
+            }
+            self.is_sound &= found.wrong == 0;
+        }
+    }
+
+    fn judge_log_mutants(&mut self) {
+        for mutant in log::MUTANTS {
+            let name = format!("{mutant:?}");
+            match log::find_killer(mutant, self.threads, self.time_limit.max(MIN_MUTANT_TIME)) {
+                Some((by, fault)) => println!("{name:<26} {:<9} {:>5}  {by}: {fault}", "killed", ""),
+                None => {
+                    println!("{name:<26} {:<9}", "ALIVE");
+                    self.is_sound = false;
+                }
+            }
         }
     }
 

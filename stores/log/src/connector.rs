@@ -124,8 +124,11 @@ impl Connector for LogConnector {
             mode = if mode == Mode::Write { Mode::SwmrWrite } else { mode };
         }
         let request = OpenRequest { mode, options: &*inner_options, unfilter: how.unfilter.clone(), ..*how };
-        let log =
-            LogRequest { options: options.clone(), unfilter: how.unfilter.clone(), max_allocation: how.max_allocation };
+        let log = LogRequest {
+            unfilter: how.unfilter.clone(),
+            max_allocation: how.max_allocation,
+            ..LogRequest::new(options.clone())
+        };
         let files = path.map(|path| self.joined_files(path, &options, &request));
         if options.join && how.mode.writes() {
             let no_path = || OpenError::Url("only files of this machine are joined".to_owned());

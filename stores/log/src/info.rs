@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_model::{AllocationLimit, NoFilters, Store};
+use h5live_model::{AllocationLimit, Store};
 
 use crate::error::{LogError, Result};
 use crate::index_table::SavedTable;
@@ -57,7 +57,7 @@ impl LogInfo {
             return Err(LogError::Missing(format!("group {LOG_GROUP:?}")).into());
         }
         let options = Log { rebuild_index: true, ..Log::default() };
-        let how = LogRequest { options, unfilter: Arc::new(NoFilters), max_allocation };
+        let how = LogRequest { max_allocation, ..LogRequest::new(options) };
         let session = LogSession::open(file, subfiles, how)?;
         let datasets = session.dataset_count();
         let state = session.state();

@@ -28,7 +28,7 @@ pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std:
     let inner = files.open_main(Mode::SwmrRead)?;
     let group =
         log_group(&*inner)?.ok_or_else(|| Error::from(LogError::Missing(format!("group {:?}", names::LOG_GROUP))))?;
-    let mut state = LogState::open(LogFile::open(0, inner.clone(), group, false)?, how.max_allocation)?;
+    let mut state = LogState::open(LogFile::open(0, inner.clone(), group, false)?, how.max_allocation, how.mutant)?;
     let others = Subfiles { files: Some(&*files), mode: Mode::SwmrRead, reads_table: false };
     let mut own = Some(own);
     for other in 1..=subfile_count(&*inner, group)? {

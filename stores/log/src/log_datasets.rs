@@ -238,6 +238,17 @@ impl LogDatasets {
         writer.set_attribute(last.id, &integer(names::END, last.used.cast_signed()))
     }
 
+    /// What a mutant does: has the next commit publish so many bytes more than there are, if the log dataset has room.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn stage_end_behind(&mut self, writer: &dyn StoreWriter, bytes: u64) -> Result<()> {
+        match self.list.last().filter(|last| last.size - last.used >= bytes) {
+            Some(last) => writer.set_attribute(last.id, &integer(names::END, (last.used + bytes).cast_signed())),
+            None => Ok(()),
+        }
+    }
+
     /// Has what is changed of a dataset of the store beneath be seen after what was appended so far.
     ///
     /// # Errors

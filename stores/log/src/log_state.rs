@@ -1,6 +1,6 @@
 //! The logs of a session: what is published, what is staged, and the index of both.
 
-use h5live_model::{AllocationLimit, DatasetSpec, ObjectId};
+use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Publish, Scope, StoreWriter};
 use rustc_hash::FxHashMap;
 
 use crate::encode::EncodedEntry;
@@ -10,6 +10,7 @@ use crate::error::{LogError, Result};
 use crate::index_table::{self, NOT_ENDED, NewTable, TableRow};
 use crate::log_file::LogFile;
 use crate::logged_dataset::LoggedDataset;
+use crate::mutant::LogMutant;
 use crate::position::LogPosition;
 
 /// Points of one entry. The head of an entry stays far below [`crate::entry::MAX_HEAD_BYTES`].
@@ -43,6 +44,7 @@ pub struct LogState {
     /// Entries, and bytes of their data, beside those that only the index tables have.
     entries: u64,
     data_bytes: u64,
+    mutant: LogMutant,
 }
 
 impl LogState {
@@ -50,7 +52,7 @@ impl LogState {
     ///
     /// # Errors
     /// If a log is damaged; errors of the stores beneath.
-    pub fn open(main: LogFile, limit: AllocationLimit) -> Result<Self> {
+    pub fn open(main: LogFile, limit: AllocationLimit, mutant: LogMutant) -> Result<Self> {
         let mut state = LogState {
             files: Vec::new(),
             own: 0,
@@ -61,6 +63,7 @@ impl LogState {
             unpublished: 0,
             entries: 0,
             data_bytes: 0,
+            mutant,
         };
         state.add_file(main, limit)?;
         Ok(state)
@@ -68,7 +71,7 @@ impl LogState {
 
     /// A log whose datasets are indexed already.
     pub fn with_indexes(file: LogFile, indexes: FxHashMap<u64, EntryIndex>) -> Result<Self> {
-        let mut state = LogState::open(file, AllocationLimit::default())?;
+        let mut state = LogState::open(file, AllocationLimit::default(), LogMutant::None)?;
         state.datasets =
             indexes.into_iter().map(|(number, index)| (number, LoggedDataset::with_index(index))).collect();
         Ok(state)
@@ -147,7 +150,10 @@ impl LogState {
             batches.push(batch);
             Ok(())
         })?;
-        for (rank, row) in batches.into_iter().flat_map(|batch| batch.entries) {
+        for (rank, mut row) in batches.into_iter().flat_map(|batch| batch.entries) {
+            if self.mutant.lacks(LogMutant::IgnoredOrders) {
+                row.order = 0;
+            }
             self.push(rank, row)?;
         }
         Ok(())
@@ -211,6 +217,31 @@ impl LogState {
         // A subfile by itself does not know how many there are.
         let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
         index_table::save(&*own.store, own.group, &new, (0..count).map(rows))
+    }
+
+    /// What a mutant does: writes a table that covers entries that are still staged.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn save_table_early(&self, dataset_count: u64) -> Result<()> {
+        let own = self.own();
+        let rows = |number: u64| {
+            let rows =
+                self.dataset(number).map(|dataset| dataset.rows_of_file(own.number).cloned().collect::<Vec<_>>());
+            Ok(rows.unwrap_or_default().into_iter().map(|row| (1, row)).collect())
+        };
+        let new = NewTable { covers: own.indexed, last_order: own.last_order, place: &|at| Some((1, at.offset())) };
+        index_table::save(&*own.store, own.group, &new, (0..dataset_count).map(rows))
+    }
+
+    /// What a mutant does: publishes an end that is behind what is still staged.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn publish_early(&mut self, writer: &dyn StoreWriter) -> Result<()> {
+        let staged = self.staged.len() as u64;
+        self.own_mut().log.stage_end_behind(writer, staged)?;
+        writer.commit(Scope::All, Publish::Visible)
     }
 
     /// What the logs have of a dataset; `None` if they have nothing.

@@ -17,6 +17,7 @@ use crate::log_file::{LogFile, group_number, log_group, make_group};
 use crate::log_state::LogState;
 use crate::log_vol::{self, LogVolLog};
 use crate::main_turn::{MainChange, MainTurn};
+use crate::mutant::LogMutant;
 use crate::names::{self, Naming};
 use crate::options::Log;
 use crate::shared_files::{MainUse, SharedFiles};
@@ -50,6 +51,9 @@ pub struct LogRequest {
     pub unfilter: Arc<dyn Unfilter>,
     /// Most bytes that are allocated for an entry that is decoded as a whole, and for what a file states.
     pub max_allocation: AllocationLimit,
+    /// The rule that is not kept; only the model checker sets it.
+    #[doc(hidden)]
+    pub mutant: LogMutant,
 }
 
 /// A file, and objects of it that say what is new.
@@ -73,6 +77,7 @@ pub struct LogSession {
     pub options: Log,
     pub unfilter: Arc<dyn Unfilter>,
     pub max_allocation: AllocationLimit,
+    mutant: LogMutant,
     state: RwLock<LogState>,
     /// Datasets whose anchors do not say their extent, by their numbers, and the anchors.
     changed_extents: Mutex<FxHashMap<u64, ObjectId>>,
@@ -107,7 +112,7 @@ impl LogSession {
         // A follower reads the log itself: the writer may replace the table.
         let reads_table = mode != Mode::SwmrRead && !how.options.rebuild_index;
         let main = LogFile::open(0, inner.clone(), group, reads_table)?;
-        let mut state = LogState::open(main, how.max_allocation)?;
+        let mut state = LogState::open(main, how.max_allocation, how.mutant)?;
         // Who writes alone has the main file for itself, so nobody joins meanwhile.
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
         let opening = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table };
@@ -126,13 +131,14 @@ impl LogSession {
         let dataset_count = group_number(&*inner, state.main_group(), names::DATASET_COUNT)?;
         let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
         described.forms = session.forms;
-        let LogRequest { options, unfilter, max_allocation } = how;
+        let LogRequest { options, unfilter, max_allocation, mutant } = how;
         Ok(LogSession {
             described,
             naming: Naming::Design,
             options,
             unfilter,
             max_allocation,
+            mutant,
             files,
             has_joined: false,
             turn: Mutex::default(),
@@ -185,6 +191,7 @@ impl LogSession {
             options: Log::default(),
             unfilter,
             max_allocation,
+            mutant: LogMutant::None,
             files: None,
             has_joined: false,
             turn: Mutex::default(),
@@ -416,10 +423,14 @@ impl LogSession {
             None => last.saturating_add(1),
         };
         state.end_batch(order)?;
+        if self.mutant.lacks(LogMutant::EndBeforeEntries) {
+            state.publish_early(writer)?;
+        }
         state.write_staged(|state| self.log_dataset_room(state))?;
         state.own_mut().log.stage_end(writer)?;
         for anchor in std::mem::take(&mut *self.new_anchors.lock()) {
             match self.inner.dataset(anchor) {
+                Ok(_) if self.mutant.lacks(LogMutant::UnorderedAnchors) => {}
                 Ok(anchor) => state.own().log.order_before(&*anchor)?,
                 Err(Error::NoObject(_)) => {}
                 Err(error) => return Err(error),
@@ -442,6 +453,9 @@ impl LogSession {
             self.leave()?;
         } else if self.writes() {
             self.update_anchors(self.inner.writer()?)?;
+            if self.mutant.lacks(LogMutant::TableBeforeEntries) {
+                self.save_table_early()?;
+            }
             self.commit(Publish::Visible)?;
             self.save_table()?;
         }
@@ -455,17 +469,25 @@ impl LogSession {
         self.commit(Publish::Visible)
     }
 
+    /// What a mutant does: the table has entries that are not in a log dataset yet.
+    fn save_table_early(&self) -> Result<()> {
+        let own = self.own_file().1;
+        self.state.read().save_table_early(*self.dataset_count.lock())?;
+        own.writer()?.commit(Scope::All, Publish::Visible)
+    }
+
     /// Ends writing beside others. The last writer leaves the main file as one that nobody writes.
     fn leave(&self) -> Result<()> {
         let Some(files) = &self.files else { return Ok(()) };
         self.catch_up()?;
         self.commit(Publish::Visible)?;
         self.save_table()?;
-        let (own, subfile) = self.own_file();
-        subfile.close()?;
         // Objects that never got a link are forgotten.
         drop(self.turn.lock().take());
         let mut lease = files.lease().map_err(as_model_error)?;
+        let (own, subfile) = self.own_file();
+        // Whoever joins finds this writer, or finds it gone.
+        subfile.close()?;
         let count = self.stores().len() as u32;
         let usage = match (1..count).any(|number| number != own && is_written(&**files, number)) {
             true => MainUse::Turn,
@@ -518,7 +540,12 @@ fn is_written(files: &dyn SharedFiles, number: u32) -> bool {
 impl LogRequest {
     /// With these options; nothing is decoded, and allocations have the default bound.
     pub fn new(options: Log) -> Self {
-        LogRequest { options, unfilter: Arc::new(NoFilters), max_allocation: AllocationLimit::default() }
+        LogRequest {
+            options,
+            unfilter: Arc::new(NoFilters),
+            max_allocation: AllocationLimit::default(),
+            mutant: LogMutant::None,
+        }
     }
 }
 

@@ -138,6 +138,8 @@ impl Store for LogStore {
             let is_filtered = !anchor.spec()?.filters.is_empty();
             return if is_filtered { Err(Error::Unsupported(FILTERED_BESIDE_LOG)) } else { Ok(anchor) };
         };
+        // Entries were published before what led to the object.
+        self.session.catch_up()?;
         let mut datasets = self.datasets.lock();
         if let Some(known) = datasets.get(&found.id).and_then(Weak::upgrade) {
             return Ok(known);

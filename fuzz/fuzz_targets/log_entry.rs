@@ -1,0 +1,14 @@
+#![no_main]
+
+use h5live_log::entry::{decode_frame, decode_head};
+
+// Bytes are no entry, or those that the entry is written as.
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let bounds = decode_frame(data);
+    if let Ok((head, rank)) = decode_head(data) {
+        let mut bytes = Vec::new();
+        head.encode(rank, &mut bytes);
+        assert_eq!(bounds, Ok(head.bounds()));
+        assert_eq!(bytes, data[..bytes.len()]);
+    }
+});

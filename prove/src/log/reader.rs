@@ -1,0 +1,218 @@
+//! Readers of logs: while writers are at work, and after they have died.
+
+use std::sync::Arc;
+
+use h5live_cache::Storage;
+use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
+use h5live_checker::schedule::{ReaderView, Verdict};
+use h5live_checker::trace::MarkCounter;
+use h5live_log::LogStore;
+use h5live_log::shared_files::SharedFiles;
+use h5live_model::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, Mode, Name, Publish, Scope, Store};
+use h5live_native::RetryPolicy;
+
+use super::regions::RegionFiles;
+use super::workloads::{ACKNOWLEDGED, CELLS, LogWorkload, Writers, request};
+use crate::observer::{ConcurrentObserver, Observer, RunEnd, SoleObserver, error_chain_text, run_verdict};
+
+/// Attempts at an operation.
+const ATTEMPTS: u32 = 4;
+
+/// What is in the datasets; `None` for one that is not there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+struct LogContents {
+    a: Vec<u16>,
+    b: Vec<u16>,
+    grid: Vec<u16>,
+    cells: Vec<u16>,
+    own: Vec<u16>,
+    new: Option<Vec<u16>>,
+}
+
+fn dataset(store: &LogStore, name: &str) -> h5live_model::Result<Option<Arc<dyn ChunkStore>>> {
+    match store.link(store.session().root, &Name::from(name))?.map(|link| link.target) {
+        Some(LinkTarget::Hard(id)) => store.dataset(id).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn elements(data: &dyn ChunkStore) -> h5live_model::Result<Vec<u16>> {
+    let read = |at: u64| {
+        let mut element = [0; 2];
+        if let Some(chunk) = data.locate(&ChunkCoord::new(&[at]))? {
+            data.read(&chunk, 0, &mut element)?;
+        }
+        Ok(u16::from_le_bytes(element))
+    };
+    (0..data.spec()?.dataspace.dims()[0]).map(read).collect()
+}
+
+/// Reads everything, at one moment of the log. Only the new object is looked for later.
+fn contents(store: &LogStore) -> h5live_model::Result<LogContents> {
+    let names = ["a", "b", "grid", "cells", "own"];
+    let open = names.map(|name| dataset(store, name));
+    // Each was opened at a moment of its own.
+    store.refresh(Scope::All)?;
+    let [a, b, grid, cells, own] = open.map(|data| data?.map_or(Ok(Vec::new()), |data| elements(&*data)));
+    let (a, b, grid, cells, own) = (a?, b?, grid?, cells?, own?);
+    let new = dataset(store, "new")?.map(|data| elements(&*data)).transpose()?;
+    Ok(LogContents { a, b, grid, cells, own, new })
+}
+
+/// The cells after so many batches.
+fn grid(batches: usize) -> Vec<u16> {
+    let mut cells = vec![0; CELLS as usize];
+    (0..batches).for_each(|batch| cells[batch % CELLS as usize] = batch as u16 + 1);
+    cells
+}
+
+impl LogContents {
+    /// How many batches there are, if these contents are those of whole batches.
+    fn batches(&self, writers: Writers) -> Result<usize, String> {
+        match writers {
+            Writers::One => {
+                let batches = self.a.len();
+                let numbers: Vec<u16> = (1..=batches as u16).collect();
+                if self.a != numbers || self.b != numbers || self.grid != grid(batches) {
+                    return Err(format!("a batch is seen in part: {self:?}"));
+                }
+                match &self.new {
+                    Some(new) if *new != [2] => Err(format!("an object is seen without its elements: {new:?}")),
+                    None if batches >= 2 => Err("a batch is there, and its object is not".to_owned()),
+                    _ => Ok(batches),
+                }
+            }
+            Writers::Two => {
+                let has = |number: u16| self.own.get(usize::from(number) - 2) == Some(&number);
+                let newest = [3, 2].into_iter().find(|number| has(*number)).unwrap_or(1);
+                let is_own = |(at, value): (usize, &u16)| [0, at as u16 + 2].contains(value);
+                if self.cells != [newest; CELLS as usize] || !self.own.iter().enumerate().all(is_own) {
+                    return Err(format!("batches do not count in their order: {self:?}"));
+                }
+                Ok(usize::from(has(2)) + usize::from(has(3)))
+            }
+        }
+    }
+}
+
+fn open<S: Storage + 'static>(
+    workload: &LogWorkload,
+    files: RegionFiles<S>,
+    mode: Mode,
+) -> h5live_model::Result<LogStore> {
+    let files = Arc::new(files);
+    let main = Arc::new(files.open(0, mode, false)?);
+    let files: Arc<dyn SharedFiles> = files;
+    LogStore::open(main, Some(files), request(workload.mutant))
+}
+
+/// Follows the writers.
+///
+/// # Errors
+/// The fault.
+pub fn follow(workload: &LogWorkload, view: &Arc<ReaderView>, passes: usize) -> Verdict {
+    run_verdict(follow_passes(workload, view, passes))
+}
+
+fn follow_passes(workload: &LogWorkload, view: &Arc<ReaderView>, passes: usize) -> Result<(), RunEnd> {
+    let acknowledged = MarkCounter::new(&workload.trace, ACKNOWLEDGED);
+    let observer = ConcurrentObserver::new(view, &Arc::default());
+    let retry_view = view.clone();
+    let retry = RetryPolicy::new(ATTEMPTS, move |_| retry_view.restart_operation());
+    let count = |view: &ReaderView| acknowledged.count_at(view.prefix()).unwrap_or(0) as usize;
+    let open_log = || {
+        let files = || RegionFiles::new(view.clone(), retry.clone());
+        observer.observe("open the log", || open(workload, files(), Mode::SwmrRead))
+    };
+    let (mut least, mut before) = (0, LogContents::default());
+    for pass in 0..passes {
+        // Who opens the log anew knows nothing but what was seen.
+        observer.reset((pass, least, &before))?;
+        least = least.max(count(view));
+        let store = open_log()?;
+        look(workload, &observer, &store, (&mut least, &mut before))?;
+        if pass + 1 == passes {
+            least = least.max(count(view));
+            observer.observe("refresh", || store.refresh(Scope::All))?;
+            look(workload, &observer, &store, (&mut least, &mut before))?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads everything, and compares it with what was acknowledged and seen before.
+fn look(
+    workload: &LogWorkload,
+    observer: &ConcurrentObserver<'_>,
+    store: &LogStore,
+    (least, before): (&mut usize, &mut LogContents),
+) -> Result<(), RunEnd> {
+    let found = observer.observe("read everything", || contents(store))?;
+    let batches = found.batches(workload.writers)?;
+    if batches < *least {
+        return Err(format!("{batches} batches are seen of {least} that were acknowledged: {found:?}").into());
+    }
+    let is_back = |now: &[u16], then: &[u16]| then.iter().enumerate().any(|(at, then)| now.get(at) < Some(then));
+    if is_back(&found.own, &before.own) || is_back(&found.cells, &before.cells) {
+        return Err(format!("data goes back in time: {before:?}, then {found:?}").into());
+    }
+    (*least, *before) = (batches, found);
+    Ok(())
+}
+
+/// Opens the log after a crash, writes on, and reads it again.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn recover(workload: &LogWorkload, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Verdict {
+    let acknowledged = MarkCounter::new(&workload.trace, ACKNOWLEDGED);
+    let least = acknowledged.count_at(expected.min_ops).unwrap_or(0) as usize;
+    let open = |mode: Mode| {
+        let files = RegionFiles::new(disk.clone(), RetryPolicy::no_retries());
+        open(workload, files, mode).map_err(|error| format!("cannot open to {mode:?}: {}", error_chain_text(&error)))
+    };
+    let look = |store: &LogStore| {
+        let found = SoleObserver.observe("read everything", || contents(store));
+        found.map_err(|end| match end {
+            RunEnd::Wrong(fault) => fault,
+            _ => "the run has ended".to_owned(),
+        })
+    };
+    let found = look(&open(Mode::Read)?)?;
+    let batches = found.batches(workload.writers)?;
+    if batches < least {
+        return Err(format!("{batches} batches are left of {least} that were acknowledged"));
+    }
+    let store = open(Mode::Write)?;
+    if look(&store)? != found {
+        return Err(format!("the next writer does not find what a reader has found: {found:?}"));
+    }
+    write_on(workload, &store, batches).map_err(|error| error_chain_text(&error))?;
+    let wanted = look(&store)?;
+    store.close().map_err(|error| error_chain_text(&error))?;
+    let after = look(&open(Mode::Read)?)?;
+    if after != wanted || after == found {
+        return Err(format!("written on: {after:?}, and not {wanted:?}"));
+    }
+    Ok(())
+}
+
+/// Writes one more batch, as a writer that has the file for itself.
+fn write_on(workload: &LogWorkload, store: &LogStore, batches: usize) -> h5live_model::Result<()> {
+    let put = |name: &str, at: u64, value: u16| {
+        let Some(data) = dataset(store, name)? else { return Ok(()) };
+        let (coord, bytes) = (ChunkCoord::new(&[at]), value.to_le_bytes());
+        let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &bytes }];
+        let extent = [data.spec()?.dataspace.dims()[0].max(at + 1)];
+        data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), ..ChunkBatch::default() })
+    };
+    match workload.writers {
+        Writers::One => {
+            put("a", batches as u64, batches as u16 + 1)?;
+            put("b", batches as u64, batches as u16 + 1)?;
+            put("grid", batches as u64 % CELLS, batches as u16 + 1)?;
+        }
+        Writers::Two => put("cells", 0, 9)?,
+    }
+    store.writer()?.commit(Scope::All, Publish::Visible)
+}
