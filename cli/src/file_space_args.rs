@@ -10,7 +10,7 @@ use crate::number_arg::{at_least, within};
 pub const DEFAULT_OFFSET_BYTES: u32 = 8;
 
 /// Options of a command about the space of the file that it makes.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct FileSpaceArgs {
     /// How space in the file is allocated: fsm-aggr, page, aggr, none
     #[arg(long, value_name = "NAME", value_parser = strategy)]

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use h5live::model::{AllocationLimit, ConnectorRegistry, Location, Mode, NoFilters, ObjectSpec, OpenRequest, Url};
-use h5live_log::joined_files::{JoinedFiles, subfile_path};
+use h5live_log::joined_files::{JoinedFiles, subfile_folder, subfile_path};
 use h5live_log::{Log, LogFileInfo, LogInfo};
 use h5live_native::{Native, NativeConnector, NativeFile, OpenOptions};
 use serde_json::json;
 
+use crate::copy::CopyCommand;
 use crate::error::{Error, Outcome, Result};
 use crate::open;
 use crate::output::Output;
+use crate::temp_output::ForceArgs;
 
 /// Look after files with a log
 #[derive(Debug, clap::Args)]
@@ -37,6 +39,28 @@ enum LogAction {
         /// The file: run.h5 or log:run.h5
         file: Location,
     },
+    /// Make a plain HDF5 file from a log: each dataset as it is without the log
+    Replay {
+        /// The file with the log: run.h5 or log:run.h5
+        file: Location,
+        /// The new file
+        to: Location,
+        #[command(flatten)]
+        force: ForceArgs,
+        /// Say nothing
+        #[arg(short, long)]
+        quiet: bool,
+    },
+    /// Drop entries that were overwritten, and bring subfiles into the main file
+    ///
+    /// Nobody may write meanwhile. Readers that have the file open go on reading it as it was.
+    Compact {
+        /// The file: run.h5 or log:run.h5
+        file: Location,
+        /// Say nothing
+        #[arg(short, long)]
+        quiet: bool,
+    },
 }
 
 impl LogCommand {
@@ -48,6 +72,11 @@ impl LogCommand {
         match self.action {
             LogAction::Info { file, json } => show(&file, json)?,
             LogAction::Rebuild { file } => rebuild(&file)?,
+            LogAction::Replay { file, to, force, quiet } => {
+                let from = as_log(&file)?;
+                return CopyCommand::all_of(from, to, force, quiet).run();
+            }
+            LogAction::Compact { file, quiet } => return compact(&file, quiet),
         }
         Ok(Outcome::Clean)
     }
@@ -55,6 +84,27 @@ impl LogCommand {
 
 fn wrong(location: &Location, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Log { location: location.to_string(), source: source.into() }
+}
+
+/// The location of the log in a file.
+fn as_log(location: &Location) -> Result<Location> {
+    // The file must have a log: a plain file is opened as such.
+    read(location)?;
+    let path = open::require_path(location)?;
+    let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
+    Ok(Url::literal("log", text).into())
+}
+
+/// Writes a log anew, with the elements that there are, in place of the old one.
+fn compact(location: &Location, quiet: bool) -> Result<Outcome> {
+    let (log, path) = (as_log(location)?, open::require_path(location)?);
+    let replaces = ForceArgs { replaces_file: true };
+    let outcome = CopyCommand::all_of(log.clone(), log, replaces, quiet).run()?;
+    // The new file has no subfiles.
+    match std::fs::remove_dir_all(subfile_folder(&path)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(wrong(location, error)),
+        _ => Ok(outcome),
+    }
 }
 
 fn read(location: &Location) -> Result<LogInfo> {

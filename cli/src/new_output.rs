@@ -1,10 +1,14 @@
 //! New files and other new stores that a command makes.
 
-use h5live::{File, Location, Options};
+use h5live::{File, Location, OpenError, Options};
 
 use crate::error::{Error, Result};
 use crate::open;
 use crate::temp_output::{ForceArgs, TempOutput};
+
+/// The option of a log with which a session is one of many writers. Such a session makes files beside the one that is to
+/// take its place.
+const JOIN: &str = "join";
 
 /// A new store. A file appears under its name when it is complete; another store is there from the start.
 #[derive(Debug)]
@@ -51,6 +55,11 @@ impl NewOutput {
             let options = if self.force.replaces_file { options.create() } else { options.create_new() };
             return Ok(options.open(&self.location)?);
         };
+        if self.settings.iter().any(|(name, _)| name == JOIN) {
+            let text = "a new file is complete before others may join it: leave out `join`".to_owned();
+            let source = Box::new(OpenError::Url(text));
+            return Err(Error::Location { location: self.location.to_string(), source });
+        }
         let set = |options: Options, (name, value): &(String, String)| options.setting(name, value);
         let place = open::location_in_file(&self.location, unfinished.path())?;
         let place = place.unwrap_or_else(|| Location::Path(unfinished.path().to_owned()));

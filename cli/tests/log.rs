@@ -361,3 +361,38 @@ fn killed_writers_that_have_joined_lose_nothing() {
     let kills: u32 = said.split(' ').next().unwrap().parse().unwrap();
     assert!((24..28).contains(&kills) && said.contains(": 0 violations"), "{said}");
 }
+
+#[test]
+fn a_compacted_log_has_what_was_not_overwritten_and_a_replayed_one_is_a_plain_file() {
+    let (_folder, path, name) = new_file();
+    let log = format!("log:{name}");
+    let joined = format!("{log}?join=yes&max_log_size=1MiB");
+    let file = File::options().create().open(joined.as_str()).unwrap();
+    let data = file.new_dataset::<u64>().shape(&[100_000]).create("data").unwrap();
+    for round in 0..8u64 {
+        data.write(&vec![round; 100_000]).unwrap();
+        file.flush().unwrap();
+    }
+    let refused = error(&run(&["log", "compact", &name]));
+    assert!(refused.contains("in use") || refused.contains("writ"), "{refused}");
+    file.close().unwrap();
+    let info = |what: &str| -> u64 {
+        let info: serde_json::Value = serde_json::from_str(&text(&run(&["log", "info", "--json", &name]))).unwrap();
+        info[what].as_u64().unwrap()
+    };
+    assert_eq!(info("data_bytes"), 8 * 800_000);
+    text(&run(&["log", "compact", "--quiet", &name]));
+    assert_eq!(info("data_bytes"), 800_000);
+    assert!(!path.with_file_name(format!("{}.subfiles", path.file_name().unwrap().to_str().unwrap())).exists());
+    let plain = format!("{name}.plain.h5");
+    text(&run(&["log", "replay", "--quiet", &name, &plain]));
+    for location in [&log, &plain] {
+        let file = File::open(location.as_str()).unwrap();
+        assert!(file.dataset("data").unwrap().read::<u64>().unwrap() == vec![7; 100_000]);
+    }
+    assert!(!text(&run(&["ls", &plain])).contains("_LOG"));
+    assert!(error(&run(&["log", "replay", &plain, "other.h5"])).contains("it has no group"));
+    // A copy is complete before others may join it.
+    let said = error(&run(&["copy", &plain, &format!("log:{name}.new.h5?join=yes")]));
+    assert!(said.contains("leave out `join`"), "{said}");
+}

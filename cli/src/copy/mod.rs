@@ -71,6 +71,24 @@ pub struct CopyCommand {
 }
 
 impl CopyCommand {
+    /// Copies all of a file, as it is.
+    pub fn all_of(from: Location, to: Location, force: ForceArgs, quiet: bool) -> Self {
+        CopyCommand {
+            from,
+            to,
+            profile: None,
+            chunks: Vec::new(),
+            filter: Vec::new(),
+            select: Vec::new(),
+            space: FileSpaceArgs::default(),
+            force,
+            inline: false,
+            keep_names: false,
+            no_verify: false,
+            quiet,
+        }
+    }
+
     /// Copies the file.
     ///
     /// # Errors

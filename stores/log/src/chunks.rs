@@ -181,6 +181,25 @@ impl LogChunks {
         Ok(Some(if grows { EntryChange::Grow(dims) } else { EntryChange::Shrink(dims) }))
     }
 
+    /// Takes up what the session knows of the dataset since it has caught up with the log. Says whether the extent is
+    /// another one.
+    ///
+    /// # Errors
+    /// If the dataset is gone, or the index table is damaged; errors of the store beneath.
+    pub fn take_up(&self) -> Result<bool> {
+        if self.session.writes() && !self.session.has_joined() {
+            return Ok(false);
+        }
+        self.anchor.refresh()?;
+        let mut spec = self.spec.lock();
+        let extent = self.session.extent_of(self.number, &spec)?;
+        if *extent == *spec.dataspace.dims() {
+            return Ok(false);
+        }
+        *spec = Arc::new(with_extent(&spec, &extent));
+        Ok(true)
+    }
+
     fn stage_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
         if !self.session.writes() {
             return Err(Error::ReadOnly);
@@ -334,17 +353,7 @@ impl ChunkStore for LogChunks {
 
     fn refresh(&self) -> Result<bool> {
         self.session.check_open()?;
-        if self.session.writes() {
-            return Ok(false);
-        }
-        self.anchor.refresh()?;
         self.session.catch_up()?;
-        let mut spec = self.spec.lock();
-        let extent = self.session.extent_of(self.number, &spec)?;
-        if *extent == *spec.dataspace.dims() {
-            return Ok(false);
-        }
-        *spec = Arc::new(with_extent(&spec, &extent));
-        Ok(true)
+        self.take_up()
     }
 }

@@ -65,15 +65,19 @@ struct FileLease {
     presence: Arc<Mutex<Option<File>>>,
 }
 
+/// The folder of the subfiles of the main file at `main`: `run.h5.subfiles`.
+pub fn subfile_folder(main: &Path) -> PathBuf {
+    let mut folder = main.file_name().unwrap_or_default().to_owned();
+    folder.push(".subfiles");
+    main.with_file_name(folder)
+}
+
 /// The file with this ending in the folder of subfiles of a main file.
 fn beside(main: &Path, ending: &str) -> PathBuf {
-    let name = main.file_name().unwrap_or_default();
-    let mut folder = name.to_owned();
-    folder.push(".subfiles");
-    let mut file = name.to_owned();
+    let mut file = main.file_name().unwrap_or_default().to_owned();
     file.push(".");
     file.push(ending);
-    main.with_file_name(folder).join(file)
+    subfile_folder(main).join(file)
 }
 
 /// The path of a subfile of the main file at `main`: `run.h5.subfiles/run.h5.1`.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use h5live_model::{
     AllocationTime, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill,
-    FillTime, FillValue, Link, LinkTarget, Mode, Name, NewObject, ObjectId, Publish, Scope, Shape, Sign, Store,
-    StoreWriter, StoredChunk,
+    FillTime, FillValue, Link, LinkTarget, Name, NewObject, ObjectId, Publish, Scope, Shape, Sign, Store, StoreWriter,
+    StoredChunk,
 };
 
 use crate::anchor::{integer, read_integer};
@@ -96,13 +96,16 @@ impl LogDatasets {
     /// # Errors
     /// If the file is damaged; errors of the store beneath.
     pub fn open(store: &dyn Store, group: ObjectId) -> Result<Self> {
+        // Links are there before they are counted.
+        let count = read_integer(store, group, names::LOG_DATASET_COUNT, OF_GROUP)?;
+        let count = count.ok_or_else(|| LogError::Missing("number of log datasets".to_owned()))?.cast_unsigned();
         let mut datasets = LogDatasets { group, list: Vec::new() };
         datasets.catch_up(store)?;
-        let count = read_integer(store, group, names::LOG_DATASET_COUNT, OF_GROUP)?;
-        let count = count.ok_or_else(|| LogError::Missing("number of log datasets".to_owned()))?;
-        if store.session().mode == Mode::Read && (datasets.list.len() as u64) < count.cast_unsigned() {
-            let name = log_name(datasets.list.len() + 1);
-            return Err(LogError::Missing(format!("log dataset {name:?} of {count}")).into());
+        for number in datasets.list.len() as u64 + 1..=count {
+            // One without entries was made by a writer that died, or is about to publish some.
+            if store.link(group, &log_name(number as usize))?.is_none() {
+                return Err(LogError::Missing(format!("log dataset \"log_{number}\" of {count}")).into());
+            }
         }
         Ok(datasets)
     }
@@ -216,6 +219,7 @@ impl LogDatasets {
         writer.set_attribute(id, &integer(names::FIRST, self.end().cast_signed()))?;
         writer.set_attribute(id, &integer(names::END, 0))?;
         writer.add_link(self.group, &log_name(number), &LinkTarget::Hard(id))?;
+        writer.commit(Scope::Objects(&[self.group]), Publish::Visible)?;
         writer.set_attribute(self.group, &integer(names::LOG_DATASET_COUNT, number as i64))?;
         // What comes later is seen after the entries in it, and so after its link.
         writer.commit(Scope::Objects(&[self.group]), Publish::Visible)?;

@@ -168,7 +168,7 @@ impl Store for LogStore {
         };
         let open: Vec<_> = self.datasets.lock().values().filter_map(Weak::upgrade).collect();
         for dataset in open.iter().filter(|dataset| is_meant(dataset.id())) {
-            match dataset.refresh() {
+            match dataset.take_up() {
                 // It was deleted since.
                 Err(h5live_model::Error::NoObject(_)) if scope == Scope::All => {}
                 refreshed => drop(refreshed?),

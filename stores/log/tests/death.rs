@@ -55,7 +55,8 @@ fn word(batch: u16) -> Vec<u8> {
 }
 
 fn open(storage: impl h5live_cache::Storage + 'static, mode: Mode) -> LogStore {
-    let file = NativeFile::open_storage(Arc::new(storage), &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
+    let options = OpenOptions { mode, take_over: true, ..OpenOptions::default() };
+    let file = NativeFile::open_storage(Arc::new(storage), &options).unwrap();
     let options = Log { staging: 64, min_log_size: 512, max_log_size: 512, ..Log::default() };
     LogStore::open(Arc::new(file), None, LogRequest::new(options)).unwrap()
 }
@@ -154,6 +155,8 @@ fn every_moment_shows_whole_batches() {
                 let seen = check(&reader, acknowledged);
                 assert!(seen >= last, "data goes back in time");
                 last = seen;
+                let alone = open(MemoryStorage::from(image.clone()), Mode::Read);
+                assert_eq!(check(&alone, acknowledged), seen, "who reads what a dead writer has left finds the same");
                 let successor = open(MemoryStorage::from(image.clone()), Mode::Write);
                 assert_eq!(check(&successor, acknowledged), seen, "the next writer finds what readers saw");
                 moments += 1;
