@@ -13,6 +13,8 @@ mod box_tree;
 mod boxes;
 mod chunks;
 mod connector;
+mod copies;
+mod coverage;
 pub mod entry;
 mod entry_index;
 mod error;
