@@ -35,7 +35,7 @@ impl BoxRange<'_> {
     }
 
     /// How far apart neighbours along each dimension are (elements). Saturates.
-    fn strides(&self) -> Dims {
+    pub fn strides(&self) -> Dims {
         let mut strides = Dims::from_elem(1, self.start.len());
         for dim in (1..strides.len()).rev() {
             strides[dim - 1] = strides[dim].saturating_mul(self.side(dim));

@@ -47,6 +47,9 @@ pub trait LogBytes {
     /// If the log has no such bytes; errors of the store beneath.
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()>;
 
+    /// How many bytes from `at` on can be read by one call.
+    fn bytes_behind(&self, at: u64) -> u64;
+
     /// What is wrong with bytes whose checksum does not fit.
     fn checksum_error(&self) -> h5live_model::Error;
 }
@@ -59,6 +62,8 @@ pub struct CopyQueue<'a, L> {
     checks: Vec<ChecksummedBytes>,
     /// What is read for them.
     span: Range<u64>,
+    /// Where the bytes end that can be read with the first ones.
+    limit: u64,
     window: Vec<u8>,
 }
 
@@ -87,7 +92,7 @@ impl RunCopy {
 impl<'a, L: LogBytes> CopyQueue<'a, L> {
     /// Copies from a log into a buffer.
     pub fn new(log: &'a L, into: &'a mut [u8]) -> Self {
-        CopyQueue { log, into, waiting: Vec::new(), checks: Vec::new(), span: 0..0, window: Vec::new() }
+        CopyQueue { log, into, waiting: Vec::new(), checks: Vec::new(), span: 0..0, limit: 0, window: Vec::new() }
     }
 
     /// Has runs be copied, which lie in the buffer. `check` is what the bytes of all of them are, if they have a
@@ -113,10 +118,12 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
             && part.from >= self.span.end
             && part.from - self.span.end <= MAX_GAP_BYTES
             && end - self.span.start <= MAX_WINDOW_BYTES
+            && end <= self.limit
             && part.len < MIN_DIRECT_BYTES;
         if !is_near {
             self.finish()?;
             self.span.start = part.from;
+            self.limit = part.from.saturating_add(self.log.bytes_behind(part.from));
         }
         self.span.end = end;
         self.waiting.push(part);
@@ -209,14 +216,19 @@ mod tests {
 
     use super::*;
 
-    /// Bytes, and what was read of them.
-    struct Bytes(Vec<u8>, RefCell<Vec<Range<u64>>>);
+    /// Bytes in parts of so many, and what was read of them.
+    struct Bytes(Vec<u8>, RefCell<Vec<Range<u64>>>, u64);
 
     impl LogBytes for Bytes {
         fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+            assert!(into.len() as u64 <= self.bytes_behind(at));
             self.1.borrow_mut().push(at..at + into.len() as u64);
             into.copy_from_slice(&self.0[at as usize..][..into.len()]);
             Ok(())
+        }
+
+        fn bytes_behind(&self, at: u64) -> u64 {
+            self.2 - at % self.2
         }
 
         fn checksum_error(&self) -> Error {
@@ -225,7 +237,7 @@ mod tests {
     }
 
     fn bytes(len: usize) -> Bytes {
-        Bytes((0..len).map(|at| (at * 7 + at / 251) as u8).collect(), RefCell::default())
+        Bytes((0..len).map(|at| (at * 7 + at / 251) as u8).collect(), RefCell::default(), u64::MAX)
     }
 
     fn run(from: u64, to: u64, len: u64) -> RunCopy {
@@ -265,6 +277,18 @@ mod tests {
         queue.push(pairs, None).unwrap();
         queue.finish().unwrap();
         assert_eq!(*log.1.borrow(), [100..4010, 3000..3010, 3500..103_500, 200_000..200_008, 250_000..250_008]);
+    }
+
+    #[test]
+    fn what_lies_in_two_log_datasets_is_read_by_two_calls() {
+        let log = Bytes(vec![7; 200], RefCell::default(), 100);
+        let mut into = vec![0; 40];
+        let mut queue = CopyQueue::new(&log, &mut into);
+        for from in [50, 90, 100, 110] {
+            queue.push(run(from, 0, 10), None).unwrap();
+        }
+        queue.finish().unwrap();
+        assert_eq!(*log.1.borrow(), [50..100, 100..120]);
     }
 
     #[test]

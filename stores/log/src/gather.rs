@@ -58,7 +58,8 @@ impl Gatherer<'_> {
         queue.finish()
     }
 
-    fn size(&self) -> u64 {
+    /// Bytes of an element.
+    pub fn size(&self) -> u64 {
         u64::from(self.spec.datatype.size())
     }
 
@@ -143,13 +144,15 @@ impl Gatherer<'_> {
             _ => self.decode(&place, bytes)?,
         };
         let points = coords.chunks_exact(8 * rank.max(1)).zip(data.chunks_exact(size.max(1) as usize));
+        let sides: Vec<_> =
+            wanted.start.iter().zip(wanted.end).zip(wanted.strides()).map(|((a, b), n)| (*a..*b, n)).collect();
         for (point, element) in points {
-            let at: Dims = point.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-            let end: Dims = at.iter().map(|at| at.saturating_add(1)).collect();
-            if let Some(shared) = (BoxRange { start: &at, end: &end }).shared(wanted) {
-                shared.for_each_run(|run| {
-                    into[(run.second * size) as usize..((run.second + 1) * size) as usize].copy_from_slice(element);
-                });
+            let place = point.as_chunks().0.iter().zip(&sides).try_fold(0, |place, (at, (side, stride))| {
+                let at = u64::from_le_bytes(*at);
+                side.contains(&at).then(|| place + (at - side.start) * stride)
+            });
+            if let Some(place) = place {
+                into[(place * size) as usize..][..element.len()].copy_from_slice(element);
             }
         }
         Ok(())
@@ -177,6 +180,11 @@ impl Gatherer<'_> {
 impl LogBytes for Gatherer<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.state.read(at, into)
+    }
+
+    fn bytes_behind(&self, at: u64) -> u64 {
+        // What is staged is in memory as a whole.
+        if at < self.state.log.end() { self.state.log.bytes_behind(at) } else { u64::MAX }
     }
 
     fn checksum_error(&self) -> Error {

@@ -27,6 +27,7 @@ mod log_vol;
 mod log_vol_entry;
 pub mod names;
 mod options;
+mod parallel;
 mod session;
 mod store;
 mod watch;
