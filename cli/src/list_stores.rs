@@ -64,6 +64,7 @@ fn capabilities(of: &Capabilities) -> Vec<(&'static str, String)> {
     };
     let reads = match of.reads {
         Reads::Direct { .. } => "one by one".to_owned(),
+        Reads::Blocks => "blocks".to_owned(),
         Reads::Batched { in_flight, .. } => format!("{in_flight} at a time"),
     };
     let durability = match of.durability {

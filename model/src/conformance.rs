@@ -51,7 +51,7 @@ macro_rules! conformance_suite {
         $crate::conformance_suite!(@tests $lab; groups links link_removal attributes committed_types contiguous compact
             chunks filtered_chunks extents shrinking heap references region_references renaming unlinked creation_order
             uses_of_committed_types comments batches refused_batches parts staged_writes
-            reads_of_many ordering commits threads unclaimed_features
+            reads_of_many reads_of_blocks ordering commits threads unclaimed_features
             persistence live);
     };
     (@tests $lab:expr; $($group:ident)*) => {

@@ -75,7 +75,7 @@ pub use stats::Stats;
 pub use store::{
     Capabilities, ChunkBatch, ChunkBytes, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, Durability, Encoding, Features,
     InfoChange, Limits, Liveness, NewObject, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unit,
-    read_blob, read_each,
+    check_block, read_blob, read_block_by_runs, read_each,
 };
 pub use store::{DatasetView, MappedMemory, SharedBytes};
 pub use unfilter::{FilterResult, NoFilters, Unfilter};

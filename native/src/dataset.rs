@@ -31,7 +31,7 @@ use h5live_format::messages::{LayoutClass, LayoutMessage};
 use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError, ObjectId,
-    ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, read_each,
+    ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, read_block_by_runs, read_each,
 };
 
 pub(crate) use self::create::{create_dataset, not_compact_error};
@@ -325,6 +325,10 @@ impl ChunkStore for NativeDataset {
             false => cache.read_raw(chunk, at, into),
         };
         Ok(read.map_err(|error| self.session.hold.explain_error(Error::from(error)))?)
+    }
+
+    fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> ModelResult<()> {
+        read_block_by_runs(self, chunk, (start, count), into)
     }
 
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {

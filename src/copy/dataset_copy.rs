@@ -174,9 +174,13 @@ impl Copier<'_> {
             return Ok(());
         }
         let elements = from.read_raw(&part)?;
-        let copied = plan.run(&elements, &self.files).map_err(|kind| self.read_error(from.path(), kind))?;
+        let bytes = elements.len() as u64;
+        let copied = match plan.is_plain() {
+            true => elements,
+            false => plan.run(&elements, &self.files).map_err(|kind| self.read_error(from.path(), kind))?,
+        };
         to.write_raw(&part, &copied)?;
-        self.report_progress(elements.len() as u64);
+        self.report_progress(bytes);
         Ok(())
     }
 

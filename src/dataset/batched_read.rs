@@ -46,7 +46,7 @@ impl DatasetReader<'_> {
     #[inline]
     pub(crate) fn read<S: ElementSink>(&self, selected: &BoundSelection, sink: S) -> Result<(), DatasetError> {
         match self.core.reads {
-            Reads::Direct { .. } => self.read_direct(selected, sink),
+            Reads::Direct { .. } | Reads::Blocks => self.read_direct(selected, sink),
             Reads::Batched { gap, .. } => self.read_batched(selected, sink, usize::try_from(gap).unwrap_or(usize::MAX)),
         }
     }

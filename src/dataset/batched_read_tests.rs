@@ -52,6 +52,10 @@ impl ChunkStore for RecordingChunkStore {
         self.chunks.read(chunk, at, into)
     }
 
+    fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> ModelResult<()> {
+        self.chunks.read_block(chunk, start, count, into)
+    }
+
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
         self.calls.lock().push(wanted.len());
         let moves = self.moves.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |moves| moves.checked_sub(1));

@@ -70,7 +70,7 @@ pub(crate) struct DatasetCore {
 fn max_read_bytes(reads: Reads) -> usize {
     match reads {
         Reads::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
-        Reads::Batched { .. } => MAX_CONVERSION_BYTES,
+        Reads::Blocks | Reads::Batched { .. } => MAX_CONVERSION_BYTES,
     }
 }
 

@@ -41,6 +41,7 @@ mod strided_tests;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod unfiltered_read;
 mod virtual_sources;
 mod virtual_transfer;
 #[cfg(test)]

@@ -190,7 +190,7 @@ fn behavior() -> impl Strategy<Value = MemoryBehavior> {
     let pieces = [1, 8, 24].map(|multiple_of| Parts::Bytes { multiple_of });
     let parts = select([pieces.as_slice(), &[Parts::Blocks, Parts::Whole]].concat());
     let batched = |gap| Reads::Batched { in_flight: 3, gap };
-    let reads = select(vec![Reads::Direct { atomic: 1 << 20 }, batched(0), batched(16)]);
+    let reads = select(vec![Reads::Direct { atomic: 1 << 20 }, Reads::Blocks, batched(0), batched(16)]);
     let staging = select(vec![Staging::Caller, Staging::Store]);
     (parts, select(vec![Encoding::Pipeline, Encoding::Store]), staging, reads)
         .prop_map(|(parts, encoding, staging, reads)| MemoryBehavior { parts, staging, encoding, reads })

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use h5live_model::{
-    BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Liveness, Store, StoredChunk, StridedRun,
+    BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Liveness, Reads, Store, StoredChunk, StridedRun,
 };
 use rayon::prelude::*;
 
@@ -14,7 +14,7 @@ use super::chunk_cache::ChunkCache;
 use super::core::DatasetCore;
 use super::error::DatasetError;
 use super::run_group::{self, MAX_READ_GAP_BYTES, RunGroup};
-use super::scratch::{resize_scratch, with_scratch};
+use super::scratch::with_scratch;
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_chunks::StagedBytes;
 use super::transfer::ElementSink;
@@ -217,8 +217,12 @@ impl ChunkReader<'_> {
         // A chunk with filters is decoded once, and a follower reads as many bytes at once as are seen as one.
         let is_plain =
             self.reader.core.filters.is_empty() && self.reader.core.max_read_bytes < MIN_CONVERTED_SHARE_BYTES;
-        let min_share_bytes =
-            if sink.direct_bytes_mut(0..1).is_some() { MIN_COPIED_SHARE_BYTES } else { MIN_CONVERTED_SHARE_BYTES };
+        let is_copied = sink.direct_bytes_mut(0..1).is_some();
+        if is_copied && self.reader.core.reads == Reads::Blocks {
+            // The store uses threads as it sees fit.
+            return Vec::new();
+        }
+        let min_share_bytes = if is_copied { MIN_COPIED_SHARE_BYTES } else { MIN_CONVERTED_SHARE_BYTES };
         let max_shares = run.len as usize / (min_share_bytes / size).max(1);
         if max_shares < 2 || !is_plain {
             return Vec::new();
@@ -318,7 +322,7 @@ impl ChunkReader<'_> {
         (self.bytes / self.reader.view.size) as u64
     }
 
-    fn dest_range(&self, run: ElementRun, base: usize) -> Range<usize> {
+    pub(super) fn dest_range(&self, run: ElementRun, base: usize) -> Range<usize> {
         let start = run.dest as usize - base;
         start..start + run.len as usize
     }
@@ -473,6 +477,13 @@ impl ChunkReader<'_> {
             ChunkContent::Decoded(bytes) => self.for_each_strided(part, &mut result, |runs| {
                 Ok(run_group::put_runs(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, heap)?)
             }),
+            ChunkContent::Unfiltered(Some(stored), None)
+                if self.reader.core.reads == Reads::Blocks && part.single.is_none() =>
+            {
+                self.for_each_strided(part, &mut result, |runs| {
+                    self.gather_blocks(&runs, &stored, base, sink, scratch)
+                });
+            }
             ChunkContent::Unfiltered(stored, staged) => {
                 if let Some(run) = part.single {
                     return self.gather_single_run(run, stored.as_ref(), staged.as_ref(), base, sink, scratch);
@@ -513,75 +524,5 @@ impl ChunkReader<'_> {
                 *result = each(runs);
             }
         });
-    }
-
-    /// Reads the runs of a group, and forgets them.
-    fn gather_runs<S: ElementSink>(
-        &self,
-        group: &mut RunGroup,
-        stored: Option<&StoredChunk>,
-        staged: Option<&StagedBytes>,
-        base: usize,
-        sink: &mut S,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), DatasetError> {
-        if let Some(run) = group.single() {
-            group.clear();
-            return self.gather_single_run(run, stored, staged, base, sink, scratch);
-        }
-        if !group.is_empty() {
-            let bytes = group.bytes();
-            let scratch = resize_scratch(scratch, bytes.len());
-            self.read_span(stored, staged, bytes.start, scratch)?;
-            group.put_elements(scratch, base, sink, Heap::new(self.reader.store))?;
-            group.clear();
-        }
-        Ok(())
-    }
-
-    /// Reads one run.
-    fn gather_single_run<S: ElementSink>(
-        &self,
-        run: ElementRun,
-        stored: Option<&StoredChunk>,
-        staged: Option<&StagedBytes>,
-        base: usize,
-        sink: &mut S,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), DatasetError> {
-        let size = self.reader.view.size;
-        let (places, start) = (self.dest_range(run, base), run.at as usize * size);
-        if let Some(direct) = sink.direct_bytes_mut(places.clone()) {
-            return self.read_span(stored, staged, start, direct);
-        }
-        let (at_once, mut from, len) = (self.reader.core.max_read_bytes, 0, run.len as usize);
-        while from < len {
-            let at = start + from * size;
-            let n = ((at_once - at % at_once) / size).clamp(1, len - from);
-            let scratch = resize_scratch(scratch, n * size);
-            self.read_span(stored, staged, at, scratch)?;
-            sink.put_elements(places.start + from..places.start + from + n, scratch, Heap::new(self.reader.store))?;
-            from += n;
-        }
-        Ok(())
-    }
-
-    /// The bytes of an unfiltered chunk from `at` on: from the store or fill values, with the staged bytes over them.
-    fn read_span(
-        &self,
-        stored: Option<&StoredChunk>,
-        staged: Option<&StagedBytes>,
-        at: usize,
-        into: &mut [u8],
-    ) -> Result<(), DatasetError> {
-        let DatasetReader { core, view, .. } = self.reader;
-        match stored {
-            Some(stored) => core.chunks.read(stored, at as u64, into)?,
-            None => view.spec.fill_into(at as u64, into),
-        }
-        if let Some(staged) = staged {
-            staged.overlay_onto(at, into);
-        }
-        Ok(())
     }
 }

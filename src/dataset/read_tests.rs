@@ -59,6 +59,10 @@ impl ChunkStore for MovingChunkStore {
         self.chunks.read(chunk, at, into)
     }
 
+    fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> ModelResult<()> {
+        self.chunks.read_block(chunk, start, count, into)
+    }
+
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
         read_each(self, wanted, budget, each)
     }

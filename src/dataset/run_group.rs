@@ -96,10 +96,15 @@ pub(super) fn split_distant(runs: StridedRun, size: usize, gap: usize) -> impl I
         true => MAX_GROUP_READ_BYTES.saturating_sub(len) / stride + 1,
         false => 1,
     };
-    (0..runs.count).step_by(max_count).map(move |n| {
+    split_evenly(runs, max_count as u64)
+}
+
+/// Runs cut into groups of so many.
+pub(super) fn split_evenly(runs: StridedRun, max_count: u64) -> impl Iterator<Item = StridedRun> {
+    (0..runs.count).step_by(max_count as usize).map(move |n| {
         let run =
             ElementRun { at: runs.run.at + n * runs.at_stride, dest: runs.run.dest + n * runs.dest_stride, ..runs.run };
-        StridedRun { run, count: (runs.count - n).min(max_count as u64), ..runs }
+        StridedRun { run, count: (runs.count - n).min(max_count), ..runs }
     })
 }
 

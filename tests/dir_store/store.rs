@@ -466,6 +466,10 @@ impl ChunkStore for DirChunks {
         file.read_exact_at(into, 4 + at).map_err(io)
     }
 
+    fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> Result<()> {
+        read_block_by_runs(self, chunk, (start, count), into)
+    }
+
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         read_each(self, wanted, budget, each)
     }

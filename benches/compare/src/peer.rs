@@ -241,6 +241,26 @@ impl Dataset {
         call!(h5d::H5Dwrite(self.0.0, type_.id(), memory.0, file.0, h5p::H5P_DEFAULT, values)).map(drop)
     }
 
+    /// Writes blocks of one shape at many starts: the first element of `values` becomes the number of each. The
+    /// dataspaces are made once.
+    pub fn write_blocks<const RANK: usize>(
+        &self,
+        type_: Type,
+        count: &[u64; RANK],
+        numbered: impl Iterator<Item = (u64, [u64; RANK])>,
+        values: &mut [u64],
+    ) -> Result<()> {
+        let (file, memory) = (Handle(call!(h5d::H5Dget_space(self.0.0))?), space(count, &[])?);
+        let (select, none) = (h5s::H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
+        for (number, start) in numbered {
+            values[0] = number;
+            call!(h5s::H5Sselect_hyperslab(file.0, select, start.as_ptr(), none, count.as_ptr(), none))?;
+            let values = values.as_ptr().cast::<c_void>();
+            call!(h5d::H5Dwrite(self.0.0, type_.id(), memory.0, file.0, h5p::H5P_DEFAULT, values))?;
+        }
+        Ok(())
+    }
+
     pub fn write_all<T>(&self, type_: Id, values: &[T]) -> Result<()> {
         let (all, values) = (h5s::H5S_ALL, values.as_ptr().cast::<c_void>());
         call!(h5d::H5Dwrite(self.0.0, type_, all, all, h5p::H5P_DEFAULT, values)).map(drop)

@@ -75,7 +75,7 @@ impl Row {
     pub fn verdicts(&self, rows: &[Row]) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         let mut note = |aim, text, is_reached| verdicts.push(Verdict { aim, text, is_reached });
-        let Work { aim, bare_aim, size_aim, within, budget, .. } = self.work;
+        let Work { aim, bare_aim, size_aim, within, budget, peak_aim, .. } = self.work;
         if let Some(ratio) = self.ratio(Side::Libhdf5) {
             note("speed", format!("{ratio:.2}x (aim {aim:.1})"), ratio >= aim);
         }
@@ -102,6 +102,9 @@ impl Row {
         if let (Some(ours), Some(theirs)) = (self.peak(Side::H5live), self.peak(Side::Libhdf5)) {
             let [ours, theirs, budget] = [ours, theirs, budget].map(|bytes| bytes >> 20);
             note("memory", format!("{ours} MiB / {theirs} + {budget}"), ours <= theirs + budget);
+        }
+        if let (Some(ours), Some(aim)) = (self.peak(Side::H5live), peak_aim) {
+            note("memory", format!("{} MiB (aim {})", ours >> 20, aim >> 20), ours <= aim);
         }
         verdicts
     }

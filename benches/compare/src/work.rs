@@ -32,6 +32,8 @@ pub struct Work {
     pub within: Option<(&'static str, f64)>,
     /// Bytes of memory that we may have beyond what libhdf5 has.
     pub budget: u64,
+    /// The most memory that our process may have (bytes).
+    pub peak_aim: Option<u64>,
     /// Whether nothing of the files is in the page cache when a run begins.
     pub cold: bool,
     /// Bytes of a chunk: the work is done with each, for a plot. Empty for rows of the table.
@@ -59,6 +61,7 @@ impl Work {
         size_aim: None,
         within: None,
         budget: READING,
+        peak_aim: None,
         cold: false,
         chunks: &[],
         sides: &[Side::H5live, Side::Libhdf5],

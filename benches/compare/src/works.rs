@@ -8,6 +8,8 @@ mod convert;
 mod filtered;
 mod flush;
 mod latency;
+mod log_read;
+mod log_write;
 mod objects;
 mod select;
 mod sizes;
@@ -27,6 +29,8 @@ pub fn all() -> Vec<Work> {
         threads::works(),
         flush::works(),
         latency::works(),
+        log_write::works(),
+        log_read::works(),
         sizes::works(),
     ]
     .into_iter()

@@ -29,6 +29,11 @@ const CALLS_BEFORE_MMAP: usize = 64;
 const FAULT_AROUND_BYTES: u64 = 256 << 10;
 /// About so many bytes are kept mapped at a time.
 const MAX_MAPPED_BYTES: usize = 64 << 20;
+/// Mapping a part costs as much as so many calls, about. What is read less often is left to calls...
+const MIN_READS_PER_PART: usize = 16;
+/// ...so many times at first, and longer if it is so again.
+const MIN_PAUSE_CALLS: usize = 4 << 10;
+const MAX_PAUSE_CALLS: usize = 1 << 20;
 /// The least that is mapped of a file that may grow (bytes).
 const MIN_MAPPED_BYTES: u64 = 1 << 20;
 /// No page of memory is smaller (bytes).
@@ -63,6 +68,11 @@ struct ReadMapping {
     /// Where parts are not: the number of a page that is in memory and 1, at a place by its number.
     pages: Box<[AtomicU64]>,
     count: AtomicUsize,
+    /// Reads since nothing was mapped. Threads may miss each other's.
+    reads: AtomicUsize,
+    /// Reads that are still left to calls, and how many there were of them the last time.
+    paused: AtomicUsize,
+    pause: AtomicUsize,
     /// Bytes of a page of memory.
     page: usize,
 }
@@ -145,13 +155,20 @@ impl ReadMapping {
         let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten()?;
         let page = usize::try_from(page).ok().filter(|page| *page >= 4096)?;
         let pages = (0..MAX_TRACKED_PAGES).map(|_| AtomicU64::new(0)).collect();
-        Some(ReadMapping { map, len: len.into(), touched, pages, count: AtomicUsize::new(0), page })
+        let [count, reads, paused, pause] = [const { AtomicUsize::new(0) }; 4];
+        Some(ReadMapping { map, len: len.into(), touched, pages, count, reads, paused, pause, page })
     }
 
     /// Whether it has read, which it does before `limit` alone; `None` if nothing more can be read here.
     fn read_below(&self, limit: u64, into: &mut [u8], at: u64) -> Option<bool> {
         let end = at.checked_add(into.len() as u64).filter(|end| *end <= limit);
         let Some(end) = end else { return Some(false) };
+        let paused = self.paused.load(Relaxed);
+        if paused > 0 {
+            self.paused.store(paused - 1, Relaxed);
+            return Some(false);
+        }
+        self.reads.store(self.reads.load(Relaxed).wrapping_add(1), Relaxed);
         let (first, last) = (at / FAULT_AROUND_BYTES, end.saturating_sub(1) / FAULT_AROUND_BYTES);
         if !self.is_resident(first, at..end) || (last != first && !self.is_resident(last, at..end)) {
             return Some(false);
@@ -223,9 +240,16 @@ impl ReadMapping {
         true
     }
 
-    /// Maps nothing for now but what is read next.
+    /// Maps nothing for now but what is read next. That may be nothing for some time: of a large file of which a little
+    /// is read here and there, pages would be mapped for one read each.
     fn unmap_cold(&self) {
-        self.count.store(0, SeqCst);
+        let parts = self.count.swap(0, SeqCst);
+        let pause = match self.reads.swap(0, Relaxed) < parts.saturating_mul(MIN_READS_PER_PART) {
+            true => self.pause.load(Relaxed).saturating_mul(2).clamp(MIN_PAUSE_CALLS, MAX_PAUSE_CALLS),
+            false => 0,
+        };
+        self.pause.store(pause, Relaxed);
+        self.paused.store(pause, Relaxed);
         self.touched.iter().chain(&*self.pages).for_each(|known| known.store(0, Relaxed));
         self.map.unmap_pages();
     }
@@ -408,6 +432,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_here_and_there_is_left_to_calls_for_some_time() {
+        let (file, glance) = (file(10_000), MmapReader::default());
+        let parts = MAX_MAPPED_BYTES as u64 / FAULT_AROUND_BYTES;
+        for at in (10_000..2 * MAX_MAPPED_BYTES as u64).step_by(1 << 20) {
+            file.write_all_at(&vec![0; 1 << 20], at).unwrap();
+        }
+        if !is_mapped(&glance, &file) {
+            return;
+        }
+        let is_read = |part: u64| read(&glance, &file, part % (2 * parts) * FAULT_AROUND_BYTES + 5000, 8).is_some();
+        assert!((1..parts).all(is_read), "there is room for these");
+        for pause in [MIN_PAUSE_CALLS, 2 * MIN_PAUSE_CALLS] {
+            let calls = (parts..).skip_while(|part| is_read(*part)).take_while(|part| !is_read(*part));
+            // One was asked for to see where it begins, and one to see where it ends.
+            assert_eq!(calls.count() + 1, pause);
+        }
+    }
+
+    #[test]
     fn only_so_much_is_kept_mapped() {
         let (file, glance) = (file(10_000), MmapReader::default());
         let len = (MAX_MAPPED_BYTES as u64) + (16 << 20);
@@ -425,7 +468,9 @@ mod tests {
         let (before, mut peak_bytes) = (resident(), 0);
         for part in 0..len / FAULT_AROUND_BYTES {
             let wanted = if part == 0 { bytes(5000, 8) } else { vec![0; 8] };
-            assert_eq!(read(&glance, &file, part * FAULT_AROUND_BYTES + 5000, 8).unwrap(), wanted);
+            for _ in 0..=MIN_READS_PER_PART {
+                assert_eq!(read(&glance, &file, part * FAULT_AROUND_BYTES + 5000, 8).unwrap(), wanted);
+            }
             peak_bytes = peak_bytes.max(if part % 50 == 0 { resident() } else { 0 });
         }
         let ReadMappingState::Mapped(mapping) = &*glance.mapped.read() else { panic!("it is mapped") };

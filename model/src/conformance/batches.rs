@@ -165,6 +165,46 @@ pub fn staged_writes(lab: &impl Lab) {
     }
 }
 
+/// Boxes of elements of a chunk are read by one call, in their order; what nobody wrote is the fill value.
+pub fn reads_of_blocks(lab: &impl Lab) {
+    let store = lab.create();
+    let data = make(&store, "data", unlimited_spec(&[8, 6, 4], &[4, 3, 4]));
+    let coord = ChunkCoord::new(&[1, 0, 0]);
+    let element = |at: [u64; 3]| (at[0] * 12 + at[1] * 4 + at[2]) as u8;
+    let all: Vec<u8> = (0..48u8).flat_map(|value| [value, 100 + value]).collect();
+    data.write_whole(&coord, 0, &all).unwrap();
+    let chunk = data.locate(&coord).unwrap().unwrap();
+    let blocks = [
+        ([0, 0, 0], [4, 3, 4]),
+        ([1, 0, 0], [2, 3, 4]),
+        ([0, 1, 0], [4, 2, 4]),
+        ([1, 1, 1], [3, 2, 2]),
+        ([3, 2, 3], [1, 1, 1]),
+        ([2, 0, 2], [1, 3, 1]),
+        ([0, 0, 3], [4, 1, 1]),
+        ([4, 3, 4], [0, 0, 0]),
+    ];
+    for (start, count) in blocks {
+        let mut want = Vec::new();
+        for n in 0..count.iter().product::<u64>() {
+            let at = [n / count[2] / count[1], n / count[2] % count[1], n % count[2]];
+            let value = element([start[0] + at[0], start[1] + at[1], start[2] + at[2]]);
+            want.extend([value, 100 + value]);
+        }
+        let mut found = vec![255; want.len()];
+        data.read_block(&chunk, &start, &count, &mut found).unwrap();
+        assert_eq!(found, want, "{count:?} at {start:?}");
+    }
+    let refused = |start: &[u64], count: &[u64], bytes: usize| {
+        let read = data.read_block(&chunk, start, count, &mut vec![0; bytes]);
+        assert!(matches!(read, Err(Error::Invalid(_))), "{read:?}");
+    };
+    refused(&[3, 0, 0], &[2, 1, 1], 4);
+    refused(&[0, 0, 0], &[1, 1, 1], 4);
+    refused(&[0, 0], &[1, 1], 2);
+    refused(&[u64::MAX, 0, 0], &[2, 1, 1], 4);
+}
+
 /// Many chunks are read by one call: each once, whole or in part, in any order. It stops at an error of who takes them.
 pub fn reads_of_many(lab: &impl Lab) {
     const BUDGET: usize = 1 << 20;

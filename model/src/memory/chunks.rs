@@ -11,7 +11,7 @@ use super::file::{MemoryAccess, MemoryFile};
 use super::state::MemoryState;
 use crate::{
     ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Dataspace, Error, ObjectId,
-    Publish, Reads, Result, SharedBytes, StoredChunk, read_each,
+    Publish, Reads, Result, SharedBytes, StoredChunk, read_block_by_runs, read_each,
 };
 
 /// Threads that answer one batch of reads.
@@ -145,9 +145,13 @@ impl ChunkStore for MemoryChunks {
         Ok(())
     }
 
+    fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> Result<()> {
+        read_block_by_runs(self, chunk, (start, count), into)
+    }
+
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         match self.file.behavior.reads {
-            Reads::Direct { .. } => read_each(self, wanted, budget, each),
+            Reads::Direct { .. } | Reads::Blocks => read_each(self, wanted, budget, each),
             Reads::Batched { in_flight, .. } => read_backwards(self, wanted, budget, in_flight, each),
         }
     }

@@ -336,6 +336,7 @@ mod tests {
         of_blocks: parts = Parts::Blocks;
         that_stages: staging = Staging::Store;
         that_encodes: encoding = Encoding::Store;
+        read_by_blocks: reads = Reads::Blocks;
         read_in_batches: reads = Reads::Batched { in_flight: 3, gap: 16 };
     }
 

@@ -7,7 +7,7 @@ use super::{SelectDims, StridedRun};
 use crate::Block;
 
 /// How far apart neighbours along each dimension are in a chunk of these sides (elements).
-fn strides_of_sides(sides: &[u64]) -> SelectDims {
+pub(crate) fn strides_of_sides(sides: &[u64]) -> SelectDims {
     let mut strides = SelectDims::from_elem(1, sides.len());
     for dim in (1..sides.len()).rev() {
         strides[dim - 1] = strides[dim].saturating_mul(sides[dim]);

@@ -17,6 +17,7 @@ mod tests;
 
 use std::ops::Range;
 
+pub(crate) use blocks::strides_of_sides as blocks_strides;
 pub use blocks::{block_of_runs, blocks_of_run};
 
 use smallvec::SmallVec;

@@ -69,6 +69,10 @@ pub enum Reads {
         /// while this session reads.
         atomic: u64,
     },
+    /// One by one, and of a chunk without filters a box of elements by one call
+    /// ([`ChunkStore::read_block`](crate::ChunkStore::read_block)): each call looks for what has the elements. Nothing is
+    /// changed in place while a session reads.
+    Blocks,
     /// Many at once: each read waits for a network.
     Batched {
         /// Reads that are best under way at a time.

@@ -36,6 +36,15 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if it cannot be read.
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
 
+    /// Reads a box of elements of a chunk without filters, row-major. `start` (`[rank]`, elements) is counted from the
+    /// first element of the chunk. A store whose reads are not [of blocks](crate::Reads::Blocks) calls
+    /// [`read_block_by_runs`](crate::read_block_by_runs).
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] if the box does not lie in the chunk, or has another number of bytes than `into`.
+    /// [`crate::Error::Store`] if it cannot be read.
+    fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> Result<()>;
+
     /// Looks up chunks and reads them, and calls `each` with what it finds of each of `wanted`, in any order and from
     /// any thread. It holds at most `budget` bytes at a time beside what `each` has, and stops at the first error. A
     /// store whose reads are [direct](crate::Reads::Direct) calls [`read_each`](crate::read_each).

@@ -7,6 +7,7 @@
 mod batch;
 mod capabilities;
 mod chunks;
+mod read_block;
 mod read_each;
 mod reads;
 mod session;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 pub use batch::{ChunkBatch, ChunkWrite, Publish};
 pub use capabilities::{Capabilities, Durability, Encoding, Features, Limits, Parts, Reads, Staging, Unit};
 pub use chunks::ChunkStore;
+pub use read_block::{check_block, read_block_by_runs};
 pub use read_each::read_each;
 pub use reads::{ChunkBytes, ChunkRead, ChunkSink};
 pub use session::Session;

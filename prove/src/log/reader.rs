@@ -50,11 +50,13 @@ fn elements(data: &dyn ChunkStore) -> h5live_model::Result<Vec<u16>> {
 /// Reads everything, at one moment of the log. Only the new object is looked for later.
 fn contents(store: &LogStore) -> h5live_model::Result<LogContents> {
     let names = ["a", "b", "grid", "cells", "own"];
-    let open = names.map(|name| dataset(store, name));
+    let open = names.iter().map(|name| dataset(store, name)).collect::<h5live_model::Result<Vec<_>>>()?;
     // Each was opened at a moment of its own.
     store.refresh(Scope::All)?;
-    let [a, b, grid, cells, own] = open.map(|data| data?.map_or(Ok(Vec::new()), |data| elements(&*data)));
-    let (a, b, grid, cells, own) = (a?, b?, grid?, cells?, own?);
+    let read = |data: &Option<Arc<dyn ChunkStore>>| data.as_ref().map_or(Ok(Vec::new()), |data| elements(&**data));
+    let mut found = open.iter().map(read).collect::<h5live_model::Result<Vec<_>>>()?.into_iter();
+    let mut next = || found.next().unwrap_or_default();
+    let (a, b, grid, cells, own) = (next(), next(), next(), next(), next());
     let new = dataset(store, "new")?.map(|data| elements(&*data)).transpose()?;
     Ok(LogContents { a, b, grid, cells, own, new })
 }

@@ -1,5 +1,7 @@
 //! Boxes of elements: what two of them share, run by run.
 
+use smallvec::SmallVec;
+
 use crate::entry::Dims;
 
 /// A box of elements: its first one, and one past its last one (`[rank]` each).
@@ -33,7 +35,7 @@ impl BoxRange<'_> {
     }
 
     /// How far apart neighbours along each dimension are (elements). Saturates.
-    fn strides(&self) -> Dims {
+    pub fn strides(&self) -> Dims {
         let mut strides = Dims::from_elem(1, self.start.len());
         for dim in (1..strides.len()).rev() {
             strides[dim - 1] = strides[dim].saturating_mul(self.side(dim));
@@ -41,33 +43,84 @@ impl BoxRange<'_> {
         strides
     }
 
-    /// Calls `each` with the runs of elements that this box and another one share, in order.
-    pub fn for_each_shared(&self, other: &BoxRange<'_>, mut each: impl FnMut(SharedRun)) {
+    /// Whether this box and another one share an element.
+    pub fn meets(&self, other: &BoxRange<'_>) -> bool {
+        let sides = self.start.iter().zip(self.end).zip(other.start.iter().zip(other.end));
+        sides.into_iter().all(|((a, b), (start, end))| a.max(start) < b.min(end))
+    }
+
+    /// Whether all elements of another box are in this one.
+    pub fn contains(&self, other: &BoxRange<'_>) -> bool {
+        let sides = self.start.iter().zip(self.end).zip(other.start.iter().zip(other.end));
+        sides.into_iter().all(|((a, b), (start, end))| a <= start && b >= end)
+    }
+
+    /// The elements that this box and another one share; `None` if there are none.
+    pub fn shared(&self, other: &BoxRange<'_>) -> Option<SharedBox> {
+        if !self.meets(other) {
+            return None;
+        }
         let rank = self.start.len();
         let low: Dims = self.start.iter().zip(other.start).map(|(a, b)| *a.max(b)).collect();
-        let high: Dims = self.end.iter().zip(other.end).map(|(a, b)| *a.min(b)).collect();
-        if low.iter().zip(&high).any(|(low, high)| low >= high) {
-            return;
-        }
+        let mut counts: Dims = self.end.iter().zip(other.end).zip(&low).map(|((a, b), low)| a.min(b) - low).collect();
         // Dimensions from `inner` on are one run: both boxes have all of those behind it.
-        let is_whole = |dim: usize| high[dim] - low[dim] == self.side(dim) && high[dim] - low[dim] == other.side(dim);
+        let is_whole = |dim: usize| counts[dim] == self.side(dim) && counts[dim] == other.side(dim);
         let mut inner = rank.saturating_sub(1);
         while inner > 0 && is_whole(inner) {
             inner -= 1;
         }
-        let len = (inner..rank).map(|dim| high[dim] - low[dim]).product();
         let (ours, theirs) = (self.strides(), other.strides());
-        let mut at = low.clone();
+        let offset = |start: &[u64], strides: &[u64]| -> u64 {
+            low.iter().zip(start).zip(strides).map(|((at, start), stride)| (at - start) * stride).sum()
+        };
+        let first = SharedRun {
+            first: offset(self.start, &ours),
+            second: offset(other.start, &theirs),
+            len: counts[inner..].iter().product(),
+        };
+        counts.truncate(inner);
+        Some(SharedBox { first, counts, strides: ours.into_iter().zip(theirs).take(inner).collect() })
+    }
+}
+
+/// What two boxes share.
+#[derive(Debug)]
+pub struct SharedBox {
+    /// The first run.
+    first: SharedRun,
+    /// How many runs there are along each of the dimensions before that of the runs.
+    counts: Dims,
+    /// How far apart neighbours along these dimensions are in both boxes (elements).
+    strides: SmallVec<[(u64, u64); 4]>,
+}
+
+impl SharedBox {
+    /// Calls `each` with runs of equal length that are one after the other along a dimension: the first one, how many
+    /// there are, and how far apart neighbours are in both boxes (elements).
+    pub fn for_each_row(&self, mut each: impl FnMut(SharedRun, u64, (u64, u64))) {
+        let (Some(count), Some(stride)) = (self.counts.last(), self.strides.last()) else {
+            return each(self.first, 1, (self.first.len, self.first.len));
+        };
+        let (outer, mut run) = (self.counts.len() - 1, self.first);
+        let mut at = Dims::from_elem(0, outer);
         loop {
-            let offset = |start: &[u64], strides: &[u64]| -> u64 {
-                at.iter().zip(start).zip(strides).map(|((at, start), stride)| (at - start) * stride).sum()
-            };
-            each(SharedRun { first: offset(self.start, &ours), second: offset(other.start, &theirs), len });
+            each(run, *count, *stride);
             // The next one, as an odometer counts.
-            let Some(dim) = (0..inner).rev().find(|dim| at[*dim] + 1 < high[*dim]) else { return };
+            let Some(dim) = (0..outer).rev().find(|dim| at[*dim] + 1 < self.counts[*dim]) else { return };
             at[dim] += 1;
-            at[dim + 1..inner].copy_from_slice(&low[dim + 1..inner]);
+            at[dim + 1..].fill(0);
+            let steps = || at.iter().zip(&self.strides);
+            run.first = self.first.first + steps().map(|(at, (stride, _))| at * stride).sum::<u64>();
+            run.second = self.first.second + steps().map(|(at, (_, stride))| at * stride).sum::<u64>();
         }
+    }
+
+    /// Calls `each` with the runs, in order.
+    pub fn for_each_run(&self, mut each: impl FnMut(SharedRun)) {
+        self.for_each_row(|run, count, (first, second)| {
+            (0..count)
+                .for_each(|n| each(SharedRun { first: run.first + n * first, second: run.second + n * second, ..run }));
+        });
     }
 }
 
@@ -94,9 +147,9 @@ mod tests {
             let ours = BoxRange { start: part(0), end: &ends[0] };
             let theirs = BoxRange { start: part(6), end: &ends[1] };
             let mut found = Vec::new();
-            ours.for_each_shared(&theirs, |run| {
-                found.extend((0..run.len).map(|n| (run.first + n, run.second + n)));
-            });
+            if let Some(shared) = ours.shared(&theirs) {
+                shared.for_each_run(|run| found.extend((0..run.len).map(|n| (run.first + n, run.second + n))));
+            }
             let mut want = Vec::new();
             for number in 0..10u64.pow(rank as u32) {
                 let at: Vec<u64> = (0..rank).rev().map(|dim| number / 10u64.pow(dim as u32) % 10).collect();

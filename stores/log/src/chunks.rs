@@ -2,21 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error,
-    Layout, ObjectId, SharedBytes, StoredChunk, blocks_of_run, read_each,
+    Layout, ObjectId, SharedBytes, StoredChunk, blocks_of_run, check_block, read_each,
 };
 use parking_lot::Mutex;
 
 use crate::anchor::Anchor;
-use crate::boxes::BoxRange;
 use crate::encode::{BoxData, EncodedEntry, filtered, unfiltered};
 use crate::entry::{Dims, EntryChange};
 use crate::error::Result;
 use crate::gather::Gatherer;
 use crate::log_state::LogState;
+use crate::parallel::gather_boxes;
 use crate::session::LogSession;
 
 /// Chunks that a listing holds in memory; of a dataset with more, each position of the grid is looked at.
@@ -85,6 +86,12 @@ impl LogChunks {
         let start = grid.start_of(coord);
         let end = start.iter().zip(grid.dims()).map(|(start, side)| start.saturating_add(*side)).collect();
         Some((start, end))
+    }
+
+    /// What brings elements together.
+    fn gatherer<'a>(&'a self, state: &'a LogState, spec: &'a DatasetSpec) -> Gatherer<'a> {
+        let LogSession { unfilter, max_allocation, .. } = &*self.session;
+        Gatherer { state, dataset: self.number, spec, unfilter: &**unfilter, limit: *max_allocation }
     }
 
     fn find(&self, state: &LogState, spec: &DatasetSpec, coord: &ChunkCoord) -> Option<StoredChunk> {
@@ -296,35 +303,44 @@ impl ChunkStore for LogChunks {
             spec.fill_into(at, into);
             return Ok(());
         };
-        let LogSession { unfilter, max_allocation, .. } = &*self.session;
-        let gatherer = Gatherer {
-            state: &state,
-            dataset: self.number,
-            spec: &spec,
-            unfilter: &**unfilter,
-            limit: *max_allocation,
-        };
+        let gatherer = self.gatherer(&state, &spec);
         let end = at.saturating_add(into.len() as u64).min(chunk.size);
         // Whole elements are brought together; a part of one is cut out of it.
         let (from, to) = (at / size, end.div_ceil(size));
         let is_cut = !at.is_multiple_of(size) || !end.is_multiple_of(size);
-        let mut whole = if is_cut { max_allocation.zeroed((to - from) * size)? } else { Vec::new() };
+        let mut whole = if is_cut { gatherer.limit.zeroed((to - from) * size)? } else { Vec::new() };
         let elements = if is_cut { &mut whole[..] } else { &mut into[..(end - at) as usize] };
-        let mut rest = &mut *elements;
-        for block in blocks_of_run(grid.dims(), from..to) {
+        let boxes = blocks_of_run(grid.dims(), from..to).map(|block| {
             let start: Dims = first.iter().zip(&block.start).map(|(first, at)| first.saturating_add(*at)).collect();
-            let end: Dims = start.iter().zip(&block.count).map(|(start, count)| start.saturating_add(*count)).collect();
-            let bytes = block.count.iter().product::<u64>() * size;
-            let (part, others) = rest.split_at_mut(bytes as usize);
-            rest = others;
-            gatherer.gather(&dataset.index, &BoxRange { start: &start, end: &end }, part)?;
-        }
+            let end = start.iter().zip(&block.count).map(|(start, count)| start.saturating_add(*count)).collect();
+            (start, end)
+        });
+        gather_boxes(&gatherer, &dataset.index, boxes, elements)?;
         let len = end.saturating_sub(at) as usize;
         if is_cut {
             into[..len].copy_from_slice(&whole[(at - from * size) as usize..][..len]);
         }
         into[len..].fill(0);
         Ok(())
+    }
+
+    fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> Result<()> {
+        let spec = self.current_spec()?;
+        let outside = || invalid(format!("the dataset has no chunk {}", chunk.coord));
+        let (first, _) = Self::chunk_box(&spec, &chunk.coord).ok_or_else(outside)?;
+        check_block(&spec, start, count, into.len())?;
+        if into.is_empty() {
+            return Ok(());
+        }
+        let sum = |a: &[u64], b: &[u64]| a.iter().zip(b).map(|(a, b)| a.saturating_add(*b)).collect::<Dims>();
+        let start = sum(&first, start);
+        let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
+        let Some(dataset) = state.dataset(self.number) else {
+            spec.fill_into(0, into);
+            return Ok(());
+        };
+        let end = sum(&start, count);
+        gather_boxes(&self.gatherer(&state, &spec), &dataset.index, iter::once((start, end)), into)
     }
 
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {

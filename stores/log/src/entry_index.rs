@@ -1,6 +1,7 @@
 //! The index of one dataset in memory: which entries of the log have an element.
 
 use crate::box_tree::BoxTree;
+use crate::boxes::BoxRange;
 use crate::entry::{Dims, EntryChange};
 use crate::index_table::{NOT_ENDED, TableRow};
 use crate::position::LogPosition;
@@ -65,6 +66,23 @@ pub enum FoundChange<'a> {
     Written(FoundEntry<'a>),
     /// All elements outside of this extent are gone.
     Shrunk(&'a [u64]),
+}
+
+impl<'a> FoundEntry<'a> {
+    /// Its box.
+    pub fn block(&self) -> BoxRange<'a> {
+        BoxRange { start: self.start, end: self.end }
+    }
+}
+
+impl<'a> FoundChange<'a> {
+    /// The box, if all its elements were written.
+    pub fn block(&self) -> Option<BoxRange<'a>> {
+        match self {
+            FoundChange::Written(entry) if entry.place.kind == DataKind::Block => Some(entry.block()),
+            _ => None,
+        }
+    }
 }
 
 /// The smallest box around points: its first corner, and one past its last one.

@@ -1,15 +1,16 @@
 //! Reading: elements of a box are brought together from the entries that have them.
 
-use h5live_model::{AllocationLimit, DatasetSpec, FilterSpec, Unfilter};
+use h5live_model::{AllocationLimit, DatasetSpec, Error, FilterSpec, Unfilter};
 
 use crate::boxes::BoxRange;
+use crate::copies::{ChecksummedBytes, CopyQueue, LogBytes, RunCopy};
+use crate::coverage::is_covered;
 use crate::entry::Dims;
 use crate::entry_index::{DataKind, DataPlace, EntryIndex, FoundChange, FoundEntry};
 use crate::error::{LogError, Result};
 use crate::log_state::LogState;
+use crate::position::LogPosition;
 
-/// Bytes of an entry that are read at once though not all of them are wanted.
-const MAX_SPAN_BYTES: u64 = 1 << 20;
 /// Bytes between the coordinates of points and their data: byte order and filter.
 const FIELDS_BEFORE_DATA: u64 = 8;
 
@@ -33,20 +34,33 @@ impl Gatherer<'_> {
     /// # Errors
     /// If the log is damaged; errors of the store beneath.
     pub fn gather(&self, index: &EntryIndex, wanted: &BoxRange<'_>, into: &mut [u8]) -> Result<()> {
-        self.spec.fill_into(0, into);
-        for change in index.find(wanted.start, wanted.end) {
-            match change {
-                FoundChange::Written(entry) => match entry.place.kind {
-                    DataKind::Points(count) => self.copy_points(&entry, count, wanted, into)?,
-                    DataKind::Block => self.copy_block(&entry, wanted, into)?,
-                },
-                FoundChange::Shrunk(dims) => self.fill_outside(dims, wanted, into),
+        let found = index.find(wanted.start, wanted.end);
+        // What came before an entry that has all of the box does not count.
+        let whole = found.iter().rposition(|change| change.block().is_some_and(|block| block.contains(wanted)));
+        let found = &found[whole.unwrap_or(0)..];
+        if whole.is_none() {
+            let is_shrunk = |change: &FoundChange<'_>| matches!(change, FoundChange::Shrunk(_));
+            let first = found.iter().rposition(is_shrunk).map_or(0, |shrunk| shrunk + 1);
+            let blocks: Vec<_> = found[first..].iter().filter_map(FoundChange::block).collect();
+            if !is_covered(wanted, &blocks) {
+                self.spec.fill_into(0, into);
             }
         }
-        Ok(())
+        let mut queue = CopyQueue::new(self, into);
+        for change in found {
+            match change {
+                FoundChange::Written(entry) => match entry.place.kind {
+                    DataKind::Points(count) => self.copy_points(entry, count, wanted, queue.finished_buffer()?)?,
+                    DataKind::Block => self.copy_block(entry, wanted, &mut queue)?,
+                },
+                FoundChange::Shrunk(dims) => self.fill_outside(dims, wanted, queue.finished_buffer()?),
+            }
+        }
+        queue.finish()
     }
 
-    fn size(&self) -> u64 {
+    /// Bytes of an element.
+    pub fn size(&self) -> u64 {
         u64::from(self.spec.datatype.size())
     }
 
@@ -54,43 +68,38 @@ impl Gatherer<'_> {
         LogError::Misfit { dataset: self.dataset, rule }
     }
 
-    /// Copies what an entry has of a box.
-    fn copy_block(&self, entry: &FoundEntry<'_>, wanted: &BoxRange<'_>, into: &mut [u8]) -> Result<()> {
-        let has = BoxRange { start: entry.start, end: entry.end };
-        let (size, place) = (self.size(), entry.place);
+    /// Has what an entry has of a box be copied.
+    fn copy_block(&self, entry: &FoundEntry<'_>, wanted: &BoxRange<'_>, queue: &mut CopyQueue<'_, Self>) -> Result<()> {
+        let (size, place, has) = (self.size(), entry.place, entry.block());
+        let Some(shared) = has.shared(wanted) else { return Ok(()) };
         let bytes = has.elements().and_then(|elements| elements.checked_mul(size));
-        if place.filter == 0 && bytes != Some(place.len) {
+        if place.filter != 0 {
+            let bytes = self.decode(&place, bytes.ok_or_else(|| self.misfit("has too many elements"))?)?;
+            let into = queue.finished_buffer()?;
+            shared.for_each_run(|run| {
+                let len = (run.len * size) as usize;
+                into[(run.second * size) as usize..][..len]
+                    .copy_from_slice(&bytes[(run.first * size) as usize..][..len]);
+            });
+            return Ok(());
+        }
+        if bytes != Some(place.len) || !place.at.has_room_for(place.len) {
             return Err(self.misfit("has another number of bytes than its box").into());
         }
-        let decoded = match place.filter {
-            0 => None,
-            _ => Some(self.decode(&place, bytes.ok_or_else(|| self.misfit("has too many elements"))?)?),
-        };
-        let mut runs = Runs { first: u64::MAX, end: 0, count: 0 };
-        has.for_each_shared(wanted, |run| runs.add(run.first, run.len));
-        let span = runs.first.saturating_mul(size)..runs.end.saturating_mul(size);
+        let check = place.crc.filter(|_| wanted.contains(&has));
+        let check = check.map(|crc| ChecksummedBytes { at: place.at.number(), len: place.len, crc });
         let mut result = Ok(());
-        let mut window = Vec::new();
-        let source = match &decoded {
-            Some(bytes) => Some((&bytes[..], 0)),
-            None if runs.count > 1 && span.end - span.start <= MAX_SPAN_BYTES => {
-                window.resize((span.end - span.start) as usize, 0);
-                self.state.read(place.at + span.start, &mut window)?;
-                self.check_if_whole(&place, &window)?;
-                Some((&window[..], span.start))
-            }
-            None => None,
-        };
-        has.for_each_shared(wanted, |run| {
-            let to = &mut into[(run.second * size) as usize..((run.second + run.len) * size) as usize];
-            let at = run.first * size;
-            match source {
-                Some((bytes, first)) => to.copy_from_slice(&bytes[(at - first) as usize..][..to.len()]),
-                None if result.is_ok() => {
-                    result = self.state.read(place.at + at, to);
-                    result = std::mem::replace(&mut result, Ok(())).and_then(|()| self.check_if_whole(&place, to));
-                }
-                None => {}
+        shared.for_each_row(|run, count, (from_stride, to_stride)| {
+            let runs = RunCopy {
+                from: place.at.number() + run.first * size,
+                from_stride: from_stride * size,
+                to: run.second * size,
+                to_stride: to_stride * size,
+                len: run.len * size,
+                count,
+            };
+            if result.is_ok() {
+                result = queue.push(runs, check);
             }
         });
         result
@@ -99,9 +108,7 @@ impl Gatherer<'_> {
     /// Checks the data of an entry, if these bytes are all of it.
     fn check_if_whole(&self, place: &DataPlace, bytes: &[u8]) -> Result<()> {
         match place.crc {
-            Some(crc) if bytes.len() as u64 == place.len && crc32c::crc32c(bytes) != crc => {
-                Err(self.misfit("has data with another checksum").into())
-            }
+            Some(crc) if bytes.len() as u64 == place.len && crc32c::crc32c(bytes) != crc => Err(self.checksum_error()),
             _ => Ok(()),
         }
     }
@@ -138,12 +145,16 @@ impl Gatherer<'_> {
             _ => self.decode(&place, bytes)?,
         };
         let points = coords.chunks_exact(8 * rank.max(1)).zip(data.chunks_exact(size.max(1) as usize));
+        let sides: Vec<_> =
+            wanted.start.iter().zip(wanted.end).zip(wanted.strides()).map(|((a, b), n)| (*a..*b, n)).collect();
         for (point, element) in points {
-            let at: Dims = point.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-            let end: Dims = at.iter().map(|at| at.saturating_add(1)).collect();
-            BoxRange { start: &at, end: &end }.for_each_shared(wanted, |run| {
-                into[(run.second * size) as usize..((run.second + 1) * size) as usize].copy_from_slice(element);
+            let place = point.as_chunks().0.iter().zip(&sides).try_fold(0, |place, (at, (side, stride))| {
+                let at = u64::from_le_bytes(*at);
+                side.contains(&at).then(|| place + (at - side.start) * stride)
             });
+            if let Some(place) = place {
+                into[(place * size) as usize..][..element.len()].copy_from_slice(element);
+            }
         }
         Ok(())
     }
@@ -157,25 +168,26 @@ impl Gatherer<'_> {
             if start[dim] >= wanted.end[dim] {
                 continue;
             }
-            BoxRange { start: &start, end: wanted.end }.for_each_shared(wanted, |run| {
-                let part = (run.second * size) as usize..((run.second + run.len) * size) as usize;
-                self.spec.fill_into(0, &mut into[part]);
-            });
+            if let Some(shared) = (BoxRange { start: &start, end: wanted.end }).shared(wanted) {
+                shared.for_each_run(|run| {
+                    let part = (run.second * size) as usize..((run.second + run.len) * size) as usize;
+                    self.spec.fill_into(0, &mut into[part]);
+                });
+            }
         }
     }
 }
 
-/// The runs that are wanted of an entry: where the first one begins, and the last one ends.
-struct Runs {
-    first: u64,
-    end: u64,
-    count: u64,
-}
+impl LogBytes for Gatherer<'_> {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.state.read(LogPosition::from_number(at), into)
+    }
 
-impl Runs {
-    fn add(&mut self, at: u64, len: u64) {
-        self.first = self.first.min(at);
-        self.end = self.end.max(at + len);
-        self.count += 1;
+    fn bytes_behind(&self, at: u64) -> u64 {
+        self.state.bytes_behind(LogPosition::from_number(at))
+    }
+
+    fn checksum_error(&self) -> Error {
+        self.misfit("has data with another checksum").into()
     }
 }

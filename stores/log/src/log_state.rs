@@ -394,6 +394,16 @@ impl LogState {
         self.data_bytes
     }
 
+    /// How many bytes from a position on can be read at once.
+    pub fn bytes_behind(&self, at: LogPosition) -> u64 {
+        let Some(file) = self.files.get(at.file() as usize) else { return 0 };
+        match at.offset() < file.log.end() {
+            true => file.log.bytes_behind(at.offset()),
+            // What is staged is in memory as a whole.
+            false => file.indexed.saturating_sub(at.offset()),
+        }
+    }
+
     /// Reads bytes of a log from a position on, staged or not.
     ///
     /// # Errors

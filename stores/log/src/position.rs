@@ -32,6 +32,21 @@ impl LogPosition {
         self.0 & (Self::MAX_LOG_BYTES - 1)
     }
 
+    /// A number that tells positions of all files apart, and grows by one for each byte of a log.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The position with this number.
+    pub fn from_number(number: u64) -> Self {
+        LogPosition(number)
+    }
+
+    /// Whether a log can have so many bytes from here on.
+    pub fn has_room_for(self, bytes: u64) -> bool {
+        self.offset().checked_add(bytes).is_some_and(|end| end <= Self::MAX_LOG_BYTES)
+    }
+
     /// So many bytes before; `None` if the log has not so many.
     pub fn checked_sub(self, bytes: u64) -> Option<Self> {
         Some(LogPosition::new(self.file(), self.offset().checked_sub(bytes)?))

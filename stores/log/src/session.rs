@@ -33,7 +33,7 @@ pub fn capabilities(inner: &Capabilities) -> Capabilities {
         parts: Parts::Blocks,
         staging: Staging::Store,
         encoding: Encoding::Store,
-        reads: Reads::Direct { atomic: 0 },
+        reads: Reads::Blocks,
         commit: Unit::Object,
         view: Unit::Object,
         durability: Durability::OnRequest,

@@ -1,0 +1,98 @@
+//! Boxes and runs of elements are what was written last there, wherever in the log that is.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use h5live_log::{Log, LogRequest, LogStore};
+use h5live_model::{
+    ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill, FillValue,
+    Layout, Mode, Name, NewObject, ObjectId, Publish, Shape, Sign, Store,
+};
+use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
+use proptest::prelude::*;
+
+const DIMS: [u64; 2] = [12, 17];
+const FILL: [u8; 2] = [0xFE, 0xCA];
+
+/// A box in the dataset.
+type Table = [Range<u64>; 2];
+
+fn table() -> impl Strategy<Value = Table> {
+    let side = |len: u64| (0..len, 1..=len).prop_map(move |(start, count)| start..(start + count).min(len));
+    (side(DIMS[0]), side(DIMS[1])).prop_map(Into::into)
+}
+
+fn start_and_count(table: &Table) -> ([u64; 2], [u64; 2]) {
+    (table.clone().map(|side| side.start), table.clone().map(|side| side.end - side.start))
+}
+
+fn positions(table: &Table) -> impl Iterator<Item = usize> {
+    let [rows, columns] = table.clone();
+    rows.flat_map(move |row| columns.clone().map(move |column| (row * DIMS[1] + column) as usize))
+}
+
+fn open(storage: Arc<MemoryStorage>, mode: Mode, options: &Log) -> LogStore {
+    let file = NativeFile::open_storage(storage, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
+    LogStore::open(Arc::new(file), None, LogRequest::new(options.clone())).unwrap()
+}
+
+fn create(store: &LogStore) -> ObjectId {
+    let spec = DatasetSpec {
+        datatype: Datatype::integer(2, ByteOrder::Little, Sign::Unsigned),
+        dataspace: Dataspace::Simple(Shape::fixed(&DIMS)),
+        layout: Layout::Contiguous,
+        fill: Fill { value: FillValue::Value(FILL.to_vec()), ..Fill::default() },
+        ..DatasetSpec::default()
+    };
+    let (root, name) = (store.session().root, Name::from("data"));
+    store.writer().unwrap().create(&NewObject::linked(root, &name, &spec.into())).unwrap()
+}
+
+/// Reads boxes, and the runs from their first to their last elements.
+fn check(data: &dyn ChunkStore, tables: &[Table], plain: &[[u8; 2]]) {
+    let Some(chunk) = data.locate(&ChunkCoord::origin(2)).unwrap() else { return };
+    for table in tables {
+        let (start, count) = start_and_count(table);
+        let wanted: Vec<u8> = positions(table).flat_map(|at| plain[at]).collect();
+        let mut found = vec![0x55; wanted.len()];
+        data.read_block(&chunk, &start, &count, &mut found).unwrap();
+        assert_eq!(found, wanted, "{table:?}");
+        let run = positions(table).min().unwrap()..positions(table).max().unwrap() + 1;
+        let mut found = vec![0x55; 2 * run.len()];
+        data.read(&chunk, 2 * run.start as u64, &mut found).unwrap();
+        assert_eq!(found, plain[run].concat(), "{table:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn boxes_and_runs_are_what_was_written_last(
+        writes in prop::collection::vec((table(), any::<bool>()), 1..40),
+        tables in prop::collection::vec(table(), 1..8),
+        (log_size, staging) in (prop::sample::select(vec![512u64, 1 << 20]), prop::sample::select(vec![0u64, 700, 1 << 20])),
+    ) {
+        let options = Log { staging, min_log_size: log_size, max_log_size: log_size, ..Log::default() };
+        let storage = Arc::new(MemoryStorage::from(Vec::new()));
+        let store = open(storage.clone(), Mode::CreateNew, &options);
+        let data = store.dataset(create(&store)).unwrap();
+        let mut plain = vec![FILL; (DIMS[0] * DIMS[1]) as usize];
+        for (number, (table, publishes)) in writes.iter().enumerate() {
+            let (start, count) = start_and_count(table);
+            let values: Vec<_> = positions(table).map(|at| [number as u8, at as u8]).collect();
+            let (coord, bytes) = (ChunkCoord::origin(2), values.concat());
+            let writes = [ChunkWrite::Block { coord: &coord, start: &start, count: &count, bytes: &bytes }];
+            let publish = publishes.then_some(Publish::Visible);
+            data.write(&ChunkBatch { writes: &writes, publish, ..ChunkBatch::default() }).unwrap();
+            positions(table).zip(values).for_each(|(at, value)| plain[at] = value);
+            if number % 8 == 0 {
+                check(&*data, &tables, &plain);
+            }
+        }
+        check(&*data, &tables, &plain);
+        store.close().unwrap();
+        let store = open(storage, Mode::Read, &options);
+        let link = store.link(store.session().root, &Name::from("data")).unwrap().unwrap();
+        let h5live_model::LinkTarget::Hard(id) = link.target else { panic!("{link:?}") };
+        check(&*store.dataset(id).unwrap(), &tables, &plain);
+    }
+}
