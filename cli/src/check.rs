@@ -9,6 +9,7 @@ use h5live::{Diagnosis, FileCondition, Location};
 use h5live_checker::file::{CheckOptions, Finding, Report, UnknownFilter, UsedRange, check_path_with};
 use serde_json::{Value, json};
 
+use crate::counted::counted;
 use crate::diagnosis_text;
 use crate::error::{Error, FileProblem, Outcome, Result};
 use crate::model::{FilterSpec, Unfilter};
@@ -154,22 +155,21 @@ impl CheckCommand {
             out.line(format_args!("note: {note}"))?;
         }
         for leak in &report.leaks {
-            out.line(format_args!("unused: {} bytes at {:#x}", leak.len, leak.offset))?;
+            out.line(format_args!("unused: {} at {:#x}", counted(leak.len, "byte"), leak.offset))?;
         }
         for offset in &report.unreachable {
             out.line(format_args!("unreachable: an object at {offset:#x}; `h5live repair --reclaim` deletes it"))?;
         }
         let verdict = match report.findings.len() {
             0 => "sound".to_owned(),
-            1 => "1 finding".to_owned(),
-            n if report.is_full() => format!("{n} findings, the check ended there"),
-            n => format!("{n} findings"),
+            n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
+            n => counted(n, "finding").to_string(),
         };
         out.line(format_args!(
-            "{}: {verdict}; {} objects, {} bytes of metadata, {} of raw data, {} free",
+            "{}: {verdict}; {}, {} of metadata, {} of raw data, {} free",
             path.display(),
-            report.objects,
-            report.metadata_bytes,
+            counted(report.objects, "object"),
+            counted(report.metadata_bytes, "byte"),
             report.raw_bytes,
             report.free_bytes
         ))

@@ -7,6 +7,7 @@ use h5live_log::LogInfo;
 use h5live_native::{NativeFile, OpenOptions};
 use serde_json::json;
 
+use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::open;
 use crate::output::Output;
@@ -79,15 +80,16 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
             "log_datasets": log_datasets,
         }))?;
     } else {
-        out.line(format_args!("layout {}, {} datasets made", info.layout, info.datasets))?;
-        out.line(format_args!("{} entries with {} bytes of data, {used} in all", info.entries, info.data_bytes))?;
+        out.line(format_args!("layout {}, {} made", info.layout, counted(info.datasets, "dataset")))?;
+        let (entries, data) = (counted(info.entries, "entry"), counted(info.data_bytes, "byte"));
+        out.line(format_args!("{entries} with {data} of data, {used} in all"))?;
         match info.indexed_bytes {
             Some(covers) if covers == used => out.line("index table: of the whole log")?,
-            Some(covers) => out.line(format_args!("index table: of the first {covers} bytes"))?,
+            Some(covers) => out.line(format_args!("index table: of the first {}", counted(covers, "byte")))?,
             None => out.line("no index table")?,
         }
         for (number, (used, size)) in (1..).zip(&info.log_datasets) {
-            out.line(format_args!("log_{number}: {used} of {size} bytes"))?;
+            out.line(format_args!("log_{number}: {used} of {}", counted(*size, "byte")))?;
         }
     }
     out.flush()

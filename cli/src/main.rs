@@ -11,6 +11,7 @@ mod block;
 mod check;
 mod completions;
 mod copy;
+mod counted;
 mod demo;
 mod diagnosis_text;
 mod diff;

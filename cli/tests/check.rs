@@ -178,3 +178,23 @@ fn a_file_that_grows_during_the_check_is_sound() {
     rows.join().unwrap();
     end(writer);
 }
+
+#[test]
+fn nouns_agree_with_numbers() {
+    let (_folder, path, name) = common::new_file();
+    h5live::File::create(&path).unwrap().close().unwrap();
+    assert!(text(&run(&["check", &name])).contains("sound; 1 object, "));
+    let file = h5live::Options::default().write().open(&path).unwrap();
+    file.new_dataset::<i32>().create_with_data("one", &[7]).unwrap();
+    file.close().unwrap();
+    let said = text(&run(&["watch", &name, "one"]));
+    assert!(said.contains("1 row  7"), "{said}");
+    let other = path.with_file_name("other.h5");
+    std::fs::copy(&path, &other).unwrap();
+    let file = h5live::Options::default().write().open(&other).unwrap();
+    file.dataset("one").unwrap().write_scalar(&8).unwrap();
+    file.close().unwrap();
+    let output = run(&["diff", "--limit", "0", &name, other.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("/one: 1 value differs"), "{output:?}");
+    assert!(error(&run(&["dump", &name, "one", "--slice", "5"])).contains("has 1 element"));
+}

@@ -97,7 +97,7 @@ fn write(
         return Ok(());
     }
     let mut step = (BLOCK_BYTES / elements.saturating_mul(size).max(1)).max(1);
-    let bar = progress::bar(usize::try_from(rows.count).unwrap_or(usize::MAX), "rows");
+    let bar = progress::bar(usize::try_from(rows.count).unwrap_or(usize::MAX), "row");
     let mut first = 0;
     while first < rows.count {
         let part = rows.part(first, step.min(rows.count - first));

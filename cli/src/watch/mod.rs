@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use h5live::Dataset;
 
+use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
 use crate::model::{DatasetSpec, Selection, Store};
@@ -134,7 +135,7 @@ impl WatchCommand {
         let value =
             if rows == 0 { String::new() } else { row_value(&spec, &newest, dataset.file().store()).to_string() };
         let value: String = value.chars().take(120).collect();
-        Ok(format!("{rows} rows{rate}  {value}"))
+        Ok(format!("{}{rate}  {value}", counted(rows, "row")))
     }
 
     fn chart_lines(&self, dataset: &Dataset, rows: u64, rate: Option<f64>) -> Result<Vec<String>> {
@@ -149,7 +150,7 @@ impl WatchCommand {
             Err(_) => "deleted, replaced or cut",
         };
         let rate = rate.map_or(String::new(), |rate| format!(", {rate:.0} rows/s"));
-        let mut lines = vec![format!("{}:{}  {live}  {rows} rows{rate}", self.file, self.path)];
+        let mut lines = vec![format!("{}:{}  {live}  {}{rate}", self.file, self.path, counted(rows, "row"))];
         lines.extend(picture.draw(&spec.datatype, row_elements(&spec), &bytes, width));
         if picture == Chart::Lines {
             let (first, bytes) = newest(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
