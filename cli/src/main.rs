@@ -47,6 +47,7 @@ mod scenario;
 mod set;
 mod stress;
 mod temp_output;
+mod times;
 mod type_parse;
 mod utc;
 mod value;
