@@ -119,6 +119,11 @@ impl StoreWriter for LogWriter {
         self.inner()?.put_blob(bytes, count)
     }
 
+    /// Earlier entries of the log still lead to the bytes.
+    fn remove_blobs(&self, _elements: &[&[u8]]) -> Result<()> {
+        self.inner().map(drop)
+    }
+
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         self.inner()?.reference(form, to)
     }
