@@ -83,6 +83,7 @@ impl File {
             &self.session().capabilities,
             &self.shared.options,
             self.shared.staged.clone(),
+            self.shared.blobs.clone(),
         )?);
         let (core, _gone) = self.shared.dataset_cache.lock().add(id, core);
         Ok(core)

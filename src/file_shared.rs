@@ -13,6 +13,7 @@ use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
 use crate::dataset_cache::DatasetCache;
 use crate::error::UnpublishedRows;
 use crate::publish::Publisher;
+use crate::superseded_blobs::BlobUses;
 
 /// An open file, shared by every handle.
 pub(crate) struct FileShared {
@@ -34,6 +35,8 @@ pub(crate) struct FileShared {
     pub(crate) is_recovered: AtomicBool,
     pub(crate) dataset_cache: Mutex<DatasetCache>,
     pub(crate) staged: StagedDatasets,
+    /// Who uses the variable-length data of the file.
+    pub(crate) blobs: Arc<BlobUses>,
     /// Where the rows of datasets end that the store has got since the last publication of the file.
     pub(crate) stored_rows: Mutex<FxHashMap<ObjectId, u64>>,
 }

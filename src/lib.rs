@@ -115,6 +115,7 @@ mod referent;
 mod select;
 #[cfg(feature = "serde")]
 mod serde_value;
+mod superseded_blobs;
 mod types;
 mod unfilter;
 mod value;

@@ -107,6 +107,7 @@ impl File {
             is_recovered,
             dataset_cache: datasets,
             staged,
+            blobs: Default::default(),
             stored_rows,
         });
         if let Some(location) = &shared.location {

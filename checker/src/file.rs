@@ -22,6 +22,7 @@ mod global_heap;
 mod groups;
 mod header;
 mod libhdf5_refusals;
+mod live_check;
 mod local_heap;
 mod object_table;
 mod objects;
@@ -44,6 +45,7 @@ use std::path::Path;
 
 use h5live_cache::{FileStorage, Storage};
 
+use live_check::confirmed_report;
 use passes::check_file;
 
 pub use cause::{Cause, UnknownFilter, UsedRange};
@@ -63,12 +65,15 @@ pub fn check_path(path: &Path) -> io::Result<Report> {
     check_path_with(path, CheckOptions::default())
 }
 
-/// Checks the file of this name.
+/// Checks the file of this name. If a writer may have it open ([`CheckOptions::live`]), it is checked again until a check
+/// is clean or finds something for the second time.
 ///
 /// # Errors
 /// If it cannot be opened.
 pub fn check_path_with(path: &Path, options: CheckOptions<'_>) -> io::Result<Report> {
-    Ok(check_with(&FileStorage::new(File::open(path)?), options))
+    let storage = FileStorage::new(File::open(path)?);
+    let check = || Ok(check_with(&storage, options));
+    if options.live { confirmed_report(check) } else { check() }
 }
 
 /// Checks a file.

@@ -5,10 +5,11 @@ mod replay;
 use std::path::Path;
 
 use h5live::filters::{Pipeline, Registry};
-use h5live::{FileCondition, Location};
+use h5live::{Diagnosis, FileCondition, Location};
 use h5live_checker::file::{CheckOptions, Finding, Report, UnknownFilter, UsedRange, check_path_with};
 use serde_json::{Value, json};
 
+use crate::counted::counted;
 use crate::diagnosis_text;
 use crate::error::{Error, FileProblem, Outcome, Result};
 use crate::model::{FilterSpec, Unfilter};
@@ -17,8 +18,8 @@ use crate::output::Output;
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
 ///
-/// Nothing of the code that reads and writes files is used. Exit code 0: sound; 1: there are findings; 2: the file
-/// cannot be read, or is no HDF5 file.
+/// Nothing of the code that reads and writes files is used. A file that a process writes while others may follow is
+/// checked as with `--live`. Exit code 0: sound; 1: there are findings; 2: the file cannot be read, or is no HDF5 file.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct CheckCommand {
@@ -78,6 +79,11 @@ impl Unfilter for KnownFilters {
     }
 }
 
+/// Whether a process writes the file while others may follow.
+fn is_followed(found: Option<&Diagnosis>) -> bool {
+    matches!(found, Some(Diagnosis { condition: FileCondition::OpenForWriting { live: true, .. }, .. }))
+}
+
 impl CheckCommand {
     /// Runs the command.
     ///
@@ -91,9 +97,16 @@ impl CheckCommand {
         let mut outcome = Outcome::Clean;
         for location in &self.files {
             let path = &*open::require_file(location)?;
-            let report = self.check(path)?;
             // A file whose state cannot be determined has findings.
-            let found = h5live::diagnose(path).ok();
+            let mut found = h5live::diagnose(path).ok();
+            let mut report = self.check(path, is_followed(found.as_ref()))?;
+            if !report.is_clean() && !is_followed(found.as_ref()) {
+                // Its writer may have come just now.
+                found = h5live::diagnose(path).ok();
+                if is_followed(found.as_ref()) {
+                    report = self.check(path, true)?;
+                }
+            }
             if let Some(found) = &found {
                 if self.json {
                     let mut line = json!({ "file": path, "is": "state" });
@@ -118,9 +131,9 @@ impl CheckCommand {
         Ok(outcome)
     }
 
-    fn check(&self, path: &Path) -> Result<Report> {
+    fn check(&self, path: &Path, is_followed: bool) -> Result<Report> {
         let filters = KnownFilters::default();
-        let (leaks, map, live, data) = (self.leaks, self.map, self.live, self.data);
+        let (leaks, map, live, data) = (self.leaks, self.map, self.live || is_followed, self.data);
         let options = CheckOptions { leaks, map, live, data, filters: Some(&filters), ..CheckOptions::default() };
         let report = check_path_with(path, options);
         let report = report.map_err(|source| Error::Path { path: path.to_owned(), source })?;
@@ -142,22 +155,21 @@ impl CheckCommand {
             out.line(format_args!("note: {note}"))?;
         }
         for leak in &report.leaks {
-            out.line(format_args!("unused: {} bytes at {:#x}", leak.len, leak.offset))?;
+            out.line(format_args!("unused: {} at {:#x}", counted(leak.len, "byte"), leak.offset))?;
         }
         for offset in &report.unreachable {
             out.line(format_args!("unreachable: an object at {offset:#x}; `h5live repair --reclaim` deletes it"))?;
         }
         let verdict = match report.findings.len() {
             0 => "sound".to_owned(),
-            1 => "1 finding".to_owned(),
-            n if report.is_full() => format!("{n} findings, the check ended there"),
-            n => format!("{n} findings"),
+            n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
+            n => counted(n, "finding").to_string(),
         };
         out.line(format_args!(
-            "{}: {verdict}; {} objects, {} bytes of metadata, {} of raw data, {} free",
+            "{}: {verdict}; {}, {} of metadata, {} of raw data, {} free",
             path.display(),
-            report.objects,
-            report.metadata_bytes,
+            counted(report.objects, "object"),
+            counted(report.metadata_bytes, "byte"),
             report.raw_bytes,
             report.free_bytes
         ))

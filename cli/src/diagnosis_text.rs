@@ -1,16 +1,20 @@
 //! The state of a file, in words.
 
+use crate::counted::counted;
 use h5live::{Diagnosis, FileCondition, Location};
 use serde_json::{Value, json};
 
 /// A line for people: what state the file is in, and what to do about it.
 pub fn text(file: &Location, found: &Diagnosis) -> String {
     let ahead = found.announced.saturating_sub(found.length);
-    let announced =
-        if ahead > 0 { format!("; its superblock announces {ahead} bytes more than are there") } else { String::new() };
+    let announced = if ahead > 0 {
+        format!("; its superblock announces {} more than there is", counted(ahead, "byte"))
+    } else {
+        String::new()
+    };
     let help = format!("`h5live repair {file}` brings it into order for programs that refuse it");
     match &found.condition {
-        FileCondition::Closed if ahead > 0 => format!("closed, and cut short: {ahead} bytes are missing"),
+        FileCondition::Closed if ahead > 0 => format!("closed, and cut short by {}", counted(ahead, "byte")),
         FileCondition::Closed => "closed".to_owned(),
         FileCondition::OpenForWriting { live, holders } => {
             let names: Vec<_> = holders.iter().map(ToString::to_string).collect();

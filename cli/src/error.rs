@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::counted::counted;
 use crate::dump::slices::SliceFault;
 use crate::from_json::JsonValueError;
 use crate::new::DescriptionFault;
@@ -169,7 +170,7 @@ pub enum Error {
     #[error("standard input: there is no column {0:?}")]
     NoColumn(String),
     /// Something did not come in time.
-    #[error("{place}: waited {seconds} seconds for {awaited}")]
+    #[error("{place}: waited {seconds} s for {awaited}")]
     Waited {
         /// The file, and the object if it is what did not come.
         place: String,
@@ -196,7 +197,7 @@ pub enum FileProblem {
     #[error("{0}")]
     Superblock(h5live_format::DecodeError),
     /// An offset lies outside the file.
-    #[error("offset {offset:#x} lies beyond the end ({len} bytes)")]
+    #[error("offset {offset:#x} lies beyond the end ({})", counted(*len, "byte"))]
     BeyondEnd {
         /// The offset (bytes).
         offset: u64,

@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use crate::counted::counted;
 use crate::model::{Compound, Datatype, Name, ReferenceType, VarLenKind};
 use crate::number_text;
 use crate::value::Value;
@@ -19,7 +20,7 @@ pub enum JsonValueError {
     #[error("the member {0:?} is missing")]
     Member(String),
     /// An array has another shape.
-    #[error("these are {found} values instead of {wanted}")]
+    #[error("{} instead of {wanted}", counted(*found, "value"))]
     Count {
         /// Values given.
         found: usize,

@@ -9,6 +9,7 @@ use h5live_native::{Native, NativeConnector, NativeFile, OpenOptions};
 use serde_json::json;
 
 use crate::copy::CopyCommand;
+use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::open;
 use crate::output::Output;
@@ -143,8 +144,9 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
             "files": info.files.iter().map(file).collect::<Vec<_>>(),
         }))?;
     } else {
-        out.line(format_args!("layout {}, {} datasets made", info.layout, info.datasets))?;
-        out.line(format_args!("{} entries with {} bytes of data, {used} in all", info.entries, info.data_bytes))?;
+        out.line(format_args!("layout {}, {} made", info.layout, counted(info.datasets, "dataset")))?;
+        let (entries, data) = (counted(info.entries, "entry"), counted(info.data_bytes, "byte"));
+        out.line(format_args!("{entries} with {data} of data, {used} in all"))?;
         for (number, file) in info.files.iter().enumerate() {
             if number > 0 {
                 out.line(format_args!("subfile {number}:"))?;
@@ -158,11 +160,11 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
 fn show_file(out: &mut Output, file: &LogFileInfo) -> Result<()> {
     match file.indexed_bytes {
         Some(covers) if covers == file.log_bytes() => out.line("index table: of the whole log")?,
-        Some(covers) => out.line(format_args!("index table: of the first {covers} bytes"))?,
+        Some(covers) => out.line(format_args!("index table: of the first {}", counted(covers, "byte")))?,
         None => out.line("no index table")?,
     }
     for (number, (used, size)) in (1..).zip(&file.log_datasets) {
-        out.line(format_args!("log_{number}: {used} of {size} bytes"))?;
+        out.line(format_args!("log_{number}: {used} of {}", counted(*size, "byte")))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use h5live::model::ObjectKind;
 use h5live::{Diagnosis, FileCondition, Location, ReclaimedObject};
 use serde_json::json;
 
+use crate::counted::counted;
 use crate::diagnosis_text;
 use crate::error::{Outcome, Result};
 use crate::output::Output;
@@ -84,16 +85,15 @@ impl RepairCommand {
                 let (file, at) = (location.to_string(), *offset);
                 out.line(json!({ "file": file, "is": "reclaimed", "kind": kind, "offset": at, "bytes": bytes }))?;
             } else {
-                out.line(format_args!("{location}: reclaimed: {kind} at {offset:#x}, {bytes} bytes"))?;
+                out.line(format_args!("{location}: reclaimed: {kind} at {offset:#x}, {}", counted(*bytes, "byte")))?;
             }
         }
         let bytes: u64 = done.objects.iter().map(|object| object.bytes).sum();
         if !self.json {
             let shorter = done.before.saturating_sub(done.after);
-            let objects = done.objects.len();
-            out.line(format_args!(
-                "{location}: {objects} objects reclaimed, {bytes} bytes; the file is {shorter} bytes shorter"
-            ))?;
+            let objects = counted(done.objects.len(), "object");
+            let (bytes, shorter) = (counted(bytes, "byte"), counted(shorter, "byte"));
+            out.line(format_args!("{location}: {objects} reclaimed, {bytes}; the file is {shorter} shorter"))?;
         }
         Ok(())
     }
@@ -119,12 +119,12 @@ fn report_text(before: &Diagnosis, after: &Diagnosis) -> String {
         said.push("its writer had died".to_owned());
     }
     if after.length < before.length {
-        said.push(format!("{} bytes that were never published are cut off", before.length - after.length));
+        said.push(format!("cut off, as never published: {}", counted(before.length - after.length, "byte")));
     }
     if before.announced > before.length.max(after.announced) {
         said.push(format!(
-            "{} announced bytes that were never there are given back",
-            before.announced - after.announced
+            "announced, never there, and given back: {}",
+            counted(before.announced - after.announced, "byte")
         ));
     }
     said.join("; ")

@@ -17,6 +17,12 @@ pub fn text(at: SystemTime) -> String {
     format!("{at:.0}")
 }
 
+/// A time of nanoseconds since 1970, with as many digits of a second as it needs: `2026-11-24T19:40:02.5Z`.
+pub fn ns_text(nanoseconds: i64) -> String {
+    // The years of all such integers are 1677 to 2262, and jiff has them.
+    Timestamp::from_nanosecond(nanoseconds.into()).map_or_else(|_| nanoseconds.to_string(), |at| at.to_string())
+}
+
 /// Nanoseconds since 1970 of a time in ISO 8601: `2026-11-24`, `2026-11-24T19:40`, `2026-11-24 19:40:02.5+01:00`. A time
 /// without a zone is in UTC. `None` if the text is no such time, or says more than nanoseconds, or is not within the
 /// years 1678 to 2261.
@@ -56,6 +62,15 @@ mod tests {
         }
         assert_eq!(text(UNIX_EPOCH + Duration::from_secs(951_825_600)), "2000-02-29T12:00:00Z");
         assert_eq!(text(UNIX_EPOCH - Duration::from_secs(1)), "1969-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn every_nanosecond_comes_back() {
+        for nanoseconds in [i64::MIN + 1, -1, 0, 1, 1_795_521_602_500_000_000, i64::MAX] {
+            let shown = ns_text(nanoseconds);
+            assert_eq!(parse_ns(&shown), Some(nanoseconds), "{shown}");
+        }
+        assert_eq!(ns_text(1_795_521_602_500_000_000), "2026-11-24T12:00:02.5Z");
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn chunks_that_cannot_be_decoded_are_told_and_copied() {
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
     assert!(lines[0].contains("/run/packed: chunk [3, 0]: filter 1 (deflate)"), "{said}");
-    assert_eq!(lines[1], "1 chunks of 1 datasets were copied as they are stored, and cannot be decoded");
+    assert_eq!(lines[1], "copied as stored, and cannot be decoded: 1 chunk of 1 dataset");
     let copy = File::open(&to).unwrap().dataset("run/packed").unwrap();
     let copied = copy.chunk(&chunk).unwrap().unwrap();
     assert_eq!(copy.read_chunk(&copied).unwrap(), b"no compressed data");

@@ -100,7 +100,7 @@ fn says_what_is_wrong_with_a_description_and_makes_no_file() {
     let hard = r#"{"links": {"a": {"kind": "hard", "target": "/b"}}}"#;
     assert_eq!(refused(hard), "/a: the description has no \"/b\" of the right kind");
     let wrong = r#"{"links": {"a": {"type": "u8", "shape": [2], "values": [1, 2, 3]}}}"#;
-    assert_eq!(refused(wrong), "/a: these are 3 values instead of 2");
+    assert_eq!(refused(wrong), "/a: 3 values instead of 2");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn what_does_not_fit_changes_nothing() {
         said.strip_prefix(&format!("h5live: {path}: ")).unwrap_or(&said).to_owned()
     };
     assert_eq!(refused(&["set", &path, "run/data@scale", "x"]), "run/data@scale: \"x\" is not a value of type f32le");
-    assert_eq!(refused(&["set", &path, "run/data", "[1, 2, 3]"]), "run/data: these are 3 values instead of 2");
+    assert_eq!(refused(&["set", &path, "run/data", "[1, 2, 3]"]), "run/data: 3 values instead of 2");
     assert_eq!(refused(&["set", &path, "run", "1"]), "run: this is neither a dataset nor an attribute");
     assert_eq!(refused(&["set", &path, "none@x", "1"]), "/none: there is no \"none\" here");
     let wrong = run(&["set", &path, "run@x", "1", "--type", "u7"]);

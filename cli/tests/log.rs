@@ -203,7 +203,7 @@ fn a_damaged_index_is_made_anew_from_the_entries() {
     let log = format!("log:{name}");
     text(&run_with(&["record", &log, "rows"], b"v\n1\n2\n3\n"));
     let info = text(&run(&["log", "info", &name]));
-    assert!(info.contains("layout 1, 1 datasets made\n") && info.contains("index table: of the whole log\n"), "{info}");
+    assert!(info.contains("layout 1, 1 dataset made\n") && info.contains("index table: of the whole log\n"), "{info}");
     let mut bytes = std::fs::read(&path).unwrap();
     // The last entry that is found is one of the table.
     let table = bytes.windows(4).rposition(|bytes| bytes == b"LENT").unwrap();

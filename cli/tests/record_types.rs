@@ -129,3 +129,42 @@ fn the_dataset_of_a_new_key_can_be_followed() {
     assert_eq!(followed, "{\"row\":1,\"value\":7}\n{\"row\":2,\"value\":8}\n");
     assert!(error(&run(&["dump", &name, "x.j"])).contains("x.j"));
 }
+
+#[test]
+fn times_are_shown_as_times_and_stay_numbers_for_programs() {
+    let (_folder, _, name) = new_file();
+    let csv = "t,v\n2026-11-24T12:00:00.5Z,1\n,2\n";
+    text(&run_with(&["record", &name, "x"], csv.as_bytes()));
+    let rows = "0: {t: \"2026-11-24T12:00:00.5Z\", v: 1}\n1: {t: \"\", v: 2}\n";
+    assert_eq!(text(&run(&["dump", &name, "x"])), rows);
+    assert_eq!(text(&run(&["dump", "--follow", &name, "x"])), rows);
+    let recorded = text(&run(&["dump", "--csv", &name, "x"]));
+    assert_eq!(recorded, csv);
+    assert!(text(&run(&["dump", &name])).contains("[{t: \"2026-11-24T12:00:00.5Z\", v: 1}, {t: \"\", v: 2}]"));
+    assert!(text(&run(&["watch", &name, "x"])).contains("2 rows  {t: \"\", v: 2}"));
+
+    let stored = "0: {t: 1795521600500000000, v: 1}\n1: {t: -9223372036854775808, v: 2}\n";
+    assert_eq!(text(&run(&["dump", "--raw-times", &name, "x"])), stored);
+    assert!(text(&run(&["dump", "--raw-times", &name])).contains("[{t: 1795521600500000000, v: 1}"));
+    assert!(text(&run(&["dump", "--raw-times", "--csv", &name, "x"])).contains("\n1795521600500000000,1\n"));
+    assert!(text(&run(&["watch", "--raw-times", &name, "x"])).contains("-9223372036854775808"));
+    assert!(dumped(&name, "x").starts_with("{\"t\":1795521600500000000,\"v\":1}\n"));
+    // What was dumped can be recorded again.
+    text(&run_with(&["record", &name, "y"], recorded.as_bytes()));
+    assert_eq!(dumped(&name, "y"), dumped(&name, "x"));
+}
+
+#[test]
+fn integers_with_the_units_of_times_are_times() {
+    let (_folder, path, name) = new_file();
+    let file = h5live::File::create(&path).unwrap();
+    let times = file.new_dataset::<i64>().create_with_data("times", &[1_000_000_000, -1]).unwrap();
+    times.set_attribute("units", "nanoseconds since 1970-01-01T00:00:00Z").unwrap();
+    let counts = file.new_dataset::<i64>().create_with_data("counts", &[5]).unwrap();
+    counts.set_attribute("units", "counts").unwrap();
+    drop((times, counts));
+    file.close().unwrap();
+    let said = text(&run(&["dump", &name, "times"]));
+    assert_eq!(said, "0: \"1970-01-01T00:00:01Z\"\n1: \"1969-12-31T23:59:59.999999999Z\"\n");
+    assert_eq!(text(&run(&["dump", &name, "counts"])), "0: 5\n");
+}

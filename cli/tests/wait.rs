@@ -30,14 +30,14 @@ fn followers_wait_for_the_file_and_then_for_the_dataset() {
 fn a_timeout_says_what_was_waited_for() {
     let (_folder, path, name) = new_file();
     let said = |arguments: &[&str]| error(&run(arguments));
-    let absent = format!("h5live: {name}: waited 0.05 seconds for this file, which is not there");
+    let absent = format!("h5live: {name}: waited 0.05 s for this file, which is not there");
     assert_eq!(said(&["watch", "--wait", "0.05", &name, "x"]), absent);
     assert_eq!(said(&["dump", "--wait=0.05", &name, "x"]), absent);
     std::fs::write(&path, b"").unwrap();
     assert_eq!(said(&["watch", "--wait", "0.05", &name, "x"]), absent);
     std::fs::remove_file(&path).unwrap();
     text(&run_with(&["record", &name, "a"], b"v\n7\n"));
-    let absent = format!("h5live: {name}: x: waited 0.05 seconds for this object, which is not in the file");
+    let absent = format!("h5live: {name}: x: waited 0.05 s for this object, which is not in the file");
     assert_eq!(said(&["watch", "--wait", "0.05", &name, "x"]), absent);
     assert_eq!(said(&["dump", "--follow", "--wait", "0.05", &name, "x"]), absent);
     // What no time brings about is said at once.

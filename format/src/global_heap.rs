@@ -131,6 +131,33 @@ impl GlobalHeapCollection {
         Some(index)
     }
 
+    /// Removes objects; those behind them move forward. Returns how many there were.
+    pub fn remove_objects(&mut self, is_removed: impl Fn(u32) -> bool, widths: Widths) -> usize {
+        let before = self.by_index.len();
+        let (entries, data) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.data));
+        let mut used = Self::object_header_bytes(widths);
+        for entry in entries.into_iter().filter(|entry| entry.index != 0 && !is_removed(entry.index.into())) {
+            let bytes = data.get(entry.start..).and_then(|rest| rest.get(..entry.len)).unwrap_or_default();
+            self.entries.push(CollectionEntry { start: self.data.len(), ..entry });
+            self.data.extend_from_slice(bytes);
+            used = used.saturating_add(Self::object_space_bytes(entry.len as u64, widths));
+        }
+        self.set_free_object(self.size.saturating_sub(used), widths);
+        self.sort_by_index();
+        before.saturating_sub(self.by_index.len())
+    }
+
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.by_index.is_empty()
+    }
+
+    /// Whether there are room and a number for an object of `len` bytes.
+    pub fn has_room_for(&self, len: u64, widths: Widths) -> bool {
+        let has_number = self.by_index.last().is_none_or(|(last, _)| *last < u16::MAX);
+        has_number && self.free_bytes(widths) >= Self::object_space_bytes(len, widths)
+    }
+
     /// Bytes behind the last object in which another fits, its header included.
     pub fn free_bytes(&self, widths: Widths) -> u64 {
         match self.entries.last() {
@@ -311,6 +338,26 @@ mod tests {
                 (Some(&[3u8; 16][..]), None, None)
             );
         }
+    }
+
+    #[test]
+    fn removed_objects_leave_their_room_and_the_others_keep_their_numbers() {
+        let widths = Widths::default();
+        let mut heap = GlobalHeapCollection::new(4096, widths);
+        let before = heap.free_bytes(widths);
+        for len in [10u8, 20, 30, 40] {
+            heap.insert_object(&vec![len; len.into()], widths).unwrap();
+        }
+        assert_eq!(heap.remove_objects(|index| index == 1 || index == 3 || index == 9, widths), 2);
+        let decoded = decode::<GlobalHeapCollection>(&encode(&heap, widths).unwrap(), widths).unwrap();
+        assert_eq!(decoded, heap);
+        let kept: Vec<_> = decoded.objects().map(|object| (object.index, object.data.len())).collect();
+        assert_eq!(kept, [(2, 20), (4, 40)]);
+        assert_eq!(decoded.object_bytes(4), Some(&[40; 40][..]));
+        assert_eq!(decoded.object_bytes(1), None);
+        assert_eq!(heap.insert_object(&[5; 5], widths), Some(5));
+        assert_eq!(heap.remove_objects(|_| true, widths), 3);
+        assert!(heap.is_empty() && heap.free_bytes(widths) == before);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub trait Lab {
 macro_rules! conformance_suite {
     ($lab:expr) => {
         $crate::conformance_suite!(@tests $lab; groups links link_removal attributes committed_types contiguous compact
-            chunks filtered_chunks extents shrinking heap references region_references renaming unlinked creation_order
+            chunks filtered_chunks extents shrinking heap removed_blobs references region_references renaming unlinked creation_order
             uses_of_committed_types comments batches refused_batches parts staged_writes
             reads_of_many reads_of_blocks ordering commits threads unclaimed_features
             persistence live);

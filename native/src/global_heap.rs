@@ -1,14 +1,17 @@
 //! The global heap of a file: variable-length data, mappings of virtual datasets, regions.
 
+mod removed_objects;
+
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use h5live_cache::{Cache, DependencyNode, EdgeKind, EntryId, Handle, Owner, SpaceKind};
-use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, decode};
+use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, Widths, decode};
 use h5live_swmr::{ReaderMemory, RetryPolicy};
 use parking_lot::Mutex;
 
+use self::removed_objects::RemovedObjects;
 use crate::header::CachedHeader;
 use crate::{Error, Mode, Result};
 
@@ -17,6 +20,9 @@ const MAX_COLLECTION_BYTES: u64 = 1 << 32;
 
 /// A new collection is twice as large as the one before, up to this (bytes).
 const MAX_NEW_COLLECTION_BYTES: u64 = 64 << 10;
+
+/// Most collections of which it is known that they have room.
+const MAX_COLLECTIONS_WITH_ROOM: usize = 16;
 
 /// The global heap of an open file.
 #[derive(Debug)]
@@ -38,6 +44,10 @@ struct GlobalHeapWriter {
     changed_collections: BTreeMap<EntryId, (u64, Handle<GlobalHeapCollection>)>,
     /// Grows with each flush of the whole file.
     flush_number: u64,
+    /// Objects to which no element leads any more.
+    removed: RemovedObjects,
+    /// Those that have room, because objects were removed.
+    collections_with_room: Vec<Handle<GlobalHeapCollection>>,
 }
 
 impl GlobalHeap {
@@ -53,12 +63,8 @@ impl GlobalHeap {
     pub fn write_object(&self, bytes: &[u8]) -> Result<GlobalHeapId> {
         let widths = self.cache.widths();
         let mut writer = self.writer.lock();
-        if let Some(collection) = &writer.current_collection
-            && let Some(index) = collection.update(|collection| collection.insert_object(bytes, widths))
-        {
-            let collection = collection.clone();
-            let place = GlobalHeapId { collection: collection.addr(), index: index.into() };
-            writer.mark_changed(collection);
+        self.reclaim_objects(&mut writer);
+        if let Some(place) = writer.insert_object(bytes, widths) {
             return Ok(place);
         }
         let before = writer.current_collection.as_ref().map_or(0, |collection| collection.read().size());
@@ -116,6 +122,51 @@ impl GlobalHeap {
             let collection = collection.read();
             collection.object_bytes(place.index).map(each).ok_or_else(gone)
         }
+    }
+
+    /// Notes objects to which no element leads any more: what was written over the elements is in the cache. Does
+    /// nothing after [`GlobalHeap::keep_objects`].
+    pub fn remove_objects(&self, objects: impl IntoIterator<Item = GlobalHeapId>) {
+        self.writer.lock().removed.add(self.cache.space().free_epoch(), objects);
+    }
+
+    /// From now on, objects stay: others may be reading. Those that are removed are so with the next flush.
+    pub fn keep_objects(&self) {
+        self.writer.lock().removed = RemovedObjects::Kept;
+    }
+
+    /// How many objects wait to be removed.
+    pub fn pending_removals(&self) -> usize {
+        self.writer.lock().removed.count()
+    }
+
+    /// Removes the objects that wait for nothing. Returns whether there were any.
+    pub fn reclaim_removed(&self) -> bool {
+        self.reclaim_objects(&mut self.writer.lock())
+    }
+
+    /// Removes the objects to which nothing leads in the file, since a flush. Collections without objects are freed.
+    fn reclaim_objects(&self, writer: &mut GlobalHeapWriter) -> bool {
+        let settled = writer.removed.take_settled(|epoch| self.cache.space().is_reclaimable(epoch));
+        for (at, indexes) in &settled {
+            // Elements that do not lead to a collection are damaged, and nothing is to be had there.
+            let loaded = self.cache.load(*at, Owner::new(*at), || self.read_collection(*at));
+            let Ok::<Handle<GlobalHeapCollection>, h5live_cache::Error>(collection) = loaded else { continue };
+            let is_removed = |index: u32| indexes.contains(&index);
+            if !collection.read().objects().any(|object| is_removed(object.index.into())) {
+                continue;
+            }
+            let widths = self.cache.widths();
+            collection.update(|collection| collection.remove_objects(is_removed, widths));
+            if collection.read().is_empty() {
+                writer.forget_collection(&collection);
+                let size = collection.read().size();
+                self.cache.free_structure(*at, size);
+            } else {
+                writer.add_room(collection, widths);
+            }
+        }
+        !settled.is_empty()
     }
 
     fn read_collection(&self, at: Addr) -> h5live_cache::Result<GlobalHeapCollection> {
@@ -190,6 +241,41 @@ impl GlobalHeapWriter {
     /// Ends the flush that began as `generation`: it has written everything that was put into heaps before it.
     fn end_flush(&mut self, generation: u64) {
         self.changed_collections.retain(|_, (changed, _)| *changed >= generation);
+    }
+
+    /// Puts `bytes` into a collection that has room. `None` if none is known.
+    fn insert_object(&mut self, bytes: &[u8], widths: Widths) -> Option<GlobalHeapId> {
+        let candidates = self.current_collection.iter().chain(&self.collections_with_room);
+        let mut roomy = candidates.filter(|known| known.read().has_room_for(bytes.len() as u64, widths));
+        let collection = roomy.next()?.clone();
+        let index = collection.update(|collection| collection.insert_object(bytes, widths))?;
+        let place = GlobalHeapId { collection: collection.addr(), index: index.into() };
+        self.mark_changed(collection);
+        Some(place)
+    }
+
+    /// Objects were removed from this collection.
+    fn add_room(&mut self, collection: Handle<GlobalHeapCollection>, widths: Widths) {
+        let is_known = |known: &Handle<GlobalHeapCollection>| known.addr() == collection.addr();
+        if self.current_collection.iter().chain(&self.collections_with_room).any(is_known) {
+            return;
+        }
+        if self.collections_with_room.len() == MAX_COLLECTIONS_WITH_ROOM {
+            let free = |collection: &Handle<GlobalHeapCollection>| collection.read().free_bytes(widths);
+            let fullest = (0..).zip(&self.collections_with_room).min_by_key(|(_, known)| free(known));
+            if let Some((fullest, _)) = fullest {
+                self.collections_with_room.swap_remove(fullest);
+            }
+        }
+        self.collections_with_room.push(collection);
+    }
+
+    /// This collection is no more.
+    fn forget_collection(&mut self, collection: &Handle<GlobalHeapCollection>) {
+        let at = collection.addr();
+        self.current_collection.take_if(|current| current.addr() == at);
+        self.collections_with_room.retain(|known| known.addr() != at);
+        self.changed_collections.remove(&DependencyNode::id(collection));
     }
 
     /// An object was put into this collection.

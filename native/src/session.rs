@@ -194,6 +194,7 @@ impl NativeSession {
         if self.has_followers() {
             return Ok(());
         }
+        self.global_heap.keep_objects();
         self.cache.flush(FlushScope::All)?;
         self.followers.protect_freed_space(self.cache.space());
         if self.has_generations() {

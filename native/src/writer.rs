@@ -2,7 +2,7 @@
 
 use h5live_cache::{DependencyNode, EdgeKind, FlushScope, Owner};
 use h5live_format::messages::{AttributeMessage, Comment, DataspaceMessage, LinkValue, MessageType, Shareable};
-use h5live_format::{Addr, GlobalHeapId, VarLenElement, encode};
+use h5live_format::{Addr, GlobalHeapId, VarLenElement, decode, encode};
 use h5live_model::{
     AllocationTime, AttributeData, Error as ModelError, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
     ObjectId, ObjectSpec, ObjectTimes, Publish, ReferenceType, Referent, Result as ModelResult, Scope, Store,
@@ -104,6 +104,9 @@ fn is_cheap_to_create(spec: &ObjectSpec) -> bool {
         _ => false,
     }
 }
+
+/// With more objects than these that wait to be removed from global heaps, a flush is worth it.
+const MAX_PENDING_REMOVALS: usize = 4096;
 
 impl StoreWriter for NativeFile {
     fn create(&self, new: &NewObject<'_>) -> ModelResult<ObjectId> {
@@ -258,6 +261,20 @@ impl StoreWriter for NativeFile {
             }
         };
         Ok(encode(&VarLenElement { length: count, place }, widths).map_err(Error::from)?)
+    }
+
+    fn remove_blobs(&self, elements: &[&[u8]]) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let widths = self.0.cache.widths();
+        if self.0.has_followers() {
+            return Ok(());
+        }
+        let objects = elements.iter().filter_map(|element| decode::<VarLenElement>(element, widths).ok());
+        let objects = objects.filter(|element| element.length > 0 && element.place.is_defined());
+        self.0.global_heap.remove_objects(objects.map(|element| element.place));
+        // They can be removed after a flush.
+        let is_due = self.0.global_heap.pending_removals() > MAX_PENDING_REMOVALS;
+        if is_due { Ok(self.0.flush(FlushScope::All)?) } else { Ok(()) }
     }
 
     fn reference(&self, form: &ReferenceType, to: &Referent) -> ModelResult<Vec<u8>> {

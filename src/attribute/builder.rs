@@ -5,6 +5,7 @@ use h5live_model::{self as model, Dataspace, Datatype, ObjectId, Shape};
 use super::display_path;
 use crate::convert::blank_elements;
 use crate::error::ErrorKind;
+use crate::superseded_blobs::has_blobs;
 use crate::value::EncodePlan;
 use crate::{Attribute, File, H5Type, H5Write, Result, Value};
 
@@ -115,7 +116,10 @@ impl AttributeBuilder {
     /// As [`AttributeBuilder::write`].
     pub fn write_raw(self, bytes: &[u8]) -> Result<()> {
         let size = self.datatype.as_ref().map_or(1, |datatype| datatype.size().max(1) as usize);
-        self.write_encoded(bytes.len() / size, Datatype::default, |_, _| Ok(bytes.to_vec()))
+        self.write_encoded(bytes.len() / size, Datatype::default, |datatype, file| {
+            file.shared().blobs.note_stored_elements(datatype);
+            Ok(bytes.to_vec())
+        })
     }
 
     fn write_encoded(
@@ -135,6 +139,10 @@ impl AttributeBuilder {
             let value = encode(&datatype, &file)?;
             let name = name.as_str().into();
             let attribute = model::AttributeData { name, datatype, committed, dataspace, value, creation_order: None };
+            // Only there the old value is looked at: few attributes are texts first, and then numbers.
+            if has_blobs(&attribute.datatype) {
+                return Ok(file.replace_attribute(id, &attribute.name, |writer| writer.set_attribute(id, &attribute))?);
+            }
             Ok(file.writer()?.set_attribute(id, &attribute)?)
         };
         set().map_err(|kind| file.error(Some(&display_path(&object, &name)), kind))

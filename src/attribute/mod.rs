@@ -2,6 +2,7 @@
 
 mod builder;
 mod object_attributes;
+mod replace;
 
 use h5live_model::{self as model, Dataspace, Datatype, Name, ObjectId};
 
@@ -16,6 +17,7 @@ use crate::{File, H5Type, Result, Value};
 #[derive(Debug, Clone)]
 pub struct Attribute {
     file: File,
+    id: ObjectId,
     object: String,
     value: model::AttributeData,
 }
@@ -32,11 +34,26 @@ impl Attribute {
             Err(error) => Err(error),
         };
         let value = value.map_err(|error| file.error(Some(&display_path(object, &name.to_string())), error))?;
-        Ok(Attribute::new(file, object, value))
+        Ok(Attribute::new(file, id, object, value))
     }
 
-    pub(crate) fn new(file: &File, object: &str, value: model::AttributeData) -> Attribute {
-        Attribute { file: file.clone(), object: object.into(), value }
+    pub(crate) fn new(file: &File, id: ObjectId, object: &str, value: model::AttributeData) -> Attribute {
+        Attribute { file: file.clone(), id, object: object.into(), value }
+    }
+
+    /// Calls `read` with the elements: with those that are stored now, if they lead to variable-length data that this
+    /// session gives up when the attribute is replaced.
+    fn with_elements<T>(&self, read: impl FnOnce(&[u8]) -> Result<T, ErrorKind>) -> Result<T> {
+        let reading = self.file.shared().blobs.begin_read(&self.value.datatype);
+        if reading.is_none() || self.file.writer().is_err() {
+            return read(&self.value.value).map_err(|error| self.error(error));
+        }
+        let now = match self.file.store().attribute(self.id, self.name()) {
+            Ok(Some(now)) if now.datatype == self.value.datatype && now.dataspace == self.value.dataspace => Ok(now),
+            Ok(_) => Err(model::Error::NotFound(self.name().clone())),
+            Err(error) => Err(error),
+        };
+        now.map_err(ErrorKind::from).and_then(|now| read(&now.value)).map_err(|error| self.error(error))
     }
 
     /// The name.
@@ -101,17 +118,16 @@ impl Attribute {
     /// # Errors
     /// [`ErrorKind::Convert`] if they cannot be of type `T`.
     pub fn read<T: H5Type>(&self) -> Result<Vec<T>> {
-        let read = || {
+        self.with_elements(|elements| {
             let decoder = T::decoder(&self.value.datatype)?;
             let size = self.value.datatype.size().max(1) as usize;
-            if !self.value.value.len().is_multiple_of(size) {
-                return Err(ConvertError::Truncated { expected: size, found: self.value.value.len() % size });
+            if !elements.len().is_multiple_of(size) {
+                return Err(ConvertError::Truncated { expected: size, found: elements.len() % size }.into());
             }
-            let mut values = vec![T::placeholder(); self.value.value.len() / size];
-            T::decode_slice(&decoder, &self.value.value, size, &mut values, self.file.heap())?;
+            let mut values = vec![T::placeholder(); elements.len() / size];
+            T::decode_slice(&decoder, elements, size, &mut values, self.file.heap())?;
             Ok(values)
-        };
-        read().map_err(|error| self.error(error))
+        })
     }
 
     /// Its elements as dynamic values, in row-major order.
@@ -120,7 +136,7 @@ impl Attribute {
     /// [`ErrorKind::Convert`] if its type makes no sense.
     pub fn values(&self) -> Result<Vec<Value>> {
         let heap = Some(self.file.store());
-        Value::decode_all(&self.value.datatype, &self.value.value, heap).map_err(|error| self.error(error))
+        self.with_elements(|elements| Ok(Value::decode_all(&self.value.datatype, elements, heap)?))
     }
 
     /// Its elements as bytes of another datatype, converted as [`Dataset::read_as`](crate::Dataset::read_as) does it.
@@ -128,14 +144,12 @@ impl Attribute {
     /// # Errors
     /// [`ErrorKind::Convert`] if they cannot be converted.
     pub fn read_as(&self, datatype: &Datatype) -> Result<Vec<u8>> {
-        let read = || {
+        self.with_elements(|elements| {
             let plan = ElementPlan::new(&self.value.datatype, datatype)?;
-            let elements = self.value.value.len() / plan.input_size();
-            let mut converted = blank_elements(elements, plan.output_size())?;
-            plan.convert_elements(&self.value.value, &mut converted, self.file.heap())?;
+            let mut converted = blank_elements(elements.len() / plan.input_size(), plan.output_size())?;
+            plan.convert_elements(elements, &mut converted, self.file.heap())?;
             Ok(converted)
-        };
-        read().map_err(|error: ConvertError| self.error(error))
+        })
     }
 
     /// The class of its type, for messages: "integer", "compound", ...

@@ -19,7 +19,7 @@ macro_rules! attributes {
             pub fn attributes(&self) -> $crate::Result<Vec<$crate::Attribute>> {
                 let mut attributes = Vec::new();
                 let listed = self.file.store().for_each_attribute(self.id, &mut |value| {
-                    attributes.push($crate::Attribute::new(&self.file, &self.path, value));
+                    attributes.push($crate::Attribute::new(&self.file, self.id, &self.path, value));
                     true
                 });
                 listed.map_err(|error| self.file.error(Some(&self.path), error))?;
@@ -95,7 +95,10 @@ macro_rules! attributes {
             /// [`model::Error::NotFound`](h5live_model::Error::NotFound),
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
             pub fn remove_attribute(&self, name: &str) -> $crate::Result<()> {
-                let removed = self.file.writer().and_then(|writer| writer.remove_attribute(self.id, &name.into()));
+                let name = name.into();
+                let removed = self.file.writer().and_then(|_| {
+                    self.file.replace_attribute(self.id, &name, |writer| writer.remove_attribute(self.id, &name))
+                });
                 removed.map_err(|error| self.file.error(Some(&self.path), error))
             }
         }

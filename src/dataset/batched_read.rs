@@ -45,6 +45,7 @@ impl DatasetReader<'_> {
     /// Reads the elements of a selection into a sink that has a place for each.
     #[inline]
     pub(crate) fn read<S: ElementSink>(&self, selected: &BoundSelection, sink: S) -> Result<(), DatasetError> {
+        let _reading = self.core.blobs.begin_read(&self.view.spec.datatype);
         match self.core.reads {
             Reads::Direct { .. } | Reads::Blocks => self.read_direct(selected, sink),
             Reads::Batched { gap, .. } => self.read_batched(selected, sink, usize::try_from(gap).unwrap_or(usize::MAX)),

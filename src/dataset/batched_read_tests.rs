@@ -115,7 +115,9 @@ fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<RecordingChunkStore>, Data
         blocks: Mutex::default(),
     });
     let options = File::options();
-    let core = DatasetCore::open(recording.clone(), &store.session().capabilities, &options, Arc::default()).unwrap();
+    let core =
+        DatasetCore::open(recording.clone(), &store.session().capabilities, &options, Arc::default(), Arc::default())
+            .unwrap();
     (recording, core)
 }
 

@@ -12,6 +12,7 @@ use super::staged_data::StagedData;
 use crate::Options;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
+use crate::superseded_blobs::{BlobUses, StoredBlob};
 
 /// Most bytes that are read at once to be converted. So many are still in a near cache of the processor.
 const MAX_CONVERSION_BYTES: usize = 48 << 10;
@@ -44,6 +45,10 @@ pub(crate) struct DatasetCore {
     /// Held by the one that changes elements or the extent.
     pub(super) writer_lock: Mutex<()>,
     pub(super) staged_data: Mutex<StagedData>,
+    /// Variable-length elements that were overwritten. The store is told of them when it has what was written over them.
+    pub(super) superseded: Mutex<Vec<StoredBlob>>,
+    /// Who uses the variable-length data of the file.
+    pub(super) blobs: Arc<BlobUses>,
     /// The path under which the dataset was opened that was written first. Errors of a later flush name it.
     path: OnceLock<Box<str>>,
     /// The list of datasets with staged elements, and whether this one is in it.
@@ -106,6 +111,7 @@ impl DatasetCore {
         capabilities: &Capabilities,
         options: &Options,
         staged: StagedDatasets,
+        blobs: Arc<BlobUses>,
     ) -> Result<Self, ErrorKind> {
         let spec = chunks.spec()?;
         // Only chunks go through filters, whatever a header says of other layouts.
@@ -126,6 +132,8 @@ impl DatasetCore {
             max_read_bytes: max_read_bytes(capabilities.reads),
             writer_lock: Mutex::new(()),
             staged_data: Mutex::default(),
+            superseded: Mutex::default(),
+            blobs,
             staged_datasets: staged,
             path: OnceLock::new(),
             is_registered: AtomicBool::new(false),

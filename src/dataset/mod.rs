@@ -38,6 +38,7 @@ mod staged_chunks;
 mod staged_data;
 #[cfg(test)]
 mod strided_tests;
+mod superseded;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -401,12 +402,15 @@ impl Dataset {
             let encoder = T::Element::encoder(&view.spec.datatype)?;
             let input = TypedSource { values, encoder: &encoder, size: view.size, heap: self.heap() };
             if !T::Element::is_partial(&encoder) {
-                return writer.write_selection(&selected, &input);
+                return writer.overwrite_selection(&selected, &input);
             }
             let mut bytes = zeroed_buffer(values.len().saturating_mul(view.size))?;
             self.reader(view).read(&selected, RawSink { bytes: &mut bytes, size: view.size })?;
+            let mut old = writer.blobs_in(&bytes);
             T::encode_elements(&encoder, values, &mut bytes, view.size, self.heap())?;
-            writer.write_selection(&selected, &RawSource { bytes: &bytes, size: view.size })
+            writer.write_selection(&selected, &RawSource { bytes: &bytes, size: view.size })?;
+            writer.blobs_in(&bytes).iter().for_each(|kept| drop(old.take(kept)));
+            writer.give_up(old)
         })
     }
 
@@ -437,7 +441,7 @@ impl Dataset {
             let selected = self.select(writer.spec_snapshot(), &selection)?;
             check_length(&selected, values.len())?;
             let plan = EncodePlan::new(&writer.spec_snapshot().spec.datatype)?;
-            writer.write_selection(&selected, &ValueSource { values, plan: &plan, heap: self.heap() })
+            writer.overwrite_selection(&selected, &ValueSource { values, plan: &plan, heap: self.heap() })
         })
     }
 
@@ -447,6 +451,7 @@ impl Dataset {
     /// As [`Dataset::write_slice`].
     pub fn write_raw(&self, selection: impl Select, bytes: &[u8]) -> Result<()> {
         self.with_error_path(|| {
+            let size = self.core.stored_element_size()?;
             if let Some(view) = self.virtual_view()? {
                 let elements = raw_element_count(bytes, view.size)?;
                 return self.write_virtual(&view, &selection, elements, |_, into| {
@@ -455,7 +460,6 @@ impl Dataset {
                 });
             }
             let writer = self.writer()?;
-            let size = writer.spec_snapshot().size;
             let selected = self.select(writer.spec_snapshot(), &selection)?;
             check_length(&selected, raw_element_count(bytes, size)?)?;
             writer.write_selection(&selected, &RawSource { bytes, size })
@@ -512,8 +516,9 @@ impl Dataset {
     /// As [`Dataset::append`].
     pub fn append_raw(&self, bytes: &[u8]) -> Result<()> {
         self.file.shared().publisher.take_deferred_error()?;
+        let size = self.with_error_path(|| Ok(self.core.stored_element_size()?))?;
         self.stage_rows(bytes)?;
-        self.count_rows(self.with_error_path(|| Ok((bytes.len() / self.core.spec_snapshot()?.size) as u64))?)
+        self.count_rows((bytes.len() / size) as u64)
     }
 
     /// Appends rows of elements in the file's type, and publishes nothing.

@@ -112,7 +112,7 @@ fn moving_of(
     let moving = Arc::new(moving);
     let atomic = if options.mode == crate::Mode::SwmrRead { LEN * 2 } else { 0 };
     let capabilities = Capabilities { reads: Reads::Direct { atomic }, ..store.session().capabilities };
-    let core = DatasetCore::open(moving.clone(), &capabilities, options, Arc::default()).unwrap();
+    let core = DatasetCore::open(moving.clone(), &capabilities, options, Arc::default(), Arc::default()).unwrap();
     (file, moving, core)
 }
 

@@ -128,6 +128,7 @@ impl Dataset {
                 return Err(ErrorKind::Unsupported("raw variable-length data of a virtual dataset's other file").into());
             }
             for_each_part((piece, &target), (&source, &source_view), bounds, view.size, |part| {
+                let _reading = source.core.blobs.begin_read(&source_view.spec.datatype);
                 let elements = self.read_converted(part, (&plan, view.size))?;
                 let heap = source.file.heap();
                 let mut result = Ok(());

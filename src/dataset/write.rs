@@ -1,5 +1,6 @@
 //! From the caller's values to chunks.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use h5live_model::{BoundSelection, ChunkBatch, ChunkCoord, ChunkGrid, Layout, Selection};
@@ -192,8 +193,11 @@ impl DatasetWriter<'_> {
         }
         self.write_out()?;
         let counts = grid.counts(dims);
-        let mut changed = Vec::new();
+        let (mut changed, mut left_out) = (Vec::new(), Vec::new());
         self.core.chunks.for_each_chunk(&mut |stored| {
+            if grid.is_partial(&stored.coord, dims) {
+                left_out.push(stored.coord.clone());
+            }
             let inside = stored.coord.scaled().iter().zip(&counts).all(|(at, n)| at < n);
             if inside && (grid.is_partial(&stored.coord, dims) || self.view.is_unfiltered_edge(&grid, &stored.coord)) {
                 changed.push(stored.coord);
@@ -202,6 +206,10 @@ impl DatasetWriter<'_> {
         })?;
         if !changed.is_empty() {
             self.core.check_allocation(bytes)?;
+        }
+        let mut old = HashSet::new();
+        for coord in left_out {
+            old.extend(self.blobs_outside(&grid, bytes, &coord, dims).map_err(|failure| failure.with_chunk(&coord))?);
         }
         // The extent comes first. Then nobody can see the cleared and dropped elements any more.
         self.core.chunks.set_extent(dims)?;
@@ -222,7 +230,7 @@ impl DatasetWriter<'_> {
         self.core.count_change();
         self.cache.forget_dataset(self.core.cache_id());
         self.view.extent = dims.into();
-        Ok(())
+        self.give_up(old)
     }
 
     /// Stages the chunks that were stored without filters because they reached over the extent, and will no more.
@@ -262,7 +270,7 @@ impl DatasetWriter<'_> {
 }
 
 /// A chunk with fill values outside the extent.
-fn fill_outside_extent(view: &SpecSnapshot, grid: &ChunkGrid, coord: &ChunkCoord, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn fill_outside_extent(view: &SpecSnapshot, grid: &ChunkGrid, coord: &ChunkCoord, bytes: &[u8]) -> Vec<u8> {
     let mut cleared = vec![0; bytes.len()];
     view.spec.fill_into(0, &mut cleared);
     if let Ok(inside) = Selection::All.bind(&view.extent) {

@@ -20,6 +20,7 @@ impl DatasetCore {
         self.write_out_earlier(shared)?;
         self.rows_since_write_out.store(0, Ordering::Release);
         writer.write_out()?;
+        writer.remove_superseded()?;
         shared.keep_stored_rows(self.chunks.id(), self.stored_row_count()?);
         Ok(())
     }

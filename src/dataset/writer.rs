@@ -45,12 +45,17 @@ impl<'a> DatasetWriter<'a> {
         &self.view
     }
 
+    pub(super) fn store(&self) -> &dyn Store {
+        self.store
+    }
+
     pub(super) fn reader(&self) -> DatasetReader<'_> {
         DatasetReader { core: self.core, view: &self.view, store: self.store, cache: self.cache }
     }
 
     /// Stores a chunk as given, and replaces its stored and staged contents.
     pub(crate) fn write_stored(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), DatasetError> {
+        self.core.blobs.note_stored_elements(&self.view.spec.datatype);
         self.core.store_rows(StoredRows::All)?;
         self.core.staged_data.lock().chunks.take_chunk(coord);
         self.store_encoded(coord, mask, bytes)

@@ -36,6 +36,7 @@ impl Transaction<'_> {
         if !std::sync::Arc::ptr_eq(dataset.file().shared(), self.file.shared()) {
             return Err(self.file.error(Some(dataset.path()), ErrorKind::PublishOrder("they are in different files")));
         }
+        dataset.file().shared().blobs.note_stored_elements(&dataset.datatype()?);
         dataset.check_rows(rows)?;
         match self.steps.last_mut().filter(|last| last.dataset.id() == dataset.id()) {
             Some(last) => last.rows.extend_from_slice(rows),

@@ -372,6 +372,10 @@ impl StoreWriter for DirStore {
         Err(Error::Unsupported("variable-length data in a directory"))
     }
 
+    fn remove_blobs(&self, _: &[&[u8]]) -> Result<()> {
+        Err(Error::Unsupported("variable-length data in a directory"))
+    }
+
     fn reference(&self, _: &ReferenceType, _: &Referent) -> Result<Vec<u8>> {
         Err(Error::Unsupported("references in a directory"))
     }

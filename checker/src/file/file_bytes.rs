@@ -22,6 +22,14 @@ impl<'a> FileBytes<'a> {
         FileBytes { storage, base, len: len.saturating_sub(base), pieces: BTreeMap::new() }
     }
 
+    /// Takes in what a writer has added to the storage since, and returns how many bytes there are behind the base
+    /// address.
+    pub fn follow_growth(&mut self) -> u64 {
+        let now = self.storage.len().unwrap_or(0).saturating_sub(self.base);
+        self.len = self.len.max(now);
+        now
+    }
+
     /// Lays bytes over those of the storage.
     pub fn overlay(&mut self, at: u64, bytes: Vec<u8>) {
         self.len = self.len.max(at.saturating_add(bytes.len() as u64));

@@ -10,7 +10,7 @@ pub struct CheckOptions<'a> {
     /// Whether to make a map of the file: which structure uses which bytes.
     pub map: bool,
     /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
-    /// order last, are notes then.
+    /// order last, are notes then, and the end of the file may move.
     pub live: bool,
     /// Whether harmless contradictions are findings, too: objects that state more links than there are (as groups that
     /// link to each other in a circle leave them), and sums of heaps (which libhdf5 gets wrong when heaps shrink).

@@ -80,6 +80,7 @@ impl<'a> FileWalk<'a> {
         self.end = announced.saturating_sub(stated.get().unwrap_or(0));
         let status = self.superblock.status;
         let open = status.without(StatusFlags::OK) != StatusFlags::CLEAR;
+        self.end_may_grow = self.options.live && open;
         let here = len.saturating_sub(at);
         if self.end > here {
             let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
@@ -91,7 +92,7 @@ impl<'a> FileWalk<'a> {
         } else if self.end < here {
             let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
             self.add_note(NAME, Addr::new(0), cause);
-            if self.options.live && open {
+            if self.end_may_grow {
                 self.end = here;
             }
         }

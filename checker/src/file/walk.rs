@@ -29,6 +29,8 @@ pub(super) struct FileWalk<'a> {
     pub k: BtreeK,
     /// The end of the space in use, from the base address.
     pub end: u64,
+    /// Whether a writer may move the end during the check.
+    pub end_may_grow: bool,
     pub space: SpaceMap,
     pub report: Report,
     pub objects: ObjectTable,
@@ -57,6 +59,7 @@ impl<'a> FileWalk<'a> {
             widths: Widths::default(),
             k: BtreeK::default(),
             end: 0,
+            end_may_grow: false,
             space: SpaceMap::default(),
             report: Report::default(),
             objects: ObjectTable::default(),
@@ -139,6 +142,15 @@ impl<'a> FileWalk<'a> {
         }
     }
 
+    /// Whether `len` bytes from `start` on reach over the end of the used space, as far as it is now.
+    pub fn is_beyond_end(&mut self, start: u64, len: u64) -> bool {
+        let is_beyond = |limit: u64| start.checked_add(len).is_none_or(|end| end > limit);
+        if is_beyond(self.end) && self.end_may_grow {
+            self.end = self.end.max(self.source.follow_growth());
+        }
+        is_beyond(self.end)
+    }
+
     /// Checks that `len` bytes from an address on are inside the used space, and returns the address. Reports a fault
     /// otherwise.
     pub fn check_range(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
@@ -146,7 +158,7 @@ impl<'a> FileWalk<'a> {
             self.report(structure, addr, Cause::Undefined(structure));
             return None;
         };
-        if start.checked_add(len).is_none_or(|end| end > self.end) {
+        if self.is_beyond_end(start, len) {
             let end = self.source.base.saturating_add(self.end);
             self.report(structure, addr, Cause::BeyondEnd { len, end });
             return None;

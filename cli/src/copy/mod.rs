@@ -14,6 +14,7 @@ use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
 use self::names::MovedNames;
+use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::file_space_args::FileSpaceArgs;
 use crate::new_output::NewOutput;
@@ -169,7 +170,7 @@ impl CopyCommand {
         let (before, after) = (size(&from)?, size(&to)?);
         let percent = after as f64 / before.max(1) as f64 * 100.0;
         let mut out = Output::stdout();
-        out.line(format_args!("{before} bytes became {after} ({percent:.1} %)"))?;
+        out.line(format_args!("{} became {after} ({percent:.1} %)", counted(before, "byte")))?;
         out.flush()
     }
 }
@@ -180,15 +181,17 @@ fn complain(report: &CopyReport) {
         dataset.errors.iter().for_each(|error| eprintln!("unverified: {error}"));
         let more = dataset.chunks - dataset.errors.len() as u64;
         if more > 0 {
-            eprintln!("unverified: {}: {more} more chunks", dataset.path);
+            eprintln!("unverified: {}: {} more", dataset.path, counted(more, "chunk"));
         }
     }
     for UnfitFillValue { path, found, expected, .. } in &report.unfit_fill_values {
-        eprintln!("left out: {path}: a fill value of {found} bytes for elements of {expected} bytes");
+        let (found, expected) = (counted(*found, "byte"), counted(*expected, "byte"));
+        eprintln!("left out: {path}: a fill value of {found} for elements of {expected}");
     }
     if !report.unverified.is_empty() {
-        let (chunks, datasets) = (report.unverified_chunks(), report.unverified.len());
-        eprintln!("{chunks} chunks of {datasets} datasets were copied as they are stored, and cannot be decoded");
+        let chunks = counted(report.unverified_chunks(), "chunk");
+        let datasets = counted(report.unverified.len(), "dataset");
+        eprintln!("copied as stored, and cannot be decoded: {chunks} of {datasets}");
     }
 }
 

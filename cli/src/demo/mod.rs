@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use h5live::{Dataset, File, FixedStr};
 
+use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::live::latency::{Latencies, duration_text};
 use crate::live::message::{Extents, WorkerMessage, now};
@@ -108,8 +109,8 @@ impl Demo {
             let rows = length(&dataset)?;
             let seen: Vec<_> =
                 troupe.reader_logs.iter().map(|s| s.seen.last().and_then(|s| s.rows.first()).unwrap_or(&0)).collect();
-            let state =
-                format!("{rows} rows written, seen by the readers: {seen:?}, {} violations", troupe.violations.len());
+            let (written, violations) = (counted(rows, "row"), counted(troupe.violations.len(), "violation"));
+            let state = format!("{written} written, seen by the readers: {seen:?}, {violations}");
             match &mut screen {
                 Some(screen) => {
                     let width = Screen::width();
@@ -153,10 +154,10 @@ impl Demo {
         out.line(format_args!("rows written      {written}"))?;
         for (i, (work, _)) in readers.iter().enumerate() {
             out.line(format_args!(
-                "seen by reader {}  {}, and {} times one of them again",
+                "seen by reader {}  {}, and {} one of them again",
                 i + 1,
                 work.rows,
-                work.rereads
+                counted(work.rereads, "time")
             ))?;
         }
         if let (Some(median), Some(worst)) = (median, worst) {

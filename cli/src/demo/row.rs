@@ -1,5 +1,6 @@
 //! A row of the demo's dataset: a sample of the machine, with what makes each row checkable on its own.
 
+use crate::counted::counted;
 use crate::model::{ByteOrder, Compound, CompoundMember, Datatype, Sign};
 
 use super::machine::{METRICS, MachineSample};
@@ -45,7 +46,7 @@ pub fn fault(first: u64, rows: &[u8]) -> Option<String> {
     let mut time = 0;
     for (index, row) in (first..).zip(rows.chunks(ROW_BYTES)) {
         let Some((body, check)) = row.split_last_chunk().filter(|_| row.len() == ROW_BYTES) else {
-            return Some(format!("row {index} has {} bytes", row.len()));
+            return Some(format!("row {index} has {}", counted(row.len(), "byte")));
         };
         let expected = check_of(body).to_le_bytes();
         if *check != expected {

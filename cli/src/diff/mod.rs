@@ -112,7 +112,7 @@ impl Diff {
         let (in_a, in_b) = (sides.0.lines(), sides.1.lines());
         let mut out = Output::stdout();
         let mut found = 0u64;
-        let bar = progress::bar(in_a.len(), "objects");
+        let bar = progress::bar(in_a.len(), "object");
         for (path, a) in &in_a {
             bar.inc(1);
             match in_b.get(path) {
@@ -225,6 +225,7 @@ impl Diff {
             FileDifference::Property(what, a, b) => out.line(format_args!("{path}: {what}: {a} and {b}")),
             FileDifference::Value(at, a, b) if at.is_empty() => out.line(format_args!("{path}: {a} and {b}")),
             FileDifference::Value(at, a, b) => out.line(format_args!("{path}{at:?}: {a} and {b}")),
+            FileDifference::Values(1) => out.line(format_args!("{path}: 1 value differs")),
             FileDifference::Values(count) => out.line(format_args!("{path}: {count} values differ")),
             FileDifference::Unreadable(error) => out.line(format_args!("{path}: {error}")),
         }

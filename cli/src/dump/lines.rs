@@ -6,6 +6,7 @@ use crate::error::{Error, FileProblem, Result};
 use crate::model::{Array, Datatype};
 use crate::output::Output;
 use crate::references::ReferencePaths;
+use crate::times::TimeColumns;
 use crate::value;
 
 /// Most columns of CSV.
@@ -28,6 +29,7 @@ pub enum ValueStyle {
 pub struct ValueWriter<'a> {
     style: ValueStyle,
     references: ReferencePaths<'a>,
+    times: TimeColumns,
     /// The type of an element, as soon as it is known.
     datatype: Option<Datatype>,
 }
@@ -35,7 +37,12 @@ pub struct ValueWriter<'a> {
 impl<'a> ValueWriter<'a> {
     /// A writer of values of a file.
     pub fn new(style: ValueStyle, file: &'a File) -> Self {
-        ValueWriter { style, references: ReferencePaths::new(file), datatype: None }
+        ValueWriter { style, references: ReferencePaths::new(file), times: TimeColumns::default(), datatype: None }
+    }
+
+    /// The same writer, which shows these integers as times to people, and in CSV.
+    pub fn with_times(self, times: TimeColumns) -> Self {
+        ValueWriter { times, ..self }
     }
 
     /// How values are written.
@@ -72,7 +79,9 @@ impl<'a> ValueWriter<'a> {
         let mut values = values.into_iter();
         let mut labels = labels.iter();
         while values.len() >= per_line {
-            self.line(row, &nested(row, &mut values), labels.next().copied(), out)?;
+            let value = nested(row, &mut values);
+            let value = if self.style == ValueStyle::Json { value } else { self.times.with_texts(value) };
+            self.line(row, &value, labels.next().copied(), out)?;
         }
         Ok(())
     }

@@ -17,11 +17,12 @@ use crate::live::processes::interrupt_flag;
 use crate::number_arg::offset;
 use crate::output::Output;
 use crate::path_target::PathTarget;
+use crate::times::TimeColumns;
 use crate::wait::WaitArgs;
 use crate::{open, path_target};
 
 use bytes::RawFile;
-use lines::ValueStyle;
+use lines::{ValueStyle, ValueWriter};
 use slices::{RowRange, Slices};
 
 /// Prints values, the tree of a group, or the structure at an offset field by field
@@ -52,6 +53,9 @@ pub struct DumpCommand {
     /// For programs: the elements as the file has them, and nothing else
     #[arg(long)]
     raw: bool,
+    /// Show times as they are stored: nanoseconds since 1970. JSON has them so anyway
+    #[arg(long)]
+    raw_times: bool,
     /// Go on with the rows that a writer adds to the dataset, until it ends or Ctrl-C
     #[arg(long, requires = "path", conflicts_with = "bytes")]
     follow: bool,
@@ -101,12 +105,16 @@ impl DumpCommand {
             // This says that it is no dataset.
             Subject::Group(group) if of_dataset => drop(group.file().dataset(path)?),
             Subject::Group(group) if self.json => return self.describe(group, out),
-            Subject::Group(group) => return tree::print(group, out),
+            Subject::Group(group) => return tree::print(group, self.raw_times, out),
             Subject::Attribute(file, attribute) => values::attribute(file, attribute, style, out)?,
-            Subject::Dataset(dataset) if self.follow => {
-                values::follow(dataset, slices, style, &interrupted, out)?;
+            Subject::Dataset(dataset) => {
+                let times = if self.raw_times { TimeColumns::default() } else { TimeColumns::of(dataset) };
+                let writer = ValueWriter::new(style, dataset.file()).with_times(times);
+                match self.follow {
+                    true => values::follow(dataset, slices, writer, &interrupted, out)?,
+                    false => values::dataset(dataset, &slices, writer, out)?,
+                }
             }
-            Subject::Dataset(dataset) => values::dataset(dataset, &slices, style, out)?,
         }
         Ok(Outcome::Clean)
     }

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use crate::counted::counted;
 use crate::model::{Hyperslab, Selection};
 
 /// What is taken of one dimension.
@@ -46,7 +47,7 @@ pub enum SliceError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SliceFault {
     /// More dimensions than the dataset has.
-    #[error("the slice has {given} dimensions, the dataset {rank}")]
+    #[error("the slice has {}, the dataset {rank}", counted(*given, "dimension"))]
     Rank {
         /// Dimensions of the slice.
         given: usize,
@@ -54,7 +55,7 @@ pub enum SliceFault {
         rank: usize,
     },
     /// There is no such index.
-    #[error("index {index} is out of range: dimension {dim} has {length} elements")]
+    #[error("index {index} is out of range: dimension {dim} has {}", counted(*length, "element"))]
     Index {
         /// The index as it was given.
         index: i64,

@@ -8,6 +8,7 @@ use crate::manifest::listing::{Listing, ListingEntry};
 use crate::model::{DatasetSpec, Dataspace, ObjectId};
 use crate::output::Output;
 use crate::references::ReferencePaths;
+use crate::times::TimeColumns;
 use crate::{open, value};
 
 use super::lines::nested;
@@ -20,11 +21,11 @@ const VALUE_WIDTH: usize = 100;
 /// Longer paths do not push the columns to the right (characters).
 const PATH_WIDTH: usize = 40;
 
-/// Prints the tree below a group. Values that cannot be read have the error in their place.
+/// Prints the tree below a group. Times are numbers if `raw_times` is set. Values that cannot be read have the error in their place.
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn print(group: &Group, out: &mut Output) -> Result<Outcome> {
+pub fn print(group: &Group, raw_times: bool, out: &mut Output) -> Result<Outcome> {
     group.links()?;
     let file = group.file();
     let listing = Listing::from_file(file, group.id(), group.path().as_bytes(), None);
@@ -36,7 +37,7 @@ pub fn print(group: &Group, out: &mut Output) -> Result<Outcome> {
     for line in &listing.lines {
         let text = match &line.entry {
             ListingEntry::Dataset(id, spec) => {
-                let head = head(group, *id, spec, &references);
+                let head = head(group, *id, spec, &references, raw_times);
                 let head = head.unwrap_or_else(|error| {
                     outcome = Outcome::Findings;
                     format!("(error: {})", whole_text(&error))
@@ -60,7 +61,13 @@ pub fn print(group: &Group, out: &mut Output) -> Result<Outcome> {
 }
 
 /// The first elements of a dataset; with `...` behind them if there are more.
-fn head(group: &Group, id: ObjectId, spec: &DatasetSpec, references: &ReferencePaths<'_>) -> Result<String> {
+fn head(
+    group: &Group,
+    id: ObjectId,
+    spec: &DatasetSpec,
+    references: &ReferencePaths<'_>,
+    raw_times: bool,
+) -> Result<String> {
     if spec.dataspace == Dataspace::Null {
         return Ok(String::new());
     }
@@ -69,6 +76,7 @@ fn head(group: &Group, id: ObjectId, spec: &DatasetSpec, references: &ReferenceP
     let counts: Vec<u64> = ranges.iter().map(|range| range.count).collect();
     let values = if counts.contains(&0) { Vec::new() } else { read(&dataset, &ranges)? };
     let shown = nested(&counts, &mut values.into_iter());
+    let shown = if raw_times { shown } else { TimeColumns::of(&dataset).with_texts(shown) };
     let text = value::text(&shown, &|reference| references.text(reference));
     let is_whole = counts == spec.dataspace.dims();
     Ok(match text.strip_suffix(']') {

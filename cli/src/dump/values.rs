@@ -23,7 +23,7 @@ const BLOCK_BYTES: u64 = 4 << 20;
 pub fn follow(
     dataset: &Dataset,
     slices: Slices,
-    style: ValueStyle,
+    mut writer: ValueWriter<'_>,
     interrupted: &AtomicBool,
     out: &mut Output,
 ) -> Result<()> {
@@ -31,7 +31,6 @@ pub fn follow(
     let store_error = |source| Error::Store { file: file.into(), path: dataset.path().into(), source };
     let mut watch = dataset.file().store().watch(&[dataset.id()]).map_err(store_error)?;
     let mut rest = Some(slices);
-    let mut writer = ValueWriter::new(style, dataset.file());
     loop {
         let last = watch::is_last(dataset, None, interrupted);
         let show = (|| {
@@ -55,10 +54,10 @@ pub fn follow(
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn dataset(dataset: &Dataset, slices: &Slices, style: ValueStyle, out: &mut Output) -> Result<()> {
+pub fn dataset(dataset: &Dataset, slices: &Slices, mut writer: ValueWriter<'_>, out: &mut Output) -> Result<()> {
     let spec = dataset.spec()?;
     let ranges = bind(dataset, &spec, slices)?;
-    write(dataset, &spec, &ranges, &mut ValueWriter::new(style, dataset.file()), out)
+    write(dataset, &spec, &ranges, &mut writer, out)
 }
 
 fn bind(dataset: &Dataset, spec: &DatasetSpec, slices: &Slices) -> Result<Vec<DimRange>> {
@@ -97,7 +96,7 @@ fn write(
         return Ok(());
     }
     let mut step = (BLOCK_BYTES / elements.saturating_mul(size).max(1)).max(1);
-    let bar = progress::bar(usize::try_from(rows.count).unwrap_or(usize::MAX), "rows");
+    let bar = progress::bar(usize::try_from(rows.count).unwrap_or(usize::MAX), "row");
     let mut first = 0;
     while first < rows.count {
         let part = rows.part(first, step.min(rows.count - first));

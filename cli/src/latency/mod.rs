@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use h5live::File;
 use serde_json::json;
 
+use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::live::latency::{Latencies, duration_text};
 use crate::live::message::now;
@@ -208,8 +209,9 @@ impl fmt::Display for LatencyReport {
         let (seen, expected) = (self.late.count(), self.expected);
         write!(
             f,
-            "{:7} {seen} of {expected} rows; append to seen: median {}, 99 % {}, worst {}",
+            "{:7} {seen} of {}; append to seen: median {}, 99 % {}, worst {}",
             self.reader,
+            counted(expected, "row"),
             text(0.5),
             text(0.99),
             text(1.0)

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use h5live::{Dataset, File};
 
+use crate::counted::counted;
 use crate::error::Result;
 use crate::open;
 use crate::output::Output;
@@ -112,7 +113,7 @@ impl<'a> LiveReader<'a> {
             let rows = length(dataset).map_err(LiveReadError::File)?;
             let known = self.known.get(i).copied().unwrap_or(0);
             if rows < known {
-                let detail = format!("{}: {rows} rows after {known}", dataset.path());
+                let detail = format!("{}: {} after {known}", dataset.path(), counted(rows, "row"));
                 self.violation(StressInvariant::NoWayBack, detail).map_err(LiveReadError::Output)?;
             }
             for first in (known..rows).step_by(BLOCK_ROWS as usize) {

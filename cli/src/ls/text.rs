@@ -3,6 +3,7 @@
 use h5live::{File, Object, SourceState, Value};
 use serde_json::{Value as Json, json};
 
+use crate::counted::counted;
 use crate::manifest::listing::{ListingEntry, ListingLine};
 use crate::manifest::space_text;
 use crate::model::{AttributeData, DatasetSpec, Dataspace, Layout, ObjectId};
@@ -61,7 +62,7 @@ fn source_states_text(states: &[SourceState]) -> Option<String> {
     let counts = STATES.iter().map(|(state, name)| (count(states, *state), name));
     let mut text = String::new();
     for (n, name) in counts.skip(1).filter(|(n, _)| *n > 0) {
-        let of_all = format!(" of {} sources", states.len());
+        let of_all = format!(" of {}", counted(states.len(), "source"));
         let (before, of_all) = if text.is_empty() { ("", &*of_all) } else { (", ", "") };
         text.extend([before, &n.to_string(), of_all, " ", name]);
     }
@@ -116,7 +117,7 @@ impl<'a> EntryDescriber<'a> {
         let whole = bytes_text(size_bytes(spec));
         match stored(self.file, id) {
             Some(stored) if matches!(spec.layout, Layout::Chunked(_)) => {
-                let chunks = if stored.chunks == 1 { "1 chunk" } else { &format!("{} chunks", stored.chunks) };
+                let chunks = counted(stored.chunks, "chunk");
                 format!("  {chunks}, {} of {whole}", bytes_text(stored.bytes))
             }
             Some(stored) => format!("  {} of {whole}", bytes_text(stored.bytes)),
@@ -232,7 +233,7 @@ mod tests {
     fn only_sources_that_are_not_closed_are_worth_a_word() {
         use SourceState::{Closed, InUse, Live, Missing};
         assert_eq!(source_states_text(&[Closed, Closed]), None);
-        assert_eq!(source_states_text(&[Live]).unwrap(), "1 of 1 sources being written");
+        assert_eq!(source_states_text(&[Live]).unwrap(), "1 of 1 source being written");
         let states = [Closed, Missing, Live, InUse, Missing];
         assert_eq!(source_states_text(&states).unwrap(), "1 of 5 sources being written, 1 in use, 2 missing");
     }

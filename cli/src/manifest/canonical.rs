@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::counted::counted;
 use crate::model::{ByteOrder, Datatype, ReferenceKind, VarLenKind};
 
 /// The reason why a value stream cannot be made.
@@ -14,7 +15,7 @@ pub enum CanonicalError {
     #[error("a few elements have more variable-length data than there is room for")]
     TooMuchData,
     /// A sequence in the heap is shorter than its element says.
-    #[error("a sequence of {expected} bytes has only {found} in the heap")]
+    #[error("a sequence of {} has only {found} in the heap", counted(*expected, "byte"))]
     ShortSequence {
         /// Bytes that the element says.
         expected: u64,

@@ -42,7 +42,7 @@ impl Manifest {
             _ => None,
         };
         let mut out = Output::stdout();
-        let bar = progress::bar(listing.lines.len(), "objects");
+        let bar = progress::bar(listing.lines.len(), "object");
         for line in Renderer::new(file.store(), &listing, &read).lines() {
             out.line(line)?;
             bar.inc(1);

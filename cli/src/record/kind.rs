@@ -6,6 +6,7 @@ use std::str::FromStr;
 use h5live::{Conversion, H5Type};
 
 use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign, VarLen, VarLenKind};
+use crate::times::NO_TIME;
 use crate::value::Value;
 use crate::{number_text, utc};
 
@@ -37,12 +38,6 @@ pub enum ColumnKind {
     /// A time in ISO 8601, stored as nanoseconds since 1970 in an integer of 8 bytes.
     Time,
 }
-
-/// What the stored integers of [`ColumnKind::Time`] are, for an attribute of the dataset.
-pub const TIME_UNITS: &str = "nanoseconds since 1970-01-01T00:00:00Z";
-
-/// The integer that stands for no time, as in numpy.
-const NO_TIME: i64 = i64::MIN;
 
 /// The reason why a cell cannot be stored under its column's type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use super::input::InputRow;
 use super::row::RowError;
+use crate::counted::counted;
 use crate::error::{Error, Result};
 
 /// Rows that are named one by one; of the rest only the number is told.
@@ -146,7 +147,7 @@ impl OddRows {
 
     /// The summary for people; `None` if all rows were stored.
     pub fn summary(&self, stored: u64) -> Option<String> {
-        let rows = |n: u64| if n == 1 { "1 row".to_owned() } else { format!("{n} rows") };
+        let rows = |n: u64| counted(n, "row");
         let left = match &self.action {
             OnError::RejectTo(path) if self.count > 0 => {
                 format!(", {} rejected to {}", rows(self.count), path.display())

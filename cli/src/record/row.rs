@@ -2,6 +2,7 @@
 
 use h5live::Conversion;
 
+use crate::counted::counted;
 use crate::model::{Array, Compound, CompoundMember, Datatype, MAX_RANK};
 use crate::utc;
 use crate::value::Value;
@@ -202,7 +203,7 @@ pub struct RowType {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     /// The row has more or fewer cells than the table has columns.
-    #[error("{found} {} instead of {expected}", if *found == 1 { "field" } else { "fields" })]
+    #[error("{} instead of {expected}", counted(*found, "field"))]
     Fields {
         /// Cells of the row.
         found: usize,
@@ -244,7 +245,7 @@ pub enum RowError {
         max_keys: usize,
     },
     /// The input ends within a frame.
-    #[error("a frame of {found} bytes instead of {expected}")]
+    #[error("a frame of {} instead of {expected}", counted(*found, "byte"))]
     Frame {
         /// Bytes that are there.
         found: usize,

@@ -85,7 +85,7 @@ impl<'a> RecordSession<'a> {
             odd: OddRows::new(options.on_error.clone()),
             preamble: None,
             frames: 0,
-            bar: progress::counter("rows"),
+            bar: progress::counter("row"),
         };
         if let Some(kind) = options.dtype {
             session.open_sink(&kind.datatype(), &options.shape, &[])?;

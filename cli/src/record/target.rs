@@ -4,8 +4,8 @@ use h5live::{Dataset, File, Location};
 
 use crate::error::{Error, FileProblem, Result};
 use crate::model::{CharacterSet, Compound, CompoundMember, Datatype};
+use crate::times::{TIME_UNITS, is_time_column, units_name};
 
-use super::kind::TIME_UNITS;
 use super::row::RowType;
 
 /// A chunk of small rows has about this many bytes.
@@ -53,16 +53,7 @@ pub fn open_or_create(
 /// [`Error::File`].
 pub fn table(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
     let Some(table) = RowType::of(&dataset.datatype()?, names) else { return Ok(None) };
-    let is_time = |column: &str| {
-        let units = dataset.attribute(&units_name(column)).ok();
-        units.and_then(|units| units.values().ok()?.first()?.text().map(|text| text == TIME_UNITS)).unwrap_or(false)
-    };
-    Ok(Some(table.with_times(is_time)))
-}
-
-/// The attribute of a dataset that says what the integers of a column of times are.
-fn units_name(column: &str) -> String {
-    format!("{column}.units")
+    Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }
 
 fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: RecordLayout) -> Result<Dataset> {

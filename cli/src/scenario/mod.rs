@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::counted::counted;
 use crate::error::whole_text;
 use crate::error::{Error, Outcome, Result};
 use crate::live::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
@@ -166,7 +167,12 @@ impl Scenario {
         let looks: u64 = troupe.reader_logs.iter().filter_map(|story| story.work).map(|work| work.refreshes).sum();
         let mut out = Output::stdout();
         let (steps, violations) = (troupe.flushed_rows().first().copied().unwrap_or(0), troupe.violations.len());
-        out.line(format_args!("{word:<14} {steps:>8} steps, {looks:>8} looks, {violations} violations"))?;
+        out.line(format_args!(
+            "{word:<14} {:>8}, {:>8}, {}",
+            counted(steps, "step"),
+            counted(looks, "look"),
+            counted(violations, "violation")
+        ))?;
         for violation in troupe.violations.iter().take(5) {
             out.line(format_args!("    {}: {}", violation.invariant.name(), violation.detail))?;
         }
@@ -191,7 +197,12 @@ impl Scenario {
             }
         }
         let word = cell::name(name);
-        out.line(format_args!("{word:<14} {elements:>8} steps, {looks:>8} looks, {} violations", violations.len()))?;
+        out.line(format_args!(
+            "{word:<14} {:>8}, {:>8}, {}",
+            counted(elements, "step"),
+            counted(looks, "look"),
+            counted(violations.len(), "violation")
+        ))?;
         for violation in violations.iter().take(5) {
             out.line(format_args!("    {}: {}", violation.invariant.name(), violation.detail))?;
         }
@@ -233,7 +244,7 @@ fn read(scene: &dyn ScenarioScript, path: &Path) -> Result<()> {
                 let detail = match scene.look(&file, work.refreshes)? {
                     Err(detail) => Some((StressInvariant::WholeAppends, detail)),
                     Ok(steps) if steps < known => {
-                        Some((StressInvariant::NoWayBack, format!("{steps} steps after {known}")))
+                        Some((StressInvariant::NoWayBack, format!("{} after {known}", counted(steps, "step"))))
                     }
                     Ok(steps) => {
                         known = steps;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use h5live_checker::file::{CheckOptions, check_path_with};
 
 use crate::check::KnownFilters;
+use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::live::message::StressInvariant;
 use crate::live::process_group::{ProcessGroup, rows};
@@ -167,8 +168,9 @@ impl Stress {
     fn try_matrix(&self, path: &Path) -> Result<Outcome> {
         let mut out = Output::stdout();
         if !self.json {
-            let (cells, seconds, readers) = (self.matrix.at_once(), self.seconds, self.readers);
-            out.line(format_args!("{cells} cells at a time, {seconds} s each, {readers} readers"))?;
+            let (cells, seconds) = (counted(self.matrix.at_once(), "cell"), self.seconds);
+            let readers = counted(self.readers, "reader");
+            out.line(format_args!("{cells} at a time, {seconds} s each, {readers}"))?;
             out.line(matrix::head())?;
             out.flush()?;
         }
@@ -238,8 +240,9 @@ impl Stress {
             out.flush()
         })?;
         if !self.json {
-            let sum = format_args!("{lives} writers ended badly, {cut} of them in the middle of a structure");
-            out.line(format_args!("{sum}, {steps} flushes: {violations} violations"))?;
+            let sum = format_args!("{} ended badly, {cut} in the middle of a structure", counted(lives, "writer"));
+            let (steps, violations) = (counted(steps, "flush"), counted(violations, "violation"));
+            out.line(format_args!("{sum}, {steps}: {violations}"))?;
             out.flush()?;
         }
         Ok(if violations == 0 { Outcome::Clean } else { Outcome::Findings })
@@ -276,7 +279,7 @@ impl Stress {
         for _ in 0..self.readers {
             troupe.start_reader(&["stress", "--role=reader", "--seed", &seed]).map_err(Error::Process)?;
         }
-        let bar = progress::bar(self.seconds.ceil() as usize, "seconds");
+        let bar = progress::bar(self.seconds.ceil() as usize, "second");
         let mut next_kill = Instant::now() + WRITER_LIFETIME;
         while going && begin.elapsed() < length && !interrupted.load(std::sync::atomic::Ordering::Acquire) {
             troupe.collect_events(Duration::from_millis(20).min(length.saturating_sub(begin.elapsed())));
@@ -367,7 +370,7 @@ fn checker_finding(path: &Path) -> Option<String> {
             Err(error) => return Some(error.to_string()),
         };
     let more = report.findings.len().saturating_sub(1);
-    report.findings.first().map(|finding| format!("{finding} (and {more} findings more)"))
+    report.findings.first().map(|finding| format!("{finding} (and {} more)", counted(more, "finding")))
 }
 
 #[cfg(test)]

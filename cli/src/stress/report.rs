@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::json;
 
+use crate::counted::counted;
 use crate::live::latency::{Latencies, duration_text};
 use crate::live::message::{Violation, WorkCounts};
 
@@ -81,12 +82,17 @@ impl fmt::Display for StressReport {
         let rate = if self.seconds > 0.0 { flushes as f64 / self.seconds } else { 0.0 };
         writeln!(
             f,
-            "writer    {rows} rows, {:.1} MB, {flushes} flushes ({rate:.0}/s), killed {kills} times",
-            bytes as f64 / 1e6
+            "writer    {}, {:.1} MB, {} ({rate:.0}/s), killed {}",
+            counted(rows, "row"),
+            bytes as f64 / 1e6,
+            counted(flushes, "flush"),
+            counted(kills, "time")
         )?;
         for (i, (work, latency)) in self.readers.iter().enumerate() {
             let WorkCounts { rows, rereads, refreshes, opens } = work;
-            write!(f, "reader {i}  {rows} rows checked, {rereads} again, {refreshes} refreshes, {opens} opens")?;
+            let (rows, refreshes) = (counted(*rows, "row"), counted(*refreshes, "refresh"));
+            let opens = counted(*opens, "open");
+            write!(f, "reader {i}  {rows} checked, {rereads} again, {refreshes}, {opens}")?;
             match (latency.quantile(0.5), latency.quantile(1.0)) {
                 (Some(median), Some(worst)) => {
                     writeln!(
@@ -105,7 +111,8 @@ impl fmt::Display for StressReport {
         if self.violations.len() > MAX_SHOWN_VIOLATIONS {
             writeln!(f, "... and {} more", self.violations.len() - MAX_SHOWN_VIOLATIONS)?;
         }
-        write!(f, "{} violations in {:.1} s (seed {})", self.violations.len(), self.seconds, self.seed)
+        let violations = counted(self.violations.len(), "violation");
+        write!(f, "{violations} in {:.1} s (seed {})", self.seconds, self.seed)
     }
 }
 
@@ -131,10 +138,10 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "writer    10 rows, 2.5 MB, 100 flushes (50/s), killed 1 times",
-                "reader 0  10 rows checked, 2 again, 30 refreshes, 1 opens",
+                "writer    10 rows, 2.5 MB, 100 flushes (50/s), killed 1 time",
+                "reader 0  10 rows checked, 2 again, 30 refreshes, 1 open",
                 "violation of I3: rows: 5 after 6",
-                "1 violations in 2.0 s (seed 7)",
+                "1 violation in 2.0 s (seed 7)",
             ]
         );
     }

@@ -12,12 +12,14 @@ use std::time::{Duration, Instant};
 
 use h5live::Dataset;
 
+use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interrupt_flag;
 use crate::model::{DatasetSpec, Selection, Store};
 use crate::number_arg::at_least;
 use crate::output::Output;
 use crate::references::ReferencePaths;
+use crate::times::TimeColumns;
 use crate::value::{self, Value};
 use crate::wait::{WaitArgs, seconds};
 
@@ -49,6 +51,9 @@ pub struct WatchCommand {
     /// For programs: every new row as a line of JSON
     #[arg(long)]
     json: bool,
+    /// Show times as they are stored: nanoseconds since 1970. JSON has them so anyway
+    #[arg(long)]
+    raw_times: bool,
     /// If the writer dies, bring the file into order, so that programs open it that do not follow
     #[arg(long)]
     recover: bool,
@@ -131,10 +136,14 @@ impl WatchCommand {
         let spec = dataset.spec()?;
         let (_, newest) = newest(dataset, &spec, rows.saturating_sub(1), rows)?;
         let rate = rate.map_or(String::new(), |rate| format!("  {rate:.0} rows/s"));
-        let value =
-            if rows == 0 { String::new() } else { row_value(&spec, &newest, dataset.file().store()).to_string() };
+        let value = if rows == 0 { String::new() } else { self.row_text(dataset, &spec, &newest) };
         let value: String = value.chars().take(120).collect();
-        Ok(format!("{rows} rows{rate}  {value}"))
+        Ok(format!("{}{rate}  {value}", counted(rows, "row")))
+    }
+
+    fn row_text(&self, dataset: &Dataset, spec: &DatasetSpec, row: &[u8]) -> String {
+        let times = if self.raw_times { TimeColumns::default() } else { TimeColumns::of(dataset) };
+        times.with_texts(row_value(spec, row, dataset.file().store())).to_string()
     }
 
     fn chart_lines(&self, dataset: &Dataset, rows: u64, rate: Option<f64>) -> Result<Vec<String>> {
@@ -149,12 +158,11 @@ impl WatchCommand {
             Err(_) => "deleted, replaced or cut",
         };
         let rate = rate.map_or(String::new(), |rate| format!(", {rate:.0} rows/s"));
-        let mut lines = vec![format!("{}:{}  {live}  {rows} rows{rate}", self.file, self.path)];
+        let mut lines = vec![format!("{}:{}  {live}  {}{rate}", self.file, self.path, counted(rows, "row"))];
         lines.extend(picture.draw(&spec.datatype, row_elements(&spec), &bytes, width));
         if picture == Chart::Lines {
             let (first, bytes) = newest(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
-            let places = dataset.file().store();
-            let row = |(i, bytes)| format!("{}: {}", first + i, row_value(&spec, bytes, places));
+            let row = |(i, bytes)| format!("{}: {}", first + i, self.row_text(dataset, &spec, bytes));
             lines.extend((0u64..).zip(bytes.chunks_exact(row_bytes(&spec))).map(row));
         }
         Ok(lines)

@@ -2,6 +2,7 @@
 
 use h5live::Stats;
 
+use crate::counted::counted;
 use crate::live::latency::duration_text;
 
 /// One line for each kind of work; writing only if there was any.
@@ -12,7 +13,7 @@ pub fn text(stats: &Stats) -> String {
     };
     let mut lines = vec![
         format!("refreshes    {}", stats.refreshes),
-        format!("torn         {} operations, {} attempts more", stats.torn, stats.retries),
+        format!("torn         {}, {} more", counted(stats.torn, "operation"), counted(stats.retries, "attempt")),
         format!("bytes read   {}", stats.bytes_read),
         format!("structures   {} found in the cache", percent(stats.hits, stats.misses)),
         format!("chunks       {} found in the cache", percent(stats.chunk_hits, stats.chunk_misses)),
@@ -20,7 +21,7 @@ pub fn text(stats: &Stats) -> String {
     if stats.flushes > 0 {
         let mean = stats.flush_time.as_nanos() / u128::from(stats.flushes);
         let [mean, longest] = [mean, stats.longest_flush.as_nanos()].map(|n| duration_text(n as u64));
-        lines.push(format!("bytes written {} in {} writes", stats.bytes_written, stats.writes));
+        lines.push(format!("bytes written {} in {}", stats.bytes_written, counted(stats.writes, "write")));
         lines.push(format!("flushes      {}, {mean} each, {longest} the longest", stats.flushes));
     }
     lines.join("\n")

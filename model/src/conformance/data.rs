@@ -6,7 +6,7 @@ use super::{Lab, blob, has_claimed_features, link_names, make, name, read_stored
 use crate::{
     ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Encoding, Error, Features, Fill, FillValue, FilterSpec, Layout,
     LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Parts, Publish, ReferenceKind, ReferenceType, Referent,
-    ReferentPart, Selection, Shape, Store,
+    ReferentPart, Scope, Selection, Shape, Store,
 };
 
 /// Whether any part of a chunk can be written by itself. What other stores take is tried in `parts`.
@@ -217,6 +217,41 @@ pub fn heap(lab: &impl Lab) {
         assert_eq!(&blob(&store, element), bytes);
     }
     assert_eq!(blob(&store, &[0; 16]), []);
+}
+
+/// Blobs that are given up take nothing from the others, whatever is put there later, and those that are none are passed
+/// over.
+pub fn removed_blobs(lab: &impl Lab) {
+    let store = lab.create();
+    if !has_claimed_features(&store, Features::VARIABLE_LENGTH) {
+        return;
+    }
+    let writer = store.writer().unwrap();
+    let put = |seed: u32| {
+        let bytes = vec![seed as u8; 1 + seed as usize * 37 % 500];
+        (writer.put_blob(&bytes, bytes.len() as u32).unwrap(), bytes)
+    };
+    let mut kept: Vec<(Vec<u8>, Vec<u8>)> = (0..40).map(put).collect();
+    for round in 1..30u32 {
+        let superseded: Vec<_> = (0..kept.len()).step_by(1 + round as usize % 3).collect();
+        let old: Vec<Vec<u8>> = superseded.iter().map(|at| kept[*at].0.clone()).collect();
+        superseded.iter().for_each(|at| kept[*at] = put(round * 100 + *at as u32));
+        let nothing = writer.put_blob(&[], 0).unwrap();
+        let never_written = vec![0; nothing.len()];
+        let elements: Vec<&[u8]> = old.iter().chain([&nothing, &never_written]).map(|element| &element[..]).collect();
+        writer.remove_blobs(&elements).unwrap();
+        if round % 2 == 0 {
+            writer.commit(Scope::All, Publish::Visible).unwrap();
+        }
+        for (element, bytes) in &kept {
+            assert_eq!(&blob(&store, element), bytes, "round {round}");
+        }
+    }
+    store.close().unwrap();
+    let store = lab.reopen(store);
+    for (element, bytes) in &kept {
+        assert_eq!(&blob(&store, element), bytes, "after the session");
+    }
 }
 
 /// References to objects lead back to them, and null to nothing.

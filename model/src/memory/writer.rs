@@ -99,6 +99,11 @@ impl StoreWriter for MemoryStore {
         Ok(element)
     }
 
+    /// Readers may be open, and the elements that they see may lead to the bytes.
+    fn remove_blobs(&self, _elements: &[&[u8]]) -> Result<()> {
+        self.lock_to_write().map(drop)
+    }
+
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         self.lock_to_write()?.reference(form, to)
     }

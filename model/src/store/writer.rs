@@ -108,6 +108,17 @@ pub trait StoreWriter: Send + Sync {
     /// [`crate::Error::Unsupported`], [`crate::Error::Store`] if there is no room.
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>>;
 
+    /// Gives up the bytes of variable-length elements, which [`StoreWriter::put_blob`] has returned or a file has: the
+    /// store has other elements in their place, or none, and nothing else leads to the bytes. No thread of this process
+    /// is about to read them. The store may use their room again when nobody else can read them, or keep them. Elements
+    /// of length 0, and those without bytes in the store, are passed over.
+    ///
+    /// Each element is given up once: later, other bytes may be where its bytes were.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if what was given up earlier cannot be made free.
+    fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()>;
+
     /// The stored form of a reference: an element of the type `form`, which [`Store::referent`](crate::Store::referent)
     /// takes.
     ///

@@ -16,7 +16,7 @@ impl NativeSession {
     /// If a structure cannot be read.
     pub fn reclaim_heap_space(&self) -> Result<bool> {
         let _operation = self.cache.begin_operation();
-        self.heaps.reclaim_all()
+        Ok(self.global_heap.reclaim_removed() | self.heaps.reclaim_all()?)
     }
 
     /// Where the file would end if nothing in it were free.

@@ -169,6 +169,11 @@ impl StoreWriter for LogWriter {
         self.0.put_blob(bytes, count)
     }
 
+    /// Earlier entries of the log still lead to the bytes.
+    fn remove_blobs(&self, _elements: &[&[u8]]) -> Result<()> {
+        self.0.check_open()
+    }
+
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         self.change(|on| on.main.writer()?.reference(form, to))
     }

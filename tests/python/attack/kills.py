@@ -36,7 +36,7 @@ def matrix(choice, result):
         words += [f"{place}/matrix.h5"]
         code, output, errors, _ = run(["nice", *words], seconds=3600)
         last = output.strip().splitlines()[-1:] or [""]
-        found = re.match(r"(\d+) writers ended badly.*: (\d+) violations", last[0])
+        found = re.match(r"(\d+) writers? ended badly.*: (\d+) violations?", last[0])
         result.runs += int(found[1]) if found else 0
         result.notes.append(last[0])
         if code != 0 or not found:

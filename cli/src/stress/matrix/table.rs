@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use crate::counted::counted;
 use crate::live::message::{Violation, WorkCounts};
 use crate::live::process_group::ProcessGroup;
 
@@ -153,5 +154,7 @@ pub fn sum(rows: &[MatrixRow]) -> String {
             }
         }
     }
-    format!("{tried} cells: {violations} violations, {errors} errors of the peer; {nonsense} make no sense")
+    let (cells, violations, errors) =
+        (counted(tried, "cell"), counted(violations, "violation"), counted(errors, "error"));
+    format!("{cells}: {violations}, {errors} of the peer; without sense: {nonsense}")
 }

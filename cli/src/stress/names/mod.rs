@@ -14,6 +14,7 @@ use h5live_checker::file::{CheckOptions, check_path_with};
 use serde_json::json;
 
 use crate::check::KnownFilters;
+use crate::counted::counted;
 use crate::error::whole_text;
 use crate::error::{Error, Result};
 use crate::live::message::{Extents, StressInvariant, WorkerMessage};
@@ -52,10 +53,11 @@ impl fmt::Display for Names {
         let Names { kills, early, unsettled, flushes, violations } = self;
         write!(
             f,
-            "{kills} writers of attributes and links killed, {early} before their first flush, {flushes} flushes; "
+            "writers of attributes and links killed: {kills}, {early} before their first flush; {}; ",
+            counted(*flushes, "flush")
         )?;
-        write!(f, "structures did not agree in {unsettled} files before they were brought into order: ")?;
-        write!(f, "{} violations", violations.len())?;
+        write!(f, "files in which structures did not agree before they were brought into order: {unsettled}; ")?;
+        write!(f, "{}", counted(violations.len(), "violation"))?;
         violations.iter().take(20).try_for_each(|violation| write!(f, "\n    {violation}"))
     }
 }
@@ -229,7 +231,8 @@ struct Said {
 fn unsound(path: &Path, live: bool) -> std::io::Result<Said> {
     let filters = KnownFilters::default();
     let report = check_path_with(path, CheckOptions { live, filters: Some(&filters), ..CheckOptions::default() })?;
-    let finding = report.findings.first().map(|finding| format!("{finding} (of {} findings)", report.findings.len()));
+    let all = counted(report.findings.len(), "finding");
+    let finding = report.findings.first().map(|finding| format!("{finding} (of {all})"));
     let unsettled = report.notes.iter().any(|note| note.cause.kind() == "count") || finding.is_some();
     Ok(Said { finding, unsettled })
 }
