@@ -105,6 +105,32 @@ impl BoxTree {
         around
     }
 
+    /// Whether one of the boxes shares an element with the box from `start` to before `end`.
+    pub fn has_any(&self, start: &[u64], end: &[u64]) -> bool {
+        let is_met = |number: u32| {
+            let at = 2 * self.rank * number as usize;
+            meets(&self.corners[at..at + 2 * self.rank], start, end)
+        };
+        if self.rank == 0 || (self.order.len() as u32..self.len as u32).any(is_met) {
+            return self.len > 0;
+        }
+        let mut nodes = if self.nodes.is_empty() { Vec::new() } else { vec![0u32] };
+        while let Some(number) = nodes.pop() {
+            let at = 2 * self.rank * number as usize;
+            if !meets(&self.node_corners[at..at + 2 * self.rank], start, end) {
+                continue;
+            }
+            let node = &self.nodes[number as usize];
+            let boxes = &self.order[node.boxes.start as usize..node.boxes.end as usize];
+            match node.second {
+                Some(second) => nodes.extend([second, number + 1]),
+                None if boxes.iter().any(|number| is_met(*number)) => return true,
+                None => {}
+            }
+        }
+        false
+    }
+
     /// The numbers of the boxes that share an element with the box from `start` to before `end`, in ascending order.
     pub fn find(&self, start: &[u64], end: &[u64]) -> Vec<u32> {
         if self.rank == 0 {
@@ -163,6 +189,7 @@ mod tests {
                 let (low, high) = tree.corners(*number);
                 (0..rank).all(|dim| low[dim].max(start[dim]) < high[dim].min(end[dim]))
             });
+            prop_assert_eq!(tree.has_any(start, &end), !tree.find(start, &end).is_empty());
             prop_assert_eq!(tree.find(start, &end), one_by_one.map(|number| number as u32).collect::<Vec<_>>());
         }
     }

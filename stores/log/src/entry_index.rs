@@ -202,6 +202,9 @@ impl EntryIndex {
 
     /// Whether an element of the box from `start` to before `end` was written, and is not gone since.
     pub fn is_written(&self, start: &[u64], end: &[u64]) -> bool {
+        if self.shrinks.is_empty() {
+            return self.boxes.has_any(start, end);
+        }
         // The part of the box that no later shrink took away.
         let mut kept = Dims::from_slice(end);
         self.find(start, end).iter().rev().any(|change| match change {
