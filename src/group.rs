@@ -182,14 +182,6 @@ impl File {
         Group::new(self.clone(), self.session().root, "/".into())
     }
 
-    /// Reads what the writer of a live file has published since the last refresh, of all objects that are open.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if one of them cannot be read any more.
-    pub fn refresh(&self) -> Result<()> {
-        self.store().refresh(Scope::All).map_err(|error| self.error(None, error))
-    }
-
     /// The group at a path.
     ///
     /// # Errors

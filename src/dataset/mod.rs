@@ -67,7 +67,7 @@ use self::scratch::{filled_buffer, zeroed_buffer};
 use self::spec_snapshot::SpecSnapshot;
 use self::transfer::{
     ConvertedSink, ElementSink, ElementSource, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource,
-    raw_element_count,
+    check_length, raw_element_count,
 };
 pub use self::virtual_sources::SourceState;
 use self::writer::DatasetWriter;
@@ -585,11 +585,6 @@ impl Dataset {
             Ok(changed || *self.core.virtual_extent.lock() != extent)
         })
     }
-}
-
-fn check_length(selected: &BoundSelection, found: usize) -> Result<(), ErrorKind> {
-    let (expected, found) = (selected.elements(), found as u64);
-    if expected == found { Ok(()) } else { Err(ErrorKind::Length { expected, found }) }
 }
 
 attribute::attributes!(Dataset);

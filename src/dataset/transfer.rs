@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use h5live_model::BoundSelection;
+
 use crate::Value;
 use crate::convert::{Conversion, ConvertError, ElementPlan};
 use crate::error::ErrorKind;
@@ -281,6 +283,12 @@ pub(super) fn raw_element_count(bytes: &[u8], size: usize) -> Result<usize, Erro
         0 => Ok(bytes.len() / size),
         found => Err(ConvertError::Truncated { expected: size, found }.into()),
     }
+}
+
+/// Checks that there are as many values as elements are selected.
+pub(super) fn check_length(selected: &BoundSelection, found: usize) -> Result<(), ErrorKind> {
+    let (expected, found) = (selected.elements(), found as u64);
+    if expected == found { Ok(()) } else { Err(ErrorKind::Length { expected, found }) }
 }
 
 #[cfg(test)]

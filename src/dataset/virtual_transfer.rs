@@ -194,7 +194,7 @@ impl Dataset {
         encode: impl FnOnce(&BoundSelection, &mut [u8]) -> Result<(), DatasetError>,
     ) -> Result<(), DatasetError> {
         let selected = self.select(view, selection)?;
-        super::check_length(&selected, values)?;
+        super::transfer::check_length(&selected, values)?;
         let Layout::Virtual(sources) = &view.spec.layout else { return Ok(()) };
         if view.spec.datatype.is_indirect() && sources.iter().any(|source| source.file.as_bytes() != b".") {
             return Err(

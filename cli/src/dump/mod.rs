@@ -145,7 +145,7 @@ impl DumpCommand {
 enum Subject {
     Group(Group),
     Dataset(Dataset),
-    Attribute(File, Attribute),
+    Attribute(File, Box<Attribute>),
 }
 
 /// What a text means. An object may well have an @ in its name; only where there is none, an attribute is meant.
@@ -162,7 +162,7 @@ fn subject(file: &File, text: &str) -> Result<Subject> {
                 Object::Datatype(datatype) => datatype.attribute(&name)?,
                 other => return file.dataset(other.path()).map(Subject::Dataset).map_err(Into::into),
             };
-            Ok(Subject::Attribute(of, attribute))
+            Ok(Subject::Attribute(of, Box::new(attribute)))
         }
     }
 }

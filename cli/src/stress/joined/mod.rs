@@ -205,7 +205,7 @@ impl<'a> Troupe<'a> {
     /// Has the follower look at everything.
     fn follow(&mut self) {
         let flushed = self.flushed.clone();
-        let looked = self.follower.refresh().map_err(|error| format!("refresh: {error:#}"));
+        let looked = self.follower.root().refresh().map_err(|error| format!("refresh: {error:#}"));
         self.done.looks += 1;
         match looked.and_then(|_| self.plan.found(&self.follower)) {
             Ok(found) => self.compare("the follower", &found, &flushed),

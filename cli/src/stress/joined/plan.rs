@@ -178,7 +178,7 @@ impl Plan {
                 let name = self.made(writer, step);
                 let read = || file.dataset(&name).and_then(|data| data.read::<u64>());
                 // Objects are there before the batches that came after them: a refresh finds them.
-                let again = |_| file.refresh().and_then(|()| read());
+                let again = |_| file.group("made").and_then(|made| made.refresh()).and_then(|()| read());
                 let values = read().or_else(again).map_err(|error| format!("{name}: {error:#}"))?;
                 if values != [self.mark(writer, step)] {
                     return Err(format!("{name} is {values:?}"));
