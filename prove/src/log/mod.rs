@@ -81,62 +81,90 @@ fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
     explore_crashes(&workload.trace, &bounds, &recovery)
 }
 
-/// Explores everything of the log store, part by part.
-pub fn explore_all(threads: usize, limit: Duration) -> impl Iterator<Item = LogReport> {
-    explore_with(LogMutant::None, threads, limit)
+/// The parts of the exploration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LogPart {
+    OneWriter,
+    OneWriterTorn,
+    OneWriterDies,
+    PowerFails,
+    TwoWriters,
+    TwoWritersDie,
 }
 
-/// The fault by which a mutant is found out.
-pub fn find_killer(mutant: LogMutant, threads: usize, limit: Duration) -> Option<(String, String)> {
-    explore_with(mutant, threads, limit).find_map(|report| Some((report.name, report.fault?)))
-}
-
-fn explore_with(mutant: LogMutant, threads: usize, limit: Duration) -> impl Iterator<Item = LogReport> {
-    let one = Arc::new(one_writer(mutant, false));
-    let durable = one_writer(mutant, true);
-    let torn = Tearing { observations: 1, ..Tearing::at(512) };
-    let parts: [Box<dyn FnOnce() -> LogReport>; 6] = [
-        Box::new({
-            let one = one.clone();
-            move || {
-                let mut report = LogReport::new("one writer, every schedule", one.writes());
-                let parts = one.parts().unwrap_or_default();
-                parts.iter().for_each(|part| report.add_schedules(schedules(part, Tearing::NONE, threads, limit)));
-                report
-            }
-        }),
-        Box::new({
-            let one = one.clone();
-            move || {
-                let mut report = LogReport::new("one writer, entries torn", one.writes());
-                let (parts, tears) = (one.parts().unwrap_or_default(), crate::suite::small_tears());
-                let batches = parts.iter().filter(|part| part.writes() < MANY_WRITES);
-                batches.for_each(|part| report.add_schedules(schedules(part, tears, threads, limit)));
-                report
-            }
-        }),
-        Box::new(move || {
-            let mut report = LogReport::new("one writer dies", one.writes());
-            report.add_crashes(crashes(&one, death_bounds(threads, limit)));
-            report
-        }),
-        Box::new(move || {
-            let mut report = LogReport::new("one writer, the power fails", durable.writes());
-            report.add_crashes(crashes(&durable, power_failure_bounds(torn, threads, limit)));
-            report
-        }),
-        Box::new(move || {
-            let all = joined_writers(mutant);
-            let mut report = LogReport::new("two writers, every schedule", all[0].writes());
-            all.iter().for_each(|one| report.add_schedules(schedules(one, Tearing::NONE, threads, limit)));
-            report
-        }),
-        Box::new(move || {
-            let all = joined_writers(mutant);
-            let mut report = LogReport::new("two writers die", all[0].writes());
-            all.iter().for_each(|one| report.add_crashes(crashes(one, death_bounds(threads, limit))));
-            report
-        }),
+impl LogPart {
+    const ALL: [LogPart; 6] = [
+        LogPart::OneWriter,
+        LogPart::OneWriterTorn,
+        LogPart::OneWriterDies,
+        LogPart::PowerFails,
+        LogPart::TwoWriters,
+        LogPart::TwoWritersDie,
     ];
-    parts.into_iter().map(|part| part())
+
+    fn name(self) -> &'static str {
+        match self {
+            LogPart::OneWriter => "one writer, every schedule",
+            LogPart::OneWriterTorn => "one writer, entries torn",
+            LogPart::OneWriterDies => "one writer dies",
+            LogPart::PowerFails => "one writer, the power fails",
+            LogPart::TwoWriters => "two writers, every schedule",
+            LogPart::TwoWritersDie => "two writers die",
+        }
+    }
+
+    /// The workloads, each explored by itself.
+    fn workloads(self, mutant: LogMutant) -> Vec<LogWorkload> {
+        let one = |durable: bool| one_writer(mutant, durable);
+        match self {
+            LogPart::OneWriter => one(false).parts().unwrap_or_default(),
+            LogPart::OneWriterTorn => {
+                let parts = one(false).parts().unwrap_or_default();
+                parts.into_iter().filter(|part| part.writes() < MANY_WRITES).collect()
+            }
+            LogPart::OneWriterDies => vec![one(false)],
+            LogPart::PowerFails => vec![one(true)],
+            LogPart::TwoWriters | LogPart::TwoWritersDie => joined_writers(mutant),
+        }
+    }
+
+    fn explore(self, workload: &LogWorkload, threads: usize, limit: Duration, report: &mut LogReport) {
+        let torn = Tearing { observations: 1, ..Tearing::at(512) };
+        match self {
+            LogPart::OneWriter | LogPart::TwoWriters => {
+                report.add_schedules(schedules(workload, Tearing::NONE, threads, limit));
+            }
+            LogPart::OneWriterTorn => {
+                report.add_schedules(schedules(workload, crate::suite::small_tears(), threads, limit));
+            }
+            LogPart::OneWriterDies | LogPart::TwoWritersDie => {
+                report.add_crashes(crashes(workload, death_bounds(threads, limit)));
+            }
+            LogPart::PowerFails => report.add_crashes(crashes(workload, power_failure_bounds(torn, threads, limit))),
+        }
+    }
+}
+
+/// Explores everything of the log store, part by part. `limit` is the most time for a part.
+pub fn explore_all(threads: usize, limit: Duration) -> impl Iterator<Item = LogReport> {
+    LogPart::ALL.into_iter().map(move |part| {
+        let workloads = part.workloads(LogMutant::None);
+        let mut report = LogReport::new(part.name(), workloads.iter().map(LogWorkload::writes).max().unwrap_or(0));
+        let share = limit / workloads.len().max(1) as u32;
+        workloads.iter().for_each(|workload| part.explore(workload, threads, share, &mut report));
+        report
+    })
+}
+
+/// The fault by which a mutant is found out, and the part that has found it. Deaths are soonest looked through.
+pub fn find_killer(mutant: LogMutant, threads: usize, limit: Duration) -> Option<(&'static str, String)> {
+    let parts = [LogPart::OneWriterDies, LogPart::TwoWritersDie, LogPart::TwoWriters, LogPart::OneWriter];
+    parts.into_iter().find_map(|part| {
+        part.workloads(mutant).iter().find_map(|workload| {
+            let mut report = LogReport::default();
+            // A mutant that is found out at all is found out soon.
+            part.explore(workload, threads, limit / 20, &mut report);
+            Some((part.name(), report.fault?))
+        })
+    })
 }
