@@ -36,16 +36,16 @@ fn ls_and_watch_know_that_sources_are_being_written() {
             names.iter().map(|name| ((*name).to_owned(), u64::from(*name == state).into())).collect();
         (serde_json::json!([shape]), serde_json::Value::from(counts))
     };
-    assert!(ls().contains("u64le  [0]/[inf]  virtual  1 of 1 sources missing"), "{}", ls());
+    assert!(ls().contains("u64le  [0]/[inf]  virtual  1 of 1 source missing"), "{}", ls());
     assert_eq!(counts(), expected(0, "missing"));
     let source = File::create(folder.path().join("source.h5")).unwrap();
     let rows = source.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[4]).create("rows").unwrap();
-    assert!(ls().contains("[0]/[inf]  virtual  1 of 1 sources in use"), "{}", ls());
+    assert!(ls().contains("[0]/[inf]  virtual  1 of 1 source in use"), "{}", ls());
     assert_eq!(counts(), expected(0, "in_use"));
     source.start_swmr().unwrap();
     rows.append(&[1, 2, 3]).unwrap();
     rows.flush().unwrap();
-    assert!(ls().contains("[3]/[inf]  virtual  1 of 1 sources being written"), "{}", ls());
+    assert!(ls().contains("[3]/[inf]  virtual  1 of 1 source being written"), "{}", ls());
     assert_eq!(counts(), expected(3, "being_written"));
     let watch = start(&["watch", "--json", path, "/whole"]);
     rows.append(&[4]).unwrap();

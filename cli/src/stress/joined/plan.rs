@@ -46,6 +46,13 @@ pub fn location(path: &Path, joins: bool) -> Location {
     }
 }
 
+/// A dataset as it is now.
+fn fresh(file: &File, name: &str) -> h5live::Result<Dataset> {
+    let data = file.dataset(name)?;
+    data.refresh()?;
+    Ok(data)
+}
+
 fn words_of(writer: u64) -> String {
     format!("words{writer}")
 }
@@ -118,13 +125,13 @@ impl Plan {
     pub fn found(&self, file: &File) -> std::result::Result<Found, String> {
         let text = |what: &str, error: h5live::Error| format!("{what}: {error:#}");
         let read = |name: &str| -> std::result::Result<Vec<u64>, String> {
-            file.dataset(name).and_then(|data: Dataset| data.read()).map_err(|error| text(name, error))
+            fresh(file, name).and_then(|data| data.read()).map_err(|error| text(name, error))
         };
         let mut found = Found::default();
         for writer in 0..self.writers {
             let name = words_of(writer);
             let words: Vec<String> =
-                file.dataset(&name).and_then(|data| data.read()).map_err(|error| text(&name, error))?;
+                fresh(file, &name).and_then(|data| data.read()).map_err(|error| text(&name, error))?;
             if let Some(step) = (0..words.len()).find(|step| words[*step] != self.word(writer, *step as u64)) {
                 return Err(format!("{name}[{step}] is {:?}", words[step]));
             }
@@ -176,7 +183,7 @@ impl Plan {
             // The old ones were looked at before.
             for step in flushed.rev().take(20) {
                 let name = self.made(writer, step);
-                let read = || file.dataset(&name).and_then(|data| data.read::<u64>());
+                let read = || fresh(file, &name).and_then(|data| data.read::<u64>());
                 // Objects are there before the batches that came after them: a refresh finds them.
                 let again = |_| file.group("made").and_then(|made| made.refresh()).and_then(|()| read());
                 let values = read().or_else(again).map_err(|error| format!("{name}: {error:#}"))?;
