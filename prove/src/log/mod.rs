@@ -158,13 +158,28 @@ pub fn explore_all(threads: usize, limit: Duration) -> impl Iterator<Item = LogR
 
 /// The fault by which a mutant is found out, and the part that has found it. Deaths are soonest looked through.
 pub fn find_killer(mutant: LogMutant, threads: usize, limit: Duration) -> Option<(&'static str, String)> {
-    let parts = [LogPart::OneWriterDies, LogPart::TwoWritersDie, LogPart::TwoWriters, LogPart::OneWriter];
+    let parts = [LogPart::OneWriterDies, LogPart::TwoWritersDie, LogPart::OneWriter, LogPart::TwoWriters];
     parts.into_iter().find_map(|part| {
-        part.workloads(mutant).iter().find_map(|workload| {
+        let workloads = part.workloads(mutant);
+        let share = limit / workloads.len().max(1) as u32;
+        workloads.iter().find_map(|workload| {
             let mut report = LogReport::default();
-            // A mutant that is found out at all is found out soon.
-            part.explore(workload, threads, limit / 20, &mut report);
+            part.explore(workload, threads, share, &mut report);
             Some((part.name(), report.fault?))
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mutant_is_found_out() {
+        for mutant in MUTANTS {
+            let found = find_killer(mutant, 2, Duration::from_secs(20));
+            println!("{mutant:?}: {found:?}");
+            assert!(found.is_some(), "{mutant:?}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use h5live_model::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, M
 use h5live_native::RetryPolicy;
 
 use super::regions::RegionFiles;
-use super::workloads::{ACKNOWLEDGED, CELLS, LogWorkload, Writers, request};
+use super::workloads::{ACKNOWLEDGED, BATCHES, CELLS, LogWorkload, Writers, new_name, request};
 use crate::observer::{ConcurrentObserver, Observer, RunEnd, SoleObserver, error_chain_text, run_verdict};
 
 /// Attempts at an operation.
@@ -26,7 +26,8 @@ struct LogContents {
     grid: Vec<u16>,
     cells: Vec<u16>,
     own: Vec<u16>,
-    new: Option<Vec<u16>>,
+    /// What is in the datasets that batches have made, by their batches.
+    new: Vec<(u16, Vec<u16>)>,
 }
 
 fn dataset(store: &LogStore, name: &str) -> h5live_model::Result<Option<Arc<dyn ChunkStore>>> {
@@ -57,7 +58,12 @@ fn contents(store: &LogStore) -> h5live_model::Result<LogContents> {
     let mut found = open.iter().map(read).collect::<h5live_model::Result<Vec<_>>>()?.into_iter();
     let mut next = || found.next().unwrap_or_default();
     let (a, b, grid, cells, own) = (next(), next(), next(), next(), next());
-    let new = dataset(store, "new")?.map(|data| elements(&*data)).transpose()?;
+    let mut new = Vec::new();
+    for batch in 0..BATCHES {
+        if let Some(data) = dataset(store, &new_name(batch))? {
+            new.push((batch, elements(&*data)?));
+        }
+    }
     Ok(LogContents { a, b, grid, cells, own, new })
 }
 
@@ -76,8 +82,8 @@ impl LogContents {
             return Err(format!("{batches} batches are there of {acknowledged} that were acknowledged: {self:?}"));
         }
         // Until then the object of a batch may come later than its elements.
-        if writers == Writers::One && acknowledged >= 2 && self.new.is_none() {
-            return Err("a batch is acknowledged, and its object is not there".to_owned());
+        if writers == Writers::One && self.new.len() < acknowledged / 2 {
+            return Err(format!("a batch is acknowledged, and its object is not there: {:?}", self.new));
         }
         Ok(batches)
     }
@@ -90,9 +96,9 @@ impl LogContents {
                 if self.a != numbers || self.b != numbers || self.grid != grid(batches) {
                     return Err(format!("a batch is seen in part: {self:?}"));
                 }
-                match &self.new {
-                    Some(new) if *new != [2] => Err(format!("an object is seen without its elements: {new:?}")),
-                    _ => Ok(batches),
+                match self.new.iter().find(|(batch, elements)| elements[..] != [batch + 1]) {
+                    Some(bare) => Err(format!("an object is seen without its elements: {bare:?}")),
+                    None => Ok(batches),
                 }
             }
             Writers::Two => {
