@@ -258,7 +258,7 @@ impl ProverRun {
     fn judge_log_mutants(&mut self) {
         for mutant in log::MUTANTS {
             let name = format!("{mutant:?}");
-            match log::find_killer(mutant, self.threads, self.time_limit.max(MIN_MUTANT_TIME)) {
+            match log::find_killer(mutant, self.threads) {
                 Some((by, fault)) => println!("{name:<26} {:<9} {:>5}  {by}: {fault}", "killed", ""),
                 None => {
                     println!("{name:<26} {:<9}", "ALIVE");

@@ -62,14 +62,28 @@ impl LogReport {
     }
 }
 
+/// Most time for states after a crash where nothing else is said.
+const CRASH_TIME: Duration = Duration::from_secs(3600);
+/// Runs of a reader in which a mutant of one workload is found out, or not at all.
+const MUTANT_RUNS: u64 = 2000;
 /// Passes of a reader over everything.
 const PASSES: usize = 2;
 /// Writes of a workload that is looked at once.
 const MANY_WRITES: usize = 15;
 
-fn schedules(workload: &LogWorkload, tearing: Tearing, threads: usize, limit: Duration) -> ExploreReport {
-    let bounds =
-        ExploreBounds { start: workload.start, threads, time: Some(limit), tearing, ..ExploreBounds::default() };
+/// How much is explored of a workload.
+#[derive(Debug, Clone, Copy)]
+struct Effort {
+    threads: usize,
+    /// Most time.
+    time: Option<Duration>,
+    /// Most runs of a reader.
+    runs: Option<u64>,
+}
+
+fn schedules(workload: &LogWorkload, tearing: Tearing, effort: Effort) -> ExploreReport {
+    let Effort { threads, time, runs } = effort;
+    let bounds = ExploreBounds { start: workload.start, threads, time, runs, tearing, ..ExploreBounds::default() };
     // More writes, or torn ones, multiply what there is to see.
     let passes = if tearing == Tearing::NONE && workload.writes() < MANY_WRITES { PASSES } else { 1 };
     explore(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, passes))
@@ -128,14 +142,16 @@ impl LogPart {
         }
     }
 
-    fn explore(self, workload: &LogWorkload, threads: usize, limit: Duration, report: &mut LogReport) {
+    fn explore(self, workload: &LogWorkload, effort: Effort, report: &mut LogReport) {
+        // The states after a crash are few: time is no bound.
+        let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
         let torn = Tearing { observations: 1, ..Tearing::at(512) };
         match self {
             LogPart::OneWriter | LogPart::TwoWriters => {
-                report.add_schedules(schedules(workload, Tearing::NONE, threads, limit));
+                report.add_schedules(schedules(workload, Tearing::NONE, effort));
             }
             LogPart::OneWriterTorn => {
-                report.add_schedules(schedules(workload, crate::suite::small_tears(), threads, limit));
+                report.add_schedules(schedules(workload, crate::suite::small_tears(), effort));
             }
             LogPart::OneWriterDies | LogPart::TwoWritersDie => {
                 report.add_crashes(crashes(workload, death_bounds(threads, limit)));
@@ -150,21 +166,20 @@ pub fn explore_all(threads: usize, limit: Duration) -> impl Iterator<Item = LogR
     LogPart::ALL.into_iter().map(move |part| {
         let workloads = part.workloads(LogMutant::None);
         let mut report = LogReport::new(part.name(), workloads.iter().map(LogWorkload::writes).max().unwrap_or(0));
-        let share = limit / workloads.len().max(1) as u32;
-        workloads.iter().for_each(|workload| part.explore(workload, threads, share, &mut report));
+        let time = Some(limit / workloads.len().max(1) as u32);
+        workloads.iter().for_each(|workload| part.explore(workload, Effort { threads, time, runs: None }, &mut report));
         report
     })
 }
 
 /// The fault by which a mutant is found out, and the part that has found it. Deaths are soonest looked through.
-pub fn find_killer(mutant: LogMutant, threads: usize, limit: Duration) -> Option<(&'static str, String)> {
+pub fn find_killer(mutant: LogMutant, threads: usize) -> Option<(&'static str, String)> {
     let parts = [LogPart::OneWriterDies, LogPart::TwoWritersDie, LogPart::OneWriter, LogPart::TwoWriters];
     parts.into_iter().find_map(|part| {
         let workloads = part.workloads(mutant);
-        let share = limit / workloads.len().max(1) as u32;
         workloads.iter().find_map(|workload| {
             let mut report = LogReport::default();
-            part.explore(workload, threads, share, &mut report);
+            part.explore(workload, Effort { threads, time: None, runs: Some(MUTANT_RUNS) }, &mut report);
             Some((part.name(), report.fault?))
         })
     })
@@ -177,7 +192,7 @@ mod tests {
     #[test]
     fn each_mutant_is_found_out() {
         for mutant in MUTANTS {
-            let found = find_killer(mutant, 2, Duration::from_secs(20));
+            let found = find_killer(mutant, 2);
             println!("{mutant:?}: {found:?}");
             assert!(found.is_some(), "{mutant:?}");
         }
