@@ -47,6 +47,6 @@ pub use mutant::CacheMutant;
 #[cfg(target_os = "linux")]
 pub use os::{LeaseKind, try_lease};
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};
-pub use space::{FreeEpoch, FreeList, ReusePolicy, Space, SpaceKind};
+pub use space::{FreeEpoch, FreeList, RawRead, ReusePolicy, Space, SpaceKind};
 pub use storage::{BaseOffsetStorage, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure};
 pub use storage::{MemberStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay_operations};

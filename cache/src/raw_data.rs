@@ -241,11 +241,22 @@ impl Cache {
         waiting.chain(state.writes_in_flight.iter().map(|(_, proxy)| *proxy)).collect()
     }
 
-    /// Drops the waiting bytes of a chunk that is no longer needed.
-    pub fn discard_raw(&self, chunk: Addr) {
+    /// Gives back the `len` bytes of a chunk to which the index no longer leads, and drops those of its bytes that wait
+    /// to be written. With an `owner`, only structures of that object lead there.
+    pub fn free_raw(&self, owner: Option<Owner>, chunk: Addr, len: u64) {
+        self.space.note_raw_move();
+        self.discard_raw(chunk);
+        match owner {
+            Some(owner) => self.space.free_raw_owned(owner, chunk, len),
+            None => self.space.free_raw(chunk, len),
+        }
+    }
+
+    pub(crate) fn discard_raw(&self, chunk: Addr) {
         self.dirty_raw_data.with_chunk(chunk, |state| {
             state.is_waiting_overwrite = false;
             if let Some((pieces, proxy)) = state.waiting_writes.take() {
+                self.space.note_raw_discard();
                 self.dirty_raw_data.waiting_byte_count.fetch_sub(pieces.byte_count(), Relaxed);
                 self.shared_graph.graph.lock().remove_node(proxy.id);
             }

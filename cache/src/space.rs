@@ -4,6 +4,7 @@ mod free_list;
 mod free_space;
 mod metadata_blocks;
 mod quarantine;
+mod raw_reads;
 mod space_kind;
 
 use std::{io, time::Duration};
@@ -14,6 +15,8 @@ pub use self::free_list::FreeList;
 use self::free_space::FreeSpace;
 pub(crate) use self::quarantine::FlushMark;
 use self::quarantine::{FreedSection, Quarantine};
+pub use self::raw_reads::RawRead;
+use self::raw_reads::{RawReads, UnreadPending};
 pub use self::space_kind::SpaceKind;
 use self::space_kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES};
 use crate::{
@@ -67,6 +70,7 @@ pub struct Space {
     clock: Clock,
     /// The length of the storage, which is never written beyond it. Taken before `state`, if with it.
     length: Mutex<Option<u64>>,
+    raw_reads: RawReads,
 }
 
 #[derive(Debug)]
@@ -88,6 +92,8 @@ struct SpaceState {
     end_of_freed: u64,
     /// Freed space that is not free yet.
     quarantine: Quarantine,
+    /// Unreachable, but a thread of this process may be reading it.
+    unread_pending: UnreadPending,
     /// Reclaim queries that are still skipped.
     queries_to_skip: u32,
 }
@@ -111,11 +117,13 @@ fn eof_slack(end: u64) -> u64 {
 }
 
 impl SpaceState {
-    /// Frees space whose grace is over.
-    fn reclaim_expired(&mut self, clock: &Clock) {
+    /// Frees space whose grace is over, and which nobody reads any more.
+    fn reclaim_expired(&mut self, clock: &Clock, reads: &RawReads) {
         if !self.quarantine.has_no_resting() {
             let free = self.quarantine.release_expired(clock.now());
-            self.free_sections(free);
+            self.free_sections(free, reads);
+        } else if !self.unread_pending.is_empty() {
+            self.free_sections(Vec::new(), reads);
         }
     }
 
@@ -123,12 +131,23 @@ impl SpaceState {
         self.used_end = self.used_end.max(end);
     }
 
-    fn free_sections(&mut self, sections: Vec<FreedSection>) {
-        for (at, len, kind) in sections {
-            // Space that a damaged file frees may be outside of the file.
-            if self.contains_range(at, len) {
-                self.free.free_range(at, len, kind);
+    /// Frees what no structure leads to: at once, or raw data that is being read when nobody reads it any more.
+    fn free_sections(&mut self, sections: Vec<FreedSection>, reads: &RawReads) {
+        for section in sections {
+            match section.2 {
+                SpaceKind::Metadata => self.free_section(section),
+                SpaceKind::Raw => self.unread_pending.add_section(section),
             }
+        }
+        for section in self.unread_pending.release(reads) {
+            self.free_section(section);
+        }
+    }
+
+    fn free_section(&mut self, (at, len, kind): FreedSection) {
+        // Space that a damaged file frees may be outside of the file.
+        if self.contains_range(at, len) {
+            self.free.free_range(at, len, kind);
         }
     }
 
@@ -153,9 +172,10 @@ impl Space {
             free: FreeSpace::default(),
             end_of_freed: 0,
             quarantine: Quarantine::new(durable),
+            unread_pending: UnreadPending::default(),
             queries_to_skip: 0,
         };
-        Space { state: Mutex::new(state), clock, length: Mutex::new(None) }
+        Space { state: Mutex::new(state), clock, length: Mutex::new(None), raw_reads: RawReads::new() }
     }
 
     /// Space for `len` bytes.
@@ -177,8 +197,8 @@ impl Space {
             return Ok((Addr::new(at), len));
         }
         // The clock is not looked at for less than is wanted.
-        if state.quarantine.resting_bytes() >= len {
-            state.reclaim_expired(&self.clock);
+        if state.quarantine.resting_bytes() >= len || !state.unread_pending.is_empty() {
+            state.reclaim_expired(&self.clock, &self.raw_reads);
         }
         let used = state.used_end;
         let at = state.free.take_bytes(len, kind, &mut state.end, state.max_addr);
@@ -212,6 +232,22 @@ impl Space {
     /// As [`Space::free_raw`], of raw data to which only structures of `owner` lead.
     pub fn free_raw_owned(&self, owner: Owner, at: Addr, len: u64) {
         self.defer_free(at, len, SpaceKind::Raw, Some(owner));
+    }
+
+    /// A thread is about to read raw data, and looks up where it is after this. Raw data that is freed from now on is
+    /// not overwritten before the guard is dropped.
+    pub fn begin_raw_read(&self) -> RawRead<'_> {
+        self.raw_reads.begin()
+    }
+
+    /// The index has ceased to lead to a place of raw data. Call it before the bytes there are discarded.
+    pub(crate) fn note_raw_move(&self) {
+        self.raw_reads.note_move();
+    }
+
+    /// Bytes of raw data that waited to be written have gone.
+    pub(crate) fn note_raw_discard(&self) {
+        self.raw_reads.note_discard();
     }
 
     /// The object is deleted: space to which only its structures lead is unreachable after a flush of everything.
@@ -310,7 +346,7 @@ impl Space {
     /// The file ends where the last allocated space does.
     pub fn shrink_to_used(&self) {
         let state = &mut *self.state.lock();
-        state.reclaim_expired(&self.clock);
+        state.reclaim_expired(&self.clock, &self.raw_reads);
         state.end = state.free.shrink_end(state.end);
     }
 
@@ -331,7 +367,7 @@ impl Space {
             Some(left) => state.queries_to_skip = left,
             None if is_unread() => {
                 let free = state.quarantine.release_resting();
-                state.free_sections(free);
+                state.free_sections(free, &self.raw_reads);
             }
             None => state.queries_to_skip = SKIPPED_RECLAIM_QUERIES,
         }
@@ -341,7 +377,7 @@ impl Space {
     /// written the structures that no longer lead there, and no reader follows old pointers any more.
     pub fn is_reclaimable(&self, moment: FreeEpoch) -> bool {
         let state = &mut *self.state.lock();
-        state.reclaim_expired(&self.clock);
+        state.reclaim_expired(&self.clock, &self.raw_reads);
         state.quarantine.grace().is_some() && state.quarantine.settled_snapshot() > moment.0
     }
 
@@ -410,7 +446,7 @@ impl Space {
     pub(crate) fn end_flush(&self, succeeded: bool) {
         let state = &mut *self.state.lock();
         let free = state.quarantine.end_flush(succeeded, self.clock.now());
-        state.free_sections(free);
+        state.free_sections(free, &self.raw_reads);
     }
 
     /// From now on freed space waits until the flush that makes it unreachable is durable.
@@ -427,7 +463,7 @@ impl Space {
     pub(crate) fn end_sync(&self, flushed: FlushMark) {
         let state = &mut *self.state.lock();
         let free = state.quarantine.end_sync(flushed, self.clock.now());
-        state.free_sections(free);
+        state.free_sections(free, &self.raw_reads);
     }
 
     /// Makes the storage at least `len` bytes long. Call this, or [`Space::ensure_len_ahead`], before a write. Nothing

@@ -12,7 +12,7 @@ use h5live_cache::{
     Storage, SuperblockEncoder, WriteFailure,
 };
 use h5live_format::{Addr, EncodeError, Widths};
-use loom::thread;
+use loom::{sync::Mutex, thread};
 
 /// One byte: a version number.
 #[derive(Debug)]
@@ -379,5 +379,34 @@ fn space_is_given_out_once() {
         let thread = thread::spawn(move || other.space().alloc(8, SpaceKind::Metadata).unwrap());
         let mine = cache.space().alloc(8, SpaceKind::Metadata).unwrap();
         assert_ne!(mine, thread.join().unwrap());
+    });
+}
+
+#[test]
+fn freed_raw_data_is_not_overwritten_while_it_is_read() {
+    explore("read of raw data against its reuse", None, || {
+        let storage = MemoryStorage::from(vec![0; 64]);
+        let cache = cache(&storage);
+        let chunk = cache.space().alloc(1, SpaceKind::Raw).unwrap();
+        let at = chunk.get().unwrap();
+        storage.write_at(&[1], at).unwrap();
+        let is_indexed = Arc::new(Mutex::new(true));
+        let (other, index, writer) = (Arc::clone(&cache), Arc::clone(&is_indexed), storage.clone());
+        let thread = thread::spawn(move || {
+            *index.lock().unwrap() = false;
+            other.free_raw(None, chunk, 1);
+            other.flush(FlushScope::All).unwrap();
+            let new = other.space().alloc(1, SpaceKind::Raw).unwrap();
+            writer.write_at(&[2], new.get().unwrap()).unwrap();
+        });
+        let reading = cache.space().begin_raw_read();
+        let is_indexed = *is_indexed.lock().unwrap();
+        if is_indexed {
+            thread::yield_now();
+            assert_eq!(byte(&storage, at), 1);
+        }
+        drop(reading);
+        thread.join().unwrap();
+        assert_eq!(cache.space().alloc(1, SpaceKind::Raw).map(|new| new == chunk).unwrap(), byte(&storage, at) == 1);
     });
 }

@@ -191,13 +191,42 @@ impl NativeDataset {
 
     /// Reads from a chunk that was found before, and that may have been stored at a new place since.
     fn read_located_chunk(&self, state: &DatasetState, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
-        let found =
-            state.layout.locate_chunk(&chunk.coord)?.map(|element| self.stored_chunk(state, &chunk.coord, element));
-        if found.as_ref() != Some(chunk) {
-            return Err(Error::Model(ModelError::Moved));
-        }
+        self.check_not_moved(state, chunk)?;
         let addr = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
         Ok(self.session.cache.read_raw(addr, at, into)?)
+    }
+
+    /// As [`read_located_chunk`](Self::read_located_chunk), in the session of a writer: another thread may move the chunk
+    /// meanwhile.
+    fn read_own_chunk(&self, chunk: &StoredChunk, addr: Addr, at: u64, into: &mut [u8]) -> Result<()> {
+        let cache = &self.session.cache;
+        let reading = cache.space().begin_raw_read();
+        let check = || {
+            self.check_not_deleted()?;
+            self.check_not_moved(&self.state(), chunk)
+        };
+        if reading.has_moves() {
+            check()?;
+        }
+        // Filtered chunks are written as a whole. Of other chunks, a writer may have parts that are not in the file
+        // yet.
+        let read = match self.shared.state.read().layout.element_format() {
+            Some(ElementFormat::Filtered(_)) => cache.read_raw(addr, at, into),
+            _ => cache.read_raw_padded(addr, at, into),
+        };
+        if reading.has_discards() {
+            check()?;
+        }
+        Ok(read?)
+    }
+
+    fn check_not_moved(&self, state: &DatasetState, chunk: &StoredChunk) -> Result<()> {
+        let found = state.layout.locate_chunk(&chunk.coord)?;
+        let found = found.map(|element| self.stored_chunk(state, &chunk.coord, element));
+        match found.as_ref() == Some(chunk) {
+            true => Ok(()),
+            false => Err(Error::Model(ModelError::Moved)),
+        }
     }
 
     fn stored_chunk(&self, state: &DatasetState, coord: &ChunkCoord, element: ChunkElement) -> StoredChunk {
@@ -316,15 +345,12 @@ impl ChunkStore for NativeDataset {
             }
             return Ok(());
         }
-        let is_filtered = matches!(self.shared.state.read().layout.element_format(), Some(ElementFormat::Filtered(_)));
-        let (cache, chunk) = (&self.session.cache, Addr::new(offset));
-        // Filtered chunks are written as a whole. Of other chunks, a writer may have parts that are not in the file
-        // yet.
-        let read = match self.session.mode.writes() && !is_filtered {
-            true => cache.read_raw_padded(chunk, at, into),
-            false => cache.read_raw(chunk, at, into),
+        let addr = Addr::new(offset);
+        let read = match self.session.mode.writes() {
+            true => self.read_own_chunk(chunk, addr, at, into),
+            false => self.session.cache.read_raw(addr, at, into).map_err(Error::from),
         };
-        Ok(read.map_err(|error| self.session.hold.explain_error(Error::from(error)))?)
+        Ok(read.map_err(|error| self.session.hold.explain_error(error))?)
     }
 
     fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> ModelResult<()> {

@@ -184,3 +184,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_read_is_told_that_waiting_bytes_were_discarded() {
+    let (_, cache) = cache();
+    let chunk = cache.space().alloc(1, SpaceKind::Raw).unwrap();
+    cache.write_raw(Owner::FILE, chunk, 0, vec![7]);
+    let reading = cache.space().begin_raw_read();
+    assert!(!reading.has_moves() && !reading.has_discards());
+    cache.free_raw(None, chunk, 1);
+    assert!(reading.has_moves() && reading.has_discards());
+    let reading = cache.space().begin_raw_read();
+    cache.free_raw(None, chunk, 1);
+    assert!(reading.has_moves() && !reading.has_discards(), "nothing of it waited");
+}

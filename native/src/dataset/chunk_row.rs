@@ -50,8 +50,7 @@ impl NativeDataset {
         let stored = store();
         if stored.is_err() {
             for place in &row.places {
-                cache.discard_raw(*place);
-                cache.space().free_raw_owned(owner, *place, size);
+                cache.free_raw(Some(owner), *place, size);
             }
         }
         stored.map(|()| row)

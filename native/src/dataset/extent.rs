@@ -112,8 +112,7 @@ impl NativeDataset {
             let operation = cache.begin_operation();
             for chunk in outside {
                 if let (Some(offset), true) = (chunk.offset, state.layout.remove_chunk(&chunk.coord)?) {
-                    cache.discard_raw(Addr::new(offset));
-                    cache.space().free_raw_owned(Owner::new(self.shared.header_addr), Addr::new(offset), chunk.size);
+                    cache.free_raw(Some(Owner::new(self.shared.header_addr)), Addr::new(offset), chunk.size);
                     dropped += 1;
                 }
             }

@@ -117,8 +117,7 @@ impl PreallocatedChunks {
             let coord = self.first_chunk.with_index(self.axis, at);
             let Some(element) = self.layout.locate_chunk(&coord)? else { continue };
             self.layout.remove_chunk(&coord)?;
-            cache.discard_raw(element.addr);
-            cache.space().free_raw_owned(owner, element.addr, self.chunk_bytes);
+            cache.free_raw(Some(owner), element.addr, self.chunk_bytes);
         }
         Ok(used < self.end_index)
     }

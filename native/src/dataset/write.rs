@@ -103,8 +103,7 @@ impl NativeDataset {
             state.layout.set_chunk(coord, element, proxy.as_ref())?;
         } else if let Some(old) = state.layout.replace_chunk(coord, element, proxy.as_ref())? {
             let size = if filtered { old.size } else { bytes.len() as u64 };
-            cache.discard_raw(old.addr);
-            cache.space().free_raw_owned(owner, old.addr, size);
+            cache.free_raw(Some(owner), old.addr, size);
         }
         drop(operation);
         Ok(cache.flush_over_budget()?)

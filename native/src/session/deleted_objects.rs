@@ -36,8 +36,7 @@ impl NativeSession {
         }
         let (cache, space) = (&self.cache, self.cache.space());
         for (addr, len) in &plan.raw_ranges {
-            cache.discard_raw(*addr);
-            space.free_raw(*addr, *len);
+            cache.free_raw(None, *addr, *len);
         }
         for addr in &plan.deleted_objects {
             let header = CachedHeader::load_header(&self.object_metadata(*addr), true)?;
