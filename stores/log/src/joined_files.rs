@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::position::LogPosition;
 use crate::shared_files::{MainLease, MainUse, SharedFiles};
-use crate::subfiles::is_in_use;
+use crate::subfiles::{is_in_use, is_written};
 
 /// How often a lock is asked for without a pause.
 const EAGER_TRIES: u32 = 50;
@@ -173,12 +173,8 @@ impl MainOpener {
 
     /// Whether a live writer has joined.
     fn has_writers(&self) -> bool {
-        let is_written = |path| match self.open(path, Mode::Read, &[]) {
-            Ok(store) => store.close().is_err(),
-            Err(error) => is_in_use(&error),
-        };
         let paths = (1..=LogPosition::MAX_FILE).map(|number| subfile_path(&self.main, number));
-        paths.take_while(|path| path.exists()).any(is_written)
+        paths.take_while(|path| path.exists()).any(|path| is_written(self.open(path, Mode::Read, &[])))
     }
 
     /// What the file of the lease says if the main file was left whole since this machine was started; `None` if nothing

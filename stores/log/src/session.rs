@@ -21,7 +21,7 @@ use crate::mutant::LogMutant;
 use crate::names::{self, Naming};
 use crate::options::Log;
 use crate::shared_files::{MainUse, SharedFiles};
-use crate::subfiles::{Subfiles, as_model_error, is_in_use};
+use crate::subfiles::{Subfiles, as_model_error, is_written};
 
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
@@ -489,10 +489,8 @@ impl LogSession {
         // Whoever joins finds this writer, or finds it gone.
         subfile.close()?;
         let count = self.stores().len() as u32;
-        let usage = match (1..count).any(|number| number != own && is_written(&**files, number)) {
-            true => MainUse::Turn,
-            false => MainUse::Last,
-        };
+        let is_in_use = |number: u32| number != own && is_written(files.open_subfile(number, Mode::Read, false));
+        let usage = if (1..count).any(is_in_use) { MainUse::Turn } else { MainUse::Last };
         if usage == MainUse::Last {
             for number in 1..count {
                 files
@@ -526,14 +524,6 @@ impl LogSession {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether a live writer has a subfile.
-fn is_written(files: &dyn SharedFiles, number: u32) -> bool {
-    match files.open_subfile(number, Mode::Read, false) {
-        Ok(store) => store.close().is_err(),
-        Err(error) => is_in_use(&error),
     }
 }
 

@@ -28,6 +28,14 @@ pub fn is_in_use(error: &OpenError) -> bool {
     matches!(error, OpenError::Store(Error::Store(error)) if matches!(error.kind, StoreErrorKind::InUse(_)))
 }
 
+/// Whether a live writer has a subfile. `opened` is what came of opening it with [`Mode::Read`].
+pub fn is_written(opened: std::result::Result<Arc<dyn Store>, OpenError>) -> bool {
+    match opened {
+        Ok(store) => store.close().is_err(),
+        Err(error) => is_in_use(&error),
+    }
+}
+
 /// The attribute of a group of a log, 0 if it has none.
 pub fn number_or_zero(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<i64> {
     Ok(read_integer(store, group, name, OF_GROUP)?.unwrap_or(0))
