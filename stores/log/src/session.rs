@@ -115,8 +115,8 @@ impl LogSession {
         let mut state = LogState::open(main, how.max_allocation, how.mutant)?;
         // Who writes alone has the main file for itself, so nobody joins meanwhile.
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
-        let opening = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table };
-        opening.add_new(&*inner, group, &mut state, how.max_allocation)?;
+        let mut subfiles = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
+        subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
         LogSession::new(inner, files, state, how)
     }
 
@@ -355,8 +355,8 @@ impl LogSession {
         let group = state.main_group();
         self.inner.refresh(Scope::Objects(&[group]))?;
         let has_more = state.catch_up(self.has_joined, self.max_allocation)?;
-        let opening = Subfiles { files: self.files.as_deref(), mode: Mode::SwmrRead, reads_table: false };
-        Ok(opening.add_new(&*self.inner, group, &mut state, self.max_allocation)? || has_more)
+        let mut subfiles = Subfiles::followed(self.files.as_deref());
+        Ok(subfiles.add_new(&*self.inner, group, &mut state, self.max_allocation)? || has_more)
     }
 
     /// What to watch to learn of new entries, file by file, and how many log datasets there are.
