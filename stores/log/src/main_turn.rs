@@ -23,24 +23,28 @@ pub struct MainTurn {
 pub struct MainChange<'a> {
     /// The main file.
     pub main: &'a dyn Store,
-    /// Objects without a link.
-    unlinked: &'a mut FxHashSet<ObjectId>,
+    /// The objects without a link that the turn has to wait for; `None` if there are no turns.
+    unlinked: Option<&'a mut FxHashSet<ObjectId>>,
 }
 
 impl<'a> MainChange<'a> {
     /// A change of a main file that the session has for itself all the time.
-    pub fn alone(main: &'a dyn Store, unlinked: &'a mut FxHashSet<ObjectId>) -> Self {
-        MainChange { main, unlinked }
+    pub fn alone(main: &'a dyn Store) -> Self {
+        MainChange { main, unlinked: None }
     }
 
     /// Notes that an object was made without a link.
     pub fn note_unlinked(&mut self, id: ObjectId) {
-        self.unlinked.insert(id);
+        if let Some(unlinked) = &mut self.unlinked {
+            unlinked.insert(id);
+        }
     }
 
     /// Notes that an object has a link, or is gone.
     pub fn note_linked(&mut self, id: ObjectId) {
-        self.unlinked.remove(&id);
+        if let Some(unlinked) = &mut self.unlinked {
+            unlinked.remove(&id);
+        }
     }
 }
 
@@ -60,7 +64,7 @@ impl MainTurn {
     /// # Errors
     /// Those of `change`.
     pub fn change<T>(&mut self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
-        change(&mut MainChange { main: &*self.main, unlinked: &mut self.unlinked })
+        change(&mut MainChange { main: &*self.main, unlinked: Some(&mut self.unlinked) })
     }
 
     /// Publishes what was changed, and ends the turn unless there are objects without a link.

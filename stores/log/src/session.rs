@@ -8,7 +8,7 @@ use h5live_model::{
     ObjectId, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::anchor::{Anchor, integer, shape_attribute};
 use crate::entry::Dims;
@@ -127,29 +127,37 @@ impl LogSession {
         state: LogState,
         how: LogRequest,
     ) -> Result<Self> {
-        let session = inner.session();
         let dataset_count = group_number(&*inner, state.main_group(), names::DATASET_COUNT)?;
+        let mut session = LogSession::of_state(inner, Naming::Design, state, how);
+        session.files = files;
+        session.dataset_count = Mutex::new(dataset_count);
+        Ok(session)
+    }
+
+    /// A session that has no subfiles, and no datasets that were counted.
+    fn of_state(inner: Arc<dyn Store>, naming: Naming, state: LogState, how: LogRequest) -> Self {
+        let session = inner.session();
         let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
         described.forms = session.forms;
         let LogRequest { options, unfilter, max_allocation, mutant } = how;
-        Ok(LogSession {
+        LogSession {
             described,
-            naming: Naming::Design,
+            naming,
             options,
             unfilter,
             max_allocation,
             mutant,
-            files,
+            files: None,
             has_joined: false,
             turn: Mutex::default(),
             has_changed_main: AtomicBool::new(false),
             state: RwLock::new(state),
             changed_extents: Mutex::default(),
             new_anchors: Mutex::default(),
-            dataset_count: Mutex::new(dataset_count),
+            dataset_count: Mutex::default(),
             is_closed: AtomicBool::new(false),
             inner,
-        })
+        }
     }
 
     /// A session that writes beside others. It appends to the subfile with the number `own`, which `state` has; `inner`
@@ -174,35 +182,10 @@ impl LogSession {
     ///
     /// # Errors
     /// If the log is damaged; errors of the stores.
-    pub fn open_log_vol(
-        inner: Arc<dyn Store>,
-        files: &[Arc<dyn Store>],
-        unfilter: Arc<dyn Unfilter>,
-        max_allocation: AllocationLimit,
-    ) -> Result<Self> {
+    pub fn open_log_vol(inner: Arc<dyn Store>, files: &[Arc<dyn Store>], how: LogRequest) -> Result<Self> {
         let LogVolLog { data, datasets } = LogVolLog::open(&*inner, files)?;
-        let session = inner.session();
-        let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
-        described.forms = session.forms;
-        let main = LogFile::indexed(inner.clone(), data);
-        Ok(LogSession {
-            described,
-            naming: Naming::LogVol,
-            options: Log::default(),
-            unfilter,
-            max_allocation,
-            mutant: LogMutant::None,
-            files: None,
-            has_joined: false,
-            turn: Mutex::default(),
-            has_changed_main: AtomicBool::new(false),
-            state: RwLock::new(LogState::with_indexes(main, datasets)?),
-            changed_extents: Mutex::default(),
-            new_anchors: Mutex::default(),
-            dataset_count: Mutex::default(),
-            is_closed: AtomicBool::new(false),
-            inner,
-        })
+        let state = LogState::with_indexes(LogFile::indexed(inner.clone(), data), datasets)?;
+        Ok(LogSession::of_state(inner, Naming::LogVol, state, how))
     }
 
     /// The anchor at `id`; `None` if the object is none.
@@ -254,7 +237,7 @@ impl LogSession {
     pub fn change_main<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
         self.check_open()?;
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
-            return change(&mut MainChange::alone(&*self.inner, &mut FxHashSet::default()));
+            return change(&mut MainChange::alone(&*self.inner));
         };
         let mut turn = self.turn.lock();
         let mut begun = turn.take().map_or_else(|| MainTurn::begin(&**files), Ok)?;
