@@ -8,7 +8,7 @@ use h5live_model::{
     Name, OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url,
 };
 
-use crate::joined_files::{JoinedFiles, followed, is_shared};
+use crate::joined_files::{JoinedFiles, follower_settings, is_shared};
 use crate::joining::join;
 use crate::log_vol::LogVolCounters;
 use crate::options::Log;
@@ -117,7 +117,7 @@ impl Connector for LogConnector {
         let path = self.file_path(at);
         let mut mode = how.mode;
         if path.as_deref().is_some_and(is_shared) {
-            for (name, value) in followed(mode) {
+            for (name, value) in follower_settings(mode) {
                 inner_options.set(name, value)?;
             }
             // Followers that have no lock may be there.

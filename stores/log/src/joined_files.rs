@@ -90,9 +90,9 @@ pub fn is_shared(main: &Path) -> bool {
     beside(main, LEASE).exists()
 }
 
-/// The settings for a file with a log that is opened in a mode. A follower has no lock, which would keep writers from
-/// joining: they change nothing that it could not follow.
-pub fn followed(mode: Mode) -> Vec<(&'static str, &'static str)> {
+/// The settings of native files for a follower of a file with a log; none in another mode. A follower has no lock, which
+/// would keep writers from joining: they change nothing that it could not follow.
+pub fn follower_settings(mode: Mode) -> Vec<(&'static str, &'static str)> {
     if mode == Mode::SwmrRead { vec![(LOCKING, "never")] } else { Vec::new() }
 }
 
@@ -210,11 +210,11 @@ impl SharedFiles for JoinedFiles {
     }
 
     fn open_main(&self, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
-        self.opener.open(self.opener.main.clone(), mode, &followed(mode))
+        self.opener.open(self.opener.main.clone(), mode, &follower_settings(mode))
     }
 
     fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError> {
-        let settings = [&followed(mode)[..], &[(LEAVES_LIVE, yes_or_no(stays_live))]].concat();
+        let settings = [&follower_settings(mode)[..], &[(LEAVES_LIVE, yes_or_no(stays_live))]].concat();
         self.opener.open(subfile_path(&self.opener.main, number), mode, &settings)
     }
 

@@ -406,6 +406,7 @@ impl LogSession {
             None => last.saturating_add(1),
         };
         state.end_batch(order)?;
+        #[cfg(feature = "mutants")]
         if self.mutant.lacks(LogMutant::EndBeforeEntries) {
             state.publish_early(writer)?;
         }
@@ -436,6 +437,7 @@ impl LogSession {
             self.leave()?;
         } else if self.writes() {
             self.update_anchors(self.inner.writer()?)?;
+            #[cfg(feature = "mutants")]
             if self.mutant.lacks(LogMutant::TableBeforeEntries) {
                 self.save_table_early()?;
             }
@@ -453,6 +455,7 @@ impl LogSession {
     }
 
     /// What a mutant does: the table has entries that are not in a log dataset yet.
+    #[cfg(feature = "mutants")]
     fn save_table_early(&self) -> Result<()> {
         let own = self.own_file().1;
         self.state.read().save_table_early(*self.dataset_count.lock())?;
