@@ -13,6 +13,7 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
+use crate::index_table::NOT_ENDED;
 use crate::position::LogPosition;
 use crate::shared_files::{MainLease, MainUse, SharedFiles};
 use crate::subfiles::{is_in_use, is_written};
@@ -231,12 +232,16 @@ impl SharedFiles for JoinedFiles {
         self.opener.lock(file, ORDER)?;
         let next = || {
             let last = read_all(file)?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            let next = last.max(least).saturating_add(1);
+            let next = last.max(least).checked_add(1).filter(|next| *next < NOT_ENDED);
+            let next = next.ok_or_else(|| io::Error::other("it has the highest one already"))?;
             write_all(file, &next.to_le_bytes())?;
-            file.unlock()?;
             Ok(next)
         };
-        next().map_err(|error: io::Error| io_error("take a number from", &self.opener.beside(ORDER), &error))
+        let next = next();
+        // Whether there is one or not: others do not wait for it.
+        let unlocked = file.unlock();
+        next.and_then(|next| unlocked.map(|()| next))
+            .map_err(|error: io::Error| io_error("take a number from", &self.opener.beside(ORDER), &error))
     }
 }
 

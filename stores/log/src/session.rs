@@ -7,7 +7,7 @@ use h5live_model::{
     AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, Mode, Name, NoFilters,
     ObjectId, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
 };
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustc_hash::FxHashMap;
 
 use crate::anchor::{Anchor, integer, shape_attribute};
@@ -79,6 +79,8 @@ pub struct LogSession {
     pub max_allocation: AllocationLimit,
     mutant: LogMutant,
     state: RwLock<LogState>,
+    /// Held while entries are staged, and while a batch is ended and published. It is taken before `state`.
+    staging: Mutex<()>,
     /// Datasets whose anchors do not say their extent, by their numbers, and the anchors.
     changed_extents: Mutex<FxHashMap<u64, ObjectId>>,
     /// Anchors that were made since the last commit: they are seen after the entries so far.
@@ -152,6 +154,7 @@ impl LogSession {
             turn: Mutex::default(),
             has_changed_main: AtomicBool::new(false),
             state: RwLock::new(state),
+            staging: Mutex::default(),
             changed_extents: Mutex::default(),
             new_anchors: Mutex::default(),
             dataset_count: Mutex::default(),
@@ -277,6 +280,7 @@ impl LogSession {
     /// # Errors
     /// Those of `change`; errors of the store beneath.
     pub fn change(&self, change: impl FnOnce(&mut LogState) -> Result<()>) -> Result<()> {
+        let _staging = self.staging.lock();
         let mut state = self.state.write();
         change(&mut state)?;
         if state.staged_bytes() as u64 > self.options.staging {
@@ -392,37 +396,59 @@ impl LogSession {
         Ok(())
     }
 
+    /// Those who stage entries wait until the batch is published. An entry that is made of what was read after the order of
+    /// the batch was taken belongs into a later batch. And the end of the log that is published is behind all that was
+    /// appended. Those who read wait only while the state changes: not for other processes, and not for the disk.
     fn commit_entries(&self, publish: Publish) -> Result<()> {
-        let mut state = self.state.write();
-        let own = state.own().store.clone();
+        let _staging = self.staging.lock();
+        let own = self.own_file().1;
         let writer = own.writer()?;
-        if !state.is_dirty() {
+        if !self.state.read().is_dirty() {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
-        let last = state.last_order();
-        let order = match self.files.as_ref().filter(|_| self.has_joined) {
-            Some(files) => files.next_order(last).map_err(as_model_error)?,
-            None => last.saturating_add(1),
-        };
+        self.stage_batch(writer)?;
+        for anchor in std::mem::take(&mut *self.new_anchors.lock()) {
+            match self.inner.dataset(anchor) {
+                Ok(_) if self.mutant.lacks(LogMutant::UnorderedAnchors) => {}
+                Ok(anchor) => self.state.read().own().log.order_before(&*anchor)?,
+                Err(Error::NoObject(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        writer.commit(Scope::All, publish)?;
+        self.state.write().note_published();
+        Ok(())
+    }
+
+    /// Ends the batch that is gathered, and moves it to the file. The next commit of the file publishes it.
+    fn stage_batch(&self, writer: &dyn StoreWriter) -> Result<()> {
+        let (order, mut state) = self.next_order()?;
         state.end_batch(order)?;
         #[cfg(feature = "mutants")]
         if self.mutant.lacks(LogMutant::EndBeforeEntries) {
             state.publish_early(writer)?;
         }
         state.write_staged(|state| self.log_dataset_room(state))?;
-        state.own_mut().log.stage_end(writer)?;
-        for anchor in std::mem::take(&mut *self.new_anchors.lock()) {
-            match self.inner.dataset(anchor) {
-                Ok(_) if self.mutant.lacks(LogMutant::UnorderedAnchors) => {}
-                Ok(anchor) => state.own().log.order_before(&*anchor)?,
-                Err(Error::NoObject(_)) => {}
-                Err(error) => return Err(error),
+        state.own_mut().log.stage_end(writer)
+    }
+
+    /// The order of the batch that is gathered, which is higher than all that the state knows, and the state.
+    fn next_order(&self) -> Result<(u64, RwLockWriteGuard<'_, LogState>)> {
+        let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
+            let state = self.state.write();
+            return Ok((state.last_order().saturating_add(1), state));
+        };
+        let mut last = self.state.read().last_order();
+        loop {
+            let order = files.next_order(last).map_err(as_model_error)?;
+            let state = self.state.write();
+            last = state.last_order();
+            // Otherwise a reading thread has taken up a later batch meanwhile.
+            if order > last {
+                return Ok((order, state));
             }
         }
-        writer.commit(Scope::All, publish)?;
-        state.note_published();
-        Ok(())
     }
 
     /// Commits, brings the attributes of anchors up to date, and ends the session. A second call does nothing.
