@@ -244,11 +244,11 @@ impl LogSession {
         };
         let mut turn = self.turn.lock();
         let mut begun = turn.take().map_or_else(|| MainTurn::begin(&**files), Ok)?;
-        let changed = begun.change(change);
+        let (result, changed) = begun.change(change);
         self.has_changed_main.store(true, Ordering::Release);
         *turn = begun.publish()?;
-        self.inner.refresh(Scope::All)?;
-        changed
+        changed.refresh(&*self.inner)?;
+        result
     }
 
     /// Whether the session writes.
