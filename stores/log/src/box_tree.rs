@@ -1,6 +1,6 @@
 //! A tree of boxes: which of many boxes meet a given one.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// The most boxes of a leaf.
 const LEAF_BOXES: usize = 16;
@@ -107,57 +107,50 @@ impl BoxTree {
 
     /// Whether one of the boxes shares an element with the box from `start` to before `end`.
     pub fn has_any(&self, start: &[u64], end: &[u64]) -> bool {
-        let is_met = |number: u32| {
-            let at = 2 * self.rank * number as usize;
-            meets(&self.corners[at..at + 2 * self.rank], start, end)
-        };
-        if self.rank == 0 || (self.order.len() as u32..self.len as u32).any(is_met) {
-            return self.len > 0;
-        }
-        let mut nodes = if self.nodes.is_empty() { Vec::new() } else { vec![0u32] };
-        while let Some(number) = nodes.pop() {
-            let at = 2 * self.rank * number as usize;
-            if !meets(&self.node_corners[at..at + 2 * self.rank], start, end) {
-                continue;
-            }
-            let node = &self.nodes[number as usize];
-            let boxes = &self.order[node.boxes.start as usize..node.boxes.end as usize];
-            match node.second {
-                Some(second) => nodes.extend([second, number + 1]),
-                None if boxes.iter().any(|number| is_met(*number)) => return true,
-                None => {}
-            }
-        }
-        false
+        self.for_each_met(start, end, |_| ControlFlow::Break(())).is_break()
     }
 
     /// The numbers of the boxes that share an element with the box from `start` to before `end`, in ascending order.
     pub fn find(&self, start: &[u64], end: &[u64]) -> Vec<u32> {
-        if self.rank == 0 {
-            return (0..self.len as u32).collect();
-        }
-        let is_met = |number: &u32| {
-            let at = 2 * self.rank * *number as usize;
-            meets(&self.corners[at..at + 2 * self.rank], start, end)
-        };
         let mut found = Vec::new();
+        let _ = self.for_each_met(start, end, |number| {
+            found.push(number);
+            ControlFlow::Continue(())
+        });
+        found.sort_unstable();
+        found
+    }
+
+    /// Calls `each` with the numbers of the boxes that share an element with the box from `start` to before `end`, until
+    /// it stops.
+    fn for_each_met(
+        &self,
+        start: &[u64],
+        end: &[u64],
+        mut each: impl FnMut(u32) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if self.rank == 0 {
+            return (0..self.len as u32).try_for_each(each);
+        }
+        let has_met = |corners: &[u64], number: u32| {
+            let at = 2 * self.rank * number as usize;
+            meets(&corners[at..at + 2 * self.rank], start, end)
+        };
         let mut nodes = if self.nodes.is_empty() { Vec::new() } else { vec![0u32] };
         while let Some(number) = nodes.pop() {
-            let at = 2 * self.rank * number as usize;
-            if !meets(&self.node_corners[at..at + 2 * self.rank], start, end) {
+            if !has_met(&self.node_corners, number) {
                 continue;
             }
             let node = &self.nodes[number as usize];
+            let boxes = &self.order[node.boxes.start as usize..node.boxes.end as usize];
+            let mut met = boxes.iter().copied().filter(|number| has_met(&self.corners, *number));
             match node.second {
                 Some(second) => nodes.extend([second, number + 1]),
-                None => found.extend(
-                    self.order[node.boxes.start as usize..node.boxes.end as usize].iter().copied().filter(is_met),
-                ),
+                None => met.try_for_each(&mut each)?,
             }
         }
-        found.sort_unstable();
-        found.extend((self.order.len() as u32..self.len as u32).filter(is_met));
-        found
+        let mut tail = (self.order.len() as u32..self.len as u32).filter(|number| has_met(&self.corners, *number));
+        tail.try_for_each(each)
     }
 }
 

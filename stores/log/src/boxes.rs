@@ -43,6 +43,25 @@ impl BoxRange<'_> {
         strides
     }
 
+    /// Cuts the box along its first dimension with more than one element, into slabs of at most so many bytes, or of one
+    /// row if a row has more. Each has its first element, one past its last one, and how many bytes it has. The whole box
+    /// has `bytes`.
+    pub fn slabs(&self, bytes: u64, slab_bytes: u64) -> impl Iterator<Item = (Dims, Dims, u64)> {
+        let (start, end) = (Dims::from_slice(self.start), Dims::from_slice(self.end));
+        let cut = (0..start.len()).find(|dim| self.side(*dim) > 1).filter(|_| bytes > slab_bytes);
+        let rows = cut.map_or(1, |dim| self.side(dim));
+        let row_bytes = bytes / rows;
+        let step = (slab_bytes / row_bytes.max(1)).max(1);
+        (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)).map(move |first| {
+            let (mut low, mut high, slab_rows) = (start.clone(), end.clone(), step.min(rows - first));
+            if let Some(dim) = cut {
+                low[dim] += first;
+                high[dim] = low[dim] + slab_rows;
+            }
+            (low, high, slab_rows * row_bytes)
+        })
+    }
+
     /// Whether this box and another one share an element.
     pub fn meets(&self, other: &BoxRange<'_>) -> bool {
         let sides = self.start.iter().zip(self.end).zip(other.start.iter().zip(other.end));

@@ -15,9 +15,8 @@ use crate::anchor::Anchor;
 use crate::encode::{BoxData, EncodedEntry, filtered, unfiltered};
 use crate::entry::{Dims, EntryChange};
 use crate::error::Result;
-use crate::gather::Gatherer;
+use crate::gather::{Gatherer, gather_boxes};
 use crate::log_state::LogState;
-use crate::parallel::gather_boxes;
 use crate::session::LogSession;
 
 /// Chunks that a listing holds in memory; of a dataset with more, each position of the grid is looked at.

@@ -8,7 +8,7 @@ use h5live_model::{
     Name, OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url,
 };
 
-use crate::joined_files::{JoinedFiles, followed, is_shared};
+use crate::joined_files::{JoinedFiles, follower_settings, is_shared};
 use crate::joining::join;
 use crate::log_vol::LogVolCounters;
 use crate::options::Log;
@@ -36,6 +36,7 @@ impl LogConnector {
         inner: Arc<dyn Store>,
         counters: &LogVolCounters,
         request: &OpenRequest<'_>,
+        log: LogRequest,
     ) -> Result<Arc<dyn Store>, OpenError> {
         if request.mode.writes() {
             return Err(OpenError::Store(Error::Unsupported("writing files of Log VOL")));
@@ -51,8 +52,7 @@ impl LogConnector {
             0 => vec![inner.clone()],
             count => (0..count).map(subfile).collect::<Result<Vec<_>, _>>()?,
         };
-        let session = LogSession::open_log_vol(inner, &files, request.unfilter.clone(), request.max_allocation);
-        let mut session = session.map_err(OpenError::Store)?;
+        let mut session = LogSession::open_log_vol(inner, &files, log).map_err(OpenError::Store)?;
         session.described.location = Some(at.clone());
         Ok(Arc::new(LogStore::new(session)))
     }
@@ -117,7 +117,7 @@ impl Connector for LogConnector {
         let path = self.file_path(at);
         let mut mode = how.mode;
         if path.as_deref().is_some_and(is_shared) {
-            for (name, value) in followed(mode) {
+            for (name, value) in follower_settings(mode) {
                 inner_options.set(name, value)?;
             }
             // Followers that have no lock may be there.
@@ -138,7 +138,7 @@ impl Connector for LogConnector {
         }
         let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
         if let Some(counters) = LogVolCounters::read(&*inner).map_err(OpenError::Store)? {
-            return self.open_log_vol(at, inner, &counters, &request);
+            return self.open_log_vol(at, inner, &counters, &request, log);
         }
         if is_existing(how.mode) && !LogSession::has_log(&*inner).map_err(OpenError::Store)? {
             // A plain file, as a log may have links to. It stays one.

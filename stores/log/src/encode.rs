@@ -1,14 +1,13 @@
 //! Filters of entries: the data of an entry goes through one filter, if that makes it smaller.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use h5live_model::{DatasetSpec, Error, FilterSpec, Result, SettingValue, StoreErrorKind, Unfilter};
-use parking_lot::Mutex;
 
+use crate::boxes::BoxRange;
 use crate::entry::{Dims, EntryChange};
 use crate::error::LogError;
+use crate::parallel::{available_threads, for_each_in_parallel};
 
 /// Smaller data stays as it is (bytes).
 const MIN_BYTES: usize = 512;
@@ -100,22 +99,15 @@ impl<'a> EncodedEntry<'a> {
 
 /// Cuts a large box into pieces along its first dimension that is longer than 1.
 fn pieces<'a>((start, count, bytes): BoxData<'a>) -> Vec<BoxData<'a>> {
-    let Some(dim) = count.iter().position(|side| *side > 1) else { return vec![(start, count, bytes)] };
-    let row = bytes.len() as u64 / count[dim];
-    let rows = (PIECE_BYTES / row.max(1)).max(1);
-    if bytes.len() as u64 <= PIECE_BYTES || rows >= count[dim] {
-        return vec![(start, count, bytes)];
-    }
-    (0..count[dim])
-        .step_by(rows as usize)
-        .map(|first| {
-            let (mut at, mut sides) = (start.clone(), count.clone());
-            at[dim] += first;
-            sides[dim] = rows.min(count[dim] - first);
-            let begin = (first * row) as usize;
-            (at, sides.clone(), &bytes[begin..begin + (sides[dim] * row) as usize])
-        })
-        .collect()
+    let end: Dims = start.iter().zip(&count).map(|(start, count)| start.saturating_add(*count)).collect();
+    let mut rest = bytes;
+    let piece = |(low, high, len): (Dims, Dims, u64)| {
+        let (data, behind) = rest.split_at(len as usize);
+        rest = behind;
+        let sides = low.iter().zip(&high).map(|(low, high)| high - low).collect();
+        (low, sides, data)
+    };
+    BoxRange { start: &start, end: &end }.slabs(bytes.len() as u64, PIECE_BYTES).map(piece).collect()
 }
 
 /// The entries of boxes, each box with its data as it is.
@@ -134,30 +126,17 @@ pub fn filtered<'a>(
     filter: &FilterSpec,
     filters: &dyn Unfilter,
 ) -> Result<Vec<EncodedEntry<'a>>> {
-    let boxes: Vec<BoxData<'a>> = boxes.into_iter().flat_map(pieces).collect();
+    let mut entries = unfiltered(boxes.into_iter().flat_map(pieces).collect());
     let filter = [FilterSpec { optional: false, ..filter.clone() }];
-    let total: usize = boxes.iter().map(|(.., bytes)| bytes.len()).sum();
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    let threads = processors.min(boxes.len()).min(1 + total / THREAD_BYTES);
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || loop {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        let Some((.., bytes)) = boxes.get(number) else { break };
-        let encoded = if bytes.len() < MIN_BYTES { Ok(None) } else { encode(&filter, bytes, filters) };
-        done.lock().push((number, encoded));
-    };
-    thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(work)));
-        work();
-    });
-    let mut encoded = done.into_inner();
-    encoded.sort_unstable_by_key(|(number, _)| *number);
-    let mut entries = unfiltered(boxes);
-    for (entry, (_, encoded)) in entries.iter_mut().zip(encoded) {
-        if let Some(data) = encoded? {
+    let total: usize = entries.iter().map(|entry| entry.data.len()).sum();
+    let threads = available_threads().min(1 + total / THREAD_BYTES);
+    let large = entries.iter_mut().filter(|entry| entry.data.len() >= MIN_BYTES).collect();
+    for_each_in_parallel(large, threads, |entry: &mut EncodedEntry<'_>| {
+        if let Some(data) = encode(&filter, &entry.data, filters)? {
             (entry.filter, entry.data) = (filter[0].id.into(), Cow::Owned(data));
         }
-    }
+        Ok(())
+    })?;
     Ok(entries)
 }
 

@@ -9,10 +9,45 @@ use crate::entry::Dims;
 use crate::entry_index::{DataKind, DataPlace, EntryIndex, FoundChange, FoundEntry};
 use crate::error::{LogError, Result};
 use crate::log_state::LogState;
+use crate::parallel::{available_threads, for_each_in_parallel};
 use crate::position::LogPosition;
 
 /// Bytes between the coordinates of points and their data: byte order and filter.
 const FIELDS_BEFORE_DATA: u64 = 8;
+/// A piece for a thread has about so many bytes at least...
+const MIN_PIECE_BYTES: u64 = 1 << 20;
+/// ...and at most.
+const MAX_PIECE_BYTES: u64 = 16 << 20;
+/// Pieces for each thread, so that none waits long for the last one.
+const PIECES_PER_THREAD: u64 = 4;
+
+/// Brings boxes together, which follow each other in `into`. Several threads work on large ones.
+///
+/// # Errors
+/// As [`Gatherer::gather`].
+pub fn gather_boxes(
+    gatherer: &Gatherer<'_>,
+    index: &EntryIndex,
+    boxes: impl Iterator<Item = (Dims, Dims)>,
+    into: &mut [u8],
+) -> Result<()> {
+    let threads = if into.len() as u64 > MIN_PIECE_BYTES { available_threads() } else { 1 };
+    let piece_bytes = into.len() as u64 / (threads as u64 * PIECES_PER_THREAD);
+    let piece_bytes = if threads > 1 { piece_bytes.clamp(MIN_PIECE_BYTES, MAX_PIECE_BYTES) } else { u64::MAX };
+    let (mut rest, mut pieces) = (into, Vec::new());
+    for (start, end) in boxes {
+        let whole = BoxRange { start: &start, end: &end };
+        let bytes = whole.elements().unwrap_or(0) * gatherer.size();
+        for (start, end, len) in whole.slabs(bytes, piece_bytes) {
+            let (into, behind) = rest.split_at_mut(len as usize);
+            rest = behind;
+            pieces.push((start, end, into));
+        }
+    }
+    for_each_in_parallel(pieces, threads, |(start, end, into)| {
+        gatherer.gather(index, &BoxRange { start: &start, end: &end }, into)
+    })
+}
 
 /// Brings elements of one dataset together.
 pub struct Gatherer<'a> {

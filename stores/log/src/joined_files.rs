@@ -13,9 +13,10 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
+use crate::index_table::NOT_ENDED;
 use crate::position::LogPosition;
 use crate::shared_files::{MainLease, MainUse, SharedFiles};
-use crate::subfiles::is_in_use;
+use crate::subfiles::{is_in_use, is_written};
 
 /// How often a lock is asked for without a pause.
 const EAGER_TRIES: u32 = 50;
@@ -90,9 +91,9 @@ pub fn is_shared(main: &Path) -> bool {
     beside(main, LEASE).exists()
 }
 
-/// The settings for a file with a log that is opened in a mode. A follower has no lock, which would keep writers from
-/// joining: they change nothing that it could not follow.
-pub fn followed(mode: Mode) -> Vec<(&'static str, &'static str)> {
+/// The settings of native files for a follower of a file with a log; none in another mode. A follower has no lock, which
+/// would keep writers from joining: they change nothing that it could not follow.
+pub fn follower_settings(mode: Mode) -> Vec<(&'static str, &'static str)> {
     if mode == Mode::SwmrRead { vec![(LOCKING, "never")] } else { Vec::new() }
 }
 
@@ -173,12 +174,8 @@ impl MainOpener {
 
     /// Whether a live writer has joined.
     fn has_writers(&self) -> bool {
-        let is_written = |path| match self.open(path, Mode::Read, &[]) {
-            Ok(store) => store.close().is_err(),
-            Err(error) => is_in_use(&error),
-        };
         let paths = (1..=LogPosition::MAX_FILE).map(|number| subfile_path(&self.main, number));
-        paths.take_while(|path| path.exists()).any(is_written)
+        paths.take_while(|path| path.exists()).any(|path| is_written(self.open(path, Mode::Read, &[])))
     }
 
     /// What the file of the lease says if the main file was left whole since this machine was started; `None` if nothing
@@ -214,11 +211,11 @@ impl SharedFiles for JoinedFiles {
     }
 
     fn open_main(&self, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
-        self.opener.open(self.opener.main.clone(), mode, &followed(mode))
+        self.opener.open(self.opener.main.clone(), mode, &follower_settings(mode))
     }
 
     fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError> {
-        let settings = [&followed(mode)[..], &[(LEAVES_LIVE, yes_or_no(stays_live))]].concat();
+        let settings = [&follower_settings(mode)[..], &[(LEAVES_LIVE, yes_or_no(stays_live))]].concat();
         self.opener.open(subfile_path(&self.opener.main, number), mode, &settings)
     }
 
@@ -235,12 +232,16 @@ impl SharedFiles for JoinedFiles {
         self.opener.lock(file, ORDER)?;
         let next = || {
             let last = read_all(file)?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            let next = last.max(least).saturating_add(1);
+            let next = last.max(least).checked_add(1).filter(|next| *next < NOT_ENDED);
+            let next = next.ok_or_else(|| io::Error::other("it has the highest one already"))?;
             write_all(file, &next.to_le_bytes())?;
-            file.unlock()?;
             Ok(next)
         };
-        next().map_err(|error: io::Error| io_error("take a number from", &self.opener.beside(ORDER), &error))
+        let next = next();
+        // Whether there is one or not: others do not wait for it.
+        let unlocked = file.unlock();
+        next.and_then(|next| unlocked.map(|()| next))
+            .map_err(|error: io::Error| io_error("take a number from", &self.opener.beside(ORDER), &error))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::names;
 use crate::position::LogPosition;
 use crate::session::{LogRequest, LogSession};
 use crate::shared_files::{MainUse, SharedFiles};
-use crate::subfiles::{Subfiles, is_in_use, number_or_zero, subfile_count, subfile_error};
+use crate::subfiles::{Subfiles, is_in_use, number_or_zero, subfile_count, subfile_error, subfile_group};
 
 /// Joins the writers of a file. With `creates`, the file is made if it is not there.
 ///
@@ -29,22 +29,11 @@ pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std:
     let group =
         log_group(&*inner)?.ok_or_else(|| Error::from(LogError::Missing(format!("group {:?}", names::LOG_GROUP))))?;
     let mut state = LogState::open(LogFile::open(0, inner.clone(), group, false)?, how.max_allocation, how.mutant)?;
-    let others = Subfiles { files: Some(&*files), mode: Mode::SwmrRead, reads_table: false };
-    let mut own = Some(own);
-    for other in 1..=subfile_count(&*inner, group)? {
-        match own.take_if(|_| other == number) {
-            Some((store, group)) => {
-                let own = LogFile::open(number, store, group, !how.options.rebuild_index)?;
-                state.add_file(own, how.max_allocation)?;
-            }
-            None => {
-                let store = files.open_subfile(other, Mode::SwmrRead, false)?;
-                let file_id = number_or_zero(&*inner, group, names::FILE_ID)?;
-                state.add_file(others.check(other, store, file_id)?, how.max_allocation)?;
-            }
-        }
-    }
-    if own.is_some() {
+    let (store, own_group) = own;
+    let own = LogFile::open(number, store, own_group, !how.options.rebuild_index)?;
+    let mut subfiles = Subfiles { own: Some(own), ..Subfiles::followed(Some(&*files)) };
+    subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
+    if subfiles.own.is_some() {
         return Err(Error::from(LogError::Missing(format!("subfile {number} in the count of subfiles"))).into());
     }
     state.set_own(number);
@@ -89,8 +78,7 @@ fn take_subfile(
     });
     if let Some((number, opened)) = found {
         let store = opened.map_err(|error| subfile_error(number, count, error))?;
-        let checked = Subfiles { files: None, mode: Mode::SwmrWrite, reads_table: true };
-        let LogFile { store, group, .. } = checked.check(number, store, file_id)?;
+        let group = subfile_group(number, &*store, file_id)?;
         return Ok((number, (store, group)));
     }
     let number = count + 1;

@@ -246,6 +246,7 @@ impl LogDatasets {
     ///
     /// # Errors
     /// Errors of the store beneath.
+    #[cfg(feature = "mutants")]
     pub fn stage_end_behind(&mut self, writer: &dyn StoreWriter, bytes: u64) -> Result<()> {
         match self.list.last().filter(|last| last.size - last.used >= bytes) {
             Some(last) => writer.set_attribute(last.id, &integer(names::END, (last.used + bytes).cast_signed())),

@@ -1,6 +1,8 @@
 //! The logs of a session: what is published, what is staged, and the index of both.
 
-use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Publish, Scope, StoreWriter};
+use h5live_model::{AllocationLimit, DatasetSpec, ObjectId};
+#[cfg(feature = "mutants")]
+use h5live_model::{Publish, Scope, StoreWriter};
 use rustc_hash::FxHashMap;
 
 use crate::encode::EncodedEntry;
@@ -223,6 +225,7 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath.
+    #[cfg(feature = "mutants")]
     pub fn save_table_early(&self, dataset_count: u64) -> Result<()> {
         let own = self.own();
         let rows = |number: u64| {
@@ -238,6 +241,7 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath.
+    #[cfg(feature = "mutants")]
     pub fn publish_early(&mut self, writer: &dyn StoreWriter) -> Result<()> {
         let staged = self.staged.len() as u64;
         self.own_mut().log.stage_end_behind(writer, staged)?;

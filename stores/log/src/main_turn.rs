@@ -23,24 +23,69 @@ pub struct MainTurn {
 pub struct MainChange<'a> {
     /// The main file.
     pub main: &'a dyn Store,
-    /// Objects without a link.
-    unlinked: &'a mut FxHashSet<ObjectId>,
+    /// The objects without a link that the turn has to wait for; `None` if there are no turns.
+    unlinked: Option<&'a mut FxHashSet<ObjectId>>,
+    changed: ChangedObjects,
+}
+
+/// Objects that are not what they were before a change of the main file. New ones do not count: nobody has them open.
+/// Groups do not count for their links either: a store that follows a file reads links anew.
+#[derive(Debug)]
+pub enum ChangedObjects {
+    /// These.
+    Listed(Vec<ObjectId>),
+    /// Any.
+    Any,
+}
+
+impl ChangedObjects {
+    /// Has a store that follows the main file take up the change.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub fn refresh(&self, follower: &dyn Store) -> Result<()> {
+        match self {
+            ChangedObjects::Listed(objects) if objects.is_empty() => Ok(()),
+            ChangedObjects::Listed(objects) => follower.refresh(Scope::Objects(objects)),
+            ChangedObjects::Any => follower.refresh(Scope::All),
+        }
+    }
 }
 
 impl<'a> MainChange<'a> {
     /// A change of a main file that the session has for itself all the time.
-    pub fn alone(main: &'a dyn Store, unlinked: &'a mut FxHashSet<ObjectId>) -> Self {
-        MainChange { main, unlinked }
+    pub fn alone(main: &'a dyn Store) -> Self {
+        MainChange::new(main, None)
+    }
+
+    fn new(main: &'a dyn Store, unlinked: Option<&'a mut FxHashSet<ObjectId>>) -> Self {
+        MainChange { main, unlinked, changed: ChangedObjects::Listed(Vec::new()) }
+    }
+
+    /// Notes that an object is changed.
+    pub fn note_changed(&mut self, id: ObjectId) {
+        if let ChangedObjects::Listed(objects) = &mut self.changed {
+            objects.push(id);
+        }
+    }
+
+    /// Notes that objects may be gone.
+    pub fn note_removal(&mut self) {
+        self.changed = ChangedObjects::Any;
     }
 
     /// Notes that an object was made without a link.
     pub fn note_unlinked(&mut self, id: ObjectId) {
-        self.unlinked.insert(id);
+        if let Some(unlinked) = &mut self.unlinked {
+            unlinked.insert(id);
+        }
     }
 
     /// Notes that an object has a link, or is gone.
     pub fn note_linked(&mut self, id: ObjectId) {
-        self.unlinked.remove(&id);
+        if let Some(unlinked) = &mut self.unlinked {
+            unlinked.remove(&id);
+        }
     }
 }
 
@@ -55,12 +100,12 @@ impl MainTurn {
         Ok(MainTurn { main, lease, unlinked: FxHashSet::default() })
     }
 
-    /// Makes a change.
-    ///
-    /// # Errors
-    /// Those of `change`.
-    pub fn change<T>(&mut self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
-        change(&mut MainChange { main: &*self.main, unlinked: &mut self.unlinked })
+    /// Makes a change. Returns what came of it, and the objects that it changed.
+    pub fn change<T>(&mut self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> (Result<T>, ChangedObjects) {
+        let mut on = MainChange::new(&*self.main, Some(&mut self.unlinked));
+        let result = change(&mut on);
+        let changed = if result.is_ok() { on.changed } else { ChangedObjects::Any };
+        (result, changed)
     }
 
     /// Publishes what was changed, and ends the turn unless there are objects without a link.

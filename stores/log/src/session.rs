@@ -7,8 +7,8 @@ use h5live_model::{
     AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, Mode, Name, NoFilters,
     ObjectId, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
 };
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use rustc_hash::{FxHashMap, FxHashSet};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use rustc_hash::FxHashMap;
 
 use crate::anchor::{Anchor, integer, shape_attribute};
 use crate::entry::Dims;
@@ -21,7 +21,7 @@ use crate::mutant::LogMutant;
 use crate::names::{self, Naming};
 use crate::options::Log;
 use crate::shared_files::{MainUse, SharedFiles};
-use crate::subfiles::{Subfiles, as_model_error, is_in_use};
+use crate::subfiles::{Subfiles, as_model_error, is_written};
 
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
@@ -79,6 +79,8 @@ pub struct LogSession {
     pub max_allocation: AllocationLimit,
     mutant: LogMutant,
     state: RwLock<LogState>,
+    /// Held while entries are staged, and while a batch is ended and published. It is taken before `state`.
+    staging: Mutex<()>,
     /// Datasets whose anchors do not say their extent, by their numbers, and the anchors.
     changed_extents: Mutex<FxHashMap<u64, ObjectId>>,
     /// Anchors that were made since the last commit: they are seen after the entries so far.
@@ -115,8 +117,8 @@ impl LogSession {
         let mut state = LogState::open(main, how.max_allocation, how.mutant)?;
         // Who writes alone has the main file for itself, so nobody joins meanwhile.
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
-        let opening = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table };
-        opening.add_new(&*inner, group, &mut state, how.max_allocation)?;
+        let mut subfiles = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
+        subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
         LogSession::new(inner, files, state, how)
     }
 
@@ -127,29 +129,38 @@ impl LogSession {
         state: LogState,
         how: LogRequest,
     ) -> Result<Self> {
-        let session = inner.session();
         let dataset_count = group_number(&*inner, state.main_group(), names::DATASET_COUNT)?;
+        let mut session = LogSession::of_state(inner, Naming::Design, state, how);
+        session.files = files;
+        session.dataset_count = Mutex::new(dataset_count);
+        Ok(session)
+    }
+
+    /// A session that has no subfiles, and no datasets that were counted.
+    fn of_state(inner: Arc<dyn Store>, naming: Naming, state: LogState, how: LogRequest) -> Self {
+        let session = inner.session();
         let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
         described.forms = session.forms;
         let LogRequest { options, unfilter, max_allocation, mutant } = how;
-        Ok(LogSession {
+        LogSession {
             described,
-            naming: Naming::Design,
+            naming,
             options,
             unfilter,
             max_allocation,
             mutant,
-            files,
+            files: None,
             has_joined: false,
             turn: Mutex::default(),
             has_changed_main: AtomicBool::new(false),
             state: RwLock::new(state),
+            staging: Mutex::default(),
             changed_extents: Mutex::default(),
             new_anchors: Mutex::default(),
-            dataset_count: Mutex::new(dataset_count),
+            dataset_count: Mutex::default(),
             is_closed: AtomicBool::new(false),
             inner,
-        })
+        }
     }
 
     /// A session that writes beside others. It appends to the subfile with the number `own`, which `state` has; `inner`
@@ -174,35 +185,10 @@ impl LogSession {
     ///
     /// # Errors
     /// If the log is damaged; errors of the stores.
-    pub fn open_log_vol(
-        inner: Arc<dyn Store>,
-        files: &[Arc<dyn Store>],
-        unfilter: Arc<dyn Unfilter>,
-        max_allocation: AllocationLimit,
-    ) -> Result<Self> {
+    pub fn open_log_vol(inner: Arc<dyn Store>, files: &[Arc<dyn Store>], how: LogRequest) -> Result<Self> {
         let LogVolLog { data, datasets } = LogVolLog::open(&*inner, files)?;
-        let session = inner.session();
-        let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
-        described.forms = session.forms;
-        let main = LogFile::indexed(inner.clone(), data);
-        Ok(LogSession {
-            described,
-            naming: Naming::LogVol,
-            options: Log::default(),
-            unfilter,
-            max_allocation,
-            mutant: LogMutant::None,
-            files: None,
-            has_joined: false,
-            turn: Mutex::default(),
-            has_changed_main: AtomicBool::new(false),
-            state: RwLock::new(LogState::with_indexes(main, datasets)?),
-            changed_extents: Mutex::default(),
-            new_anchors: Mutex::default(),
-            dataset_count: Mutex::default(),
-            is_closed: AtomicBool::new(false),
-            inner,
-        })
+        let state = LogState::with_indexes(LogFile::indexed(inner.clone(), data), datasets)?;
+        Ok(LogSession::of_state(inner, Naming::LogVol, state, how))
     }
 
     /// The anchor at `id`; `None` if the object is none.
@@ -254,15 +240,15 @@ impl LogSession {
     pub fn change_main<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
         self.check_open()?;
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
-            return change(&mut MainChange::alone(&*self.inner, &mut FxHashSet::default()));
+            return change(&mut MainChange::alone(&*self.inner));
         };
         let mut turn = self.turn.lock();
         let mut begun = turn.take().map_or_else(|| MainTurn::begin(&**files), Ok)?;
-        let changed = begun.change(change);
+        let (result, changed) = begun.change(change);
         self.has_changed_main.store(true, Ordering::Release);
         *turn = begun.publish()?;
-        self.inner.refresh(Scope::All)?;
-        changed
+        changed.refresh(&*self.inner)?;
+        result
     }
 
     /// Whether the session writes.
@@ -294,6 +280,7 @@ impl LogSession {
     /// # Errors
     /// Those of `change`; errors of the store beneath.
     pub fn change(&self, change: impl FnOnce(&mut LogState) -> Result<()>) -> Result<()> {
+        let _staging = self.staging.lock();
         let mut state = self.state.write();
         change(&mut state)?;
         if state.staged_bytes() as u64 > self.options.staging {
@@ -355,8 +342,8 @@ impl LogSession {
         let group = state.main_group();
         self.inner.refresh(Scope::Objects(&[group]))?;
         let has_more = state.catch_up(self.has_joined, self.max_allocation)?;
-        let opening = Subfiles { files: self.files.as_deref(), mode: Mode::SwmrRead, reads_table: false };
-        Ok(opening.add_new(&*self.inner, group, &mut state, self.max_allocation)? || has_more)
+        let mut subfiles = Subfiles::followed(self.files.as_deref());
+        Ok(subfiles.add_new(&*self.inner, group, &mut state, self.max_allocation)? || has_more)
     }
 
     /// What to watch to learn of new entries, file by file, and how many log datasets there are.
@@ -409,36 +396,59 @@ impl LogSession {
         Ok(())
     }
 
+    /// Those who stage entries wait until the batch is published. An entry that is made of what was read after the order of
+    /// the batch was taken belongs into a later batch. And the end of the log that is published is behind all that was
+    /// appended. Those who read wait only while the state changes: not for other processes, and not for the disk.
     fn commit_entries(&self, publish: Publish) -> Result<()> {
-        let mut state = self.state.write();
-        let own = state.own().store.clone();
+        let _staging = self.staging.lock();
+        let own = self.own_file().1;
         let writer = own.writer()?;
-        if !state.is_dirty() {
+        if !self.state.read().is_dirty() {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
-        let last = state.last_order();
-        let order = match self.files.as_ref().filter(|_| self.has_joined) {
-            Some(files) => files.next_order(last).map_err(as_model_error)?,
-            None => last.saturating_add(1),
-        };
-        state.end_batch(order)?;
-        if self.mutant.lacks(LogMutant::EndBeforeEntries) {
-            state.publish_early(writer)?;
-        }
-        state.write_staged(|state| self.log_dataset_room(state))?;
-        state.own_mut().log.stage_end(writer)?;
+        self.stage_batch(writer)?;
         for anchor in std::mem::take(&mut *self.new_anchors.lock()) {
             match self.inner.dataset(anchor) {
                 Ok(_) if self.mutant.lacks(LogMutant::UnorderedAnchors) => {}
-                Ok(anchor) => state.own().log.order_before(&*anchor)?,
+                Ok(anchor) => self.state.read().own().log.order_before(&*anchor)?,
                 Err(Error::NoObject(_)) => {}
                 Err(error) => return Err(error),
             }
         }
         writer.commit(Scope::All, publish)?;
-        state.note_published();
+        self.state.write().note_published();
         Ok(())
+    }
+
+    /// Ends the batch that is gathered, and moves it to the file. The next commit of the file publishes it.
+    fn stage_batch(&self, writer: &dyn StoreWriter) -> Result<()> {
+        let (order, mut state) = self.next_order()?;
+        state.end_batch(order)?;
+        #[cfg(feature = "mutants")]
+        if self.mutant.lacks(LogMutant::EndBeforeEntries) {
+            state.publish_early(writer)?;
+        }
+        state.write_staged(|state| self.log_dataset_room(state))?;
+        state.own_mut().log.stage_end(writer)
+    }
+
+    /// The order of the batch that is gathered, which is higher than all that the state knows, and the state.
+    fn next_order(&self) -> Result<(u64, RwLockWriteGuard<'_, LogState>)> {
+        let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
+            let state = self.state.write();
+            return Ok((state.last_order().saturating_add(1), state));
+        };
+        let mut last = self.state.read().last_order();
+        loop {
+            let order = files.next_order(last).map_err(as_model_error)?;
+            let state = self.state.write();
+            last = state.last_order();
+            // Otherwise a reading thread has taken up a later batch meanwhile.
+            if order > last {
+                return Ok((order, state));
+            }
+        }
     }
 
     /// Commits, brings the attributes of anchors up to date, and ends the session. A second call does nothing.
@@ -453,6 +463,7 @@ impl LogSession {
             self.leave()?;
         } else if self.writes() {
             self.update_anchors(self.inner.writer()?)?;
+            #[cfg(feature = "mutants")]
             if self.mutant.lacks(LogMutant::TableBeforeEntries) {
                 self.save_table_early()?;
             }
@@ -470,6 +481,7 @@ impl LogSession {
     }
 
     /// What a mutant does: the table has entries that are not in a log dataset yet.
+    #[cfg(feature = "mutants")]
     fn save_table_early(&self) -> Result<()> {
         let own = self.own_file().1;
         self.state.read().save_table_early(*self.dataset_count.lock())?;
@@ -489,10 +501,8 @@ impl LogSession {
         // Whoever joins finds this writer, or finds it gone.
         subfile.close()?;
         let count = self.stores().len() as u32;
-        let usage = match (1..count).any(|number| number != own && is_written(&**files, number)) {
-            true => MainUse::Turn,
-            false => MainUse::Last,
-        };
+        let is_in_use = |number: u32| number != own && is_written(files.open_subfile(number, Mode::Read, false));
+        let usage = if (1..count).any(is_in_use) { MainUse::Turn } else { MainUse::Last };
         if usage == MainUse::Last {
             for number in 1..count {
                 files
@@ -526,14 +536,6 @@ impl LogSession {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether a live writer has a subfile.
-fn is_written(files: &dyn SharedFiles, number: u32) -> bool {
-    match files.open_subfile(number, Mode::Read, false) {
-        Ok(store) => store.close().is_err(),
-        Err(error) => is_in_use(&error),
     }
 }
 

@@ -28,6 +28,14 @@ pub fn is_in_use(error: &OpenError) -> bool {
     matches!(error, OpenError::Store(Error::Store(error)) if matches!(error.kind, StoreErrorKind::InUse(_)))
 }
 
+/// Whether a live writer has a subfile. `opened` is what came of opening it with [`Mode::Read`].
+pub fn is_written(opened: std::result::Result<Arc<dyn Store>, OpenError>) -> bool {
+    match opened {
+        Ok(store) => store.close().is_err(),
+        Err(error) => is_in_use(&error),
+    }
+}
+
 /// The attribute of a group of a log, 0 if it has none.
 pub fn number_or_zero(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<i64> {
     Ok(read_integer(store, group, name, OF_GROUP)?.unwrap_or(0))
@@ -49,15 +57,22 @@ pub struct Subfiles<'a> {
     pub mode: Mode,
     /// Whether what their index tables have is read from there.
     pub reads_table: bool,
+    /// The subfile to which the session appends, until a state has it.
+    pub own: Option<LogFile>,
 }
 
-impl Subfiles<'_> {
-    /// Opens the subfiles of a main file that `state` does not have. Says whether there are any.
+impl<'a> Subfiles<'a> {
+    /// Those of other writers, which may be at work.
+    pub fn followed(files: Option<&'a dyn SharedFiles>) -> Self {
+        Subfiles { files, mode: Mode::SwmrRead, reads_table: false, own: None }
+    }
+
+    /// Adds the subfiles of a main file that `state` does not have. Says whether there are any.
     ///
     /// # Errors
     /// If one is missing or belongs to another file; errors of the stores beneath.
     pub fn add_new(
-        &self,
+        &mut self,
         main: &dyn Store,
         group: ObjectId,
         state: &mut LogState,
@@ -65,23 +80,36 @@ impl Subfiles<'_> {
     ) -> Result<bool> {
         let (known, count) = (state.files().len() as u32, subfile_count(main, group)?);
         for number in known..=count {
-            let missing =
-                || LogError::Missing(format!("subfile {number} of {count}: the location of the file is not known"));
-            let store = self.files.ok_or_else(missing)?.open_subfile(number, self.mode, false);
-            let store = store.map_err(|error| subfile_error(number, count, error))?;
-            state.add_file(self.check(number, store, number_or_zero(main, group, names::FILE_ID)?)?, limit)?;
+            let file = match self.own.take_if(|own| own.number == number) {
+                Some(own) => own,
+                None => self.open(number, count, number_or_zero(main, group, names::FILE_ID)?)?,
+            };
+            state.add_file(file, limit)?;
         }
         Ok(known <= count)
     }
 
-    /// The log of a subfile of the file that has this number.
-    pub fn check(&self, number: u32, store: Arc<dyn Store>, file_id: i64) -> Result<LogFile> {
-        let group = log_group(&*store)?.ok_or_else(|| LogError::Missing(format!("log in subfile {number}")))?;
-        if number_or_zero(&*store, group, names::FILE_ID)? != file_id {
-            return Err(LogError::ForeignSubfile(number).into());
-        }
+    /// The log of a subfile of the main file that has this identity. There are `count` subfiles.
+    fn open(&self, number: u32, count: u32, file_id: i64) -> Result<LogFile> {
+        let missing =
+            || LogError::Missing(format!("subfile {number} of {count}: the location of the file is not known"));
+        let store = self.files.ok_or_else(missing)?.open_subfile(number, self.mode, false);
+        let store = store.map_err(|error| subfile_error(number, count, error))?;
+        let group = subfile_group(number, &*store, file_id)?;
         LogFile::open(number, store, group, self.reads_table)
     }
+}
+
+/// The group of the log in a subfile of the main file that has this identity.
+///
+/// # Errors
+/// If it has no log, or belongs to another file; errors of the store beneath.
+pub fn subfile_group(number: u32, store: &dyn Store, file_id: i64) -> Result<ObjectId> {
+    let group = log_group(store)?.ok_or_else(|| LogError::Missing(format!("log in subfile {number}")))?;
+    if number_or_zero(store, group, names::FILE_ID)? != file_id {
+        return Err(LogError::ForeignSubfile(number).into());
+    }
+    Ok(group)
 }
 
 /// The error of a subfile that cannot be opened, with its number.

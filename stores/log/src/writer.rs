@@ -120,6 +120,7 @@ impl StoreWriter for LogWriter {
 
     fn discard(&self, id: ObjectId) -> Result<()> {
         self.change(|on| {
+            on.note_removal();
             on.main.writer()?.discard(id)?;
             on.note_linked(id);
             Ok(())
@@ -132,6 +133,7 @@ impl StoreWriter for LogWriter {
             on.main.writer()?.add_link(group, &name, target)?;
             if let LinkTarget::Hard(id) = target {
                 on.note_linked(*id);
+                on.note_changed(*id);
             }
             Ok(())
         })
@@ -139,7 +141,10 @@ impl StoreWriter for LogWriter {
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         let name = self.link_name(group, name);
-        self.change(|on| on.main.writer()?.remove_link(group, &name))
+        self.change(|on| {
+            on.note_removal();
+            on.main.writer()?.remove_link(group, &name)
+        })
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
@@ -152,17 +157,24 @@ impl StoreWriter for LogWriter {
         let mut stored = AttributeData { name, ..attribute.clone() };
         self.change(|on| {
             self.0.move_blobs(on.main, &attribute.datatype, &mut stored.value)?;
+            on.note_changed(id);
             on.main.writer()?.set_attribute(id, &stored)
         })
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
         let name = self.0.naming.stored_name(name);
-        self.change(|on| on.main.writer()?.remove_attribute(id, &name))
+        self.change(|on| {
+            on.note_changed(id);
+            on.main.writer()?.remove_attribute(id, &name)
+        })
     }
 
     fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
-        self.change(|on| on.main.writer()?.set_info(id, change))
+        self.change(|on| {
+            on.note_changed(id);
+            on.main.writer()?.set_info(id, change)
+        })
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {

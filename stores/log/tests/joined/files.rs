@@ -1,0 +1,85 @@
+//! Files with a log that writers join, opened by their paths.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_log::joined_files::JoinedFiles;
+use h5live_log::shared_files::SharedFiles;
+use h5live_log::{Log, LogRequest, LogStore};
+use h5live_model::{
+    AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, Connector, ConnectorRegistry,
+    DatasetSpec, Dataspace, Datatype, Layout, Mode, Name, NewObject, NoFilters, ObjectSpec, OpenError, OpenRequest,
+    Result, Shape, Sign, Store, UNLIMITED,
+};
+use h5live_native::{Native, NativeConnector};
+
+/// The files of the main file at a path, which are opened by this connector.
+pub fn files_of(main: &Path, connector: impl Connector) -> Arc<JoinedFiles> {
+    let request = OpenRequest {
+        mode: Mode::Read,
+        root: &ObjectSpec::group(),
+        options: &Native::default(),
+        max_allocation: AllocationLimit::new(1 << 20),
+        unfilter: Arc::new(NoFilters),
+        registry: &ConnectorRegistry::new(NativeConnector),
+    };
+    Arc::new(JoinedFiles::new(Arc::new(connector), main.to_owned(), Duration::from_secs(30), &request))
+}
+
+/// How writers in small pieces join.
+pub fn request() -> LogRequest {
+    let options = Log { join: true, staging: 300, min_log_size: 1 << 10, max_log_size: 1 << 12, ..Log::default() };
+    LogRequest { max_allocation: AllocationLimit::new(1 << 20), ..LogRequest::new(options) }
+}
+
+/// A writer that joins, or why it cannot.
+pub fn try_join(main: &Path, creates: bool) -> std::result::Result<LogStore, OpenError> {
+    LogStore::join(files_of(main, NativeConnector), creates, request())
+}
+
+/// A writer that joins.
+pub fn join(main: &Path, creates: bool) -> LogStore {
+    try_join(main, creates).unwrap()
+}
+
+/// A reader, or why the log cannot be read.
+pub fn try_read(main: &Path, mode: Mode) -> std::result::Result<LogStore, OpenError> {
+    let files = files_of(main, NativeConnector);
+    Ok(LogStore::open(files.open_main(mode)?, Some(files), LogRequest { options: Log::default(), ..request() })?)
+}
+
+/// A reader.
+pub fn read(main: &Path, mode: Mode) -> LogStore {
+    try_read(main, mode).unwrap()
+}
+
+/// Makes a dataset of 16-bit integers that can grow, in chunks of four elements.
+pub fn create(store: &LogStore, name: &str, extent: u64) -> Arc<dyn ChunkStore> {
+    let spec = DatasetSpec {
+        datatype: Datatype::integer(2, ByteOrder::Little, Sign::Unsigned),
+        dataspace: Dataspace::Simple(Shape::with_max(&[extent], &[UNLIMITED]).unwrap()),
+        layout: Layout::Chunked(vec![4]),
+        ..DatasetSpec::default()
+    };
+    let name = Name::from(name);
+    let id = store.writer().unwrap().create(&NewObject::linked(store.session().root, &name, &spec.into())).unwrap();
+    store.dataset(id).unwrap()
+}
+
+/// Writes an element; nothing is published.
+pub fn put(data: &dyn ChunkStore, at: u64, value: u16) {
+    let coord = ChunkCoord::new(&[at / 4]);
+    let writes = [ChunkWrite::Block { coord: &coord, start: &[at % 4], count: &[1], bytes: &value.to_le_bytes() }];
+    data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() }).unwrap();
+}
+
+/// The element at a place.
+pub fn element(data: &dyn ChunkStore, at: u64) -> Result<u16> {
+    let mut bytes = [0; 8];
+    if let Some(chunk) = data.locate(&ChunkCoord::new(&[at / 4]))? {
+        data.read(&chunk, 0, &mut bytes)?;
+    }
+    let at = 2 * (at % 4) as usize;
+    Ok(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+}

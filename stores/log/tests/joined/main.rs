@@ -1,0 +1,5 @@
+//! Writers that join one file.
+
+mod conformance;
+mod files;
+mod waiting;
