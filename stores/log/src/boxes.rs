@@ -114,32 +114,35 @@ pub struct SharedBox {
 }
 
 impl SharedBox {
-    /// Calls `each` with runs of equal length that are one after the other along a dimension: the first one, how many
-    /// there are, and how far apart neighbours are in both boxes (elements).
-    pub fn for_each_row(&self, mut each: impl FnMut(SharedRun, u64, (u64, u64))) {
-        let (Some(count), Some(stride)) = (self.counts.last(), self.strides.last()) else {
-            return each(self.first, 1, (self.first.len, self.first.len));
+    /// Runs of equal length that are one after the other along a dimension: the first one, how many there are, and how far
+    /// apart neighbours are in both boxes (elements).
+    pub fn rows(&self) -> impl Iterator<Item = (SharedRun, u64, (u64, u64))> {
+        let (count, stride) = match (self.counts.last(), self.strides.last()) {
+            (Some(count), Some(stride)) => (*count, *stride),
+            _ => (1, (self.first.len, self.first.len)),
         };
-        let (outer, mut run) = (self.counts.len() - 1, self.first);
-        let mut at = Dims::from_elem(0, outer);
-        loop {
-            each(run, *count, *stride);
-            // The next one, as an odometer counts.
-            let Some(dim) = (0..outer).rev().find(|dim| at[*dim] + 1 < self.counts[*dim]) else { return };
+        let outer = self.counts.len().saturating_sub(1);
+        let next = move |mut at: Dims| {
+            // As an odometer counts.
+            let dim = (0..outer).rev().find(|dim| at[*dim] + 1 < self.counts[*dim])?;
             at[dim] += 1;
             at[dim + 1..].fill(0);
+            Some(at)
+        };
+        std::iter::successors(Some(Dims::from_elem(0, outer)), move |at| next(at.clone())).map(move |at| {
             let steps = || at.iter().zip(&self.strides);
-            run.first = self.first.first + steps().map(|(at, (stride, _))| at * stride).sum::<u64>();
-            run.second = self.first.second + steps().map(|(at, (_, stride))| at * stride).sum::<u64>();
-        }
+            let first = self.first.first + steps().map(|(at, (stride, _))| at * stride).sum::<u64>();
+            let second = self.first.second + steps().map(|(at, (_, stride))| at * stride).sum::<u64>();
+            (SharedRun { first, second, len: self.first.len }, count, stride)
+        })
     }
 
     /// Calls `each` with the runs, in order.
     pub fn for_each_run(&self, mut each: impl FnMut(SharedRun)) {
-        self.for_each_row(|run, count, (first, second)| {
+        for (run, count, (first, second)) in self.rows() {
             (0..count)
                 .for_each(|n| each(SharedRun { first: run.first + n * first, second: run.second + n * second, ..run }));
-        });
+        }
     }
 }
 

@@ -1,32 +1,27 @@
-//! Copies of elements from the log into a buffer: those that lie near each other in the log are read by one call.
+//! Copies of elements from the log into a buffer. First bytes of the log are read into a window, those that lie near each
+//! other by one call; then elements are copied from there to their places. Several threads share both.
 
 use std::ops::Range;
 
+use crate::entry_index::DataPlace;
 use crate::error::Result;
+use crate::parallel::for_each_in_parallel;
+use crate::run_copy::{RunCopy, copy_runs};
 
 /// Bytes between two runs of the log that are read though nobody wants them.
 const MAX_GAP_BYTES: u64 = 4 << 10;
 /// The most bytes that are read into the window by one call.
-const MAX_WINDOW_BYTES: u64 = 1 << 20;
+const MAX_SPAN_BYTES: u64 = 1 << 20;
+/// The most bytes that wait in the window, unless those of one entry are more.
+const MAX_WINDOW_BYTES: usize = 16 << 20;
+/// The most copies that wait.
+const MAX_WAITING: usize = 64 << 10;
 /// Runs of so many bytes are read by a call of their own, right to where they go.
 const MIN_DIRECT_BYTES: u64 = 32 << 10;
-
-/// Runs of equal length at equal distances: where they are in the log, and where they go (bytes).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunCopy {
-    /// Where the first one begins in the log.
-    pub from: u64,
-    /// From one to the next in the log.
-    pub from_stride: u64,
-    /// Where the first one goes in the buffer.
-    pub to: u64,
-    /// From one to the next in the buffer.
-    pub to_stride: u64,
-    /// Bytes of each.
-    pub len: u64,
-    /// How many there are; at least one.
-    pub count: u64,
-}
+/// So many bytes are worth another thread; in tests, few are.
+const MIN_PARALLEL_BYTES: usize = if cfg!(test) { 64 } else { 256 << 10 };
+/// Parts of the work for each thread, so that none waits long for the last one.
+const PARTS_PER_THREAD: usize = 4;
 
 /// Bytes of the log with a checksum.
 #[derive(Debug, Clone, Copy)]
@@ -40,12 +35,18 @@ pub struct ChecksummedBytes {
 }
 
 /// Where bytes of the log come from.
-pub trait LogBytes {
+pub trait LogBytes: Sync {
     /// Reads bytes of the log from `at` on.
     ///
     /// # Errors
     /// If the log has no such bytes; errors of the store beneath.
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()>;
+
+    /// Reads the data of an entry, and undoes its filter.
+    ///
+    /// # Errors
+    /// As [`LogBytes::read`]; if the data is damaged, or has another length.
+    fn decode(&self, data: &DataPlace, into: &mut [u8]) -> Result<()>;
 
     /// How many bytes from `at` on can be read by one call.
     fn bytes_behind(&self, at: u64) -> u64;
@@ -54,45 +55,91 @@ pub trait LogBytes {
     fn checksum_error(&self) -> h5live_model::Error;
 }
 
+/// What is put into the window by one call.
+#[derive(Debug)]
+struct WindowSpan {
+    /// Where it begins in the log; of encoded data, nothing.
+    from: u64,
+    /// Bytes.
+    len: usize,
+    /// Encoded data, which is decoded into the window.
+    encoded: Option<DataPlace>,
+    /// Its checksums.
+    checks: Range<usize>,
+}
+
+/// A run that is read to its place.
+#[derive(Debug)]
+struct DirectCopy {
+    run: RunCopy,
+    check: Option<u32>,
+}
+
 /// Copies that wait for one read. They take effect in the order in which they came.
 pub struct CopyQueue<'a, L> {
     log: &'a L,
     into: &'a mut [u8],
+    threads: usize,
+    /// Copies from the window, where their first run is counted from its beginning.
     waiting: Vec<RunCopy>,
+    /// What is put into the window, one after the other.
+    spans: Vec<WindowSpan>,
+    window_len: usize,
     checks: Vec<ChecksummedBytes>,
-    /// What is read for them.
-    span: Range<u64>,
-    /// Where the bytes end that can be read with the first ones.
+    /// Where the bytes end that can be read with those of the last span.
     limit: u64,
+    /// Runs that are read to their places. They wait only when nothing waits for the window.
+    direct: Vec<DirectCopy>,
     window: Vec<u8>,
 }
 
-impl RunCopy {
-    /// Behind the last run in the log.
+impl WindowSpan {
+    /// Behind its last byte in the log.
     fn end(&self) -> u64 {
-        self.from + (self.count - 1) * self.from_stride + self.len
+        self.from + self.len as u64
     }
 
-    /// The runs from number `first` on, so many.
-    fn part(&self, first: u64, count: u64) -> Self {
-        RunCopy { from: self.from + first * self.from_stride, to: self.to + first * self.to_stride, count, ..*self }
+    /// Fills its part of the window. `checks` are those of all spans.
+    fn load(&self, log: &impl LogBytes, checks: &[ChecksummedBytes], into: &mut [u8]) -> Result<()> {
+        if let Some(data) = &self.encoded {
+            return log.decode(data, into);
+        }
+        log.read(self.from, into)?;
+        for check in &checks[self.checks.clone()] {
+            let from = (check.at - self.from) as usize;
+            if crc32c::crc32c(&into[from..from + check.len as usize]) != check.crc {
+                return Err(log.checksum_error());
+            }
+        }
+        Ok(())
     }
+}
 
-    /// Cuts the runs into such as are read by one call.
-    fn parts(self) -> impl Iterator<Item = RunCopy> {
-        let is_near = self.from_stride >= self.len && self.from_stride - self.len <= MAX_GAP_BYTES;
-        let at_once = match is_near && self.len < MIN_DIRECT_BYTES {
-            true => (MAX_WINDOW_BYTES / self.from_stride.max(1)).max(1),
-            false => 1,
-        };
-        (0..self.count).step_by(at_once as usize).map(move |n| self.part(n, at_once.min(self.count - n)))
+impl DirectCopy {
+    fn load(&self, log: &impl LogBytes, into: &mut [u8]) -> Result<()> {
+        log.read(self.run.from, into)?;
+        match self.check {
+            Some(crc) if crc32c::crc32c(into) != crc => Err(log.checksum_error()),
+            _ => Ok(()),
+        }
     }
 }
 
 impl<'a, L: LogBytes> CopyQueue<'a, L> {
-    /// Copies from a log into a buffer.
-    pub fn new(log: &'a L, into: &'a mut [u8]) -> Self {
-        CopyQueue { log, into, waiting: Vec::new(), checks: Vec::new(), span: 0..0, limit: 0, window: Vec::new() }
+    /// Copies from a log into a buffer, on at most so many threads.
+    pub fn new(log: &'a L, into: &'a mut [u8], threads: usize) -> Self {
+        CopyQueue {
+            log,
+            into,
+            threads,
+            waiting: Vec::new(),
+            spans: Vec::new(),
+            window_len: 0,
+            checks: Vec::new(),
+            limit: 0,
+            direct: Vec::new(),
+            window: Vec::new(),
+        }
     }
 
     /// Has runs be copied, which lie in the buffer. `check` is what the bytes of all of them are, if they have a
@@ -101,33 +148,86 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
     /// # Errors
     /// Those of reading earlier ones.
     pub fn push(&mut self, runs: RunCopy, check: Option<ChecksummedBytes>) -> Result<()> {
-        for part in runs.parts() {
+        if runs.len >= MIN_DIRECT_BYTES {
+            return (0..runs.count).try_for_each(|n| {
+                let run = runs.part(n, 1);
+                let whole = check.filter(|check| (check.at, check.len) == (run.from, run.len));
+                self.push_direct(DirectCopy { run, check: whole.map(|check| check.crc) })
+            });
+        }
+        for part in runs.cut_by_gaps(MAX_GAP_BYTES, MAX_SPAN_BYTES) {
             self.push_part(part)?;
         }
-        // All of it is in the window, or a single run that is read to its place.
-        if let Some(check) = check.filter(|check| self.span.start <= check.at && check.at + check.len <= self.span.end)
+        // All of it is in the window.
+        if let (Some(check), Some(last)) = (check, self.spans.last_mut())
+            && last.from <= check.at
+            && check.at + check.len <= last.end()
         {
             self.checks.push(check);
+            last.checks.end = self.checks.len();
         }
+        Ok(())
+    }
+
+    /// Has runs be copied of the data of an entry with a filter, which has `len` bytes without it. In `runs`, they are
+    /// counted from its first byte.
+    ///
+    /// # Errors
+    /// Those of reading earlier ones.
+    pub fn push_encoded(&mut self, data: DataPlace, len: usize, runs: impl Iterator<Item = RunCopy>) -> Result<()> {
+        self.make_room(len)?;
+        let first = self.window_len as u64;
+        self.push_span(WindowSpan { from: 0, len, encoded: Some(data), checks: 0..0 });
+        self.waiting.extend(runs.map(|runs| RunCopy { from: first + runs.from, ..runs }));
+        Ok(())
+    }
+
+    fn push_direct(&mut self, copy: DirectCopy) -> Result<()> {
+        if !self.waiting.is_empty() || self.direct.len() >= MAX_WAITING {
+            self.finish()?;
+        }
+        self.direct.push(copy);
         Ok(())
     }
 
     fn push_part(&mut self, part: RunCopy) -> Result<()> {
         let end = part.end();
-        let is_near = !self.waiting.is_empty()
-            && part.from >= self.span.end
-            && part.from - self.span.end <= MAX_GAP_BYTES
-            && end - self.span.start <= MAX_WINDOW_BYTES
-            && end <= self.limit
-            && part.len < MIN_DIRECT_BYTES;
-        if !is_near {
-            self.finish()?;
-            self.span.start = part.from;
-            self.limit = part.from.saturating_add(self.log.bytes_behind(part.from));
-        }
-        self.span.end = end;
-        self.waiting.push(part);
+        let near = self.spans.last_mut().filter(|last| {
+            last.encoded.is_none()
+                && part.from >= last.end()
+                && part.from - last.end() <= MAX_GAP_BYTES
+                && end - last.from <= MAX_SPAN_BYTES
+                && end <= self.limit
+        });
+        let from = match near {
+            Some(last) => {
+                let from = self.window_len + (part.from - last.end()) as usize;
+                self.window_len += (end - last.end()) as usize;
+                last.len = (end - last.from) as usize;
+                from
+            }
+            None => {
+                let len = (end - part.from) as usize;
+                self.make_room(len)?;
+                self.limit = part.from.saturating_add(self.log.bytes_behind(part.from));
+                let checks = self.checks.len()..self.checks.len();
+                self.push_span(WindowSpan { from: part.from, len, encoded: None, checks });
+                self.window_len - len
+            }
+        };
+        self.waiting.push(RunCopy { from: from as u64, ..part });
         Ok(())
+    }
+
+    fn push_span(&mut self, span: WindowSpan) {
+        self.window_len += span.len;
+        self.spans.push(span);
+    }
+
+    /// Copies what waits, if the window has no room for so many bytes more.
+    fn make_room(&mut self, len: usize) -> Result<()> {
+        let is_full = self.window_len + len > MAX_WINDOW_BYTES || self.waiting.len() >= MAX_WAITING;
+        if is_full || !self.direct.is_empty() { self.finish() } else { Ok(()) }
     }
 
     /// Copies everything that waits.
@@ -135,36 +235,92 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
     /// # Errors
     /// Those of reading; if a checksum does not fit.
     pub fn finish(&mut self) -> Result<()> {
-        let len = (self.span.end - self.span.start) as usize;
-        let single = match self.waiting[..] {
-            [] => return Ok(()),
-            [RunCopy { to, count: 1, .. }] => Some(to as usize),
-            _ => None,
-        };
-        let read = match single {
-            Some(to) => &mut self.into[to..to + len],
-            None => {
-                if self.window.len() < len {
-                    self.window.resize(len, 0);
-                }
-                &mut self.window[..len]
-            }
-        };
-        self.log.read(self.span.start, read)?;
-        for check in self.checks.drain(..) {
-            let from = (check.at - self.span.start) as usize;
-            if crc32c::crc32c(&read[from..from + check.len as usize]) != check.crc {
-                return Err(self.log.checksum_error());
-            }
+        if !self.direct.is_empty() {
+            return self.finish_direct();
         }
-        if single.is_none() {
-            for runs in &self.waiting {
-                let from = &self.window[(runs.from - self.span.start) as usize..];
-                copy_runs(from, &mut self.into[runs.to as usize..], runs);
+        match (&self.waiting[..], &self.spans[..]) {
+            ([], _) => return Ok(()),
+            ([RunCopy { to, count: 1, len, .. }], [span @ WindowSpan { encoded: None, .. }])
+                if *len == span.len as u64 =>
+            {
+                span.load(self.log, &self.checks, &mut self.into[*to as usize..][..span.len])?;
+            }
+            _ => {
+                self.fill_window()?;
+                self.copy_window()?;
             }
         }
         self.waiting.clear();
+        self.spans.clear();
+        self.checks.clear();
+        self.window_len = 0;
         Ok(())
+    }
+
+    /// How many threads are worth their while for so many bytes.
+    fn threads_for(&self, bytes: usize) -> usize {
+        if bytes < MIN_PARALLEL_BYTES { 1 } else { self.threads }
+    }
+
+    fn fill_window(&mut self) -> Result<()> {
+        if self.window.len() < self.window_len {
+            self.window.resize(self.window_len, 0);
+        }
+        let threads = self.threads_for(self.window_len);
+        let parts = if threads > 1 { threads * PARTS_PER_THREAD } else { 1 };
+        let mut rest = &mut self.window[..self.window_len];
+        let mut shares = Vec::with_capacity(parts);
+        for spans in self.spans.chunks(self.spans.len().div_ceil(parts)) {
+            let (share, behind) = rest.split_at_mut(spans.iter().map(|span| span.len).sum());
+            rest = behind;
+            shares.push((spans, share));
+        }
+        let (log, checks) = (self.log, &self.checks[..]);
+        for_each_in_parallel(shares, threads, |(spans, mut share)| {
+            spans.iter().try_for_each(|span| {
+                let (part, behind) = std::mem::take(&mut share).split_at_mut(span.len);
+                share = behind;
+                span.load(log, checks, part)
+            })
+        })
+    }
+
+    /// Copies from the window. Each thread has a part of the buffer.
+    fn copy_window(&mut self) -> Result<()> {
+        let threads = self.threads_for(self.window_len);
+        let (window, waiting) = (&self.window[..], &self.waiting[..]);
+        let parts = self.into.chunks_mut(self.into.len().div_ceil(threads).max(1));
+        let mut begin = 0;
+        let parts = parts.map(|part| {
+            let range = begin..begin + part.len() as u64;
+            begin = range.end;
+            (range, part)
+        });
+        for_each_in_parallel(parts.collect(), threads, |(range, part)| {
+            for runs in waiting {
+                runs.for_each_within(&range, |runs| {
+                    copy_runs(&window[runs.from as usize..], &mut part[(runs.to - range.start) as usize..], &runs);
+                });
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads runs to their places: on several threads, if they follow each other in the buffer.
+    fn finish_direct(&mut self) -> Result<()> {
+        let (log, direct) = (self.log, std::mem::take(&mut self.direct));
+        let place = |copy: &DirectCopy| copy.run.to as usize..(copy.run.to + copy.run.len) as usize;
+        if !direct.is_sorted_by(|one, next| place(one).end <= place(next).start) {
+            return direct.iter().try_for_each(|copy| copy.load(log, &mut self.into[place(copy)]));
+        }
+        let (mut rest, mut begin) = (&mut *self.into, 0);
+        let parts = direct.iter().map(|copy| {
+            let Range { start, end } = place(copy);
+            let (part, behind) = std::mem::take(&mut rest)[start - begin..].split_at_mut(end - start);
+            (rest, begin) = (behind, end);
+            (copy, part)
+        });
+        for_each_in_parallel(parts.collect(), self.threads, |(copy, part)| copy.load(log, part))
     }
 
     /// The buffer, after everything that waits was copied.
@@ -177,52 +333,27 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
     }
 }
 
-/// Copies runs between buffers that begin with the first of them.
-fn copy_runs(from: &[u8], to: &mut [u8], runs: &RunCopy) {
-    let (len, count) = (runs.len as usize, runs.count as usize);
-    let strides = (runs.from_stride as usize, runs.to_stride as usize);
-    match len {
-        0 => {}
-        _ if count == 1 => to[..len].copy_from_slice(&from[..len]),
-        1 => copy_elements::<1>(from, to, strides, count),
-        2 => copy_elements::<2>(from, to, strides, count),
-        4 => copy_elements::<4>(from, to, strides, count),
-        8 => copy_elements::<8>(from, to, strides, count),
-        16 => copy_elements::<16>(from, to, strides, count),
-        _ => {
-            let pairs = from.chunks(strides.0).zip(to.chunks_mut(strides.1)).take(count);
-            pairs.for_each(|(from, to)| to[..len].copy_from_slice(&from[..len]));
-        }
-    }
-}
-
-/// Copies elements whose size the compiler knows.
-fn copy_elements<const N: usize>(from: &[u8], to: &mut [u8], (from_stride, to_stride): (usize, usize), count: usize) {
-    let to = to.chunks_mut(to_stride).filter_map(|to| to.first_chunk_mut::<N>());
-    if from_stride == N {
-        to.zip(from.as_chunks::<N>().0).take(count).for_each(|(to, from)| *to = *from);
-    } else {
-        let from = from.chunks(from_stride).filter_map(|from| from.first_chunk::<N>());
-        to.zip(from).take(count).for_each(|(to, from)| *to = *from);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-
     use h5live_model::Error;
+    use parking_lot::Mutex;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::entry_index::DataKind;
 
     /// Bytes in parts of so many, and what was read of them.
-    struct Bytes(Vec<u8>, RefCell<Vec<Range<u64>>>, u64);
+    struct Bytes(Vec<u8>, Mutex<Vec<Range<u64>>>, u64);
 
     impl LogBytes for Bytes {
+        fn decode(&self, _: &DataPlace, into: &mut [u8]) -> Result<()> {
+            into.fill(7);
+            Ok(())
+        }
+
         fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
             assert!(into.len() as u64 <= self.bytes_behind(at));
-            self.1.borrow_mut().push(at..at + into.len() as u64);
+            self.1.lock().push(at..at + into.len() as u64);
             into.copy_from_slice(&self.0[at as usize..][..into.len()]);
             Ok(())
         }
@@ -237,7 +368,7 @@ mod tests {
     }
 
     fn bytes(len: usize) -> Bytes {
-        Bytes((0..len).map(|at| (at * 7 + at / 251) as u8).collect(), RefCell::default(), u64::MAX)
+        Bytes((0..len).map(|at| (at * 7 + at / 251) as u8).collect(), Mutex::default(), u64::MAX)
     }
 
     fn run(from: u64, to: u64, len: u64) -> RunCopy {
@@ -251,7 +382,7 @@ mod tests {
         ) {
             let log = bytes(10_000);
             let (mut into, mut wanted) = (vec![0; 1000], vec![0; 1000]);
-            let mut queue = CopyQueue::new(&log, &mut into);
+            let mut queue = CopyQueue::new(&log, &mut into, 2);
             for (from, to, from_gap, to_gap, len, count) in runs {
                 let runs = RunCopy { from, from_stride: len + from_gap, to, to_stride: len + to_gap, len, count };
                 queue.push(runs, None).unwrap();
@@ -269,26 +400,60 @@ mod tests {
     fn what_is_near_is_read_by_one_call_and_what_is_long_by_its_own() {
         let log = bytes(300_000);
         let mut into = vec![0; 200_000];
-        let mut queue = CopyQueue::new(&log, &mut into);
+        let mut queue = CopyQueue::new(&log, &mut into, 2);
         for runs in [run(100, 0, 10), run(4000, 10, 10), run(3000, 20, 10), run(3500, 30, 100_000)] {
             queue.push(runs, None).unwrap();
         }
         let pairs = RunCopy { from: 200_000, from_stride: 50_000, to: 150_000, to_stride: 8, len: 8, count: 2 };
         queue.push(pairs, None).unwrap();
         queue.finish().unwrap();
-        assert_eq!(*log.1.borrow(), [100..4010, 3000..3010, 3500..103_500, 200_000..200_008, 250_000..250_008]);
+        assert_eq!(*log.1.lock(), [100..4010, 3000..3010, 3500..103_500, 200_000..200_008, 250_000..250_008]);
+    }
+
+    #[test]
+    fn long_runs_take_effect_in_their_order_too() {
+        const LEN: u64 = 40_000;
+        let log = bytes(300_000);
+        for places in [[0, LEN, 2 * LEN], [LEN, 0, 2 * LEN], [0, LEN / 2, LEN]] {
+            let (mut into, mut wanted) = (vec![0; 3 * LEN as usize], vec![0; 3 * LEN as usize]);
+            let mut queue = CopyQueue::new(&log, &mut into, 2);
+            for (number, to) in places.into_iter().enumerate() {
+                let from = number as u64 * 50_000;
+                queue.push(run(from, to, LEN), None).unwrap();
+                wanted[to as usize..][..LEN as usize].copy_from_slice(&log.0[from as usize..][..LEN as usize]);
+            }
+            queue.push(run(7, 5, 10), None).unwrap();
+            wanted[5..15].copy_from_slice(&log.0[7..17]);
+            queue.finish().unwrap();
+            assert_eq!(into, wanted);
+        }
+    }
+
+    #[test]
+    fn what_is_decoded_takes_effect_in_its_order() {
+        let log = bytes(1000);
+        let at = crate::position::LogPosition::from_number(0);
+        let data = DataPlace { at, len: 9, filter: 1, crc: None, kind: DataKind::Block };
+        let mut into = vec![0; 100];
+        let mut queue = CopyQueue::new(&log, &mut into, 2);
+        queue.push(run(100, 0, 50), None).unwrap();
+        queue.push_encoded(data, 80, [run(0, 20, 60)].into_iter()).unwrap();
+        queue.push(run(300, 70, 20), None).unwrap();
+        queue.finish().unwrap();
+        let wanted = [&log.0[100..120], &[7; 50], &log.0[300..320], &[0; 10]].concat();
+        assert_eq!(into, wanted);
     }
 
     #[test]
     fn what_lies_in_two_log_datasets_is_read_by_two_calls() {
-        let log = Bytes(vec![7; 200], RefCell::default(), 100);
+        let log = Bytes(vec![7; 200], Mutex::default(), 100);
         let mut into = vec![0; 40];
-        let mut queue = CopyQueue::new(&log, &mut into);
+        let mut queue = CopyQueue::new(&log, &mut into, 2);
         for from in [50, 90, 100, 110] {
             queue.push(run(from, 0, 10), None).unwrap();
         }
         queue.finish().unwrap();
-        assert_eq!(*log.1.borrow(), [50..100, 100..120]);
+        assert_eq!(*log.1.lock(), [50..100, 100..120]);
     }
 
     #[test]
@@ -298,7 +463,7 @@ mod tests {
         let right = crc32c::crc32c(&log.0[200..280]);
         let mut into = vec![0; 1000];
         let mut copy = |runs, crc| {
-            let mut queue = CopyQueue::new(&log, &mut into);
+            let mut queue = CopyQueue::new(&log, &mut into, 2);
             queue.push(run(100, 0, 10), None)?;
             queue.push(runs, Some(check(crc)))?;
             queue.push(run(300, 0, 10), None)?;

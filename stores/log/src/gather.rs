@@ -3,23 +3,20 @@
 use h5live_model::{AllocationLimit, DatasetSpec, Error, FilterSpec, Unfilter};
 
 use crate::boxes::BoxRange;
-use crate::copies::{ChecksummedBytes, CopyQueue, LogBytes, RunCopy};
+use crate::copies::{ChecksummedBytes, CopyQueue, LogBytes};
 use crate::coverage::is_covered;
 use crate::entry::Dims;
 use crate::entry_index::{DataKind, DataPlace, EntryIndex, FoundChange, FoundEntry};
 use crate::error::{LogError, Result};
 use crate::log_state::LogState;
-use crate::parallel::{available_threads, for_each_in_parallel};
+use crate::parallel::available_threads;
 use crate::position::LogPosition;
+use crate::run_copy::RunCopy;
 
 /// Bytes between the coordinates of points and their data: byte order and filter.
 const FIELDS_BEFORE_DATA: u64 = 8;
-/// A piece for a thread has about so many bytes at least...
-const MIN_PIECE_BYTES: u64 = 1 << 20;
-/// ...and at most.
+/// So many bytes are brought together at a time, about.
 const MAX_PIECE_BYTES: u64 = 16 << 20;
-/// Pieces for each thread, so that none waits long for the last one.
-const PIECES_PER_THREAD: u64 = 4;
 
 /// Brings boxes together, which follow each other in `into`. Several threads work on large ones.
 ///
@@ -31,22 +28,17 @@ pub fn gather_boxes(
     boxes: impl Iterator<Item = (Dims, Dims)>,
     into: &mut [u8],
 ) -> Result<()> {
-    let threads = if into.len() as u64 > MIN_PIECE_BYTES { available_threads() } else { 1 };
-    let piece_bytes = into.len() as u64 / (threads as u64 * PIECES_PER_THREAD);
-    let piece_bytes = if threads > 1 { piece_bytes.clamp(MIN_PIECE_BYTES, MAX_PIECE_BYTES) } else { u64::MAX };
-    let (mut rest, mut pieces) = (into, Vec::new());
+    let mut rest = into;
     for (start, end) in boxes {
         let whole = BoxRange { start: &start, end: &end };
         let bytes = whole.elements().unwrap_or(0) * gatherer.size();
-        for (start, end, len) in whole.slabs(bytes, piece_bytes) {
-            let (into, behind) = rest.split_at_mut(len as usize);
+        for (start, end, len) in whole.slabs(bytes, MAX_PIECE_BYTES) {
+            let (into, behind) = std::mem::take(&mut rest).split_at_mut(len as usize);
             rest = behind;
-            pieces.push((start, end, into));
+            gatherer.gather(index, &BoxRange { start: &start, end: &end }, into)?;
         }
     }
-    for_each_in_parallel(pieces, threads, |(start, end, into)| {
-        gatherer.gather(index, &BoxRange { start: &start, end: &end }, into)
-    })
+    Ok(())
 }
 
 /// Brings elements of one dataset together.
@@ -77,11 +69,11 @@ impl Gatherer<'_> {
             let is_shrunk = |change: &FoundChange<'_>| matches!(change, FoundChange::Shrunk(_));
             let first = found.iter().rposition(is_shrunk).map_or(0, |shrunk| shrunk + 1);
             let blocks: Vec<_> = found[first..].iter().filter_map(FoundChange::block).collect();
-            if !is_covered(wanted, &blocks) {
+            if !is_covered(wanted, &blocks, into.len()) {
                 self.spec.fill_into(0, into);
             }
         }
-        let mut queue = CopyQueue::new(self, into);
+        let mut queue = CopyQueue::new(self, into, available_threads());
         for change in found {
             match change {
                 FoundChange::Written(entry) => match entry.place.kind {
@@ -108,36 +100,26 @@ impl Gatherer<'_> {
         let (size, place, has) = (self.size(), entry.place, entry.block());
         let Some(shared) = has.shared(wanted) else { return Ok(()) };
         let bytes = has.elements().and_then(|elements| elements.checked_mul(size));
+        let runs_from = |begin: u64| {
+            shared.rows().map(move |(run, count, (from_stride, to_stride))| RunCopy {
+                from: begin + run.first * size,
+                from_stride: from_stride * size,
+                to: run.second * size,
+                to_stride: to_stride * size,
+                len: run.len * size,
+                count,
+            })
+        };
         if place.filter != 0 {
-            let bytes = self.decode(&place, bytes.ok_or_else(|| self.misfit("has too many elements"))?)?;
-            let into = queue.finished_buffer()?;
-            shared.for_each_run(|run| {
-                let len = (run.len * size) as usize;
-                into[(run.second * size) as usize..][..len]
-                    .copy_from_slice(&bytes[(run.first * size) as usize..][..len]);
-            });
-            return Ok(());
+            let bytes = bytes.ok_or_else(|| self.misfit("has too many elements"))?;
+            return queue.push_encoded(place, self.limit.check(bytes)?, runs_from(0));
         }
         if bytes != Some(place.len) || !place.at.has_room_for(place.len) {
             return Err(self.misfit("has another number of bytes than its box").into());
         }
         let check = place.crc.filter(|_| wanted.contains(&has));
         let check = check.map(|crc| ChecksummedBytes { at: place.at.number(), len: place.len, crc });
-        let mut result = Ok(());
-        shared.for_each_row(|run, count, (from_stride, to_stride)| {
-            let runs = RunCopy {
-                from: place.at.number() + run.first * size,
-                from_stride: from_stride * size,
-                to: run.second * size,
-                to_stride: to_stride * size,
-                len: run.len * size,
-                count,
-            };
-            if result.is_ok() {
-                result = queue.push(runs, check);
-            }
-        });
-        result
+        runs_from(place.at.number()).try_for_each(|runs| queue.push(runs, check))
     }
 
     /// Checks the data of an entry, if these bytes are all of it.
@@ -216,6 +198,15 @@ impl Gatherer<'_> {
 impl LogBytes for Gatherer<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.state.read(LogPosition::from_number(at), into)
+    }
+
+    fn decode(&self, data: &DataPlace, into: &mut [u8]) -> Result<()> {
+        let decoded = Gatherer::decode(self, data, into.len() as u64)?;
+        if decoded.len() != into.len() {
+            return Err(self.misfit("has another number of bytes than its box").into());
+        }
+        into.copy_from_slice(&decoded);
+        Ok(())
     }
 
     fn bytes_behind(&self, at: u64) -> u64 {

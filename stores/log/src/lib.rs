@@ -37,6 +37,7 @@ pub mod names;
 mod options;
 mod parallel;
 pub mod position;
+mod run_copy;
 mod session;
 pub mod shared_files;
 mod store;

@@ -3,7 +3,7 @@
 //! A position in the log is a number of bytes from the first entry on, through all log datasets. What a log dataset has
 //! behind its end belongs to no position: an entry lies in one log dataset.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use h5live_model::{
     AllocationTime, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill,
@@ -31,6 +31,8 @@ struct LogDataset {
     published: u64,
     /// Bytes that it has room for.
     size: u64,
+    /// Where its bytes are. They stay there.
+    stored: OnceLock<StoredChunk>,
 }
 
 /// The log datasets, in the order of the log.
@@ -67,7 +69,15 @@ impl LogDataset {
         let size = chunks.spec()?.dataspace.elements().unwrap_or(0);
         let first = read_integer(store, id, names::FIRST, OF_LOG)?;
         let first = first.ok_or_else(|| LogError::Missing(format!("attribute {:?} of {OF_LOG}", names::FIRST)))?;
-        Ok(LogDataset { id, chunks, first: first.cast_unsigned(), used: 0, published: 0, size })
+        Ok(LogDataset {
+            id,
+            chunks,
+            first: first.cast_unsigned(),
+            used: 0,
+            published: 0,
+            size,
+            stored: OnceLock::new(),
+        })
     }
 
     /// Where its entries end, as its attribute says; 0 as long as it has none.
@@ -84,9 +94,13 @@ impl LogDataset {
         Ok(())
     }
 
-    fn chunk(&self) -> Result<StoredChunk> {
-        let chunk = self.chunks.locate(&ChunkCoord::origin(1))?;
-        chunk.ok_or_else(|| LogError::Missing("storage for its entries".to_owned()).into())
+    fn stored_chunk(&self) -> Result<&StoredChunk> {
+        if let Some(stored) = self.stored.get() {
+            return Ok(stored);
+        }
+        let found = self.chunks.locate(&ChunkCoord::origin(1))?;
+        let found = found.ok_or_else(|| LogError::Missing("storage for its entries".to_owned()))?;
+        Ok(self.stored.get_or_init(|| found))
     }
 }
 
@@ -123,8 +137,8 @@ impl LogDatasets {
         let chunks = store.dataset(id)?;
         let (spec, first) = (chunks.spec()?, self.end());
         let size = spec.dataspace.elements().filter(|_| spec.datatype.size() == 1).unwrap_or(0);
-        let dataset = LogDataset { id, chunks, first, used: size, published: size, size };
-        let begin = dataset.chunk()?.offset.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
+        let dataset = LogDataset { id, chunks, first, used: size, published: size, size, stored: OnceLock::new() };
+        let begin = dataset.stored_chunk()?.offset.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
         self.list.push(dataset);
         Ok((begin, begin.saturating_add(size), first))
     }
@@ -282,7 +296,7 @@ impl LogDatasets {
         if at < dataset.first || len > dataset.used - offset {
             return Err(outside().into());
         }
-        dataset.chunks.read(&dataset.chunk()?, offset, into)
+        dataset.chunks.read(dataset.stored_chunk()?, offset, into)
     }
 
     /// The number of the log dataset that has a position, from 1 on, and the offset in it.
