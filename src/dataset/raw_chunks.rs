@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, FillTime, Layout, Selection, StoredChunk};
+use h5live_model::{
+    BoundSelection, ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, FillTime, Layout, Selection, StoredChunk,
+};
 
 use super::Dataset;
 use super::core::PartWrites;
@@ -111,7 +113,8 @@ impl Dataset {
     }
 
     /// Copies the bytes of a chunk that was stored without filters, part by part, and calls `each` with the number of
-    /// bytes of each part. Bytes that were never written are left out.
+    /// bytes of each part. Bytes that were never written are left out. Nothing leads to the dataset `to` yet. One part is
+    /// written while the next one is read.
     pub(crate) fn copy_unfiltered_chunk(
         &self,
         to: &Dataset,
@@ -127,39 +130,80 @@ impl Dataset {
         let spec = to.spec()?;
         // A chunk that is not there yet is made of fill values.
         let is_filled = spec.fill.time != FillTime::Never || to.chunk(&chunk.coord)?.is_none();
-        let limit = self.core.max_allocation;
-        let memory = || self.with_error_path(|| Ok(limit.zeroed(step.min(chunk.size)).map_err(ErrorKind::from)?));
-        let (mut bytes, mut fill) = (memory()?, memory()?);
-        let mut at = 0;
-        while at < chunk.size {
-            if at > 0 && is_filled && spec.fill_pattern().is_none() {
-                let next = self.with_error_path(|| Ok(self.core.chunks.next_data(chunk, at)?))?;
-                // The last byte is read, so that a file that has been cut is noticed.
-                let next = next.unwrap_or(chunk.size).min(chunk.size - 1);
-                each(next - at);
-                at = next;
-            }
-            let len = step.min(chunk.size - at);
-            let (bytes, fill) = (&mut bytes[..len as usize], &mut fill[..len as usize]);
-            self.with_error_path(|| {
-                let read = self.core.chunks.read(chunk, at, bytes);
-                read.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
-            })?;
-            if spec.fill_pattern().is_some() {
-                spec.fill_into(at, fill);
-            }
-            // The first block makes the chunk.
-            let is_wanted = |n: usize, bytes: &[u8], fill: &[u8]| !is_filled || bytes != fill || at == 0 && n == 0;
-            for run in runs_to_write(bytes, fill, is_wanted) {
-                to.with_error_path(|| {
-                    let written = to.core.chunks.write_part(&chunk.coord, at + run.start as u64, &bytes[run]);
-                    written.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
-                })?;
-            }
-            each(len);
-            at += len;
+        let skips_holes = is_filled && spec.fill_pattern().is_none();
+        let step = self.core.bytes_per_read(step);
+        let mut fill = self.copy_buffer(step.min(chunk.size))?;
+        let mut read = self.read_next_part(chunk, 0..step, skips_holes, self.copy_buffer(step.min(chunk.size))?)?;
+        let mut spare = if step < chunk.size { self.copy_buffer(step)? } else { Vec::new() };
+        let mut done = 0;
+        while let Some((at, mut bytes)) = read {
+            let end = at + bytes.len() as u64;
+            let write = || to.write_copied_part(chunk, (at, &bytes), &mut fill, is_filled);
+            let next = || match end < chunk.size {
+                true => self.read_next_part(chunk, end..end.saturating_add(step), skips_holes, spare),
+                false => Ok(None),
+            };
+            let (written, next) = rayon::join(write, next);
+            written?;
+            read = next?;
+            bytes.resize(step.min(chunk.size) as usize, 0);
+            spare = bytes;
+            each(end - done);
+            done = end;
         }
         Ok(())
+    }
+
+    fn copy_buffer(&self, bytes: u64) -> Result<Vec<u8>> {
+        self.with_error_path(|| Ok(self.core.max_allocation.zeroed(bytes).map_err(ErrorKind::from)?))
+    }
+
+    /// Reads the bytes of a chunk without filters that lie in `part`, or, if that `skips_holes`, as many behind the next
+    /// hole. Returns where they begin. They are not more than `bytes`.
+    fn read_next_part(
+        &self,
+        chunk: &StoredChunk,
+        part: Range<u64>,
+        skips_holes: bool,
+        mut bytes: Vec<u8>,
+    ) -> Result<Option<(u64, Vec<u8>)>> {
+        self.with_error_path(|| {
+            let mut at = part.start;
+            if at > 0 && skips_holes {
+                let next = self.core.chunks.next_data(chunk, at)?;
+                // The last byte is read, so that a file that has been cut is noticed.
+                at = next.unwrap_or(chunk.size).min(chunk.size - 1);
+            }
+            bytes.truncate((chunk.size - at).min(part.end - part.start) as usize);
+            let read = self.core.chunks.read(chunk, at, &mut bytes);
+            read.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))?;
+            Ok(Some((at, bytes)))
+        })
+    }
+
+    /// Writes what of a part of a chunk is not the fill value, if the chunk `is_filled`.
+    fn write_copied_part(
+        &self,
+        chunk: &StoredChunk,
+        (at, bytes): (u64, &[u8]),
+        fill: &mut [u8],
+        is_filled: bool,
+    ) -> Result<()> {
+        let spec = self.spec()?;
+        let fill = &mut fill[..bytes.len()];
+        if spec.fill_pattern().is_some() {
+            spec.fill_into(at, fill);
+        }
+        // The first block makes the chunk.
+        let is_wanted = |n: usize, bytes: &[u8], fill: &[u8]| !is_filled || bytes != fill || at == 0 && n == 0;
+        runs_to_write(bytes, fill, is_wanted).into_iter().try_for_each(|run| {
+            self.with_error_path(|| {
+                let at = at + run.start as u64;
+                let write = [ChunkWrite::Part { coord: &chunk.coord, at, bytes: &bytes[run], unseen: true }];
+                let written = self.core.chunks.write(&ChunkBatch { writes: &write, ..ChunkBatch::default() });
+                written.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
+            })
+        })
     }
 
     /// Calls `each` for each part of a selection that lies in one chunk, in row-major order of the chunks. A caller

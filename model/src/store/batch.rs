@@ -54,9 +54,9 @@ pub enum ChunkWrite<'a> {
         at: u64,
         /// The part.
         bytes: &'a [u8],
-        /// Whether no reader was ever led to these bytes: the caller keeps account of where its data ends in the chunk,
-        /// and publishes that later, by an attribute of the same dataset. Then they may be written at once. They are seen
-        /// only after what was put as blobs before.
+        /// Whether no reader was ever led to these bytes: nothing leads to the dataset yet, or the caller keeps account of
+        /// where its data ends in the chunk, and publishes that later, by an attribute of the same dataset. Then they
+        /// may be written at once. They are seen only after what was put as blobs before.
         unseen: bool,
     },
     /// A box of elements in a chunk of a dataset without filters, for stores that take

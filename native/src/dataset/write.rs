@@ -1,5 +1,6 @@
 //! Writing chunks, whole and in part.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use h5live_cache::{Cache, ChunkProxy, EdgeKind, Owner, SpaceKind, Visibility};
@@ -89,10 +90,7 @@ impl NativeDataset {
             return self.overwrite_chunk(&state, old.addr, (0, bytes.to_vec()), beneath);
         }
         let addr = cache.space().alloc(bytes.len() as u64, SpaceKind::Raw)?;
-        let proxy = match state.spec.datatype.is_indirect() {
-            true => Some(cache.write_raw_with_visibility(owner, addr, (0, bytes.to_vec()), Visibility::Unreachable)),
-            false => cache.write_raw_through(owner, addr, 0, bytes)?,
-        };
+        let proxy = self.write_new_raw(&state, addr, 0, bytes)?;
         let operation = cache.begin_operation();
         if let Some(proxy) = &proxy {
             self.add_heap_dependency(&state, proxy)?;
@@ -107,6 +105,17 @@ impl NativeDataset {
         }
         drop(operation);
         Ok(cache.flush_over_budget()?)
+    }
+
+    /// Writes raw data to new space, before the operation that makes it reachable. Whatever comes to lead there must wait
+    /// for the proxy.
+    fn write_new_raw(&self, state: &DatasetState, at: Addr, offset: u64, bytes: &[u8]) -> Result<Option<ChunkProxy>> {
+        let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
+        Ok(match state.spec.datatype.is_indirect() {
+            // It waits for what it leads to.
+            true => Some(cache.write_raw_with_visibility(owner, at, (offset, bytes.to_vec()), Visibility::Unreachable)),
+            false => cache.write_raw_through(owner, at, offset, bytes)?,
+        })
     }
 
     pub(super) fn write_chunk_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
@@ -192,25 +201,27 @@ impl NativeDataset {
         size: u64,
         (at, bytes): (u64, &[u8]),
     ) -> Result<()> {
-        let (cache, owner, spec) = (&self.session.cache, Owner::new(self.shared.header_addr), &state.spec);
+        let (cache, spec) = (&self.session.cache, &state.spec);
         self.session.extend_eof_for_hole(spec, size)?;
         let (addr, zeros) = self.session.alloc_raw_space(size)?;
         let (offset, raw) = if zeros == 0 && spec.fill_pattern().is_none() {
-            (at, bytes.to_vec())
+            (at, Cow::Borrowed(bytes))
         } else if size <= FILLED_WITH {
             let mut chunk = spec.fill_bytes(size as usize);
             if let Some(part) = chunk.get_mut(at as usize..at as usize + bytes.len()) {
                 part.copy_from_slice(bytes);
             }
-            (0, chunk)
+            (0, Cow::Owned(chunk))
         } else {
             self.session.write_fill_values(spec, addr, (size, zeros), || Ok(cache.flush_over_budget()?))?;
-            (at, bytes.to_vec())
+            (at, Cow::Borrowed(bytes))
         };
+        let proxy = self.write_new_raw(state, addr, offset, &raw)?;
         let operation = cache.begin_operation();
-        let proxy = cache.write_raw_with_visibility(owner, addr, (offset, raw), Visibility::Unreachable);
-        self.add_heap_dependency(state, &proxy)?;
-        state.layout.set_chunk(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
+        if let Some(proxy) = &proxy {
+            self.add_heap_dependency(state, proxy)?;
+        }
+        state.layout.set_chunk(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, proxy.as_ref())?;
         drop(operation);
         Ok(cache.flush_over_budget()?)
     }

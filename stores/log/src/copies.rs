@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::parallel::for_each_in_parallel;
 use crate::run_copy::{RunCopy, copy_runs};
 
-/// Bytes between two runs of the log that are read though nobody wants them.
-const MAX_GAP_BYTES: u64 = 4 << 10;
+/// Bytes between two runs of the log that are read though nobody wants them: this takes less time than another call.
+const MAX_GAP_BYTES: u64 = 16 << 10;
 /// The most bytes that are read into the window by one call.
 const MAX_SPAN_BYTES: u64 = 1 << 20;
 /// The most bytes that wait in the window, unless those of one entry are more.

@@ -15,9 +15,6 @@ use crate::run_copy::RunCopy;
 
 /// Bytes between the coordinates of points and their data: byte order and filter.
 const FIELDS_BEFORE_DATA: u64 = 8;
-/// So many bytes are brought together at a time, about.
-const MAX_PIECE_BYTES: u64 = 16 << 20;
-
 /// Brings boxes together, which follow each other in `into`. Several threads work on large ones.
 ///
 /// # Errors
@@ -30,13 +27,11 @@ pub fn gather_boxes(
 ) -> Result<()> {
     let mut rest = into;
     for (start, end) in boxes {
-        let whole = BoxRange { start: &start, end: &end };
-        let bytes = whole.elements().unwrap_or(0) * gatherer.size();
-        for (start, end, len) in whole.slabs(bytes, MAX_PIECE_BYTES) {
-            let (into, behind) = std::mem::take(&mut rest).split_at_mut(len as usize);
-            rest = behind;
-            gatherer.gather(index, &BoxRange { start: &start, end: &end }, into)?;
-        }
+        let wanted = BoxRange { start: &start, end: &end };
+        let bytes = wanted.elements().unwrap_or(0) * gatherer.size();
+        let (into, behind) = std::mem::take(&mut rest).split_at_mut(bytes as usize);
+        rest = behind;
+        gatherer.gather(index, &wanted, into)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Work that is done by several threads.
 
 use std::num::NonZero;
+use std::sync::OnceLock;
 use std::thread;
 
 use parking_lot::Mutex;
@@ -36,7 +37,8 @@ pub fn for_each_in_parallel<T: Send>(
     result.into_inner()
 }
 
-/// How many threads run at once.
+/// How many threads run at once. To ask the system takes many times as long as to read a block.
 pub fn available_threads() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
