@@ -50,8 +50,8 @@ pub trait LogBytes {
     /// How many bytes from `at` on can be read by one call.
     fn bytes_behind(&self, at: u64) -> u64;
 
-    /// What is wrong with bytes whose checksum does not fit.
-    fn checksum_error(&self) -> h5live_model::Error;
+    /// What is wrong with the bytes at `at`, whose checksum does not fit.
+    fn checksum_error(&self, at: u64) -> h5live_model::Error;
 }
 
 /// Copies that wait for one read. They take effect in the order in which they came.
@@ -154,7 +154,7 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
         for check in self.checks.drain(..) {
             let from = (check.at - self.span.start) as usize;
             if crc32c::crc32c(&read[from..from + check.len as usize]) != check.crc {
-                return Err(self.log.checksum_error());
+                return Err(self.log.checksum_error(check.at));
             }
         }
         if single.is_none() {
@@ -231,7 +231,7 @@ mod tests {
             self.2 - at % self.2
         }
 
-        fn checksum_error(&self) -> Error {
+        fn checksum_error(&self, _: u64) -> Error {
             Error::Invalid("checksum".to_owned())
         }
     }

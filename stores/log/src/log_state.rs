@@ -136,8 +136,7 @@ impl LogState {
             if writes && number == self.own {
                 continue;
             }
-            let LogFile { store, log, .. } = &mut self.files[number];
-            if log.catch_up(&**store)? {
+            if self.files[number].catch_up()? {
                 has_more = true;
                 self.index_published(number, limit)?;
             }
@@ -198,13 +197,17 @@ impl LogState {
     }
 
     /// Writes the index table and the skip list of the own file, if its log has more than the ones of the file. All
-    /// entries are in log datasets.
+    /// entries are in log datasets. There is none if the numbers of datasets are so high that the list is over the limit:
+    /// they are damaged.
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn save_table(&self, dataset_count: u64) -> Result<()> {
+    pub fn save_table(&self, dataset_count: u64, limit: AllocationLimit) -> Result<()> {
         let own = self.own();
-        if own.table_covers().unwrap_or(0) == own.log.end() {
+        // A subfile by itself does not know how many there are.
+        let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
+        let is_bounded = limit.check(index_table::skip_list_bytes(count)).is_ok();
+        if own.table_covers().unwrap_or(0) == own.log.end() || !is_bounded {
             return Ok(());
         }
         let rows = |number: u64| match self.dataset(number) {
@@ -216,8 +219,6 @@ impl LogState {
         };
         let place = |at: LogPosition| own.log.place_of(at.offset());
         let new = NewTable { covers: own.log.end(), last_order: own.last_order, place: &place };
-        // A subfile by itself does not know how many there are.
-        let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
         index_table::save(&*own.store, own.group, &new, (0..count).map(rows))
     }
 
@@ -342,7 +343,7 @@ impl LogState {
         }
         let own = self.own_mut();
         own.last_order = own.last_order.max(order);
-        own.batch += 1;
+        own.batch = own.batch.saturating_add(1);
         Ok(())
     }
 
@@ -417,7 +418,7 @@ impl LogState {
         let number = at.file() as usize;
         let file = self.files.get(number).ok_or_else(outside)?;
         let staged = at.offset().checked_sub(file.log.end()).filter(|_| number == self.own);
-        let Some(offset) = staged else { return file.log.read(at.offset(), into) };
+        let Some(offset) = staged else { return file.read(at.offset(), into) };
         let bytes = usize::try_from(offset).ok().and_then(|from| self.staged.get(from..)?.get(..into.len()));
         into.copy_from_slice(bytes.ok_or_else(outside)?);
         Ok(())

@@ -6,6 +6,8 @@ use h5live_model::Name;
 
 /// The group of the log, a child of the root group.
 pub const LOG_GROUP: &str = "_LOG";
+/// What errors call that group.
+pub const OF_GROUP: &str = "the group of the log";
 /// The attribute of the log group with the version of the layout.
 pub const LAYOUT_VERSION: &str = "layout_version";
 /// The attribute of the log group that counts the datasets that were ever made.

@@ -303,12 +303,12 @@ impl LogSession {
     pub fn new_dataset_number(&self, main: &dyn Store) -> Result<u64> {
         let mut count = self.dataset_count.lock();
         let group = self.state.read().main_group();
-        if self.has_joined {
-            *count = group_number(main, group, names::DATASET_COUNT)?;
-        }
-        main.writer()?.set_attribute(group, &integer(names::DATASET_COUNT, count.cast_signed() + 1))?;
-        *count += 1;
-        Ok(*count - 1)
+        let number = if self.has_joined { group_number(main, group, names::DATASET_COUNT)? } else { *count };
+        let next = number.cast_signed().checked_add(1).filter(|next| *next > 0);
+        let next = next.ok_or(LogError::Attribute { attribute: names::DATASET_COUNT, of: names::OF_GROUP })?;
+        main.writer()?.set_attribute(group, &integer(names::DATASET_COUNT, next))?;
+        *count = next.cast_unsigned();
+        Ok(number)
     }
 
     /// The extent of a dataset: what entries have set, or what its anchor says.
@@ -476,7 +476,7 @@ impl LogSession {
 
     /// Writes the index table of the own file, if there is need.
     fn save_table(&self) -> Result<()> {
-        self.state.read().save_table(*self.dataset_count.lock())?;
+        self.state.read().save_table(*self.dataset_count.lock(), self.max_allocation)?;
         self.commit(Publish::Visible)
     }
 

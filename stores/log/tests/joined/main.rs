@@ -2,4 +2,5 @@
 
 mod conformance;
 mod files;
+mod hostile;
 mod waiting;
