@@ -131,13 +131,14 @@ impl LogFile {
         Ok(rows)
     }
 
-    /// Takes up which entries the writer has published since. Says whether there are any that are not known.
+    /// Takes up which entries the writer has published since. Says whether there are any that were not read.
     ///
     /// # Errors
     /// If the log is damaged; errors of the store.
     pub fn catch_up(&mut self) -> Result<bool> {
         let caught_up = self.log.catch_up(&*self.store);
-        caught_up.map_err(|error| in_file(self.number, error))
+        caught_up.map_err(|error| in_file(self.number, error))?;
+        Ok(self.indexed < self.log.end())
     }
 
     /// Reads bytes of the log from an offset on.

@@ -34,6 +34,8 @@ pub struct LogState {
     files: Vec<LogFile>,
     /// The number of the file to which this session appends.
     own: usize,
+    /// Whether the logs of all files were read, and not only that of the own one.
+    knows_others: bool,
     /// The numbers of datasets, and what the logs have of each.
     datasets: FxHashMap<u64, LoggedDataset>,
     /// Entries that are not in a log dataset yet. They follow the last one that is.
@@ -55,9 +57,18 @@ impl LogState {
     /// # Errors
     /// If a log is damaged; errors of the stores beneath.
     pub fn open(main: LogFile, limit: AllocationLimit, mutant: LogMutant) -> Result<Self> {
-        let mut state = LogState {
-            files: Vec::new(),
+        let mut state = LogState::unread(main, mutant);
+        state.knows_others = true;
+        state.index_published(0, limit)?;
+        Ok(state)
+    }
+
+    /// The logs of a session that joins others. What others have published is read when the state catches up.
+    pub fn unread(main: LogFile, mutant: LogMutant) -> Self {
+        LogState {
+            files: vec![main],
             own: 0,
+            knows_others: false,
             datasets: FxHashMap::default(),
             staged: Vec::new(),
             points: None,
@@ -66,9 +77,7 @@ impl LogState {
             entries: 0,
             data_bytes: 0,
             mutant,
-        };
-        state.add_file(main, limit)?;
-        Ok(state)
+        }
     }
 
     /// A log whose datasets are indexed already.
@@ -79,11 +88,30 @@ impl LogState {
         Ok(state)
     }
 
-    /// Adds the file with the next number, and what is published in its log.
+    /// Adds the file with the next number, and what is published in its log if the state has that of others.
     ///
     /// # Errors
     /// As [`LogState::open`].
     pub fn add_file(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
+        match self.knows_others {
+            true => self.add_and_read(file, limit),
+            false => {
+                self.files.push(file);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the file with the next number, and what is published in its log. The session appends to it.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn add_own_file(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
+        self.own = self.files.len();
+        self.add_and_read(file, limit)
+    }
+
+    fn add_and_read(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
         debug_assert_eq!(file.number as usize, self.files.len());
         // What is known of datasets does not have the table of this file.
         let loaded: Vec<_> = self.datasets.iter().map(|(number, dataset)| (*number, dataset.index.rank())).collect();
@@ -95,9 +123,9 @@ impl LogState {
         self.index_published(self.files.len() - 1, limit)
     }
 
-    /// Has the session append to the file with this number.
-    pub fn set_own(&mut self, number: u32) {
-        self.own = number as usize;
+    /// Whether what others have published was ever read.
+    pub fn knows_others(&self) -> bool {
+        self.knows_others
     }
 
     /// The files that have logs, each at its number.
@@ -141,23 +169,25 @@ impl LogState {
                 self.index_published(number, limit)?;
             }
         }
+        self.knows_others = true;
         Ok(has_more)
     }
 
     /// Takes up the batches of a file that are published and not known.
     fn index_published(&mut self, number: usize, limit: AllocationLimit) -> Result<()> {
         let mut batches = Vec::new();
-        self.files[number].read_batches(limit, |batch| {
+        let read = self.files[number].read_batches(limit, |batch| {
             batches.push(batch);
             Ok(())
-        })?;
+        });
+        // Those before the damage are known now, and are not read again.
         for (rank, mut row) in batches.into_iter().flat_map(|batch| batch.entries) {
             if self.mutant.lacks(LogMutant::IgnoredOrders) {
                 row.order = 0;
             }
             self.push(rank, row)?;
         }
-        Ok(())
+        read
     }
 
     /// Adds an entry. Says whether it is the first one of its dataset whose batch has not ended.

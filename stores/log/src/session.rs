@@ -1,5 +1,7 @@
 //! A session on a file with a log.
 
+mod joined;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,8 +9,8 @@ use h5live_model::{
     AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, Mode, Name, NoFilters,
     ObjectId, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
 };
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use rustc_hash::FxHashMap;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::anchor::{Anchor, integer, shape_attribute};
 use crate::entry::Dims;
@@ -20,8 +22,8 @@ use crate::main_turn::{MainChange, MainTurn};
 use crate::mutant::LogMutant;
 use crate::names::{self, Naming};
 use crate::options::Log;
-use crate::shared_files::{MainUse, SharedFiles};
-use crate::subfiles::{Subfiles, as_model_error, is_written};
+use crate::shared_files::SharedFiles;
+use crate::subfiles::Subfiles;
 
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
@@ -83,6 +85,8 @@ pub struct LogSession {
     staging: Mutex<()>,
     /// Datasets whose anchors do not say their extent, by their numbers, and the anchors.
     changed_extents: Mutex<FxHashMap<u64, ObjectId>>,
+    /// The numbers of datasets that this session has made, if it has joined others.
+    made: Mutex<FxHashSet<u64>>,
     /// Anchors that were made since the last commit: they are seen after the entries so far.
     new_anchors: Mutex<Vec<ObjectId>>,
     /// Numbers of datasets that were made so far.
@@ -156,29 +160,12 @@ impl LogSession {
             state: RwLock::new(state),
             staging: Mutex::default(),
             changed_extents: Mutex::default(),
+            made: Mutex::default(),
             new_anchors: Mutex::default(),
             dataset_count: Mutex::default(),
             is_closed: AtomicBool::new(false),
             inner,
         }
-    }
-
-    /// A session that writes beside others. It appends to the subfile with the number `own`, which `state` has; `inner`
-    /// is the main file, to be followed.
-    ///
-    /// # Errors
-    /// If the log is damaged; errors of the store beneath.
-    pub fn joined(
-        inner: Arc<dyn Store>,
-        files: Arc<dyn SharedFiles>,
-        state: LogState,
-        how: LogRequest,
-    ) -> Result<Self> {
-        let mut session = LogSession::new(inner, Some(files), state, how)?;
-        session.described.mode = Mode::SwmrWrite;
-        session.described.capabilities.live = true;
-        session.has_joined = true;
-        Ok(session)
     }
 
     /// The log of a file of Log VOL, to be read. `files` have it: the file itself, or its subfiles.
@@ -267,10 +254,14 @@ impl LogSession {
     /// As staging an entry.
     pub fn state_for_reading(&self, dataset: u64, rank: usize) -> Result<RwLockReadGuard<'_, LogState>> {
         let state = self.state.read();
-        if !state.needs_preparation(dataset) {
+        let knows_others = state.knows_others();
+        if knows_others && !state.needs_preparation(dataset) {
             return Ok(state);
         }
         drop(state);
+        if !knows_others {
+            self.catch_up()?;
+        }
         self.state.write().prepare(dataset, rank)?;
         Ok(self.state.read())
     }
@@ -308,6 +299,9 @@ impl LogSession {
         let next = next.ok_or(LogError::Attribute { attribute: names::DATASET_COUNT, of: names::OF_GROUP })?;
         main.writer()?.set_attribute(group, &integer(names::DATASET_COUNT, next))?;
         *count = next.cast_unsigned();
+        if self.has_joined {
+            self.made.lock().insert(number);
+        }
         Ok(number)
     }
 
@@ -433,24 +427,6 @@ impl LogSession {
         state.own_mut().log.stage_end(writer)
     }
 
-    /// The order of the batch that is gathered, which is higher than all that the state knows, and the state.
-    fn next_order(&self) -> Result<(u64, RwLockWriteGuard<'_, LogState>)> {
-        let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
-            let state = self.state.write();
-            return Ok((state.last_order().saturating_add(1), state));
-        };
-        let mut last = self.state.read().last_order();
-        loop {
-            let order = files.next_order(last).map_err(as_model_error)?;
-            let state = self.state.write();
-            last = state.last_order();
-            // Otherwise a reading thread has taken up a later batch meanwhile.
-            if order > last {
-                return Ok((order, state));
-            }
-        }
-    }
-
     /// Commits, brings the attributes of anchors up to date, and ends the session. A second call does nothing.
     ///
     /// # Errors
@@ -486,37 +462,6 @@ impl LogSession {
         let own = self.own_file().1;
         self.state.read().save_table_early(*self.dataset_count.lock())?;
         own.writer()?.commit(Scope::All, Publish::Visible)
-    }
-
-    /// Ends writing beside others. The last writer leaves the main file as one that nobody writes.
-    fn leave(&self) -> Result<()> {
-        let Some(files) = &self.files else { return Ok(()) };
-        self.catch_up()?;
-        self.commit(Publish::Visible)?;
-        self.save_table()?;
-        // Objects that never got a link are forgotten.
-        drop(self.turn.lock().take());
-        let mut lease = files.lease().map_err(as_model_error)?;
-        let (own, subfile) = self.own_file();
-        // Whoever joins finds this writer, or finds it gone.
-        subfile.close()?;
-        let count = self.stores().len() as u32;
-        let is_in_use = |number: u32| number != own && is_written(files.open_subfile(number, Mode::Read, false));
-        let usage = if (1..count).any(is_in_use) { MainUse::Turn } else { MainUse::Last };
-        if usage == MainUse::Last {
-            for number in 1..count {
-                files
-                    .open_subfile(number, Mode::SwmrWrite, false)
-                    .and_then(|file| Ok(file.close()?))
-                    .map_err(as_model_error)?;
-            }
-        }
-        let main = lease.open_main(usage).map_err(as_model_error)?;
-        self.update_anchors(main.writer()?)?;
-        // Not before: meanwhile the file is in use.
-        let ended = lease.end().map_err(as_model_error);
-        files.leave();
-        ended
     }
 
     /// Notes that the extent of a dataset is not what its anchor says.

@@ -139,7 +139,7 @@ impl Store for LogStore {
             return if is_filtered { Err(Error::Unsupported(FILTERED_BESIDE_LOG)) } else { Ok(anchor) };
         };
         // Entries were published before what led to the object.
-        self.session.catch_up()?;
+        self.session.catch_up_for(&found)?;
         let mut datasets = self.datasets.lock();
         if let Some(known) = datasets.get(&found.id).and_then(Weak::upgrade) {
             return Ok(known);

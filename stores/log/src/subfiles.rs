@@ -77,11 +77,13 @@ impl<'a> Subfiles<'a> {
     ) -> Result<bool> {
         let (known, count) = (state.files().len() as u32, subfile_count(main, group)?);
         for number in known..=count {
-            let file = match self.own.take_if(|own| own.number == number) {
-                Some(own) => own,
-                None => self.open(number, count, number_or_zero(main, group, names::FILE_ID)?)?,
-            };
-            state.add_file(file, limit)?;
+            match self.own.take_if(|own| own.number == number) {
+                Some(own) => state.add_own_file(own, limit)?,
+                None => {
+                    let file_id = number_or_zero(main, group, names::FILE_ID)?;
+                    state.add_file(self.open(number, count, file_id)?, limit)?;
+                }
+            }
         }
         Ok(known <= count)
     }

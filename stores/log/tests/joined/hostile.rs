@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use h5live_log::LogStore;
+use h5live_log::shared_files::SharedFiles;
+use h5live_log::{Log, LogRequest, LogStore};
 use h5live_model::{
     AttributeData, ByteOrder, ChunkBatch, ChunkWrite, Dataspace, Datatype, Error, LinkTarget, Mode, Name, NewObject,
     ObjectId, ObjectKind, Publish, Sign, Store,
 };
-use h5live_native::{NativeFile, OpenOptions};
+use h5live_native::{NativeConnector, NativeFile, OpenOptions};
 
-use crate::files::{create, dataset, element, join, put, try_join, try_read};
+use crate::files::{create, dataset, element, files_of, join, put, request, try_join, try_read};
 
 /// Mutants of a log that all writers have left, and of one whose writers were killed.
 const CLOSED_MUTANTS: u64 = 1500;
@@ -428,4 +429,30 @@ fn a_count_or_a_number_of_datasets_that_is_too_high_takes_no_memory() {
         let store = try_read(&main, Mode::Read).unwrap();
         assert_eq!(element(&*dataset(&store, "a").unwrap(), ELEMENTS).unwrap(), 5);
     }
+}
+
+#[test]
+fn a_writer_alone_refuses_a_batch_that_would_have_no_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let main = folder.path().join("run.h5");
+    let mut files = log_files(true);
+    // Those in the index table stay what they are; what counts is the highest one that it states.
+    for path in ["run.h5.subfiles/run.h5.1", SECOND, "run.h5.subfiles/run.h5.3"] {
+        forge_orders(files.get_mut(path).unwrap(), |number| u64::MAX - 100 + number);
+    }
+    store(&files, folder.path());
+    let files = files_of(&main, NativeConnector);
+    let how = LogRequest { options: Log { rebuild_index: true, ..Log::default() }, ..request() };
+    let writer = LogStore::open(files.open_main(Mode::Write).unwrap(), Some(files), how).unwrap();
+    let data = dataset(&writer, "a").unwrap();
+    let batches = (0..200).take_while(|_| {
+        put(&*data, 0, 7);
+        let published = data.publish(Publish::Visible).map_err(|error| error.to_string());
+        assert!(published.is_ok() || published == Err("the log has the highest order of a batch".to_owned()));
+        published.is_ok()
+    });
+    assert!((1..100).contains(&batches.count()));
+    writer.close().unwrap_err();
+    drop((data, writer));
+    assert_eq!(element(&*dataset(&try_read(&main, Mode::Read).unwrap(), "a").unwrap(), 0).unwrap(), 7);
 }
