@@ -103,10 +103,10 @@ impl LogFile {
         Ok(LogFile { number, store, group, log, saved, indexed: covers, batch: 1, last_order })
     }
 
-    /// A file whose log is indexed already.
-    pub fn indexed(store: Arc<dyn Store>, log: LogDatasets) -> Self {
+    /// A file whose log is indexed already. `group` is that of the log.
+    pub fn indexed(store: Arc<dyn Store>, group: ObjectId, log: LogDatasets) -> Self {
         let indexed = log.end();
-        LogFile { number: 0, store, group: ObjectId(0), log, saved: None, indexed, batch: 1, last_order: 0 }
+        LogFile { number: 0, store, group, log, saved: None, indexed, batch: 1, last_order: 0 }
     }
 
     /// The position of an offset in this log.

@@ -1,12 +1,13 @@
 //! The logs of a session: what is published, what is staged, and the index of both.
 
-use h5live_model::{AllocationLimit, DatasetSpec, ObjectId};
+use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Publish, Store};
 #[cfg(feature = "mutants")]
-use h5live_model::{Publish, Scope, StoreWriter};
+use h5live_model::{Scope, StoreWriter};
 use rustc_hash::FxHashMap;
 
 use crate::encode::EncodedEntry;
-use crate::entry::{ALIGNMENT, Dims, EntryBounds, EntryChange, EntryHead};
+use crate::entry::{Dims, EntryChange, EntryHead};
+use crate::entry_format::{EntryFormat, StagedBytes};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::{self, NOT_ENDED, NewTable, TableRow};
@@ -43,8 +44,10 @@ pub struct LogState {
     points: Option<PointRun>,
     /// The datasets with entries of the batch that is gathered.
     not_ended: Vec<u64>,
-    /// Bytes of entries since the last commit, staged or in a log dataset.
+    /// Entries since the last commit, staged or in a log dataset.
     unpublished: u64,
+    /// How entries are written to the own file.
+    format: EntryFormat,
     /// Entries, and bytes of their data, beside those that only the index tables have.
     entries: u64,
     data_bytes: u64,
@@ -74,15 +77,24 @@ impl LogState {
             points: None,
             not_ended: Vec::new(),
             unpublished: 0,
+            format: EntryFormat::H5live,
             entries: 0,
             data_bytes: 0,
             mutant,
         }
     }
 
-    /// A log whose datasets are indexed already.
-    pub fn with_indexes(file: LogFile, indexes: FxHashMap<u64, EntryIndex>) -> Result<Self> {
+    /// A log whose datasets are indexed already, and whose entries are written in this format.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn with_indexes(file: LogFile, indexes: FxHashMap<u64, EntryIndex>, format: EntryFormat) -> Result<Self> {
         let mut state = LogState::open(file, AllocationLimit::default(), LogMutant::None)?;
+        state.format = format;
+        for (entries, bytes) in indexes.values().map(EntryIndex::totals) {
+            state.entries += entries;
+            state.data_bytes = state.data_bytes.saturating_add(bytes);
+        }
         state.datasets =
             indexes.into_iter().map(|(number, index)| (number, LoggedDataset::with_index(index))).collect();
         Ok(state)
@@ -237,7 +249,8 @@ impl LogState {
         // A subfile by itself does not know how many there are.
         let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
         let is_bounded = limit.check(index_table::skip_list_bytes(count)).is_ok();
-        if own.table_covers().unwrap_or(0) == own.log.end() || !is_bounded {
+        let is_covered = own.table_covers().unwrap_or(0) == own.log.end();
+        if !self.format.has_table() || is_covered || !is_bounded {
             return Ok(());
         }
         let rows = |number: u64| match self.dataset(number) {
@@ -317,9 +330,9 @@ impl LogState {
         if at.is_empty() || !self.points.as_ref().is_some_and(is_continued) {
             self.end_points()?;
         }
-        if at.is_empty() {
-            let change = EntryChange::Block { start: Dims::new(), count: Dims::new() };
-            return self.stage_entry(dataset, 0, EncodedEntry::plain(change, element));
+        if at.is_empty() || !self.format.has_all_kinds() {
+            let change = EntryChange::Block { start: Dims::from_slice(at), count: Dims::from_elem(1, at.len()) };
+            return self.stage_entry(dataset, at.len(), EncodedEntry::plain(change, element));
         }
         let new = || PointRun { dataset, rank: at.len(), coords: Vec::new(), data: Vec::new() };
         let run = self.points.get_or_insert_with(new);
@@ -348,14 +361,10 @@ impl LogState {
         let EncodedEntry { change, filter, data } = entry;
         let (data_len, data_crc) = (data.len() as u64, crc32c::crc32c(&data));
         let head = EntryHead { batch: own.batch, file: own.number, dataset, change, filter, data_len, data_crc };
-        let EntryBounds { head_len, len } = head.bounds();
-        let at = own.position(own.indexed + head_len as u64);
-        self.staged.reserve(len as usize);
-        head.encode(rank, &mut self.staged);
-        self.staged.extend_from_slice(&data);
-        self.staged.resize(self.staged.len().next_multiple_of(ALIGNMENT as usize), 0);
+        let StagedBytes { before_data, len } = self.format.stage(&head, &data, rank, own.indexed, &mut self.staged);
+        let at = own.position(own.indexed + before_data);
         own.indexed += len;
-        self.unpublished += len;
+        self.unpublished += 1;
         (head, at)
     }
 
@@ -365,7 +374,9 @@ impl LogState {
     /// As [`LogState::stage`].
     pub fn end_batch(&mut self, order: u64) -> Result<()> {
         self.end_points()?;
-        self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order }, &[]));
+        if self.format.has_all_kinds() {
+            self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order }, &[]));
+        }
         for number in self.not_ended.drain(..) {
             if let Some(dataset) = self.datasets.get_mut(&number) {
                 dataset.end_batch(order);
@@ -398,10 +409,26 @@ impl LogState {
             return Ok(());
         }
         let room = room(self);
-        let LogFile { store, log, .. } = &mut self.files[self.own];
-        log.append(&**store, &self.staged, room)?;
+        self.format.append(&mut self.files[self.own], &self.staged, room)?;
         self.staged.clear();
         Ok(())
+    }
+
+    /// Has the next commit of the store beneath publish all entries, or publishes them already. None is staged.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn stage_end(&mut self, publish: Publish) -> Result<()> {
+        self.format.stage_end(&mut self.files[self.own], publish)
+    }
+
+    /// Has a main file say how many datasets were made.
+    ///
+    /// # Errors
+    /// If they are too many for the layout; errors of the store beneath.
+    pub fn set_dataset_count(&mut self, main: &dyn Store, count: u64) -> Result<()> {
+        let group = self.main_group();
+        self.format.set_dataset_count(main, group, count)
     }
 
     /// The last commit has published everything.

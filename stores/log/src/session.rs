@@ -6,43 +6,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_model::{
-    AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, Mode, Name, NoFilters,
-    ObjectId, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
+    AllocationLimit, DatasetSpec, Error, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store, StoreWriter,
+    Unfilter,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::anchor::{Anchor, integer, shape_attribute};
+use crate::anchor::Anchor;
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
+use crate::layout::LogLayout;
 use crate::log_file::{LogFile, group_number, log_group, make_group};
 use crate::log_state::LogState;
-use crate::log_vol::{self, LogVolLog};
 use crate::main_turn::{MainChange, MainTurn};
 use crate::mutant::LogMutant;
-use crate::names::{self, Naming};
+use crate::names;
 use crate::options::Log;
 use crate::shared_files::SharedFiles;
 use crate::subfiles::Subfiles;
 
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
-
-/// What a session on a log can do, over a store that can do `inner`.
-pub fn capabilities(inner: &Capabilities) -> Capabilities {
-    Capabilities {
-        features: inner.features.without(Features::MAPS),
-        parts: Parts::Blocks,
-        staging: Staging::Store,
-        encoding: Encoding::Store,
-        reads: Reads::Blocks,
-        commit: Unit::Object,
-        view: Unit::Object,
-        durability: Durability::OnRequest,
-        live: inner.live,
-        limits: Limits::NONE,
-    }
-}
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -75,7 +59,7 @@ pub struct LogSession {
     /// Whether the session has changed the main file since the last durable commit.
     has_changed_main: AtomicBool,
     pub described: Session,
-    pub naming: Naming,
+    pub layout: LogLayout,
     pub options: Log,
     pub unfilter: Arc<dyn Unfilter>,
     pub max_allocation: AllocationLimit,
@@ -103,7 +87,8 @@ impl LogSession {
         Ok(log_group(inner)?.is_some())
     }
 
-    /// Opens the log of a file, or makes one if the file has none and the session can write. `files` are its subfiles.
+    /// Opens the log of a file in the layout of this program, or makes one if the file has none and the session can write.
+    /// `files` are its subfiles.
     ///
     /// # Errors
     /// If the log is damaged, or there is none and the session only reads; if a writer that has joined is at work, and
@@ -134,21 +119,27 @@ impl LogSession {
         how: LogRequest,
     ) -> Result<Self> {
         let dataset_count = group_number(&*inner, state.main_group(), names::DATASET_COUNT)?;
-        let mut session = LogSession::of_state(inner, Naming::Design, state, how);
+        let mut session = LogSession::of_state(inner, LogLayout::H5live, state, dataset_count, how);
         session.files = files;
-        session.dataset_count = Mutex::new(dataset_count);
         Ok(session)
     }
 
-    /// A session that has no subfiles, and no datasets that were counted.
-    fn of_state(inner: Arc<dyn Store>, naming: Naming, state: LogState, how: LogRequest) -> Self {
+    /// The session of a log that is open already, and has no subfiles. So many datasets were made in it.
+    pub fn of_state(
+        inner: Arc<dyn Store>,
+        layout: LogLayout,
+        state: LogState,
+        dataset_count: u64,
+        how: LogRequest,
+    ) -> Self {
         let session = inner.session();
-        let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
+        let capabilities = layout.capabilities(&session.capabilities);
+        let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities);
         described.forms = session.forms;
         let LogRequest { options, unfilter, max_allocation, mutant } = how;
         LogSession {
             described,
-            naming,
+            layout,
             options,
             unfilter,
             max_allocation,
@@ -162,20 +153,10 @@ impl LogSession {
             changed_extents: Mutex::default(),
             made: Mutex::default(),
             new_anchors: Mutex::default(),
-            dataset_count: Mutex::default(),
+            dataset_count: Mutex::new(dataset_count),
             is_closed: AtomicBool::new(false),
             inner,
         }
-    }
-
-    /// The log of a file of Log VOL, to be read. `files` have it: the file itself, or its subfiles.
-    ///
-    /// # Errors
-    /// If the log is damaged; errors of the stores.
-    pub fn open_log_vol(inner: Arc<dyn Store>, files: &[Arc<dyn Store>], how: LogRequest) -> Result<Self> {
-        let LogVolLog { data, datasets } = LogVolLog::open(&*inner, files)?;
-        let state = LogState::with_indexes(LogFile::indexed(inner.clone(), data), datasets)?;
-        Ok(LogSession::of_state(inner, Naming::LogVol, state, how))
     }
 
     /// The anchor at `id`; `None` if the object is none.
@@ -183,22 +164,17 @@ impl LogSession {
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
     pub fn read_anchor(&self, id: ObjectId) -> Result<Option<Anchor>> {
-        match self.naming {
-            Naming::Design => Anchor::read(&*self.inner, id),
-            Naming::LogVol => {
-                Ok(log_vol::read_anchor(&*self.inner, id)?.map(|(number, spec)| Anchor { id: number, spec }))
-            }
-        }
+        self.layout.read_anchor(&*self.inner, id)
     }
 
     /// Whether a group may have links that are the log's own.
     pub fn has_own_links(&self, id: ObjectId) -> bool {
-        id == self.described.root || self.naming == Naming::LogVol
+        id == self.described.root || self.layout.owns_underscores()
     }
 
     /// The name of a link of a group as it is stored.
     pub fn stored_link_name(&self, group: ObjectId, name: &Name) -> Name {
-        if self.has_own_links(group) { self.naming.stored_name(name) } else { name.clone() }
+        if self.has_own_links(group) { self.layout.stored_name(name) } else { name.clone() }
     }
 
     /// Refuses everything after the session was closed.
@@ -292,12 +268,13 @@ impl LogSession {
     /// # Errors
     /// Errors of the store beneath.
     pub fn new_dataset_number(&self, main: &dyn Store) -> Result<u64> {
+        let mut state = self.state.write();
         let mut count = self.dataset_count.lock();
-        let group = self.state.read().main_group();
+        let group = state.main_group();
         let number = if self.has_joined { group_number(main, group, names::DATASET_COUNT)? } else { *count };
         let next = number.cast_signed().checked_add(1).filter(|next| *next > 0);
         let next = next.ok_or(LogError::Attribute { attribute: names::DATASET_COUNT, of: names::OF_GROUP })?;
-        main.writer()?.set_attribute(group, &integer(names::DATASET_COUNT, next))?;
+        state.set_dataset_count(main, next.cast_unsigned())?;
         *count = next.cast_unsigned();
         if self.has_joined {
             self.made.lock().insert(number);
@@ -329,7 +306,7 @@ impl LogSession {
     /// If the log is damaged; errors of the store beneath.
     pub fn catch_up(&self) -> Result<bool> {
         let follows = self.has_joined || self.described.mode == Mode::SwmrRead;
-        if !follows || self.naming == Naming::LogVol {
+        if !follows || self.layout == LogLayout::LogVol {
             return Ok(false);
         }
         let mut state = self.state.write();
@@ -342,7 +319,7 @@ impl LogSession {
 
     /// What to watch to learn of new entries, file by file, and how many log datasets there are.
     pub fn watched(&self) -> (Vec<WatchedFile>, usize) {
-        if self.naming == Naming::LogVol {
+        if self.layout == LogLayout::LogVol {
             return (vec![(self.inner.clone(), Vec::new())], 0);
         }
         let state = self.state.read();
@@ -401,7 +378,7 @@ impl LogSession {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
-        self.stage_batch(writer)?;
+        self.stage_batch(publish)?;
         for anchor in std::mem::take(&mut *self.new_anchors.lock()) {
             match self.inner.dataset(anchor) {
                 Ok(_) if self.mutant.lacks(LogMutant::UnorderedAnchors) => {}
@@ -410,21 +387,26 @@ impl LogSession {
                 Err(error) => return Err(error),
             }
         }
+        if !self.layout.has_extents_in_entries() {
+            self.update_anchors(writer)?;
+        }
         writer.commit(Scope::All, publish)?;
         self.state.write().note_published();
         Ok(())
     }
 
-    /// Ends the batch that is gathered, and moves it to the file. The next commit of the file publishes it.
-    fn stage_batch(&self, writer: &dyn StoreWriter) -> Result<()> {
+    /// Ends the batch that is gathered, and moves it to the file. The next commit of the file publishes it, if that has not
+    /// been done yet.
+    fn stage_batch(&self, publish: Publish) -> Result<()> {
         let (order, mut state) = self.next_order()?;
         state.end_batch(order)?;
         #[cfg(feature = "mutants")]
         if self.mutant.lacks(LogMutant::EndBeforeEntries) {
-            state.publish_early(writer)?;
+            let own = state.own().store.clone();
+            state.publish_early(own.writer()?)?;
         }
         state.write_staged(|state| self.log_dataset_room(state))?;
-        state.own_mut().log.stage_end(writer)
+        state.stage_end(publish)
     }
 
     /// Commits, brings the attributes of anchors up to date, and ends the session. A second call does nothing.
@@ -472,14 +454,16 @@ impl LogSession {
     /// Has anchors say the extents of their datasets.
     fn update_anchors(&self, writer: &dyn StoreWriter) -> Result<()> {
         let state = self.state.read();
-        for (number, anchor) in self.changed_extents.lock().drain() {
-            let Some(dims) = state.dataset(number).and_then(|dataset| dataset.extent.as_ref()) else { continue };
-            match writer.set_attribute(anchor, &shape_attribute(dims)) {
+        let mut changed = self.changed_extents.lock();
+        for (number, anchor) in &*changed {
+            let Some(dims) = state.dataset(*number).and_then(|dataset| dataset.extent.as_ref()) else { continue };
+            match writer.set_attribute(*anchor, &self.layout.shape_attribute(dims)) {
                 // It was deleted since.
                 Err(Error::NoObject(_)) => {}
                 set => set?,
             }
         }
+        changed.clear();
         Ok(())
     }
 }
