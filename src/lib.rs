@@ -145,7 +145,7 @@ pub use link_rules::{Links, MAX_LINKS};
 pub use named_type::NamedType;
 pub use object::Object;
 #[cfg(feature = "log")]
-pub use open::{EntryFilter, Log};
+pub use open::{EntryFilter, Log, LogLayout};
 pub use open::{Locking, Native};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 #[cfg(feature = "log")]
 use h5live_log::LogConnector;
 #[cfg(feature = "log")]
-pub use h5live_log::{EntryFilter, Log};
+pub use h5live_log::{EntryFilter, Log, LogLayout};
 use h5live_model::memory::MemoryConnector;
 use h5live_model::{ConnectorRegistry, Location, OpenError, OpenRequest, ResolvedLocation, Store};
 use h5live_native::NativeConnector;

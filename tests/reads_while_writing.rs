@@ -12,7 +12,7 @@ const ROUNDS: u64 = 400;
 /// The elements of a chunk in a round. They compress to another length in each.
 fn elements(round: u64) -> Vec<u64> {
     let noise = round.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-    (0..CHUNK as u64).map(|n| round << 32 | n.wrapping_mul(noise) % (1 + noise % 5000)).collect()
+    (0..CHUNK as u64).map(|n| (round << 32) | (n.wrapping_mul(noise) % (1 + noise % 5000))).collect()
 }
 
 /// Reads chunks until the writer is done. Returns how many.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live::model::{AllocationLimit, ConnectorRegistry, Location, Mode, NoFilters, ObjectSpec, OpenRequest, Url};
 use h5live_log::joined_files::{JoinedFiles, subfile_folder, subfile_path};
-use h5live_log::{Log, LogFileInfo, LogInfo};
+use h5live_log::{LAYOUT, Log, LogFileInfo, LogInfo, LogLayout};
 use h5live_native::{Native, NativeConnector, NativeFile, OpenOptions};
 use serde_json::json;
 
@@ -98,6 +98,10 @@ fn as_log(location: &Location) -> Result<Location> {
 
 /// Writes a log anew, with the elements that there are, in place of the old one.
 fn compact(location: &Location, quiet: bool) -> Result<Outcome> {
+    if read(location)?.layout == LogLayout::LogVol {
+        let rather = "a log in Log VOL's layout is made smaller by a copy of it: h5live copy log:run.h5 'log:new.h5?layout=logvol'";
+        return Err(wrong(location, rather));
+    }
     let (log, path) = (as_log(location)?, open::require_path(location)?);
     let replaces = ForceArgs { replaces_file: true };
     let outcome = CopyCommand::all_of(log.clone(), log, replaces, quiet).run()?;
@@ -136,7 +140,10 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
             json!({ "log_bytes": file.log_bytes(), "indexed_bytes": file.indexed_bytes, "log_datasets": log_datasets })
         };
         out.line(json!({
-            "layout": info.layout,
+            "layout": match info.layout {
+                LogLayout::LogVol => json!("logvol"),
+                _ => json!(LAYOUT),
+            },
             "datasets": info.datasets,
             "entries": info.entries,
             "data_bytes": info.data_bytes,
@@ -144,20 +151,30 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
             "files": info.files.iter().map(file).collect::<Vec<_>>(),
         }))?;
     } else {
-        out.line(format_args!("layout {}, {} made", info.layout, counted(info.datasets, "dataset")))?;
+        let layout = match info.layout {
+            LogLayout::LogVol => "logvol".to_owned(),
+            _ => LAYOUT.to_string(),
+        };
+        out.line(format_args!("layout {layout}, {} made", counted(info.datasets, "dataset")))?;
         let (entries, data) = (counted(info.entries, "entry"), counted(info.data_bytes, "byte"));
         out.line(format_args!("{entries} with {data} of data, {used} in all"))?;
         for (number, file) in info.files.iter().enumerate() {
             if number > 0 {
                 out.line(format_args!("subfile {number}:"))?;
             }
-            show_file(&mut out, file)?;
+            show_file(&mut out, file, info.layout)?;
         }
     }
     out.flush()
 }
 
-fn show_file(out: &mut Output, file: &LogFileInfo) -> Result<()> {
+fn show_file(out: &mut Output, file: &LogFileInfo, layout: LogLayout) -> Result<()> {
+    if layout == LogLayout::LogVol {
+        for (number, (_, size)) in file.log_datasets.iter().enumerate() {
+            out.line(format_args!("_ld_{number}: {}", counted(*size, "byte")))?;
+        }
+        return Ok(());
+    }
     match file.indexed_bytes {
         Some(covers) if covers == file.log_bytes() => out.line("index table: of the whole log")?,
         Some(covers) => out.line(format_args!("index table: of the first {}", counted(covers, "byte")))?,
@@ -172,6 +189,9 @@ fn show_file(out: &mut Output, file: &LogFileInfo) -> Result<()> {
 fn rebuild(location: &Location) -> Result<()> {
     // The file must have a log: a plain file is opened as such.
     let info = read(location)?;
+    if info.layout == LogLayout::LogVol {
+        return Err(wrong(location, "a log in Log VOL's layout has no index table"));
+    }
     let path = open::require_path(location)?;
     for number in 0..info.files.len() {
         let path = if number == 0 { path.clone() } else { subfile_path(&path, number as u32) };

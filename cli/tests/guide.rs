@@ -63,6 +63,7 @@ macro_rules! recipe {
 }
 
 recipe!(a_crash_and_who_takes_over, "crash.md");
+recipe!(files_for_log_vol, "log-vol.md");
 recipe!(logs, "logs.md");
 recipe!(sensors_as_csv, "sensor-csv.md");
 

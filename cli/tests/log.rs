@@ -261,8 +261,16 @@ fn samples_of_log_vol_have_the_values_that_were_written() {
     assert!(listed.contains("/_under ") && !listed.contains("_ID") && !listed.contains("_LOG"), "{listed}");
     let (_folder, path, name) = new_file();
     std::fs::write(&path, std::fs::read(folder.join("log_sample.h5")).unwrap()).unwrap();
-    let refused = error(&run(&["record", &format!("log:{name}"), "x"]));
-    assert!(refused.contains("writing files of Log VOL"), "{refused}");
+    let log = format!("log:{name}");
+    let refused = error(&run(&["record", &log, "x"]));
+    assert!(refused.contains("following a log in Log VOL's layout"), "{refused}");
+    let info = text(&run(&["log", "info", &log]));
+    assert!(info.contains("layout logvol, 3 datasets made\n") && info.contains("_ld_1: 164 bytes"), "{info}");
+    assert!(error(&run(&["log", "rebuild", &log])).contains("no index table"));
+    let in_subfiles = folder.join("log_sample_sub.h5").display().to_string();
+    assert!(error(&run(&["log", "info", &in_subfiles])).contains("in subfiles"));
+    assert!(error(&run(&["set", &format!("log:{in_subfiles}"), "ints", "1"])).contains("in subfiles"));
+    assert!(error(&run(&["log", "compact", &log])).contains("layout=logvol"));
 }
 
 /// What h5dump says of a file: all of it can be read. There may be no such program.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use h5live::{Conversion, Dataset, File, Location, StoreErrorKind};
+use h5live_log::joined_files::is_shared;
 
 use crate::error::Result;
 use crate::model::Datatype;
@@ -129,7 +130,9 @@ impl RecordFile {
     /// [`Error::File`](crate::error::Error::File).
     pub fn close_unused(self) -> Result<bool> {
         self.file.close()?;
-        let path = if self.is_new { crate::open::file_path(&self.location)? } else { None };
+        let path = if self.is_new { crate::open::path_of_any_store(&self.location)? } else { None };
+        // Others may have joined a log.
+        let path = path.filter(|path| !is_shared(path));
         // If somebody else has opened it meanwhile, it stays.
         let claim = |path: PathBuf| Some((temp_output::claim(&path, ForceArgs { replaces_file: true }).ok()??, path));
         Ok(path.and_then(claim).is_some_and(|(_claimed, path)| std::fs::remove_file(path).is_ok()))

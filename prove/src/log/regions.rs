@@ -153,7 +153,7 @@ impl<S: Storage + 'static> SharedFiles for RegionFiles<S> {
 
     fn leave(&self) {}
 
-    fn next_order(&self, _: u64) -> Result<u64, OpenError> {
-        Ok(self.next_order.fetch_add(1, Relaxed))
+    fn next_order(&self, _: u64, _: bool) -> Result<Option<u64>, OpenError> {
+        Ok(Some(self.next_order.fetch_add(1, Relaxed)))
     }
 }

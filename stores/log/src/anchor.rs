@@ -16,6 +16,8 @@ const MAX_COMPACT_BYTES: u32 = 60_000;
 const STORAGE_FIELDS: usize = 4;
 /// Numbers of a filter before its parameters.
 const FILTER_FIELDS: usize = 3;
+/// What errors call it.
+const OF_ANCHOR: &str = "an anchor dataset";
 
 /// The description of an anchor, as the file has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,6 +107,18 @@ impl Anchor {
 
     /// The attributes that the anchor gets.
     pub fn attributes(&self) -> Vec<AttributeData> {
+        let dataspace = &self.spec.dataspace;
+        let mut attributes = vec![
+            integer(names::ID, self.id.cast_signed()),
+            shape_attribute(dataspace.dims()),
+            integer_list(names::MAX_SHAPE, &numbers(dataspace.max())),
+        ];
+        attributes.extend(self.storage_attributes());
+        attributes
+    }
+
+    /// Those that say what the dataset would be without the log.
+    pub fn storage_attributes(&self) -> Vec<AttributeData> {
         let DatasetSpec { dataspace, layout, fill, filters, unfiltered_edges, .. } = &self.spec;
         let (class, sides) = match layout {
             Layout::Compact => (0, &[][..]),
@@ -126,12 +140,7 @@ impl Anchor {
         );
         let mut storage = vec![class, allocation, time, is_scalar | i64::from(*unfiltered_edges) << 1];
         storage.extend(numbers(sides));
-        let mut attributes = vec![
-            integer(names::ID, self.id.cast_signed()),
-            shape_attribute(dataspace.dims()),
-            integer_list(names::MAX_SHAPE, &numbers(dataspace.max())),
-            integer_list(names::STORAGE, &storage),
-        ];
+        let mut attributes = vec![integer_list(names::STORAGE, &storage)];
         if !filters.is_empty() {
             let mut flat = Vec::new();
             for filter in filters {
@@ -149,48 +158,62 @@ impl Anchor {
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
     pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<Anchor>> {
-        const OF: &str = "an anchor dataset";
-        let Some(id) = read_integer(store, at, names::ID, OF)? else { return Ok(None) };
-        let list = |name| {
-            let found = read_integers(store, at, name, OF)?;
-            found.ok_or_else(|| Error::from(LogError::Missing(format!("attribute {name:?} of {OF}"))))
+        let Some(id) = read_integer(store, at, names::ID, OF_ANCHOR)? else { return Ok(None) };
+        let list = |name| -> Result<Vec<u64>> {
+            let found = read_integers(store, at, name, OF_ANCHOR)?.ok_or_else(|| missing(name))?;
+            Ok(found.into_iter().map(i64::cast_unsigned).collect())
         };
-        let misfit = |attribute| LogError::Attribute { attribute, of: OF };
-        let dims: Vec<u64> = list(names::SHAPE)?.into_iter().map(i64::cast_unsigned).collect();
-        let max: Vec<u64> = list(names::MAX_SHAPE)?.into_iter().map(i64::cast_unsigned).collect();
-        let storage = list(names::STORAGE)?;
-        let Some(([class, allocation, time, flags], sides)) = storage.split_first_chunk::<STORAGE_FIELDS>() else {
-            return Err(misfit(names::STORAGE).into());
-        };
-        let stored = store.dataset(at)?.spec()?;
-        let mut spec = DatasetSpec::clone(&stored);
-        spec.dataspace = match (flags & 1 == 1, dims == max) {
-            (true, _) => Dataspace::Scalar,
-            (false, true) => Dataspace::Simple(Shape::fixed(&dims)),
-            (false, false) => Dataspace::Simple(Shape::with_max(&dims, &max).ok_or_else(|| misfit(names::MAX_SHAPE))?),
-        };
-        spec.layout = match class {
-            0 => Layout::Compact,
-            1 => Layout::Contiguous,
-            _ => Layout::Chunked(sides.iter().map(|side| side.cast_unsigned()).collect()),
-        };
-        spec.fill.allocation = match allocation {
-            1 => AllocationTime::Early,
-            2 => AllocationTime::Late,
-            _ => AllocationTime::Incremental,
-        };
-        spec.fill.time = match time {
-            0 => FillTime::Allocation,
-            1 => FillTime::Never,
-            _ => FillTime::IfSet,
-        };
-        spec.unfiltered_edges = flags & 2 == 2;
-        let flat = read_integers(store, at, names::FILTERS, OF)?.unwrap_or_default();
-        let names = store.attribute(at, &Name::from(names::FILTER_NAMES))?;
-        spec.filters = filters(&flat, names.map(|names| names.value)).ok_or_else(|| misfit(names::FILTERS))?;
+        let (dims, max) = (list(names::SHAPE)?, list(names::MAX_SHAPE)?);
+        let mut spec = DatasetSpec::clone(&*store.dataset(at)?.spec()?);
+        if !read_storage(store, at, (&dims, &max), &mut spec)? {
+            return Err(missing(names::STORAGE));
+        }
         spec.check()?;
         Ok(Some(Anchor { id: id.cast_unsigned(), spec }))
     }
+}
+
+fn missing(attribute: &'static str) -> Error {
+    LogError::Missing(format!("attribute {attribute:?} of {OF_ANCHOR}")).into()
+}
+
+/// Takes up what the attributes of an anchor say the dataset would be without the log. `shape` are its extent and its
+/// largest extent. Says whether there are such attributes.
+///
+/// # Errors
+/// If they contradict each other; errors of the store beneath.
+pub fn read_storage(store: &dyn Store, at: ObjectId, shape: (&[u64], &[u64]), spec: &mut DatasetSpec) -> Result<bool> {
+    let misfit = |attribute| LogError::Attribute { attribute, of: OF_ANCHOR };
+    let Some(storage) = read_integers(store, at, names::STORAGE, OF_ANCHOR)? else { return Ok(false) };
+    let Some(([class, allocation, time, flags], sides)) = storage.split_first_chunk::<STORAGE_FIELDS>() else {
+        return Err(misfit(names::STORAGE).into());
+    };
+    let (dims, max) = shape;
+    spec.dataspace = match (flags & 1 == 1, dims == max) {
+        (true, _) => Dataspace::Scalar,
+        (false, true) => Dataspace::Simple(Shape::fixed(dims)),
+        (false, false) => Dataspace::Simple(Shape::with_max(dims, max).ok_or_else(|| misfit(names::MAX_SHAPE))?),
+    };
+    spec.layout = match class {
+        0 => Layout::Compact,
+        1 => Layout::Contiguous,
+        _ => Layout::Chunked(sides.iter().map(|side| side.cast_unsigned()).collect()),
+    };
+    spec.fill.allocation = match allocation {
+        1 => AllocationTime::Early,
+        2 => AllocationTime::Late,
+        _ => AllocationTime::Incremental,
+    };
+    spec.fill.time = match time {
+        0 => FillTime::Allocation,
+        1 => FillTime::Never,
+        _ => FillTime::IfSet,
+    };
+    spec.unfiltered_edges = flags & 2 == 2;
+    let flat = read_integers(store, at, names::FILTERS, OF_ANCHOR)?.unwrap_or_default();
+    let names = store.attribute(at, &Name::from(names::FILTER_NAMES))?;
+    spec.filters = filters(&flat, names.map(|names| names.value)).ok_or_else(|| misfit(names::FILTERS))?;
+    Ok(true)
 }
 
 /// The names of filters, each with a NUL behind it; none if no filter has a name.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error,
-    Layout, ObjectId, SharedBytes, StoredChunk, blocks_of_run, check_block, read_each,
+    Features, Layout, ObjectId, SharedBytes, StoredChunk, blocks_of_run, check_block, read_each,
 };
 use parking_lot::Mutex;
 
@@ -171,7 +171,7 @@ impl LogChunks {
     }
 
     /// The change of the log that makes the extent this; `None` if it is this already.
-    fn extent_change(spec: &DatasetSpec, dims: &[u64]) -> Result<Option<EntryChange>> {
+    fn extent_change(&self, spec: &DatasetSpec, dims: &[u64]) -> Result<Option<EntryChange>> {
         let (now, max) = (spec.dataspace.dims(), spec.dataspace.max());
         if dims.len() != now.len() || dims.iter().zip(max).any(|(dim, max)| dim > max) {
             return Err(invalid(format!("the dataset cannot have the extent {dims:?}; its maximum is {max:?}")));
@@ -183,6 +183,9 @@ impl LogChunks {
             return Err(invalid("only a chunked dataset can be resized".to_owned()));
         }
         let grows = dims.iter().zip(now).all(|(dim, now)| dim >= now);
+        if !grows && !self.session.described.capabilities.features.has(Features::SHRINK) {
+            return Err(Error::Unsupported("making a dataset smaller in Log VOL's layout (layout=logvol)"));
+        }
         let dims = Dims::from_slice(dims);
         Ok(Some(if grows { EntryChange::Grow(dims) } else { EntryChange::Shrink(dims) }))
     }
@@ -211,7 +214,7 @@ impl LogChunks {
             return Err(Error::ReadOnly);
         }
         let spec = self.current_spec()?;
-        let extent = batch.extent.map_or(Ok(None), |dims| Self::extent_change(&spec, dims))?;
+        let extent = batch.extent.map_or(Ok(None), |dims| self.extent_change(&spec, dims))?;
         let boxes = batch.writes.iter().map(|write| Self::boxes_of_write(&spec, write)).collect::<Result<Vec<_>>>()?;
         batch.after.iter().try_for_each(|earlier| self.session.inner.kind(*earlier).map(drop))?;
         let rank = spec.dataspace.rank();

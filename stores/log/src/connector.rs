@@ -10,9 +10,11 @@ use h5live_model::{
 
 use crate::joined_files::{JoinedFiles, follower_settings, is_shared};
 use crate::joining::join;
-use crate::log_vol::LogVolCounters;
+use crate::layout::LogLayout;
+use crate::log_vol_counters::LogVolCounters;
+use crate::opening::{open_log, open_log_vol};
 use crate::options::Log;
-use crate::session::{CONNECTOR, LogRequest, LogSession, capabilities};
+use crate::session::{CONNECTOR, LogRequest, LogSession};
 use crate::shared_files::SharedFiles;
 use crate::store::LogStore;
 
@@ -29,17 +31,17 @@ impl LogConnector {
         LogConnector { inner: Arc::new(inner) }
     }
 
-    /// Opens a file of Log VOL, with its subfiles: `F.subfiles/F.0` and so on for a file `F`.
-    fn open_log_vol(
+    /// Opens a file of Log VOL whose log is in subfiles: `F.subfiles/F.0` and so on for a file `F`.
+    fn open_log_vol_subfiles(
         &self,
         at: &Location,
         inner: Arc<dyn Store>,
-        counters: &LogVolCounters,
+        counters: LogVolCounters,
         request: &OpenRequest<'_>,
         log: LogRequest,
-    ) -> Result<Arc<dyn Store>, OpenError> {
+    ) -> Result<LogSession, OpenError> {
         if request.mode.writes() {
-            return Err(OpenError::Store(Error::Unsupported("writing files of Log VOL")));
+            return Err(OpenError::Store(Error::Unsupported("writing a log of Log VOL that is in subfiles")));
         }
         let path = self.file_path(at).unwrap_or_default();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -48,13 +50,27 @@ impl LogConnector {
             let at = Location::Path(folder.join(format!("{name}.{number}")));
             self.inner.open(&at, request)
         };
-        let files = match counters.subfiles() {
-            0 => vec![inner.clone()],
-            count => (0..count).map(subfile).collect::<Result<Vec<_>, _>>()?,
+        let files = (0..counters.subfiles()).map(subfile).collect::<Result<Vec<_>, _>>()?;
+        open_log_vol(inner, counters, &files, log).map_err(OpenError::Store)
+    }
+
+    /// Refuses to join a log in Log VOL's layout, before anything of joining is made beside it.
+    fn check_joining(&self, path: &Path, layout: LogLayout, how: &OpenRequest<'_>) -> Result<(), OpenError> {
+        let is_log_vol = || {
+            let mut options = self.inner.options();
+            for (name, value) in follower_settings(Mode::SwmrRead) {
+                options.set(name, value).ok()?;
+            }
+            let request =
+                OpenRequest { mode: Mode::SwmrRead, options: &*options, unfilter: how.unfilter.clone(), ..*how };
+            // What cannot be opened so is no such file, or says why when it is joined.
+            let store = self.inner.open(&Location::Path(path.to_owned()), &request).ok()?;
+            LogVolCounters::read(&*store).ok()?
         };
-        let mut session = LogSession::open_log_vol(inner, &files, log).map_err(OpenError::Store)?;
-        session.described.location = Some(at.clone());
-        Ok(Arc::new(LogStore::new(session)))
+        match layout == LogLayout::LogVol || (!is_shared(path) && is_log_vol().is_some()) {
+            true => Err(OpenError::Store(Error::Unsupported("joining a log in Log VOL's layout (layout=logvol)"))),
+            false => Ok(()),
+        }
     }
 
     /// The subfiles of the main file at a path.
@@ -100,7 +116,7 @@ impl Connector for LogConnector {
     }
 
     fn capabilities(&self) -> Capabilities {
-        capabilities(&self.inner.capabilities())
+        LogLayout::H5live.capabilities(&self.inner.capabilities())
     }
 
     fn options(&self) -> Box<dyn ConnectorOptions> {
@@ -129,6 +145,12 @@ impl Connector for LogConnector {
             max_allocation: how.max_allocation,
             ..LogRequest::new(options.clone())
         };
+        if options.join
+            && how.mode.writes()
+            && let Some(path) = &path
+        {
+            self.check_joining(path, options.layout, how)?;
+        }
         let files = path.map(|path| self.joined_files(path, &options, &request));
         if options.join && how.mode.writes() {
             let no_path = || OpenError::Url("only files of this machine are joined".to_owned());
@@ -137,14 +159,17 @@ impl Connector for LogConnector {
             return Ok(Arc::new(LogStore::new(session)));
         }
         let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
-        if let Some(counters) = LogVolCounters::read(&*inner).map_err(OpenError::Store)? {
-            return self.open_log_vol(at, inner, &counters, &request, log);
-        }
-        if is_existing(how.mode) && !LogSession::has_log(&*inner).map_err(OpenError::Store)? {
-            // A plain file, as a log may have links to. It stays one.
-            return Ok(inner);
-        }
-        let mut session = LogSession::open(inner, files, log)?;
+        let counters = LogVolCounters::read(&*inner).map_err(OpenError::Store)?;
+        let mut session = match counters {
+            Some(counters) if counters.subfiles() > 0 => {
+                self.open_log_vol_subfiles(at, inner, counters, &request, log)?
+            }
+            None if is_existing(how.mode) && !LogSession::has_log(&*inner).map_err(OpenError::Store)? => {
+                // A plain file, as a log may have links to. It stays one.
+                return Ok(inner);
+            }
+            _ => open_log(inner, files, log)?,
+        };
         session.described.location = Some(at.clone());
         Ok(Arc::new(LogStore::new(session)))
     }

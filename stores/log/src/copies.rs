@@ -51,8 +51,8 @@ pub trait LogBytes: Sync {
     /// How many bytes from `at` on can be read by one call.
     fn bytes_behind(&self, at: u64) -> u64;
 
-    /// What is wrong with bytes whose checksum does not fit.
-    fn checksum_error(&self) -> h5live_model::Error;
+    /// What is wrong with the bytes at `at`, whose checksum does not fit.
+    fn checksum_error(&self, at: u64) -> h5live_model::Error;
 }
 
 /// What is put into the window by one call.
@@ -108,7 +108,7 @@ impl WindowSpan {
         for check in &checks[self.checks.clone()] {
             let from = (check.at - self.from) as usize;
             if crc32c::crc32c(&into[from..from + check.len as usize]) != check.crc {
-                return Err(log.checksum_error());
+                return Err(log.checksum_error(check.at));
             }
         }
         Ok(())
@@ -119,7 +119,7 @@ impl DirectCopy {
     fn load(&self, log: &impl LogBytes, into: &mut [u8]) -> Result<()> {
         log.read(self.run.from, into)?;
         match self.check {
-            Some(crc) if crc32c::crc32c(into) != crc => Err(log.checksum_error()),
+            Some(crc) if crc32c::crc32c(into) != crc => Err(log.checksum_error(self.run.from)),
             _ => Ok(()),
         }
     }
@@ -362,7 +362,7 @@ mod tests {
             self.2 - at % self.2
         }
 
-        fn checksum_error(&self) -> Error {
+        fn checksum_error(&self, _: u64) -> Error {
             Error::Invalid("checksum".to_owned())
         }
     }

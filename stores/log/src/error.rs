@@ -1,5 +1,7 @@
 //! Errors of the log.
 
+use std::error::Error as _;
+
 use h5live_model::{Error as ModelError, StoreError, StoreErrorKind};
 
 use crate::entry::EntryError;
@@ -30,6 +32,14 @@ pub enum LogError {
         /// How many there are.
         count: u32,
         /// Why.
+        source: Box<StoreError>,
+    },
+    /// What a subfile has is damaged, or cannot be read.
+    #[error("in subfile {number} of the log: {source}")]
+    InSubfile {
+        /// Its number.
+        number: u32,
+        /// What is wrong.
         source: Box<StoreError>,
     },
     /// A subfile was made for another file.
@@ -74,6 +84,24 @@ pub enum LogError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl LogError {
+    /// Whether the text says in which file of the log the damage is.
+    fn names_file(&self) -> bool {
+        use LogError::{Entry, Filter, ForeignSubfile, InSubfile, Subfile};
+        matches!(self, Entry { .. } | Filter { .. } | Subfile { .. } | InSubfile { .. } | ForeignSubfile(_))
+    }
+}
+
+/// The error of what a file has, with the number of the file, if that is a subfile.
+pub fn in_file(number: u32, error: ModelError) -> ModelError {
+    let ModelError::Store(error) = error else { return error };
+    if number == 0 || error.source().and_then(|source| source.downcast_ref()).is_some_and(LogError::names_file) {
+        return ModelError::Store(error);
+    }
+    let (kind, retry, broken) = (error.kind.clone(), error.retry, error.broken);
+    StoreError::new(kind, LogError::InSubfile { number, source: error }).retry(retry).broken(broken).into()
 }
 
 impl From<LogError> for ModelError {

@@ -7,7 +7,7 @@ use crate::copies::{ChecksummedBytes, CopyQueue, LogBytes};
 use crate::coverage::is_covered;
 use crate::entry::Dims;
 use crate::entry_index::{DataKind, DataPlace, EntryIndex, FoundChange, FoundEntry};
-use crate::error::{LogError, Result};
+use crate::error::{LogError, Result, in_file};
 use crate::log_state::LogState;
 use crate::parallel::available_threads;
 use crate::position::LogPosition;
@@ -86,8 +86,9 @@ impl Gatherer<'_> {
         u64::from(self.spec.datatype.size())
     }
 
-    fn misfit(&self, rule: &'static str) -> LogError {
-        LogError::Misfit { dataset: self.dataset, rule }
+    /// The error of an entry whose data is at a position.
+    fn misfit(&self, at: LogPosition, rule: &'static str) -> Error {
+        in_file(at.file(), LogError::Misfit { dataset: self.dataset, rule }.into())
     }
 
     /// Has what an entry has of a box be copied.
@@ -106,11 +107,11 @@ impl Gatherer<'_> {
             })
         };
         if place.filter != 0 {
-            let bytes = bytes.ok_or_else(|| self.misfit("has too many elements"))?;
+            let bytes = bytes.ok_or_else(|| self.misfit(place.at, "has too many elements"))?;
             return queue.push_encoded(place, self.limit.check(bytes)?, runs_from(0));
         }
         if bytes != Some(place.len) || !place.at.has_room_for(place.len) {
-            return Err(self.misfit("has another number of bytes than its box").into());
+            return Err(self.misfit(place.at, "has another number of bytes than its box"));
         }
         let check = place.crc.filter(|_| wanted.contains(&has));
         let check = check.map(|crc| ChecksummedBytes { at: place.at.number(), len: place.len, crc });
@@ -120,7 +121,9 @@ impl Gatherer<'_> {
     /// Checks the data of an entry, if these bytes are all of it.
     fn check_if_whole(&self, place: &DataPlace, bytes: &[u8]) -> Result<()> {
         match place.crc {
-            Some(crc) if bytes.len() as u64 == place.len && crc32c::crc32c(bytes) != crc => Err(self.checksum_error()),
+            Some(crc) if bytes.len() as u64 == place.len && crc32c::crc32c(bytes) != crc => {
+                Err(self.checksum_error(place.at.number()))
+            }
             _ => Ok(()),
         }
     }
@@ -132,7 +135,7 @@ impl Gatherer<'_> {
         self.state.read(place.at, &mut stored)?;
         self.check_if_whole(place, &stored)?;
         let failed = |source| LogError::Filter { at: place.at, source };
-        let id = u16::try_from(place.filter).map_err(|_| self.misfit("has an unknown filter"))?;
+        let id = u16::try_from(place.filter).map_err(|_| self.misfit(place.at, "has an unknown filter"))?;
         let filter = FilterSpec { id, ..FilterSpec::default() };
         Ok(self.unfilter.unfilter(&[filter], 0, stored, bytes).map_err(failed)?)
     }
@@ -142,12 +145,12 @@ impl Gatherer<'_> {
         let (size, place, rank) = (self.size(), entry.place, wanted.start.len());
         let coords_len = count.saturating_mul(8 * rank as u64);
         let begin = place.at.checked_sub(coords_len.saturating_add(FIELDS_BEFORE_DATA));
-        let begin = begin.ok_or_else(|| self.misfit("has too many points"))?;
+        let begin = begin.ok_or_else(|| self.misfit(place.at, "has too many points"))?;
         let mut coords = self.limit.zeroed(coords_len)?;
         self.state.read(begin, &mut coords)?;
         let bytes = count.saturating_mul(size);
         let data = match place.filter {
-            0 if bytes != place.len => return Err(self.misfit("has another number of bytes than its points").into()),
+            0 if bytes != place.len => return Err(self.misfit(place.at, "has another number of bytes than its points")),
             0 => {
                 let mut data = self.limit.zeroed(bytes)?;
                 self.state.read(place.at, &mut data)?;
@@ -198,7 +201,7 @@ impl LogBytes for Gatherer<'_> {
     fn decode(&self, data: &DataPlace, into: &mut [u8]) -> Result<()> {
         let decoded = Gatherer::decode(self, data, into.len() as u64)?;
         if decoded.len() != into.len() {
-            return Err(self.misfit("has another number of bytes than its box").into());
+            return Err(self.misfit(data.at, "has another number of bytes than its box"));
         }
         into.copy_from_slice(&decoded);
         Ok(())
@@ -208,7 +211,7 @@ impl LogBytes for Gatherer<'_> {
         self.state.bytes_behind(LogPosition::from_number(at))
     }
 
-    fn checksum_error(&self) -> Error {
-        self.misfit("has data with another checksum").into()
+    fn checksum_error(&self, at: u64) -> Error {
+        self.misfit(LogPosition::from_number(at), "has data with another checksum")
     }
 }

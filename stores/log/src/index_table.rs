@@ -31,6 +31,11 @@ const MAX_CHUNK_BYTES: u64 = 256 << 10;
 /// Bytes of the skip list for a dataset.
 const SKIP_BYTES: u64 = 16;
 
+/// How many bytes the skip list of so many datasets has. Saturates.
+pub fn skip_list_bytes(datasets: u64) -> u64 {
+    datasets.saturating_mul(SKIP_BYTES)
+}
+
 /// The order of entries whose batch has not ended: behind all others.
 pub const NOT_ENDED: u64 = u64::MAX;
 
@@ -71,6 +76,9 @@ fn split_entry(
     }
     let (head, rank) = entry::decode_head(entry)?;
     let at = position((number(0), number(1))).ok_or(EntryError::Field("its place"))?;
+    if number(2) == NOT_ENDED {
+        return Err(EntryError::Field("its order"));
+    }
     *table = rest;
     Ok((rank, TableRow { head, order: number(2), at }))
 }

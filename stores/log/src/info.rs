@@ -6,8 +6,11 @@ use h5live_model::{AllocationLimit, Store};
 
 use crate::error::{LogError, Result};
 use crate::index_table::SavedTable;
+use crate::layout::LogLayout;
 use crate::log_file::LogFile;
+use crate::log_vol_counters::LogVolCounters;
 use crate::names::LOG_GROUP;
+use crate::opening::open_log;
 use crate::options::Log;
 use crate::session::{LogRequest, LogSession};
 use crate::shared_files::SharedFiles;
@@ -15,8 +18,8 @@ use crate::shared_files::SharedFiles;
 /// A log: how much of what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogInfo {
-    /// The version of its layout.
-    pub layout: i64,
+    /// Its layout.
+    pub layout: LogLayout,
     /// How many datasets were ever made.
     pub datasets: u64,
     /// The files that have logs: the main file, and the subfiles of writers that have joined.
@@ -53,20 +56,23 @@ impl LogInfo {
         subfiles: Option<Arc<dyn SharedFiles>>,
         max_allocation: AllocationLimit,
     ) -> Result<Self> {
-        if !LogSession::has_log(&*file)? {
+        if !LogSession::has_log(&*file)? && LogVolCounters::read(&*file)?.is_none() {
             return Err(LogError::Missing(format!("group {LOG_GROUP:?}")).into());
         }
         let options = Log { rebuild_index: true, ..Log::default() };
         let how = LogRequest { max_allocation, ..LogRequest::new(options) };
-        let session = LogSession::open(file, subfiles, how)?;
+        let session = open_log(file, subfiles, how)?;
         let datasets = session.dataset_count();
         let state = session.state();
         let file_info = |file: &LogFile| {
-            let saved = SavedTable::open(&*file.store, file.group)?;
+            let saved = match session.layout {
+                LogLayout::H5live => SavedTable::open(&*file.store, file.group)?,
+                LogLayout::LogVol => None,
+            };
             Ok(LogFileInfo { log_datasets: file.log.sizes(), indexed_bytes: saved.map(|saved| saved.covers) })
         };
         Ok(LogInfo {
-            layout: crate::LAYOUT,
+            layout: session.layout,
             datasets,
             files: state.files().iter().map(file_info).collect::<Result<_>>()?,
             entries: state.entries(),

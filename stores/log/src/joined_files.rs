@@ -4,7 +4,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use h5live_model::{
@@ -181,8 +181,14 @@ impl MainOpener {
     /// What the file of the lease says if the main file was left whole since this machine was started; `None` if nothing
     /// tells when that was.
     fn whole_mark() -> Option<Vec<u8>> {
-        Some([b"whole ", &fs::read(BOOT_ID).ok()?[..]].concat())
+        Some([b"whole ", boot_id()?].concat())
     }
+}
+
+/// What tells this start of the machine from others; `None` if nothing does.
+fn boot_id() -> Option<&'static [u8]> {
+    static FOUND: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    FOUND.get_or_init(|| fs::read(BOOT_ID).ok()).as_deref()
 }
 
 /// Reads all of a small file, from its beginning.
@@ -223,7 +229,7 @@ impl SharedFiles for JoinedFiles {
         *self.presence.lock() = None;
     }
 
-    fn next_order(&self, least: u64) -> Result<u64, OpenError> {
+    fn next_order(&self, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
         let mut file = self.order.lock();
         let file = match &mut *file {
             Some(file) => file,
@@ -231,11 +237,16 @@ impl SharedFiles for JoinedFiles {
         };
         self.opener.lock(file, ORDER)?;
         let next = || {
-            let last = read_all(file)?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            let next = last.max(least).checked_add(1).filter(|next| *next < NOT_ENDED);
+            let found = read_all(file)?;
+            let (given, start) = found.split_first_chunk().unwrap_or((&[0; 8], &[]));
+            // What was written before the machine was started may be older than the subfiles on the disk.
+            if !knows_all && boot_id().is_none_or(|boot_id| boot_id != start) {
+                return Ok(None);
+            }
+            let next = last.max(u64::from_le_bytes(*given)).checked_add(1).filter(|next| *next < NOT_ENDED);
             let next = next.ok_or_else(|| io::Error::other("it has the highest one already"))?;
-            write_all(file, &next.to_le_bytes())?;
-            Ok(next)
+            write_all(file, &[&next.to_le_bytes(), boot_id().unwrap_or_default()].concat())?;
+            Ok(Some(next))
         };
         let next = next();
         // Whether there is one or not: others do not wait for it.

@@ -28,7 +28,7 @@ pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std:
     let inner = files.open_main(Mode::SwmrRead)?;
     let group =
         log_group(&*inner)?.ok_or_else(|| Error::from(LogError::Missing(format!("group {:?}", names::LOG_GROUP))))?;
-    let mut state = LogState::open(LogFile::open(0, inner.clone(), group, false)?, how.max_allocation, how.mutant)?;
+    let mut state = LogState::unread(LogFile::open(0, inner.clone(), group, false)?, how.mutant);
     let (store, own_group) = own;
     let own = LogFile::open(number, store, own_group, !how.options.rebuild_index)?;
     let mut subfiles = Subfiles { own: Some(own), ..Subfiles::followed(Some(&*files)) };
@@ -36,7 +36,6 @@ pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std:
     if subfiles.own.is_some() {
         return Err(Error::from(LogError::Missing(format!("subfile {number} in the count of subfiles"))).into());
     }
-    state.set_own(number);
     Ok(LogSession::joined(inner, files, state, how)?)
 }
 

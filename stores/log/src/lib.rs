@@ -4,7 +4,7 @@
 //! A [`LogConnector`] opens `log:run.h5`. The store is a layer on the store of native files. Groups, links, attributes
 //! and committed datatypes are those of the file. A dataset is an [`anchor`], and its elements are in
 //! entries ([`entry`]) of the log, which lies in log datasets ([`log_datasets`]). Where entries overlap, the later one counts.
-//! `docs/log-format.md` describes the file.
+//! The log may also lie in the file as the program Log VOL 1.4.0 has it ([`layout`]). `docs/log-format.md` describes both.
 //!
 //! Source: "Design of log VOL" (`specs/log-vol.md` of the shared documents).
 
@@ -18,6 +18,7 @@ mod copies;
 mod coverage;
 mod encode;
 pub mod entry;
+mod entry_format;
 mod entry_index;
 mod error;
 mod gather;
@@ -25,15 +26,20 @@ mod index_table;
 mod info;
 pub mod joined_files;
 mod joining;
+pub mod layout;
 pub mod log_datasets;
 mod log_file;
 mod log_state;
 mod log_vol;
+mod log_vol_anchor;
+mod log_vol_counters;
 mod log_vol_entry;
+mod log_vol_writer;
 mod logged_dataset;
 mod main_turn;
 mod mutant;
 pub mod names;
+mod opening;
 mod options;
 mod parallel;
 pub mod position;
@@ -49,6 +55,7 @@ pub use connector::LogConnector;
 pub use encode::EntryFilter;
 pub use error::LogError;
 pub use info::{LogFileInfo, LogInfo};
+pub use layout::LogLayout;
 pub use mutant::LogMutant;
 pub use options::Log;
 pub use session::LogRequest;

@@ -14,8 +14,8 @@ use h5live_model::{
 use crate::anchor::{integer, read_integer};
 use crate::error::{LogError, Result};
 use crate::names;
+use crate::position::LogPosition;
 
-const OF_GROUP: &str = "the group of the log";
 const OF_LOG: &str = "a log dataset";
 
 /// One log dataset.
@@ -87,7 +87,8 @@ impl LogDataset {
 
     /// Takes up where its entries end.
     fn set_end(&mut self, end: u64, attribute: &'static str) -> Result<()> {
-        if end > self.size || end < self.published {
+        let has_positions = self.first.checked_add(end).is_some_and(|end| end < LogPosition::MAX_LOG_BYTES);
+        if end > self.size || end < self.published || !has_positions {
             return Err(LogError::Attribute { attribute, of: OF_LOG }.into());
         }
         (self.used, self.published) = (end, end);
@@ -111,7 +112,7 @@ impl LogDatasets {
     /// If the file is damaged; errors of the store beneath.
     pub fn open(store: &dyn Store, group: ObjectId) -> Result<Self> {
         // Links are there before they are counted.
-        let count = read_integer(store, group, names::LOG_DATASET_COUNT, OF_GROUP)?;
+        let count = read_integer(store, group, names::LOG_DATASET_COUNT, names::OF_GROUP)?;
         let count = count.ok_or_else(|| LogError::Missing("number of log datasets".to_owned()))?.cast_unsigned();
         let mut datasets = LogDatasets { group, list: Vec::new() };
         datasets.catch_up(store)?;

@@ -6,15 +6,14 @@ use h5live_model::{AllocationLimit, LinkTarget, Name, NewObject, ObjectId, Objec
 
 use crate::anchor::{integer, read_integer};
 use crate::entry::{self, EntryChange, EntryError, EntryHead, FRAME_BYTES};
-use crate::error::{LogError, Result};
-use crate::index_table::{SavedTable, TableRow};
+use crate::error::{LogError, Result, in_file};
+use crate::index_table::{NOT_ENDED, SavedTable, TableRow};
 use crate::log_datasets::{LogDatasets, hard_target};
 use crate::names;
 use crate::position::LogPosition;
 
 /// Bytes that a scan of the log reads at once.
 const SCAN_BYTES: u64 = 1 << 20;
-const OF_GROUP: &str = "the group of the log";
 
 /// A file with a log.
 #[derive(Debug)]
@@ -59,8 +58,8 @@ pub fn log_group(store: &dyn Store) -> Result<Option<ObjectId>> {
 /// # Errors
 /// If there is none; errors of the store.
 pub fn group_number(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<u64> {
-    let found = read_integer(store, group, name, OF_GROUP)?;
-    let missing = || LogError::Missing(format!("attribute {name:?} of {OF_GROUP}"));
+    let found = read_integer(store, group, name, names::OF_GROUP)?;
+    let missing = || LogError::Missing(format!("attribute {name:?} of {}", names::OF_GROUP));
     Ok(found.ok_or_else(missing)?.cast_unsigned())
 }
 
@@ -86,6 +85,11 @@ impl LogFile {
     /// # Errors
     /// If the log is damaged; errors of the store.
     pub fn open(number: u32, store: Arc<dyn Store>, group: ObjectId, reads_table: bool) -> Result<Self> {
+        LogFile::open_unnamed(number, store, group, reads_table).map_err(|error| in_file(number, error))
+    }
+
+    /// As [`LogFile::open`], with errors that do not say which file it is.
+    fn open_unnamed(number: u32, store: Arc<dyn Store>, group: ObjectId, reads_table: bool) -> Result<Self> {
         match group_number(&*store, group, names::LAYOUT_VERSION)?.cast_signed() {
             crate::LAYOUT => {}
             other => return Err(LogError::Layout(other).into()),
@@ -99,10 +103,10 @@ impl LogFile {
         Ok(LogFile { number, store, group, log, saved, indexed: covers, batch: 1, last_order })
     }
 
-    /// A file whose log is indexed already.
-    pub fn indexed(store: Arc<dyn Store>, log: LogDatasets) -> Self {
+    /// A file whose log is indexed already. `group` is that of the log.
+    pub fn indexed(store: Arc<dyn Store>, group: ObjectId, log: LogDatasets) -> Self {
         let indexed = log.end();
-        LogFile { number: 0, store, group: ObjectId(0), log, saved: None, indexed, batch: 1, last_order: 0 }
+        LogFile { number: 0, store, group, log, saved: None, indexed, batch: 1, last_order: 0 }
     }
 
     /// The position of an offset in this log.
@@ -121,7 +125,36 @@ impl LogFile {
     /// If the table is damaged; errors of the store.
     pub fn saved_entries(&self, dataset: u64) -> Result<Vec<(usize, TableRow)>> {
         let Some(saved) = &self.saved else { return Ok(Vec::new()) };
-        saved.entries_of(dataset, |place| self.log.position_of(place).map(|offset| self.position(offset)))
+        let found = saved.entries_of(dataset, |place| self.log.position_of(place).map(|offset| self.position(offset)));
+        let rows = found.map_err(|error| in_file(self.number, error))?;
+        rows.iter().try_for_each(|(_, row)| self.check_number(&row.head, row.at))?;
+        Ok(rows)
+    }
+
+    /// Takes up which entries the writer has published since. Says whether there are any that were not read.
+    ///
+    /// # Errors
+    /// If the log is damaged; errors of the store.
+    pub fn catch_up(&mut self) -> Result<bool> {
+        let caught_up = self.log.catch_up(&*self.store);
+        caught_up.map_err(|error| in_file(self.number, error))?;
+        Ok(self.indexed < self.log.end())
+    }
+
+    /// Reads bytes of the log from an offset on.
+    ///
+    /// # Errors
+    /// If the log has no such bytes; errors of the store.
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.log.read(offset, into).map_err(|error| in_file(self.number, error))
+    }
+
+    /// Checks that an entry was written into this file, and not into another one that is here by mistake.
+    fn check_number(&self, head: &EntryHead, at: LogPosition) -> Result<()> {
+        match head.file == self.number {
+            true => Ok(()),
+            false => Err(LogError::Entry { at, source: EntryError::Field("it was written into another file") }.into()),
+        }
     }
 
     /// Reads the batches that are published and not known, in order, and hands each to `each`.
@@ -147,7 +180,12 @@ impl LogFile {
             }
             let data = self.position(at + bounds.head_len as u64);
             at += bounds.len;
+            self.check_number(&head, data)?;
             if let EntryChange::EndOfBatch { order } = head.change {
+                // Each batch of a writer has a higher order than the one before.
+                if order <= self.last_order || order == NOT_ENDED {
+                    return Err(LogError::Entry { at: data, source: EntryError::Field("its order") }.into());
+                }
                 self.end_batch(at, &head, order, &mut batch);
                 each(std::mem::take(&mut batch))?;
             } else {
@@ -187,6 +225,6 @@ impl LogFile {
         window.clear();
         window.resize(limit.check(bytes)?, 0);
         *first = at;
-        self.log.read(at, window)
+        self.read(at, window)
     }
 }

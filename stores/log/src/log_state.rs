@@ -1,12 +1,13 @@
 //! The logs of a session: what is published, what is staged, and the index of both.
 
-use h5live_model::{AllocationLimit, DatasetSpec, ObjectId};
+use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Publish, Store};
 #[cfg(feature = "mutants")]
-use h5live_model::{Publish, Scope, StoreWriter};
+use h5live_model::{Scope, StoreWriter};
 use rustc_hash::FxHashMap;
 
 use crate::encode::EncodedEntry;
-use crate::entry::{ALIGNMENT, Dims, EntryBounds, EntryChange, EntryHead};
+use crate::entry::{Dims, EntryChange, EntryHead};
+use crate::entry_format::{EntryFormat, StagedBytes};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::{self, NOT_ENDED, NewTable, TableRow};
@@ -34,6 +35,8 @@ pub struct LogState {
     files: Vec<LogFile>,
     /// The number of the file to which this session appends.
     own: usize,
+    /// Whether the logs of all files were read, and not only that of the own one.
+    knows_others: bool,
     /// The numbers of datasets, and what the logs have of each.
     datasets: FxHashMap<u64, LoggedDataset>,
     /// Entries that are not in a log dataset yet. They follow the last one that is.
@@ -41,8 +44,10 @@ pub struct LogState {
     points: Option<PointRun>,
     /// The datasets with entries of the batch that is gathered.
     not_ended: Vec<u64>,
-    /// Bytes of entries since the last commit, staged or in a log dataset.
+    /// Entries since the last commit, staged or in a log dataset.
     unpublished: u64,
+    /// How entries are written to the own file.
+    format: EntryFormat,
     /// Entries, and bytes of their data, beside those that only the index tables have.
     entries: u64,
     data_bytes: u64,
@@ -55,35 +60,70 @@ impl LogState {
     /// # Errors
     /// If a log is damaged; errors of the stores beneath.
     pub fn open(main: LogFile, limit: AllocationLimit, mutant: LogMutant) -> Result<Self> {
-        let mut state = LogState {
-            files: Vec::new(),
+        let mut state = LogState::unread(main, mutant);
+        state.knows_others = true;
+        state.index_published(0, limit)?;
+        Ok(state)
+    }
+
+    /// The logs of a session that joins others. What others have published is read when the state catches up.
+    pub fn unread(main: LogFile, mutant: LogMutant) -> Self {
+        LogState {
+            files: vec![main],
             own: 0,
+            knows_others: false,
             datasets: FxHashMap::default(),
             staged: Vec::new(),
             points: None,
             not_ended: Vec::new(),
             unpublished: 0,
+            format: EntryFormat::H5live,
             entries: 0,
             data_bytes: 0,
             mutant,
-        };
-        state.add_file(main, limit)?;
-        Ok(state)
+        }
     }
 
-    /// A log whose datasets are indexed already.
-    pub fn with_indexes(file: LogFile, indexes: FxHashMap<u64, EntryIndex>) -> Result<Self> {
+    /// A log whose datasets are indexed already, and whose entries are written in this format.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn with_indexes(file: LogFile, indexes: FxHashMap<u64, EntryIndex>, format: EntryFormat) -> Result<Self> {
         let mut state = LogState::open(file, AllocationLimit::default(), LogMutant::None)?;
+        state.format = format;
+        for (entries, bytes) in indexes.values().map(EntryIndex::totals) {
+            state.entries += entries;
+            state.data_bytes = state.data_bytes.saturating_add(bytes);
+        }
         state.datasets =
             indexes.into_iter().map(|(number, index)| (number, LoggedDataset::with_index(index))).collect();
         Ok(state)
     }
 
-    /// Adds the file with the next number, and what is published in its log.
+    /// Adds the file with the next number, and what is published in its log if the state has that of others.
     ///
     /// # Errors
     /// As [`LogState::open`].
     pub fn add_file(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
+        match self.knows_others {
+            true => self.add_and_read(file, limit),
+            false => {
+                self.files.push(file);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the file with the next number, and what is published in its log. The session appends to it.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn add_own_file(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
+        self.own = self.files.len();
+        self.add_and_read(file, limit)
+    }
+
+    fn add_and_read(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
         debug_assert_eq!(file.number as usize, self.files.len());
         // What is known of datasets does not have the table of this file.
         let loaded: Vec<_> = self.datasets.iter().map(|(number, dataset)| (*number, dataset.index.rank())).collect();
@@ -95,9 +135,9 @@ impl LogState {
         self.index_published(self.files.len() - 1, limit)
     }
 
-    /// Has the session append to the file with this number.
-    pub fn set_own(&mut self, number: u32) {
-        self.own = number as usize;
+    /// Whether what others have published was ever read.
+    pub fn knows_others(&self) -> bool {
+        self.knows_others
     }
 
     /// The files that have logs, each at its number.
@@ -136,29 +176,30 @@ impl LogState {
             if writes && number == self.own {
                 continue;
             }
-            let LogFile { store, log, .. } = &mut self.files[number];
-            if log.catch_up(&**store)? {
+            if self.files[number].catch_up()? {
                 has_more = true;
                 self.index_published(number, limit)?;
             }
         }
+        self.knows_others = true;
         Ok(has_more)
     }
 
     /// Takes up the batches of a file that are published and not known.
     fn index_published(&mut self, number: usize, limit: AllocationLimit) -> Result<()> {
         let mut batches = Vec::new();
-        self.files[number].read_batches(limit, |batch| {
+        let read = self.files[number].read_batches(limit, |batch| {
             batches.push(batch);
             Ok(())
-        })?;
+        });
+        // Those before the damage are known now, and are not read again.
         for (rank, mut row) in batches.into_iter().flat_map(|batch| batch.entries) {
             if self.mutant.lacks(LogMutant::IgnoredOrders) {
                 row.order = 0;
             }
             self.push(rank, row)?;
         }
-        Ok(())
+        read
     }
 
     /// Adds an entry. Says whether it is the first one of its dataset whose batch has not ended.
@@ -198,13 +239,18 @@ impl LogState {
     }
 
     /// Writes the index table and the skip list of the own file, if its log has more than the ones of the file. All
-    /// entries are in log datasets.
+    /// entries are in log datasets. There is none if the numbers of datasets are so high that the list is over the limit:
+    /// they are damaged.
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn save_table(&self, dataset_count: u64) -> Result<()> {
+    pub fn save_table(&self, dataset_count: u64, limit: AllocationLimit) -> Result<()> {
         let own = self.own();
-        if own.table_covers().unwrap_or(0) == own.log.end() {
+        // A subfile by itself does not know how many there are.
+        let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
+        let is_bounded = limit.check(index_table::skip_list_bytes(count)).is_ok();
+        let is_covered = own.table_covers().unwrap_or(0) == own.log.end();
+        if !self.format.has_table() || is_covered || !is_bounded {
             return Ok(());
         }
         let rows = |number: u64| match self.dataset(number) {
@@ -216,8 +262,6 @@ impl LogState {
         };
         let place = |at: LogPosition| own.log.place_of(at.offset());
         let new = NewTable { covers: own.log.end(), last_order: own.last_order, place: &place };
-        // A subfile by itself does not know how many there are.
-        let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
         index_table::save(&*own.store, own.group, &new, (0..count).map(rows))
     }
 
@@ -286,9 +330,9 @@ impl LogState {
         if at.is_empty() || !self.points.as_ref().is_some_and(is_continued) {
             self.end_points()?;
         }
-        if at.is_empty() {
-            let change = EntryChange::Block { start: Dims::new(), count: Dims::new() };
-            return self.stage_entry(dataset, 0, EncodedEntry::plain(change, element));
+        if at.is_empty() || !self.format.has_all_kinds() {
+            let change = EntryChange::Block { start: Dims::from_slice(at), count: Dims::from_elem(1, at.len()) };
+            return self.stage_entry(dataset, at.len(), EncodedEntry::plain(change, element));
         }
         let new = || PointRun { dataset, rank: at.len(), coords: Vec::new(), data: Vec::new() };
         let run = self.points.get_or_insert_with(new);
@@ -317,14 +361,10 @@ impl LogState {
         let EncodedEntry { change, filter, data } = entry;
         let (data_len, data_crc) = (data.len() as u64, crc32c::crc32c(&data));
         let head = EntryHead { batch: own.batch, file: own.number, dataset, change, filter, data_len, data_crc };
-        let EntryBounds { head_len, len } = head.bounds();
-        let at = own.position(own.indexed + head_len as u64);
-        self.staged.reserve(len as usize);
-        head.encode(rank, &mut self.staged);
-        self.staged.extend_from_slice(&data);
-        self.staged.resize(self.staged.len().next_multiple_of(ALIGNMENT as usize), 0);
+        let StagedBytes { before_data, len } = self.format.stage(&head, &data, rank, own.indexed, &mut self.staged);
+        let at = own.position(own.indexed + before_data);
         own.indexed += len;
-        self.unpublished += len;
+        self.unpublished += 1;
         (head, at)
     }
 
@@ -334,7 +374,9 @@ impl LogState {
     /// As [`LogState::stage`].
     pub fn end_batch(&mut self, order: u64) -> Result<()> {
         self.end_points()?;
-        self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order }, &[]));
+        if self.format.has_all_kinds() {
+            self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order }, &[]));
+        }
         for number in self.not_ended.drain(..) {
             if let Some(dataset) = self.datasets.get_mut(&number) {
                 dataset.end_batch(order);
@@ -342,7 +384,7 @@ impl LogState {
         }
         let own = self.own_mut();
         own.last_order = own.last_order.max(order);
-        own.batch += 1;
+        own.batch = own.batch.saturating_add(1);
         Ok(())
     }
 
@@ -367,10 +409,26 @@ impl LogState {
             return Ok(());
         }
         let room = room(self);
-        let LogFile { store, log, .. } = &mut self.files[self.own];
-        log.append(&**store, &self.staged, room)?;
+        self.format.append(&mut self.files[self.own], &self.staged, room)?;
         self.staged.clear();
         Ok(())
+    }
+
+    /// Has the next commit of the store beneath publish all entries, or publishes them already. None is staged.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn stage_end(&mut self, publish: Publish) -> Result<()> {
+        self.format.stage_end(&mut self.files[self.own], publish)
+    }
+
+    /// Has a main file say how many datasets were made.
+    ///
+    /// # Errors
+    /// If they are too many for the layout; errors of the store beneath.
+    pub fn set_dataset_count(&mut self, main: &dyn Store, count: u64) -> Result<()> {
+        let group = self.main_group();
+        self.format.set_dataset_count(main, group, count)
     }
 
     /// The last commit has published everything.
@@ -417,7 +475,7 @@ impl LogState {
         let number = at.file() as usize;
         let file = self.files.get(number).ok_or_else(outside)?;
         let staged = at.offset().checked_sub(file.log.end()).filter(|_| number == self.own);
-        let Some(offset) = staged else { return file.log.read(at.offset(), into) };
+        let Some(offset) = staged else { return file.read(at.offset(), into) };
         let bytes = usize::try_from(offset).ok().and_then(|from| self.staged.get(from..)?.get(..into.len()));
         into.copy_from_slice(bytes.ok_or_else(outside)?);
         Ok(())

@@ -1,12 +1,8 @@
-//! Files of the program Log VOL 1.4.0, which are read. Their log is in the groups `_LOG` of the file, or of subfiles
-//! beside it.
+//! Reading the log of a file of Log VOL 1.4.0. It is in the group `_LOG` of the file, or of subfiles beside it.
 
 use std::sync::Arc;
 
-use h5live_model::{
-    ByteOrder, ChunkCoord, DatasetSpec, Dataspace, Datatype, Error, Layout, LinkTarget, Name, ObjectId, ObjectKind,
-    Shape, Sign, Store, UNLIMITED,
-};
+use h5live_model::{AllocationLimit, ChunkCoord, DatasetSpec, LinkTarget, Name, ObjectId, ObjectKind, Store};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::entry::{Dims, EntryChange, EntryHead};
@@ -14,28 +10,14 @@ use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::TableRow;
 use crate::log_datasets::{LogDatasets, hard_target};
+use crate::log_vol_anchor;
+use crate::log_vol_counters::LogVolCounters;
 use crate::log_vol_entry::{LogVolEntry, decode_entries};
 use crate::names;
 use crate::position::LogPosition;
 
-/// The attribute of the root group with counters and the configuration.
-const COUNTERS: &str = "_int_att";
-/// The bit of the configuration that says that the log is in subfiles.
-const SUBFILES: i64 = 0x200;
 /// The registered number of deflate.
 const DEFLATE: i32 = 1;
-/// Attributes of anchors: number, extent, largest extent.
-const ID: &str = "_ID";
-const DIMS: &str = "_dims";
-const MAX_DIMS: &str = "_mdims";
-
-/// What the root group says of the log.
-#[derive(Debug, Clone, Copy)]
-pub struct LogVolCounters {
-    configuration: i64,
-    /// How many subfiles there are, if the log is in subfiles.
-    groups: i64,
-}
 
 /// The log of such a file.
 #[derive(Debug)]
@@ -44,63 +26,21 @@ pub struct LogVolLog {
     pub data: LogDatasets,
     /// The index of each dataset, by its number.
     pub datasets: FxHashMap<u64, EntryIndex>,
+    /// How many datasets were made so far: no anchor has this number, or a larger one.
+    pub dataset_count: u64,
+    /// Where the last byte of data ends in its file (bytes).
+    pub data_end: u64,
 }
 
-fn damaged(attribute: &'static str) -> Error {
-    LogError::Attribute { attribute, of: "a file of Log VOL" }.into()
-}
-
-/// The integers of an attribute, of four or eight bytes; `None` if there is none.
-fn integers(store: &dyn Store, id: ObjectId, name: &'static str) -> Result<Option<Vec<i64>>> {
-    let Some(found) = store.attribute(id, &Name::from(name))? else { return Ok(None) };
-    let is = |size: u32| found.datatype == Datatype::integer(size, ByteOrder::Little, Sign::Signed);
-    Ok(Some(match () {
-        () if is(8) => found.value.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect(),
-        () if is(4) => found.value.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes).into()).collect(),
-        () => return Err(damaged(name)),
-    }))
-}
-
-impl LogVolCounters {
-    /// Those of a file; `None` if it is no file of Log VOL.
-    ///
-    /// # Errors
-    /// If they have another form; errors of the store beneath.
-    pub fn read(store: &dyn Store) -> Result<Option<Self>> {
-        let Some(found) = integers(store, store.session().root, COUNTERS)? else { return Ok(None) };
-        let [_, _, _, configuration, groups] = found[..] else { return Err(damaged(COUNTERS)) };
-        Ok(Some(LogVolCounters { configuration, groups }))
-    }
-
-    /// How many subfiles have the log; 0 if it is in the file itself.
-    pub fn subfiles(&self) -> usize {
-        if self.configuration & SUBFILES == 0 { 0 } else { usize::try_from(self.groups).unwrap_or(0) }
-    }
-}
-
-/// The number of an anchor and the dataset that it stands for; `None` if the object is no anchor.
-///
-/// # Errors
-/// If its attributes contradict each other; errors of the store beneath.
-pub fn read_anchor(store: &dyn Store, at: ObjectId) -> Result<Option<(u64, DatasetSpec)>> {
-    let Some(id) = integers(store, at, ID)? else { return Ok(None) };
-    let [id] = id[..] else { return Err(damaged(ID)) };
-    let list = |name| integers(store, at, name)?.ok_or_else(|| damaged(name));
-    let dims: Vec<u64> = list(DIMS)?.into_iter().map(i64::cast_unsigned).collect();
-    let max: Vec<u64> = list(MAX_DIMS)?.into_iter().map(i64::cast_unsigned).collect();
-    let mut spec = DatasetSpec::clone(&*store.dataset(at)?.spec()?);
-    if dims == max {
-        spec.dataspace = if dims.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(Shape::fixed(&dims)) };
-        spec.layout = Layout::Contiguous;
-    } else {
-        spec.dataspace = Dataspace::Simple(Shape::with_max(&dims, &max).ok_or_else(|| damaged(MAX_DIMS))?);
-        // The program keeps no shape of chunks.
-        let side = |(dim, max): (&u64, &u64)| if *max == UNLIMITED { 1 } else { (*dim).max(1) };
-        spec.layout = Layout::Chunked(dims.iter().zip(&max).map(side).collect());
-    }
-    spec.filters.clear();
-    spec.check()?;
-    Ok(Some((id.cast_unsigned(), spec)))
+/// Where a data log is.
+#[derive(Debug, Clone, Copy)]
+struct DataLogPlace {
+    /// Its first byte in the file.
+    begin: u64,
+    /// One past its last one.
+    end: u64,
+    /// The position of the first byte in the log.
+    first: u64,
 }
 
 /// All anchors of a file, by their numbers.
@@ -121,7 +61,9 @@ fn anchors(store: &dyn Store) -> Result<FxHashMap<u64, DatasetSpec>> {
         for id in below {
             match store.kind(id)? {
                 ObjectKind::Group => groups.push(id),
-                ObjectKind::Dataset => found.extend(read_anchor(store, id)?),
+                ObjectKind::Dataset => {
+                    found.extend(log_vol_anchor::read(store, id)?.map(|anchor| (anchor.id, anchor.spec)))
+                }
                 _ => {}
             }
         }
@@ -129,61 +71,81 @@ fn anchors(store: &dyn Store) -> Result<FxHashMap<u64, DatasetSpec>> {
     Ok(found)
 }
 
+/// A dataset of the group of the log: `_ld_N` or `_md_N`.
+fn member(file: &dyn Store, group: ObjectId, kind: &str, number: i32) -> Result<ObjectId> {
+    let name = format!("_{kind}_{number}");
+    let found = hard_target(file.link(group, &Name::from(name.as_str()))?);
+    found.ok_or_else(|| LogError::Missing(format!("dataset {name:?} in its group")).into())
+}
+
 impl LogVolLog {
     /// The log in a file, or in its subfiles.
     ///
     /// # Errors
     /// If it is damaged; errors of the stores.
-    pub fn open(main: &dyn Store, files: &[Arc<dyn Store>]) -> Result<Self> {
+    pub fn open(main: &dyn Store, files: &[Arc<dyn Store>], limit: AllocationLimit) -> Result<Self> {
         let anchors = anchors(main)?;
-        let mut log = LogVolLog { data: LogDatasets::without_datasets(), datasets: FxHashMap::default() };
+        let counted = LogVolCounters::read(main)?.map_or(0, |counters| counters.datasets.unsigned_abs().into());
+        let mut log = LogVolLog {
+            data: LogDatasets::without_datasets(),
+            datasets: FxHashMap::default(),
+            // A writer that died may have made anchors that are not counted.
+            dataset_count: anchors.keys().map(|number| number.saturating_add(1)).fold(counted, u64::max),
+            data_end: 0,
+        };
         for file in files {
-            log.add_file(&**file, &anchors)?;
+            log.add_file(&**file, &anchors, limit)?;
         }
         Ok(log)
     }
 
-    fn add_file(&mut self, file: &dyn Store, anchors: &FxHashMap<u64, DatasetSpec>) -> Result<()> {
+    fn add_file(
+        &mut self,
+        file: &dyn Store,
+        anchors: &FxHashMap<u64, DatasetSpec>,
+        limit: AllocationLimit,
+    ) -> Result<()> {
         let group = hard_target(file.link(file.session().root, &Name::from(names::LOG_GROUP))?);
         let Some(group) = group else { return Ok(()) };
-        let member = |kind: &str, number: usize| -> Result<Option<ObjectId>> {
-            Ok(hard_target(file.link(group, &Name::from(format!("_{kind}_{number}")))?))
-        };
-        // Where data of the file begins and ends that has a position in the log, and that position.
+        // What is not counted was not published.
+        let counters = LogVolCounters::read(file)?.ok_or_else(|| LogError::Missing("counters in a file".to_owned()))?;
         let mut places = Vec::new();
-        for number in 0.. {
-            let Some(id) = member("ld", number)? else { break };
-            places.push(self.data.add_whole(file, id)?);
+        for number in 0..counters.data_logs {
+            let (begin, end, first) = self.data.add_whole(file, member(file, group, "ld", number)?)?;
+            self.data_end = self.data_end.max(end);
+            places.push(DataLogPlace { begin, end, first });
         }
-        for number in 0.. {
-            let Some(id) = member("md", number)? else { break };
-            let chunks = file.dataset(id)?;
+        places.sort_unstable_by_key(|place| place.begin);
+        for number in 0..counters.metadata_logs {
+            let chunks = file.dataset(member(file, group, "md", number)?)?;
             let Some(chunk) = chunks.locate(&ChunkCoord::origin(1))? else { continue };
-            let mut bytes = h5live_model::AllocationLimit::default().zeroed(chunk.size)?;
+            let mut bytes = limit.zeroed(chunk.size)?;
             chunks.read(&chunk, 0, &mut bytes)?;
             let rank = |dataset: u64| anchors.get(&dataset).map(|spec| spec.dataspace.rank());
             let entries = decode_entries(&bytes, rank).map_err(|(at, source)| {
                 let at = LogPosition::new(0, at.min(LogPosition::MAX_LOG_BYTES - 1));
                 LogError::Entry { at, source }
             })?;
-            for entry in entries {
-                let is_in = |(begin, end, _): &&(u64, u64, u64)| {
-                    *begin <= entry.offset && entry.offset.checked_add(entry.data_len).is_some_and(|last| last <= *end)
-                };
-                let place = places
-                    .iter()
-                    .find(is_in)
-                    .ok_or(LogError::Misfit { dataset: entry.dataset, rule: "leads outside of the log" })?;
-                self.add_entry(&entry, place.2 + (entry.offset - place.0), anchors)?;
-            }
+            entries.iter().try_for_each(|entry| self.add_entry(entry, &places, anchors))?;
         }
         Ok(())
     }
 
-    /// Puts an entry whose data is at a position of the log into the index.
-    fn add_entry(&mut self, entry: &LogVolEntry, at: u64, anchors: &FxHashMap<u64, DatasetSpec>) -> Result<()> {
-        let LogVolEntry { dataset, data_len, .. } = *entry;
+    /// Puts an entry into the index. Its data is in a data log of `places`, which are in the order of the file.
+    fn add_entry(
+        &mut self,
+        entry: &LogVolEntry,
+        places: &[DataLogPlace],
+        anchors: &FxHashMap<u64, DatasetSpec>,
+    ) -> Result<()> {
+        let LogVolEntry { dataset, offset, data_len, .. } = *entry;
         let misfit = |rule| LogError::Misfit { dataset, rule };
+        let before = places.partition_point(|place| place.begin <= offset).checked_sub(1);
+        let place = before
+            .map(|number| places[number])
+            .filter(|place| offset.checked_add(data_len).is_some_and(|end| end <= place.end));
+        let place = place.ok_or_else(|| misfit("leads outside of the log"))?;
+        let at = place.first + (offset - place.begin);
         let spec = anchors.get(&dataset).ok_or_else(|| misfit("leads to no anchor"))?;
         let size = u64::from(spec.datatype.size());
         let bytes = |count: &Dims| count.iter().try_fold(size, |n, side| n.checked_mul(*side));

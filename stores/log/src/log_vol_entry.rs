@@ -1,7 +1,9 @@
-//! Entries of the program Log VOL 1.4.0 (`_md_N`), read as its files have them.
+//! Entries of Log VOL 1.4.0 (`_md_N`), byte by byte.
 //!
 //! An entry is `{i32 size, i32 dataset, i32 flags, i64 offset in the file, i64 bytes of data}`, and then a selection. Its
 //! form follows from the flags. Source: "Log" in the shared reference facts, and the samples.
+
+use std::ops::Range;
 
 use crate::entry::{Dims, EntryError};
 
@@ -55,7 +57,29 @@ impl Numbers<'_> {
     }
 }
 
-/// The entries of a metadata log. `rank` is the number of dimensions of a dataset.
+/// Adds the entry of one block to `out`.
+///
+/// That is the form that Log VOL gives a write of one box. Its readers take it whatever the configuration of the file is.
+pub fn encode_entry(dataset: i32, (start, count): (&[u64], &[u64]), data: Range<u64>, out: &mut Vec<u8>) {
+    let size = HEADER_BYTES + 8 * (start.len() + count.len());
+    out.reserve(size);
+    out.extend((size as i32).to_le_bytes());
+    out.extend(dataset.to_le_bytes());
+    out.extend(0i32.to_le_bytes());
+    out.extend(data.start.to_le_bytes());
+    out.extend((data.end - data.start).to_le_bytes());
+    start.iter().chain(count).for_each(|number| out.extend(number.to_le_bytes()));
+}
+
+/// The bytes of a metadata log of one process that has these entries.
+pub fn encode_metadata_log(entries: &[u8]) -> Vec<u8> {
+    const PREFIX_BYTES: u64 = 16;
+    let end = PREFIX_BYTES + entries.len() as u64;
+    [&1u64.to_le_bytes(), &end.to_le_bytes(), entries].concat()
+}
+
+/// The entries of a metadata log. `rank` is the number of dimensions of a dataset; `None` if there is no such dataset.
+/// Its entries are passed over, as it was deleted.
 ///
 /// # Errors
 /// [`EntryError`], and the number of the byte where the entry begins.
@@ -79,25 +103,28 @@ pub fn decode_entries(log: &[u8], rank: impl Fn(u64) -> Option<usize>) -> Result
             Some(&entries[known[number].1].blocks)
         })
         .map_err(|error| (at as u64, error))?;
-        known.push((at, entries.len()));
-        entries.push(entry);
+        if let Some(entry) = entry {
+            known.push((at, entries.len()));
+            entries.push(entry);
+        }
         at += size;
     }
     Ok(entries)
 }
 
-/// The entry at a byte, and its size. `earlier` has the blocks of the entry that begins at another byte.
+/// The entry at a byte, if its dataset is there, and its size. `earlier` has the blocks of the entry that begins at another byte.
 fn decode_entry<'a>(
     log: &[u8],
     at: usize,
     rank: impl Fn(u64) -> Option<usize>,
     earlier: impl Fn(usize) -> Option<&'a Vec<LogVolBlock>>,
-) -> Result<(LogVolEntry, usize), EntryError> {
+) -> Result<(Option<LogVolEntry>, usize), EntryError> {
     let mut numbers = Numbers(&log[at..]);
     let size = usize::try_from(numbers.int()?).ok().filter(|size| *size >= HEADER_BYTES);
     let size = size.ok_or(EntryError::Field("its size"))?;
     let body = log[at..].get(HEADER_BYTES..size).ok_or(EntryError::Truncated)?;
     let dataset = u64::try_from(numbers.int()?).map_err(|_| EntryError::Field("its dataset"))?;
+    let Some(rank) = rank(dataset) else { return Ok((None, size)) };
     let flags = numbers.int()?;
     let (offset, data_len) = (numbers.long()?, numbers.long()?);
     if flags & !(SEVERAL | ENCODED | DEFLATED | REFERENCE | RECORD) != 0 {
@@ -106,7 +133,6 @@ fn decode_entry<'a>(
     if flags & DEFLATED != 0 {
         return Err(EntryError::Field("its selection is deflated, in a form that is not known"));
     }
-    let rank = rank(dataset).ok_or(EntryError::Field("its dataset, which is not there"))?;
     let mut numbers = Numbers(body);
     let record = if flags & RECORD != 0 { Some(numbers.long()?) } else { None };
     let inner = rank.checked_sub(record.is_some().into()).ok_or(EntryError::Field("its record"))?;
@@ -129,7 +155,7 @@ fn decode_entry<'a>(
     if blocks.iter().any(|(start, count)| start.len() != rank || count.len() != rank) {
         return Err(EntryError::Field("the dimensions of its selection"));
     }
-    Ok((LogVolEntry { dataset, blocks, offset, data_len }, size))
+    Ok((Some(LogVolEntry { dataset, blocks, offset, data_len }), size))
 }
 
 /// The last `rank` of dimensions.
@@ -191,6 +217,23 @@ mod tests {
         assert_eq!(decode_position(12, &[6], 1).unwrap()[..], [1, 6], "sides of a box that is as wide as the dataset");
         assert_eq!(decode_position(2 * 12 + 3 * 4 + 4, &[12, 4], 1).unwrap()[..], [2, 3, 4]);
         assert!(decode_position(5, &[0], 0).is_err());
+    }
+
+    #[test]
+    fn entries_are_read_as_they_were_written_and_those_of_deleted_datasets_are_passed_over() {
+        let mut entries = Vec::new();
+        encode_entry(7, (&[1, 2], &[3, 4]), 100..196, &mut entries);
+        encode_entry(8, (&[5], &[6]), 196..220, &mut entries);
+        encode_entry(9, (&[], &[]), 220..228, &mut entries);
+        let log = encode_metadata_log(&entries);
+        assert_eq!((entries.len(), log.len()), (3 * 28 + 8 * 6, 16 + entries.len()));
+        let rank = |dataset| [(7, 2), (9, 0)].into_iter().find(|(known, _)| *known == dataset).map(|(_, rank)| rank);
+        let dims = Dims::from_slice;
+        let want = [
+            LogVolEntry { dataset: 7, blocks: vec![(dims(&[1, 2]), dims(&[3, 4]))], offset: 100, data_len: 96 },
+            LogVolEntry { dataset: 9, blocks: vec![(dims(&[]), dims(&[]))], offset: 220, data_len: 8 },
+        ];
+        assert_eq!(decode_entries(&log, rank), Ok(want.into()));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use h5live_model::settings;
 
 use crate::encode::EntryFilter;
+use crate::layout::LogLayout;
 
 settings! {
     connector "log";
@@ -26,6 +27,8 @@ settings! {
         join: bool = false,
         /// How long a writer that has joined waits for others that create objects, or take a number for a batch.
         patience: Duration = Duration::from_secs(30),
+        /// The layout of a new log. A log that is there keeps its own.
+        layout: LogLayout = LogLayout::H5live,
         /// Whether the index table is made anew from the entries, instead of being read.
         rebuild_index: bool = false,
     }

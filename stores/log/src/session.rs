@@ -1,46 +1,32 @@
 //! A session on a file with a log.
 
+mod joined;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_model::{
-    AllocationLimit, Capabilities, DatasetSpec, Durability, Encoding, Error, Features, Limits, Mode, Name, NoFilters,
-    ObjectId, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unfilter, Unit,
+    AllocationLimit, DatasetSpec, Error, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store, StoreWriter,
+    Unfilter,
 };
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use rustc_hash::FxHashMap;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::anchor::{Anchor, integer, shape_attribute};
+use crate::anchor::Anchor;
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
+use crate::layout::LogLayout;
 use crate::log_file::{LogFile, group_number, log_group, make_group};
 use crate::log_state::LogState;
-use crate::log_vol::{self, LogVolLog};
 use crate::main_turn::{MainChange, MainTurn};
 use crate::mutant::LogMutant;
-use crate::names::{self, Naming};
+use crate::names;
 use crate::options::Log;
-use crate::shared_files::{MainUse, SharedFiles};
-use crate::subfiles::{Subfiles, as_model_error, is_written};
+use crate::shared_files::SharedFiles;
+use crate::subfiles::Subfiles;
 
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
-
-/// What a session on a log can do, over a store that can do `inner`.
-pub fn capabilities(inner: &Capabilities) -> Capabilities {
-    Capabilities {
-        features: inner.features.without(Features::MAPS),
-        parts: Parts::Blocks,
-        staging: Staging::Store,
-        encoding: Encoding::Store,
-        reads: Reads::Blocks,
-        commit: Unit::Object,
-        view: Unit::Object,
-        durability: Durability::OnRequest,
-        live: inner.live,
-        limits: Limits::NONE,
-    }
-}
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -73,7 +59,7 @@ pub struct LogSession {
     /// Whether the session has changed the main file since the last durable commit.
     has_changed_main: AtomicBool,
     pub described: Session,
-    pub naming: Naming,
+    pub layout: LogLayout,
     pub options: Log,
     pub unfilter: Arc<dyn Unfilter>,
     pub max_allocation: AllocationLimit,
@@ -83,6 +69,8 @@ pub struct LogSession {
     staging: Mutex<()>,
     /// Datasets whose anchors do not say their extent, by their numbers, and the anchors.
     changed_extents: Mutex<FxHashMap<u64, ObjectId>>,
+    /// The numbers of datasets that this session has made, if it has joined others.
+    made: Mutex<FxHashSet<u64>>,
     /// Anchors that were made since the last commit: they are seen after the entries so far.
     new_anchors: Mutex<Vec<ObjectId>>,
     /// Numbers of datasets that were made so far.
@@ -99,7 +87,8 @@ impl LogSession {
         Ok(log_group(inner)?.is_some())
     }
 
-    /// Opens the log of a file, or makes one if the file has none and the session can write. `files` are its subfiles.
+    /// Opens the log of a file in the layout of this program, or makes one if the file has none and the session can write.
+    /// `files` are its subfiles.
     ///
     /// # Errors
     /// If the log is damaged, or there is none and the session only reads; if a writer that has joined is at work, and
@@ -130,21 +119,27 @@ impl LogSession {
         how: LogRequest,
     ) -> Result<Self> {
         let dataset_count = group_number(&*inner, state.main_group(), names::DATASET_COUNT)?;
-        let mut session = LogSession::of_state(inner, Naming::Design, state, how);
+        let mut session = LogSession::of_state(inner, LogLayout::H5live, state, dataset_count, how);
         session.files = files;
-        session.dataset_count = Mutex::new(dataset_count);
         Ok(session)
     }
 
-    /// A session that has no subfiles, and no datasets that were counted.
-    fn of_state(inner: Arc<dyn Store>, naming: Naming, state: LogState, how: LogRequest) -> Self {
+    /// The session of a log that is open already, and has no subfiles. So many datasets were made in it.
+    pub fn of_state(
+        inner: Arc<dyn Store>,
+        layout: LogLayout,
+        state: LogState,
+        dataset_count: u64,
+        how: LogRequest,
+    ) -> Self {
         let session = inner.session();
-        let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities(&session.capabilities));
+        let capabilities = layout.capabilities(&session.capabilities);
+        let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities);
         described.forms = session.forms;
         let LogRequest { options, unfilter, max_allocation, mutant } = how;
         LogSession {
             described,
-            naming,
+            layout,
             options,
             unfilter,
             max_allocation,
@@ -156,39 +151,12 @@ impl LogSession {
             state: RwLock::new(state),
             staging: Mutex::default(),
             changed_extents: Mutex::default(),
+            made: Mutex::default(),
             new_anchors: Mutex::default(),
-            dataset_count: Mutex::default(),
+            dataset_count: Mutex::new(dataset_count),
             is_closed: AtomicBool::new(false),
             inner,
         }
-    }
-
-    /// A session that writes beside others. It appends to the subfile with the number `own`, which `state` has; `inner`
-    /// is the main file, to be followed.
-    ///
-    /// # Errors
-    /// If the log is damaged; errors of the store beneath.
-    pub fn joined(
-        inner: Arc<dyn Store>,
-        files: Arc<dyn SharedFiles>,
-        state: LogState,
-        how: LogRequest,
-    ) -> Result<Self> {
-        let mut session = LogSession::new(inner, Some(files), state, how)?;
-        session.described.mode = Mode::SwmrWrite;
-        session.described.capabilities.live = true;
-        session.has_joined = true;
-        Ok(session)
-    }
-
-    /// The log of a file of Log VOL, to be read. `files` have it: the file itself, or its subfiles.
-    ///
-    /// # Errors
-    /// If the log is damaged; errors of the stores.
-    pub fn open_log_vol(inner: Arc<dyn Store>, files: &[Arc<dyn Store>], how: LogRequest) -> Result<Self> {
-        let LogVolLog { data, datasets } = LogVolLog::open(&*inner, files)?;
-        let state = LogState::with_indexes(LogFile::indexed(inner.clone(), data), datasets)?;
-        Ok(LogSession::of_state(inner, Naming::LogVol, state, how))
     }
 
     /// The anchor at `id`; `None` if the object is none.
@@ -196,22 +164,17 @@ impl LogSession {
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
     pub fn read_anchor(&self, id: ObjectId) -> Result<Option<Anchor>> {
-        match self.naming {
-            Naming::Design => Anchor::read(&*self.inner, id),
-            Naming::LogVol => {
-                Ok(log_vol::read_anchor(&*self.inner, id)?.map(|(number, spec)| Anchor { id: number, spec }))
-            }
-        }
+        self.layout.read_anchor(&*self.inner, id)
     }
 
     /// Whether a group may have links that are the log's own.
     pub fn has_own_links(&self, id: ObjectId) -> bool {
-        id == self.described.root || self.naming == Naming::LogVol
+        id == self.described.root || self.layout.owns_underscores()
     }
 
     /// The name of a link of a group as it is stored.
     pub fn stored_link_name(&self, group: ObjectId, name: &Name) -> Name {
-        if self.has_own_links(group) { self.naming.stored_name(name) } else { name.clone() }
+        if self.has_own_links(group) { self.layout.stored_name(name) } else { name.clone() }
     }
 
     /// Refuses everything after the session was closed.
@@ -267,10 +230,14 @@ impl LogSession {
     /// As staging an entry.
     pub fn state_for_reading(&self, dataset: u64, rank: usize) -> Result<RwLockReadGuard<'_, LogState>> {
         let state = self.state.read();
-        if !state.needs_preparation(dataset) {
+        let knows_others = state.knows_others();
+        if knows_others && !state.needs_preparation(dataset) {
             return Ok(state);
         }
         drop(state);
+        if !knows_others {
+            self.catch_up()?;
+        }
         self.state.write().prepare(dataset, rank)?;
         Ok(self.state.read())
     }
@@ -301,14 +268,18 @@ impl LogSession {
     /// # Errors
     /// Errors of the store beneath.
     pub fn new_dataset_number(&self, main: &dyn Store) -> Result<u64> {
+        let mut state = self.state.write();
         let mut count = self.dataset_count.lock();
-        let group = self.state.read().main_group();
+        let group = state.main_group();
+        let number = if self.has_joined { group_number(main, group, names::DATASET_COUNT)? } else { *count };
+        let next = number.cast_signed().checked_add(1).filter(|next| *next > 0);
+        let next = next.ok_or(LogError::Attribute { attribute: names::DATASET_COUNT, of: names::OF_GROUP })?;
+        state.set_dataset_count(main, next.cast_unsigned())?;
+        *count = next.cast_unsigned();
         if self.has_joined {
-            *count = group_number(main, group, names::DATASET_COUNT)?;
+            self.made.lock().insert(number);
         }
-        main.writer()?.set_attribute(group, &integer(names::DATASET_COUNT, count.cast_signed() + 1))?;
-        *count += 1;
-        Ok(*count - 1)
+        Ok(number)
     }
 
     /// The extent of a dataset: what entries have set, or what its anchor says.
@@ -335,7 +306,7 @@ impl LogSession {
     /// If the log is damaged; errors of the store beneath.
     pub fn catch_up(&self) -> Result<bool> {
         let follows = self.has_joined || self.described.mode == Mode::SwmrRead;
-        if !follows || self.naming == Naming::LogVol {
+        if !follows || self.layout == LogLayout::LogVol {
             return Ok(false);
         }
         let mut state = self.state.write();
@@ -348,7 +319,7 @@ impl LogSession {
 
     /// What to watch to learn of new entries, file by file, and how many log datasets there are.
     pub fn watched(&self) -> (Vec<WatchedFile>, usize) {
-        if self.naming == Naming::LogVol {
+        if self.layout == LogLayout::LogVol {
             return (vec![(self.inner.clone(), Vec::new())], 0);
         }
         let state = self.state.read();
@@ -407,7 +378,7 @@ impl LogSession {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
-        self.stage_batch(writer)?;
+        self.stage_batch(publish)?;
         for anchor in std::mem::take(&mut *self.new_anchors.lock()) {
             match self.inner.dataset(anchor) {
                 Ok(_) if self.mutant.lacks(LogMutant::UnorderedAnchors) => {}
@@ -416,39 +387,26 @@ impl LogSession {
                 Err(error) => return Err(error),
             }
         }
+        if !self.layout.has_extents_in_entries() {
+            self.update_anchors(writer)?;
+        }
         writer.commit(Scope::All, publish)?;
         self.state.write().note_published();
         Ok(())
     }
 
-    /// Ends the batch that is gathered, and moves it to the file. The next commit of the file publishes it.
-    fn stage_batch(&self, writer: &dyn StoreWriter) -> Result<()> {
+    /// Ends the batch that is gathered, and moves it to the file. The next commit of the file publishes it, if that has not
+    /// been done yet.
+    fn stage_batch(&self, publish: Publish) -> Result<()> {
         let (order, mut state) = self.next_order()?;
         state.end_batch(order)?;
         #[cfg(feature = "mutants")]
         if self.mutant.lacks(LogMutant::EndBeforeEntries) {
-            state.publish_early(writer)?;
+            let own = state.own().store.clone();
+            state.publish_early(own.writer()?)?;
         }
         state.write_staged(|state| self.log_dataset_room(state))?;
-        state.own_mut().log.stage_end(writer)
-    }
-
-    /// The order of the batch that is gathered, which is higher than all that the state knows, and the state.
-    fn next_order(&self) -> Result<(u64, RwLockWriteGuard<'_, LogState>)> {
-        let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
-            let state = self.state.write();
-            return Ok((state.last_order().saturating_add(1), state));
-        };
-        let mut last = self.state.read().last_order();
-        loop {
-            let order = files.next_order(last).map_err(as_model_error)?;
-            let state = self.state.write();
-            last = state.last_order();
-            // Otherwise a reading thread has taken up a later batch meanwhile.
-            if order > last {
-                return Ok((order, state));
-            }
-        }
+        state.stage_end(publish)
     }
 
     /// Commits, brings the attributes of anchors up to date, and ends the session. A second call does nothing.
@@ -476,7 +434,7 @@ impl LogSession {
 
     /// Writes the index table of the own file, if there is need.
     fn save_table(&self) -> Result<()> {
-        self.state.read().save_table(*self.dataset_count.lock())?;
+        self.state.read().save_table(*self.dataset_count.lock(), self.max_allocation)?;
         self.commit(Publish::Visible)
     }
 
@@ -488,37 +446,6 @@ impl LogSession {
         own.writer()?.commit(Scope::All, Publish::Visible)
     }
 
-    /// Ends writing beside others. The last writer leaves the main file as one that nobody writes.
-    fn leave(&self) -> Result<()> {
-        let Some(files) = &self.files else { return Ok(()) };
-        self.catch_up()?;
-        self.commit(Publish::Visible)?;
-        self.save_table()?;
-        // Objects that never got a link are forgotten.
-        drop(self.turn.lock().take());
-        let mut lease = files.lease().map_err(as_model_error)?;
-        let (own, subfile) = self.own_file();
-        // Whoever joins finds this writer, or finds it gone.
-        subfile.close()?;
-        let count = self.stores().len() as u32;
-        let is_in_use = |number: u32| number != own && is_written(files.open_subfile(number, Mode::Read, false));
-        let usage = if (1..count).any(is_in_use) { MainUse::Turn } else { MainUse::Last };
-        if usage == MainUse::Last {
-            for number in 1..count {
-                files
-                    .open_subfile(number, Mode::SwmrWrite, false)
-                    .and_then(|file| Ok(file.close()?))
-                    .map_err(as_model_error)?;
-            }
-        }
-        let main = lease.open_main(usage).map_err(as_model_error)?;
-        self.update_anchors(main.writer()?)?;
-        // Not before: meanwhile the file is in use.
-        let ended = lease.end().map_err(as_model_error);
-        files.leave();
-        ended
-    }
-
     /// Notes that the extent of a dataset is not what its anchor says.
     pub fn note_extent(&self, number: u64, anchor: ObjectId) {
         self.changed_extents.lock().insert(number, anchor);
@@ -527,14 +454,16 @@ impl LogSession {
     /// Has anchors say the extents of their datasets.
     fn update_anchors(&self, writer: &dyn StoreWriter) -> Result<()> {
         let state = self.state.read();
-        for (number, anchor) in self.changed_extents.lock().drain() {
-            let Some(dims) = state.dataset(number).and_then(|dataset| dataset.extent.as_ref()) else { continue };
-            match writer.set_attribute(anchor, &shape_attribute(dims)) {
+        let mut changed = self.changed_extents.lock();
+        for (number, anchor) in &*changed {
+            let Some(dims) = state.dataset(*number).and_then(|dataset| dataset.extent.as_ref()) else { continue };
+            match writer.set_attribute(*anchor, &self.layout.shape_attribute(dims)) {
                 // It was deleted since.
                 Err(Error::NoObject(_)) => {}
                 set => set?,
             }
         }
+        changed.clear();
         Ok(())
     }
 }

@@ -43,11 +43,13 @@ pub trait SharedFiles: Send + Sync + fmt::Debug {
     /// The writer does not count as one any more.
     fn leave(&self);
 
-    /// The next number in the order of batches: higher than `least`, and than all that any writer was given before.
+    /// The next number in the order of batches: higher than `last`, and than all that any writer was given before. `None` if
+    /// what was given before is not known for certain, and `knows_all` does not say that `last` is the highest one of all
+    /// files.
     ///
     /// # Errors
     /// If the number cannot be taken.
-    fn next_order(&self, least: u64) -> Result<u64, OpenError>;
+    fn next_order(&self, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError>;
 }
 
 /// The right to change the main file.

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::chunks::LogChunks;
 use crate::joining::join;
+use crate::opening::open_log;
 use crate::session::{LogRequest, LogSession};
 use crate::shared_files::SharedFiles;
 use crate::watch::LogWatch;
@@ -36,7 +37,7 @@ impl LogStore {
     /// # Errors
     /// If the log is damaged, or there is none in a file that is open to be read; errors of the store beneath.
     pub fn open(inner: Arc<dyn Store>, files: Option<Arc<dyn SharedFiles>>, how: LogRequest) -> Result<Self> {
-        Ok(LogStore::new(LogSession::open(inner, files, how)?))
+        Ok(LogStore::new(open_log(inner, files, how)?))
     }
 
     /// A session that writes beside others, into a subfile of its own. With `creates`, the main file is made if it is not
@@ -65,20 +66,21 @@ impl LogStore {
             return Some(link);
         }
         // The group of the log is the first child of the root.
-        let creation_order = link.creation_order.map(|order| order.saturating_sub(1));
-        Some(Link { name: self.session.naming.user_name(&link.name)?, creation_order, ..link })
+        let own = i64::from(group == self.session.described.root);
+        let creation_order = link.creation_order.map(|order| order.saturating_sub(own));
+        Some(Link { name: self.session.layout.user_name(&link.name)?, creation_order, ..link })
     }
 
     /// How many attributes of an object are the log's own. They were made first.
     fn own_attributes(&self, id: ObjectId) -> Result<u16> {
         let names = self.inner()?.attribute_names(id)?;
-        Ok(names.iter().filter(|name| self.session.naming.user_name(name).is_none()).count() as u16)
+        Ok(names.iter().filter(|name| self.session.layout.user_name(name).is_none()).count() as u16)
     }
 
     /// An attribute as the user sees it; `None` if it is the log's own. `own` is how many of those there are.
     fn user_attribute(&self, attribute: AttributeData, own: u16) -> Option<AttributeData> {
         let creation_order = attribute.creation_order.map(|order| order.saturating_sub(own));
-        Some(AttributeData { name: self.session.naming.user_name(&attribute.name)?, creation_order, ..attribute })
+        Some(AttributeData { name: self.session.layout.user_name(&attribute.name)?, creation_order, ..attribute })
     }
 }
 
@@ -114,7 +116,7 @@ impl Store for LogStore {
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
-        let found = self.inner()?.attribute(id, &self.session.naming.stored_name(name))?;
+        let found = self.inner()?.attribute(id, &self.session.layout.stored_name(name))?;
         let own = match &found {
             Some(found) if found.creation_order.is_some() => self.own_attributes(id)?,
             _ => 0,
@@ -123,7 +125,7 @@ impl Store for LogStore {
     }
 
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
-        Ok(self.inner()?.attribute_names(id)?.iter().filter_map(|name| self.session.naming.user_name(name)).collect())
+        Ok(self.inner()?.attribute_names(id)?.iter().filter_map(|name| self.session.layout.user_name(name)).collect())
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
@@ -139,7 +141,7 @@ impl Store for LogStore {
             return if is_filtered { Err(Error::Unsupported(FILTERED_BESIDE_LOG)) } else { Ok(anchor) };
         };
         // Entries were published before what led to the object.
-        self.session.catch_up()?;
+        self.session.catch_up_for(&found)?;
         let mut datasets = self.datasets.lock();
         if let Some(known) = datasets.get(&found.id).and_then(Weak::upgrade) {
             return Ok(known);

@@ -12,9 +12,6 @@ use crate::names;
 use crate::position::LogPosition;
 use crate::shared_files::SharedFiles;
 
-/// What errors call the group.
-const OF_GROUP: &str = "the group of the log";
-
 /// What the seam has for an error of opening.
 pub fn as_model_error(error: OpenError) -> Error {
     match error {
@@ -38,14 +35,14 @@ pub fn is_written(opened: std::result::Result<Arc<dyn Store>, OpenError>) -> boo
 
 /// The attribute of a group of a log, 0 if it has none.
 pub fn number_or_zero(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<i64> {
-    Ok(read_integer(store, group, name, OF_GROUP)?.unwrap_or(0))
+    Ok(read_integer(store, group, name, names::OF_GROUP)?.unwrap_or(0))
 }
 
 /// How many subfiles a main file has.
 pub fn subfile_count(main: &dyn Store, group: ObjectId) -> Result<u32> {
     let count = number_or_zero(main, group, names::SUBFILES)?;
     let known = u32::try_from(count).ok().filter(|count| *count <= LogPosition::MAX_FILE);
-    Ok(known.ok_or(LogError::Attribute { attribute: names::SUBFILES, of: OF_GROUP })?)
+    Ok(known.ok_or(LogError::Attribute { attribute: names::SUBFILES, of: names::OF_GROUP })?)
 }
 
 /// How subfiles are opened to be read.
@@ -80,11 +77,13 @@ impl<'a> Subfiles<'a> {
     ) -> Result<bool> {
         let (known, count) = (state.files().len() as u32, subfile_count(main, group)?);
         for number in known..=count {
-            let file = match self.own.take_if(|own| own.number == number) {
-                Some(own) => own,
-                None => self.open(number, count, number_or_zero(main, group, names::FILE_ID)?)?,
-            };
-            state.add_file(file, limit)?;
+            match self.own.take_if(|own| own.number == number) {
+                Some(own) => state.add_own_file(own, limit)?,
+                None => {
+                    let file_id = number_or_zero(main, group, names::FILE_ID)?;
+                    state.add_file(self.open(number, count, file_id)?, limit)?;
+                }
+            }
         }
         Ok(known <= count)
     }

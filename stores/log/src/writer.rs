@@ -63,10 +63,10 @@ impl LogWriter {
     fn create_anchor(&self, main: &dyn Store, new: &NewObject<'_>, spec: &DatasetSpec) -> Result<ObjectId> {
         let writer = main.writer()?;
         let anchor = Anchor { id: self.0.new_dataset_number(main)?, spec: spec.clone() };
-        let body = ObjectBody::Dataset(Box::new(anchor.stored_spec()));
+        let body = ObjectBody::Dataset(Box::new(self.0.layout.stored_spec(&anchor)));
         let id = writer.create(&NewObject::unlinked(&ObjectSpec { body, ..new.spec.clone() }))?;
         let finish = || {
-            anchor.attributes().iter().try_for_each(|attribute| writer.set_attribute(id, attribute))?;
+            self.0.layout.attributes(&anchor).iter().try_for_each(|attribute| writer.set_attribute(id, attribute))?;
             self.0.note_anchor(id);
             if let Some(elements) = new.elements {
                 let count = Dims::from_slice(spec.dataspace.dims());
@@ -102,10 +102,11 @@ impl LogWriter {
 
 impl StoreWriter for LogWriter {
     fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
-        if let ObjectBody::Dataset(spec) = &new.spec.body
-            && is_logged(spec)
-        {
-            return self.create_logged(new, spec);
+        if let ObjectBody::Dataset(spec) = &new.spec.body {
+            self.0.layout.check_dataset(spec)?;
+            if is_logged(spec) {
+                return self.create_logged(new, spec);
+            }
         }
         let stored = new.link.map(|(group, name)| (group, self.link_name(group, name)));
         let link = stored.as_ref().map(|(group, name)| (*group, name));
@@ -153,7 +154,7 @@ impl StoreWriter for LogWriter {
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
-        let name = self.0.naming.stored_name(&attribute.name);
+        let name = self.0.layout.stored_name(&attribute.name);
         let mut stored = AttributeData { name, ..attribute.clone() };
         self.change(|on| {
             self.0.move_blobs(on.main, &attribute.datatype, &mut stored.value)?;
@@ -163,7 +164,7 @@ impl StoreWriter for LogWriter {
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
-        let name = self.0.naming.stored_name(name);
+        let name = self.0.layout.stored_name(name);
         self.change(|on| {
             on.note_changed(id);
             on.main.writer()?.remove_attribute(id, &name)
@@ -187,10 +188,12 @@ impl StoreWriter for LogWriter {
     }
 
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        self.0.layout.check_referent(&to.part)?;
         self.change(|on| on.main.writer()?.reference(form, to))
     }
 
     fn start_swmr(&self) -> Result<()> {
+        self.0.layout.check_following()?;
         self.0.commit(Publish::Visible)?;
         match self.0.has_joined() {
             true => Ok(()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_checker::file::{CheckOptions, check_path_with};
-use h5live_log::{Log, LogRequest, LogStore};
+use h5live_log::{Log, LogLayout, LogRequest, LogStore};
 use h5live_model::conformance::{self, Lab};
 use h5live_model::{Mode, Store};
 use h5live_native::{NativeFile, OpenOptions};
@@ -47,8 +47,8 @@ impl Lab for LogFiles {
         self.open(Mode::Write)
     }
 
-    fn reader(&self, _: &LogStore) -> Option<LogStore> {
-        Some(self.open(Mode::SwmrRead))
+    fn reader(&self, writer: &LogStore) -> Option<LogStore> {
+        writer.session().capabilities.live.then(|| self.open(Mode::SwmrRead))
     }
 }
 
@@ -59,4 +59,19 @@ mod small_log_datasets {
     use super::*;
 
     conformance::suite!(LogFiles::new(Log { staging: 100, min_log_size: 256, max_log_size: 256, ..Log::default() }));
+}
+
+/// Log VOL's layout. It does not claim shrinking, references to regions, virtual datasets, raw files and followers: groups
+/// about these check that they are refused. `log_vol.rs` checks what no feature stands for.
+mod log_vol {
+    use super::*;
+
+    conformance::suite!(LogFiles::new(Log { layout: LogLayout::LogVol, ..Log::default() }));
+
+    /// Data logs of one entry or two.
+    mod small_data_logs {
+        use super::*;
+
+        conformance::suite!(LogFiles::new(Log { layout: LogLayout::LogVol, staging: 100, ..Log::default() }));
+    }
 }

@@ -9,10 +9,13 @@ use h5live_log::shared_files::SharedFiles;
 use h5live_log::{Log, LogRequest, LogStore};
 use h5live_model::{
     AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, Connector, ConnectorRegistry,
-    DatasetSpec, Dataspace, Datatype, Layout, Mode, Name, NewObject, NoFilters, ObjectSpec, OpenError, OpenRequest,
-    Result, Shape, Sign, Store, UNLIMITED,
+    DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Mode, Name, NewObject, NoFilters, ObjectSpec, OpenError,
+    OpenRequest, Result, Shape, Sign, Store, UNLIMITED,
 };
 use h5live_native::{Native, NativeConnector};
+
+/// How long writers wait for each other.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The files of the main file at a path, which are opened by this connector.
 pub fn files_of(main: &Path, connector: impl Connector) -> Arc<JoinedFiles> {
@@ -24,7 +27,7 @@ pub fn files_of(main: &Path, connector: impl Connector) -> Arc<JoinedFiles> {
         unfilter: Arc::new(NoFilters),
         registry: &ConnectorRegistry::new(NativeConnector),
     };
-    Arc::new(JoinedFiles::new(Arc::new(connector), main.to_owned(), Duration::from_secs(30), &request))
+    Arc::new(JoinedFiles::new(Arc::new(connector), main.to_owned(), PATIENCE, &request))
 }
 
 /// How writers in small pieces join.
@@ -65,6 +68,13 @@ pub fn create(store: &LogStore, name: &str, extent: u64) -> Arc<dyn ChunkStore> 
     let name = Name::from(name);
     let id = store.writer().unwrap().create(&NewObject::linked(store.session().root, &name, &spec.into())).unwrap();
     store.dataset(id).unwrap()
+}
+
+/// Opens a dataset of the root group.
+pub fn dataset(store: &LogStore, name: &str) -> Result<Arc<dyn ChunkStore>> {
+    let link = store.link(store.session().root, &Name::from(name))?.unwrap();
+    let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
+    store.dataset(id)
 }
 
 /// Writes an element; nothing is published.

@@ -2,4 +2,6 @@
 
 mod conformance;
 mod files;
+mod hostile;
+mod reads;
 mod waiting;

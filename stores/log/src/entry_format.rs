@@ -1,0 +1,95 @@
+//! How entries of the log are written: as this program has them, or as Log VOL has them.
+
+use h5live_model::{ObjectId, Publish, Store};
+
+use crate::anchor::integer;
+use crate::entry::{ALIGNMENT, EntryHead};
+use crate::error::Result;
+use crate::log_file::LogFile;
+use crate::log_vol_writer::LogVolWriter;
+use crate::names;
+
+/// How entries are written, and what of them waits to be published.
+#[derive(Debug)]
+pub enum EntryFormat {
+    /// An entry is in the log, its head and its data ([`crate::entry`]). The end of the log publishes it.
+    H5live,
+    /// The log has the data. Heads are in logs of their own ([`crate::log_vol_entry`]), which counters publish.
+    LogVol(LogVolWriter),
+}
+
+/// Where an entry is among what is staged (bytes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StagedBytes {
+    /// From its begin to its data.
+    pub before_data: u64,
+    /// All of it.
+    pub len: u64,
+}
+
+impl EntryFormat {
+    /// Whether there are entries of single elements, and entries that end a batch.
+    pub fn has_all_kinds(&self) -> bool {
+        matches!(self, EntryFormat::H5live)
+    }
+
+    /// Whether a file has a table of its entries.
+    pub fn has_table(&self) -> bool {
+        matches!(self, EntryFormat::H5live)
+    }
+
+    /// Adds an entry to what is staged. `rank` is that of its dataset, and `at` the position of the next staged byte.
+    pub fn stage(&mut self, head: &EntryHead, data: &[u8], rank: usize, at: u64, staged: &mut Vec<u8>) -> StagedBytes {
+        match self {
+            EntryFormat::H5live => {
+                let bounds = head.bounds();
+                staged.reserve(bounds.len as usize);
+                head.encode(rank, staged);
+                staged.extend_from_slice(data);
+                staged.resize(staged.len().next_multiple_of(ALIGNMENT as usize), 0);
+                StagedBytes { before_data: bounds.head_len as u64, len: bounds.len }
+            }
+            EntryFormat::LogVol(writer) => {
+                let data = if writer.stage(head, at) { data } else { &[] };
+                staged.extend_from_slice(data);
+                StagedBytes { before_data: 0, len: data.len() as u64 }
+            }
+        }
+    }
+
+    /// Moves what is staged to the log of a file. It is not published yet. `room` is how many bytes a new log dataset has
+    /// room for.
+    ///
+    /// # Errors
+    /// Errors of the store beneath. The bytes may be given again.
+    pub fn append(&mut self, file: &mut LogFile, staged: &[u8], room: u64) -> Result<()> {
+        match self {
+            EntryFormat::H5live => file.log.append(&*file.store, staged, room),
+            EntryFormat::LogVol(writer) => writer.append(file, staged),
+        }
+    }
+
+    /// Has the next commit publish all entries, or publishes them already.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn stage_end(&mut self, file: &mut LogFile, publish: Publish) -> Result<()> {
+        match self {
+            EntryFormat::H5live => file.log.stage_end(file.store.writer()?),
+            EntryFormat::LogVol(writer) => writer.publish(file, publish),
+        }
+    }
+
+    /// Has a main file say how many datasets were made. `group` is that of its log.
+    ///
+    /// # Errors
+    /// If they are too many; errors of the store beneath.
+    pub fn set_dataset_count(&mut self, main: &dyn Store, group: ObjectId, count: u64) -> Result<()> {
+        match self {
+            EntryFormat::H5live => {
+                main.writer()?.set_attribute(group, &integer(names::DATASET_COUNT, count.cast_signed()))
+            }
+            EntryFormat::LogVol(writer) => writer.set_dataset_count(main, count),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Anchors of Log VOL: datasets with a null dataspace, whose attributes say what the dataset is like.
+//!
+//! Log VOL keeps a number and two extents. What this program adds begins with an underscore, too, so Log VOL passes over
+//! it ([`crate::names::STORAGE`] and the filters).
+
+use h5live_model::{AllocationTime, AttributeData, DatasetSpec, Dataspace, Layout, ObjectId, Shape, Store, UNLIMITED};
+
+use crate::anchor::{Anchor, integers, read_storage};
+use crate::error::Result;
+use crate::log_vol_counters::{damaged, int_list, list_of, read_integers};
+
+/// Attributes of anchors: number, extent, largest extent.
+const ID: &str = "_ID";
+const DIMS: &str = "_dims";
+const MAX_DIMS: &str = "_mdims";
+
+/// The anchor at `at`; `None` if the object is none.
+///
+/// # Errors
+/// If its attributes contradict each other; errors of the store beneath.
+pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<Anchor>> {
+    let Some(id) = read_integers(store, at, ID)? else { return Ok(None) };
+    let id = match id[..] {
+        [id] if id >= 0 => id.cast_unsigned(),
+        _ => return Err(damaged(ID)),
+    };
+    let list = |name| read_integers(store, at, name)?.ok_or_else(|| damaged(name));
+    let dims: Vec<u64> = list(DIMS)?.into_iter().map(i64::cast_unsigned).collect();
+    let max: Vec<u64> = list(MAX_DIMS)?.into_iter().map(i64::cast_unsigned).collect();
+    let mut spec = DatasetSpec::clone(&*store.dataset(at)?.spec()?);
+    if !read_storage(store, at, (&dims, &max), &mut spec)? {
+        read_shape(&dims, &max, &mut spec)?;
+    }
+    spec.check()?;
+    Ok(Some(Anchor { id, spec }))
+}
+
+/// Takes up the extent and the largest extent of a dataset of which no more is known.
+fn read_shape(dims: &[u64], max: &[u64], spec: &mut DatasetSpec) -> Result<()> {
+    spec.filters.clear();
+    if dims == max {
+        spec.dataspace = if dims.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(Shape::fixed(dims)) };
+        spec.layout = Layout::Contiguous;
+        return Ok(());
+    }
+    spec.dataspace = Dataspace::Simple(Shape::with_max(dims, max).ok_or_else(|| damaged(MAX_DIMS))?);
+    // The program keeps no shape of chunks.
+    let side = |(dim, max): (&u64, &u64)| if *max == UNLIMITED { 1 } else { (*dim).max(1) };
+    spec.layout = Layout::Chunked(dims.iter().zip(max).map(side).collect());
+    Ok(())
+}
+
+/// The dataset that the file gets.
+pub fn stored_spec(anchor: &Anchor) -> DatasetSpec {
+    let mut fill = anchor.spec.fill.clone();
+    fill.allocation = AllocationTime::Late;
+    DatasetSpec {
+        datatype: anchor.spec.datatype.clone(),
+        committed: anchor.spec.committed,
+        dataspace: Dataspace::Null,
+        layout: Layout::Contiguous,
+        fill,
+        ..DatasetSpec::default()
+    }
+}
+
+fn long_list(name: &str, values: &[u64]) -> AttributeData {
+    let values: Vec<i64> = values.iter().map(|value| value.cast_signed()).collect();
+    integers(name, &values, list_of(values.len()))
+}
+
+/// The attributes that the anchor gets. Its number fits four bytes.
+pub fn attributes(anchor: &Anchor) -> Vec<AttributeData> {
+    let mut attributes = vec![
+        shape_attribute(anchor.spec.dataspace.dims()),
+        long_list(MAX_DIMS, anchor.spec.dataspace.max()),
+        int_list(ID, &[i32::try_from(anchor.id).unwrap_or(i32::MAX)]),
+    ];
+    attributes.extend(anchor.storage_attributes());
+    attributes
+}
+
+/// The attribute with an extent.
+pub fn shape_attribute(dims: &[u64]) -> AttributeData {
+    long_list(DIMS, dims)
+}

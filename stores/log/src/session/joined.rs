@@ -1,0 +1,108 @@
+//! A session that writes beside others, into a subfile of its own.
+
+use std::sync::Arc;
+
+use h5live_model::{Error, Layout, Mode, Publish, Result, Scope, Store};
+use parking_lot::RwLockWriteGuard;
+
+use super::{LogRequest, LogSession};
+use crate::anchor::Anchor;
+use crate::index_table::NOT_ENDED;
+use crate::log_state::LogState;
+use crate::shared_files::{MainUse, SharedFiles};
+use crate::subfiles::{as_model_error, is_written, subfile_count};
+
+impl LogSession {
+    /// A session that writes beside others. It appends to the subfile with the number `own`, which `state` has; `inner`
+    /// is the main file, to be followed.
+    ///
+    /// # Errors
+    /// If the log is damaged; errors of the store beneath.
+    pub fn joined(
+        inner: Arc<dyn Store>,
+        files: Arc<dyn SharedFiles>,
+        state: LogState,
+        how: LogRequest,
+    ) -> Result<Self> {
+        let mut session = LogSession::new(inner, Some(files), state, how)?;
+        session.described.mode = Mode::SwmrWrite;
+        session.described.capabilities.live = true;
+        session.has_joined = true;
+        Ok(session)
+    }
+
+    /// Takes up what other writers have published since, if what they have written says what a dataset is like. A writer
+    /// that never reads does not read their logs: it needs the present extent of chunked datasets that it has not made, and
+    /// nothing else of them.
+    ///
+    /// # Errors
+    /// As [`LogSession::catch_up`].
+    pub fn catch_up_for(&self, found: &Anchor) -> Result<()> {
+        let is_resized = matches!(found.spec.layout, Layout::Chunked(_)) && !self.made.lock().contains(&found.id);
+        if is_resized || self.state.read().knows_others() {
+            self.catch_up()?;
+        }
+        Ok(())
+    }
+
+    /// The order of the batch that is gathered, which is higher than all that the state knows, and the state.
+    pub(super) fn next_order(&self) -> Result<(u64, RwLockWriteGuard<'_, LogState>)> {
+        let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
+            let state = self.state.write();
+            let order = state.last_order().checked_add(1).filter(|order| *order < NOT_ENDED);
+            let order = order.ok_or_else(|| Error::Invalid("the log has the highest order of a batch".to_owned()))?;
+            return Ok((order, state));
+        };
+        loop {
+            let (last, knows_all) = {
+                let state = self.state.read();
+                (state.last_order(), state.knows_others())
+            };
+            let Some(order) = files.next_order(last, knows_all).map_err(as_model_error)? else {
+                self.catch_up()?;
+                continue;
+            };
+            let state = self.state.write();
+            // Otherwise a reading thread has taken up a later batch meanwhile.
+            if order > state.last_order() {
+                return Ok((order, state));
+            }
+        }
+    }
+
+    /// Ends writing beside others. The last writer leaves the main file as one that nobody writes.
+    pub(super) fn leave(&self) -> Result<()> {
+        let Some(files) = &self.files else { return Ok(()) };
+        if !self.changed_extents.lock().is_empty() {
+            // Others may have changed them later.
+            self.catch_up()?;
+        }
+        self.commit(Publish::Visible)?;
+        self.save_table()?;
+        // Objects that never got a link are forgotten.
+        drop(self.turn.lock().take());
+        let mut lease = files.lease().map_err(as_model_error)?;
+        let (own, subfile) = self.own_file();
+        // Whoever joins finds this writer, or finds it gone.
+        subfile.close()?;
+        let group = self.state.read().main_group();
+        self.inner.refresh(Scope::Objects(&[group]))?;
+        let count = subfile_count(&*self.inner, group)?;
+        let is_in_use = |number: u32| number != own && is_written(files.open_subfile(number, Mode::Read, false));
+        let usage = if (1..=count).any(is_in_use) { MainUse::Turn } else { MainUse::Last };
+        if usage == MainUse::Last {
+            for number in 1..=count {
+                files
+                    .open_subfile(number, Mode::SwmrWrite, false)
+                    .and_then(|file| Ok(file.close()?))
+                    .map_err(as_model_error)?;
+            }
+        }
+        let main = lease.open_main(usage).map_err(as_model_error)?;
+        self.update_anchors(main.writer()?)?;
+        // Not before: meanwhile the file is in use.
+        let ended = lease.end().map_err(as_model_error);
+        files.leave();
+        ended
+    }
+}
