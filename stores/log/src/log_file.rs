@@ -1,6 +1,6 @@
 //! One file that has a log: the main file, or the subfile of a writer that has joined.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use h5live_model::{AllocationLimit, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Store};
 
@@ -34,6 +34,8 @@ pub struct LogFile {
     pub batch: u64,
     /// The highest order of a batch in this log.
     pub last_order: u64,
+    /// The number that the entries of a main file have, when one was read.
+    main_number: OnceLock<u32>,
 }
 
 /// A batch that was read from a log.
@@ -100,13 +102,33 @@ impl LogFile {
         if covers > log.end() {
             return Err(LogError::Table { source: EntryError::Field("more than the log") }.into());
         }
-        Ok(LogFile { number, store, group, log, saved, indexed: covers, batch: 1, last_order })
+        Ok(LogFile {
+            number,
+            store,
+            group,
+            log,
+            saved,
+            indexed: covers,
+            batch: 1,
+            last_order,
+            main_number: OnceLock::new(),
+        })
     }
 
     /// A file whose log is indexed already. `group` is that of the log.
     pub fn indexed(store: Arc<dyn Store>, group: ObjectId, log: LogDatasets) -> Self {
         let indexed = log.end();
-        LogFile { number: 0, store, group, log, saved: None, indexed, batch: 1, last_order: 0 }
+        LogFile {
+            number: 0,
+            store,
+            group,
+            log,
+            saved: None,
+            indexed,
+            batch: 1,
+            last_order: 0,
+            main_number: OnceLock::new(),
+        }
     }
 
     /// The position of an offset in this log.
@@ -149,9 +171,12 @@ impl LogFile {
         self.log.read(offset, into).map_err(|error| in_file(self.number, error))
     }
 
-    /// Checks that an entry was written into this file, and not into another one that is here by mistake.
+    /// Checks that an entry was written into this file, and not into another one that is here by mistake. A subfile may be
+    /// opened by itself: as a main file, whose entries all have the number of the subfile.
     fn check_number(&self, head: &EntryHead, at: LogPosition) -> Result<()> {
-        match head.file == self.number {
+        let is_main = self.number == 0;
+        let number = if is_main { *self.main_number.get_or_init(|| head.file) } else { self.number };
+        match head.file == number {
             true => Ok(()),
             false => Err(LogError::Entry { at, source: EntryError::Field("it was written into another file") }.into()),
         }
