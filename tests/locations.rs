@@ -61,7 +61,7 @@ fn options_of_the_query_go_before_settings_and_those_before_typed_ones() {
 #[test]
 fn an_option_that_a_store_does_not_have_is_refused_by_name() {
     let known = "locking, libver, user_block, grace, reuse_unread, headroom, strategy, persist, threshold, page_size, \
-                 mapped, offset_size, takes_turns, leaves_live, left_whole";
+                 mapped, offset_size";
     let error = text(File::open("native:run.h5?map_size=1GiB").unwrap_err());
     let expected = r#"native:run.h5: the store "native" has no option "map_size"; its options are "#;
     assert_eq!(error, format!("{expected}{known}"));

@@ -63,7 +63,13 @@ fn arguments() -> Result<Arguments> {
     let mut found = Arguments {
         names: Vec::new(),
         rounds: 5,
-        ground: Ground { folder: std::env::temp_dir().join("h5live-compare"), scale: 1.0, chunk: 0, earlier: None },
+        ground: Ground {
+            folder: std::env::temp_dir().join("h5live-compare"),
+            scale: 1.0,
+            chunk: 0,
+            part: None,
+            earlier: None,
+        },
         out: None,
         list: false,
         keep: false,
@@ -79,6 +85,7 @@ fn arguments() -> Result<Arguments> {
             "--rounds" => found.rounds = number(value()?)?.max(1.0) as usize,
             "--scale" => found.ground.scale = number(value()?)?,
             "--chunk" => found.ground.chunk = number(value()?)? as u64,
+            "--part" => found.ground.part = Some(number(value()?)? as u64),
             "--earlier" => found.ground.earlier = Some(value()?.into()),
             "--folder" => found.ground.folder = value()?.into(),
             "--out" => found.out = Some(value()?.into()),

@@ -77,6 +77,8 @@ pub struct Ground {
     pub scale: f64,
     /// Bytes of a chunk, in works that are done with several sizes.
     pub chunk: u64,
+    /// Which one this process is of those that a work has started.
+    pub part: Option<u64>,
     /// Another build of this program, whose h5live is measured, too.
     pub earlier: Option<PathBuf>,
 }

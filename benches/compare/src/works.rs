@@ -8,6 +8,7 @@ mod convert;
 mod filtered;
 mod flush;
 mod latency;
+mod log_join;
 mod log_read;
 mod log_write;
 mod objects;
@@ -31,6 +32,7 @@ pub fn all() -> Vec<Work> {
         latency::works(),
         log_write::works(),
         log_read::works(),
+        log_join::works(),
         sizes::works(),
     ]
     .into_iter()

@@ -12,7 +12,9 @@ pub use connector::{
 pub use error::OpenError;
 pub use location::{Location, Url};
 pub use registry::ResolvedLocation;
-pub use setting::{ConnectorOptions, Setting, SettingError, SettingValue};
+pub use setting::{
+    ConnectorOptions, Setting, SettingError, SettingValue, name_of_value, read_setting, value_with_name,
+};
 
 #[cfg(test)]
 mod tests;

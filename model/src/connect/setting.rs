@@ -54,7 +54,7 @@ pub trait ConnectorOptions: Any + Send + Sync + fmt::Debug {
     /// The connector's name.
     fn connector(&self) -> &'static str;
 
-    /// What options there are.
+    /// What options there are for users.
     fn settings(&self) -> &'static [Setting];
 
     /// Sets one of them by its name.
@@ -80,6 +80,29 @@ pub trait SettingValue: Sized {
 
     /// The text of a value, which [`SettingValue::from_text`] reads.
     fn to_text(&self) -> String;
+}
+
+/// The value with this name, of a type each value of which has a name.
+pub fn value_with_name<T: Copy>(names: &[(T, &'static str)], text: &str) -> Option<T> {
+    names.iter().find(|(_, name)| *name == text).map(|(value, _)| *value)
+}
+
+/// The name of a value, of a type each value of which has a name.
+pub fn name_of_value<T: PartialEq>(names: &[(T, &'static str)], value: &T) -> String {
+    names.iter().find(|(named, _)| named == value).map_or("", |(_, name)| name).to_owned()
+}
+
+/// Reads the value of an option: a part of [`settings!`](crate::settings).
+///
+/// # Errors
+/// [`SettingError::Value`].
+#[doc(hidden)]
+pub fn read_setting<T: SettingValue>(
+    connector: &'static str,
+    name: &'static str,
+    text: &str,
+) -> Result<T, SettingError> {
+    T::from_text(text).ok_or_else(|| SettingError::Value { connector, name, value: text.to_owned(), form: T::FORM })
 }
 
 impl SettingValue for bool {
@@ -208,7 +231,8 @@ impl SettingValue for Vec<u8> {
 /// Declares the options of a store once: the typed struct with its defaults, the options as texts, and their list.
 ///
 /// Each field has its default and a doc comment, of which the first line is the option's help. Its type is a
-/// [`SettingValue`]. The struct is then [`ConnectorOptions`](crate::ConnectorOptions).
+/// [`SettingValue`]. The struct is then [`ConnectorOptions`](crate::ConnectorOptions). Options that only stores above set
+/// follow in `hidden { ... }`: they are fields of the struct too, and no list has them.
 ///
 /// ```
 /// use h5live_model::{ConnectorOptions, settings};
@@ -245,6 +269,12 @@ macro_rules! settings {
                 $field:ident: $type:ty = $default:expr,
             )*
         }
+        $(hidden {
+            $(
+                $(#[doc = $hidden_help:literal])*
+                $hidden:ident: $hidden_type:ty = $hidden_default:expr,
+            )*
+        })?
     ) => {
         $(#[$outer])*
         #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,11 +284,15 @@ macro_rules! settings {
                 $(#[doc = $more])*
                 pub $field: $type,
             )*
+            $($(
+                $(#[doc = $hidden_help])*
+                pub $hidden: $hidden_type,
+            )*)?
         }
 
         impl Default for $options {
             fn default() -> Self {
-                $options { $($field: $default,)* }
+                $options { $($field: $default,)* $($($hidden: $hidden_default,)*)? }
             }
         }
 
@@ -279,16 +313,13 @@ macro_rules! settings {
             #[allow(unused_variables, reason = "a store may have no options")]
             fn set(&mut self, name: &str, text: &str) -> ::std::result::Result<(), $crate::SettingError> {
                 $(if name == stringify!($field) {
-                    self.$field = <$type as $crate::SettingValue>::from_text(text).ok_or_else(|| {
-                        $crate::SettingError::Value {
-                            connector: $connector,
-                            name: stringify!($field),
-                            value: text.to_owned(),
-                            form: <$type as $crate::SettingValue>::FORM,
-                        }
-                    })?;
+                    self.$field = $crate::read_setting($connector, stringify!($field), text)?;
                     return Ok(());
                 })*
+                $($(if name == stringify!($hidden) {
+                    self.$hidden = $crate::read_setting($connector, stringify!($hidden), text)?;
+                    return Ok(());
+                })*)?
                 Err($crate::SettingError::Unknown {
                     connector: $connector,
                     name: name.to_owned(),
@@ -301,6 +332,9 @@ macro_rules! settings {
                 $(if name == stringify!($field) {
                     return Some($crate::SettingValue::to_text(&self.$field));
                 })*
+                $($(if name == stringify!($hidden) {
+                    return Some($crate::SettingValue::to_text(&self.$hidden));
+                })*)?
                 None
             }
 

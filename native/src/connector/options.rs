@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use h5live_model::{FileSpace, LibVer, SettingValue, SpaceStrategy, settings};
+use h5live_model::{FileSpace, LibVer, SettingValue, SpaceStrategy, name_of_value, settings, value_with_name};
 
 use crate::OpenOptions;
 
@@ -34,11 +34,11 @@ impl SettingValue for Locking {
     const FORM: &'static str = "environment|always|best-effort|never";
 
     fn from_text(text: &str) -> Option<Self> {
-        Locking::NAMES.into_iter().find(|(_, name)| *name == text).map(|(locking, _)| locking)
+        value_with_name(&Locking::NAMES, text)
     }
 
     fn to_text(&self) -> String {
-        Locking::NAMES.into_iter().find(|(locking, _)| locking == self).map_or("", |(_, name)| name).to_owned()
+        name_of_value(&Locking::NAMES, self)
     }
 }
 
@@ -70,6 +70,8 @@ settings! {
         mapped: bool = true,
         /// Bytes of the addresses in a new file: 2, 4 or 8.
         offset_size: u32 = 8,
+    }
+    hidden {
         /// Whether other writers that have the file open are ignored, because it was agreed whose turn it is.
         takes_turns: bool = false,
         /// Whether closing leaves a live file live, for the next of several writers that take turns.

@@ -36,6 +36,20 @@ fn every_option_can_be_set_by_its_default_as_text() {
 }
 
 #[test]
+fn options_that_only_stores_above_set_are_not_listed() {
+    let mut options = Native::default();
+    for name in ["takes_turns", "leaves_live", "left_whole"] {
+        assert!(options.settings().iter().all(|setting| setting.name != name));
+        assert_eq!(options.get(name).as_deref(), Some("no"));
+        options.set(name, "yes").unwrap();
+        assert_eq!(options.get(name).as_deref(), Some("yes"));
+        let refused = options.set(name, "maybe").unwrap_err().to_string();
+        assert_eq!(refused, format!("the option {name:?} of the store \"native\" is yes|no, and not \"maybe\""));
+    }
+    assert!(options.takes_turns && options.leaves_live && options.left_whole);
+}
+
+#[test]
 fn names_in_links_are_paths_as_they_are() {
     let base = Location::from("native:/data/a.h5");
     let found = NativeConnector.linked_locations(Some(&base), &"100%25:b.h5".into(), LinkUse::ExternalLink);

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use h5live_model::{DatasetSpec, Error, FilterSpec, Result, SettingValue, StoreErrorKind, Unfilter};
+use h5live_model::{
+    DatasetSpec, Error, FilterSpec, Result, SettingValue, StoreErrorKind, Unfilter, name_of_value, value_with_name,
+};
 
 use crate::boxes::BoxRange;
 use crate::entry::{Dims, EntryChange};
@@ -68,11 +70,11 @@ impl SettingValue for EntryFilter {
     const FORM: &'static str = "of-dataset|none|deflate|lz4|zstd";
 
     fn from_text(text: &str) -> Option<Self> {
-        EntryFilter::NAMES.into_iter().find(|(_, name)| *name == text).map(|(filter, _)| filter)
+        value_with_name(&EntryFilter::NAMES, text)
     }
 
     fn to_text(&self) -> String {
-        EntryFilter::NAMES.into_iter().find(|(filter, _)| filter == self).map_or("", |(_, name)| name).to_owned()
+        name_of_value(&EntryFilter::NAMES, self)
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) fn make_blocks(location: &str, square: Square) -> Result<()> {
 }
 
 /// A sum over all elements of a dataset.
-fn total(location: &str) -> Result<u64> {
+pub(super) fn total(location: &str) -> Result<u64> {
     let data = File::open(location)?.dataset("data")?;
     let rows = data.shape()?[0];
     (0..rows).step_by(256).try_fold(0u64, |total, row| {
