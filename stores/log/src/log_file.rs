@@ -149,9 +149,10 @@ impl LogFile {
         self.log.read(offset, into).map_err(|error| in_file(self.number, error))
     }
 
-    /// Checks that an entry was written into this file, and not into another one that is here by mistake.
+    /// Checks that an entry was written into this subfile, and not into another one that is here by mistake. A subfile may
+    /// be opened by itself, as if it were a main file.
     fn check_number(&self, head: &EntryHead, at: LogPosition) -> Result<()> {
-        match head.file == self.number {
+        match self.number == 0 || head.file == self.number {
             true => Ok(()),
             false => Err(LogError::Entry { at, source: EntryError::Field("it was written into another file") }.into()),
         }
