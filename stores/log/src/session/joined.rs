@@ -73,12 +73,12 @@ impl LogSession {
     /// Ends writing beside others. The last writer leaves the main file as one that nobody writes.
     pub(super) fn leave(&self) -> Result<()> {
         let Some(files) = &self.files else { return Ok(()) };
+        self.commit(Publish::Visible)?;
+        self.save_table()?;
         if !self.changed_extents.lock().is_empty() {
             // Others may have changed them later.
             self.catch_up()?;
         }
-        self.commit(Publish::Visible)?;
-        self.save_table()?;
         // Objects that never got a link are forgotten.
         drop(self.turn.lock().take());
         let mut lease = files.lease().map_err(as_model_error)?;

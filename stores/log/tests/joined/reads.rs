@@ -1,5 +1,8 @@
 //! What a writer that joins reads of what others have written.
 
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use h5live_log::LogStore;
@@ -154,14 +157,28 @@ fn damage_that_one_read_has_met_is_met_by_the_next_one() {
         data.publish(Publish::Visible).unwrap();
     }
     let subfile = h5live_log::joined_files::subfile_path(&main, 1);
-    let mut bytes = std::fs::read(&subfile).unwrap();
-    let last = (0..bytes.len() - 4).rfind(|at| bytes[*at..].starts_with(b"LENT")).unwrap();
-    bytes[last] = b'X';
-    std::fs::write(&subfile, bytes).unwrap();
+    let sound = std::fs::read(&subfile).unwrap();
+    let last = (0..sound.len() - 4).rfind(|at| sound[*at..].starts_with(b"LENT")).unwrap();
+    overwrite(&subfile, last, b"X");
     let second = join(&main, false);
     let data = dataset(&second, "a").unwrap();
     for _ in 0..3 {
         let text = data.locate(&ChunkCoord::origin(1)).unwrap_err().to_string();
         assert!(text.contains("of subfile 1: no entry begins here"), "{text}");
     }
+    // What it writes is there nevertheless.
+    let own = create(&second, "own", 0);
+    own.set_extent(&[2]).unwrap();
+    put(&*own, 1, 7);
+    let text = second.close().unwrap_err().to_string();
+    assert!(text.contains("of subfile 1: no entry begins here"), "{text}");
+    overwrite(&subfile, last, b"L");
+    assert_eq!(element(&*dataset(&read(&main, Mode::SwmrRead), "own").unwrap(), 1).unwrap(), 7);
+}
+
+/// Changes bytes of a file in place.
+fn overwrite(path: &Path, at: usize, bytes: &[u8]) {
+    let mut file = File::options().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(at as u64)).unwrap();
+    file.write_all(bytes).unwrap();
 }
