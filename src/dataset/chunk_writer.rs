@@ -18,6 +18,8 @@ use crate::convert::ConvertError;
 
 /// Unfiltered chunks up to this size are put together before they are stored (bytes).
 const MAX_ASSEMBLED_CHUNK_BYTES: usize = 4 << 20;
+/// A box of so many bytes is handed to the store where the caller has it.
+const MIN_DIRECT_BLOCK_BYTES: usize = 1 << 10;
 /// Boxes that are handed to the store at once.
 const MAX_BATCH_BLOCKS: usize = 1 << 10;
 
@@ -231,6 +233,18 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         if bytes <= MAX_STAGED_PART_BYTES
             && let Some(block) = block_of_runs(sides, &runs)
         {
+            if bytes >= MIN_DIRECT_BLOCK_BYTES
+                && let Some(places) = runs.dest_range()
+                && let Some(bytes) = self.source.direct_bytes(places.start as usize..places.end as usize)
+            {
+                self.store_block_batch(coord, to)?;
+                return self.store_block_writes(&[ChunkWrite::Block {
+                    coord,
+                    start: &block.start,
+                    count: &block.count,
+                    bytes,
+                }]);
+            }
             if to.bytes.len() + bytes > MAX_STAGED_PART_BYTES {
                 self.store_block_batch(coord, to)?;
             }
@@ -266,11 +280,16 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
             writes.push(ChunkWrite::Block { coord, start: &block.start, count: &block.count, bytes });
         }
         if !writes.is_empty() {
-            self.writer.core.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
-            self.writer.core.count_change();
+            self.store_block_writes(&writes)?;
         }
         batch.blocks.clear();
         batch.bytes.clear();
+        Ok(())
+    }
+
+    fn store_block_writes(&self, writes: &[ChunkWrite<'_>]) -> Result<(), DatasetError> {
+        self.writer.core.chunks.write(&ChunkBatch { writes, ..ChunkBatch::default() })?;
+        self.writer.core.count_change();
         Ok(())
     }
 }

@@ -134,6 +134,12 @@ impl From<ElementRun> for StridedRun {
 }
 
 impl StridedRun {
+    /// The places of all elements in the destination, if they follow each other there.
+    pub fn dest_range(&self) -> Option<Range<u64>> {
+        let is_one_run = self.count == 1 || self.dest_stride == self.run.len;
+        is_one_run.then(|| self.run.dest..self.run.dest + self.count * self.run.len)
+    }
+
     /// The runs, in order.
     pub fn runs(self) -> impl Iterator<Item = ElementRun> {
         let StridedRun { run, count, at_stride, dest_stride: place_stride } = self;
