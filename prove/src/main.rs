@@ -234,19 +234,15 @@ impl ProverRun {
     }
 
     fn explore_log(&mut self) {
-        println!(
-            "\n{:<36} {:>9} {:>6} {:>10} {:>6} {:>9}",
-            "files with a log", "workloads", "writes", "states", "wrong", "exhausted"
-        );
+        println!("\n{:<36} {:>6} {:>10} {:>6} {:>11}", "files with a log", "writes", "states", "wrong", "exhausted");
         for found in log::explore_all(self.threads, self.time_limit) {
             println!(
-                "{:<36} {:>9} {:>6} {:>10} {:>6} {:>9}",
+                "{:<36} {:>6} {:>10} {:>6} {:>11}",
                 found.name,
-                found.workloads,
                 found.writes,
                 found.states,
                 found.wrong,
-                yes_or_no(found.exhausted)
+                format!("{} of {}", found.exhausted, found.workloads)
             );
             if let Some(fault) = &found.fault {
                 println!("    {fault}");

@@ -12,7 +12,7 @@ use h5live_checker::schedule::{ExploreBounds, ExploreReport, ReaderView, Tearing
 use h5live_log::LogMutant;
 
 use crate::mutants::{death_bounds, power_failure_bounds};
-use reader::{follow, recover};
+use reader::{Looks, follow, recover};
 pub use workloads::{LogWorkload, joined_writers, one_writer};
 
 /// The mutants.
@@ -32,22 +32,22 @@ pub struct LogReport {
     pub states: u64,
     /// How many of them were wrong.
     pub wrong: u64,
-    /// Whether all there are were looked at.
-    pub exhausted: bool,
+    /// Of how many workloads all there are were looked at.
+    pub exhausted: usize,
     /// The first fault.
     pub fault: Option<String>,
 }
 
 impl LogReport {
     fn new(name: &str, writes: usize) -> Self {
-        LogReport { name: name.to_owned(), writes, exhausted: true, ..LogReport::default() }
+        LogReport { name: name.to_owned(), writes, ..LogReport::default() }
     }
 
     fn add(&mut self, states: u64, wrong: u64, exhausted: bool, fault: Option<String>) {
         self.workloads += 1;
         self.states += states;
         self.wrong += wrong;
-        self.exhausted &= exhausted;
+        self.exhausted += usize::from(exhausted);
         self.fault = self.fault.take().or(fault);
     }
 
@@ -66,7 +66,7 @@ impl LogReport {
 const CRASH_TIME: Duration = Duration::from_secs(3600);
 /// Runs of a reader in which a mutant of one workload is found out, or not at all.
 const MUTANT_RUNS: u64 = 2000;
-/// Passes of a reader over everything.
+/// How often a reader opens the log.
 const PASSES: usize = 2;
 /// Writes of a workload that is looked at once.
 const MANY_WRITES: usize = 15;
@@ -81,12 +81,10 @@ struct Effort {
     runs: Option<u64>,
 }
 
-fn schedules(workload: &LogWorkload, tearing: Tearing, effort: Effort) -> ExploreReport {
+fn schedules(workload: &LogWorkload, looks: Looks, tearing: Tearing, effort: Effort) -> ExploreReport {
     let Effort { threads, time, runs } = effort;
     let bounds = ExploreBounds { start: workload.start, threads, time, runs, tearing, ..ExploreBounds::default() };
-    // More writes, or torn ones, multiply what there is to see.
-    let passes = if tearing == Tearing::NONE && workload.writes() < MANY_WRITES { PASSES } else { 1 };
-    explore(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, passes))
+    explore(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, looks))
 }
 
 fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
@@ -98,6 +96,8 @@ fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
 /// The parts of the exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LogPart {
+    OneWriterOpened,
+    OneWriterFollowed,
     OneWriter,
     OneWriterTorn,
     OneWriterDies,
@@ -107,7 +107,9 @@ enum LogPart {
 }
 
 impl LogPart {
-    const ALL: [LogPart; 6] = [
+    const ALL: [LogPart; 8] = [
+        LogPart::OneWriterOpened,
+        LogPart::OneWriterFollowed,
         LogPart::OneWriter,
         LogPart::OneWriterTorn,
         LogPart::OneWriterDies,
@@ -118,7 +120,9 @@ impl LogPart {
 
     fn name(self) -> &'static str {
         match self {
-            LogPart::OneWriter => "one writer, every schedule",
+            LogPart::OneWriterOpened => "one writer, the log is opened",
+            LogPart::OneWriterFollowed => "one writer, the log is refreshed",
+            LogPart::OneWriter => "one writer, one after the other",
             LogPart::OneWriterTorn => "one writer, entries torn",
             LogPart::OneWriterDies => "one writer dies",
             LogPart::PowerFails => "one writer, the power fails",
@@ -131,7 +135,9 @@ impl LogPart {
     fn workloads(self, mutant: LogMutant) -> Vec<LogWorkload> {
         let one = |durable: bool| one_writer(mutant, durable);
         match self {
-            LogPart::OneWriter => one(false).parts().unwrap_or_default(),
+            LogPart::OneWriterOpened | LogPart::OneWriterFollowed | LogPart::OneWriter => {
+                one(false).parts().unwrap_or_default()
+            }
             LogPart::OneWriterTorn => {
                 let parts = one(false).parts().unwrap_or_default();
                 parts.into_iter().filter(|part| part.writes() < MANY_WRITES).collect()
@@ -147,11 +153,20 @@ impl LogPart {
         let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
         let torn = Tearing { observations: 1, ..Tearing::at(512) };
         match self {
+            LogPart::OneWriterOpened => {
+                report.add_schedules(schedules(workload, Looks::AfterOpening, Tearing::NONE, effort));
+            }
+            LogPart::OneWriterFollowed => {
+                report.add_schedules(schedules(workload, Looks::AfterRefresh, Tearing::NONE, effort));
+            }
             LogPart::OneWriter | LogPart::TwoWriters => {
-                report.add_schedules(schedules(workload, Tearing::NONE, effort));
+                // More writes multiply what there is to see.
+                let times = if workload.writes() < MANY_WRITES { PASSES } else { 1 };
+                report.add_schedules(schedules(workload, Looks::Each { times }, Tearing::NONE, effort));
             }
             LogPart::OneWriterTorn => {
-                report.add_schedules(schedules(workload, crate::suite::small_tears(), effort));
+                let tears = crate::suite::small_tears();
+                report.add_schedules(schedules(workload, Looks::Each { times: 1 }, tears, effort));
             }
             LogPart::OneWriterDies | LogPart::TwoWritersDie => {
                 report.add_crashes(crashes(workload, death_bounds(threads, limit)));

@@ -9,7 +9,7 @@ use h5live_checker::trace::MarkCounter;
 use h5live_log::LogStore;
 use h5live_log::shared_files::SharedFiles;
 use h5live_model::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, Mode, Name, Publish, Scope, Store};
-use h5live_native::RetryPolicy;
+use h5live_native::{Clock, RetryPolicy};
 
 use super::regions::RegionFiles;
 use super::workloads::{ACKNOWLEDGED, BATCHES, CELLS, LogWorkload, Writers, new_name, request};
@@ -125,32 +125,59 @@ fn open<S: Storage + 'static>(
     LogStore::open(main, Some(files), request(workload.mutant))
 }
 
+/// When a reader looks at everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// After it has opened the log.
+    AfterOpening,
+    /// After it has refreshed a log that it had opened before anything was written.
+    AfterRefresh,
+    /// After it has opened the log, so many times, and after a refresh at the end.
+    Each {
+        /// How often it opens the log.
+        times: usize,
+    },
+}
+
 /// Follows the writers.
 ///
 /// # Errors
 /// The fault.
-pub fn follow(workload: &LogWorkload, view: &Arc<ReaderView>, passes: usize) -> Verdict {
-    run_verdict(follow_passes(workload, view, passes))
+pub fn follow(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks) -> Verdict {
+    run_verdict(follow_looks(workload, view, looks))
 }
 
-fn follow_passes(workload: &LogWorkload, view: &Arc<ReaderView>, passes: usize) -> Result<(), RunEnd> {
+fn follow_looks(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks) -> Result<(), RunEnd> {
     let acknowledged = MarkCounter::new(&workload.trace, ACKNOWLEDGED);
     let observer = ConcurrentObserver::new(view, &Arc::default());
     let retry_view = view.clone();
     let retry = RetryPolicy::new(ATTEMPTS, move |_| retry_view.restart_operation());
     let count = |view: &ReaderView| acknowledged.count_at(view.prefix()).unwrap_or(0) as usize;
     let open_log = || {
-        let files = || RegionFiles::new(view.clone(), retry.clone());
+        let clock = || {
+            Clock::new({
+                let view = view.clone();
+                move || view.time()
+            })
+        };
+        let files = || RegionFiles::for_reader(view.clone(), retry.clone(), clock());
         observer.observe("open the log", || open(workload, files(), Mode::SwmrRead))
     };
     let mut known = LookedAt::default();
-    for pass in 0..passes {
+    let times = if let Looks::Each { times } = looks { times } else { 1 };
+    for time in 0..times {
         // Who opens the log anew knows nothing but what was seen.
-        observer.reset((pass, &known))?;
+        observer.reset((time, &known))?;
         known.acknowledged = count(view);
         let store = open_log()?;
-        look(workload, &observer, &store, &mut known)?;
-        if pass + 1 == passes {
+        if looks == Looks::AfterRefresh && view.prefix() > 0 {
+            // These are the runs of who opens it later.
+            return Ok(());
+        }
+        if looks != Looks::AfterRefresh {
+            look(workload, &observer, &store, &mut known)?;
+        }
+        if time + 1 == times && looks != Looks::AfterOpening {
             known.acknowledged = count(view);
             observer.observe("refresh", || store.refresh(Scope::All))?;
             look(workload, &observer, &store, &mut known)?;
@@ -197,7 +224,7 @@ pub fn recover(workload: &LogWorkload, disk: &Arc<CrashedDisk>, expected: &Expec
     let acknowledged = MarkCounter::new(&workload.trace, ACKNOWLEDGED);
     let least = acknowledged.count_at(expected.min_ops).unwrap_or(0) as usize;
     let open = |mode: Mode| {
-        let files = RegionFiles::new(disk.clone(), RetryPolicy::no_retries());
+        let files = RegionFiles::new(disk.clone());
         open(workload, files, mode).map_err(|error| format!("cannot open to {mode:?}: {}", error_chain_text(&error)))
     };
     let look = |store: &LogStore| {

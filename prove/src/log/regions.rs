@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use h5live_cache::Storage;
 use h5live_log::shared_files::{MainLease, MainUse, SharedFiles};
 use h5live_model::{Mode, OpenError, Store};
-use h5live_native::{MutantOptions, NativeFile, OpenOptions, RetryPolicy};
+use h5live_native::{Clock, MutantOptions, NativeFile, OpenOptions, RetryPolicy};
 
 /// Bytes of a file.
 pub const REGION_BYTES: u64 = 1 << 20;
@@ -81,21 +82,23 @@ impl<S: Storage> Storage for RegionStorage<S> {
 pub struct RegionFiles<S> {
     storage: Arc<S>,
     retry: RetryPolicy,
+    /// The time of the exploration. The time of the machine says something else in each run.
+    clock: Clock,
     /// The order of the batch that ends next.
     pub next_order: AtomicU64,
     /// The subfile that is not free.
     pub taken: AtomicU64,
 }
 
-fn options(mode: Mode, retry: &RetryPolicy, leaves_live: bool) -> OpenOptions {
-    let mutant = MutantOptions { shards: Some(1), ..MutantOptions::default() };
-    OpenOptions { mode, take_over: true, leaves_live, retry: retry.clone(), mutant, ..OpenOptions::default() }
-}
-
 impl<S: Storage + 'static> RegionFiles<S> {
-    /// The files in a storage, and how often a reader tries again.
-    pub fn new(storage: Arc<S>, retry: RetryPolicy) -> Self {
-        RegionFiles { storage, retry, next_order: AtomicU64::new(1), taken: AtomicU64::new(u64::MAX) }
+    /// The files in a storage, for writers: time stands still.
+    pub fn new(storage: Arc<S>) -> Self {
+        RegionFiles::for_reader(storage, RetryPolicy::no_retries(), Clock::new(|| Duration::ZERO))
+    }
+
+    /// The files in a storage, how often a reader tries again, and its time.
+    pub fn for_reader(storage: Arc<S>, retry: RetryPolicy, clock: Clock) -> Self {
+        RegionFiles { storage, retry, clock, next_order: AtomicU64::new(1), taken: AtomicU64::new(u64::MAX) }
     }
 
     /// Opens the file with this number.
@@ -109,7 +112,11 @@ impl<S: Storage + 'static> RegionFiles<S> {
             Mode::SwmrRead => RegionStorage::new(self.storage.clone(), number, REGION_BYTES),
             _ => RegionStorage::measured(self.storage.clone(), number).map_err(failed)?,
         };
-        Ok(NativeFile::open_storage(Arc::new(storage), &options(mode, &self.retry, leaves_live))?)
+        let mutant = MutantOptions { shards: Some(1), ..MutantOptions::default() };
+        let (retry, clock) = (self.retry.clone(), self.clock.clone());
+        let options =
+            OpenOptions { mode, take_over: true, leaves_live, retry, clock, mutant, ..OpenOptions::default() };
+        Ok(NativeFile::open_storage(Arc::new(storage), &options)?)
     }
 }
 
@@ -122,7 +129,7 @@ struct RegionLease<S> {
 
 impl<S: Storage + 'static> MainLease for RegionLease<S> {
     fn open_main(&mut self, usage: MainUse) -> Result<Arc<dyn Store>, OpenError> {
-        let files = RegionFiles::new(self.storage.clone(), RetryPolicy::no_retries());
+        let files = RegionFiles::new(self.storage.clone());
         let mode = if usage == MainUse::Create { Mode::Create } else { Mode::SwmrWrite };
         let main: Arc<dyn Store> = Arc::new(files.open(0, mode, usage != MainUse::Last)?);
         Ok(self.main.insert(main).clone())

@@ -10,7 +10,6 @@ use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, Mode, Name,
     NewObject, ObjectSpec, Publish, Scope, Shape, Sign, Store, UNLIMITED,
 };
-use h5live_native::RetryPolicy;
 
 use super::regions::{REGION_BYTES, RegionFiles};
 
@@ -121,7 +120,7 @@ pub fn new_name(batch: u16) -> String {
 /// At the end the log is closed.
 pub fn one_writer(mutant: LogMutant, durable: bool) -> LogWorkload {
     let storage = recording();
-    let files = RegionFiles::new(storage.clone(), RetryPolicy::no_retries());
+    let files = RegionFiles::new(storage.clone());
     let file = Arc::new(files.open(0, Mode::Create, false).expect("a new file"));
     let store = LogStore::open(file, None, request(mutant)).expect("a new log");
     let (a, b, grid) = (create(&store, "a", 0), create(&store, "b", 0), create(&store, "grid", CELLS));
@@ -160,7 +159,7 @@ pub fn one_writer(mutant: LogMutant, durable: bool) -> LogWorkload {
 pub fn joined_writers(mutant: LogMutant) -> Vec<LogWorkload> {
     let storage = recording();
     let join = |creates: bool, taken: u64| {
-        let files = Arc::new(RegionFiles::new(storage.clone(), RetryPolicy::no_retries()));
+        let files = Arc::new(RegionFiles::new(storage.clone()));
         files.taken.store(taken, Relaxed);
         (LogStore::join(files.clone(), creates, request(mutant)).expect("a writer joins"), files)
     };
