@@ -8,7 +8,7 @@ mod dirty_raw_data;
 mod merged_writes;
 mod write_buffer;
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{borrow::Cow, sync::atomic::Ordering::Relaxed};
 
 use h5live_format::{Addr, RedoWrite};
 use smallvec::SmallVec;
@@ -58,17 +58,25 @@ impl Cache {
         beneath: Visibility,
     ) -> ChunkProxy {
         self.dirty_raw_data.with_chunk(chunk, |state| {
-            self.dirty_raw_data.enqueue_write(state, || self.new_proxy(owner, chunk), bytes, beneath)
+            let part = [(bytes.0, Cow::Owned(bytes.1))];
+            self.dirty_raw_data.enqueue_writes(state, || self.new_proxy(owner, chunk), part, beneath)
         })
     }
 
-    /// As [`Cache::write_raw_with_visibility`], for a chunk to which the file leads. If the next flush must be atomic
-    /// ([`Cache::require_atomic_flush`]), the write is part of it, unless the bytes are too many.
-    pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, bytes: (u64, Vec<u8>), beneath: Visibility) -> ChunkProxy {
+    /// As [`Cache::write_raw_with_visibility`], for a chunk to which the file leads, and any number of `parts` of it, a
+    /// later one over the earlier ones. If the next flush must be atomic ([`Cache::require_atomic_flush`]), the write is
+    /// part of it, unless the bytes are too many.
+    pub fn overwrite_raw<'a>(
+        &self,
+        owner: Owner,
+        chunk: Addr,
+        parts: impl IntoIterator<Item = (u64, Cow<'a, [u8]>), IntoIter: ExactSizeIterator>,
+        beneath: Visibility,
+    ) -> ChunkProxy {
         self.dirty_raw_data.with_chunk(chunk, |state| {
             // Nothing leads to bytes that still wait.
             state.is_waiting_overwrite |= state.waiting_writes.is_none();
-            self.dirty_raw_data.enqueue_write(state, || self.new_proxy(owner, chunk), bytes, beneath)
+            self.dirty_raw_data.enqueue_writes(state, || self.new_proxy(owner, chunk), parts, beneath)
         })
     }
 
@@ -113,11 +121,10 @@ impl Cache {
                     begin(&mut state.is_written_through);
                     return None;
                 }
-                let bytes = (offset, bytes.to_vec());
-                Some(self.dirty_raw_data.enqueue_write(
+                Some(self.dirty_raw_data.enqueue_writes(
                     state,
                     || self.new_proxy(owner, chunk),
-                    bytes,
+                    [(offset, Cow::Borrowed(bytes))],
                     Visibility::Unreachable,
                 ))
             })
@@ -257,7 +264,7 @@ impl Cache {
             state.is_waiting_overwrite = false;
             if let Some((pieces, proxy)) = state.waiting_writes.take() {
                 self.space.note_raw_discard();
-                self.dirty_raw_data.waiting_byte_count.fetch_sub(pieces.byte_count(), Relaxed);
+                self.dirty_raw_data.waiting_byte_count.fetch_sub(pieces.memory_bytes(), Relaxed);
                 self.shared_graph.graph.lock().remove_node(proxy.id);
             }
         });
