@@ -84,6 +84,11 @@ impl RawWrite {
         self.pieces.visibility == Visibility::Visible
     }
 
+    /// Whether what lies between the pieces may be written, too, as it is.
+    pub(super) fn may_write_gaps(&self) -> bool {
+        self.pieces.visibility == Visibility::NoFollowers
+    }
+
     /// The pieces and their addresses.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (Addr, &[u8])> {
         let chunk = self.proxy.chunk;

@@ -13,8 +13,10 @@ const PIECE_MEMORY_BYTES: usize = 64;
 /// Whether readers can see the bytes that a write replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Visibility {
-    /// Nothing that readers look at: they have not come to the end of the extent, or the space is in nobody's use.
+    /// Nobody else reads the file while it is written.
     #[default]
+    NoFollowers,
+    /// Nothing that readers look at: they have not come to the end of the extent, or the space is in nobody's use.
     BeyondExtent,
     /// Space that was just allocated, to which nothing in the file leads yet.
     Unreachable,
@@ -28,7 +30,8 @@ impl Visibility {
         match (self, other) {
             (Visibility::Unreachable, _) | (_, Visibility::Unreachable) => Visibility::Unreachable,
             (Visibility::Visible, _) | (_, Visibility::Visible) => Visibility::Visible,
-            _ => Visibility::BeyondExtent,
+            (Visibility::BeyondExtent, _) | (_, Visibility::BeyondExtent) => Visibility::BeyondExtent,
+            _ => Visibility::NoFollowers,
         }
     }
 }

@@ -208,6 +208,44 @@ proptest! {
 }
 
 #[test]
+fn short_pieces_near_to_each_other_are_written_by_one_call_where_nobody_follows() {
+    for (beneath, few) in
+        [(Visibility::NoFollowers, true), (Visibility::BeyondExtent, false), (Visibility::Visible, false)]
+    {
+        let (storage, cache) = cache();
+        let chunk = cache.space().alloc(100_000, SpaceKind::Raw).unwrap();
+        let mut want: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
+        cache.write_raw(Owner::FILE, chunk, 0, want.clone());
+        cache.flush(FlushScope::All).unwrap();
+        storage.take_log();
+        // Fifty pieces that are near to each other, two that are long, three that are far from all others.
+        let near = (0..50).map(|n| (1000 + 100 * n, 8));
+        let parts: Vec<(u64, usize)> =
+            near.chain([(6000, 5000), (11_500, 5000), (30_000, 8), (30_100, 8), (30_200, 8)]).collect();
+        let bytes = |len| Cow::Owned(vec![0xEE; len]);
+        cache.overwrite_raw(
+            Owner::FILE,
+            chunk,
+            parts.iter().map(|(at, len)| (*at, bytes(*len))).collect::<Vec<_>>(),
+            beneath,
+        );
+        parts.iter().for_each(|(at, len)| want[*at as usize..][..*len].fill(0xEE));
+        cache.flush(FlushScope::All).unwrap();
+        let base = chunk.get().unwrap();
+        let of_chunk = writes(&storage).into_iter().filter(|(at, _)| (base..base + 100_000).contains(at));
+        let found: Vec<_> = of_chunk.map(|(at, len)| (at - base, len)).collect();
+        match few {
+            true => assert_eq!(found[0], (1000, 49 * 100 + 8)),
+            false => assert_eq!(found.len(), parts.len(), "{beneath:?}"),
+        }
+        assert_eq!(found.len(), if few { 6 } else { 55 }, "{beneath:?}");
+        let mut read = vec![0; 100_000];
+        cache.read_raw(chunk, 0, &mut read).unwrap();
+        assert!(read == want, "{beneath:?}");
+    }
+}
+
+#[test]
 fn many_short_pieces_are_written_before_their_memory_exceeds_the_budget() {
     let storage = RecordingStorage::new(MemoryStorage::new());
     let settings = CacheOptions { raw_budget_bytes: 6400, ..CacheOptions::default() };

@@ -53,7 +53,7 @@ impl NativeDataset {
         let size = u64::from(state.spec.datatype.size()).max(1);
         let (Some(chunk), true) = (state.spec.chunk_dims(), self.session.has_followers()) else {
             // One element.
-            return if self.session.has_followers() { Visibility::Visible } else { Visibility::BeyondExtent };
+            return if self.session.has_followers() { Visibility::Visible } else { Visibility::NoFollowers };
         };
         let begins = coord.scaled().iter().zip(chunk).map(|(at, side)| at.saturating_mul(*side));
         let inside = state.spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));
@@ -156,7 +156,7 @@ impl NativeDataset {
         let Some(chunk) = chunk else {
             return rest.try_for_each(|(coord, at, bytes)| self.write_chunk_part(coord, at, bytes));
         };
-        let (size, mut beneath, mut end) = (state.spec.chunk_bytes().unwrap_or(0), Visibility::BeyondExtent, 0);
+        let (size, mut beneath, mut end) = (state.spec.chunk_bytes().unwrap_or(0), Visibility::default(), 0);
         let mut parts = Vec::with_capacity(parts.len() - 1);
         for (_, at, bytes) in rest {
             let range = checked_part(size, at, bytes)?;
