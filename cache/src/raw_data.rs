@@ -8,7 +8,7 @@ mod dirty_raw_data;
 mod merged_writes;
 mod write_buffer;
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{borrow::Cow, sync::atomic::Ordering::Relaxed};
 
 use h5live_format::{Addr, RedoWrite};
 use smallvec::SmallVec;
@@ -38,6 +38,13 @@ const MAX_MERGED_WRITE_BYTES: usize = 4 << 20;
 /// ...if each is smaller than this; copying a larger one costs more than a call.
 const MAX_MERGED_PIECE_BYTES: usize = 256 << 10;
 
+/// Where nobody follows, at least four pieces of a chunk that are no longer than this, and no farther apart (bytes), are
+/// written by one call: a call for each takes longer than reading and writing that much...
+const MAX_GAP_BYTES: u64 = 4 << 10;
+
+/// ...up to this many bytes.
+const MAX_SPAN_BYTES: u64 = 1 << 20;
+
 /// If a flush writes so few bytes of new raw data, more such flushes are likely to follow.
 const MAX_SMALL_FLUSH_BYTES: usize = 16 << 10;
 
@@ -58,17 +65,25 @@ impl Cache {
         beneath: Visibility,
     ) -> ChunkProxy {
         self.dirty_raw_data.with_chunk(chunk, |state| {
-            self.dirty_raw_data.enqueue_write(state, || self.new_proxy(owner, chunk), bytes, beneath)
+            let part = [(bytes.0, Cow::Owned(bytes.1))];
+            self.dirty_raw_data.enqueue_writes(state, || self.new_proxy(owner, chunk), part, beneath)
         })
     }
 
-    /// As [`Cache::write_raw_with_visibility`], for a chunk to which the file leads. If the next flush must be atomic
-    /// ([`Cache::require_atomic_flush`]), the write is part of it, unless the bytes are too many.
-    pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, bytes: (u64, Vec<u8>), beneath: Visibility) -> ChunkProxy {
+    /// As [`Cache::write_raw_with_visibility`], for a chunk to which the file leads, and any number of `parts` of it, a
+    /// later one over the earlier ones. If the next flush must be atomic ([`Cache::require_atomic_flush`]), the write is
+    /// part of it, unless the bytes are too many.
+    pub fn overwrite_raw<'a>(
+        &self,
+        owner: Owner,
+        chunk: Addr,
+        parts: impl IntoIterator<Item = (u64, Cow<'a, [u8]>), IntoIter: ExactSizeIterator>,
+        beneath: Visibility,
+    ) -> ChunkProxy {
         self.dirty_raw_data.with_chunk(chunk, |state| {
             // Nothing leads to bytes that still wait.
             state.is_waiting_overwrite |= state.waiting_writes.is_none();
-            self.dirty_raw_data.enqueue_write(state, || self.new_proxy(owner, chunk), bytes, beneath)
+            self.dirty_raw_data.enqueue_writes(state, || self.new_proxy(owner, chunk), parts, beneath)
         })
     }
 
@@ -113,11 +128,10 @@ impl Cache {
                     begin(&mut state.is_written_through);
                     return None;
                 }
-                let bytes = (offset, bytes.to_vec());
-                Some(self.dirty_raw_data.enqueue_write(
+                Some(self.dirty_raw_data.enqueue_writes(
                     state,
                     || self.new_proxy(owner, chunk),
-                    bytes,
+                    [(offset, Cow::Borrowed(bytes))],
                     Visibility::Unreachable,
                 ))
             })
@@ -257,7 +271,7 @@ impl Cache {
             state.is_waiting_overwrite = false;
             if let Some((pieces, proxy)) = state.waiting_writes.take() {
                 self.space.note_raw_discard();
-                self.dirty_raw_data.waiting_byte_count.fetch_sub(pieces.byte_count(), Relaxed);
+                self.dirty_raw_data.waiting_byte_count.fetch_sub(pieces.memory_bytes(), Relaxed);
                 self.shared_graph.graph.lock().remove_node(proxy.id);
             }
         });
@@ -299,19 +313,23 @@ impl Cache {
         self.write_with_redo(redo_writes)
     }
 
-    /// Writes taken raw data, in order of addresses, adjacent pieces together.
+    /// Writes taken raw data, in order of addresses, adjacent pieces together, and pieces that lie near to each other, too.
     pub(crate) fn write_taken_raw_data(&self, writes: &[RawWrite]) -> Result<()> {
         let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(writes.len());
+        let mut joined: Vec<u8> = Vec::new();
         for write in writes {
             self.dirty_raw_data.wait_for_write_through(write.chunk());
             let chunk = defined(write.chunk().get())?;
+            let first = pieces.len();
             pieces.extend(write.pieces.iter().map(|(offset, bytes)| (chunk.saturating_add(offset), bytes)));
+            if write.may_write_gaps() {
+                self.write_over_gaps(&mut pieces, first, &mut joined)?;
+            }
         }
         pieces.sort_unstable_by_key(|(at, _)| *at);
         if let Some((at, last)) = pieces.last() {
             self.grow_for_raw(*at, at.saturating_add(last.len() as u64))?;
         }
-        let mut joined: Vec<u8> = Vec::new();
         let mut rest = pieces.as_slice();
         while let [(at, first), ..] = rest {
             let n = 1 + adjacent_piece_count(first.len(), *at, &rest[1..]);
@@ -327,6 +345,45 @@ impl Cache {
         }
         Ok(())
     }
+
+    /// Writes the pieces of one chunk, from the one with the index `first` on, that are short and near to each other, and
+    /// leaves out the others. What lies between is read, and written as it is: nobody else writes to the chunk
+    /// meanwhile.
+    fn write_over_gaps(&self, pieces: &mut Vec<(u64, &[u8])>, first: usize, memory: &mut Vec<u8>) -> Result<()> {
+        let (mut from, mut kept) = (first, first);
+        while from < pieces.len() {
+            let near = &pieces[from..from + near_piece_count(&pieces[from..])];
+            if let [(start, _), _, _, .., (last, bytes)] = near {
+                let end = last.saturating_add(bytes.len() as u64);
+                self.grow_for_raw(*start, end)?;
+                memory.resize((end - start) as usize, 0);
+                self.read_exact(Addr::new(*start), memory)?;
+                for (at, bytes) in near {
+                    let at = (at - start) as usize;
+                    memory[at..at + bytes.len()].copy_from_slice(bytes);
+                }
+                self.write_counted(StorageAction::WriteRaw, Addr::new(*start), memory)?;
+                from += near.len();
+            } else {
+                let few = near.len();
+                pieces.copy_within(from..from + few, kept);
+                (from, kept) = (from + few, kept + few);
+            }
+        }
+        pieces.truncate(kept);
+        Ok(())
+    }
+}
+
+/// The number of the next pieces that are written by one call with what lies between them.
+fn near_piece_count(pieces: &[(u64, &[u8])]) -> usize {
+    let Some((start, first)) = pieces.first() else { return 0 };
+    let mut end = start.saturating_add(first.len() as u64);
+    let near = pieces.iter().skip(1).take_while(|(at, bytes)| {
+        let gap = at.saturating_sub(std::mem::replace(&mut end, at.saturating_add(bytes.len() as u64)));
+        first.len().max(bytes.len()) as u64 <= MAX_GAP_BYTES && gap <= MAX_GAP_BYTES && end - start <= MAX_SPAN_BYTES
+    });
+    1 + near.count()
 }
 
 /// The number of pieces of `next` that go into one call with the `first` bytes at `at` before them.

@@ -28,6 +28,8 @@ struct RecordingChunkStore {
     moves: AtomicUsize,
     /// Boxes that were written: where they begin, and their sides.
     blocks: Mutex<Vec<(Vec<u64>, Vec<u64>)>>,
+    /// The number of parts of each call that writes.
+    parts: Mutex<Vec<usize>>,
 }
 
 impl ChunkStore for RecordingChunkStore {
@@ -75,6 +77,7 @@ impl ChunkStore for RecordingChunkStore {
     }
 
     fn write(&self, batch: &ChunkBatch<'_>) -> ModelResult<()> {
+        self.parts.lock().push(batch.writes.len());
         for write in batch.writes {
             if let ChunkWrite::Block { start, count, .. } = write {
                 self.blocks.lock().push((start.to_vec(), count.to_vec()));
@@ -113,6 +116,7 @@ fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<RecordingChunkStore>, Data
         reads: AtomicUsize::new(0),
         moves: AtomicUsize::new(0),
         blocks: Mutex::default(),
+        parts: Mutex::default(),
     });
     let options = File::options();
     let core =
@@ -197,6 +201,28 @@ fn a_box_is_written_as_it_is() {
     let want = [block([1, 3], [2, 2]), block([1, 0], [2, 2]), block([0, 3], [1, 2]), block([0, 0], [1, 2])];
     assert_eq!(*recording.blocks.lock(), want, "one for each chunk");
     assert!(!core.has_staged());
+    check(&store, &core, &cache, ..);
+}
+
+#[test]
+fn the_runs_of_a_chunk_are_written_by_one_call() {
+    let (store, _file, data) = table(MemoryBehavior::default(), false);
+    let (recording, core) = watch(&store, &data);
+    let cache = ChunkCache::new(0);
+    let write = |selection: &Selection, elements: &[u8]| {
+        let selected = selection.bind(&[12, 10]).unwrap();
+        core.writer(&store, &cache)
+            .unwrap()
+            .write_selection(&selected, &RawSource { bytes: elements, size: 1 })
+            .unwrap();
+        std::mem::take(&mut *recording.parts.lock())
+    };
+    // One run is kept for those that may follow.
+    assert_eq!(write(&Selection::block(&[0, 1], &[1, 3]), &[0xEE; 3]), []);
+    let column: Vec<u8> = (0..9).map(|row| 10 * row + 3).collect();
+    assert_eq!(write(&Selection::block(&[0, 3], &[9, 1]), &column), [1, 3, 3, 3], "first what was kept of that chunk");
+    assert_eq!(write(&Selection::block(&[0, 1], &[1, 2]), &[1, 2]), []);
+    core.writer(&store, &cache).unwrap().write_out().unwrap();
     check(&store, &core, &cache, ..);
 }
 

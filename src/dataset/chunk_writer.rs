@@ -20,7 +20,7 @@ use crate::convert::ConvertError;
 const MAX_ASSEMBLED_CHUNK_BYTES: usize = 4 << 20;
 /// A box of so many bytes is handed to the store where the caller has it.
 const MIN_DIRECT_BLOCK_BYTES: usize = 1 << 10;
-/// Boxes that are handed to the store at once.
+/// Boxes or parts that are handed to the store at once.
 const MAX_BATCH_BLOCKS: usize = 1 << 10;
 
 /// The chunks of one write.
@@ -135,8 +135,11 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         }
     }
 
-    /// Stages short runs of an unfiltered chunk, and stores long ones.
+    /// Stages the run of an unfiltered chunk if it is short, and stores a long one. Several runs are stored together.
     fn stage_parts(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
+        if self.writer.core.part_writes == PartWrites::Runs && self.cut.single_run(coord).is_none() {
+            return self.store_runs(coord);
+        }
         let mut result = Ok(());
         let mut scratch = Vec::new();
         self.cut.for_each_run(coord, |run| {
@@ -145,6 +148,72 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
             }
         });
         result
+    }
+
+    /// Stores the selected runs of an unfiltered chunk, many of them at once.
+    fn store_runs(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
+        let staged = self.writer.core.staged_data.lock().chunks.get(coord).cloned();
+        if let Some(staged) = staged {
+            self.writer.store_part(coord, staged.offset, &staged.bytes)?;
+            self.writer.core.staged_data.lock().chunks.take_chunk(coord);
+        }
+        let (size, mut parts) = (self.writer.view.size, PartBatch::default());
+        let step = (MAX_STAGED_PART_BYTES / size).max(1) as u64;
+        let mut result = Ok(());
+        self.cut.for_each_run(coord, |run| {
+            for from in (0..run.len).step_by(step as usize) {
+                if result.is_err() {
+                    return;
+                }
+                let places = (run.dest + from) as usize..(run.dest + run.len.min(from + step)) as usize;
+                result = self.add_part(coord, (run.at + from) as usize * size, places, &mut parts);
+            }
+        });
+        result?;
+        self.store_part_batch(coord, &mut parts)
+    }
+
+    /// Adds a part of a chunk, which begins at `at` (bytes). Stores those before if they are many.
+    fn add_part<'b>(
+        &'b self,
+        coord: &ChunkCoord,
+        at: usize,
+        places: Range<usize>,
+        to: &mut PartBatch<'b>,
+    ) -> Result<(), DatasetError> {
+        let len = places.len() * self.writer.view.size;
+        if to.total_bytes + len > MAX_STAGED_PART_BYTES || to.parts.len() >= MAX_BATCH_BLOCKS {
+            self.store_part_batch(coord, to)?;
+        }
+        to.total_bytes += len;
+        if let Some(direct) = self.source.direct_bytes(places.clone()) {
+            to.parts.push((at, PartBytes::Direct(direct)));
+            return Ok(());
+        }
+        let from = to.converted.len();
+        to.converted.resize(from + len, 0);
+        self.source.get_elements(places, &mut to.converted[from..])?;
+        to.parts.push((at, PartBytes::Converted(from..from + len)));
+        Ok(())
+    }
+
+    /// Stores parts of a chunk, and forgets them.
+    fn store_part_batch(&self, coord: &ChunkCoord, batch: &mut PartBatch<'_>) -> Result<(), DatasetError> {
+        let mut writes = Vec::with_capacity(batch.parts.len());
+        for (at, bytes) in &batch.parts {
+            let bytes = match bytes {
+                PartBytes::Direct(bytes) => bytes,
+                PartBytes::Converted(range) => &batch.converted[range.clone()],
+            };
+            writes.push(ChunkWrite::Part { coord, at: *at as u64, bytes, unseen: false });
+        }
+        if !writes.is_empty() {
+            self.writer.core.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
+        }
+        batch.parts.clear();
+        batch.converted.clear();
+        batch.total_bytes = 0;
+        Ok(())
     }
 
     /// Calls `each` with the elements of a run, piece by piece, and where each piece begins in the chunk (bytes).
@@ -292,6 +361,25 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         self.writer.core.count_change();
         Ok(())
     }
+}
+
+/// Parts of one chunk on their way to the store.
+#[derive(Default)]
+struct PartBatch<'a> {
+    /// The parts, each with its offset in the chunk (bytes).
+    parts: Vec<(usize, PartBytes<'a>)>,
+    /// The elements of those that had to be converted.
+    converted: Vec<u8>,
+    /// Bytes of all parts.
+    total_bytes: usize,
+}
+
+/// The elements of a part.
+enum PartBytes<'a> {
+    /// Where the caller has them.
+    Direct(&'a [u8]),
+    /// A range of the converted ones.
+    Converted(Range<usize>),
 }
 
 /// Boxes of one chunk on their way to the store.

@@ -87,3 +87,52 @@ fn hyperslabs_are_the_elements_of_a_vector() {
     });
     done.unwrap();
 }
+
+#[test]
+fn hyperslabs_that_are_written_change_just_their_elements() {
+    const SIDES: [u64; 3] = [13, 7, 40];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strided.h5");
+    let file = File::create(&path).unwrap();
+    let new = || file.new_dataset::<i32>().shape(&SIDES);
+    let datasets = [
+        new().contiguous().create("contiguous").unwrap(),
+        new().chunk_shape(&SIDES).create("single").unwrap(),
+        new().chunk_shape(&[5, 3, 16]).create("cubes").unwrap(),
+    ];
+    let elements = SIDES.iter().product::<u64>() as usize;
+    let want = std::cell::RefCell::new((0, vec![0i32; elements]));
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) };
+    let patterns = (pattern(SIDES[0]), pattern(SIDES[1]), pattern(SIDES[2]), any::<bool>());
+    let done = proptest::test_runner::TestRunner::new(config).run(&patterns, |(a, b, c, converted)| {
+        let of = |i: usize| [a[i], b[i], c[i]].as_slice().into();
+        let selection = Selection::Hyperslab(Hyperslab { start: of(0), stride: of(1), count: of(2), block: of(3) });
+        let (next, want) = &mut *want.borrow_mut();
+        let mut values = Vec::new();
+        for (i, j) in indices(a).into_iter().flat_map(|i| indices(b).into_iter().map(move |j| (i, j))) {
+            for k in indices(c) {
+                *next = (*next + 1) % 60_000;
+                want[((i * SIDES[1] + j) * SIDES[2] + k) as usize] = *next;
+                values.push(*next);
+            }
+        }
+        for data in &datasets {
+            if converted {
+                let values: Vec<u16> = values.iter().map(|value| *value as u16).collect();
+                data.write_slice(&selection, &values).unwrap();
+            } else {
+                data.write_slice(&selection, &values).unwrap();
+            }
+            prop_assert!(data.read::<i32>().unwrap() == *want, "{data:?}, {selection:?}");
+        }
+        Ok(())
+    });
+    done.unwrap();
+    let names = ["contiguous", "single", "cubes"];
+    drop(datasets);
+    file.close().unwrap();
+    let file = File::open(&path).unwrap();
+    for name in names {
+        assert!(file.dataset(name).unwrap().read::<i32>().unwrap() == want.borrow().1, "{name}");
+    }
+}

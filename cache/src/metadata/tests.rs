@@ -485,7 +485,7 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
             block.update(|block| block.0.copy_from_slice(b"new"));
             cache.add_dependency(block, &new, EdgeKind::Link).unwrap();
         }
-        cache.overwrite_raw(OWNER, raw, (0, b"new".into()), beneath);
+        cache.overwrite_raw(OWNER, raw, [(0, b"new"[..].into())], beneath);
         cache.require_atomic_flush();
         storage.fail_after(fails_after, WriteFailure::Full, true);
         let flushed = cache.flush(FlushScope::Owner(Owner::new(Addr::new(1)))).is_ok();

@@ -1,8 +1,11 @@
 //! The raw data of a file that is not yet written, by chunk.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize as Counter, Ordering::Relaxed},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize as Counter, Ordering::Relaxed},
+    },
 };
 
 use h5live_format::Addr;
@@ -24,7 +27,7 @@ pub(crate) struct DirtyRawData {
     pub(super) shards: Box<[RawShard]>,
     /// Chunks in the shards. While it is zero, reads go straight to the storage.
     pub(super) chunk_count: AtomicUsize,
-    /// Bytes that wait, those in flight not counted.
+    /// Bytes of memory that waiting writes take, those in flight not counted.
     pub(super) waiting_byte_count: Counter,
 }
 
@@ -81,6 +84,11 @@ impl RawWrite {
         self.pieces.visibility == Visibility::Visible
     }
 
+    /// Whether what lies between the pieces may be written, too, as it is.
+    pub(super) fn may_write_gaps(&self) -> bool {
+        self.pieces.visibility == Visibility::NoFollowers
+    }
+
     /// The pieces and their addresses.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (Addr, &[u8])> {
         let chunk = self.proxy.chunk;
@@ -98,7 +106,7 @@ impl DirtyRawData {
         }
     }
 
-    /// Bytes that wait to be written.
+    /// Bytes of memory that waiting writes take.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting_byte_count.load(Relaxed)
     }
@@ -126,18 +134,20 @@ impl DirtyRawData {
         result
     }
 
-    pub(super) fn enqueue_write(
+    /// Puts bytes over those of a chunk that wait, each part over the ones before.
+    pub(super) fn enqueue_writes<'a>(
         &self,
         chunk: &mut DirtyChunk,
         proxy: impl FnOnce() -> ChunkProxy,
-        (offset, bytes): (u64, Vec<u8>),
+        parts: impl IntoIterator<Item = (u64, Cow<'a, [u8]>), IntoIter: ExactSizeIterator>,
         beneath: Visibility,
     ) -> ChunkProxy {
         let (pieces, proxy) = chunk.waiting_writes.get_or_insert_with(|| (MergedWrites::default(), proxy()));
-        let before = pieces.byte_count();
+        let before = pieces.memory_bytes();
         pieces.visibility = pieces.visibility.most_visible(beneath);
-        pieces.insert_bytes(offset, bytes);
-        self.waiting_byte_count.fetch_add(pieces.byte_count() - before, Relaxed);
+        pieces.insert_parts(parts);
+        // Pieces that became one may take less.
+        self.waiting_byte_count.fetch_add(pieces.memory_bytes().wrapping_sub(before), Relaxed);
         *proxy
     }
 
@@ -145,7 +155,7 @@ impl DirtyRawData {
     pub(crate) fn begin_chunk_write(&self, addr: Addr) -> Option<RawWrite> {
         self.with_chunk(addr, |chunk| {
             let (pieces, proxy) = chunk.waiting_writes.take()?;
-            self.waiting_byte_count.fetch_sub(pieces.byte_count(), Relaxed);
+            self.waiting_byte_count.fetch_sub(pieces.memory_bytes(), Relaxed);
             let pieces = Arc::new(pieces);
             chunk.writes_in_flight = Some((Arc::clone(&pieces), proxy));
             Some(RawWrite { proxy, pieces, is_overwrite: std::mem::take(&mut chunk.is_waiting_overwrite) })
@@ -167,14 +177,14 @@ impl DirtyRawData {
             match chunk.waiting_writes.take() {
                 None => ledger.graph.lock().fail_write(proxy.id),
                 Some((newer, newer_proxy)) => {
-                    before = newer.byte_count();
+                    before = newer.memory_bytes();
                     merged.visibility = merged.visibility.most_visible(newer.visibility);
                     newer.into_iter().for_each(|(offset, bytes)| merged.insert_bytes(offset, bytes));
                     latest = newer_proxy;
                     ledger.graph.lock().replace_proxy_by(proxy.id, newer_proxy.id);
                 }
             }
-            self.waiting_byte_count.fetch_add(merged.byte_count() - before, Relaxed);
+            self.waiting_byte_count.fetch_add(merged.memory_bytes().wrapping_sub(before), Relaxed);
             chunk.waiting_writes = Some((merged, latest));
             chunk.is_waiting_overwrite |= over;
         });

@@ -1,14 +1,22 @@
 //! Parts of a chunk's bytes.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, collections::BTreeMap, iter::Peekable, ops::Range};
 
 use smallvec::{SmallVec, smallvec};
+
+/// Looking a piece up takes about as long as going past this many.
+const MAX_PIECES_WALKED_PER_PART: usize = 8;
+
+/// What a piece takes beside its bytes.
+const PIECE_MEMORY_BYTES: usize = 64;
 
 /// Whether readers can see the bytes that a write replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Visibility {
-    /// Nothing that readers look at: they have not come to the end of the extent, or the space is in nobody's use.
+    /// Nobody else reads the file while it is written.
     #[default]
+    NoFollowers,
+    /// Nothing that readers look at: they have not come to the end of the extent, or the space is in nobody's use.
     BeyondExtent,
     /// Space that was just allocated, to which nothing in the file leads yet.
     Unreachable,
@@ -22,7 +30,8 @@ impl Visibility {
         match (self, other) {
             (Visibility::Unreachable, _) | (_, Visibility::Unreachable) => Visibility::Unreachable,
             (Visibility::Visible, _) | (_, Visibility::Visible) => Visibility::Visible,
-            _ => Visibility::BeyondExtent,
+            (Visibility::BeyondExtent, _) | (_, Visibility::BeyondExtent) => Visibility::BeyondExtent,
+            _ => Visibility::NoFollowers,
         }
     }
 }
@@ -40,10 +49,53 @@ fn piece_end(offset: u64, bytes: &[u8]) -> u64 {
     offset.saturating_add(bytes.len() as u64)
 }
 
+/// Puts `bytes` into a piece, from `from` on, or over its end. Returns by how much it has grown.
+fn overwrite_piece(piece: &mut Vec<u8>, from: usize, bytes: &[u8]) -> usize {
+    let (over, behind) = bytes.split_at(bytes.len().min(piece.len() - from));
+    piece[from..from + over.len()].copy_from_slice(over);
+    piece.extend_from_slice(behind);
+    behind.len()
+}
+
+/// Puts those parts into pieces that begin in one or right behind it and do not reach the next one, up to the first
+/// part that does not. It looks for them along the pieces, from the one at `first` on. Returns by how many bytes the
+/// pieces have grown.
+fn overwrite_along<'a>(
+    by_offset: &mut BTreeMap<u64, Vec<u8>>,
+    first: u64,
+    parts: &mut Peekable<impl Iterator<Item = (u64, Cow<'a, [u8]>)>>,
+) -> usize {
+    let Some((&near, _)) = by_offset.range(..=first).next_back() else { return 0 };
+    let mut pieces = by_offset.range_mut(near..);
+    let (mut piece, mut next) = (pieces.next(), pieces.next());
+    let mut grown = 0;
+    while let Some((offset, bytes)) = parts.peek() {
+        for _ in 0..MAX_PIECES_WALKED_PER_PART {
+            if next.as_ref().is_none_or(|(near, _)| *near > offset) {
+                break;
+            }
+            (piece, next) = (next, pieces.next());
+        }
+        let Some((near, there)) = &mut piece else { break };
+        let is_within = **near <= *offset && *offset <= piece_end(**near, there);
+        if !is_within || next.as_ref().is_some_and(|(next, _)| **next <= piece_end(*offset, bytes)) {
+            break;
+        }
+        grown += overwrite_piece(there, (*offset - **near) as usize, bytes);
+        parts.next();
+    }
+    grown
+}
+
 impl MergedWrites {
     /// Bytes in all pieces.
     pub(crate) fn byte_count(&self) -> usize {
         self.weight
+    }
+
+    /// Bytes of memory that the pieces take, about: short ones take far more than their bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.weight + self.by_offset.len() * PIECE_MEMORY_BYTES
     }
 
     /// Where the last piece ends.
@@ -52,10 +104,46 @@ impl MergedWrites {
     }
 
     /// Puts `bytes` over the present pieces.
-    pub(crate) fn insert_bytes(&mut self, offset: u64, mut bytes: Vec<u8>) {
+    pub(crate) fn insert_bytes<'a>(&mut self, offset: u64, bytes: impl Into<Cow<'a, [u8]>>) {
+        let bytes = bytes.into();
         if bytes.is_empty() {
             return;
         }
+        // Of the pieces that begin before the end of the new bytes, or there, the last.
+        match self.by_offset.range_mut(..=piece_end(offset, &bytes)).next_back() {
+            Some((near, _)) if *near > offset => self.insert_joined(offset, bytes.into_owned()),
+            Some((near, there)) if piece_end(*near, there) >= offset => {
+                self.weight += overwrite_piece(there, (offset - near) as usize, &bytes);
+            }
+            _ => {
+                self.weight += bytes.len();
+                self.by_offset.insert(offset, bytes.into_owned());
+            }
+        }
+    }
+
+    /// As [`MergedWrites::insert_bytes`], of many parts, each over the ones before. Fastest if they are in order and
+    /// most of them lie in pieces or directly behind.
+    pub(super) fn insert_parts<'a>(
+        &mut self,
+        parts: impl IntoIterator<Item = (u64, Cow<'a, [u8]>), IntoIter: ExactSizeIterator>,
+    ) {
+        let mut parts = parts.into_iter().peekable();
+        let mut is_in_order = true;
+        while let Some(first) = parts.peek().map(|(offset, _)| *offset) {
+            if is_in_order && parts.len() > 1 && parts.len() * MAX_PIECES_WALKED_PER_PART >= self.by_offset.len() {
+                self.weight += overwrite_along(&mut self.by_offset, first, &mut parts);
+            }
+            if let Some((offset, bytes)) = parts.next() {
+                let pieces = self.by_offset.len();
+                self.insert_bytes(offset, bytes);
+                is_in_order = self.by_offset.len() == pieces;
+            }
+        }
+    }
+
+    /// As [`MergedWrites::insert_bytes`], if a piece begins in the new bytes or right behind them.
+    fn insert_joined(&mut self, offset: u64, mut bytes: Vec<u8>) {
         let mut start = offset;
         let last = piece_end(offset, &bytes);
         while let Some((&near, _)) = self.by_offset.range(..=last).next_back() {
@@ -67,14 +155,7 @@ impl MergedWrites {
             self.weight -= older.len();
             if near <= start {
                 // The new bytes go into or behind the older ones, which keep their allocation.
-                let from = (start - near) as usize;
-                let to = from + bytes.len();
-                if older.len() < to {
-                    older.truncate(from);
-                    older.append(&mut bytes);
-                } else {
-                    older[from..to].copy_from_slice(&bytes);
-                }
+                overwrite_piece(&mut older, (start - near) as usize, &bytes);
                 (start, bytes) = (near, older);
             } else {
                 let covered = (piece_end(start, &bytes) - near) as usize;

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use h5live_format::{EncodeError, Widths};
@@ -39,7 +40,7 @@ fn adjacent_chunks_are_written_in_one_call() {
     for (n, chunk) in chunks.iter().enumerate().rev().filter(|(n, _)| *n != 5) {
         cache.write_raw(Owner::FILE, *chunk, 0, vec![n as u8; 100]);
     }
-    assert_eq!(cache.dirty_raw_data.waiting_bytes(), 700);
+    assert_eq!(cache.dirty_raw_data.waiting_bytes(), 7 * (100 + 64), "with the memory of each piece");
     cache.flush(FlushScope::All).unwrap();
     assert_eq!(writes(&storage), [(8, 500), (608, 200)]);
     assert_eq!((cache.dirty_raw_data.waiting_bytes(), cache.dirty_raw_data.chunk_count.load(SeqCst)), (0, 0));
@@ -183,6 +184,84 @@ proptest! {
             prop_assert_eq!(gaps.iter().any(|gap| gap.contains(&n)), newest == 0);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, rng_seed: RngSeed::Fixed(0x5eed), ..ProptestConfig::default() })]
+
+    #[test]
+    fn parts_put_together_are_as_parts_put_one_by_one(
+        batches in prop::collection::vec((prop::collection::vec((0u64..120, 0usize..6, 1u8..), 0..20), any::<bool>()), 0..6),
+    ) {
+        let (mut together, mut single) = (MergedWrites::default(), MergedWrites::default());
+        for (mut parts, is_in_order) in batches {
+            if is_in_order {
+                parts.sort_by_key(|(offset, ..)| *offset);
+            }
+            let parts: Vec<_> = parts.into_iter().map(|(offset, len, byte)| (offset, vec![byte; len])).collect();
+            together.insert_parts(parts.iter().map(|(offset, bytes)| (*offset, Cow::from(bytes))));
+            parts.into_iter().for_each(|(offset, bytes)| single.insert_bytes(offset, bytes));
+            prop_assert!(together.iter().eq(single.iter()));
+            prop_assert_eq!(together.byte_count(), single.byte_count());
+        }
+    }
+}
+
+#[test]
+fn short_pieces_near_to_each_other_are_written_by_one_call_where_nobody_follows() {
+    for (beneath, few) in
+        [(Visibility::NoFollowers, true), (Visibility::BeyondExtent, false), (Visibility::Visible, false)]
+    {
+        let (storage, cache) = cache();
+        let chunk = cache.space().alloc(100_000, SpaceKind::Raw).unwrap();
+        let mut want: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
+        cache.write_raw(Owner::FILE, chunk, 0, want.clone());
+        cache.flush(FlushScope::All).unwrap();
+        storage.take_log();
+        // Fifty pieces that are near to each other, two that are long, three that are far from all others.
+        let near = (0..50).map(|n| (1000 + 100 * n, 8));
+        let parts: Vec<(u64, usize)> =
+            near.chain([(6000, 5000), (11_500, 5000), (30_000, 8), (30_100, 8), (30_200, 8)]).collect();
+        let bytes = |len| Cow::Owned(vec![0xEE; len]);
+        cache.overwrite_raw(
+            Owner::FILE,
+            chunk,
+            parts.iter().map(|(at, len)| (*at, bytes(*len))).collect::<Vec<_>>(),
+            beneath,
+        );
+        parts.iter().for_each(|(at, len)| want[*at as usize..][..*len].fill(0xEE));
+        cache.flush(FlushScope::All).unwrap();
+        let base = chunk.get().unwrap();
+        let of_chunk = writes(&storage).into_iter().filter(|(at, _)| (base..base + 100_000).contains(at));
+        let found: Vec<_> = of_chunk.map(|(at, len)| (at - base, len)).collect();
+        match few {
+            true => assert_eq!(found[0], (1000, 49 * 100 + 8)),
+            false => assert_eq!(found.len(), parts.len(), "{beneath:?}"),
+        }
+        assert_eq!(found.len(), if few { 6 } else { 55 }, "{beneath:?}");
+        let mut read = vec![0; 100_000];
+        cache.read_raw(chunk, 0, &mut read).unwrap();
+        assert!(read == want, "{beneath:?}");
+    }
+}
+
+#[test]
+fn many_short_pieces_are_written_before_their_memory_exceeds_the_budget() {
+    let storage = RecordingStorage::new(MemoryStorage::new());
+    let settings = CacheOptions { raw_budget_bytes: 6400, ..CacheOptions::default() };
+    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
+    let chunk = cache.space().alloc(4000, SpaceKind::Raw).unwrap();
+    for n in 0..100 {
+        cache.write_raw(Owner::FILE, chunk, n * 2, vec![1]);
+        cache.flush_over_budget().unwrap();
+    }
+    assert_eq!(writes(&storage).len(), 99, "of 65 bytes of memory each");
+    // Those that become one take less.
+    cache.write_raw(Owner::FILE, chunk, 200, vec![1]);
+    cache.write_raw(Owner::FILE, chunk, 199, vec![1]);
+    assert_eq!(cache.dirty_raw_data.waiting_bytes(), 67);
+    cache.flush(FlushScope::All).unwrap();
+    assert_eq!(cache.dirty_raw_data.waiting_bytes(), 0);
 }
 
 #[test]

@@ -15,7 +15,10 @@ impl NativeDataset {
         if self.try_append_batch_in_place(batch)? {
             return Ok(());
         }
-        batch.writes.iter().try_for_each(|write| self.write_elements(write))?;
+        batch.writes.chunk_by(are_parts_of_same_chunk).try_for_each(|writes| match writes {
+            [write] => self.write_elements(write),
+            parts => self.write_chunk_parts(parts),
+        })?;
         for earlier in batch.after {
             self.session.order_headers(self.shared.header_addr, self.session.header_addr_of(*earlier)?)?;
         }
@@ -64,5 +67,15 @@ impl NativeDataset {
             self.session.reclaim_space()?;
         }
         Ok(())
+    }
+}
+
+/// Whether two writes are parts of the same chunk that are written alike.
+fn are_parts_of_same_chunk(one: &ChunkWrite<'_>, next: &ChunkWrite<'_>) -> bool {
+    match (one, next) {
+        (ChunkWrite::Part { coord, unseen: false, .. }, ChunkWrite::Part { coord: same, unseen: false, .. }) => {
+            coord == same
+        }
+        _ => false,
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use h5live_cache::{Cache, ChunkProxy, EdgeKind, Owner, SpaceKind, Visibility};
 use h5live_format::messages::{LayoutClass, LayoutMessage, MessageType};
 use h5live_format::{Addr, ChunkElement, ElementFormat};
-use h5live_model::{ChunkCoord, Dataspace};
+use h5live_model::{ChunkCoord, ChunkWrite, Dataspace};
 
 use super::layout::NativeLayout;
 use super::state::DatasetState;
@@ -53,7 +53,7 @@ impl NativeDataset {
         let size = u64::from(state.spec.datatype.size()).max(1);
         let (Some(chunk), true) = (state.spec.chunk_dims(), self.session.has_followers()) else {
             // One element.
-            return if self.session.has_followers() { Visibility::Visible } else { Visibility::BeyondExtent };
+            return if self.session.has_followers() { Visibility::Visible } else { Visibility::NoFollowers };
         };
         let begins = coord.scaled().iter().zip(chunk).map(|(at, side)| at.saturating_mul(*side));
         let inside = state.spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));
@@ -129,17 +129,45 @@ impl NativeDataset {
             return self.write_compact(at as usize, bytes);
         }
         let size = state.spec.chunk_bytes().unwrap_or(0);
-        if at.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
-            return Err(Error::invalid(format!("{} bytes at {at} do not fit a chunk of {size} bytes", bytes.len())));
-        }
+        let range = checked_part(size, at, bytes)?;
         if let NativeLayout::External(files) = &state.layout {
             return files.write(at, bytes);
         }
         let Some(old) = state.layout.locate_chunk(coord)? else {
             return self.write_new_chunk(&state, coord, size, (at, bytes));
         };
-        let beneath = self.visibility_of(&state, coord, at..at + bytes.len() as u64);
+        let beneath = self.visibility_of(&state, coord, range);
         self.overwrite_chunk(&state, old.addr, (at, bytes.to_vec()), beneath)
+    }
+
+    /// Overwrites parts of one chunk, in their order, by one operation. They are all [`ChunkWrite::Part`], and not
+    /// `unseen`.
+    pub(super) fn write_chunk_parts(&self, parts: &[ChunkWrite<'_>]) -> Result<()> {
+        let mut rest = parts.iter().filter_map(|write| match *write {
+            ChunkWrite::Part { coord, at, bytes, .. } => Some((coord, at, bytes)),
+            _ => None,
+        });
+        // The first one puts the chunk in its place, if there is none.
+        let Some((coord, at, bytes)) = rest.next() else { return Ok(()) };
+        self.write_chunk_part(coord, at, bytes)?;
+        let state = self.state();
+        let is_in_file = matches!(state.layout, NativeLayout::Single(..) | NativeLayout::Chunked(..));
+        let chunk = if is_in_file { state.layout.locate_chunk(coord)? } else { None };
+        let Some(chunk) = chunk else {
+            return rest.try_for_each(|(coord, at, bytes)| self.write_chunk_part(coord, at, bytes));
+        };
+        let (size, mut beneath, mut end) = (state.spec.chunk_bytes().unwrap_or(0), Visibility::default(), 0);
+        let mut parts = Vec::with_capacity(parts.len() - 1);
+        for (_, at, bytes) in rest {
+            let range = checked_part(size, at, bytes)?;
+            end = end.max(range.end);
+            if beneath != Visibility::Visible {
+                beneath = self.visibility_of(&state, coord, range);
+            }
+            parts.push((at, Cow::Borrowed(bytes)));
+        }
+        check_allocated(&self.session.cache, chunk.addr, 0, end)?;
+        self.overwrite_located(&state, chunk.addr, parts, beneath)
     }
 
     /// As [`NativeDataset::write_chunk_part`], of bytes to which no reader was ever led. They are written at once, if
@@ -182,11 +210,22 @@ impl NativeDataset {
         (offset, bytes): (u64, Vec<u8>),
         beneath: Visibility,
     ) -> Result<()> {
+        check_allocated(&self.session.cache, chunk, offset, bytes.len() as u64)?;
+        self.overwrite_located(state, chunk, [(offset, Cow::Owned(bytes))], beneath)
+    }
+
+    /// As [`NativeDataset::overwrite_chunk`], for parts that the file has.
+    fn overwrite_located<'a>(
+        &self,
+        state: &DatasetState,
+        chunk: Addr,
+        parts: impl IntoIterator<Item = (u64, Cow<'a, [u8]>), IntoIter: ExactSizeIterator>,
+        beneath: Visibility,
+    ) -> Result<()> {
         let cache = &self.session.cache;
-        check_allocated(cache, chunk, offset, bytes.len() as u64)?;
         let operation = cache.begin_operation();
         self.session.require_atomic_flush();
-        let proxy = cache.overwrite_raw(Owner::new(self.shared.header_addr), chunk, (offset, bytes), beneath);
+        let proxy = cache.overwrite_raw(Owner::new(self.shared.header_addr), chunk, parts, beneath);
         self.add_heap_dependency(state, &proxy)?;
         state.layout.add_raw_dependency(&proxy)?;
         drop(operation);
@@ -246,6 +285,14 @@ impl NativeDataset {
         }
         header.set_message(&layout)?;
         self.session.global_heap.add_header_dependencies(&header)
+    }
+}
+
+/// Where a part of a chunk of `size` bytes lies in it.
+fn checked_part(size: u64, at: u64, bytes: &[u8]) -> Result<Range<u64>> {
+    match at.checked_add(bytes.len() as u64).filter(|end| *end <= size) {
+        Some(end) => Ok(at..end),
+        None => Err(Error::invalid(format!("{} bytes at {at} do not fit a chunk of {size} bytes", bytes.len()))),
     }
 }
 
