@@ -16,6 +16,15 @@ use crate::{Error, Result};
 /// A new chunk of at most this many bytes is put together with its fill values before it is written.
 const FILLED_WITH: u64 = 4 << 20;
 
+/// When bytes of a new chunk are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WriteTime {
+    /// At once. They lead to nothing.
+    Now,
+    /// By the flush that makes the chunk reachable.
+    AtFlush,
+}
+
 impl NativeDataset {
     /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
     pub(super) fn check_chunk_writable(
@@ -90,7 +99,10 @@ impl NativeDataset {
             return self.overwrite_chunk(&state, old.addr, (0, bytes.to_vec()), beneath);
         }
         let addr = cache.space().alloc(bytes.len() as u64, SpaceKind::Raw)?;
-        let proxy = self.write_new_raw(&state, addr, 0, bytes)?;
+        let proxy = match state.spec.datatype.is_indirect() {
+            true => Some(cache.write_raw_with_visibility(owner, addr, (0, bytes.to_vec()), Visibility::Unreachable)),
+            false => cache.write_raw_through(owner, addr, 0, bytes)?,
+        };
         let operation = cache.begin_operation();
         if let Some(proxy) = &proxy {
             self.add_heap_dependency(&state, proxy)?;
@@ -105,17 +117,6 @@ impl NativeDataset {
         }
         drop(operation);
         Ok(cache.flush_over_budget()?)
-    }
-
-    /// Writes raw data to new space, before the operation that makes it reachable. Whatever comes to lead there must wait
-    /// for the proxy.
-    fn write_new_raw(&self, state: &DatasetState, at: Addr, offset: u64, bytes: &[u8]) -> Result<Option<ChunkProxy>> {
-        let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
-        Ok(match state.spec.datatype.is_indirect() {
-            // It waits for what it leads to.
-            true => Some(cache.write_raw_with_visibility(owner, at, (offset, bytes.to_vec()), Visibility::Unreachable)),
-            false => cache.write_raw_through(owner, at, offset, bytes)?,
-        })
     }
 
     pub(super) fn write_chunk_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
@@ -134,7 +135,7 @@ impl NativeDataset {
             return files.write(at, bytes);
         }
         let Some(old) = state.layout.locate_chunk(coord)? else {
-            return self.write_new_chunk(&state, coord, size, (at, bytes));
+            return self.write_new_chunk(&state, coord, size, (at, bytes), WriteTime::AtFlush);
         };
         let beneath = self.visibility_of(&state, coord, range);
         self.overwrite_chunk(&state, old.addr, (at, bytes.to_vec()), beneath)
@@ -180,9 +181,13 @@ impl NativeDataset {
         let size = state.spec.chunk_bytes().unwrap_or(0);
         let fits = at.checked_add(bytes.len() as u64).is_some_and(|end| end <= size);
         let is_raw = matches!(state.layout, NativeLayout::Single(..)) && state.spec.filters.is_empty();
-        let stored =
-            if fits && is_raw && !state.spec.datatype.is_indirect() { state.layout.locate_chunk(coord)? } else { None };
-        let Some(stored) = stored else { return self.write_chunk_part(coord, at, bytes) };
+        if !fits || !is_raw || state.spec.datatype.is_indirect() {
+            return self.write_chunk_part(coord, at, bytes);
+        }
+        let Some(stored) = state.layout.locate_chunk(coord)? else {
+            // What comes later is written at once only if nothing of the chunk waits.
+            return self.write_new_chunk(&state, coord, size, (at, bytes), WriteTime::Now);
+        };
         let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
         check_allocated(cache, stored.addr, at, bytes.len() as u64)?;
         let proxy = cache.write_raw_through(owner, stored.addr, at, bytes)?;
@@ -239,8 +244,9 @@ impl NativeDataset {
         coord: &ChunkCoord,
         size: u64,
         (at, bytes): (u64, &[u8]),
+        when: WriteTime,
     ) -> Result<()> {
-        let (cache, spec) = (&self.session.cache, &state.spec);
+        let (cache, owner, spec) = (&self.session.cache, Owner::new(self.shared.header_addr), &state.spec);
         self.session.extend_eof_for_hole(spec, size)?;
         let (addr, zeros) = self.session.alloc_raw_space(size)?;
         let (offset, raw) = if zeros == 0 && spec.fill_pattern().is_none() {
@@ -255,7 +261,13 @@ impl NativeDataset {
             self.session.write_fill_values(spec, addr, (size, zeros), || Ok(cache.flush_over_budget()?))?;
             (at, Cow::Borrowed(bytes))
         };
-        let proxy = self.write_new_raw(state, addr, offset, &raw)?;
+        let proxy = match when {
+            WriteTime::Now => cache.write_raw_through(owner, addr, offset, &raw)?,
+            WriteTime::AtFlush => {
+                let raw = (offset, raw.into_owned());
+                Some(cache.write_raw_with_visibility(owner, addr, raw, Visibility::Unreachable))
+            }
+        };
         let operation = cache.begin_operation();
         if let Some(proxy) = &proxy {
             self.add_heap_dependency(state, proxy)?;

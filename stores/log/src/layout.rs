@@ -5,6 +5,7 @@
 use h5live_model::{
     AttributeData, Capabilities, DatasetSpec, Dataspace, Datatype, Durability, Encoding, Error, Features, Layout,
     Limits, Name, ObjectId, Parts, Reads, ReferenceKind, ReferentPart, SettingValue, Staging, Store, Unit,
+    name_of_value, value_with_name,
 };
 
 use crate::anchor::{self, Anchor};
@@ -198,11 +199,11 @@ impl SettingValue for LogLayout {
     const FORM: &'static str = "h5live|logvol";
 
     fn from_text(text: &str) -> Option<Self> {
-        LogLayout::NAMES.into_iter().find(|(_, name)| *name == text).map(|(layout, _)| layout)
+        value_with_name(&LogLayout::NAMES, text)
     }
 
     fn to_text(&self) -> String {
-        LogLayout::NAMES.into_iter().find(|(layout, _)| layout == self).map_or("", |(_, name)| name).to_owned()
+        name_of_value(&LogLayout::NAMES, self)
     }
 }
 
