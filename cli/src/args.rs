@@ -216,7 +216,9 @@ mod tests {
                 let of = program.find_subcommand(&command).unwrap();
                 let names =
                     |arg: &clap::Arg| arg.get_long_and_visible_aliases().unwrap_or_default().contains(&&*option);
-                let is_known = of.get_arguments().chain(program.get_arguments()).any(names) || option == "help";
+                let of_subcommands = of.get_subcommands().flat_map(clap::Command::get_arguments);
+                let arguments = of.get_arguments().chain(of_subcommands).chain(program.get_arguments());
+                let is_known = arguments.into_iter().any(names) || option == "help";
                 assert!(is_known, "{}: {command} --{option}", file.display());
                 checked += 1;
             }
