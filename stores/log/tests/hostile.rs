@@ -1,5 +1,8 @@
 //! Damaged logs: an error, or the values that are there, and never a panic.
 
+#[path = "common/random.rs"]
+mod random;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,22 +13,12 @@ use h5live_model::{
 };
 use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 
+use self::random::Random;
+
 /// Mutants of each file.
 const MUTANTS: u64 = 5000;
 /// The most chunks of a dataset that are read: a damaged extent may have any number.
 const MAX_CHUNKS: usize = 64;
-
-/// Numbers that follow from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end.max(1)
-    }
-}
 
 fn open(bytes: Vec<u8>, mode: Mode) -> Result<LogStore, h5live_model::Error> {
     let options = OpenOptions { mode, ..OpenOptions::default() };

@@ -1,6 +1,9 @@
 //! A writer of a log in Log VOL's layout dies between any two writes to its file: everything that was acknowledged is
 //! there, and the next writer goes on. Damaged logs give an error, or the values that are there, and never a panic.
 
+#[path = "common/random.rs"]
+mod random;
+
 use std::sync::Arc;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOp, replay_operations};
@@ -11,6 +14,8 @@ use h5live_model::{
     UNLIMITED,
 };
 use h5live_native::{NativeFile, OpenOptions};
+
+use self::random::Random;
 
 /// Batches of the writer.
 const BATCHES: u16 = 12;
@@ -143,18 +148,6 @@ fn a_writer_that_dies_leaves_what_was_acknowledged() {
     }
     println!("{moments} moments");
     assert!(moments > 4 * u32::from(BATCHES));
-}
-
-/// Numbers that follow from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end.max(1)
-    }
 }
 
 /// Where metadata logs are in a file, begin and end.

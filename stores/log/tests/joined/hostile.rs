@@ -14,6 +14,7 @@ use h5live_model::{
 use h5live_native::{NativeConnector, NativeFile, OpenOptions};
 
 use crate::files::{create, dataset, element, files_of, join, put, request, try_join, try_read};
+use crate::random::Random;
 
 /// Mutants of a log that all writers have left, and of one whose writers were killed.
 const CLOSED_MUTANTS: u64 = 1500;
@@ -29,17 +30,7 @@ const NUMBERS: [u64; 10] = [0, 1, 2, 7, 1 << 16, (1 << 48) - 1, 1 << 48, i64::MA
 /// The files of a log: their names below its folder, and what they have.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Numbers that follow from a seed (xorshift).
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end.max(1)
-    }
-
     fn one_of<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.below(list.len() as u64) as usize]
     }

@@ -3,5 +3,7 @@
 mod conformance;
 mod files;
 mod hostile;
+#[path = "../common/random.rs"]
+mod random;
 mod reads;
 mod waiting;
