@@ -153,7 +153,6 @@ walk: python-env ## a file of 100,000 groups and a million attributes: time besi
 # BENCH: names of works (`h5live-compare --list`), --rounds N, --scale F. What is found is then only printed.
 BENCH ?=
 bench: python-env ## h5live beside libhdf5 and other crates: docs/BENCHMARKS.md and its plots (half an hour, the first time 10 minutes more)
-	@.ci/need cmake cmake
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement benches/compare/requirements.txt
 	cd benches/compare && cargo build --release --quiet
 	HDF5_PLUGIN_PATH=$$(.venv/bin/python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
