@@ -1,1 +1,27 @@
-//! Keys and values of a container, without input or output.
+//! Keys and values of a container, without input or output. `docs/kv-layout.md` has the bytes.
+//!
+//! A container is a set of records. A record has an object, a *distribution key* (dkey) and an *attribute key* (akey),
+//! as DAOS has them, and a value. [`RecordKey`] names the dkeys and akeys that the layout has. An engine of ordered keys
+//! has one byte string instead of the three: [`EngineKey`]. [`key`] makes these keys and the ranges that scans need.
+//! [`oid`] has the identities of objects.
+
+mod container;
+mod engine_key;
+mod error;
+mod fields;
+pub mod key;
+pub mod names;
+pub mod oid;
+mod oid_allocator;
+mod ordered;
+mod record_key;
+
+pub use container::{ContainerId, container_id};
+pub use engine_key::{EngineKey, KeyRange};
+pub use error::{LayoutError, Result};
+pub use fields::{AttributeField, MetadataField};
+pub use oid_allocator::{OidAllocator, OidRange};
+pub use record_key::{BlobId, RecordKey};
+
+/// Bytes of a piece of a chunk without filters. The last piece of a chunk is shorter if the chunk ends in it.
+pub const PIECE_BYTES: u64 = 64 << 10;

@@ -1,0 +1,318 @@
+//! The keys of an engine that has one ordered byte string for each record.
+//!
+//! The order of the keys keeps the records of an object together: what describes it, attributes by name, the order of
+//! creation of links, links by name, chunks in row-major order, pairs of a map in the order of the keys, blobs.
+
+use std::borrow::{Borrow, Cow};
+use std::fmt;
+
+use h5live_model::{MAX_RANK, ObjectId};
+
+use super::fields::{AttributeField, MetadataField};
+use super::ordered::{KeyBytes, KeyReader, put_string, put_uint};
+use super::record_key::{BlobId, RecordKey, is_reserved};
+use super::{Result, oid};
+
+/// What the records of an object are grouped by, in the order of the keys.
+pub(super) mod section {
+    pub const METADATA: u8 = 0x10;
+    pub const ATTRIBUTE: u8 = 0x20;
+    pub const LINK_ORDER: u8 = 0x30;
+    pub const LINK: u8 = 0x40;
+    pub const CHUNK: u8 = 0x50;
+    pub const MAP: u8 = 0x60;
+    pub const BLOB: u8 = 0x70;
+    pub const UNKNOWN: u8 = 0xf0;
+    /// Above all of them.
+    pub const END: u8 = 0xff;
+}
+
+/// The second byte of the records of attributes.
+pub(super) mod attribute {
+    pub const COUNT: u8 = 1;
+    pub const MAX_ORDER: u8 = 2;
+    pub const AT: u8 = 3;
+    pub const NAMED: u8 = 4;
+}
+
+/// The second byte of the records of a group's creation order. The name and the target at a position lie together.
+mod link_order {
+    pub const COUNT: u8 = 1;
+    pub const MAX_ORDER: u8 = 2;
+    pub const AT: u8 = 3;
+    pub const NAME: u8 = 1;
+    pub const TARGET: u8 = 2;
+}
+
+/// The byte after the name of a link.
+mod link {
+    pub const TARGET: u8 = 1;
+    pub const ORDER: u8 = 2;
+}
+
+/// The byte after the position of a chunk. It is above the numbers of bytes of integers.
+mod chunk {
+    pub const PIECE: u8 = 0x10;
+    pub const FILTERED: u8 = 0x11;
+}
+
+/// In the first byte of a key: the two bits of the kind, whether DAOS has bits of its own, bytes of the index.
+mod object {
+    pub const KIND_SHIFT: u32 = 6;
+    pub const CLASS: u8 = 0x20;
+    pub const INDEX_BYTES: u8 = 0x1f;
+}
+
+/// The key of a record in an ordered engine.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct EngineKey(KeyBytes);
+
+impl EngineKey {
+    /// The key of a record of an object.
+    pub fn new(object: ObjectId, record: &RecordKey<'_>) -> Self {
+        let mut key = KeyBytes::new();
+        put_object(&mut key, object);
+        put_record(&mut key, record);
+        EngineKey(key)
+    }
+
+    /// The object and the record of a key.
+    ///
+    /// # Errors
+    /// [`LayoutError::Key`](super::LayoutError::Key) if the bytes are not a key of the layout. Every key has one form.
+    pub fn parse(bytes: &[u8]) -> Result<(ObjectId, RecordKey<'_>)> {
+        let mut reader = KeyReader::new(bytes);
+        let object = read_object(&mut reader)?;
+        let record = read_record(&mut reader)?;
+        reader.end()?;
+        Ok((object, record))
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes of an object's identity and `rest`.
+    pub(super) fn prefix(object: ObjectId, rest: impl FnOnce(&mut KeyBytes)) -> Self {
+        let mut key = KeyBytes::new();
+        put_object(&mut key, object);
+        rest(&mut key);
+        EngineKey(key)
+    }
+}
+
+impl AsRef<[u8]> for EngineKey {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Borrow<[u8]> for EngineKey {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for EngineKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The keys from `start` on, below `end`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The first one that is in the range.
+    pub start: EngineKey,
+    /// The first one that is above it.
+    pub end: EngineKey,
+}
+
+impl KeyRange {
+    /// Whether a key is in the range.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.start.as_bytes() <= key && key < self.end.as_bytes()
+    }
+}
+
+fn put_object(key: &mut KeyBytes, object: ObjectId) {
+    let class = oid::class_bits(object);
+    put_uint(key, oid::index(object));
+    let first = oid::kind_bits(oid::kind(object)) << object::KIND_SHIFT;
+    key[0] |= first | if class == 0 { 0 } else { object::CLASS };
+    if class != 0 {
+        key.extend_from_slice(&class.to_be_bytes());
+    }
+}
+
+fn read_object(reader: &mut KeyReader<'_>) -> Result<ObjectId> {
+    let first = reader.byte()?;
+    let bytes = usize::from(first & object::INDEX_BYTES);
+    if bytes > 8 {
+        return Err(reader.fault("the index of an object has at most 8 bytes"));
+    }
+    let mut index = 0;
+    for at in 0..bytes {
+        let byte = reader.byte()?;
+        if at == 0 && byte == 0 {
+            return Err(reader.fault("an integer has no leading zeros"));
+        }
+        index = index << 8 | u64::from(byte);
+    }
+    let class = if first & object::CLASS == 0 { 0 } else { u64::from_be_bytes(reader.array()?) };
+    let id = oid::from_parts(first >> object::KIND_SHIFT, index, class);
+    if oid::class_bits(id) != class || (first & object::CLASS != 0) != (class != 0) {
+        return Err(reader.fault("the class of an object is not zero, and has no bits of the kind"));
+    }
+    Ok(id)
+}
+
+fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
+    match record {
+        RecordKey::Metadata(field) => key.extend_from_slice(&[section::METADATA, field.tag()]),
+        RecordKey::AttributeCount => key.extend_from_slice(&[section::ATTRIBUTE, attribute::COUNT]),
+        RecordKey::MaxAttributeOrder => key.extend_from_slice(&[section::ATTRIBUTE, attribute::MAX_ORDER]),
+        RecordKey::AttributeAt(at) => {
+            key.extend_from_slice(&[section::ATTRIBUTE, attribute::AT]);
+            put_uint(key, *at);
+        }
+        RecordKey::Attribute(field, name) => {
+            key.extend_from_slice(&[section::ATTRIBUTE, attribute::NAMED]);
+            put_string(key, name);
+            key.push(field.tag());
+        }
+        RecordKey::LinkCount => key.extend_from_slice(&[section::LINK_ORDER, link_order::COUNT]),
+        RecordKey::MaxLinkOrder => key.extend_from_slice(&[section::LINK_ORDER, link_order::MAX_ORDER]),
+        RecordKey::LinkNameAt(at) => put_link_order(key, *at, link_order::NAME),
+        RecordKey::LinkTargetAt(at) => put_link_order(key, *at, link_order::TARGET),
+        RecordKey::Link(name) => put_link(key, name, link::TARGET),
+        RecordKey::LinkOrder(name) => put_link(key, name, link::ORDER),
+        RecordKey::ChunkPiece { start, piece } => {
+            put_chunk(key, start, chunk::PIECE);
+            key.extend_from_slice(&piece.to_be_bytes());
+        }
+        RecordKey::FilteredChunk { start } => put_chunk(key, start, chunk::FILTERED),
+        RecordKey::MapRecord(map_key) => {
+            key.push(section::MAP);
+            key.extend_from_slice(map_key);
+        }
+        RecordKey::Blob(uuid) => {
+            key.push(section::BLOB);
+            key.extend_from_slice(&uuid.0);
+        }
+        RecordKey::Unknown { dkey, akey } => {
+            key.push(section::UNKNOWN);
+            put_string(key, dkey);
+            key.push(1);
+            key.extend_from_slice(akey);
+        }
+    }
+}
+
+fn put_link_order(key: &mut KeyBytes, at: u64, what: u8) {
+    key.extend_from_slice(&[section::LINK_ORDER, link_order::AT]);
+    put_uint(key, at);
+    key.push(what);
+}
+
+fn put_link(key: &mut KeyBytes, name: &[u8], what: u8) {
+    key.push(section::LINK);
+    put_string(key, name);
+    key.push(what);
+}
+
+fn put_chunk(key: &mut KeyBytes, start: &[u64], what: u8) {
+    key.push(section::CHUNK);
+    start.iter().for_each(|at| put_uint(key, *at));
+    key.push(what);
+}
+
+fn read_record<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
+    match reader.byte()? {
+        section::METADATA => {
+            let tag = reader.byte()?;
+            MetadataField::from_tag(tag).map(RecordKey::Metadata).ok_or_else(|| reader.fault("no such record"))
+        }
+        section::ATTRIBUTE => read_attribute(reader),
+        section::LINK_ORDER => read_link_order(reader),
+        section::LINK => {
+            let name = reader.string()?;
+            if is_reserved(&name) {
+                return Err(reader.fault("a dkey of the layout is no link"));
+            }
+            match reader.byte()? {
+                link::TARGET => Ok(RecordKey::Link(name)),
+                link::ORDER => Ok(RecordKey::LinkOrder(name)),
+                _ => Err(reader.fault("no such record of a link")),
+            }
+        }
+        section::CHUNK => read_chunk(reader),
+        section::MAP => Ok(RecordKey::MapRecord(reader.take_rest().into())),
+        section::BLOB => Ok(RecordKey::Blob(BlobId(reader.array()?))),
+        section::UNKNOWN => read_unknown(reader),
+        _ => Err(reader.fault("no such section")),
+    }
+}
+
+fn read_attribute<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
+    match reader.byte()? {
+        attribute::COUNT => Ok(RecordKey::AttributeCount),
+        attribute::MAX_ORDER => Ok(RecordKey::MaxAttributeOrder),
+        attribute::AT => reader.uint().map(RecordKey::AttributeAt),
+        attribute::NAMED => {
+            let name = reader.string()?;
+            let field = AttributeField::from_tag(reader.byte()?);
+            field.map(|field| RecordKey::Attribute(field, name)).ok_or_else(|| reader.fault("no such record"))
+        }
+        _ => Err(reader.fault("no such record of attributes")),
+    }
+}
+
+fn read_link_order<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
+    match reader.byte()? {
+        link_order::COUNT => Ok(RecordKey::LinkCount),
+        link_order::MAX_ORDER => Ok(RecordKey::MaxLinkOrder),
+        link_order::AT => {
+            let at = reader.uint()?;
+            match reader.byte()? {
+                link_order::NAME => Ok(RecordKey::LinkNameAt(at)),
+                link_order::TARGET => Ok(RecordKey::LinkTargetAt(at)),
+                _ => Err(reader.fault("no such record of a position")),
+            }
+        }
+        _ => Err(reader.fault("no such record of a creation order")),
+    }
+}
+
+fn read_chunk<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
+    let mut start = Vec::new();
+    while reader.peek().is_some_and(|bytes| bytes < chunk::PIECE) {
+        if start.len() == MAX_RANK {
+            return Err(reader.fault("a chunk has at most 32 dimensions"));
+        }
+        start.push(reader.uint()?);
+    }
+    match reader.byte()? {
+        chunk::PIECE => {
+            let piece = u32::from_be_bytes(reader.array()?);
+            Ok(RecordKey::ChunkPiece { start: start.into(), piece })
+        }
+        chunk::FILTERED => Ok(RecordKey::FilteredChunk { start: start.into() }),
+        _ => Err(reader.fault("no such record of a chunk")),
+    }
+}
+
+fn read_unknown<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
+    let dkey = reader.string()?;
+    if reader.byte()? != 1 {
+        return Err(reader.fault("the byte after a dkey is 1"));
+    }
+    let akey = reader.take_rest();
+    let known = !matches!(RecordKey::from_dkey_and_akey(&dkey, akey), RecordKey::Unknown { .. });
+    if known {
+        Err(reader.fault("the layout has a key for this record"))
+    } else {
+        Ok(RecordKey::Unknown { dkey, akey: Cow::Borrowed(akey) })
+    }
+}

@@ -1,0 +1,77 @@
+//! Which indices are given to new objects.
+
+use std::ops::Range;
+
+use h5live_model::{ObjectId, ObjectKind};
+
+use super::oid;
+
+/// Indices that a writer reserves at a time.
+pub const RANGE_INDICES: u64 = 1024;
+
+/// The next free range of a container: the value of [`MetadataField::NextIndex`](super::MetadataField::NextIndex).
+/// Ranges begin at multiples of 1,024. Indices below [`oid::FIRST_USER_INDEX`] are passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OidRange {
+    next: u64,
+}
+
+impl OidRange {
+    /// The state of a container in which all indices below `next` are reserved.
+    pub const fn starting_at(next: u64) -> Self {
+        OidRange { next }
+    }
+
+    /// The first index that is not reserved.
+    pub const fn next(self) -> u64 {
+        self.next
+    }
+
+    /// Reserves a range: its indices, and the state to store before any of them is used. `None` if there are no more.
+    pub fn reserve(self) -> Option<(Range<u64>, OidRange)> {
+        let end = self.next.checked_add(RANGE_INDICES)?;
+        Some((self.next.max(oid::FIRST_USER_INDEX)..end, OidRange { next: end }))
+    }
+}
+
+/// Gives out the indices of reserved ranges.
+#[derive(Debug, Clone, Default)]
+pub struct OidAllocator {
+    free: Range<u64>,
+}
+
+impl OidAllocator {
+    /// The identity of a new object; `None` if a range has to be reserved first.
+    pub fn allocate(&mut self, kind: ObjectKind) -> Option<ObjectId> {
+        self.free.next().map(|index| oid::new(kind, index))
+    }
+
+    /// Takes a reserved range. What was left of the one before is not used any more.
+    pub fn refill(&mut self, range: Range<u64>) {
+        self.free = range;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_range_passes_over_the_reserved_objects() {
+        let (first, state) = OidRange::default().reserve().unwrap();
+        assert_eq!((first, state.next()), (2..1024, 1024));
+        let (second, state) = state.reserve().unwrap();
+        assert_eq!((second, state.next()), (1024..2048, 2048));
+        assert_eq!(OidRange::starting_at(u64::MAX - 1000).reserve(), None);
+    }
+
+    #[test]
+    fn an_index_is_given_out_once() {
+        let mut allocator = OidAllocator::default();
+        assert_eq!(allocator.allocate(ObjectKind::Map), None);
+        allocator.refill(2..4);
+        assert_eq!(allocator.allocate(ObjectKind::Map), Some(oid::new(ObjectKind::Map, 2)));
+        assert_eq!(allocator.allocate(ObjectKind::Group), Some(oid::new(ObjectKind::Group, 3)));
+        assert_eq!(allocator.allocate(ObjectKind::Group), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! The records of an object: what a dkey and an akey say.
+
+use std::borrow::Cow;
+
+use h5live_model::MAX_RANK;
+
+use super::fields::{AttributeField, MetadataField};
+use super::names;
+
+/// The UUID under which the elements of a variable-length element are kept. All zeros: there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BlobId(pub [u8; 16]);
+
+impl BlobId {
+    /// The blob of an element that is null.
+    pub const NULL: BlobId = BlobId([0; 16]);
+
+    /// Whether it is the blob of an element that is null.
+    pub fn is_null(self) -> bool {
+        self == Self::NULL
+    }
+}
+
+/// A record of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RecordKey<'a> {
+    /// What describes the object.
+    Metadata(MetadataField),
+    /// The number of attributes (u64).
+    AttributeCount,
+    /// The position that the next attribute gets in the order of creation (u64).
+    MaxAttributeOrder,
+    /// The name of the attribute at a position in the order of creation.
+    AttributeAt(u64),
+    /// A record of the attribute of this name.
+    Attribute(AttributeField, Cow<'a, [u8]>),
+    /// The number of links (u64).
+    LinkCount,
+    /// The position that the next link gets in the order of creation (u64).
+    MaxLinkOrder,
+    /// The name of the link at a position in the order of creation.
+    LinkNameAt(u64),
+    /// The target of the link at a position in the order of creation.
+    LinkTargetAt(u64),
+    /// The target of the link of this name.
+    Link(Cow<'a, [u8]>),
+    /// The position of the link of this name in the order of creation (u64).
+    LinkOrder(Cow<'a, [u8]>),
+    /// Elements of a chunk without filters.
+    ChunkPiece {
+        /// The first element of the chunk (`[rank]`).
+        start: Cow<'a, [u64]>,
+        /// The piece, counted from 0. Each has [`PIECE_BYTES`](super::PIECE_BYTES).
+        piece: u32,
+    },
+    /// A chunk as filters left it.
+    FilteredChunk {
+        /// The first element of the chunk (`[rank]`).
+        start: Cow<'a, [u64]>,
+    },
+    /// The value of a key of a map. The bytes of the key are those that sort as keys do.
+    MapRecord(Cow<'a, [u8]>),
+    /// The elements of a variable-length element.
+    Blob(BlobId),
+    /// A record that the layout does not have.
+    Unknown {
+        /// The dkey.
+        dkey: Cow<'a, [u8]>,
+        /// The akey.
+        akey: Cow<'a, [u8]>,
+    },
+}
+
+impl<'a> RecordKey<'a> {
+    /// The record of a dkey and an akey. Of a chunk without filters it is the first piece. The key of a map stays as it
+    /// is: the caller makes the bytes of it that sort.
+    pub fn from_dkey_and_akey(dkey: &'a [u8], akey: &'a [u8]) -> Self {
+        let unknown = RecordKey::Unknown { dkey: dkey.into(), akey: akey.into() };
+        let known = match (dkey, akey) {
+            (_, names::MAP_RECORD) => Some(RecordKey::MapRecord(dkey.into())),
+            (names::INTERNAL_METADATA, _) => MetadataField::from_akey(akey).map(RecordKey::Metadata),
+            (names::ATTRIBUTE, _) => attribute_record(akey),
+            (names::LINK_CREATION_ORDER, _) => link_order_record(akey),
+            (_, names::LINK) => Some(RecordKey::Link(dkey.into())),
+            (_, names::LINK_CREATION_ORDER) => Some(RecordKey::LinkOrder(dkey.into())),
+            (_, names::CHUNK) => chunk_start(dkey).map(|start| RecordKey::ChunkPiece { start: start.into(), piece: 0 }),
+            (_, names::FILTERED_CHUNK) => {
+                chunk_start(dkey).map(|start| RecordKey::FilteredChunk { start: start.into() })
+            }
+            (_, names::BLOB) => dkey.try_into().ok().map(|uuid| RecordKey::Blob(BlobId(uuid))),
+            _ => None,
+        };
+        known.unwrap_or(unknown)
+    }
+
+    /// The dkey. That of a map's record are the bytes of the key that sort; the caller makes the key of them.
+    pub fn dkey(&self) -> Cow<'_, [u8]> {
+        match self {
+            RecordKey::Metadata(_) => names::INTERNAL_METADATA.into(),
+            RecordKey::AttributeCount
+            | RecordKey::MaxAttributeOrder
+            | RecordKey::AttributeAt(_)
+            | RecordKey::Attribute(..) => names::ATTRIBUTE.into(),
+            RecordKey::LinkCount | RecordKey::MaxLinkOrder | RecordKey::LinkNameAt(_) | RecordKey::LinkTargetAt(_) => {
+                names::LINK_CREATION_ORDER.into()
+            }
+            RecordKey::Link(name) | RecordKey::LinkOrder(name) => name[..].into(),
+            RecordKey::ChunkPiece { start, .. } | RecordKey::FilteredChunk { start } => chunk_dkey(start).into(),
+            RecordKey::MapRecord(key) => key[..].into(),
+            RecordKey::Blob(uuid) => uuid.0[..].into(),
+            RecordKey::Unknown { dkey, .. } => dkey[..].into(),
+        }
+    }
+
+    /// The akey.
+    pub fn akey(&self) -> Cow<'_, [u8]> {
+        match self {
+            RecordKey::Metadata(field) => field.akey().into(),
+            RecordKey::AttributeCount => names::ATTRIBUTE_COUNT.into(),
+            RecordKey::MaxAttributeOrder => names::MAX_ATTRIBUTE_ORDER.into(),
+            RecordKey::AttributeAt(at) => [&[0][..], &at.to_le_bytes()].concat().into(),
+            RecordKey::Attribute(field, name) => [&field.prefix()[..], name].concat().into(),
+            RecordKey::LinkCount => names::LINK_COUNT.into(),
+            RecordKey::MaxLinkOrder => names::MAX_LINK_ORDER.into(),
+            RecordKey::LinkNameAt(at) => at.to_le_bytes().to_vec().into(),
+            RecordKey::LinkTargetAt(at) => [&at.to_le_bytes()[..], &[0]].concat().into(),
+            RecordKey::Link(_) => names::LINK.into(),
+            RecordKey::LinkOrder(_) => names::LINK_CREATION_ORDER.into(),
+            RecordKey::ChunkPiece { .. } => names::CHUNK.into(),
+            RecordKey::FilteredChunk { .. } => names::FILTERED_CHUNK.into(),
+            RecordKey::MapRecord(_) => names::MAP_RECORD.into(),
+            RecordKey::Blob(_) => names::BLOB.into(),
+            RecordKey::Unknown { akey, .. } => akey[..].into(),
+        }
+    }
+}
+
+/// Whether a dkey is a fixed string of the layout, which no link can have as its name.
+pub(super) fn is_reserved(dkey: &[u8]) -> bool {
+    [names::INTERNAL_METADATA, names::ATTRIBUTE, names::LINK_CREATION_ORDER].contains(&dkey)
+}
+
+/// The record of an akey under the dkey of attributes.
+fn attribute_record(akey: &[u8]) -> Option<RecordKey<'_>> {
+    match akey {
+        names::ATTRIBUTE_COUNT => Some(RecordKey::AttributeCount),
+        names::MAX_ATTRIBUTE_ORDER => Some(RecordKey::MaxAttributeOrder),
+        [0, at @ ..] => at.try_into().ok().map(|at| RecordKey::AttributeAt(u64::from_le_bytes(at))),
+        _ => AttributeField::from_akey(akey).map(|(field, name)| RecordKey::Attribute(field, name.into())),
+    }
+}
+
+/// The record of an akey under the dkey of a group's creation order.
+fn link_order_record(akey: &[u8]) -> Option<RecordKey<'_>> {
+    match akey {
+        names::LINK_COUNT => Some(RecordKey::LinkCount),
+        names::MAX_LINK_ORDER => Some(RecordKey::MaxLinkOrder),
+        [at @ .., 0] if at.len() == 8 => at.try_into().ok().map(|at| RecordKey::LinkTargetAt(u64::from_le_bytes(at))),
+        _ => akey.try_into().ok().map(|at| RecordKey::LinkNameAt(u64::from_le_bytes(at))),
+    }
+}
+
+/// The dkey of a chunk: a zero byte, then its first element, u64 little-endian for each dimension.
+fn chunk_dkey(start: &[u64]) -> Vec<u8> {
+    let mut dkey = Vec::with_capacity(1 + 8 * start.len());
+    dkey.push(0);
+    start.iter().for_each(|at| dkey.extend_from_slice(&at.to_le_bytes()));
+    dkey
+}
+
+/// The first element of the chunk of a dkey.
+fn chunk_start(dkey: &[u8]) -> Option<Vec<u64>> {
+    let (offsets, []) = dkey.strip_prefix(&[0])?.as_chunks::<8>() else { return None };
+    (offsets.len() <= MAX_RANK).then(|| offsets.iter().map(|at| u64::from_le_bytes(*at)).collect())
+}
