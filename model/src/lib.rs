@@ -23,6 +23,7 @@ mod info;
 mod invariant;
 mod libver;
 mod link;
+mod map;
 pub mod memory;
 mod mode;
 mod name;
@@ -60,6 +61,7 @@ pub use info::{ObjectInfo, ObjectTimes};
 pub use invariant::Invariant;
 pub use libver::{LibVer, UnknownLibVer};
 pub use link::{Link, LinkTarget};
+pub use map::{MapKey, MapKeyBuf, MapKeyOrder, MapSpec};
 pub use mode::Mode;
 pub use name::Name;
 pub use object_id::ObjectId;
@@ -75,8 +77,8 @@ pub use spec::{
 pub use stats::Stats;
 pub use store::{
     Capabilities, ChunkBatch, ChunkBytes, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, Durability, Encoding, Features,
-    InfoChange, Limits, Liveness, NewObject, Parts, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, Unit,
-    check_block, read_blob, read_block_by_runs, read_each,
+    InfoChange, Limits, Liveness, MapEdit, MapPrefetch, MapScan, MapStore, NewObject, Parts, Publish, Reads, Scope,
+    Session, Staging, Store, StoreWriter, Unit, check_block, read_blob, read_block_by_runs, read_each,
 };
 pub use store::{DatasetView, MappedMemory, SharedBytes};
 pub use unfilter::{FilterResult, NoFilters, Unfilter};

@@ -1,7 +1,7 @@
 //! Descriptions of objects. A store creates an object from a description, and returns the description of an existing
 //! one.
 
-use crate::{ChunkCoord, ChunkGrid, Dataspace, Datatype, Error, Name, ObjectId, Result, Selection};
+use crate::{ChunkCoord, ChunkGrid, Dataspace, Datatype, Error, MapSpec, Name, ObjectId, Result, Selection};
 
 /// Little memory (bytes).
 const SMALL_FILL_BYTES: usize = 1 << 10;
@@ -15,7 +15,7 @@ pub enum ObjectKind {
     Dataset,
     /// A committed datatype.
     Datatype,
-    /// A map of keys to values (key-value stores).
+    /// A map of keys to values.
     Map,
 }
 
@@ -331,6 +331,8 @@ pub enum ObjectBody {
     Dataset(Box<DatasetSpec>),
     /// A committed datatype.
     Datatype(Datatype),
+    /// A map without pairs.
+    Map(Box<MapSpec>),
 }
 
 impl From<ObjectBody> for ObjectSpec {
@@ -354,6 +356,12 @@ impl From<DatasetSpec> for ObjectSpec {
 impl From<Datatype> for ObjectSpec {
     fn from(datatype: Datatype) -> Self {
         ObjectBody::Datatype(datatype).into()
+    }
+}
+
+impl From<MapSpec> for ObjectSpec {
+    fn from(map: MapSpec) -> Self {
+        ObjectBody::Map(Box::new(map)).into()
     }
 }
 
@@ -382,6 +390,17 @@ impl ObjectSpec {
         match self.body {
             ObjectBody::Datatype(datatype) => Ok(datatype),
             _ => Err(Error::WrongKind { expected: "committed datatype" }),
+        }
+    }
+
+    /// The description of a map.
+    ///
+    /// # Errors
+    /// [`Error::WrongKind`] if it is not one.
+    pub fn into_map(self) -> Result<MapSpec> {
+        match self.body {
+            ObjectBody::Map(map) => Ok(*map),
+            _ => Err(Error::WrongKind { expected: "map" }),
         }
     }
 }

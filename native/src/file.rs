@@ -8,9 +8,9 @@ use h5live_cache::Storage;
 use h5live_format::messages::DatatypeMessage;
 use h5live_format::{Addr, Superblock, VarLenElement, decode};
 use h5live_model::{
-    AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, Name, ObjectBody, ObjectId,
-    ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result as ModelResult, Scope, Session, Stats, Store,
-    StoreWriter, Watch,
+    AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, MapStore, Name, ObjectBody,
+    ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result as ModelResult, Scope, Session,
+    Stats, Store, StoreWriter, Watch,
 };
 
 use crate::attributes::{AttributeStorage, StoredAttribute};
@@ -236,5 +236,9 @@ impl Store for NativeFile {
     fn writer(&self) -> ModelResult<&dyn StoreWriter> {
         self.0.check_writable()?;
         Ok(self)
+    }
+
+    fn maps(&self) -> Option<&dyn MapStore> {
+        None
     }
 }

@@ -47,6 +47,7 @@ impl NativeSession {
                 let message = self.encode_message(message, MessageFlags::CONSTANT)?;
                 self.create_header(spec, vec![message], DATATYPE_ROOM)
             }
+            ObjectBody::Map(_) => Err(ModelError::Unsupported("a map").into()),
         }
     }
 

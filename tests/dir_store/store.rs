@@ -296,6 +296,10 @@ impl Store for DirStore {
         self.directory(self.session.root)?;
         if self.session.mode.writes() { Ok(self) } else { Err(Error::ReadOnly) }
     }
+
+    fn maps(&self) -> Option<&dyn MapStore> {
+        None
+    }
 }
 
 impl StoreWriter for DirStore {
@@ -307,6 +311,7 @@ impl StoreWriter for DirStore {
             ObjectBody::Dataset(spec) => Some(spec),
             ObjectBody::Group(_) => None,
             ObjectBody::Datatype(_) => return Err(Error::Unsupported("a committed datatype in a directory")),
+            ObjectBody::Map(_) => return Err(Error::Unsupported("a map in a directory")),
         };
         spec.map(|spec| spec.check()).transpose()?;
         let is_compact = spec.is_some_and(|spec| spec.layout == Layout::Compact);

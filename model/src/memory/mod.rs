@@ -24,8 +24,8 @@ use self::file::{MemoryAccess, MemoryFile, MemoryWatch, SCHEME};
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
     AllocationLimit, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Error, Features, Limits, Link,
-    Liveness, Location, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind,
-    Referent, Result, Scope, Session, Stats, Store, StoreWriter, Unit, Watch,
+    Liveness, Location, MapStore, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish,
+    ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Unit, Watch,
 };
 
 /// The capabilities of a session on a file in memory.
@@ -236,6 +236,10 @@ impl Store for MemoryStore {
     fn writer(&self) -> Result<&dyn StoreWriter> {
         drop(self.lock_to_write()?);
         Ok(self)
+    }
+
+    fn maps(&self) -> Option<&dyn MapStore> {
+        None
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {

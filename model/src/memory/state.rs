@@ -142,6 +142,7 @@ impl MemoryState {
         let body = match &spec.body {
             ObjectBody::Group(group) => MemoryBody::Group(MemoryLinks { spec: *group, ..MemoryLinks::default() }),
             ObjectBody::Datatype(datatype) => MemoryBody::Datatype(datatype.clone()),
+            ObjectBody::Map(_) => return Err(Error::Unsupported("a map")),
             ObjectBody::Dataset(spec) => {
                 spec.check()?;
                 self.check_committed(spec.committed, &spec.datatype)?;

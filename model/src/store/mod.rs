@@ -1,12 +1,13 @@
 //! The seam: the traits that a store implements.
 //!
 //! [`Store`] reads, [`StoreWriter`] changes objects and commits, [`ChunkStore`] reads and changes the elements of one
-//! dataset. None of the methods has a default: a store, or a wrapper of one, that leaves one out does not compile. What
+//! dataset, and [`MapStore`] reads and changes the pairs of maps. None of the methods has a default: a store, or a wrapper of one, that leaves one out does not compile. What
 //! a caller has to plan with is data, [`Capabilities`].
 
 mod batch;
 mod capabilities;
 mod chunks;
+mod maps;
 mod read_block;
 mod read_each;
 mod reads;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 pub use batch::{ChunkBatch, ChunkWrite, Publish};
 pub use capabilities::{Capabilities, Durability, Encoding, Features, Limits, Parts, Reads, Staging, Unit};
 pub use chunks::ChunkStore;
+pub use maps::{MapEdit, MapPrefetch, MapScan, MapStore};
 pub use read_block::{check_block, read_block_by_runs};
 pub use read_each::read_each;
 pub use reads::{ChunkBytes, ChunkRead, ChunkSink};
@@ -172,4 +174,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::ReadOnly`] for a session that only reads, [`crate::Error::Closed`].
     fn writer(&self) -> Result<&dyn StoreWriter>;
+
+    /// The maps of the store; `None` if it holds none ([`Features::MAPS`]).
+    fn maps(&self) -> Option<&dyn MapStore>;
 }

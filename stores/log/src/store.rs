@@ -3,8 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use h5live_model::{
-    AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind,
-    ObjectSpec, OpenError, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
+    AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, MapStore, Name, ObjectBody, ObjectId, ObjectInfo,
+    ObjectKind, ObjectSpec, OpenError, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter,
+    Watch,
 };
 
 use parking_lot::Mutex;
@@ -206,5 +207,9 @@ impl Store for LogStore {
     fn writer(&self) -> Result<&dyn StoreWriter> {
         self.session.check_open()?;
         if self.session.writes() { Ok(&self.writer) } else { Err(Error::ReadOnly) }
+    }
+
+    fn maps(&self) -> Option<&dyn MapStore> {
+        self.session.inner.maps()
     }
 }
