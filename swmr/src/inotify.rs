@@ -1,6 +1,7 @@
 //! The clock of the system, and its reports of changes of files (inotify).
 
 use std::fmt;
+use std::fs::File;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ impl fmt::Debug for InotifySource {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::fs::File;
     use std::os::fd::{AsFd, AsRawFd};
     use std::time::Duration;
 
@@ -31,18 +33,19 @@ mod linux {
     use nix::sys::time::TimeSpec;
 
     use super::FileEvent;
-    use crate::locking::LockHandle;
 
     /// Events that may be the end: a handle for writing was closed, or the number of the file's names has changed.
     const ENDS: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE.union(AddWatchFlags::IN_ATTRIB);
 
-    /// Watches the file of `lock` with inotify, whatever its name is now.
-    pub fn open(lock: &LockHandle) -> Option<Inotify> {
-        let path = format!("/proc/self/fd/{}", lock.file()?.as_raw_fd());
+    /// Watches files with inotify, whatever their names are now. `None` if there are none, or one cannot be watched.
+    pub fn open(files: &[&File]) -> Option<Inotify> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
         let events = AddWatchFlags::IN_MODIFY | ENDS;
-        inotify.add_watch(path.as_str(), events).ok()?;
-        Some(inotify)
+        for file in files {
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            inotify.add_watch(path.as_str(), events).ok()?;
+        }
+        (!files.is_empty()).then_some(inotify)
     }
 
     /// `None` if inotify is of no use any more.
@@ -70,12 +73,20 @@ mod linux {
 impl InotifySource {
     /// Watches the file of `lock`.
     pub fn new(lock: &LockHandle) -> Self {
+        match lock.file() {
+            Some(file) => InotifySource::of_files(&[&file]),
+            None => InotifySource::of_files(&[]),
+        }
+    }
+
+    /// Watches open files.
+    pub fn of_files(files: &[&File]) -> Self {
         #[cfg(not(target_os = "linux"))]
-        let _ = lock;
+        let _ = files;
         InotifySource {
             begin: Instant::now(),
             #[cfg(target_os = "linux")]
-            inotify: linux::open(lock),
+            inotify: linux::open(files),
         }
     }
 }

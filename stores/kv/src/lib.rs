@@ -4,4 +4,5 @@
 //!
 //! Source: "HDF5 DAOS VOL Connector Design" (`specs/kv-daos-vol.md` of the shared documents).
 
+pub mod engine;
 pub mod layout;

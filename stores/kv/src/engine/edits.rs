@@ -1,0 +1,124 @@
+//! Changes that are to become the next state of an engine.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::KeyRange;
+
+/// Bytes that an edit takes beside its key and its value, about.
+const EDIT_OVERHEAD_BYTES: usize = 64;
+
+/// Keys that are put or deleted, in order. The later edit of a key counts.
+#[derive(Debug, Clone, Default)]
+pub struct Edits {
+    by_key: BTreeMap<Box<[u8]>, Option<Vec<u8>>>,
+    bytes: usize,
+    longest_key: usize,
+}
+
+impl Edits {
+    /// No edits.
+    pub fn new() -> Self {
+        Edits::default()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// How many keys are edited.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// About how much memory the edits take (bytes).
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of the longest key that was ever edited.
+    pub fn longest_key(&self) -> usize {
+        self.longest_key
+    }
+
+    /// Gives a key a value.
+    pub fn put(&mut self, key: &[u8], value: Vec<u8>) {
+        self.insert(key, Some(value));
+    }
+
+    /// Deletes a key.
+    pub fn delete(&mut self, key: &[u8]) {
+        self.insert(key, None);
+    }
+
+    fn insert(&mut self, key: &[u8], value: Option<Vec<u8>>) {
+        let len = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
+        self.bytes += len(&value);
+        match self.by_key.get_mut(key) {
+            Some(edit) => {
+                self.bytes -= len(edit);
+                *edit = value;
+            }
+            None => {
+                self.bytes += key.len() + EDIT_OVERHEAD_BYTES;
+                self.longest_key = self.longest_key.max(key.len());
+                self.by_key.insert(key.into(), value);
+            }
+        }
+    }
+
+    /// The edit of a key: `None` if there is none, `Some(None)` if it is deleted.
+    pub fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+        self.by_key.get(key).map(Option::as_deref)
+    }
+
+    /// Changes the value that an edit gives to a key in place. Returns whether there is such an edit.
+    pub fn update(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let Some(Some(value)) = self.by_key.get_mut(key) else { return false };
+        let before = value.len();
+        change(value);
+        self.bytes = self.bytes + value.len() - before;
+        true
+    }
+
+    /// The edits of keys in a range, in order.
+    pub fn range(&self, range: &KeyRange) -> impl DoubleEndedIterator<Item = (&[u8], Option<&[u8]>)> {
+        // A range that ends before it begins has nothing in it.
+        let end = range.end.as_deref().map(|end| end.max(&range.start));
+        let bounds = (Bound::Included(&*range.start), end.map_or(Bound::Unbounded, Bound::Excluded));
+        self.by_key.range::<[u8], _>(bounds).map(|(key, value)| (&**key, value.as_deref()))
+    }
+
+    /// All edits, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<&[u8]>)> {
+        self.by_key.iter().map(|(key, value)| (&**key, value.as_deref()))
+    }
+
+    /// Forgets all edits.
+    pub fn clear(&mut self) {
+        *self = Edits::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_edit_of_a_key_counts_and_memory_is_counted_once() {
+        let mut edits = Edits::new();
+        edits.put(b"b", vec![1; 10]);
+        edits.put(b"a", vec![2; 5]);
+        let bytes = edits.bytes();
+        edits.delete(b"b");
+        assert_eq!(edits.bytes(), bytes - 10);
+        assert_eq!((edits.get(b"b"), edits.get(b"c")), (Some(None), None));
+        assert!(edits.update(b"a", |value| value.push(3)) && !edits.update(b"b", |_| panic!("it is deleted")));
+        assert_eq!(edits.bytes(), bytes - 9);
+        let all: Vec<_> = edits.iter().collect();
+        assert_eq!(all, [(&b"a"[..], Some(&[2, 2, 2, 2, 2, 3][..])), (b"b", None)]);
+        assert_eq!(edits.range(&KeyRange::prefix(b"b")).count(), 1);
+        assert_eq!(edits.range(&KeyRange { start: vec![9], end: Some(vec![1]) }).count(), 0);
+    }
+}

@@ -1,0 +1,91 @@
+//! Errors of engines.
+
+use std::io;
+use std::path::PathBuf;
+
+use h5live_model::{Error as ModelError, StoreErrorKind};
+
+/// Why an engine could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The system refused.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was tried.
+        context: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The library of the engine refused.
+    #[error("{context}: {source}")]
+    Library {
+        /// What was tried.
+        context: &'static str,
+        /// Why it failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Nothing is there.
+    #[error("there is no key-value store in {0:?}")]
+    NotThere(PathBuf),
+    /// Something is there that was not to be replaced.
+    #[error("{0:?} exists")]
+    Occupied(PathBuf),
+    /// Another process writes.
+    #[error("another session has {0:?} open for writing")]
+    InUse(PathBuf),
+    /// There is no room.
+    #[error("there is no room for what is to be written: {0}")]
+    Full(String),
+    /// The engine is open for reading.
+    #[error("the key-value store is open for reading only")]
+    ReadOnly,
+    /// The engine keeps nothing durable.
+    #[error("the key-value store was opened with sync=never: nothing in it is durable")]
+    NotDurable,
+    /// Another writer has taken over.
+    #[error("another writer has taken over: {0}")]
+    Fenced(String),
+    /// A key is longer than the engine takes.
+    #[error("a key of {0} bytes is longer than the engine takes")]
+    KeyTooLong(usize),
+    /// Bytes of the engine contradict its own rules.
+    #[error("the key-value store is damaged: {0}")]
+    Damaged(&'static str),
+}
+
+impl EngineError {
+    /// The kind of failure that every store has in common.
+    pub fn kind(&self) -> StoreErrorKind {
+        match self {
+            EngineError::Io { source, .. } => StoreErrorKind::from(source),
+            EngineError::Library { .. } => StoreErrorKind::Io,
+            EngineError::NotThere(_) => StoreErrorKind::NotThere,
+            EngineError::Occupied(_) => StoreErrorKind::Occupied,
+            EngineError::InUse(_) => StoreErrorKind::InUse(Vec::new()),
+            EngineError::Full(_) => StoreErrorKind::Full,
+            EngineError::ReadOnly | EngineError::NotDurable => StoreErrorKind::Denied,
+            EngineError::Fenced(_) => StoreErrorKind::Fenced,
+            EngineError::KeyTooLong(_) => StoreErrorKind::Io,
+            EngineError::Damaged(_) => StoreErrorKind::Damaged,
+        }
+    }
+
+    /// Names what was tried when the system refused.
+    pub(crate) fn io(context: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => EngineError::Full(source.to_string()),
+            _ => EngineError::Io { context, source },
+        }
+    }
+}
+
+impl From<EngineError> for ModelError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::ReadOnly => ModelError::ReadOnly,
+            EngineError::NotDurable => ModelError::Unsupported("outlasting a power failure with sync=never"),
+            error => ModelError::store(error.kind(), error),
+        }
+    }
+}

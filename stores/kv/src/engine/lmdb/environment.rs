@@ -1,0 +1,222 @@
+//! LMDB's environment and its read transactions.
+#![allow(unsafe_code, reason = "LMDB maps files, and values stay where they are as long as their transaction lives")]
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::sync::{Arc, OnceLock, Weak};
+
+use h5live_model::{MappedMemory, SharedBytes};
+use heed::types::Bytes;
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
+use parking_lot::Mutex;
+
+use super::super::{EngineError, KeyRange, Result};
+
+/// Bytes of which the size of a page is a divisor on every system.
+const PAGE_MULTIPLE: u64 = 64 << 10;
+/// The least address space that is tried (bytes).
+const MIN_MAP_BYTES: u64 = 1 << 30;
+
+/// An open environment: this process has one for each folder.
+pub struct Environment {
+    env: Env<WithoutTls>,
+    pairs: Database<Bytes, Bytes>,
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Environment").field(&self.env.path()).finish()
+    }
+}
+
+/// The environments that are open in this process.
+fn open_environments() -> &'static Mutex<HashMap<PathBuf, Weak<Environment>>> {
+    static OPEN: OnceLock<Mutex<HashMap<PathBuf, Weak<Environment>>>> = OnceLock::new();
+    OPEN.get_or_init(Mutex::default)
+}
+
+/// Names what was tried when LMDB refused.
+pub fn lmdb_error(context: &'static str) -> impl FnOnce(heed::Error) -> EngineError {
+    move |source| match source {
+        heed::Error::Io(source) => EngineError::io(context)(source),
+        heed::Error::Mdb(MdbError::MapFull) => {
+            EngineError::Full("the store has reached the option map_size".to_owned())
+        }
+        heed::Error::Mdb(MdbError::MapResized) => {
+            EngineError::Full("another process has made the store larger than the option map_size here".to_owned())
+        }
+        heed::Error::Mdb(MdbError::Invalid | MdbError::Corrupted | MdbError::PageNotFound) => {
+            EngineError::Damaged("a page of its database is not what it should be")
+        }
+        source => EngineError::Library { context, source: Box::new(source) },
+    }
+}
+
+impl Environment {
+    /// The environment in a folder, which is there. Its first opening in this process takes up to `map_size` bytes of
+    /// addresses, or as many as the system gives.
+    ///
+    /// # Errors
+    /// [`EngineError`] if LMDB cannot open it.
+    pub fn open(folder: &Path, map_size: u64, max_readers: u32) -> Result<Arc<Self>> {
+        let folder = folder.canonicalize().map_err(EngineError::io("the folder cannot be found"))?;
+        let mut open = open_environments().lock();
+        if let Some(environment) = open.get(&folder).and_then(Weak::upgrade) {
+            return Ok(environment);
+        }
+        let environment = Arc::new(Environment::open_first(&folder, map_size, max_readers)?);
+        open.retain(|_, environment| environment.strong_count() > 0);
+        open.insert(folder, Arc::downgrade(&environment));
+        Ok(environment)
+    }
+
+    fn open_first(folder: &Path, mut map_size: u64, max_readers: u32) -> Result<Self> {
+        let context = "the database cannot be opened";
+        let env = loop {
+            let mut options = EnvOpenOptions::new().read_txn_without_tls();
+            let whole_pages = usize::try_from(map_size / PAGE_MULTIPLE * PAGE_MULTIPLE).unwrap_or(usize::MAX);
+            options.map_size(whole_pages).max_readers(max_readers);
+            // SAFETY: what unsynchronised commits may lose is kept by `DurablePoint`.
+            unsafe { options.flags(EnvFlags::NO_SYNC | EnvFlags::NO_READ_AHEAD) };
+            // SAFETY: the files in the folder are changed through LMDB alone, and this process opens them once.
+            match unsafe { options.open(folder) } {
+                Ok(env) => break env,
+                // The system has not so many addresses.
+                Err(heed::Error::Io(error))
+                    if error.kind() == std::io::ErrorKind::OutOfMemory && map_size > MIN_MAP_BYTES =>
+                {
+                    map_size /= 2;
+                }
+                Err(error) => return Err(lmdb_error(context)(error)),
+            }
+        };
+        let txn = env.read_txn().map_err(lmdb_error(context))?;
+        let pairs = env.open_database(&txn, None).map_err(lmdb_error(context))?;
+        let pairs = pairs.ok_or(EngineError::Damaged("it has no main database"))?;
+        txn.commit().map_err(lmdb_error(context))?;
+        Ok(Environment { env, pairs })
+    }
+
+    /// LMDB's own handle.
+    pub fn env(&self) -> &Env<WithoutTls> {
+        &self.env
+    }
+
+    /// The keys and values.
+    pub fn pairs(&self) -> Database<Bytes, Bytes> {
+        self.pairs
+    }
+
+    /// The number of the newest commit.
+    pub fn newest_commit(&self) -> u64 {
+        self.env.info().last_txn_id as u64
+    }
+
+    /// A transaction that reads the newest state.
+    ///
+    /// # Errors
+    /// [`EngineError`] if there is none to be had.
+    pub fn read(self: &Arc<Self>) -> Result<ReadTransaction> {
+        let txn = self.env.clone().static_read_txn().map_err(lmdb_error("the database cannot be read"))?;
+        Ok(ReadTransaction { version: txn.id() as u64, txn: Mutex::new(txn), environment: self.clone() })
+    }
+}
+
+/// A transaction that reads one state, from any thread.
+pub struct ReadTransaction {
+    version: u64,
+    /// LMDB wants one thread at a time to look things up.
+    txn: Mutex<RoTxn<'static, WithoutTls>>,
+    environment: Arc<Environment>,
+}
+
+impl fmt::Debug for ReadTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReadTransaction").field(&self.version).finish()
+    }
+}
+
+/// Where a value is in the mapping.
+#[derive(Clone, Copy)]
+struct MappedValue {
+    at: *const u8,
+    len: usize,
+}
+
+// SAFETY: the memory may be read from any thread.
+unsafe impl Send for MappedValue {}
+// SAFETY: as above.
+unsafe impl Sync for MappedValue {}
+
+impl ReadTransaction {
+    /// The number of the commit whose state it reads.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn find(&self, key: &[u8]) -> Result<Option<MappedValue>> {
+        let txn = self.txn.lock();
+        let value = self.environment.pairs.get(&txn, key).map_err(lmdb_error("the database cannot be read"))?;
+        Ok(value.map(|value| MappedValue { at: value.as_ptr(), len: value.len() }))
+    }
+
+    /// Calls `found` with the value of a key, under no lock, and says whether there is one.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the database cannot be read.
+    pub fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let Some(value) = self.find(key)? else { return Ok(false) };
+        // SAFETY: LMDB does not use the pages of a state again before the last transaction that reads it has ended, and
+        // this one ends when `self` is dropped.
+        found(unsafe { slice::from_raw_parts(value.at, value.len) });
+        Ok(true)
+    }
+
+    /// Calls `each` with the keys of a range and their values, in order, until it returns `false`.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the database cannot be read.
+    pub fn scan(&self, range: &KeyRange, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let context = "the database cannot be listed";
+        let txn = self.txn.lock();
+        let start = std::ops::Bound::Included(&*range.start);
+        let end = range.end.as_deref().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        let found = self.environment.pairs.range(&txn, &(start, end)).map_err(lmdb_error(context))?;
+        for pair in found {
+            let (key, value) = pair.map_err(lmdb_error(context))?;
+            if !each(key, value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a key where it is, which stays as long as the bytes are held.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the database cannot be read.
+    pub fn share(self: &Arc<Self>, key: &[u8]) -> Result<Option<SharedBytes>> {
+        let value = self.find(key)?;
+        let shared = |value| SharedBytes::new(Arc::new(MappedBytes { value, _state: self.clone() }));
+        Ok(value.map(shared))
+    }
+}
+
+/// A value in the mapping, with the transaction that keeps it there.
+struct MappedBytes {
+    value: MappedValue,
+    _state: Arc<ReadTransaction>,
+}
+
+// SAFETY: the value stays as it is as long as the transaction lives, which this keeps alive.
+unsafe impl MappedMemory for MappedBytes {
+    fn as_ptr(&self) -> *const u8 {
+        self.value.at
+    }
+
+    fn len(&self) -> usize {
+        self.value.len
+    }
+}

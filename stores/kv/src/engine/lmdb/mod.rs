@@ -1,0 +1,266 @@
+//! LMDB: keys and values in one file of a folder, which many processes read while one writes.
+//!
+//! Commits do not wait for the disk unless they are to be durable. After a power failure LMDB's file may then have any
+//! part of what was written since. [`DurablePoint`] goes back to the state of the last durable commit.
+
+mod durable_point;
+mod environment;
+mod watch;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live_model::{Mode, Publish, SettingValue, SharedBytes, name_of_value, value_with_name};
+use parking_lot::Mutex;
+
+use self::durable_point::DurablePoint;
+use self::environment::{Environment, ReadTransaction, lmdb_error};
+use self::watch::LmdbWatch;
+use super::{Edits, Engine, EngineError, EngineWatch, KeyRange, Result, View};
+
+/// Files of a store in its folder. The first two are LMDB's.
+const DATA_FILE: &str = "data.mdb";
+const LOCK_FILE: &str = "lock.mdb";
+const WRITER_FILE: &str = "h5live.writer";
+/// How long a writer waits for readers that only look whether somebody writes.
+const WRITER_LOCK_WAIT: Duration = Duration::from_millis(200);
+
+/// Which commits wait for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncPolicy {
+    /// All.
+    Always,
+    /// Durable ones. After a power failure there is the state of the last durable commit, or a later one.
+    #[default]
+    Durable,
+    /// None, and no commit is durable. After a power failure the store may be lost.
+    Never,
+}
+
+const POLICIES: [(SyncPolicy, &str); 3] =
+    [(SyncPolicy::Always, "always"), (SyncPolicy::Durable, "durable"), (SyncPolicy::Never, "never")];
+
+impl SettingValue for SyncPolicy {
+    const FORM: &'static str = "always|durable|never";
+
+    fn from_text(text: &str) -> Option<Self> {
+        value_with_name(&POLICIES, text)
+    }
+
+    fn to_text(&self) -> String {
+        name_of_value(&POLICIES, self)
+    }
+}
+
+/// How an LMDB store is opened.
+#[derive(Debug, Clone)]
+pub struct LmdbOptions {
+    /// Most bytes that the store can have.
+    pub map_size: u64,
+    /// Most states that all processes read at a time.
+    pub max_readers: u32,
+    /// Which commits wait for the disk.
+    pub sync: SyncPolicy,
+}
+
+impl Default for LmdbOptions {
+    /// A TiB, 4,096 states.
+    fn default() -> Self {
+        LmdbOptions { map_size: 1 << 40, max_readers: 4096, sync: SyncPolicy::Durable }
+    }
+}
+
+/// A session on keys and values in a folder.
+#[derive(Debug)]
+pub struct LmdbEngine {
+    folder: PathBuf,
+    environment: Arc<Environment>,
+    sync: SyncPolicy,
+    /// The last view that was made: as long as nothing is committed, it serves all.
+    newest: Mutex<Weak<ReadTransaction>>,
+    writer: Mutex<Option<LmdbWriter>>,
+}
+
+/// What a session holds that writes.
+#[derive(Debug)]
+struct LmdbWriter {
+    /// Locked as long as the session writes.
+    _lock: File,
+    /// `None` if nothing is durable.
+    durable: Option<DurablePoint>,
+}
+
+impl LmdbEngine {
+    /// Whether a folder has such a store.
+    pub fn is_at(folder: &Path) -> bool {
+        folder.join(DATA_FILE).is_file() && folder.join(WRITER_FILE).is_file()
+    }
+
+    /// Opens a folder, or makes it. A store that is to be replaced is emptied by its next commit.
+    ///
+    /// # Errors
+    /// [`EngineError::NotThere`], [`EngineError::Occupied`], [`EngineError::InUse`], and others if a file cannot be
+    /// opened.
+    pub fn open(folder: &Path, mode: Mode, options: &LmdbOptions) -> Result<Self> {
+        let is_there = LmdbEngine::is_at(folder);
+        match mode {
+            Mode::CreateNew if is_there => return Err(EngineError::Occupied(folder.to_owned())),
+            Mode::Create | Mode::CreateNew if !is_there => make_folder(folder)?,
+            Mode::Create | Mode::CreateNew => {}
+            _ if !is_there => return Err(EngineError::NotThere(folder.to_owned())),
+            _ => {}
+        }
+        let lock = if mode.writes() { Some(lock_for_writing(folder)?) } else { None };
+        match &lock {
+            Some(_) => DurablePoint::recover(folder, DATA_FILE)?,
+            None if DurablePoint::is_needed(folder, DATA_FILE)? => {
+                let _lock = lock_for_writing(folder)?;
+                DurablePoint::recover(folder, DATA_FILE)?;
+            }
+            None => {}
+        }
+        let environment = Environment::open(folder, options.map_size, options.max_readers)?;
+        environment.env().clear_stale_readers().map_err(lmdb_error("dead readers cannot be cleared"))?;
+        let folder = folder.to_owned();
+        let engine =
+            LmdbEngine { folder, environment, sync: options.sync, newest: Mutex::default(), writer: Mutex::default() };
+        if let Some(lock) = lock {
+            let durable = engine.begin_durability()?;
+            *engine.writer.lock() = Some(LmdbWriter { _lock: lock, durable });
+        }
+        Ok(engine)
+    }
+
+    fn begin_durability(&self) -> Result<Option<DurablePoint>> {
+        if self.sync == SyncPolicy::Never {
+            DurablePoint::remove(&self.folder)?;
+            return Ok(None);
+        }
+        DurablePoint::begin(&self.folder, &self.environment).map(Some)
+    }
+
+    fn read(&self) -> Result<Arc<ReadTransaction>> {
+        let mut newest = self.newest.lock();
+        let version = self.version()?;
+        if let Some(view) = newest.upgrade().filter(|view| view.version() == version) {
+            return Ok(view);
+        }
+        let view = Arc::new(self.environment.read()?);
+        *newest = Arc::downgrade(&view);
+        Ok(view)
+    }
+
+    fn write(&self, edits: &Edits) -> Result<()> {
+        let context = "the database cannot be written";
+        let mut txn = self.environment.env().write_txn().map_err(lmdb_error(context))?;
+        let pairs = self.environment.pairs();
+        for (key, value) in edits.iter() {
+            match value {
+                Some(value) => pairs.put(&mut txn, key, value).map_err(lmdb_error(context))?,
+                None => drop(pairs.delete(&mut txn, key).map_err(lmdb_error(context))?),
+            }
+        }
+        txn.commit().map_err(lmdb_error(context))
+    }
+}
+
+/// Makes the folder of a new store. One that has something else in it is refused.
+fn make_folder(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(EngineError::io("the folder cannot be made"))?;
+    let mut entries = fs::read_dir(folder).map_err(EngineError::io("the folder cannot be listed"))?;
+    // A store that was not finished has these.
+    let is_ours = |name: &std::ffi::OsStr| [DATA_FILE, LOCK_FILE, WRITER_FILE].iter().any(|ours| name == *ours);
+    if entries.any(|entry| entry.is_ok_and(|entry| !is_ours(&entry.file_name()))) {
+        return Err(EngineError::Occupied(folder.to_owned()));
+    }
+    let made = File::options().write(true).create(true).truncate(false).open(folder.join(WRITER_FILE));
+    made.map(drop).map_err(EngineError::io("the folder cannot be written"))
+}
+
+fn lock_for_writing(folder: &Path) -> Result<File> {
+    // That such a handle is closed tells readers that the writer may have ended.
+    let lock = File::options().read(true).write(true).open(folder.join(WRITER_FILE));
+    let lock = lock.map_err(EngineError::io("the lock of writers cannot be opened"))?;
+    let until = Instant::now() + WRITER_LOCK_WAIT;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(fs::TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
+            Err(fs::TryLockError::WouldBlock) => return Err(EngineError::InUse(folder.to_owned())),
+            Err(fs::TryLockError::Error(error)) => return Err(EngineError::io("the lock of writers fails")(error)),
+        }
+    }
+}
+
+impl Engine for LmdbEngine {
+    fn view(&self) -> Result<Arc<dyn View>> {
+        Ok(Arc::new(LmdbView(self.read()?)))
+    }
+
+    fn version(&self) -> Result<u64> {
+        Ok(self.environment.newest_commit())
+    }
+
+    fn commit(&self, edits: &Edits, publish: Publish) -> Result<()> {
+        let mut writer = self.writer.lock();
+        let writer = writer.as_mut().ok_or(EngineError::ReadOnly)?;
+        if !edits.is_empty() {
+            self.write(edits)?;
+        }
+        if publish == Publish::Durable || self.sync == SyncPolicy::Always {
+            let durable = writer.durable.as_mut().ok_or(EngineError::NotDurable)?;
+            durable.advance(&self.environment)?;
+        }
+        Ok(())
+    }
+
+    fn max_key_bytes(&self) -> usize {
+        self.environment.env().max_key_size()
+    }
+
+    fn has_writer(&self) -> Result<bool> {
+        let lock = File::open(self.folder.join(WRITER_FILE));
+        match lock.map_err(EngineError::io("the lock of writers cannot be opened"))?.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(fs::TryLockError::WouldBlock) => Ok(true),
+            Err(fs::TryLockError::Error(error)) => Err(EngineError::io("the lock of writers fails")(error)),
+        }
+    }
+
+    fn watch(&self) -> Result<Box<dyn EngineWatch>> {
+        Ok(Box::new(LmdbWatch::new(self.environment.clone(), &self.folder)?))
+    }
+
+    fn close(&self) -> Result<()> {
+        let Some(mut writer) = self.writer.lock().take() else { return Ok(()) };
+        match &mut writer.durable {
+            Some(durable) => durable.advance(&self.environment),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One state of the store.
+#[derive(Debug)]
+struct LmdbView(Arc<ReadTransaction>);
+
+impl View for LmdbView {
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+
+    fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.0.get(key, found)
+    }
+
+    fn scan(&self, range: &KeyRange, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        self.0.scan(range, each)
+    }
+
+    fn share(&self, key: &[u8]) -> Result<Option<SharedBytes>> {
+        self.0.share(key)
+    }
+}
