@@ -1,5 +1,7 @@
 //! Why bytes are not a key or a value of the layout.
 
+use h5live_format::{DecodeError, EncodeError};
+
 /// A result of decoding a key or a value.
 pub type Result<T> = std::result::Result<T, LayoutError>;
 
@@ -16,6 +18,18 @@ pub enum LayoutError {
         length: usize,
         /// The rule that it breaks.
         rule: &'static str,
+    },
+    /// Bytes that are not the structure of a value.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// A value that does not fit its field.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// A record that an object of this kind has, and this one has not.
+    #[error("the object has no record {record}")]
+    Missing {
+        /// The akey of the record.
+        record: &'static str,
     },
     /// A value that breaks a rule of its record.
     #[error("the value of {record} is not valid: {rule}")]

@@ -84,6 +84,14 @@ impl MetadataField {
         }
     }
 
+    /// The akey as text.
+    pub const fn name(self) -> &'static str {
+        match std::str::from_utf8(self.akey()) {
+            Ok(name) => name,
+            Err(_) => "",
+        }
+    }
+
     /// The field of an akey.
     pub fn from_akey(akey: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.akey() == akey)
@@ -156,6 +164,19 @@ impl AttributeField {
             AttributeField::CommittedDatatype => b"D-",
             AttributeField::Value => b"V-",
         }
+    }
+
+    /// What the akey begins with, as text.
+    pub const fn name(self) -> &'static str {
+        match std::str::from_utf8(self.prefix()) {
+            Ok(name) => name,
+            Err(_) => "",
+        }
+    }
+
+    /// The place among all of them.
+    pub(super) const fn index(self) -> usize {
+        self.tag() as usize - 1
     }
 
     /// The field and the attribute's name of an akey.

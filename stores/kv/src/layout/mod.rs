@@ -4,22 +4,32 @@
 //! as DAOS has them, and a value. [`RecordKey`] names the dkeys and akeys that the layout has. An engine of ordered keys
 //! has one byte string instead of the three: [`EngineKey`]. [`key`] makes these keys and the ranges that scans need.
 //! [`oid`] has the identities of objects.
+//!
+//! [`MetadataRecords`] and [`AttributeRecords`] make records of descriptions of objects and of attributes, and back. They
+//! use [`encode`], which has what libhdf5 encodes, and [`value`], which has the rest.
 
+mod attribute_records;
 mod container;
+pub mod encode;
 mod engine_key;
 mod error;
+mod extras;
 mod fields;
 pub mod key;
 pub mod names;
+mod object_records;
 pub mod oid;
 mod oid_allocator;
 mod ordered;
 mod record_key;
+pub mod value;
 
+pub use attribute_records::AttributeRecords;
 pub use container::{ContainerId, container_id};
 pub use engine_key::{EngineKey, KeyRange};
 pub use error::{LayoutError, Result};
 pub use fields::{AttributeField, MetadataField};
+pub use object_records::MetadataRecords;
 pub use oid_allocator::{OidAllocator, OidRange};
 pub use record_key::{BlobId, RecordKey};
 

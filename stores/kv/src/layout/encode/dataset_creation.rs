@@ -1,0 +1,103 @@
+//! The properties of a dataset.
+
+use h5live_format::{Record, Result as WireResult, Wire};
+use h5live_model::{Dataspace, Datatype, ExternalPiece, Fill, Layout};
+
+use super::dataset_layout::EncodedLayout;
+use super::external_files::wire_external_files;
+use super::fill::{EncodedFill, default_allocation};
+use super::object_creation::ObjectCreation;
+use super::property_list::{PropertyClass, wire_unsigned};
+
+/// The properties of a dataset.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DatasetCreation {
+    /// Those of every object.
+    pub object: ObjectCreation,
+    layout: EncodedLayout,
+    external: Vec<ExternalPiece>,
+    fill: EncodedFill,
+    /// Whether the library is to make the header as small as it can.
+    minimized_header: bool,
+}
+
+const LAYOUT: &str = "layout";
+const EXTERNAL_FILES: &str = "efl";
+const MINIMIZE_HEADER: &str = "dset_oh_minimize";
+const ALLOCATION_STATE: &str = "alloc_time_state";
+const FILL_VALUE: &str = "fill_value";
+
+impl DatasetCreation {
+    /// The properties of a dataset of this type and shape.
+    pub fn new(object: ObjectCreation, layout: &Layout, fill: &Fill, datatype: &Datatype, space: &Dataspace) -> Self {
+        let (layout, external) = match layout {
+            Layout::External(files) => (Layout::Contiguous, files.clone()),
+            other => (other.clone(), Vec::new()),
+        };
+        DatasetCreation {
+            object,
+            layout: EncodedLayout { layout, space: space.clone() },
+            external,
+            fill: EncodedFill::new(fill, datatype),
+            minimized_header: false,
+        }
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> Layout {
+        match &self.layout.layout {
+            Layout::Contiguous if !self.external.is_empty() => Layout::External(self.external.clone()),
+            other => other.clone(),
+        }
+    }
+
+    /// The fill value, except for one that leads elsewhere.
+    pub fn fill(&self) -> Fill {
+        let allocation = self.fill.allocation.unwrap_or_else(|| default_allocation(&self.layout.layout));
+        Fill { allocation, time: self.fill.time, value: self.fill.value.clone() }
+    }
+
+    /// Whether the time of allocation is that of the layout.
+    fn has_default_allocation(&self) -> bool {
+        self.fill.allocation.is_none_or(|at| at == default_allocation(&self.layout.layout))
+    }
+
+    /// Whether every property has its default. The library then encodes its own list, of which nothing was copied.
+    fn is_default(&self) -> bool {
+        let default = DatasetCreation::default();
+        let layout = EncodedLayout { layout: self.layout.layout.clone(), space: default.layout.space.clone() };
+        let fill = EncodedFill { datatype: default.fill.datatype.clone(), ..self.fill.clone() };
+        DatasetCreation { layout, fill, ..self.clone() } == default
+    }
+}
+
+impl PropertyClass for DatasetCreation {
+    const CLASS: u8 = 5;
+    const LEVELS: &'static [&'static [&'static str]] =
+        &[&[LAYOUT, EXTERNAL_FILES, MINIMIZE_HEADER, ALLOCATION_STATE, FILL_VALUE], ObjectCreation::NAMES];
+
+    /// The connector copies a list that is not the default one. The copy has these four properties of its own.
+    fn is_set(&self, property: &str) -> bool {
+        match property {
+            LAYOUT | EXTERNAL_FILES | FILL_VALUE => !self.is_default(),
+            ALLOCATION_STATE => !self.has_default_allocation(),
+            MINIMIZE_HEADER => self.minimized_header,
+            other => self.object.is_set(other) || (other == ObjectCreation::NAMES[0] && !self.is_default()),
+        }
+    }
+
+    fn wire_value(&mut self, property: &str, w: &mut impl Wire) -> WireResult<()> {
+        match property {
+            LAYOUT => self.layout.wire(w),
+            EXTERNAL_FILES => wire_external_files(w, &mut self.external),
+            FILL_VALUE => self.fill.wire(w),
+            ALLOCATION_STATE => wire_unsigned(w, "allocation state", &mut u32::from(self.has_default_allocation())),
+            MINIMIZE_HEADER => {
+                let minimized = w.derived_u8("minimized header", self.minimized_header.into())?;
+                self.minimized_header = minimized != 0;
+                w.require("minimized header", minimized <= 1, minimized.into(), "0 or 1")
+            }
+            other => self.object.wire_value(other, w),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The properties of a group.
+
+use h5live_format::{Fault, Result as WireResult, Wire};
+use h5live_model::{CreationOrder, EntryStorage};
+
+use super::object_creation::ObjectCreation;
+use super::property_list::{PropertyClass, wire_unsigned};
+
+/// The properties of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupCreation {
+    /// Those of every object.
+    pub object: ObjectCreation,
+    /// How its links are kept.
+    pub links: EntryStorage,
+    /// Bytes that the local heap of an old group begins with; 0 for the library's choice.
+    pub heap_hint: u32,
+    /// Links that are expected.
+    pub expected_links: u16,
+    /// Bytes of a name that are expected.
+    pub expected_name_bytes: u16,
+}
+
+impl Default for GroupCreation {
+    fn default() -> Self {
+        GroupCreation {
+            object: ObjectCreation::default(),
+            links: EntryStorage::default(),
+            heap_hint: 0,
+            expected_links: 4,
+            expected_name_bytes: 8,
+        }
+    }
+}
+
+const LINK_INFO: &str = "link info";
+const GROUP_INFO: &str = "group info";
+
+const ORDER_TRACKED: u32 = 1;
+const ORDER_INDEXED: u32 = 2;
+
+impl GroupCreation {
+    /// The names of the properties of this class, by hash.
+    pub(super) const NAMES: &'static [&'static str] = &[LINK_INFO, GROUP_INFO];
+
+    fn wire_link_info(&mut self, w: &mut impl Wire) -> WireResult<()> {
+        let mut flags = match self.links.order {
+            CreationOrder::Untracked => 0,
+            CreationOrder::Tracked => ORDER_TRACKED,
+            CreationOrder::Indexed => ORDER_TRACKED | ORDER_INDEXED,
+        };
+        wire_unsigned(w, "creation order", &mut flags)?;
+        self.links.order = match flags {
+            0 => CreationOrder::Untracked,
+            ORDER_TRACKED => CreationOrder::Tracked,
+            3 => CreationOrder::Indexed,
+            found => {
+                let rule = "0, 1 (tracked) or 3 (tracked and indexed)";
+                return Err(w.fault("creation order", Fault::Value { found: found.into(), rule }));
+            }
+        };
+        Ok(())
+    }
+
+    fn wire_group_info(&mut self, w: &mut impl Wire) -> WireResult<()> {
+        w.u32("heap hint", &mut self.heap_hint)?;
+        w.u16("most compact links", &mut self.links.max_compact)?;
+        w.u16("fewest dense links", &mut self.links.min_dense)?;
+        w.u16("expected links", &mut self.expected_links)?;
+        w.u16("expected bytes of a name", &mut self.expected_name_bytes)
+    }
+}
+
+impl PropertyClass for GroupCreation {
+    const CLASS: u8 = 9;
+    const LEVELS: &'static [&'static [&'static str]] = &[GroupCreation::NAMES, ObjectCreation::NAMES];
+
+    fn is_set(&self, property: &str) -> bool {
+        let default = GroupCreation::default();
+        match property {
+            LINK_INFO => self.links.order != default.links.order,
+            GROUP_INFO => {
+                let order = default.links.order;
+                let (object, links) = (default.object.clone(), EntryStorage { order, ..self.links });
+                GroupCreation { object, links, ..self.clone() } != default
+            }
+            other => self.object.is_set(other),
+        }
+    }
+
+    fn wire_value(&mut self, property: &str, w: &mut impl Wire) -> WireResult<()> {
+        match property {
+            LINK_INFO => self.wire_link_info(w),
+            GROUP_INFO => self.wire_group_info(w),
+            other => self.object.wire_value(other, w),
+        }
+    }
+}

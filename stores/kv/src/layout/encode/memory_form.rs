@@ -1,0 +1,79 @@
+//! Datatypes as they are in the memory of a program: the connector stores types as its user gave them, and elements in
+//! the form of the container.
+
+use h5live_model::{Array, Compound, CompoundMember, Datatype, ElementForms, ReferenceType, VarLen, VarLenKind};
+
+/// The sizes of elements that lead elsewhere, in a container (bytes): a length and a UUID; a token; a length and a UUID;
+/// two bytes, a length and a UUID.
+pub const ELEMENT_FORMS: ElementForms = ElementForms { vlen: 20, object: 16, region: 20, standard: 22 };
+
+/// Bytes of a sequence in the memory of a program (`hvl_t`, with pointers of 8 bytes).
+const SEQUENCE_BYTES: u32 = 16;
+/// Bytes of a string (`char *`).
+const STRING_BYTES: u32 = 8;
+/// The sizes of references: `hobj_ref_t`, `hdset_reg_ref_t`, `H5R_ref_t`.
+const MEMORY_REFERENCES: ElementForms = ElementForms { vlen: 0, object: 8, region: 12, standard: 64 };
+
+/// Bytes of an element that leads elsewhere, in one of the two forms.
+type SizeOf = fn(&Datatype) -> Option<u32>;
+
+fn size_in_memory(datatype: &Datatype) -> Option<u32> {
+    match datatype {
+        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, .. }) => Some(SEQUENCE_BYTES),
+        Datatype::VarLen(_) => Some(STRING_BYTES),
+        Datatype::Reference(t) => Some(MEMORY_REFERENCES.reference(t.kind)),
+        _ => None,
+    }
+}
+
+fn size_in_container(datatype: &Datatype) -> Option<u32> {
+    match datatype {
+        Datatype::VarLen(_) => Some(ELEMENT_FORMS.vlen),
+        Datatype::Reference(t) => Some(ELEMENT_FORMS.reference(t.kind)),
+        _ => None,
+    }
+}
+
+/// A datatype of the container, as it is in memory.
+pub(super) fn in_memory(datatype: &Datatype) -> Datatype {
+    with_sizes(datatype, size_in_memory)
+}
+
+/// A datatype of a program's memory, as it is in the container.
+pub(super) fn in_container(datatype: &Datatype) -> Datatype {
+    with_sizes(datatype, size_in_container)
+}
+
+/// The same type with other sizes of elements that lead elsewhere. The members of compounds that follow them move.
+fn with_sizes(datatype: &Datatype, size_of: SizeOf) -> Datatype {
+    let base = |base: &Datatype| Box::new(with_sizes(base, size_of));
+    let size = size_of(datatype).unwrap_or_default();
+    match datatype {
+        _ if !datatype.is_indirect() => datatype.clone(),
+        Datatype::VarLen(t) => Datatype::VarLen(VarLen { size, base: base(&t.base), ..t.clone() }),
+        Datatype::Reference(ReferenceType { kind, .. }) => Datatype::Reference(ReferenceType { kind: *kind, size }),
+        Datatype::Array(t) => Datatype::Array(Array { base: base(&t.base), dims: t.dims.clone() }),
+        Datatype::Compound(t) => Datatype::Compound(compound_with_sizes(t, size_of)),
+        _ => datatype.clone(),
+    }
+}
+
+fn compound_with_sizes(t: &Compound, size_of: SizeOf) -> Compound {
+    let resized: Vec<Datatype> = t.members.iter().map(|member| with_sizes(&member.datatype, size_of)).collect();
+    let growth = |(member, new): (&CompoundMember, &Datatype)| {
+        (member.offset, i64::from(new.size()) - i64::from(member.datatype.size()))
+    };
+    let mut growths: Vec<(u32, i64)> = t.members.iter().zip(&resized).map(growth).collect();
+    growths.sort_unstable_by_key(|(offset, _)| *offset);
+    let moved = |offset: u32| {
+        let before = growths.iter().take_while(|(at, _)| *at < offset).fold(0i64, |n, (_, by)| n.saturating_add(*by));
+        u32::try_from(i64::from(offset).saturating_add(before)).unwrap_or(u32::MAX)
+    };
+    let member = |(member, datatype): (&CompoundMember, Datatype)| CompoundMember {
+        name: member.name.clone(),
+        offset: moved(member.offset),
+        datatype,
+    };
+    let members = t.members.iter().zip(resized.clone()).map(member).collect();
+    Compound { size: moved(t.size), members }
+}

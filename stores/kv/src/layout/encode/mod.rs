@@ -1,0 +1,25 @@
+//! Values that libhdf5 encodes: datatypes (`H5Tencode`), dataspaces (`H5Sencode2`), property lists (`H5Pencode2`).
+
+mod attribute_creation;
+mod dataset_creation;
+mod dataset_layout;
+mod dataspace;
+mod datatype;
+mod external_files;
+mod file_creation;
+mod fill;
+mod group_creation;
+mod memory_form;
+mod object_creation;
+mod pipeline;
+mod property_list;
+
+pub use attribute_creation::AttributeCreation;
+pub use dataset_creation::DatasetCreation;
+pub use dataspace::{decode_dataspace, encode_dataspace};
+pub use datatype::{decode_datatype, encode_datatype};
+pub use file_creation::FileCreation;
+pub use group_creation::GroupCreation;
+pub use memory_form::ELEMENT_FORMS;
+pub use object_creation::{DatatypeCreation, MapCreation, ObjectCreation};
+pub use property_list::{PropertyClass, decode_properties, encode_properties};

@@ -1,0 +1,15 @@
+//! The values of records that libhdf5 does not encode.
+
+mod link;
+mod marker;
+mod number;
+mod reference;
+mod times;
+mod varlen_element;
+
+pub use link::{decode_link, encode_link};
+pub use marker::{LAYOUT_VERSION, decode_layout_version, encode_layout_version};
+pub use number::{decode_oid, decode_u64, encode_u64};
+pub use reference::{EncodedReference, StoredReference};
+pub use times::{decode_times, encode_times};
+pub use varlen_element::VarLenBlob;

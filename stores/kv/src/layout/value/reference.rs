@@ -1,0 +1,207 @@
+//! Elements that are references.
+//!
+//! References of HDF5 1.12 and later are as libhdf5 has them with the connector. An old reference to an object is the
+//! object's token. The connector has no old references to regions: these are ours, and look as variable-length elements.
+
+use h5live_format::{
+    LibVer, Record, ReferenceBlob, ReferencePart, Result as WireResult, StoredSelection, Widths, Wire, decode,
+    decode_with, encode,
+};
+use h5live_model::{Name, ObjectId, ReferenceKind, Referent, ReferentPart};
+
+use crate::layout::encode::ELEMENT_FORMS;
+use crate::layout::record_key::BlobId;
+use crate::layout::value::VarLenBlob;
+use crate::layout::{LayoutError, Result, oid};
+
+/// The bit of a reference to another file.
+const EXTERNAL: u8 = 0x01;
+/// The numbers of the kinds of references (`H5R_type_t`).
+const OBJECT: u8 = 2;
+const REGION: u8 = 3;
+const ATTRIBUTE: u8 = 4;
+
+/// The bounds of versions under which selections are encoded: regular hyperslabs stay regular.
+const SELECTION_PROFILE: LibVer = LibVer::V112;
+
+fn invalid(rule: &'static str) -> LayoutError {
+    LayoutError::Value { record: "reference", rule }
+}
+
+/// The stored form of a reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EncodedReference {
+    /// The element has all of it.
+    Whole(Vec<u8>),
+    /// The element leads to a blob.
+    InBlob {
+        /// What the element begins with, before the length of the blob and its UUID.
+        head: Vec<u8>,
+        /// The bytes of the blob.
+        blob: Vec<u8>,
+    },
+}
+
+impl EncodedReference {
+    /// The null reference of a kind.
+    pub fn null(kind: ReferenceKind) -> Self {
+        EncodedReference::Whole(vec![0; ELEMENT_FORMS.reference(kind) as usize])
+    }
+
+    /// A reference of a kind. `rank` is that of the dataset, if it refers to a region.
+    ///
+    /// # Errors
+    /// [`LayoutError::Value`] if such references do not refer to that, [`LayoutError::Encode`].
+    pub fn new(kind: ReferenceKind, to: &Referent, rank: usize) -> Result<Self> {
+        let token = oid::token(to.object);
+        match (kind, &to.part, &to.file) {
+            (ReferenceKind::Object1, ReferentPart::Whole, None) => Ok(EncodedReference::Whole(token.to_vec())),
+            (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
+                let selection = StoredSelection::new(SELECTION_PROFILE, rank, selection.clone());
+                let blob = encode(&RegionBlob { token, selection }, Widths::default())?;
+                Ok(EncodedReference::InBlob { head: Vec::new(), blob })
+            }
+            (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => {
+                Err(invalid("one of this kind refers to an object or to elements of a dataset of its own store"))
+            }
+            (_, ReferentPart::Whole, None) => {
+                let mut element = [&[OBJECT, 0, oid::TOKEN_BYTES as u8][..], &token].concat();
+                element.resize(ELEMENT_FORMS.standard as usize, 0);
+                Ok(EncodedReference::Whole(element))
+            }
+            (_, part, file) => {
+                let (number, part) = match part {
+                    ReferentPart::Whole => (OBJECT, ReferencePart::Object),
+                    ReferentPart::Region(selection) => {
+                        let selection = StoredSelection::new(SELECTION_PROFILE, rank, selection.clone());
+                        (REGION, ReferencePart::Region(selection))
+                    }
+                    ReferentPart::Attribute(name) => (ATTRIBUTE, ReferencePart::Attribute(name.clone())),
+                };
+                let head = vec![number, if file.is_some() { EXTERNAL } else { 0 }];
+                let blob = ReferenceBlob { token: token.to_vec(), file: file.clone(), part };
+                Ok(EncodedReference::InBlob { head, blob: encode(&blob, Widths::default())? })
+            }
+        }
+    }
+
+    /// The bytes to store under a UUID.
+    pub fn blob(&self) -> Option<&[u8]> {
+        match self {
+            EncodedReference::Whole(_) => None,
+            EncodedReference::InBlob { blob, .. } => Some(blob),
+        }
+    }
+
+    /// The element. `id` is the UUID of the blob, if there is one.
+    ///
+    /// # Errors
+    /// [`LayoutError::Value`] if the blob has more than 4 GiB.
+    pub fn element(&self, id: BlobId) -> Result<Vec<u8>> {
+        match self {
+            EncodedReference::Whole(element) => Ok(element.clone()),
+            EncodedReference::InBlob { head, blob } => {
+                let length = u32::try_from(blob.len()).map_err(|_| invalid("its blob has less than 4 GiB"))?;
+                Ok([&head[..], &VarLenBlob { length, blob: id }.encode()].concat())
+            }
+        }
+    }
+}
+
+/// A reference as its element has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoredReference {
+    /// It refers to nothing.
+    Null,
+    /// All of it is in the element.
+    Whole(Referent),
+    /// The rest is in a blob.
+    InBlob {
+        /// The kind of the target.
+        kind: ReferenceKind,
+        /// Whether it is in another file.
+        external: bool,
+        /// The blob, with its length.
+        blob: VarLenBlob,
+    },
+}
+
+impl StoredReference {
+    /// The reference of an element of a kind.
+    ///
+    /// # Errors
+    /// [`LayoutError::Value`].
+    pub fn decode(kind: ReferenceKind, element: &[u8]) -> Result<Self> {
+        if element.len() != ELEMENT_FORMS.reference(kind) as usize {
+            return Err(invalid("its element has the size of its kind"));
+        }
+        if element.iter().all(|byte| *byte == 0) {
+            return Ok(StoredReference::Null);
+        }
+        match (kind, element) {
+            (ReferenceKind::Object1, token) => Ok(StoredReference::Whole(whole(token_of(token)?))),
+            (ReferenceKind::Region1, blob) => {
+                let blob = VarLenBlob::decode(blob)?;
+                Ok(StoredReference::InBlob { kind, external: false, blob })
+            }
+            (_, [0, ..]) => Ok(StoredReference::Null),
+            (_, [OBJECT, 0, 16, rest @ ..]) => {
+                let token = rest.get(..oid::TOKEN_BYTES).unwrap_or_default();
+                Ok(StoredReference::Whole(whole(token_of(token)?)))
+            }
+            (_, [number, flags @ (0 | EXTERNAL), blob @ ..]) => {
+                let kind = match *number {
+                    OBJECT => ReferenceKind::Object2,
+                    REGION => ReferenceKind::Region2,
+                    ATTRIBUTE => ReferenceKind::Attribute,
+                    _ => return Err(invalid("its kind is 2 (object), 3 (region) or 4 (attribute)")),
+                };
+                Ok(StoredReference::InBlob { kind, external: *flags != 0, blob: VarLenBlob::decode(blob)? })
+            }
+            _ => Err(invalid("only the flag 1 exists")),
+        }
+    }
+
+    /// The target of a reference whose blob has these bytes.
+    ///
+    /// # Errors
+    /// [`LayoutError::Decode`], [`LayoutError::Value`].
+    pub fn decode_blob(kind: ReferenceKind, external: bool, bytes: &[u8]) -> Result<Referent> {
+        if kind == ReferenceKind::Region1 {
+            let RegionBlob { token, selection } = decode(bytes, Widths::default())?;
+            let part = ReferentPart::Region(selection.selection);
+            return Ok(Referent { file: None, object: oid::from_token(token), part });
+        }
+        let blob: ReferenceBlob = decode_with(ReferenceBlob::blank(kind, external), bytes, Widths::default())?;
+        let part = match blob.part {
+            ReferencePart::Object => ReferentPart::Whole,
+            ReferencePart::Region(selection) => ReferentPart::Region(selection.selection),
+            ReferencePart::Attribute(name) => ReferentPart::Attribute(name),
+        };
+        Ok(Referent { file: blob.file, object: token_of(&blob.token)?, part })
+    }
+}
+
+fn token_of(bytes: &[u8]) -> Result<ObjectId> {
+    bytes.try_into().map(oid::from_token).map_err(|_| invalid("a token has 16 bytes"))
+}
+
+fn whole(object: ObjectId) -> Referent {
+    Referent { file: None::<Name>, object, part: ReferentPart::Whole }
+}
+
+/// The data of an old reference to a region: the token of the dataset, and its elements. Ours.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct RegionBlob {
+    token: [u8; oid::TOKEN_BYTES],
+    selection: StoredSelection,
+}
+
+impl Record for RegionBlob {
+    const NAME: &'static str = "region reference";
+
+    fn wire(&mut self, w: &mut impl Wire) -> WireResult<()> {
+        w.fixed("token", &mut self.token)?;
+        w.record(&mut self.selection)
+    }
+}

@@ -1,0 +1,44 @@
+//! Variable-length elements: a length, and the UUID of what they hold.
+
+use crate::layout::encode::ELEMENT_FORMS;
+use crate::layout::record_key::BlobId;
+use crate::layout::{LayoutError, Result};
+
+/// A variable-length element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VarLenBlob {
+    /// Elements of the base type; bytes of a string. The blob of length 0 is not stored.
+    pub length: u32,
+    /// The blob; all zeros for an element that is null.
+    pub blob: BlobId,
+}
+
+impl VarLenBlob {
+    /// Bytes of an element.
+    pub const BYTES: usize = ELEMENT_FORMS.vlen as usize;
+
+    /// Whether a blob is stored for the element.
+    pub fn has_blob(self) -> bool {
+        self.length > 0 && !self.blob.is_null()
+    }
+
+    /// The bytes of the element.
+    pub fn encode(self) -> [u8; Self::BYTES] {
+        let mut element = [0; Self::BYTES];
+        element[..4].copy_from_slice(&self.length.to_le_bytes());
+        element[4..].copy_from_slice(&self.blob.0);
+        element
+    }
+
+    /// The element of these bytes.
+    ///
+    /// # Errors
+    /// [`LayoutError::Value`] if there are not 20 of them.
+    pub fn decode(element: &[u8]) -> Result<Self> {
+        let record = "variable-length element";
+        let wrong = LayoutError::Value { record, rule: "it has 4 bytes of length and 16 of the blob" };
+        let (length, blob) = element.split_first_chunk().ok_or_else(|| wrong.clone())?;
+        let blob = BlobId(blob.try_into().map_err(|_| wrong)?);
+        Ok(VarLenBlob { length: u32::from_le_bytes(*length), blob })
+    }
+}

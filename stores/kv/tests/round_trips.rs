@@ -1,0 +1,223 @@
+//! What is described comes back from its records, and damaged records are refused without a panic.
+
+mod common;
+
+use h5live_kv::layout::encode::{decode_dataspace, decode_datatype, encode_dataspace, encode_datatype};
+use h5live_kv::layout::value::{
+    EncodedReference, StoredReference, VarLenBlob, decode_layout_version, decode_link, decode_times, decode_u64,
+    encode_layout_version, encode_link, encode_times, encode_u64,
+};
+use h5live_kv::layout::{AttributeField, AttributeRecords, BlobId, MetadataField, MetadataRecords};
+use h5live_model::{
+    AttributeData, Dataspace, LinkTarget, Name, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes,
+    ReferenceKind, Referent, ReferentPart, Shape,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+fn kind_of(spec: &ObjectSpec) -> ObjectKind {
+    match spec.body {
+        ObjectBody::Group(_) => ObjectKind::Group,
+        ObjectBody::Dataset(_) => ObjectKind::Dataset,
+        ObjectBody::Datatype(_) => ObjectKind::Datatype,
+        ObjectBody::Map(_) => ObjectKind::Map,
+    }
+}
+
+fn link() -> impl Strategy<Value = LinkTarget> {
+    prop_oneof![
+        any::<u128>().prop_map(|id| LinkTarget::Hard(ObjectId(id))),
+        vec(any::<u8>(), 0..9).prop_map(|path| LinkTarget::Soft(Name::from(path))),
+        (common::name(), common::name()).prop_map(|(file, path)| LinkTarget::External { file, path }),
+        Just(LinkTarget::External { file: Name::default(), path: Name::default() }),
+        (65..=255u8, vec(any::<u8>(), 0..9)).prop_map(|(class, data)| LinkTarget::UserDefined { class, data }),
+    ]
+}
+
+fn referent() -> impl Strategy<Value = Referent> {
+    let part = prop_oneof![
+        Just(ReferentPart::Whole),
+        common::selection().prop_map(ReferentPart::Region),
+        common::name().prop_map(ReferentPart::Attribute),
+    ];
+    (option::of(common::name()), 1..u128::MAX, part).prop_map(|(file, object, part)| Referent {
+        file,
+        object: ObjectId(object),
+        part,
+    })
+}
+
+/// Values of records with the one that is damaged.
+fn damaged(value: &[u8], at: Index, with: u8) -> [Vec<u8>; 3] {
+    let mut changed = value.to_vec();
+    if !changed.is_empty() {
+        let at = at.index(changed.len());
+        changed[at] = with;
+    }
+    let cut = value[..at.index(value.len() + 1)].to_vec();
+    [changed, cut, [value, &[with]].concat()]
+}
+
+proptest! {
+    #[test]
+    fn objects_come_back_from_their_records(spec in common::object()) {
+        let records = MetadataRecords::of_object(&spec).unwrap();
+        prop_assert_eq!(records.object(kind_of(&spec)).unwrap(), spec.clone());
+        let again: MetadataRecords = records.clone().into_iter().collect();
+        prop_assert_eq!(&again, &records);
+        if let ObjectBody::Dataset(dataset) = &spec.body {
+            prop_assert_eq!(records.dataspace().unwrap(), dataset.dataspace.clone());
+        }
+        match MetadataRecords::of_root(&spec) {
+            Ok(root) => prop_assert_eq!(root.object(ObjectKind::Group).unwrap(), spec),
+            Err(_) => prop_assert_ne!(kind_of(&spec), ObjectKind::Group),
+        }
+    }
+
+    #[test]
+    fn damaged_objects_never_panic(spec in common::object(), at in any::<Index>(), with in any::<u8>()) {
+        let records = MetadataRecords::of_object(&spec).unwrap();
+        for (field, value) in records.iter() {
+            for damaged in damaged(value, at, with) {
+                let mut records = records.clone();
+                records.insert(field, damaged);
+                // What is still an object comes back from records of its own.
+                if let Ok(spec) = records.object(kind_of(&spec))
+                    && let Ok(records) = MetadataRecords::of_object(&spec)
+                {
+                    prop_assert!(records.object(kind_of(&spec)).is_ok());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn attributes_come_back_from_their_records(
+        name in common::name(), datatype in common::datatype(), dims in vec(0..3u64, 0..3), committed in any::<Option<u128>>(),
+        creation_order in any::<Option<u16>>(), at in any::<Index>(), with in any::<u8>(),
+    ) {
+        let dataspace = if dims.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(Shape::fixed(&dims)) };
+        let bytes = dataspace.elements().unwrap() * u64::from(datatype.size());
+        let value = (0..bytes).map(|byte| byte as u8).collect();
+        let committed = committed.map(ObjectId);
+        let attribute = AttributeData { name: name.clone(), datatype, committed, dataspace, value, creation_order };
+        let records = AttributeRecords::of_attribute(&attribute).unwrap();
+        prop_assert_eq!(records.attribute(name.clone()).unwrap(), attribute);
+        for (field, value) in records.iter() {
+            for damaged in damaged(value, at, with) {
+                let mut records = records.clone();
+                records.insert(field, damaged);
+                let _ = records.attribute(name.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn datatypes_and_dataspaces_come_back_from_bytes(datatype in common::datatype(), space in common::dataspace()) {
+        prop_assert_eq!(decode_datatype(&encode_datatype(&datatype).unwrap()).unwrap(), datatype);
+        let found = decode_dataspace(&encode_dataspace(&space).unwrap()).unwrap();
+        prop_assert_eq!((found.dims(), found.max()), (space.dims(), space.max()));
+        prop_assert_eq!(found.elements(), space.elements());
+    }
+
+    #[test]
+    fn links_come_back_from_bytes(target in link(), at in any::<Index>(), with in any::<u8>()) {
+        let value = encode_link(&target).unwrap();
+        prop_assert_eq!(decode_link(&value).unwrap(), target);
+        for damaged in damaged(&value, at, with) {
+            if let Ok(target) = decode_link(&damaged) {
+                prop_assert_eq!(encode_link(&target).unwrap(), damaged);
+            }
+        }
+    }
+
+    #[test]
+    fn references_come_back_from_elements_and_blobs(
+        to in referent(), at in any::<Index>(), with in any::<u8>(),
+        kind in select(vec![ReferenceKind::Object1, ReferenceKind::Region1, ReferenceKind::Object2, ReferenceKind::Region2]),
+    ) {
+        let Ok(encoded) = EncodedReference::new(kind, &to, 2) else {
+            prop_assert!(matches!(kind, ReferenceKind::Object1 | ReferenceKind::Region1));
+            return Ok(());
+        };
+        let id = BlobId([9; 16]);
+        let element = encoded.element(id).unwrap();
+        let found = match StoredReference::decode(kind, &element).unwrap() {
+            StoredReference::Whole(found) => found,
+            StoredReference::InBlob { kind, external, blob } => {
+                let bytes = encoded.blob().unwrap();
+                prop_assert_eq!((blob.blob, blob.length as usize), (id, bytes.len()));
+                for damaged in damaged(bytes, at, with) {
+                    let _ = StoredReference::decode_blob(kind, external, &damaged);
+                }
+                StoredReference::decode_blob(kind, external, bytes).unwrap()
+            }
+            StoredReference::Null => return Err(TestCaseError::fail("a null reference")),
+        };
+        prop_assert_eq!(found, to);
+        for damaged in damaged(&element, at, with) {
+            let _ = StoredReference::decode(kind, &damaged);
+        }
+    }
+
+    #[test]
+    fn small_values_come_back_from_bytes(
+        access in any::<i64>(), birth in any::<i64>(), count in any::<u64>(), length in any::<u32>(), id in any::<[u8; 16]>(),
+        bytes in vec(any::<u8>(), 0..40),
+    ) {
+        let times = ObjectTimes { access, modification: 3, change: -4, birth };
+        prop_assert_eq!(decode_times(&encode_times(&times)).unwrap(), times);
+        prop_assert_eq!(decode_u64("count", &encode_u64(count)).unwrap(), count);
+        let element = VarLenBlob { length, blob: BlobId(id) };
+        prop_assert_eq!(VarLenBlob::decode(&element.encode()).unwrap(), element);
+        prop_assert_eq!(decode_layout_version(&encode_layout_version(length)).unwrap(), length);
+        prop_assert_eq!(decode_times(&bytes).is_ok(), bytes.len() == 32);
+        prop_assert_eq!(VarLenBlob::decode(&bytes).is_ok(), bytes.len() == 20);
+        prop_assert_eq!(decode_u64("count", &bytes).is_ok(), bytes.len() == 8);
+        prop_assert!(decode_layout_version(&bytes).is_err());
+    }
+}
+
+#[test]
+fn a_record_that_is_missing_is_named() {
+    let mut records = MetadataRecords::of_object(&ObjectSpec::group()).unwrap();
+    assert!(records.object(ObjectKind::Group).is_ok());
+    let error = records.object(ObjectKind::Dataset).unwrap_err();
+    assert_eq!(error.to_string(), "property list: class at byte 2: 9 is not allowed: that of the object");
+    records = MetadataRecords::default();
+    let error = records.object(ObjectKind::Group).unwrap_err();
+    assert_eq!(error.to_string(), "the object has no record Creation Property List");
+}
+
+#[test]
+fn an_attribute_that_was_never_written_has_zeros_if_it_is_small() {
+    let mut records = AttributeRecords::default();
+    records.insert(AttributeField::Datatype, encode_datatype(&Default::default()).unwrap());
+    let space = |n: u64| encode_dataspace(&Dataspace::Simple(Shape::fixed(&[n]))).unwrap();
+    records.insert(AttributeField::Dataspace, space(3));
+    assert_eq!(records.attribute("a".into()).unwrap().value, [0; 3]);
+    records.insert(AttributeField::Dataspace, space(1 << 40));
+    assert!(records.attribute("a".into()).is_err());
+}
+
+#[test]
+fn links_of_classes_that_are_not_of_users_are_refused() {
+    for class in [0, 1, 2, 64] {
+        assert!(encode_link(&LinkTarget::UserDefined { class, data: vec![1] }).is_err());
+    }
+    let target = LinkTarget::External { file: "a\0b".into(), path: "/x".into() };
+    assert!(encode_link(&target).is_err());
+}
+
+#[test]
+fn every_field_has_an_akey_of_its_own() {
+    for field in MetadataField::ALL {
+        assert_eq!(MetadataField::from_akey(field.akey()), Some(field));
+    }
+    for field in AttributeField::ALL {
+        let akey = [&field.prefix()[..], b"x"].concat();
+        assert_eq!(AttributeField::from_akey(&akey), Some((field, &b"x"[..])));
+    }
+}
