@@ -1,8 +1,35 @@
 //! The key-value store: the HDF5 data model as keys and values, laid out as the DAOS connector lays it out.
 //!
-//! [`layout`] says which keys and values a container has. `docs/kv-layout.md` describes them byte by byte.
+//! [`layout`] says which keys and values a container has; `docs/kv-layout.md` describes them byte by byte. [`engine`]
+//! keeps ordered keys and values, and makes changes of many of them at once. [`KvStore`] is a session on a container in
+//! an engine.
 //!
 //! Source: "HDF5 DAOS VOL Connector Design" (`specs/kv-daos-vol.md` of the shared documents).
 
+mod blob_ids;
+mod chunk_records;
+#[cfg(feature = "lmdb")]
+mod connector;
+mod creation_order;
+mod dataset;
+mod element_blobs;
 pub mod engine;
+mod error;
 pub mod layout;
+mod maps;
+mod object_edits;
+mod objects;
+#[cfg(feature = "lmdb")]
+mod options;
+mod session;
+mod state;
+mod store;
+mod watch;
+
+#[cfg(feature = "lmdb")]
+pub use connector::KvConnector;
+pub use error::KvError;
+#[cfg(feature = "lmdb")]
+pub use options::Kv;
+pub use session::KvRequest;
+pub use store::KvStore;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::KeyRange;
+use super::KeySpan;
 
 /// Bytes that an edit takes beside its key and its value, about.
 const EDIT_OVERHEAD_BYTES: usize = 64;
@@ -83,7 +83,7 @@ impl Edits {
     }
 
     /// The edits of keys in a range, in order.
-    pub fn range(&self, range: &KeyRange) -> impl DoubleEndedIterator<Item = (&[u8], Option<&[u8]>)> {
+    pub fn range(&self, range: &KeySpan) -> impl DoubleEndedIterator<Item = (&[u8], Option<&[u8]>)> {
         // A range that ends before it begins has nothing in it.
         let end = range.end.as_deref().map(|end| end.max(&range.start));
         let bounds = (Bound::Included(&*range.start), end.map_or(Bound::Unbounded, Bound::Excluded));
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(edits.bytes(), bytes - 9);
         let all: Vec<_> = edits.iter().collect();
         assert_eq!(all, [(&b"a"[..], Some(&[2, 2, 2, 2, 2, 3][..])), (b"b", None)]);
-        assert_eq!(edits.range(&KeyRange::prefix(b"b")).count(), 1);
-        assert_eq!(edits.range(&KeyRange { start: vec![9], end: Some(vec![1]) }).count(), 0);
+        assert_eq!(edits.range(&KeySpan::prefix(b"b")).count(), 1);
+        assert_eq!(edits.range(&KeySpan { start: vec![9], end: Some(vec![1]) }).count(), 0);
     }
 }

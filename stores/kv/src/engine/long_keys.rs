@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use h5live_model::{Publish, SharedBytes};
 
-use super::{Edits, Engine, EngineError, EngineWatch, KeyRange, Result, Snapshot, View};
+use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, Snapshot, View};
 
 /// The first byte of keys that are not the caller's.
 const SPACES: u8 = 0xff;
@@ -114,7 +114,7 @@ impl<E: Engine> LongKeys<E> {
         }
         stored.delete(&[&prefix, rest].concat());
         for (leads, space) in pointers.into_iter().rev() {
-            if Snapshot::with_edits(view, stored).has_any(&KeyRange::prefix(&space))? {
+            if Snapshot::with_edits(view, stored).has_any(&KeySpan::prefix(&space))? {
                 break;
             }
             stored.delete(&leads);
@@ -123,9 +123,10 @@ impl<E: Engine> LongKeys<E> {
     }
 }
 
-/// Bytes of the part of a key that one key of the engine has.
+/// Bytes of the part of a key that one key of the engine has. The key that leads to a space has one more, and a scan that
+/// begins behind that one yet one more.
 fn part_bytes(engine: &impl Engine) -> usize {
-    engine.max_key_bytes().saturating_sub(SPACE_BYTES + 1).max(1)
+    engine.max_key_bytes().saturating_sub(SPACE_BYTES + 2).max(1)
 }
 
 impl<E: Engine> Engine for LongKeys<E> {
@@ -168,14 +169,14 @@ struct ScannedSpace {
     /// The bytes before what its keys stand for.
     before: Vec<u8>,
     /// Its keys that are still to be looked at.
-    left: KeyRange,
+    left: KeySpan,
 }
 
 impl LongKeysView {
     /// The part of a range of keys that lies in one space, as keys of the engine. `before` are the bytes of the caller's
     /// keys that lead to the space.
-    fn part_of(&self, range: &KeyRange, prefix: &[u8], before: &[u8]) -> KeyRange {
-        let mut part = KeyRange::prefix(prefix);
+    fn part_of(&self, range: &KeySpan, prefix: &[u8], before: &[u8]) -> KeySpan {
+        let mut part = KeySpan::prefix(prefix);
         if prefix.is_empty() {
             part.end = Some(vec![SPACES]);
         }
@@ -215,7 +216,7 @@ impl View for LongKeysView {
         self.inner.get(&[&prefix, rest].concat(), found)
     }
 
-    fn scan(&self, range: &KeyRange, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+    fn scan(&self, range: &KeySpan, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let root = ScannedSpace { prefix: Vec::new(), before: Vec::new(), left: self.part_of(range, &[], &[]) };
         let mut spaces = vec![root];
         let mut goes_on = true;
@@ -253,8 +254,8 @@ impl View for LongKeysView {
         Ok(())
     }
 
-    fn share(&self, key: &[u8]) -> Result<Option<SharedBytes>> {
-        if key.len() <= self.part { self.inner.share(key) } else { Ok(None) }
+    fn share(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+        if key.len() <= self.part { self.inner.share(key, len) } else { Ok(None) }
     }
 }
 
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
     use crate::engine::MemoryEngine;
 
-    fn pairs(view: &Arc<dyn View>, range: &KeyRange) -> Vec<(Vec<u8>, Vec<u8>)> {
+    fn pairs(view: &Arc<dyn View>, range: &KeySpan) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut found = Vec::new();
         view.scan(range, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));
@@ -307,8 +308,8 @@ mod tests {
                 engine.commit(&edits, Publish::Visible).unwrap();
                 let view = engine.view().unwrap();
                 let all: Vec<_> = model.clone().into_iter().collect();
-                prop_assert_eq!(pairs(&view, &KeyRange::all()), all.clone());
-                let range = KeyRange { start: bounds.0.clone(), end: bounds.1.clone() };
+                prop_assert_eq!(pairs(&view, &KeySpan::all()), all.clone());
+                let range = KeySpan { start: bounds.0.clone(), end: bounds.1.clone() };
                 let within: Vec<_> = all.iter().filter(|(key, _)| range.contains(key)).cloned().collect();
                 prop_assert_eq!(pairs(&view, &range), within);
                 for (key, value) in &all {
@@ -319,7 +320,7 @@ mod tests {
             let mut edits = Edits::new();
             model.keys().for_each(|key| edits.delete(key));
             engine.commit(&edits, Publish::Visible).unwrap();
-            let left = pairs(&engine.inner().view().unwrap(), &KeyRange::all());
+            let left = pairs(&engine.inner().view().unwrap(), &KeySpan::all());
             prop_assert!(left.iter().all(|(key, _)| *key == NEXT_SPACE), "no space is left: {left:?}");
         }
     }
@@ -337,7 +338,7 @@ mod tests {
                 found += 1;
                 found < most
             };
-            engine.view().unwrap().scan(&KeyRange::all(), each).unwrap();
+            engine.view().unwrap().scan(&KeySpan::all(), each).unwrap();
             assert_eq!(found, most);
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use h5live_model::{Publish, SharedBytes, WatchEvent};
 use parking_lot::{Condvar, Mutex};
 
-use super::{Edits, Engine, EngineError, EngineWatch, KeyRange, Result, View};
+use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
 
 /// Most bytes of a key: few, so that tests meet long keys.
 const MAX_KEY_BYTES: usize = 64;
@@ -163,7 +163,7 @@ impl View for MemoryView {
         Ok(value.is_some())
     }
 
-    fn scan(&self, range: &KeyRange, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+    fn scan(&self, range: &KeySpan, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         if !range.is_empty() {
             let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             self.pairs
@@ -173,7 +173,7 @@ impl View for MemoryView {
         Ok(())
     }
 
-    fn share(&self, _: &[u8]) -> Result<Option<SharedBytes>> {
+    fn share(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
         Ok(None)
     }
 }

@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use h5live_model::{Publish, SharedBytes, WatchEvent};
 
+use crate::layout::KeyRange;
+
 pub use edits::Edits;
 pub use error::EngineError;
 #[cfg(feature = "lmdb")]
@@ -30,22 +32,22 @@ pub type Result<T> = std::result::Result<T, EngineError>;
 
 /// Keys from `start` on, up to but not including `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyRange {
+pub struct KeySpan {
     /// The first key that may be in it.
     pub start: Vec<u8>,
     /// The first key behind it; `None` for all keys from `start` on.
     pub end: Option<Vec<u8>>,
 }
 
-impl KeyRange {
+impl KeySpan {
     /// All keys.
     pub fn all() -> Self {
-        KeyRange { start: Vec::new(), end: None }
+        KeySpan { start: Vec::new(), end: None }
     }
 
     /// All keys that begin with these bytes.
     pub fn prefix(prefix: &[u8]) -> Self {
-        KeyRange { start: prefix.to_vec(), end: successor(prefix) }
+        KeySpan { start: prefix.to_vec(), end: successor(prefix) }
     }
 
     /// The part of it that lies behind a key.
@@ -53,7 +55,7 @@ impl KeyRange {
     pub fn after(&self, key: &[u8]) -> Self {
         let mut start = key.to_vec();
         start.push(0);
-        KeyRange { start: start.max(self.start.clone()), end: self.end.clone() }
+        KeySpan { start: start.max(self.start.clone()), end: self.end.clone() }
     }
 
     /// Whether a key is in it.
@@ -64,6 +66,12 @@ impl KeyRange {
     /// Whether no key can be in it.
     pub fn is_empty(&self) -> bool {
         self.end.as_deref().is_some_and(|end| end <= &*self.start)
+    }
+}
+
+impl From<&KeyRange> for KeySpan {
+    fn from(range: &KeyRange) -> Self {
+        KeySpan { start: range.start.as_bytes().to_vec(), end: Some(range.end.as_bytes().to_vec()) }
     }
 }
 
@@ -135,13 +143,14 @@ pub trait View: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`View::get`].
-    fn scan(&self, range: &KeyRange, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
+    fn scan(&self, range: &KeySpan, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
 
-    /// The value of a key where the engine has it; `None` if there is none, or the engine cannot share it.
+    /// The first `len` bytes of the value of a key where the engine has them; `None` if there are not so many, or the
+    /// engine cannot share them.
     ///
     /// # Errors
     /// As [`View::get`].
-    fn share(&self, key: &[u8]) -> Result<Option<SharedBytes>>;
+    fn share(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>>;
 }
 
 /// Waits for commits. [`Engine::watch`] makes it.
@@ -160,19 +169,19 @@ mod tests {
 
     #[test]
     fn a_prefix_has_the_keys_that_begin_with_it() {
-        let range = KeyRange::prefix(&[1, 255]);
+        let range = KeySpan::prefix(&[1, 255]);
         assert_eq!(range.end, Some(vec![2]));
         assert!(range.contains(&[1, 255]) && range.contains(&[1, 255, 255, 255]));
         assert!(!range.contains(&[1, 254, 255]) && !range.contains(&[2]));
-        assert_eq!(KeyRange::prefix(&[255, 255]).end, None);
-        assert_eq!(KeyRange::prefix(&[]), KeyRange::all());
+        assert_eq!(KeySpan::prefix(&[255, 255]).end, None);
+        assert_eq!(KeySpan::prefix(&[]), KeySpan::all());
     }
 
     #[test]
     fn what_lies_behind_a_key_does_not_have_it() {
-        let range = KeyRange::prefix(&[1]).after(&[1, 2]);
+        let range = KeySpan::prefix(&[1]).after(&[1, 2]);
         assert!(!range.contains(&[1, 2]) && range.contains(&[1, 2, 0]) && range.contains(&[1, 3]));
         assert!(!range.is_empty() && range.after(&[2]).is_empty());
-        assert_eq!(KeyRange::prefix(&[1]).after(&[0]), KeyRange::prefix(&[1]));
+        assert_eq!(KeySpan::prefix(&[1]).after(&[0]), KeySpan::prefix(&[1]));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Edits, KeyRange, Result, View};
+use super::{Edits, KeySpan, Result, View};
 
 /// Keys and values that one scan takes at a time (keys; bytes), before it hands them on without any lock.
 const SCAN_BATCH_KEYS: usize = 1024;
@@ -63,7 +63,7 @@ impl<'a> Snapshot<'a> {
     ///
     /// # Errors
     /// As [`View::scan`].
-    pub fn has_any(&self, range: &KeyRange) -> Result<bool> {
+    pub fn has_any(&self, range: &KeySpan) -> Result<bool> {
         let mut any = false;
         self.scan(range, &mut |_, _| {
             any = true;
@@ -77,7 +77,7 @@ impl<'a> Snapshot<'a> {
     ///
     /// # Errors
     /// As [`View::scan`].
-    pub fn scan(&self, range: &KeyRange, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+    pub fn scan(&self, range: &KeySpan, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl<'a> Snapshot<'a> {
     ///
     /// # Errors
     /// As [`View::scan`].
-    pub fn batch(&self, range: &KeyRange) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    pub fn batch(&self, range: &KeySpan) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         self.scan(range, &mut |key, value| {
             bytes += key.len() + value.len();
@@ -125,7 +125,7 @@ impl<'a> Snapshot<'a> {
     /// As [`View::scan`], and those of `each`.
     pub fn for_each<E: From<super::EngineError>>(
         &self,
-        range: &KeyRange,
+        range: &KeySpan,
         each: &mut dyn FnMut(&[u8], &[u8]) -> std::result::Result<bool, E>,
     ) -> std::result::Result<(), E> {
         let mut left = range.clone();

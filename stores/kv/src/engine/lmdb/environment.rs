@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::{Arc, OnceLock, Weak};
@@ -12,7 +13,7 @@ use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
 use parking_lot::Mutex;
 
-use super::super::{EngineError, KeyRange, Result};
+use super::super::{EngineError, KeySpan, Result};
 
 /// Bytes of which the size of a page is a divisor on every system.
 const PAGE_MULTIPLE: u64 = 64 << 10;
@@ -178,11 +179,12 @@ impl ReadTransaction {
     ///
     /// # Errors
     /// [`EngineError`] if the database cannot be read.
-    pub fn scan(&self, range: &KeyRange, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+    pub fn scan(&self, range: &KeySpan, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let context = "the database cannot be listed";
         let txn = self.txn.lock();
-        let start = std::ops::Bound::Included(&*range.start);
-        let end = range.end.as_deref().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        // LMDB takes no empty key.
+        let start = if range.start.is_empty() { Bound::Unbounded } else { Bound::Included(&*range.start) };
+        let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let found = self.environment.pairs.range(&txn, &(start, end)).map_err(lmdb_error(context))?;
         for pair in found {
             let (key, value) = pair.map_err(lmdb_error(context))?;
@@ -193,12 +195,14 @@ impl ReadTransaction {
         Ok(())
     }
 
-    /// The value of a key where it is, which stays as long as the bytes are held.
+    /// The first `len` bytes of the value of a key where they are, which stay as long as they are held; `None` if there
+    /// are not so many.
     ///
     /// # Errors
     /// [`EngineError`] if the database cannot be read.
-    pub fn share(self: &Arc<Self>, key: &[u8]) -> Result<Option<SharedBytes>> {
-        let value = self.find(key)?;
+    pub fn share(self: &Arc<Self>, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+        let value = self.find(key)?.filter(|value| value.len as u64 >= len);
+        let value = value.map(|value| MappedValue { len: len as usize, ..value });
         let shared = |value| SharedBytes::new(Arc::new(MappedBytes { value, _state: self.clone() }));
         Ok(value.map(shared))
     }

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use self::durable_point::DurablePoint;
 use self::environment::{Environment, ReadTransaction, lmdb_error};
 use self::watch::LmdbWatch;
-use super::{Edits, Engine, EngineError, EngineWatch, KeyRange, Result, View};
+use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
 
 /// Files of a store in its folder. The first two are LMDB's.
 const DATA_FILE: &str = "data.mdb";
@@ -256,11 +256,11 @@ impl View for LmdbView {
         self.0.get(key, found)
     }
 
-    fn scan(&self, range: &KeyRange, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+    fn scan(&self, range: &KeySpan, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         self.0.scan(range, each)
     }
 
-    fn share(&self, key: &[u8]) -> Result<Option<SharedBytes>> {
-        self.0.share(key)
+    fn share(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+        self.0.share(key, len)
     }
 }

@@ -1,0 +1,113 @@
+//! The order in which links of a group, or attributes of an object, were made.
+//!
+//! Each knows its position, which stays. Beside that the layout has an index: the names by their rank among those that
+//! are still there, from 0 on. What is behind a name that is removed moves up by one.
+
+use h5live_model::{ObjectId, Result};
+
+use crate::engine::KeySpan;
+use crate::error::damaged;
+use crate::layout::value::encode_u64;
+use crate::layout::{EngineKey, KeyRange, RecordKey, key};
+use crate::state::{KvState, read_number};
+
+/// Which order of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderOf {
+    /// That of a group's links.
+    Links,
+    /// That of attributes.
+    Attributes,
+}
+
+impl OrderOf {
+    fn count(self, object: ObjectId) -> EngineKey {
+        match self {
+            OrderOf::Links => key::link_count(object),
+            OrderOf::Attributes => key::attribute_count(object),
+        }
+    }
+
+    fn next(self, object: ObjectId) -> EngineKey {
+        match self {
+            OrderOf::Links => key::max_link_order(object),
+            OrderOf::Attributes => key::max_attribute_order(object),
+        }
+    }
+
+    fn name_at(self, object: ObjectId, rank: u64) -> EngineKey {
+        match self {
+            OrderOf::Links => key::link_name_at(object, rank),
+            OrderOf::Attributes => key::attribute_at(object, rank),
+        }
+    }
+
+    fn ranks(self, object: ObjectId) -> KeyRange {
+        match self {
+            OrderOf::Links => key::link_positions(object),
+            OrderOf::Attributes => key::attribute_positions(object),
+        }
+    }
+}
+
+/// Adds a name to an order, and returns its position. `target` is the value of a link.
+///
+/// # Errors
+/// [`h5live_model::Error::Store`] if the records are damaged.
+pub fn append(state: &mut KvState, of: OrderOf, object: ObjectId, name: &[u8], target: Option<&[u8]>) -> Result<u64> {
+    let (count_key, next_key) = (of.count(object), of.next(object));
+    let count = read_number(&state.snapshot(), object, &count_key, "a count")?.unwrap_or_default();
+    let position = read_number(&state.snapshot(), object, &next_key, "a position")?.unwrap_or_default();
+    state.put(&count_key, encode_u64(count + 1));
+    state.put(&next_key, encode_u64(position + 1));
+    state.put(&of.name_at(object, count), name);
+    if let Some(target) = target {
+        state.put(&key::link_target_at(object, count), target);
+    }
+    Ok(position)
+}
+
+/// Removes a name from an order. Those behind it move up.
+///
+/// # Errors
+/// [`h5live_model::Error::Store`] if the records are damaged.
+pub fn remove(state: &mut KvState, of: OrderOf, object: ObjectId, name: &[u8]) -> Result<()> {
+    let count_key = of.count(object);
+    let Some(count) = read_number(&state.snapshot(), object, &count_key, "a count")? else { return Ok(()) };
+    let Some(rank) = rank_of(state, of, object, name)? else { return Ok(()) };
+    for rank in rank..count.saturating_sub(1) {
+        move_up(state, of.name_at(object, rank + 1), &of.name_at(object, rank))?;
+        if of == OrderOf::Links {
+            move_up(state, key::link_target_at(object, rank + 1), &key::link_target_at(object, rank))?;
+        }
+    }
+    let last = count.saturating_sub(1);
+    state.delete(&of.name_at(object, last));
+    if of == OrderOf::Links {
+        state.delete(&key::link_target_at(object, last));
+    }
+    state.put(&count_key, encode_u64(last));
+    Ok(())
+}
+
+fn move_up(state: &mut KvState, from: EngineKey, to: &EngineKey) -> Result<()> {
+    match state.snapshot().get(from.as_bytes())? {
+        Some(value) => state.put(to, value),
+        None => state.delete(to),
+    }
+    Ok(())
+}
+
+fn rank_of(state: &KvState, of: OrderOf, object: ObjectId, name: &[u8]) -> Result<Option<u64>> {
+    let mut found = None;
+    state.snapshot().for_each(&KeySpan::from(&of.ranks(object)), &mut |key, value| -> Result<bool> {
+        if let RecordKey::LinkNameAt(rank) | RecordKey::AttributeAt(rank) =
+            EngineKey::parse(key).map_err(damaged(object))?.1
+            && value == name
+        {
+            found = Some(rank);
+        }
+        Ok(found.is_none())
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,243 @@
+//! The chunks of one dataset.
+
+use std::fmt;
+use std::sync::Arc;
+
+use h5live_model::{
+    ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error as ModelError,
+    Layout, ObjectBody, ObjectId, ObjectKind, Result, SharedBytes, StoredChunk, read_block_by_runs, read_each,
+};
+use parking_lot::RwLock;
+
+use crate::chunk_records::{self, ChunkShape, FoundChunk};
+use crate::engine::{Snapshot, View};
+use crate::error::damaged;
+use crate::layout::encode::encode_dataspace;
+use crate::layout::{MetadataField, key};
+use crate::objects;
+use crate::session::KvSession;
+use crate::state::{KvState, check_kind, check_object, fitting};
+
+/// A dataset that is open.
+pub struct KvDataset {
+    session: Arc<KvSession>,
+    id: ObjectId,
+    seen: RwLock<SeenDataset>,
+}
+
+/// What is seen of a dataset.
+struct SeenDataset {
+    spec: Arc<DatasetSpec>,
+    /// The state that a reader sees. A writer sees that of the session.
+    view: Option<Arc<dyn View>>,
+}
+
+impl fmt::Debug for KvDataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KvDataset").field(&self.id).finish()
+    }
+}
+
+fn dataset_spec(state: &Snapshot<'_>, id: ObjectId) -> Result<Arc<DatasetSpec>> {
+    match objects::spec(state, id)?.body {
+        ObjectBody::Dataset(dataset) => Ok(Arc::from(dataset)),
+        _ => Err(ModelError::WrongKind { expected: "dataset" }),
+    }
+}
+
+impl KvDataset {
+    /// # Errors
+    /// [`ModelError::NoObject`], [`ModelError::WrongKind`].
+    pub fn open(session: &Arc<KvSession>, id: ObjectId) -> Result<Self> {
+        check_kind(id, ObjectKind::Dataset)?;
+        let state = session.state();
+        let spec = dataset_spec(&state.snapshot(), id)?;
+        let view = (!session.described.mode.writes()).then(|| state.view.clone());
+        drop(state);
+        Ok(KvDataset { session: session.clone(), id, seen: RwLock::new(SeenDataset { spec, view }) })
+    }
+
+    /// The state that a reader sees of the dataset.
+    pub fn view(&self) -> Option<Arc<dyn View>> {
+        self.seen.read().view.clone()
+    }
+
+    /// Reads the dataset as it is seen.
+    fn read_state<T>(&self, read: impl FnOnce(&Snapshot<'_>, &DatasetSpec) -> Result<T>) -> Result<T> {
+        self.session.check_open()?;
+        let seen = self.seen.read();
+        let (spec, view) = (seen.spec.clone(), seen.view.clone());
+        drop(seen);
+        match view {
+            Some(view) => read(&Snapshot::of(&view), &spec),
+            None => read(&self.session.state().snapshot(), &spec),
+        }
+    }
+
+    /// Takes up a state, and says whether the extent is another one.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`] if the dataset is gone.
+    pub fn take_up(&self, view: &Arc<dyn View>) -> Result<bool> {
+        let mut seen = self.seen.write();
+        if seen.view.as_ref().is_none_or(|seen| seen.version() >= view.version()) {
+            return Ok(false);
+        }
+        let snapshot = Snapshot::of(view);
+        let mut records = crate::layout::MetadataRecords::default();
+        for field in [MetadataField::Dataspace, MetadataField::Extras] {
+            if let Some(value) = snapshot.get(key::metadata(self.id, field).as_bytes())? {
+                records.insert(field, value);
+            }
+        }
+        check_object(&snapshot, self.id)?;
+        let dataspace = records.dataspace().map_err(damaged(self.id))?;
+        let is_new = dataspace != seen.spec.dataspace;
+        if is_new {
+            Arc::make_mut(&mut seen.spec).dataspace = dataspace;
+        }
+        seen.view = Some(view.clone());
+        Ok(is_new)
+    }
+
+    /// Refuses what cannot be written.
+    fn check_write(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
+        let whole = spec.chunk_bytes_at(write.coord())?;
+        let is_filtered = !spec.filters.is_empty();
+        let is_valid = match *write {
+            ChunkWrite::Whole { bytes, .. } => is_filtered || bytes.len() as u64 == whole,
+            ChunkWrite::Row { first, size, bytes } => {
+                let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
+                let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
+                if let Some(last) = last {
+                    spec.chunk_bytes_at(&first.with_index(0, last))?;
+                }
+                !is_filtered && size as u64 == whole && (bytes.len() as u64).is_multiple_of(whole.max(1))
+            }
+            ChunkWrite::Part { at, bytes, .. } => {
+                !is_filtered && at.checked_add(bytes.len() as u64).is_some_and(|end| end <= whole)
+            }
+            ChunkWrite::Block { .. } => return Err(ModelError::Unsupported("a block of a chunk in this form")),
+        };
+        match is_valid {
+            true => Ok(()),
+            false => Err(ModelError::Invalid(format!("this is no part of a chunk of {whole} bytes that can be written"))),
+        }
+    }
+
+    fn put(&self, state: &mut KvState, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
+        match *write {
+            ChunkWrite::Whole { coord, filter_mask, bytes } if !spec.filters.is_empty() => {
+                chunk_records::put_filtered(state, self.id, spec, coord, filter_mask, bytes);
+            }
+            ChunkWrite::Whole { coord, bytes, .. } => chunk_records::put_whole(state, self.id, spec, coord, bytes),
+            ChunkWrite::Row { first, size, bytes } => {
+                let at = first.scaled().first().copied().unwrap_or_default();
+                for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
+                    chunk_records::put_whole(state, self.id, spec, &first.with_index(0, at), chunk);
+                }
+            }
+            ChunkWrite::Part { coord, at, bytes, .. } => {
+                chunk_records::put_part(state, self.id, spec, (coord, at), bytes)?;
+            }
+            ChunkWrite::Block { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn put_extent(&self, state: &mut KvState, dims: &[u64]) -> Result<()> {
+        let mut seen = self.seen.write();
+        let mut dataspace = seen.spec.dataspace.clone();
+        let (Layout::Chunked(_), Dataspace::Simple(shape)) = (&seen.spec.layout, &mut dataspace) else {
+            return Err(ModelError::Invalid("only a chunked dataset changes its extent".into()));
+        };
+        let is_smaller = dims.iter().zip(shape.dims()).any(|(new, old)| new < old);
+        if !shape.resize(dims) {
+            return Err(ModelError::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max())));
+        }
+        if is_smaller {
+            chunk_records::drop_outside(state, self.id, dims)?;
+        }
+        state.put(&key::metadata(self.id, MetadataField::Dataspace), fitting(encode_dataspace(&dataspace))?);
+        Arc::make_mut(&mut seen.spec).dataspace = dataspace;
+        Ok(())
+    }
+
+    fn stored(&self, chunk: FoundChunk) -> StoredChunk {
+        StoredChunk { coord: chunk.coord, offset: None, size: chunk.size, filter_mask: chunk.filter_mask }
+    }
+}
+
+impl ChunkStore for KvDataset {
+    fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    fn spec(&self) -> Result<Arc<DatasetSpec>> {
+        self.session.check_open()?;
+        Ok(self.seen.read().spec.clone())
+    }
+
+    fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
+        self.read_state(|state, spec| {
+            let found = chunk_records::find(state, self.id, &ChunkShape::of(spec), coord)?;
+            Ok(found.map(|chunk| self.stored(chunk)))
+        })
+    }
+
+    fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
+        self.read_state(|state, spec| {
+            chunk_records::for_each(state, self.id, &ChunkShape::of(spec), &mut |chunk| each(self.stored(chunk)))
+        })
+    }
+
+    fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
+        self.read_state(|state, spec| chunk_records::read(state, self.id, spec, (&chunk.coord, at), into))
+    }
+
+    fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> Result<()> {
+        read_block_by_runs(self, chunk, (start, count), into)
+    }
+
+    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        read_each(self, wanted, budget, each)
+    }
+
+    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
+        self.session.check_open()?;
+        Ok(Some(at).filter(|at| *at < chunk.size))
+    }
+
+    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
+        self.session.check_open()?;
+        let seen = self.seen.read();
+        let key = ChunkShape::of(&seen.spec).single_piece(self.id, &chunk.coord);
+        let (Some(view), Some(key)) = (&seen.view, key) else { return Ok(None) };
+        Ok(view.share(key.as_bytes(), len)?)
+    }
+
+    fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
+        if !batch.changes() && !self.session.described.mode.writes() {
+            return self.session.check_open();
+        }
+        if batch.changes() {
+            self.session.change(|state| {
+                state.check_object(self.id)?;
+                batch.after.iter().try_for_each(|earlier| state.check_object(*earlier))?;
+                let spec = self.seen.read().spec.clone();
+                batch.writes.iter().try_for_each(|write| self.check_write(&spec, write))?;
+                batch.writes.iter().try_for_each(|write| self.put(state, &spec, write))?;
+                batch.extent.map_or(Ok(()), |dims| self.put_extent(state, dims))
+            })?;
+        }
+        batch.publish.map_or(Ok(()), |publish| self.session.commit(publish))
+    }
+
+    fn refresh(&self) -> Result<bool> {
+        if self.session.described.mode != h5live_model::Mode::SwmrRead {
+            return self.session.read(|state| check_object(state, self.id)).map(|()| false);
+        }
+        let view = self.session.refresh_view()?;
+        self.take_up(&view)
+    }
+}

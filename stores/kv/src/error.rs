@@ -1,0 +1,66 @@
+//! Errors of the key-value store.
+
+use h5live_model::{Error as ModelError, ObjectId, StoreErrorKind};
+
+use crate::layout::LayoutError;
+
+/// What is wrong with a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KvError {
+    /// A record of an object is damaged.
+    #[error("object {object} of the key-value store is damaged: {source}")]
+    Object {
+        /// The object.
+        object: ObjectId,
+        /// What is wrong.
+        source: LayoutError,
+    },
+    /// A record has no value, or none that fits, though others say that it has.
+    #[error("object {object} of the key-value store is damaged: {rule}")]
+    Contradiction {
+        /// The object.
+        object: ObjectId,
+        /// What is wrong.
+        rule: &'static str,
+    },
+    /// The engine has keys of something else.
+    #[error("this is not a key-value store of h5live: {0}")]
+    Foreign(LayoutError),
+    /// The engine has no store.
+    #[error("the folder has no key-value store of h5live")]
+    Empty,
+    /// A layout that this program does not know.
+    #[error("the key-value store has layout {found}; this program knows layout {known}")]
+    Version {
+        /// The layout that the store has.
+        found: u32,
+        /// The layout that this program knows.
+        known: u32,
+    },
+    /// A change failed in its middle.
+    #[error("an earlier change failed in its middle: nothing is written any more")]
+    Broken,
+}
+
+impl From<KvError> for ModelError {
+    fn from(error: KvError) -> Self {
+        let kind = match error {
+            KvError::Object { .. } | KvError::Contradiction { .. } => StoreErrorKind::Damaged,
+            KvError::Foreign(_) | KvError::Version { .. } => StoreErrorKind::NotThisFormat,
+            KvError::Empty => StoreErrorKind::NotThere,
+            KvError::Broken => StoreErrorKind::Io,
+        };
+        ModelError::store(kind, error)
+    }
+}
+
+/// Says of which object a record is damaged.
+pub fn damaged(object: ObjectId) -> impl Fn(LayoutError) -> ModelError {
+    move |source| KvError::Object { object, source }.into()
+}
+
+/// Says that a description does not fit the layout.
+pub fn unfit(error: LayoutError) -> ModelError {
+    ModelError::Invalid(error.to_string())
+}

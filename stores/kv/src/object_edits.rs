@@ -1,0 +1,340 @@
+//! Changes of objects: made, linked, described anew, deleted.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use h5live_model::{
+    AttributeData, Datatype, Error as ModelError, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody, ObjectId,
+    ObjectKind, ObjectSpec, ObjectTimes, Result, Unfilter,
+};
+
+use crate::chunk_records::{self, ChunkShape};
+use crate::creation_order::{self, OrderOf};
+use crate::element_blobs::blobs_of;
+use crate::engine::KeySpan;
+use crate::layout::value::{encode_link, encode_times, encode_u64};
+use crate::layout::{AttributeField, AttributeRecords, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid};
+use crate::objects::{attribute, for_each_attribute, group_spec, info, is_tracked, link, spec};
+use crate::state::{KvState, check_kind, fitting, uses, uses_key};
+
+/// Makes an object, and links it if it has a link.
+///
+/// # Errors
+/// As [`StoreWriter::create`](h5live_model::StoreWriter::create).
+pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
+    if let Some((group, name)) = new.link {
+        check_new_link(state, group, name)?;
+    }
+    check_spec(state, new)?;
+    let records = fitting(MetadataRecords::of_object(new.spec))?;
+    let id = state.new_object_id(kind_of(&new.spec.body))?;
+    put_metadata(state, id, records, new.spec);
+    match &new.spec.body {
+        ObjectBody::Dataset(dataset) => {
+            if let Some(committed) = dataset.committed {
+                state.add_uses(committed, 1)?;
+            }
+            if let Some(elements) = new.elements {
+                let shape = ChunkShape::of(dataset);
+                chunk_records::put_whole(state, id, dataset, &shape.origin(dataset), elements);
+            }
+        }
+        ObjectBody::Map(_) => state.put(&key::metadata(id, MetadataField::PairCount), encode_u64(0)),
+        ObjectBody::Group(_) | ObjectBody::Datatype(_) => {}
+    }
+    if let Some((group, name)) = new.link {
+        add_link(state, group, name, &LinkTarget::Hard(id))?;
+    }
+    Ok(id)
+}
+
+/// Makes the root group, in an empty container.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_root(state: &mut KvState, root: &ObjectSpec) -> Result<()> {
+    let records = fitting(MetadataRecords::of_root(root))?;
+    put_metadata(state, oid::ROOT, records, root);
+    // It is there without a link.
+    state.put(&uses_key(oid::ROOT), encode_u64(1));
+    Ok(())
+}
+
+fn put_metadata(state: &mut KvState, id: ObjectId, records: MetadataRecords, spec: &ObjectSpec) {
+    records.into_iter().for_each(|(field, value)| state.put(&key::metadata(id, field), value));
+    state.put(&uses_key(id), encode_u64(0));
+    if spec.times {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
+        let times = ObjectTimes { access: now, modification: now, change: now, birth: now };
+        state.put(&key::metadata(id, MetadataField::Times), encode_times(&times));
+    }
+}
+
+fn kind_of(body: &ObjectBody) -> ObjectKind {
+    match body {
+        ObjectBody::Group(_) => ObjectKind::Group,
+        ObjectBody::Dataset(_) => ObjectKind::Dataset,
+        ObjectBody::Datatype(_) => ObjectKind::Datatype,
+        ObjectBody::Map(_) => ObjectKind::Map,
+    }
+}
+
+fn check_spec(state: &KvState, new: &NewObject<'_>) -> Result<()> {
+    let refused = || Err(ModelError::Invalid("only a compact dataset is made with its elements, all of them".into()));
+    match &new.spec.body {
+        ObjectBody::Dataset(dataset) => {
+            dataset.check()?;
+            check_committed(state, dataset.committed, &dataset.datatype)?;
+            let is_whole = |elements: &[u8]| {
+                dataset.layout == Layout::Compact && dataset.chunk_bytes() == Some(elements.len() as u64)
+            };
+            if new.elements.is_some_and(|elements| !is_whole(elements)) { refused() } else { Ok(()) }
+        }
+        ObjectBody::Map(map) => map.check(),
+        ObjectBody::Group(_) | ObjectBody::Datatype(_) => Ok(()),
+    }
+    .and_then(|()| if new.elements.is_some() && kind_of(&new.spec.body) != ObjectKind::Dataset { refused() } else { Ok(()) })
+}
+
+fn check_committed(state: &KvState, committed: Option<ObjectId>, datatype: &Datatype) -> Result<()> {
+    let Some(id) = committed else { return Ok(()) };
+    state.check_object(id)?;
+    check_kind(id, ObjectKind::Datatype)?;
+    match spec(&state.snapshot(), id)?.into_datatype()? == *datatype {
+        true => Ok(()),
+        false => Err(ModelError::Invalid("the committed datatype is another type".into())),
+    }
+}
+
+/// Refuses a link that cannot be added.
+fn check_new_link(state: &KvState, group: ObjectId, name: &Name) -> Result<()> {
+    name.check_as_link()?;
+    match link(&state.snapshot(), group, name)? {
+        Some(_) => Err(ModelError::Exists(name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Adds a link.
+///
+/// # Errors
+/// As [`StoreWriter::add_link`](h5live_model::StoreWriter::add_link).
+pub fn add_link(state: &mut KvState, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
+    check_new_link(state, group, name)?;
+    if let LinkTarget::Hard(id) = target {
+        state.check_object(*id)?;
+    }
+    put_link(state, group, name, target)?;
+    match target {
+        LinkTarget::Hard(id) => state.add_uses(*id, 1),
+        _ => Ok(()),
+    }
+}
+
+fn put_link(state: &mut KvState, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
+    let value = fitting(encode_link(target))?;
+    if is_tracked(group_spec(&state.snapshot(), group)?.links.order) {
+        let position = creation_order::append(state, OrderOf::Links, group, name.as_bytes(), Some(&value))?;
+        state.put(&key::link_order(group, name.as_bytes()), encode_u64(position));
+    }
+    state.put(&key::link(group, name.as_bytes()), value);
+    Ok(())
+}
+
+/// Takes a link away, and leaves its target as it is.
+fn take_link(state: &mut KvState, group: ObjectId, name: &Name) -> Result<LinkTarget> {
+    let found = link(&state.snapshot(), group, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+    if found.creation_order.is_some() {
+        creation_order::remove(state, OrderOf::Links, group, name.as_bytes())?;
+        state.delete(&key::link_order(group, name.as_bytes()));
+    }
+    state.delete(&key::link(group, name.as_bytes()));
+    Ok(found.target)
+}
+
+/// Removes a link, and its object if no other one leads there.
+///
+/// # Errors
+/// As [`StoreWriter::remove_link`](h5live_model::StoreWriter::remove_link).
+pub fn remove_link(state: &mut KvState, group: ObjectId, name: &Name, unfilter: &Arc<dyn Unfilter>) -> Result<()> {
+    match take_link(state, group, name)? {
+        LinkTarget::Hard(id) => remove_uses(state, vec![id], unfilter),
+        _ => Ok(()),
+    }
+}
+
+/// Gives a link another name.
+///
+/// # Errors
+/// As [`StoreWriter::rename_link`](h5live_model::StoreWriter::rename_link).
+pub fn rename_link(state: &mut KvState, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+    let found = link(&state.snapshot(), from.0, from.1)?.ok_or_else(|| ModelError::NotFound(from.1.clone()))?;
+    if from == to {
+        return Ok(());
+    }
+    check_new_link(state, to.0, to.1)?;
+    put_link(state, to.0, to.1, &found.target)?;
+    take_link(state, from.0, from.1).map(drop)
+}
+
+/// Adds an attribute, or replaces the one of the same name.
+///
+/// # Errors
+/// As [`StoreWriter::set_attribute`](h5live_model::StoreWriter::set_attribute).
+pub fn set_attribute(
+    state: &mut KvState,
+    id: ObjectId,
+    new: &AttributeData,
+    unfilter: &Arc<dyn Unfilter>,
+) -> Result<()> {
+    new.check()?;
+    state.check_object(id)?;
+    check_committed(state, new.committed, &new.datatype)?;
+    let old = attribute(&state.snapshot(), id, &new.name)?;
+    let is_tracked = is_tracked(spec(&state.snapshot(), id)?.attributes.order);
+    let creation_order = match &old {
+        Some(old) => old.creation_order,
+        None if is_tracked => {
+            let position = creation_order::append(state, OrderOf::Attributes, id, new.name.as_bytes(), None)?;
+            let full = || ModelError::Invalid("an object knows the order of at most 65536 attributes".into());
+            Some(u16::try_from(position).map_err(|_| full())?)
+        }
+        None => None,
+    };
+    let kept = AttributeData { creation_order, ..new.clone() };
+    let records = fitting(AttributeRecords::of_attribute(&kept))?;
+    for field in AttributeField::ALL {
+        let key = key::attribute(id, field, new.name.as_bytes());
+        match records.get(field) {
+            Some(value) => state.put(&key, value),
+            None => state.delete(&key),
+        }
+    }
+    if let Some(committed) = new.committed {
+        state.add_uses(committed, 1)?;
+    }
+    match old {
+        Some(old) => release_attribute(state, &old, Some(new), unfilter),
+        None => Ok(()),
+    }
+}
+
+/// Removes an attribute.
+///
+/// # Errors
+/// As [`StoreWriter::remove_attribute`](h5live_model::StoreWriter::remove_attribute).
+pub fn remove_attribute(
+    state: &mut KvState,
+    id: ObjectId,
+    name: &Name,
+    unfilter: &Arc<dyn Unfilter>,
+) -> Result<()> {
+    let old = attribute(&state.snapshot(), id, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+    for field in AttributeField::ALL {
+        state.delete(&key::attribute(id, field, name.as_bytes()));
+    }
+    if old.creation_order.is_some() {
+        creation_order::remove(state, OrderOf::Attributes, id, name.as_bytes())?;
+    }
+    release_attribute(state, &old, None, unfilter)
+}
+
+/// Gives up what an attribute led to that `new` does not lead to.
+fn release_attribute(
+    state: &mut KvState,
+    old: &AttributeData,
+    new: Option<&AttributeData>,
+    unfilter: &Arc<dyn Unfilter>,
+) -> Result<()> {
+    let mut gone = blobs_of(&state.snapshot(), &old.datatype, &old.value)?;
+    if let Some(new) = new {
+        let kept = blobs_of(&state.snapshot(), &new.datatype, &new.value)?;
+        gone.retain(|blob| !kept.contains(blob));
+    }
+    gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
+    remove_uses(state, old.committed.into_iter().collect(), unfilter)
+}
+
+/// Changes what is known of an object.
+///
+/// # Errors
+/// [`ModelError::NoObject`].
+pub fn set_info(state: &mut KvState, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+    state.check_object(id)?;
+    let comment = key::metadata(id, MetadataField::Comment);
+    match change {
+        InfoChange::Comment(Some(text)) => state.put(&comment, text.as_bytes()),
+        InfoChange::Comment(None) => state.delete(&comment),
+        InfoChange::Times(times) => {
+            if info(&state.snapshot(), id)?.times.is_some() {
+                state.put(&key::metadata(id, MetadataField::Times), encode_times(times));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Deletes an object to which no link leads, with what only it leads to.
+///
+/// # Errors
+/// [`ModelError::NoObject`].
+pub fn discard(state: &mut KvState, id: ObjectId, unfilter: &Arc<dyn Unfilter>) -> Result<()> {
+    match uses(&state.snapshot(), id)?.ok_or(ModelError::NoObject(id))? {
+        0 => {
+            let held = delete_object(state, id, unfilter)?;
+            remove_uses(state, held, unfilter)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes one use from each object, and deletes each that has none left, with what only it leads to.
+fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, unfilter: &Arc<dyn Unfilter>) -> Result<()> {
+    while let Some(id) = ids.pop() {
+        let Some(uses) = uses(&state.snapshot(), id)? else { continue };
+        match uses.saturating_sub(1) {
+            0 => ids.extend(delete_object(state, id, unfilter)?),
+            left => state.put(&uses_key(id), encode_u64(left)),
+        }
+    }
+    Ok(())
+}
+
+/// Deletes all records of an object, and the blobs that they lead to. Returns the objects that it used.
+fn delete_object(state: &mut KvState, id: ObjectId, unfilter: &Arc<dyn Unfilter>) -> Result<Vec<ObjectId>> {
+    let (mut used, mut blobs) = (Vec::new(), Vec::new());
+    let snapshot = state.snapshot();
+    let description = spec(&snapshot, id)?;
+    for_each_attribute(&snapshot, id, &mut |attribute| {
+        used.extend(attribute.committed);
+        blobs.extend(blobs_of(&snapshot, &attribute.datatype, &attribute.value)?);
+        Ok(true)
+    })?;
+    match &description.body {
+        ObjectBody::Dataset(dataset) => {
+            used.extend(dataset.committed);
+            if dataset.datatype.is_indirect() {
+                chunk_records::for_each_decoded(&snapshot, id, dataset, unfilter, &mut |elements| {
+                    blobs.extend(blobs_of(&snapshot, &dataset.datatype, elements)?);
+                    Ok(())
+                })?;
+            }
+        }
+        ObjectBody::Map(map) => crate::maps::blobs_of_values(&snapshot, id, map, &mut blobs)?,
+        ObjectBody::Group(_) | ObjectBody::Datatype(_) => {}
+    }
+    let mut keys = Vec::new();
+    snapshot.scan(&KeySpan::from(&key::object(id)), &mut |key, value| {
+        if let Ok((_, RecordKey::Link(_))) = EngineKey::parse(key)
+            && let Ok(LinkTarget::Hard(target)) = crate::layout::value::decode_link(value)
+        {
+            used.push(target);
+        }
+        keys.push(key.to_vec());
+        true
+    })?;
+    keys.iter().for_each(|key| state.edits.delete(key));
+    blobs.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
+    Ok(used)
+}
+

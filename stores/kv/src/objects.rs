@@ -1,0 +1,217 @@
+//! Descriptions of objects, their links and attributes, as a state has them.
+
+use h5live_model::{
+    AttributeData, CreationOrder, Error as ModelError, GroupSpec, Link, LinkTarget, Name, ObjectBody, ObjectId,
+    ObjectInfo, ObjectKind, ObjectSpec, Result,
+};
+
+use crate::engine::{KeySpan, Snapshot};
+use crate::error::{KvError, damaged};
+use crate::layout::value::{decode_link, decode_times, decode_u64};
+use crate::layout::{AttributeRecords, EngineKey, KeyRange, MetadataField, MetadataRecords, RecordKey};
+use crate::layout::{key, oid};
+use crate::state::{check_kind, check_object, uses};
+
+/// The records that describe an object.
+///
+/// # Errors
+/// [`ModelError::NoObject`] if it is not there.
+pub fn metadata(state: &Snapshot<'_>, id: ObjectId) -> Result<MetadataRecords> {
+    let mut records = MetadataRecords::default();
+    let mut failure = None;
+    state.scan(&KeySpan::from(&key::all_metadata(id)), &mut |key, value| {
+        match EngineKey::parse(key) {
+            Ok((_, RecordKey::Metadata(field))) => records.insert(field, value),
+            Ok(_) => {}
+            Err(error) => failure = Some(error),
+        }
+        failure.is_none()
+    })?;
+    match failure {
+        Some(error) => Err(damaged(id)(error)),
+        None if records.get(MetadataField::RefCount).is_none() => Err(ModelError::NoObject(id)),
+        None => Ok(records),
+    }
+}
+
+/// The description of an object.
+///
+/// # Errors
+/// [`ModelError::NoObject`].
+pub fn spec(state: &Snapshot<'_>, id: ObjectId) -> Result<ObjectSpec> {
+    metadata(state, id)?.object(oid::kind(id)).map_err(damaged(id))
+}
+
+/// The description of a group.
+///
+/// # Errors
+/// [`ModelError::NoObject`], [`ModelError::WrongKind`].
+pub fn group_spec(state: &Snapshot<'_>, id: ObjectId) -> Result<GroupSpec> {
+    check_kind(id, ObjectKind::Group)?;
+    match spec(state, id)?.body {
+        ObjectBody::Group(group) => Ok(group),
+        _ => Err(ModelError::WrongKind { expected: "group" }),
+    }
+}
+
+/// What is known of an object beside that.
+///
+/// # Errors
+/// [`ModelError::NoObject`].
+pub fn info(state: &Snapshot<'_>, id: ObjectId) -> Result<ObjectInfo> {
+    let records = metadata(state, id)?;
+    let times = records.get(MetadataField::Times).map(decode_times).transpose().map_err(damaged(id))?;
+    Ok(ObjectInfo {
+        links: uses(state, id)?.unwrap_or_default().try_into().unwrap_or(u32::MAX),
+        times,
+        comment: records.get(MetadataField::Comment).map(Name::from),
+        attributes: records.object(oid::kind(id)).map_err(damaged(id))?.attributes,
+    })
+}
+
+/// The link of a group with this name.
+///
+/// # Errors
+/// [`ModelError::NoObject`], [`ModelError::WrongKind`].
+pub fn link(state: &Snapshot<'_>, group: ObjectId, name: &Name) -> Result<Option<Link>> {
+    check_kind(group, ObjectKind::Group)?;
+    let mut start = key::link(group, name.as_bytes()).as_bytes().to_vec();
+    let order = key::link_order(group, name.as_bytes());
+    let span = KeySpan { start: std::mem::take(&mut start), end: None };
+    let mut found = LinkRecords::default();
+    let mut count = 0;
+    state.scan(&span, &mut |key, value| {
+        if key == span.start {
+            found.target = Some(decode_link(value));
+        } else if key == order.as_bytes() {
+            found.order = Some(decode_u64("/Link Creation Order", value));
+        }
+        count += 1;
+        count < 2 && key <= order.as_bytes()
+    })?;
+    match found.finish(group, name.clone())? {
+        Some(link) => Ok(Some(link)),
+        None => check_object(state, group).map(|()| None),
+    }
+}
+
+/// The records of one link.
+#[derive(Default)]
+struct LinkRecords {
+    target: Option<crate::layout::Result<LinkTarget>>,
+    order: Option<crate::layout::Result<u64>>,
+}
+
+impl LinkRecords {
+    fn finish(self, group: ObjectId, name: Name) -> Result<Option<Link>> {
+        let Some(target) = self.target else { return Ok(None) };
+        let order = self.order.transpose().map_err(damaged(group))?;
+        let creation_order = order.map(|order| i64::try_from(order).unwrap_or(i64::MAX));
+        Ok(Some(Link { name, target: target.map_err(damaged(group))?, creation_order }))
+    }
+}
+
+/// Calls `each` with each link of a group, by name, until it returns `false`. `each` may call the store.
+///
+/// # Errors
+/// [`ModelError::NoObject`], [`ModelError::WrongKind`], and those of `each`.
+pub fn for_each_link(
+    state: &Snapshot<'_>,
+    group: ObjectId,
+    each: &mut dyn FnMut(Link) -> Result<bool>,
+) -> Result<()> {
+    check_kind(group, ObjectKind::Group)?;
+    check_object(state, group)?;
+    let mut pending: Option<(Name, LinkRecords)> = None;
+    let mut goes_on = true;
+    state.for_each(&KeySpan::from(&key::links(group)), &mut |key, value| -> Result<bool> {
+        match EngineKey::parse(key).map_err(damaged(group))?.1 {
+            RecordKey::Link(name) => {
+                let new = LinkRecords { target: Some(decode_link(value)), order: None };
+                if let Some((name, records)) = pending.replace((Name::from(&*name), new))
+                    && let Some(link) = records.finish(group, name)?
+                {
+                    goes_on = each(link)?;
+                }
+            }
+            RecordKey::LinkOrder(name) => {
+                if let Some((_, records)) = pending.as_mut().filter(|(pending, _)| pending.as_bytes() == &*name) {
+                    records.order = Some(decode_u64("/Link Creation Order", value));
+                }
+            }
+            _ => {}
+        }
+        Ok(goes_on)
+    })?;
+    if let Some((name, records)) = pending.filter(|_| goes_on)
+        && let Some(link) = records.finish(group, name)?
+    {
+        each(link)?;
+    }
+    Ok(())
+}
+
+/// The attribute of an object with this name.
+///
+/// # Errors
+/// [`ModelError::NoObject`].
+pub fn attribute(state: &Snapshot<'_>, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
+    let mut found = None;
+    for_each_attribute_in(state, id, &key::attribute_records(id, name.as_bytes()), &mut |attribute| {
+        found = Some(attribute);
+        Ok(false)
+    })?;
+    if found.is_none() {
+        check_object(state, id)?;
+    }
+    Ok(found)
+}
+
+/// Calls `each` with each attribute of an object, by name, until it returns `false`. `each` may call the store.
+///
+/// # Errors
+/// [`ModelError::NoObject`], and those of `each`.
+pub fn for_each_attribute(
+    state: &Snapshot<'_>,
+    id: ObjectId,
+    each: &mut dyn FnMut(AttributeData) -> Result<bool>,
+) -> Result<()> {
+    check_object(state, id)?;
+    for_each_attribute_in(state, id, &key::attributes(id), each)
+}
+
+fn for_each_attribute_in(
+    state: &Snapshot<'_>,
+    id: ObjectId,
+    range: &KeyRange,
+    each: &mut dyn FnMut(AttributeData) -> Result<bool>,
+) -> Result<()> {
+    let mut pending: Option<(Name, AttributeRecords)> = None;
+    let mut goes_on = true;
+    state.for_each(&KeySpan::from(range), &mut |key, value| -> Result<bool> {
+        let RecordKey::Attribute(field, name) = EngineKey::parse(key).map_err(damaged(id))?.1 else { return Ok(true) };
+        if pending.as_ref().is_none_or(|(pending, _)| pending.as_bytes() != &*name)
+            && let Some((name, records)) = pending.replace((Name::from(&*name), AttributeRecords::default()))
+        {
+            goes_on = each(records.attribute(name).map_err(damaged(id))?)?;
+        }
+        if let Some((_, records)) = &mut pending {
+            records.insert(field, value);
+        }
+        Ok(goes_on)
+    })?;
+    if let Some((name, records)) = pending.filter(|_| goes_on) {
+        each(records.attribute(name).map_err(damaged(id))?)?;
+    }
+    Ok(())
+}
+
+/// Whether an order of creation is kept.
+pub fn is_tracked(order: CreationOrder) -> bool {
+    order != CreationOrder::Untracked
+}
+
+/// Says that records of an object contradict each other.
+pub fn contradiction(object: ObjectId, rule: &'static str) -> ModelError {
+    KvError::Contradiction { object, rule }.into()
+}

@@ -1,0 +1,240 @@
+//! A session on a container: what all of its parts share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use h5live_model::{
+    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectId,
+    ObjectSpec, Parts, Publish, Reads, Result, Session, Staging, Unfilter, Unit,
+};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use crate::blob_ids::BlobIds;
+use crate::dataset::KvDataset;
+use crate::engine::{Engine, KeySpan, Snapshot, View};
+use crate::error::KvError;
+use crate::layout::encode::ELEMENT_FORMS;
+use crate::layout::value::{LAYOUT_VERSION, decode_layout_version, encode_layout_version};
+use crate::layout::{MetadataField, key, oid};
+use crate::object_edits;
+use crate::state::KvState;
+
+/// The name of the kind of store, and its scheme.
+pub const CONNECTOR: &str = "kv";
+/// Most bytes of a chunk: engines have values of up to 4 GiB.
+const MAX_CHUNK_BYTES: u64 = u32::MAX as u64 - 16;
+
+/// What a session on a container can do whose commits are durable like this.
+pub const fn capabilities(durability: Durability) -> Capabilities {
+    Capabilities {
+        features: Features::all(),
+        parts: Parts::Bytes { multiple_of: 1 },
+        staging: Staging::Caller,
+        encoding: Encoding::Pipeline,
+        reads: Reads::Direct { atomic: 0 },
+        commit: Unit::Store,
+        view: Unit::Store,
+        durability,
+        live: true,
+        limits: Limits::NONE.with_chunk(MAX_CHUNK_BYTES),
+    }
+}
+
+/// How a container is opened.
+#[derive(Debug, Clone)]
+pub struct KvRequest {
+    /// What the session may do.
+    pub mode: Mode,
+    /// What the root group of a new container is like.
+    pub root: ObjectSpec,
+    /// Whether commits are durable.
+    pub durability: Durability,
+    /// Most bytes that are allocated at once for a length that the store states.
+    pub max_allocation: AllocationLimit,
+    /// What undoes filters of elements that are deleted.
+    pub unfilter: Arc<dyn Unfilter>,
+    /// A random number, for the identities of blobs.
+    pub random: u64,
+}
+
+/// A session on a container.
+#[derive(Debug)]
+pub struct KvSession {
+    pub described: Session,
+    pub engine: Box<dyn Engine>,
+    pub unfilter: Arc<dyn Unfilter>,
+    pub max_allocation: AllocationLimit,
+    state: RwLock<KvState>,
+    datasets: Mutex<HashMap<ObjectId, Weak<KvDataset>>>,
+    is_closed: AtomicBool,
+}
+
+impl KvSession {
+    /// Opens the container of an engine, or makes it.
+    ///
+    /// # Errors
+    /// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`], and those of the engine.
+    pub fn open(engine: Box<dyn Engine>, request: &KvRequest) -> Result<Self> {
+        let mut described = Session::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
+        described.forms = ELEMENT_FORMS;
+        let state = RwLock::new(KvState::new(engine.view()?, BlobIds::new(request.random)));
+        let session = KvSession {
+            described,
+            engine,
+            unfilter: request.unfilter.clone(),
+            max_allocation: request.max_allocation,
+            state,
+            datasets: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+        };
+        match request.mode {
+            Mode::Create | Mode::CreateNew => session.create(&request.root)?,
+            _ => session.check_layout()?,
+        }
+        Ok(session)
+    }
+
+    fn create(&self, root: &ObjectSpec) -> Result<()> {
+        let mut state = self.state.write();
+        let mut old = Vec::new();
+        state.snapshot().scan(&KeySpan::all(), &mut |key, _| {
+            old.push(key.to_vec());
+            true
+        })?;
+        old.iter().for_each(|key| state.edits.delete(key));
+        let version = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
+        state.put(&version, encode_layout_version(LAYOUT_VERSION));
+        state.put(&key::metadata(oid::GLOBAL_METADATA, MetadataField::RootGroup), oid::token(oid::ROOT));
+        object_edits::create_root(&mut state, root)?;
+        self.commit_state(&mut state, Publish::Visible)
+    }
+
+    fn check_layout(&self) -> Result<()> {
+        let state = self.state.read();
+        let version = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
+        let version = state.snapshot().get(version.as_bytes())?.ok_or(KvError::Empty)?;
+        match decode_layout_version(&version).map_err(KvError::Foreign)? {
+            LAYOUT_VERSION => Ok(()),
+            found => Err(KvError::Version { found, known: LAYOUT_VERSION }.into()),
+        }
+    }
+
+    /// # Errors
+    /// [`ModelError::Closed`].
+    pub fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) { Err(ModelError::Closed) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`].
+    pub fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.described.mode.writes() { Ok(()) } else { Err(ModelError::ReadOnly) }
+    }
+
+    /// Reads what the session sees.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`], and those of `read`.
+    pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
+        self.check_open()?;
+        read(&self.state.read().snapshot())
+    }
+
+    /// What the session sees.
+    pub fn state(&self) -> RwLockReadGuard<'_, KvState> {
+        self.state.read()
+    }
+
+    /// Changes what the session sees. After a failure of the engine in the middle of a change, nothing is committed any
+    /// more.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of `change`.
+    pub fn change<T>(&self, change: impl FnOnce(&mut KvState) -> Result<T>) -> Result<T> {
+        self.check_writable()?;
+        let mut state = self.state.write();
+        let changed = change(&mut state);
+        if matches!(changed, Err(ModelError::Store(_))) {
+            state.is_broken = true;
+        }
+        changed
+    }
+
+    /// Commits what was changed.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of the engine.
+    pub fn commit(&self, publish: Publish) -> Result<()> {
+        self.check_writable()?;
+        self.commit_state(&mut self.state.write(), publish)
+    }
+
+    fn commit_state(&self, state: &mut KvState, publish: Publish) -> Result<()> {
+        if publish == Publish::Durable && self.described.capabilities.durability == Durability::Never {
+            return Err(ModelError::Unsupported("outlasting a power failure in this store"));
+        }
+        if state.is_broken {
+            return Err(KvError::Broken.into());
+        }
+        if !state.edits.is_empty() || publish == Publish::Durable {
+            self.engine.commit(&state.edits, publish)?;
+            state.edits.clear();
+            state.view = self.engine.view()?;
+        }
+        Ok(())
+    }
+
+    /// Takes up the newest commit, and returns it.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`], and those of the engine.
+    pub fn refresh_view(&self) -> Result<Arc<dyn View>> {
+        self.check_open()?;
+        let newest = self.engine.view()?;
+        let mut state = self.state.write();
+        if newest.version() > state.view.version() {
+            state.view = newest;
+        }
+        Ok(state.view.clone())
+    }
+
+    /// The dataset with this identity, as it is shared.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`], [`ModelError::WrongKind`].
+    pub fn dataset(self: &Arc<Self>, id: ObjectId) -> Result<Arc<KvDataset>> {
+        self.check_open()?;
+        let mut datasets = self.datasets.lock();
+        if let Some(dataset) = datasets.get(&id).and_then(Weak::upgrade) {
+            return Ok(dataset);
+        }
+        let dataset = Arc::new(KvDataset::open(self, id)?);
+        if datasets.len() >= 64 && datasets.len().is_power_of_two() {
+            datasets.retain(|_, dataset| dataset.strong_count() > 0);
+        }
+        datasets.insert(id, Arc::downgrade(&dataset));
+        Ok(dataset)
+    }
+
+    /// The datasets that are open.
+    pub fn open_datasets(&self) -> Vec<Arc<KvDataset>> {
+        self.datasets.lock().values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Commits, and ends the session. A second call does nothing.
+    ///
+    /// # Errors
+    /// As [`KvSession::commit`].
+    pub fn close(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if self.described.mode.writes() {
+            self.commit(Publish::Visible)?;
+        }
+        self.is_closed.store(true, Ordering::Release);
+        Ok(self.engine.close()?)
+    }
+}

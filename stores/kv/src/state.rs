@@ -1,0 +1,133 @@
+//! What a session sees: a state of the engine, and what it has changed and not committed.
+
+use std::sync::Arc;
+
+use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
+
+use crate::blob_ids::BlobIds;
+use crate::engine::{Edits, Snapshot, View};
+use crate::error::{KvError, damaged, unfit};
+use crate::layout::value::{decode_u64, encode_u64};
+use crate::layout::{EngineKey, MetadataField, OidAllocator, OidRange, key, oid};
+
+/// A state of the engine, and the edits of this session over it.
+#[derive(Debug)]
+pub struct KvState {
+    /// The state as of the last commit or refresh.
+    pub view: Arc<dyn View>,
+    /// What is not committed.
+    pub edits: Edits,
+    /// Identities of new objects.
+    pub ids: OidAllocator,
+    /// Identities of new blobs.
+    pub blob_ids: BlobIds,
+    /// A change failed in its middle.
+    pub is_broken: bool,
+}
+
+impl KvState {
+    /// Nothing is changed.
+    pub fn new(view: Arc<dyn View>, blob_ids: BlobIds) -> Self {
+        KvState { view, edits: Edits::new(), ids: OidAllocator::default(), blob_ids, is_broken: false }
+    }
+
+    /// What the session sees.
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot::with_edits(&self.view, &self.edits)
+    }
+
+    /// Gives a key a value.
+    pub fn put(&mut self, key: &EngineKey, value: impl Into<Vec<u8>>) {
+        self.edits.put(key.as_bytes(), value.into());
+    }
+
+    /// Deletes a key.
+    pub fn delete(&mut self, key: &EngineKey) {
+        self.edits.delete(key.as_bytes());
+    }
+
+    /// An identity for a new object.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`] if the store cannot be read, or has no more identities.
+    pub fn new_object_id(&mut self, kind: ObjectKind) -> Result<ObjectId> {
+        if let Some(id) = self.ids.allocate(kind) {
+            return Ok(id);
+        }
+        let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::NextIndex);
+        let next = read_number(&self.snapshot(), oid::GLOBAL_METADATA, &at, "Next Object Index")?.unwrap_or_default();
+        let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "it has no more identities" };
+        let (range, reserved) = OidRange::starting_at(next).reserve().ok_or(none)?;
+        self.put(&at, encode_u64(reserved.next()));
+        self.ids.refill(range);
+        let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "a range of identities is empty" };
+        self.ids.allocate(kind).ok_or_else(|| none.into())
+    }
+
+    /// Refuses what is not there.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`].
+    pub fn check_object(&self, id: ObjectId) -> Result<()> {
+        check_object(&self.snapshot(), id)
+    }
+
+    /// Adds to the hard links, or uses, of an object.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`].
+    pub fn add_uses(&mut self, id: ObjectId, more: u64) -> Result<()> {
+        let uses = uses(&self.snapshot(), id)?.ok_or(ModelError::NoObject(id))?;
+        self.put(&uses_key(id), encode_u64(uses.saturating_add(more)));
+        Ok(())
+    }
+}
+
+/// The key of the number of hard links to an object, and of uses of a committed datatype.
+pub fn uses_key(id: ObjectId) -> EngineKey {
+    key::metadata(id, MetadataField::RefCount)
+}
+
+/// How many hard links lead to an object, and how often a committed datatype is used; `None` if it is not there.
+pub fn uses(state: &Snapshot<'_>, id: ObjectId) -> Result<Option<u64>> {
+    read_number(state, id, &uses_key(id), "Ref Count")
+}
+
+/// Refuses what is not there.
+///
+/// # Errors
+/// [`ModelError::NoObject`].
+pub fn check_object(state: &Snapshot<'_>, id: ObjectId) -> Result<()> {
+    if state.has(uses_key(id).as_bytes())? { Ok(()) } else { Err(ModelError::NoObject(id)) }
+}
+
+/// Refuses what is of another kind. Whether it is there is not looked at.
+///
+/// # Errors
+/// [`ModelError::WrongKind`].
+pub fn check_kind(id: ObjectId, kind: ObjectKind) -> Result<()> {
+    let expected = match kind {
+        ObjectKind::Group => "group",
+        ObjectKind::Dataset => "dataset",
+        ObjectKind::Datatype => "committed datatype",
+        ObjectKind::Map => "map",
+    };
+    if oid::kind(id) == kind { Ok(()) } else { Err(ModelError::WrongKind { expected }) }
+}
+
+/// The number of a record; `None` if there is no such record.
+pub fn read_number(
+    state: &Snapshot<'_>,
+    object: ObjectId,
+    key: &EngineKey,
+    record: &'static str,
+) -> Result<Option<u64>> {
+    let mut number = None;
+    state.with_value(key.as_bytes(), &mut |value| number = Some(decode_u64(record, value)))?;
+    number.transpose().map_err(damaged(object))
+}
+
+/// What a description is as records, or why it is none.
+pub fn fitting<T>(encoded: crate::layout::Result<T>) -> Result<T> {
+    encoded.map_err(unfit)
+}

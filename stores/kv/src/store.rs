@@ -1,0 +1,278 @@
+//! The seam: a session as the facade sees it.
+
+use std::sync::Arc;
+
+use h5live_model::{
+    AttributeData, ChunkStore, InfoChange, Link, LinkTarget, Liveness, MapStore, Mode, Name, NewObject, ObjectId,
+    ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart, Result, Scope,
+    Session, Stats, Store, StoreWriter, Watch, Error as ModelError,
+};
+
+use crate::element_blobs::{BLOB_HOLDER, with_blob};
+use crate::engine::{Engine, Snapshot};
+use crate::error::{damaged, unfit};
+use crate::layout::value::{EncodedReference, StoredReference, VarLenBlob};
+use crate::layout::{BlobId, key, oid};
+use crate::object_edits;
+use crate::objects::{self, contradiction};
+use crate::session::{KvRequest, KvSession};
+use crate::state::check_object;
+use crate::watch::KvWatch;
+
+/// A session on a container in an engine of keys and values.
+#[derive(Debug, Clone)]
+pub struct KvStore {
+    pub(crate) session: Arc<KvSession>,
+}
+
+impl KvStore {
+    /// Opens the container of an engine, or makes it.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    pub fn open(engine: impl Engine + 'static, request: &KvRequest) -> Result<Self> {
+        Ok(KvStore { session: Arc::new(KvSession::open(Box::new(engine), request)?) })
+    }
+
+    /// Says where the store is.
+    pub(crate) fn new(session: KvSession) -> Self {
+        KvStore { session: Arc::new(session) }
+    }
+
+    /// Calls `found` with the bytes of a blob: as this session sees it, or one of its datasets, which may see an earlier
+    /// state.
+    fn find_blob(&self, stored: VarLenBlob, found: &mut dyn FnMut(&[u8])) -> Result<()> {
+        if self.session.read(|state| with_blob(state, stored, found))? {
+            return Ok(());
+        }
+        for view in self.session.open_datasets().iter().filter_map(|dataset| dataset.view()) {
+            if with_blob(&Snapshot::of(&view), stored, found)? {
+                return Ok(());
+            }
+        }
+        Err(contradiction(BLOB_HOLDER, "the data of a variable-length element is not there"))
+    }
+}
+
+impl Store for KvStore {
+    fn session(&self) -> &Session {
+        &self.session.described
+    }
+
+    fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
+        self.session.read(|state| check_object(state, id)).map(|()| oid::kind(id))
+    }
+
+    fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
+        let spec = self.session.read(|state| objects::spec(state, id))?;
+        Ok(match spec.body {
+            // A reader sees the extent as of the last refresh of the dataset.
+            h5live_model::ObjectBody::Dataset(_) if !self.session.described.mode.writes() => {
+                let seen = (*self.session.dataset(id)?.spec()?).clone();
+                ObjectSpec { body: h5live_model::ObjectBody::Dataset(Box::new(seen)), ..spec }
+            }
+            _ => spec,
+        })
+    }
+
+    fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
+        self.session.read(|state| objects::info(state, id))
+    }
+
+    fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
+        self.session.read(|state| objects::link(state, group, name))
+    }
+
+    fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
+        self.session.read(|state| objects::for_each_link(state, group, &mut |link| Ok(each(link))))
+    }
+
+    fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
+        self.session.read(|state| objects::attribute(state, id, name))
+    }
+
+    fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
+        let mut names = Vec::new();
+        self.for_each_attribute(id, &mut |attribute| {
+            names.push(attribute.name);
+            true
+        })?;
+        Ok(names)
+    }
+
+    fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
+        self.session.read(|state| objects::for_each_attribute(state, id, &mut |attribute| Ok(each(attribute))))
+    }
+
+    fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
+        Ok(self.session.dataset(id)?)
+    }
+
+    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        self.session.check_open()?;
+        for (number, element) in elements.iter().enumerate() {
+            let stored = VarLenBlob::decode(element).map_err(unfit)?;
+            match stored.has_blob() {
+                true => self.find_blob(stored, &mut |bytes| each(number, bytes))?,
+                false => each(number, &[]),
+            }
+        }
+        Ok(())
+    }
+
+    fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
+        self.session.check_open()?;
+        match StoredReference::decode(kind, element).map_err(unfit)? {
+            StoredReference::Null => Ok(None),
+            StoredReference::Whole(referent) => Ok(Some(referent)),
+            StoredReference::InBlob { kind, external, blob } => {
+                let mut found = None;
+                self.find_blob(blob, &mut |bytes| found = Some(StoredReference::decode_blob(kind, external, bytes)))?;
+                found.transpose().map_err(damaged(BLOB_HOLDER))
+            }
+        }
+    }
+
+    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+        if self.session.described.mode != Mode::SwmrRead {
+            return self.session.check_open();
+        }
+        let view = self.session.refresh_view()?;
+        match scope {
+            Scope::All => self.session.open_datasets().iter().try_for_each(|dataset| match dataset.take_up(&view) {
+                // It stays as it was seen.
+                Err(ModelError::NoObject(_)) => Ok(()),
+                taken => taken.map(drop),
+            }),
+            Scope::Objects(objects) => objects.iter().try_for_each(|id| {
+                check_object(&Snapshot::of(&view), *id)?;
+                match oid::kind(*id) {
+                    ObjectKind::Dataset => self.session.dataset(*id)?.take_up(&view).map(drop),
+                    _ => Ok(()),
+                }
+            }),
+        }
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        self.session.check_open()?;
+        if self.session.described.mode.writes() {
+            return Ok(Liveness::AtRest);
+        }
+        Ok(if self.session.engine.has_writer()? { Liveness::Live } else { Liveness::AtRest })
+    }
+
+    fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>> {
+        self.session.read(|state| objects.iter().try_for_each(|id| check_object(state, *id)))?;
+        Ok(Box::new(KvWatch::new(self.session.clone())?))
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.session.close()
+    }
+
+    fn writer(&self) -> Result<&dyn StoreWriter> {
+        self.session.check_writable()?;
+        Ok(self)
+    }
+
+    fn maps(&self) -> Option<&dyn MapStore> {
+        Some(self)
+    }
+}
+
+impl StoreWriter for KvStore {
+    fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
+        self.session.change(|state| object_edits::create(state, new))
+    }
+
+    fn discard(&self, id: ObjectId) -> Result<()> {
+        self.session.change(|state| object_edits::discard(state, id, &self.session.unfilter))
+    }
+
+    fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
+        self.session.change(|state| object_edits::add_link(state, group, name, target))
+    }
+
+    fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
+        self.session.change(|state| object_edits::remove_link(state, group, name, &self.session.unfilter))
+    }
+
+    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+        self.session.change(|state| object_edits::rename_link(state, from, to))
+    }
+
+    fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
+        self.session.change(|state| object_edits::set_attribute(state, id, attribute, &self.session.unfilter))
+    }
+
+    fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
+        self.session.change(|state| object_edits::remove_attribute(state, id, name, &self.session.unfilter))
+    }
+
+    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+        self.session.change(|state| object_edits::set_info(state, id, change))
+    }
+
+    fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+        self.session.change(|state| {
+            if count == 0 {
+                return Ok(VarLenBlob { length: 0, blob: BlobId::NULL }.encode().to_vec());
+            }
+            let blob = state.blob_ids.next_id();
+            state.put(&key::blob(blob), bytes);
+            Ok(VarLenBlob { length: count, blob }.encode().to_vec())
+        })
+    }
+
+    fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
+        let stored = elements.iter().map(|element| VarLenBlob::decode(element).map_err(unfit));
+        let stored = stored.collect::<Result<Vec<_>>>()?;
+        self.session.change(|state| {
+            stored.iter().filter(|stored| stored.has_blob()).for_each(|stored| state.delete(&key::blob(stored.blob)));
+            Ok(())
+        })
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        self.session.change(|state| {
+            if to.file.is_none() {
+                state.check_object(to.object)?;
+            }
+            let rank = match &to.part {
+                ReferentPart::Region(_) if to.file.is_none() => match objects::spec(&state.snapshot(), to.object)?.body {
+                    h5live_model::ObjectBody::Dataset(dataset) => dataset.dataspace.rank(),
+                    _ => return Err(ModelError::Invalid("only a dataset has regions".into())),
+                },
+                ReferentPart::Region(selection) => selection.rank().unwrap_or_default(),
+                _ => 0,
+            };
+            let encoded = EncodedReference::new(form.kind, to, rank).map_err(unfit)?;
+            let blob = encoded.blob().map_or(BlobId::NULL, |_| state.blob_ids.next_id());
+            let element = encoded.element(blob).map_err(unfit)?;
+            if element.len() != form.size as usize {
+                return Err(ModelError::Invalid(format!("such references have {} bytes here", element.len())));
+            }
+            if let Some(bytes) = encoded.blob() {
+                state.put(&key::blob(blob), bytes);
+            }
+            Ok(element)
+        })
+    }
+
+    fn start_swmr(&self) -> Result<()> {
+        self.session.commit(Publish::Visible)
+    }
+
+    fn is_dirty(&self) -> bool {
+        !self.session.state().edits.is_empty()
+    }
+
+    fn commit(&self, _: Scope<'_>, publish: Publish) -> Result<()> {
+        self.session.commit(publish)
+    }
+}
