@@ -6,7 +6,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError, ObjectId, Result, StoreError, StoreErrorKind, Unfilter};
+use h5live_model::{
+    ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError, ObjectId, Result, StoreError, StoreErrorKind, Unfilter,
+};
 
 use crate::engine::{KeySpan, Snapshot};
 use crate::error::damaged;
@@ -116,7 +118,14 @@ pub fn put_whole(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &
 }
 
 /// Stores a chunk as filters left it.
-pub fn put_filtered(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &ChunkCoord, mask: u32, bytes: &[u8]) {
+pub fn put_filtered(
+    state: &mut KvState,
+    id: ObjectId,
+    spec: &DatasetSpec,
+    coord: &ChunkCoord,
+    mask: u32,
+    bytes: &[u8],
+) {
     let key = ChunkShape::of(spec).filtered_key(id, coord);
     let mut value = Vec::with_capacity(MASK_BYTES + bytes.len());
     value.extend(mask.to_le_bytes());

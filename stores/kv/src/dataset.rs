@@ -121,7 +121,9 @@ impl KvDataset {
         };
         match is_valid {
             true => Ok(()),
-            false => Err(ModelError::Invalid(format!("this is no part of a chunk of {whole} bytes that can be written"))),
+            false => {
+                Err(ModelError::Invalid(format!("this is no part of a chunk of {whole} bytes that can be written")))
+            }
         }
     }
 

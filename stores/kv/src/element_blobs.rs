@@ -61,11 +61,7 @@ fn blob_of_reference(kind: ReferenceKind, element: &[u8]) -> Result<Option<BlobI
 ///
 /// # Errors
 /// [`h5live_model::Error::Store`] if its blob is not there.
-pub fn with_blob(
-    state: &Snapshot<'_>,
-    stored: VarLenBlob,
-    found: &mut dyn FnMut(&[u8]),
-) -> Result<bool> {
+pub fn with_blob(state: &Snapshot<'_>, stored: VarLenBlob, found: &mut dyn FnMut(&[u8])) -> Result<bool> {
     Ok(state.with_value(key::blob(stored.blob).as_bytes(), found)?)
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AttributeData, Datatype, Error as ModelError, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody, ObjectId,
-    ObjectKind, ObjectSpec, ObjectTimes, Result, Unfilter,
+    AttributeData, Datatype, Error as ModelError, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
+    ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result, Unfilter,
 };
 
 use crate::chunk_records::{self, ChunkShape};
@@ -93,7 +93,9 @@ fn check_spec(state: &KvState, new: &NewObject<'_>) -> Result<()> {
         ObjectBody::Map(map) => map.check(),
         ObjectBody::Group(_) | ObjectBody::Datatype(_) => Ok(()),
     }
-    .and_then(|()| if new.elements.is_some() && kind_of(&new.spec.body) != ObjectKind::Dataset { refused() } else { Ok(()) })
+    .and_then(|()| {
+        if new.elements.is_some() && kind_of(&new.spec.body) != ObjectKind::Dataset { refused() } else { Ok(()) }
+    })
 }
 
 fn check_committed(state: &KvState, committed: Option<ObjectId>, datatype: &Datatype) -> Result<()> {
@@ -223,12 +225,7 @@ pub fn set_attribute(
 ///
 /// # Errors
 /// As [`StoreWriter::remove_attribute`](h5live_model::StoreWriter::remove_attribute).
-pub fn remove_attribute(
-    state: &mut KvState,
-    id: ObjectId,
-    name: &Name,
-    unfilter: &Arc<dyn Unfilter>,
-) -> Result<()> {
+pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, unfilter: &Arc<dyn Unfilter>) -> Result<()> {
     let old = attribute(&state.snapshot(), id, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
     for field in AttributeField::ALL {
         state.delete(&key::attribute(id, field, name.as_bytes()));
@@ -337,4 +334,3 @@ fn delete_object(state: &mut KvState, id: ObjectId, unfilter: &Arc<dyn Unfilter>
     blobs.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
     Ok(used)
 }
-

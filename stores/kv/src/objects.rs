@@ -115,11 +115,7 @@ impl LinkRecords {
 ///
 /// # Errors
 /// [`ModelError::NoObject`], [`ModelError::WrongKind`], and those of `each`.
-pub fn for_each_link(
-    state: &Snapshot<'_>,
-    group: ObjectId,
-    each: &mut dyn FnMut(Link) -> Result<bool>,
-) -> Result<()> {
+pub fn for_each_link(state: &Snapshot<'_>, group: ObjectId, each: &mut dyn FnMut(Link) -> Result<bool>) -> Result<()> {
     check_kind(group, ObjectKind::Group)?;
     check_object(state, group)?;
     let mut pending: Option<(Name, LinkRecords)> = None;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AttributeData, ChunkStore, InfoChange, Link, LinkTarget, Liveness, MapStore, Mode, Name, NewObject, ObjectId,
-    ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart, Result, Scope,
-    Session, Stats, Store, StoreWriter, Watch, Error as ModelError,
+    AttributeData, ChunkStore, Error as ModelError, InfoChange, Link, LinkTarget, Liveness, MapStore, Mode, Name,
+    NewObject, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind, ReferenceType, Referent,
+    ReferentPart, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
 };
 
 use crate::element_blobs::{BLOB_HOLDER, with_blob};
@@ -244,7 +244,8 @@ impl StoreWriter for KvStore {
                 state.check_object(to.object)?;
             }
             let rank = match &to.part {
-                ReferentPart::Region(_) if to.file.is_none() => match objects::spec(&state.snapshot(), to.object)?.body {
+                ReferentPart::Region(_) if to.file.is_none() => match objects::spec(&state.snapshot(), to.object)?.body
+                {
                     h5live_model::ObjectBody::Dataset(dataset) => dataset.dataspace.rank(),
                     _ => return Err(ModelError::Invalid("only a dataset has regions".into())),
                 },

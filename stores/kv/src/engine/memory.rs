@@ -166,9 +166,7 @@ impl View for MemoryView {
     fn scan(&self, range: &KeySpan, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         if !range.is_empty() {
             let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            self.pairs
-                .range::<[u8], _>((Bound::Included(&*range.start), end))
-                .all(|(key, value)| each(key, value));
+            self.pairs.range::<[u8], _>((Bound::Included(&*range.start), end)).all(|(key, value)| each(key, value));
         }
         Ok(())
     }
