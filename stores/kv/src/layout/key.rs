@@ -189,7 +189,7 @@ fn put_map_key(key: &mut KeyBytes, ordered: &[u8]) {
 }
 
 fn of_section(object: ObjectId, section: u8) -> KeyRange {
-    between(object, |key| key.push(section), |key| key.push(section + 1))
+    between(object, |key| key.push(section), |key| key.push(section.saturating_add(1)))
 }
 
 /// The keys that begin with `prefix` and a byte below [`AFTER_STRING`].

@@ -6,7 +6,7 @@ use h5live_model::{Dataspace, Datatype, ExternalPiece, Fill, Layout};
 use super::dataset_layout::EncodedLayout;
 use super::external_files::wire_external_files;
 use super::fill::{EncodedFill, default_allocation, is_default_allocation};
-use super::object_creation::ObjectCreation;
+use super::object_creation::{ObjectCreation, PIPELINE};
 use super::property_list::{PropertyClass, wire_unsigned};
 
 /// The properties of a dataset.
@@ -80,7 +80,7 @@ impl PropertyClass for DatasetCreation {
             LAYOUT | EXTERNAL_FILES | FILL_VALUE => !self.is_default(),
             ALLOCATION_STATE => self.states_allocation,
             MINIMIZE_HEADER => self.minimized_header,
-            other => self.object.is_set(other) || (other == ObjectCreation::NAMES[0] && !self.is_default()),
+            other => self.object.is_set(other) || (other == PIPELINE && !self.is_default()),
         }
     }
 

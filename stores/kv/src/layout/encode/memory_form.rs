@@ -61,7 +61,7 @@ fn with_sizes(datatype: &Datatype, size_of: SizeOf) -> Datatype {
 fn compound_with_sizes(t: &Compound, size_of: SizeOf) -> Compound {
     let resized: Vec<Datatype> = t.members.iter().map(|member| with_sizes(&member.datatype, size_of)).collect();
     let growth = |(member, new): (&CompoundMember, &Datatype)| {
-        (member.offset, i64::from(new.size()) - i64::from(member.datatype.size()))
+        (member.offset, i64::from(new.size()).saturating_sub(member.datatype.size().into()))
     };
     let mut growths: Vec<(u32, i64)> = t.members.iter().zip(&resized).map(growth).collect();
     growths.sort_unstable_by_key(|(offset, _)| *offset);
