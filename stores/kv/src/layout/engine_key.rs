@@ -36,7 +36,7 @@ pub(super) mod attribute {
 }
 
 /// The second byte of the records of a group's creation order. The name and the target at a position lie together.
-mod link_order {
+pub(super) mod link_order {
     pub const COUNT: u8 = 1;
     pub const MAX_ORDER: u8 = 2;
     pub const AT: u8 = 3;
