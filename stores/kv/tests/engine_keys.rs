@@ -158,8 +158,9 @@ proptest! {
         ];
         let count = sections.iter().filter(|section| section.contains(engine.as_bytes())).count();
         let expected = match record {
-            RecordKey::AttributeCount | RecordKey::MaxAttributeOrder | RecordKey::Blob(_) => 0,
-            RecordKey::Unknown { .. } => 0,
+            RecordKey::AttributeCount | RecordKey::MaxAttributeOrder => 0,
+            RecordKey::LinkCount | RecordKey::MaxLinkOrder => 0,
+            RecordKey::Blob(_) | RecordKey::Unknown { .. } => 0,
             _ => 1,
         };
         prop_assert_eq!(count, expected);

@@ -9,8 +9,8 @@ use h5live_kv::layout::value::{
 };
 use h5live_kv::layout::{AttributeField, AttributeRecords, BlobId, MetadataField, MetadataRecords};
 use h5live_model::{
-    AttributeData, Dataspace, LinkTarget, Name, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes,
-    ReferenceKind, Referent, ReferentPart, Shape,
+    AttributeData, Compound, CompoundMember, Dataspace, Datatype, LinkTarget, Name, ObjectBody, ObjectId, ObjectKind,
+    ObjectSpec, ObjectTimes, ReferenceKind, ReferenceType, Referent, ReferentPart, Shape,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -61,6 +61,24 @@ fn damaged(value: &[u8], at: Index, with: u8) -> [Vec<u8>; 3] {
 }
 
 proptest! {
+    #[test]
+    fn bytes_of_any_kind_never_panic(
+        field in select(MetadataField::ALL.to_vec()), of_attribute in select(AttributeField::ALL.to_vec()),
+        head in select(vec![&b""[..], b"\0\x05layout\0", b"\0\x05pline\0", b"\0\x09", b"\0\x03", b"\x03\0", b"\x01\0\x08"]),
+        tail in vec(any::<u8>(), 0..80), spec in common::object(),
+    ) {
+        let value = [head, &tail].concat();
+        let mut records = MetadataRecords::of_object(&spec).unwrap();
+        records.insert(field, value.clone());
+        let mut attribute = AttributeRecords::default();
+        attribute.insert(of_attribute, value.clone());
+        for kind in [ObjectKind::Group, ObjectKind::Dataset, ObjectKind::Datatype, ObjectKind::Map] {
+            let _ = records.object(kind);
+        }
+        let _ = (attribute.attribute("a".into()), decode_datatype(&value), decode_dataspace(&value));
+        let _ = (decode_link(&value), StoredReference::decode_blob(ReferenceKind::Region2, true, &value));
+    }
+
     #[test]
     fn objects_come_back_from_their_records(spec in common::object()) {
         let records = MetadataRecords::of_object(&spec).unwrap();
@@ -189,6 +207,37 @@ fn a_record_that_is_missing_is_named() {
     records = MetadataRecords::default();
     let error = records.object(ObjectKind::Group).unwrap_err();
     assert_eq!(error.to_string(), "the object has no record Creation Property List");
+}
+
+/// A type of a million bytes is decoded in a moment: the time does not grow with the square of the members.
+#[test]
+fn compounds_of_many_members_that_lead_elsewhere_come_back() {
+    let member = |at: u32| CompoundMember {
+        name: at.to_string().into(),
+        offset: at * 16,
+        datatype: Datatype::Reference(ReferenceType { kind: ReferenceKind::Object1, size: 16 }),
+    };
+    let members: Vec<_> = (0..60_000).map(member).collect();
+    let datatype = Datatype::Compound(Compound { size: 60_000 * 16, members });
+    let bytes = encode_datatype(&datatype).unwrap();
+    assert_eq!(decode_datatype(&bytes).unwrap(), datatype);
+}
+
+/// Counts that the bytes cannot hold are refused before anything is allocated.
+#[test]
+fn counts_are_bounded_by_the_bytes_that_are_left() {
+    let huge = [
+        &b"\0\x05pline\0\x04\x08\xff\xff\xff\xff\xff\xff\xff\x7f"[..],
+        b"\0\x05efl\0\x08\xff\xff\xff\xff\xff\xff\xff\x7f",
+        b"\0\x05layout\0\x03\xff\xff\xff\xff\xff\xff\xff\x7f",
+        b"\0\x05fill_value\0\x01\x01\xff\xff\xff\xff\xff\xff\xff\x7f",
+    ];
+    for list in huge {
+        let mut records = MetadataRecords::default();
+        records.insert(MetadataField::CreationProperties, list);
+        let error = records.object(ObjectKind::Dataset).unwrap_err().to_string();
+        assert!(error.contains("above the limit") || error.contains("at most"), "{error}");
+    }
 }
 
 #[test]

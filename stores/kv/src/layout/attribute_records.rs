@@ -1,5 +1,7 @@
 //! The records of an attribute, from the attribute and back.
 
+use std::collections::BTreeMap;
+
 use h5live_model::{AttributeData, Name};
 
 use super::encode::{
@@ -14,24 +16,22 @@ const MAX_UNWRITTEN_BYTES: u64 = 1 << 20;
 
 /// The records of one attribute under the dkey `/Attribute`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AttributeRecords {
-    values: [Option<Vec<u8>>; AttributeField::ALL.len()],
-}
+pub struct AttributeRecords(BTreeMap<AttributeField, Vec<u8>>);
 
 impl AttributeRecords {
     /// The value of a record.
     pub fn get(&self, field: AttributeField) -> Option<&[u8]> {
-        self.values[field.index()].as_deref()
+        self.0.get(&field).map(Vec::as_slice)
     }
 
     /// Adds a record.
     pub fn insert(&mut self, field: AttributeField, value: impl Into<Vec<u8>>) {
-        self.values[field.index()] = Some(value.into());
+        self.0.insert(field, value.into());
     }
 
     /// All records.
     pub fn iter(&self) -> impl Iterator<Item = (AttributeField, &[u8])> {
-        AttributeField::ALL.into_iter().filter_map(|field| Some((field, self.get(field)?)))
+        self.0.iter().map(|(field, value)| (*field, value.as_slice()))
     }
 
     fn require(&self, field: AttributeField) -> Result<&[u8]> {

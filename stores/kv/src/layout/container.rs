@@ -15,10 +15,10 @@ const PRIME: u128 = (1 << 88) | 0x13b;
 /// The UUID of the container of a file: an FNV-1a hash with 128 bits. It takes 16 bytes of the name at a time, not one
 /// as FNV does. The last bytes are padded with zeros. A NUL ends the name.
 pub fn container_id(file_name: &[u8]) -> ContainerId {
-    let end = file_name.iter().position(|byte| *byte == 0).unwrap_or(file_name.len());
-    let hash = file_name[..end].chunks(16).fold(BASIS, |hash, bytes| {
+    let name = file_name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let hash = name.chunks(16).fold(BASIS, |hash, bytes| {
         let mut block = [0; 16];
-        block[..bytes.len()].copy_from_slice(bytes);
+        block.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
         (hash ^ u128::from_le_bytes(block)).wrapping_mul(PRIME)
     });
     ContainerId(hash.to_le_bytes())

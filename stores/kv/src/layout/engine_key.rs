@@ -9,7 +9,7 @@ use std::fmt;
 use h5live_model::{MAX_RANK, ObjectId};
 
 use super::fields::{AttributeField, MetadataField};
-use super::ordered::{KeyBytes, KeyReader, put_string, put_uint};
+use super::ordered::{KeyBytes, KeyReader, put_flagged_uint, put_string, put_uint};
 use super::record_key::{BlobId, RecordKey, is_reserved};
 use super::{Result, oid};
 
@@ -36,7 +36,7 @@ pub(super) mod attribute {
 }
 
 /// The second byte of the records of a group's creation order. The name and the target at a position lie together.
-mod link_order {
+pub(super) mod link_order {
     pub const COUNT: u8 = 1;
     pub const MAX_ORDER: u8 = 2;
     pub const AT: u8 = 3;
@@ -138,9 +138,8 @@ impl KeyRange {
 
 fn put_object(key: &mut KeyBytes, object: ObjectId) {
     let class = oid::class_bits(object);
-    put_uint(key, oid::index(object));
-    let first = oid::kind_bits(oid::kind(object)) << object::KIND_SHIFT;
-    key[0] |= first | if class == 0 { 0 } else { object::CLASS };
+    let flags = oid::kind_bits(oid::kind(object)) << object::KIND_SHIFT | if class == 0 { 0 } else { object::CLASS };
+    put_flagged_uint(key, oid::index(object), flags);
     if class != 0 {
         key.extend_from_slice(&class.to_be_bytes());
     }
@@ -148,18 +147,7 @@ fn put_object(key: &mut KeyBytes, object: ObjectId) {
 
 fn read_object(reader: &mut KeyReader<'_>) -> Result<ObjectId> {
     let first = reader.byte()?;
-    let bytes = usize::from(first & object::INDEX_BYTES);
-    if bytes > 8 {
-        return Err(reader.fault("the index of an object has at most 8 bytes"));
-    }
-    let mut index = 0;
-    for at in 0..bytes {
-        let byte = reader.byte()?;
-        if at == 0 && byte == 0 {
-            return Err(reader.fault("an integer has no leading zeros"));
-        }
-        index = index << 8 | u64::from(byte);
-    }
+    let index = reader.uint_of(first & object::INDEX_BYTES)?;
     let class = if first & object::CLASS == 0 { 0 } else { u64::from_be_bytes(reader.array()?) };
     let id = oid::from_parts(first >> object::KIND_SHIFT, index, class);
     if oid::class_bits(id) != class || (first & object::CLASS != 0) != (class != 0) {

@@ -174,11 +174,6 @@ impl AttributeField {
         }
     }
 
-    /// The place among all of them.
-    pub(super) const fn index(self) -> usize {
-        self.tag() as usize - 1
-    }
-
     /// The field and the attribute's name of an akey.
     pub fn from_akey(akey: &[u8]) -> Option<(Self, &[u8])> {
         let (prefix, name) = akey.split_first_chunk()?;

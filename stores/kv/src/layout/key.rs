@@ -2,7 +2,7 @@
 
 use h5live_model::ObjectId;
 
-use super::engine_key::{EngineKey, KeyRange, attribute, section};
+use super::engine_key::{EngineKey, KeyRange, attribute, link_order, section};
 use super::fields::{AttributeField, MetadataField};
 use super::oid;
 use super::ordered::{KeyBytes, put_string, put_uint};
@@ -114,9 +114,10 @@ pub fn attribute_positions(object: ObjectId) -> KeyRange {
     between(object, bounded(attribute::AT), bounded(attribute::AT + 1))
 }
 
-/// The order of creation of links: the counts, then the name and the target at each position.
+/// The order of creation of links: the name, then the target at each position.
 pub fn link_positions(group: ObjectId) -> KeyRange {
-    of_section(group, section::LINK_ORDER)
+    let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section::LINK_ORDER, tag]);
+    between(group, bounded(link_order::AT), bounded(link_order::AT + 1))
 }
 
 /// All links, by name: of each the target, then the position.
@@ -189,7 +190,7 @@ fn put_map_key(key: &mut KeyBytes, ordered: &[u8]) {
 }
 
 fn of_section(object: ObjectId, section: u8) -> KeyRange {
-    between(object, |key| key.push(section), |key| key.push(section + 1))
+    between(object, |key| key.push(section), |key| key.push(section.saturating_add(1)))
 }
 
 /// The keys that begin with `prefix` and a byte below [`AFTER_STRING`].

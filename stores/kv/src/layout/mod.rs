@@ -7,8 +7,19 @@
 //!
 //! [`MetadataRecords`] and [`AttributeRecords`] make records of descriptions of objects and of attributes, and back. They
 //! use [`encode`], which has what libhdf5 encodes, and [`value`], which has the rest.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 mod attribute_records;
+mod auto_chunks;
 mod container;
 pub mod encode;
 mod engine_key;
@@ -16,6 +27,7 @@ mod error;
 mod extras;
 mod fields;
 pub mod key;
+mod map_dkey;
 pub mod names;
 mod object_records;
 pub mod oid;
@@ -25,10 +37,12 @@ mod record_key;
 pub mod value;
 
 pub use attribute_records::AttributeRecords;
+pub use auto_chunks::auto_chunk_dims;
 pub use container::{ContainerId, container_id};
 pub use engine_key::{EngineKey, KeyRange};
 pub use error::{LayoutError, Result};
 pub use fields::{AttributeField, MetadataField};
+pub use map_dkey::{map_dkey, map_key_of_dkey};
 pub use object_records::MetadataRecords;
 pub use oid_allocator::{OidAllocator, OidRange};
 pub use record_key::{BlobId, RecordKey};

@@ -16,16 +16,18 @@ const NUL: u8 = 0x00;
 /// Follows a NUL that is in a string. What follows the end of a string is a byte below this one.
 const ESCAPED: u8 = 0xff;
 
-/// Bytes that are in use of an integer.
-fn used_bytes(value: u64) -> usize {
-    8 - value.leading_zeros() as usize / 8
-}
-
 /// Appends an integer: the number of its bytes without leading zeros (0 to 8), then these, the first one highest.
 pub(super) fn put_uint(key: &mut KeyBytes, value: u64) {
-    let used = used_bytes(value);
-    key.push(used as u8);
-    key.extend_from_slice(&value.to_be_bytes()[8 - used..]);
+    put_flagged_uint(key, value, 0);
+}
+
+/// As [`put_uint`], with these bits in the byte that has the number of bytes.
+pub(super) fn put_flagged_uint(key: &mut KeyBytes, value: u64, flags: u8) {
+    let bytes = value.to_be_bytes();
+    let unused = value.leading_zeros() as usize / 8;
+    let used = bytes.get(unused..).unwrap_or_default();
+    key.push(flags | used.len() as u8);
+    key.extend_from_slice(used);
 }
 
 /// Appends a string with its end: NULs become `00 ff`, and one `00` ends it. A byte below `ff` must follow.
@@ -42,27 +44,22 @@ pub(super) fn put_string(key: &mut KeyBytes, string: &[u8]) {
 /// Reads the parts of an engine key.
 #[derive(Debug, Clone)]
 pub(super) struct KeyReader<'a> {
-    key: &'a [u8],
-    at: usize,
+    length: usize,
+    rest: &'a [u8],
 }
 
 impl<'a> KeyReader<'a> {
     pub(super) fn new(key: &'a [u8]) -> Self {
-        KeyReader { key, at: 0 }
+        KeyReader { length: key.len(), rest: key }
     }
 
     /// An error about the byte that is next.
     pub(super) fn fault(&self, rule: &'static str) -> LayoutError {
-        LayoutError::Key { at: self.at, length: self.key.len(), rule }
-    }
-
-    /// The bytes that are left.
-    pub(super) fn rest(&self) -> &'a [u8] {
-        self.key.get(self.at..).unwrap_or_default()
+        LayoutError::Key { at: self.length.saturating_sub(self.rest.len()), length: self.length, rule }
     }
 
     pub(super) fn peek(&self) -> Option<u8> {
-        self.rest().first().copied()
+        self.rest.first().copied()
     }
 
     pub(super) fn byte(&mut self) -> Result<u8> {
@@ -70,58 +67,63 @@ impl<'a> KeyReader<'a> {
     }
 
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let found = self.rest().first_chunk().copied().ok_or_else(|| self.fault("the key ends too soon"))?;
-        self.at += N;
-        Ok(found)
+        let (found, rest) = self.rest.split_first_chunk().ok_or_else(|| self.fault("the key ends too soon"))?;
+        self.rest = rest;
+        Ok(*found)
     }
 
     /// What [`put_uint`] has appended.
     pub(super) fn uint(&mut self) -> Result<u64> {
-        let used = usize::from(self.peek().ok_or_else(|| self.fault("the key ends too soon"))?);
-        let bytes = self.rest().get(1..1 + used).filter(|bytes| bytes.len() <= 8);
-        let bytes = bytes.ok_or_else(|| self.fault("an integer has at most 8 bytes, all of them there"))?;
+        let used = self.byte()?;
+        self.uint_of(used)
+    }
+
+    /// What [`put_uint`] has appended after the number of bytes, which is `used`.
+    pub(super) fn uint_of(&mut self, used: u8) -> Result<u64> {
+        let parts = self.rest.split_at_checked(used.into()).filter(|_| used <= 8);
+        let (bytes, rest) = parts.ok_or_else(|| self.fault("an integer has at most 8 bytes, all of them there"))?;
         if bytes.first() == Some(&0) {
             return Err(self.fault("an integer has no leading zeros"));
         }
-        self.at += 1 + used;
+        self.rest = rest;
         Ok(bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
     /// What [`put_string`] has appended.
     pub(super) fn string(&mut self) -> Result<Cow<'a, [u8]>> {
-        let rest = self.rest();
-        let mut string = Cow::Borrowed(&rest[..0]);
-        let mut from = 0;
+        let mut string = Cow::Borrowed(Default::default());
+        let mut rest = self.rest;
         loop {
-            let nul = rest[from..].iter().position(|byte| *byte == NUL);
-            let nul = from + nul.ok_or_else(|| self.fault("a string has no end"))?;
-            let escaped = rest.get(nul + 1) == Some(&ESCAPED);
-            match (&mut string, escaped) {
-                (Cow::Borrowed(bytes), false) => *bytes = &rest[..nul],
-                (Cow::Borrowed(_), true) => string = Cow::Owned([&rest[..nul], &[NUL]].concat()),
-                (Cow::Owned(bytes), _) => {
-                    bytes.extend_from_slice(&rest[from..nul]);
-                    bytes.extend_from_slice(if escaped { &[NUL] } else { &[] });
+            let end = rest.iter().position(|byte| *byte == NUL);
+            let parts =
+                end.and_then(|end| rest.split_at_checked(end)).and_then(|(part, nul)| Some((part, nul.get(1..)?)));
+            let (part, after) = parts.ok_or_else(|| self.fault("a string has no end"))?;
+            match (after.strip_prefix(&[ESCAPED]), &mut string) {
+                (None, Cow::Borrowed(_)) => string = Cow::Borrowed(part),
+                (None, Cow::Owned(bytes)) => bytes.extend_from_slice(part),
+                (Some(_), string) => {
+                    string.to_mut().extend_from_slice(part);
+                    string.to_mut().push(NUL);
                 }
             }
-            if !escaped {
-                self.at += nul + 1;
-                return Ok(string);
+            match after.strip_prefix(&[ESCAPED]) {
+                Some(after) => rest = after,
+                None => {
+                    self.rest = after;
+                    return Ok(string);
+                }
             }
-            from = nul + 2;
         }
     }
 
     /// All bytes that are left.
     pub(super) fn take_rest(&mut self) -> &'a [u8] {
-        let rest = self.rest();
-        self.at = self.key.len();
-        rest
+        std::mem::take(&mut self.rest)
     }
 
     /// Refuses bytes that are left.
     pub(super) fn end(&self) -> Result<()> {
-        if self.rest().is_empty() { Ok(()) } else { Err(self.fault("bytes are left over")) }
+        if self.rest.is_empty() { Ok(()) } else { Err(self.fault("bytes are left over")) }
     }
 }
 
@@ -173,7 +175,7 @@ mod tests {
             let key = [&string(value)[..], &[7]].concat();
             let mut reader = KeyReader::new(&key);
             assert_eq!(reader.string().unwrap(), value);
-            assert_eq!(reader.rest(), [7]);
+            assert_eq!(reader.take_rest(), [7]);
         }
         assert_eq!(string(b"a\0b")[..], [b'a', 0, 0xff, b'b', 0]);
     }

@@ -162,10 +162,7 @@ fn link_order_record(akey: &[u8]) -> Option<RecordKey<'_>> {
 
 /// The dkey of a chunk: a zero byte, then its first element, u64 little-endian for each dimension.
 fn chunk_dkey(start: &[u64]) -> Vec<u8> {
-    let mut dkey = Vec::with_capacity(1 + 8 * start.len());
-    dkey.push(0);
-    start.iter().for_each(|at| dkey.extend_from_slice(&at.to_le_bytes()));
-    dkey
+    std::iter::once(0).chain(start.iter().flat_map(|at| at.to_le_bytes())).collect()
 }
 
 /// The first element of the chunk of a dkey.

@@ -100,7 +100,11 @@ pub fn selection() -> impl Strategy<Value = Selection> {
         1 => Just(Selection::All),
         1 => Just(Selection::None),
         3 => slab,
-        1 => vec(block, 1..4).prop_map(Selection::Blocks),
+        1 => vec(block, 1..4).prop_map(|mut blocks| {
+            // They do not meet.
+            blocks.iter_mut().enumerate().for_each(|(at, block)| block.start[0] += 20 * at as u64);
+            Selection::Blocks(blocks)
+        }),
         1 => vec(vec(0..70_000u64, 2), 1..4).prop_map(|points| {
             Selection::Points(points.into_iter().map(Into::into).collect())
         }),

@@ -5,8 +5,8 @@ use h5live_model::{Dataspace, Datatype, ExternalPiece, Fill, Layout};
 
 use super::dataset_layout::EncodedLayout;
 use super::external_files::wire_external_files;
-use super::fill::{EncodedFill, default_allocation};
-use super::object_creation::ObjectCreation;
+use super::fill::{EncodedFill, default_allocation, is_default_allocation};
+use super::object_creation::{ObjectCreation, PIPELINE};
 use super::property_list::{PropertyClass, wire_unsigned};
 
 /// The properties of a dataset.
@@ -17,6 +17,8 @@ pub struct DatasetCreation {
     layout: EncodedLayout,
     external: Vec<ExternalPiece>,
     fill: EncodedFill,
+    /// Whether the user has said when storage is allocated.
+    states_allocation: bool,
     /// Whether the library is to make the header as small as it can.
     minimized_header: bool,
 }
@@ -30,15 +32,16 @@ const FILL_VALUE: &str = "fill_value";
 impl DatasetCreation {
     /// The properties of a dataset of this type and shape.
     pub fn new(object: ObjectCreation, layout: &Layout, fill: &Fill, datatype: &Datatype, space: &Dataspace) -> Self {
-        let (layout, external) = match layout {
+        let (encoded, external) = match layout {
             Layout::External(files) => (Layout::Contiguous, files.clone()),
             other => (other.clone(), Vec::new()),
         };
         DatasetCreation {
             object,
-            layout: EncodedLayout { layout, space: space.clone() },
+            layout: EncodedLayout { layout: encoded, space: space.clone() },
             external,
             fill: EncodedFill::new(fill, datatype),
+            states_allocation: !is_default_allocation(layout, fill.allocation),
             minimized_header: false,
         }
     }
@@ -55,11 +58,6 @@ impl DatasetCreation {
     pub fn fill(&self) -> Fill {
         let allocation = self.fill.allocation.unwrap_or_else(|| default_allocation(&self.layout.layout));
         Fill { allocation, time: self.fill.time, value: self.fill.value.clone() }
-    }
-
-    /// Whether the time of allocation is that of the layout.
-    fn has_default_allocation(&self) -> bool {
-        self.fill.allocation.is_none_or(|at| at == default_allocation(&self.layout.layout))
     }
 
     /// Whether every property has its default. The library then encodes its own list, of which nothing was copied.
@@ -80,9 +78,9 @@ impl PropertyClass for DatasetCreation {
     fn is_set(&self, property: &str) -> bool {
         match property {
             LAYOUT | EXTERNAL_FILES | FILL_VALUE => !self.is_default(),
-            ALLOCATION_STATE => !self.has_default_allocation(),
+            ALLOCATION_STATE => self.states_allocation,
             MINIMIZE_HEADER => self.minimized_header,
-            other => self.object.is_set(other) || (other == ObjectCreation::NAMES[0] && !self.is_default()),
+            other => self.object.is_set(other) || (other == PIPELINE && !self.is_default()),
         }
     }
 
@@ -91,7 +89,12 @@ impl PropertyClass for DatasetCreation {
             LAYOUT => self.layout.wire(w),
             EXTERNAL_FILES => wire_external_files(w, &mut self.external),
             FILL_VALUE => self.fill.wire(w),
-            ALLOCATION_STATE => wire_unsigned(w, "allocation state", &mut u32::from(self.has_default_allocation())),
+            ALLOCATION_STATE => {
+                let mut is_default = u32::from(!self.states_allocation);
+                wire_unsigned(w, "allocation state", &mut is_default)?;
+                self.states_allocation = is_default == 0;
+                w.require("allocation state", is_default <= 1, is_default.into(), "0 or 1")
+            }
             MINIMIZE_HEADER => {
                 let minimized = w.derived_u8("minimized header", self.minimized_header.into())?;
                 self.minimized_header = minimized != 0;

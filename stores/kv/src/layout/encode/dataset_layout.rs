@@ -19,7 +19,7 @@ const MIN_MAPPING_BYTES: usize = 2 + 2 * 27;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct EncodedLayout {
     pub layout: Layout,
-    /// The shape of the dataset, for the mappings of virtual datasets.
+    /// The shape of the dataset, for the mappings of virtual datasets. It is not encoded for other ones.
     pub space: Dataspace,
 }
 
@@ -69,7 +69,7 @@ impl Record for EncodedLayout {
         }
         match &mut self.layout {
             Layout::Chunked(dims) => wire_chunk_dims(w, version, dims),
-            Layout::Virtual(sources) => wire_sources(w, sources, &self.space),
+            Layout::Virtual(sources) => wire_sources(w, sources, &mut self.space),
             _ => Ok(()),
         }
     }
@@ -85,7 +85,7 @@ fn wire_chunk_dims(w: &mut impl Wire, version: u8, dims: &mut Vec<u64>) -> WireR
     dims.iter_mut().try_for_each(|dim| w.uint("chunk dimension", width, dim))
 }
 
-fn wire_sources(w: &mut impl Wire, sources: &mut Vec<VirtualSource>, space: &Dataspace) -> WireResult<()> {
+fn wire_sources(w: &mut impl Wire, sources: &mut Vec<VirtualSource>, space: &mut Dataspace) -> WireResult<()> {
     let mut count = sources.len() as u64;
     w.u64("mappings", &mut count)?;
     let count = w.bounded("mappings", count, MIN_MAPPING_BYTES)?;
@@ -104,6 +104,9 @@ fn wire_sources(w: &mut impl Wire, sources: &mut Vec<VirtualSource>, space: &Dat
         };
         w.record(&mut from)?;
         w.record(&mut to)?;
+        if w.is_decoding() {
+            *space = to.dataspace();
+        }
         (source.source, source.target) = (from.into_selection(), to.into_selection());
     }
     Ok(())

@@ -39,6 +39,11 @@ pub(super) fn default_allocation(layout: &Layout) -> AllocationTime {
     }
 }
 
+/// Whether storage is allocated then if the user has not said it. Mappings of a virtual dataset leave the time as it was.
+pub(super) fn is_default_allocation(layout: &Layout, time: AllocationTime) -> bool {
+    time == default_allocation(layout) || (matches!(layout, Layout::Virtual(_)) && time == AllocationTime::Late)
+}
+
 impl EncodedFill {
     /// The fill value of a dataset. One that leads elsewhere is undefined here, as the connector has it: its bytes are
     /// in the record of the fill value.

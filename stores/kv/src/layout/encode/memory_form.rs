@@ -61,19 +61,26 @@ fn with_sizes(datatype: &Datatype, size_of: SizeOf) -> Datatype {
 fn compound_with_sizes(t: &Compound, size_of: SizeOf) -> Compound {
     let resized: Vec<Datatype> = t.members.iter().map(|member| with_sizes(&member.datatype, size_of)).collect();
     let growth = |(member, new): (&CompoundMember, &Datatype)| {
-        (member.offset, i64::from(new.size()) - i64::from(member.datatype.size()))
+        (member.offset, i64::from(new.size()).saturating_sub(member.datatype.size().into()))
     };
     let mut growths: Vec<(u32, i64)> = t.members.iter().zip(&resized).map(growth).collect();
     growths.sort_unstable_by_key(|(offset, _)| *offset);
+    // From here on, each has the growth of all members up to it.
+    let mut total = 0i64;
+    for (_, growth) in &mut growths {
+        total = total.saturating_add(*growth);
+        *growth = total;
+    }
     let moved = |offset: u32| {
-        let before = growths.iter().take_while(|(at, _)| *at < offset).fold(0i64, |n, (_, by)| n.saturating_add(*by));
-        u32::try_from(i64::from(offset).saturating_add(before)).unwrap_or(u32::MAX)
+        let before = growths.partition_point(|(at, _)| *at < offset).checked_sub(1);
+        let by = before.and_then(|last| growths.get(last)).map_or(0, |(_, growth)| *growth);
+        u32::try_from(i64::from(offset).saturating_add(by)).unwrap_or(u32::MAX)
     };
     let member = |(member, datatype): (&CompoundMember, Datatype)| CompoundMember {
         name: member.name.clone(),
         offset: moved(member.offset),
         datatype,
     };
-    let members = t.members.iter().zip(resized.clone()).map(member).collect();
+    let members = t.members.iter().zip(resized).map(member).collect();
     Compound { size: moved(t.size), members }
 }

@@ -24,7 +24,7 @@ impl Default for ObjectCreation {
     }
 }
 
-const PIPELINE: &str = "pline";
+pub(super) const PIPELINE: &str = "pline";
 const MIN_DENSE: &str = "min dense attr";
 const MAX_COMPACT: &str = "max compact attr";
 const HEADER_FLAGS: &str = "object header flags";

@@ -57,8 +57,8 @@ pub fn decode_link(value: &[u8]) -> Result<LinkTarget> {
 /// A file's name and a path, a NUL after each.
 fn decode_external(target: &[u8]) -> Option<LinkTarget> {
     let names = target.strip_prefix(&[EXTERNAL_VERSION])?.strip_suffix(&[0])?;
-    let end = names.iter().position(|byte| *byte == 0)?;
-    let (file, path) = (names.get(..end)?, names.get(end + 1..)?);
+    let mut names = names.split(|byte| *byte == 0);
+    let (file, path) = (names.next()?, names.next()?);
     let external = LinkTarget::External { file: file.into(), path: path.into() };
-    (!path.contains(&0)).then_some(external)
+    names.next().is_none().then_some(external)
 }
