@@ -2,6 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "kv")]
+use h5live_kv::KvConnector;
+#[cfg(feature = "kv")]
+pub use h5live_kv::{Kv, SyncPolicy};
 #[cfg(feature = "log")]
 use h5live_log::LogConnector;
 #[cfg(feature = "log")]
@@ -24,6 +28,10 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     let registry = registry.with(LogConnector::new(NativeConnector));
     #[cfg(not(feature = "log"))]
     let registry = registry.with_missing("log", "log");
+    #[cfg(feature = "kv")]
+    let registry = registry.with(KvConnector);
+    #[cfg(not(feature = "kv"))]
+    let registry = registry.with_missing("kv", "kv");
     registry
 }
 

@@ -8,6 +8,7 @@ mod batches;
 mod claims;
 mod data;
 mod injected_faults;
+mod maps;
 mod objects;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use claims::has_claimed_features;
 pub use claims::unclaimed_features;
 pub use data::*;
 pub use injected_faults::*;
+pub use maps::*;
 pub use objects::*;
 
 pub use crate::{conformance_fault_suite as fault_suite, conformance_suite as suite};
@@ -52,7 +54,7 @@ macro_rules! conformance_suite {
             chunks filtered_chunks extents shrinking heap removed_blobs references region_references renaming unlinked creation_order
             uses_of_committed_types comments batches refused_batches parts staged_writes
             reads_of_many reads_of_blocks ordering commits threads unclaimed_features
-            persistence live);
+            map_pairs refused_map_edits map_ranges map_key_types kept_maps live_maps persistence live);
     };
     (@tests $lab:expr; $($group:ident)*) => {
         $(

@@ -77,8 +77,8 @@ pub use spec::{
 pub use stats::Stats;
 pub use store::{
     Capabilities, ChunkBatch, ChunkBytes, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, Durability, Encoding, Features,
-    InfoChange, Limits, Liveness, MapEdit, MapPrefetch, MapScan, MapStore, NewObject, Parts, Publish, Reads, Scope,
-    Session, Staging, Store, StoreWriter, Unit, check_block, read_blob, read_block_by_runs, read_each,
+    InfoChange, Limits, Liveness, MapEdit, MapPrefetch, MapScan, MapStore, NewObject, OrderedBounds, Parts, Publish,
+    Reads, Scope, Session, Staging, Store, StoreWriter, Unit, check_block, read_blob, read_block_by_runs, read_each,
 };
 pub use store::{DatasetView, MappedMemory, SharedBytes};
 pub use unfilter::{FilterResult, NoFilters, Unfilter};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Lab, link_names, make, name, u16le, unlimited_spec};
 use crate::{
-    Error, Features, InfoChange, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, ReferenceKind, ReferenceType,
-    Referent, ReferentPart, Result, Selection, Store,
+    Error, Features, InfoChange, LinkTarget, MapSpec, Name, NewObject, ObjectId, ObjectSpec, ReferenceKind,
+    ReferenceType, Referent, ReferentPart, Result, Selection, Store,
 };
 
 /// Whether a store claims features. Says so if it does not.
@@ -55,6 +55,11 @@ fn attempt_feature(store: &impl Store, feature: Features, root: ObjectId, data: 
         Features::OBJECT_REFERENCES => refer(ReferenceKind::Object1, ReferentPart::Whole),
         Features::REGION_REFERENCES => refer(ReferenceKind::Region1, ReferentPart::Region(Selection::All)),
         Features::STANDARD_REFERENCES => refer(ReferenceKind::Object2, ReferentPart::Whole),
+        Features::MAPS => {
+            assert!(store.maps().is_none());
+            let spec = MapSpec { key: u16le(), value: u16le() };
+            writer.create(&NewObject::linked(root, &name("map"), &spec.into())).map(drop)
+        }
         Features::SHRINK => store.dataset(data).unwrap().set_extent(&[2]),
         _ => return None,
     })

@@ -32,15 +32,17 @@ impl MapSpec {
         }
     }
 
-    /// Refuses what is not a key of such a map: bytes of another size, an empty sequence, and a null key that is not a
-    /// string of variable length. The empty string is a key.
+    /// Refuses what is not a key of such a map: bytes of another size, an empty sequence, a null key that is not a
+    /// string of variable length, and such a string with a NUL in it. The empty string is a key.
     ///
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check_key(&self, key: MapKey<'_>) -> Result<()> {
         match (&self.key, key) {
-            (Datatype::VarLen(t), key) if t.kind != VarLenKind::Sequence => match key {
-                MapKey::Null | MapKey::Bytes(_) => Ok(()),
+            (Datatype::VarLen(t), key) if t.kind != VarLenKind::Sequence => match key.bytes().contains(&0) {
+                false => Ok(()),
+                // Programs that end texts with a NUL would read another key.
+                true => refuse("a text with a NUL in it is no key of a map"),
             },
             (Datatype::VarLen(_), MapKey::Null | MapKey::Bytes([])) => refuse("an empty sequence is no key of a map"),
             (_, MapKey::Null) => refuse("only strings of variable length have a null key"),
@@ -144,6 +146,7 @@ mod tests {
         for fine in [MapKey::Null, MapKey::Bytes(b""), MapKey::Bytes(b"a")] {
             texts.check_key(fine).unwrap();
         }
+        assert!(texts.check_key(MapKey::Bytes(b"a\0b")).is_err());
         let lists = MapSpec { key: sequence(number()), value: sequence(number()) };
         lists.check_key(MapKey::Bytes(&[0; 8])).unwrap();
         for bad in [MapKey::Null, MapKey::Bytes(b""), MapKey::Bytes(&[0; 6])] {

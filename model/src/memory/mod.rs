@@ -9,6 +9,7 @@ mod chunks;
 mod connector;
 mod dataset;
 mod file;
+mod maps;
 mod state;
 mod writer;
 
@@ -21,6 +22,7 @@ pub use self::behavior::MemoryBehavior;
 use self::chunks::MemoryChunks;
 pub use self::connector::MemoryConnector;
 use self::file::{MemoryAccess, MemoryFile, MemoryWatch, SCHEME};
+use self::maps::MemoryPairs;
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
     AllocationLimit, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Error, Features, Limits, Link,
@@ -31,7 +33,7 @@ use crate::{
 /// The capabilities of a session on a file in memory.
 fn capabilities(behavior: MemoryBehavior, mode: Mode) -> Capabilities {
     Capabilities {
-        features: Features::all().without(Features::TIMES).without(Features::MAPS),
+        features: Features::all().without(Features::TIMES),
         parts: behavior.parts,
         staging: behavior.staging,
         encoding: behavior.encoding,
@@ -55,6 +57,8 @@ struct MemorySession {
     access: Arc<MemoryAccess>,
     described: Session,
     datasets: Mutex<BTreeMap<ObjectId, Arc<MemoryChunks>>>,
+    /// What a reader has looked at, as of its last refresh.
+    maps: Mutex<BTreeMap<ObjectId, Arc<MemoryPairs>>>,
 }
 
 impl Default for MemoryStore {
@@ -124,7 +128,9 @@ impl MemoryStore {
         let mut described = Session::new(SCHEME, mode, ROOT, capabilities(file.behavior, mode));
         described.location = location.cloned();
         let access = Arc::new(MemoryAccess::new(file, mode.writes()));
-        MemoryStore { session: Arc::new(MemorySession { access, described, datasets: Mutex::default() }) }
+        MemoryStore {
+            session: Arc::new(MemorySession { access, described, datasets: Mutex::default(), maps: Mutex::default() }),
+        }
     }
 
     fn lock_to_read(&self) -> Result<MutexGuard<'_, MemoryState>> {
@@ -146,6 +152,7 @@ impl Store for MemoryStore {
             MemoryBody::Group(_) => ObjectKind::Group,
             MemoryBody::Dataset(_) => ObjectKind::Dataset,
             MemoryBody::Datatype(_) => ObjectKind::Datatype,
+            MemoryBody::Map(_) => ObjectKind::Map,
         })
     }
 
@@ -155,6 +162,7 @@ impl Store for MemoryStore {
         let body = match &object.body {
             MemoryBody::Group(links) => ObjectBody::Group(links.spec),
             MemoryBody::Datatype(datatype) => ObjectBody::Datatype(datatype.clone()),
+            MemoryBody::Map(map) => ObjectBody::Map(Box::new(map.spec.clone())),
             MemoryBody::Dataset(_) => {
                 drop(state);
                 let spec = DatasetSpec::clone(&*self.dataset(id)?.spec()?);
@@ -214,6 +222,10 @@ impl Store for MemoryStore {
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {
         drop(self.lock_to_read()?);
+        self.refresh_maps(|id| match scope {
+            Scope::All => true,
+            Scope::Objects(objects) => objects.contains(&id),
+        })?;
         let open = self.session.datasets.lock().clone();
         match scope {
             Scope::All => open.values().try_for_each(|dataset| dataset.refresh_if_there()),
@@ -239,7 +251,7 @@ impl Store for MemoryStore {
     }
 
     fn maps(&self) -> Option<&dyn MapStore> {
-        None
+        Some(self)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {

@@ -9,6 +9,7 @@ use crate::{
 };
 
 use super::dataset::MemoryDataset;
+use super::maps::MemoryMap;
 
 pub(super) const ROOT: ObjectId = ObjectId(1);
 
@@ -48,6 +49,7 @@ pub(super) enum MemoryBody {
     Group(MemoryLinks),
     Dataset(Box<MemoryDataset>),
     Datatype(Datatype),
+    Map(Box<MemoryMap>),
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +80,7 @@ impl MemoryObject {
                 _ => None,
             })),
             MemoryBody::Dataset(stored) => held.extend(stored.spec.committed),
-            MemoryBody::Datatype(_) => {}
+            MemoryBody::Datatype(_) | MemoryBody::Map(_) => {}
         }
         held
     }
@@ -137,12 +139,29 @@ impl MemoryState {
         }
     }
 
+    pub(super) fn map(&self, id: ObjectId) -> Result<&MemoryMap> {
+        match &self.object(id)?.body {
+            MemoryBody::Map(stored) => Ok(stored),
+            _ => Err(Error::WrongKind { expected: "map" }),
+        }
+    }
+
+    pub(super) fn map_mut(&mut self, id: ObjectId) -> Result<&mut MemoryMap> {
+        match &mut self.object_mut(id)?.body {
+            MemoryBody::Map(stored) => Ok(stored),
+            _ => Err(Error::WrongKind { expected: "map" }),
+        }
+    }
+
     /// Makes an object without links.
     pub(super) fn create(&mut self, spec: &ObjectSpec) -> Result<ObjectId> {
         let body = match &spec.body {
             ObjectBody::Group(group) => MemoryBody::Group(MemoryLinks { spec: *group, ..MemoryLinks::default() }),
             ObjectBody::Datatype(datatype) => MemoryBody::Datatype(datatype.clone()),
-            ObjectBody::Map(_) => return Err(Error::Unsupported("a map")),
+            ObjectBody::Map(spec) => {
+                spec.check()?;
+                MemoryBody::Map(Box::new(MemoryMap::new((**spec).clone())))
+            }
             ObjectBody::Dataset(spec) => {
                 spec.check()?;
                 self.check_committed(spec.committed, &spec.datatype)?;
@@ -251,8 +270,13 @@ impl MemoryState {
         self.remove_hard_links(owned);
     }
 
-    /// Shows readers what a dataset holds, and what the datasets hold that come before it.
+    /// Shows readers what a map or a dataset holds, and what the datasets hold that come before it.
     pub(super) fn publish(&mut self, id: ObjectId) -> Result<()> {
+        if let MemoryBody::Map(stored) = &mut self.object_mut(id)?.body {
+            stored.publish();
+            self.changed.remove(&id);
+            return Ok(());
+        }
         let mut waiting = self.dataset_mut(id)?.publish();
         self.changed.remove(&id);
         while let Some(id) = waiting.pop() {
@@ -265,21 +289,25 @@ impl MemoryState {
         Ok(())
     }
 
-    /// Drops what was changed of datasets and not published.
+    /// Drops what was changed of datasets and maps and not published.
     pub(super) fn forget_unpublished(&mut self) {
         for object in self.objects.values_mut() {
-            if let MemoryBody::Dataset(stored) = &mut object.body {
-                stored.forget_unpublished();
+            match &mut object.body {
+                MemoryBody::Dataset(stored) => stored.forget_unpublished(),
+                MemoryBody::Map(stored) => stored.forget_unpublished(),
+                _ => {}
             }
         }
         self.changed.clear();
     }
 
-    /// Shows readers what all datasets hold.
+    /// Shows readers what all datasets and maps hold.
     pub(super) fn publish_all(&mut self) {
         for object in self.objects.values_mut() {
-            if let MemoryBody::Dataset(stored) = &mut object.body {
-                stored.publish();
+            match &mut object.body {
+                MemoryBody::Dataset(stored) => drop(stored.publish()),
+                MemoryBody::Map(stored) => stored.publish(),
+                _ => {}
             }
         }
         self.changed.clear();

@@ -121,11 +121,12 @@ impl StoreWriter for MemoryStore {
         if publish == Publish::Durable {
             return Err(Error::Unsupported("outlasting a power failure in memory"));
         }
-        let is_dataset =
-            |id: &ObjectId| matches!(state.object(*id).map(|object| &object.body), Ok(MemoryBody::Dataset(_)));
+        let has_no_links = |id: &ObjectId| {
+            matches!(state.object(*id).map(|object| &object.body), Ok(MemoryBody::Dataset(_) | MemoryBody::Map(_)))
+        };
         match scope {
             // Whatever a link leads to is seen before the link.
-            Scope::Objects(objects) if objects.iter().all(is_dataset) => {
+            Scope::Objects(objects) if objects.iter().all(has_no_links) => {
                 objects.iter().try_for_each(|id| state.publish(*id))?;
             }
             Scope::Objects(_) | Scope::All => state.publish_all(),

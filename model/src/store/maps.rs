@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::{MapKey, ObjectId, Result};
+use crate::{MapKey, MapKeyOrder, ObjectId, Result};
 
 /// The maps of a session: [`Store::maps`](crate::Store::maps). A map is made, linked, described and deleted as every
 /// object ([`StoreWriter::create`](crate::StoreWriter::create) with [`ObjectBody::Map`](crate::ObjectBody::Map)).
@@ -101,6 +101,34 @@ pub struct MapScan<'a> {
     pub values: bool,
     /// How much is fetched at a time.
     pub prefetch: MapPrefetch,
+}
+
+/// The range of ordered keys of a scan.
+pub type OrderedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+impl MapScan<'_> {
+    /// The range as what [`MapKeyOrder`] makes of its keys; `None` if no key can be in it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] if its ends are no keys of this order.
+    pub fn ordered_bounds(&self, order: &MapKeyOrder) -> Result<Option<OrderedBounds>> {
+        let ordered = |bound: Bound<MapKey<'_>>| -> Result<_> {
+            Ok(match bound {
+                Bound::Included(key) => Bound::Included(order.ordered(key)?),
+                Bound::Excluded(key) => Bound::Excluded(order.ordered(key)?),
+                Bound::Unbounded => Bound::Unbounded,
+            })
+        };
+        let bounds = (ordered(self.start)?, ordered(self.end)?);
+        let is_empty = match &bounds {
+            (Bound::Included(start), Bound::Included(end)) => start > end,
+            (Bound::Included(start) | Bound::Excluded(start), Bound::Included(end) | Bound::Excluded(end)) => {
+                start >= end
+            }
+            _ => false,
+        };
+        Ok((!is_empty).then_some(bounds))
+    }
 }
 
 impl Default for MapScan<'_> {

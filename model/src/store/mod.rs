@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub use batch::{ChunkBatch, ChunkWrite, Publish};
 pub use capabilities::{Capabilities, Durability, Encoding, Features, Limits, Parts, Reads, Staging, Unit};
 pub use chunks::ChunkStore;
-pub use maps::{MapEdit, MapPrefetch, MapScan, MapStore};
+pub use maps::{MapEdit, MapPrefetch, MapScan, MapStore, OrderedBounds};
 pub use read_block::{check_block, read_block_by_runs};
 pub use read_each::read_each;
 pub use reads::{ChunkBytes, ChunkRead, ChunkSink};

@@ -28,6 +28,8 @@ mod watch;
 
 #[cfg(feature = "lmdb")]
 pub use connector::KvConnector;
+#[cfg(feature = "lmdb")]
+pub use engine::SyncPolicy;
 pub use error::KvError;
 #[cfg(feature = "lmdb")]
 pub use options::Kv;

@@ -1,0 +1,141 @@
+//! Maps in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::MemoryStore;
+use crate::{MapEdit, MapKey, MapKeyOrder, MapScan, MapSpec, MapStore, ObjectId, Result};
+
+/// The values by the ordered bytes of their keys.
+pub(super) type MemoryPairs = BTreeMap<Vec<u8>, Arc<[u8]>>;
+
+#[derive(Debug)]
+pub(super) struct MemoryMap {
+    pub(super) spec: MapSpec,
+    order: MapKeyOrder,
+    /// As the writer sees them.
+    pairs: Arc<MemoryPairs>,
+    /// As of the last commit.
+    pub(super) published: Arc<MemoryPairs>,
+}
+
+impl MemoryMap {
+    pub(super) fn new(spec: MapSpec) -> Self {
+        let order = MapKeyOrder::new(&spec.key);
+        MemoryMap { spec, order, pairs: Arc::default(), published: Arc::default() }
+    }
+
+    pub(super) fn publish(&mut self) {
+        self.published = self.pairs.clone();
+    }
+
+    pub(super) fn forget_unpublished(&mut self) {
+        self.pairs = self.published.clone();
+    }
+
+    /// Changes pairs, all or none.
+    fn write(&mut self, edits: &[MapEdit<'_>]) -> Result<()> {
+        let check = |edit: &MapEdit<'_>| {
+            self.spec.check_key(edit.key())?;
+            let value = match edit {
+                MapEdit::Put { value, .. } => Some(Arc::from(*value)),
+                MapEdit::Remove { .. } => None,
+            };
+            value.as_deref().map(|value| self.spec.check_value(value)).transpose()?;
+            Ok((self.order.ordered(edit.key())?, value))
+        };
+        let edits = edits.iter().map(check).collect::<Result<Vec<_>>>()?;
+        let pairs = Arc::make_mut(&mut self.pairs);
+        for (key, value) in edits {
+            match value {
+                Some(value) => drop(pairs.insert(key, value)),
+                None => drop(pairs.remove(&key)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a session sees of a map.
+struct MapView {
+    spec: MapSpec,
+    order: MapKeyOrder,
+    pairs: Arc<MemoryPairs>,
+}
+
+impl MapView {
+    fn key(&self, key: MapKey<'_>) -> Result<Vec<u8>> {
+        self.spec.check_key(key)?;
+        self.order.ordered(key)
+    }
+}
+
+impl MemoryStore {
+    fn map_view(&self, id: ObjectId) -> Result<MapView> {
+        let state = self.lock_to_read()?;
+        let map = state.map(id)?;
+        let pairs = match self.session.access.writable {
+            true => map.pairs.clone(),
+            false => self.session.maps.lock().entry(id).or_insert_with(|| map.published.clone()).clone(),
+        };
+        Ok(MapView { spec: map.spec.clone(), order: map.order.clone(), pairs })
+    }
+
+    /// Takes up what was published of the maps that were looked at.
+    pub(super) fn refresh_maps(&self, is_meant: impl Fn(ObjectId) -> bool) -> Result<()> {
+        let state = self.lock_to_read()?;
+        self.session.maps.lock().retain(|id, seen| match state.map(*id) {
+            Ok(map) if is_meant(*id) => {
+                *seen = map.published.clone();
+                true
+            }
+            found => found.is_ok(),
+        });
+        Ok(())
+    }
+}
+
+impl MapStore for MemoryStore {
+    fn len(&self, map: ObjectId) -> Result<u64> {
+        Ok(self.map_view(map)?.pairs.len() as u64)
+    }
+
+    fn contains(&self, map: ObjectId, key: MapKey<'_>) -> Result<bool> {
+        let view = self.map_view(map)?;
+        Ok(view.pairs.contains_key(&view.key(key)?))
+    }
+
+    fn get(&self, map: ObjectId, keys: &[MapKey<'_>], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        let view = self.map_view(map)?;
+        let keys = keys.iter().map(|key| view.key(*key)).collect::<Result<Vec<_>>>()?;
+        keys.iter().enumerate().for_each(|(number, key)| each(number, view.pairs.get(key).map(|value| &**value)));
+        Ok(())
+    }
+
+    fn for_each(
+        &self,
+        map: ObjectId,
+        scan: &MapScan<'_>,
+        each: &mut dyn FnMut(MapKey<'_>, &[u8]) -> bool,
+    ) -> Result<()> {
+        let view = self.map_view(map)?;
+        let Some(bounds) = scan.ordered_bounds(&view.order)? else { return Ok(()) };
+        let mut bytes = Vec::new();
+        for (key, value) in view.pairs.range(bounds) {
+            let key = view.order.decode(key, &mut bytes)?;
+            if !each(key, if scan.values { value } else { &[] }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, map: ObjectId, edits: &[MapEdit<'_>]) -> Result<()> {
+        let mut state = self.lock_to_write()?;
+        let stored = state.map_mut(map)?;
+        self.session.access.file.count_change_or_fail()?;
+        stored.write(edits)?;
+        state.changed.insert(map);
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! Errors of tables.
+
+use h5live_model::{Error as ModelError, StoreErrorKind};
+
+/// Why a map that is a table cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MapTableError {
+    /// A layout that this program does not know.
+    #[error("the map has layout {found}; this program knows layout {known}", known = crate::layout::VERSION)]
+    Version {
+        /// What the mark says.
+        found: u32,
+    },
+    /// The table or the mark is not there, or has another form.
+    #[error("the map is damaged: {0}")]
+    Form(&'static str),
+    /// A row of the table makes no sense.
+    #[error("the map is damaged: row {row} of its table {rule}")]
+    Row {
+        /// The row.
+        row: u64,
+        /// What is wrong with it.
+        rule: &'static str,
+    },
+}
+
+impl From<MapTableError> for ModelError {
+    fn from(error: MapTableError) -> Self {
+        let kind = match error {
+            MapTableError::Version { .. } => StoreErrorKind::NotThisFormat,
+            MapTableError::Form(_) | MapTableError::Row { .. } => StoreErrorKind::Damaged,
+        };
+        ModelError::store(kind, error)
+    }
+}

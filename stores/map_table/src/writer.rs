@@ -1,0 +1,143 @@
+//! The layer as the seam has it: changes of objects.
+
+use h5live_model::{
+    AttributeData, Error, Features, GroupSpec, InfoChange, LinkTarget, MapSpec, Name, NewObject, ObjectBody, ObjectId,
+    ObjectSpec, Publish, ReferenceType, Referent, Result, Scope, StoreWriter,
+};
+
+use crate::layer::MapTables;
+use crate::layout;
+use crate::table::with_tables;
+
+impl MapTables {
+    /// Makes a map. It is whole before the link is there.
+    fn create_map(&self, new: &NewObject<'_>, map: &MapSpec) -> Result<ObjectId> {
+        map.check()?;
+        if new.elements.is_some() {
+            return Err(Error::Invalid("only a compact dataset is made with its elements".to_owned()));
+        }
+        if !self.inner().session().capabilities.features.has(Features::UNLINKED) {
+            return Err(Error::Unsupported("a map in a store without objects that no link leads to"));
+        }
+        if let Some((group, name)) = new.link {
+            name.check_as_link()?;
+            if self.inner().link(group, name)?.is_some() {
+                return Err(Error::Exists(name.clone()));
+            }
+        }
+        let writer = self.inner().writer()?;
+        let table = ObjectSpec::from(layout::table_spec(map)?);
+        let group = ObjectSpec { body: ObjectBody::Group(GroupSpec::default()), ..new.spec.clone() };
+        let id = writer.create(&NewObject::unlinked(&group))?;
+        let finish = || {
+            writer.set_attribute(id, &layout::mark())?;
+            writer.create(&NewObject::linked(id, &layout::TABLE.into(), &table))?;
+            match new.link {
+                Some((group, name)) => writer.add_link(group, name, &LinkTarget::Hard(id)),
+                None => Ok(()),
+            }
+        };
+        finish().inspect_err(|_| {
+            // The first error says more.
+            let _ = writer.discard(id);
+        })?;
+        Ok(id)
+    }
+
+    /// Gives the store what it does not have of the tables that a scope names.
+    pub(crate) fn write_out(&self, scope: Scope<'_>) -> Result<()> {
+        for table in self.open_tables(scope) {
+            match table.write_out(None) {
+                // It was deleted meanwhile.
+                Err(Error::NoObject(_)) => {}
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl StoreWriter for MapTables {
+    fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
+        let id = match &new.spec.body {
+            ObjectBody::Map(map) => self.create_map(new, map)?,
+            _ => self.inner().writer()?.create(new)?,
+        };
+        self.forget(id);
+        Ok(id)
+    }
+
+    fn discard(&self, id: ObjectId) -> Result<()> {
+        self.inner().writer()?.discard(id)?;
+        self.clear_deleted();
+        Ok(())
+    }
+
+    fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
+        self.inner().writer()?.add_link(group, name, target)
+    }
+
+    fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
+        self.inner().writer()?.remove_link(group, name)?;
+        self.clear_deleted();
+        Ok(())
+    }
+
+    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+        self.inner().writer()?.rename_link(from, to)
+    }
+
+    fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
+        if self.is_mark(id, &attribute.name)? {
+            return Err(Error::Invalid(format!("the attribute {:?} is the mark of a map", attribute.name)));
+        }
+        self.inner().writer()?.set_attribute(id, attribute)
+    }
+
+    fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
+        if self.is_mark(id, name)? {
+            return Err(Error::NotFound(name.clone()));
+        }
+        self.inner().writer()?.remove_attribute(id, name)
+    }
+
+    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+        self.inner().writer()?.set_info(id, change)
+    }
+
+    fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+        self.inner().writer()?.put_blob(bytes, count)
+    }
+
+    fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
+        self.inner().writer()?.remove_blobs(elements)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        self.inner().writer()?.reference(form, to)
+    }
+
+    fn start_swmr(&self) -> Result<()> {
+        self.write_out(Scope::All)?;
+        self.inner().writer()?.start_swmr()
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.has_pending() || self.inner().writer().is_ok_and(|writer| writer.is_dirty())
+    }
+
+    fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {
+        let writer = self.inner().writer()?;
+        let tables = self.open_tables(scope);
+        if let (Scope::Objects([_]), [table], Publish::Visible) = (scope, &tables[..], publish) {
+            // One batch with its publication is the shortest way that a store has.
+            table.write_out(Some(Publish::Visible))?;
+            return match writer.is_dirty() {
+                true => writer.commit(Scope::Objects(&table.objects()), publish),
+                false => Ok(()),
+            };
+        }
+        self.write_out(scope)?;
+        writer.commit(with_tables(scope, &tables, &mut Vec::new()), publish)
+    }
+}

@@ -1,0 +1,62 @@
+//! The suite that every store runs, on HDF5 files and files in memory with maps as tables.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_checker::file::{CheckOptions, check_path_with};
+use h5live_map_table::MapTables;
+use h5live_model::Store;
+use h5live_model::conformance::{self, Lab};
+use h5live_native::{LibVer, Mode, NativeFile, OpenOptions};
+
+struct Files {
+    profile: LibVer,
+    folder: tempfile::TempDir,
+    made: AtomicU64,
+}
+
+impl Files {
+    fn new(profile: LibVer) -> Self {
+        Files { profile, folder: tempfile::tempdir().unwrap(), made: AtomicU64::new(0) }
+    }
+
+    fn last(&self) -> PathBuf {
+        self.folder.path().join(format!("{}.h5", self.made.load(Ordering::Relaxed)))
+    }
+
+    fn open(&self, mode: Mode) -> MapTables {
+        let options = OpenOptions { mode, profile: self.profile, ..Default::default() };
+        MapTables::over(Arc::new(NativeFile::open(&self.last(), &options).unwrap()))
+    }
+}
+
+impl Lab for Files {
+    type Store = MapTables;
+
+    fn create(&self) -> MapTables {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.open(Mode::CreateNew)
+    }
+
+    fn reopen(&self, closed: MapTables) -> MapTables {
+        closed.close().unwrap();
+        drop(closed);
+        let options = CheckOptions { strict: true, ..CheckOptions::default() };
+        check_path_with(&self.last(), options).unwrap().expect_clean();
+        self.open(Mode::Write)
+    }
+
+    fn reader(&self, _writer: &MapTables) -> Option<MapTables> {
+        Some(self.open(Mode::SwmrRead))
+    }
+}
+
+conformance::suite!(Files::new(LibVer::V110));
+
+/// What files hold that every release of libhdf5 reads.
+mod earliest {
+    use super::*;
+
+    conformance::suite!(Files::new(LibVer::Earliest));
+}
