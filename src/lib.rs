@@ -146,6 +146,8 @@ pub use named_type::NamedType;
 pub use object::Object;
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
+#[cfg(feature = "kv")]
+pub use open::{Kv, SyncPolicy};
 pub use open::{Locking, Native};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};

@@ -7,9 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_model::{
-    ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError, ObjectId, Result, StoreError, StoreErrorKind, Unfilter,
+    AllocationLimit, ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError, ObjectId, Result, StoreError,
+    StoreErrorKind, Unfilter,
 };
 
+use crate::contiguous_cut::ContiguousCut;
 use crate::engine::{KeySpan, Snapshot};
 use crate::error::damaged;
 use crate::layout::{EngineKey, PIECE_BYTES, RecordKey, key};
@@ -25,10 +27,25 @@ const LISTED_CHUNKS: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct ChunkShape {
     grid: Option<ChunkGrid>,
+    /// How the one chunk of a large contiguous dataset is cut.
+    cut: Option<ContiguousCut>,
     /// Whether chunks have passed filters.
     pub is_filtered: bool,
     /// Bytes of a decoded chunk.
     pub bytes: u64,
+}
+
+/// A run of bytes of a chunk that lies in one piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PieceRun {
+    /// The first element of the stored chunk (`[rank]`).
+    start: Vec<u64>,
+    /// The piece of it.
+    piece: u32,
+    /// Where in the piece (bytes).
+    within: Range<usize>,
+    /// Where in the run that was asked for (bytes).
+    of_run: Range<usize>,
 }
 
 /// A stored chunk.
@@ -46,12 +63,8 @@ impl ChunkShape {
     /// That of a dataset.
     pub fn of(spec: &DatasetSpec) -> Self {
         let bytes = spec.chunk_bytes().unwrap_or_default();
-        ChunkShape { grid: spec.grid(), is_filtered: !spec.filters.is_empty(), bytes }
-    }
-
-    /// The chunk of a dataset that has only one.
-    pub fn origin(&self, spec: &DatasetSpec) -> ChunkCoord {
-        ChunkCoord::origin(spec.dataspace.rank())
+        let cut = ContiguousCut::of(spec);
+        ChunkShape { grid: spec.grid(), cut, is_filtered: !spec.filters.is_empty(), bytes }
     }
 
     fn start(&self, coord: &ChunkCoord) -> Vec<u64> {
@@ -62,34 +75,44 @@ impl ChunkShape {
         self.grid.as_ref().map_or_else(|| ChunkCoord::new(start), |grid| grid.chunk_of(start))
     }
 
-    fn piece_key(&self, dataset: ObjectId, coord: &ChunkCoord, piece: u32) -> EngineKey {
-        key::chunk_piece(dataset, &self.start(coord), piece)
-    }
-
     fn filtered_key(&self, dataset: ObjectId, coord: &ChunkCoord) -> EngineKey {
         key::filtered_chunk(dataset, &self.start(coord))
     }
 
     /// The key of all of a chunk without filters, if it has one piece.
     pub fn single_piece(&self, dataset: ObjectId, coord: &ChunkCoord) -> Option<EngineKey> {
-        (!self.is_filtered && self.bytes <= PIECE_BYTES).then(|| self.piece_key(dataset, coord, 0))
+        let is_single = !self.is_filtered && self.cut.is_none() && self.bytes <= PIECE_BYTES;
+        is_single.then(|| key::chunk_piece(dataset, &self.start(coord), 0))
+    }
+
+    /// The pieces in which a run of bytes of a chunk lies.
+    fn piece_runs(&self, coord: &ChunkCoord, at: u64, len: usize) -> Vec<PieceRun> {
+        let (mut runs, mut done) = (Vec::with_capacity(1), 0);
+        while done < len {
+            let position = at + done as u64;
+            let (start, within_chunk, left) = match &self.cut {
+                Some(cut) => cut.find(position),
+                None => (self.start(coord), position, u64::MAX),
+            };
+            let within = (within_chunk % PIECE_BYTES) as usize;
+            let part = (PIECE_BYTES as usize - within).min(len - done).min(usize::try_from(left).unwrap_or(usize::MAX));
+            let piece = (within_chunk / PIECE_BYTES) as u32;
+            runs.push(PieceRun { start, piece, within: within..within + part, of_run: done..done + part });
+            done += part;
+        }
+        runs
     }
 }
 
-/// The parts of a run of bytes that lie in pieces: the piece, where in it, and where in the run.
-fn parts_in_pieces(at: u64, len: usize) -> impl Iterator<Item = (u32, Range<usize>, Range<usize>)> {
-    let mut done = 0;
-    std::iter::from_fn(move || {
-        if done == len {
-            return None;
-        }
-        let position = at + done as u64;
-        let within = (position % PIECE_BYTES) as usize;
-        let part = (PIECE_BYTES as usize - within).min(len - done);
-        let of_run = done..done + part;
-        done += part;
-        Some(((position / PIECE_BYTES) as u32, within..within + part, of_run))
-    })
+impl PieceRun {
+    fn key(&self, dataset: ObjectId) -> EngineKey {
+        key::chunk_piece(dataset, &self.start, self.piece)
+    }
+
+    /// Where the run begins in the stored chunk (bytes), which begins with an element.
+    fn begin(&self) -> u64 {
+        u64::from(self.piece) * PIECE_BYTES + self.within.start as u64
+    }
 }
 
 /// How many of the bytes of a piece are stored: those behind are fill values. `at` is where the piece begins in the
@@ -106,13 +129,12 @@ fn stored_len(spec: &DatasetSpec, at: u64, bytes: &[u8]) -> usize {
 
 /// Stores a whole chunk without filters.
 pub fn put_whole(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &ChunkCoord, bytes: &[u8]) {
-    let shape = ChunkShape::of(spec);
-    for (piece, bytes) in (0..).zip(bytes.chunks(PIECE_BYTES as usize)) {
-        let len = stored_len(spec, u64::from(piece) * PIECE_BYTES, bytes);
-        let key = shape.piece_key(id, coord, piece);
-        match bytes.get(..len) {
-            Some(stored) if len > 0 || piece == 0 => state.put(&key, stored),
-            _ => state.delete(&key),
+    for run in ChunkShape::of(spec).piece_runs(coord, 0, bytes.len()) {
+        let bytes = &bytes[run.of_run.clone()];
+        let len = stored_len(spec, run.begin(), bytes);
+        match len > 0 || run.piece == 0 {
+            true => state.put(&run.key(id), &bytes[..len]),
+            false => state.delete(&run.key(id)),
         }
     }
 }
@@ -145,23 +167,24 @@ pub fn put_part(
     bytes: &[u8],
 ) -> Result<()> {
     let shape = ChunkShape::of(spec);
-    let first = shape.piece_key(id, coord, 0);
-    if !state.snapshot().has(first.as_bytes())? {
-        state.put(&first, Vec::new());
-    }
-    for (piece, within, of_run) in parts_in_pieces(at, bytes.len()) {
-        let (key, start) = (shape.piece_key(id, coord, piece), u64::from(piece) * PIECE_BYTES);
+    for run in shape.piece_runs(coord, at, bytes.len()) {
+        let (key, within) = (run.key(id), run.within.clone());
+        let first = key::chunk_piece(id, &run.start, 0);
+        if run.piece != 0 && !state.snapshot().has(first.as_bytes())? {
+            state.put(&first, Vec::new());
+        }
         let overwrite = |stored: &mut Vec<u8>| {
             if stored.len() < within.end {
                 let known = stored.len();
                 stored.resize(within.end, 0);
                 // Only what lies before the part is not overwritten.
-                spec.fill_into(start + known as u64, &mut stored[known..within.start.max(known)]);
+                let begin = u64::from(run.piece) * PIECE_BYTES + known as u64;
+                spec.fill_into(begin, &mut stored[known..within.start.max(known)]);
             }
-            stored[within.clone()].copy_from_slice(&bytes[of_run.clone()]);
+            stored[within.clone()].copy_from_slice(&bytes[run.of_run.clone()]);
         };
         if !state.edits.update(key.as_bytes(), overwrite) {
-            let is_whole = within.len() as u64 == PIECE_BYTES.min(shape.bytes - start);
+            let is_whole = within.len() as u64 == PIECE_BYTES;
             let known = if is_whole { None } else { state.snapshot().get(key.as_bytes())? };
             let mut stored = known.unwrap_or_default();
             overwrite(&mut stored);
@@ -177,8 +200,12 @@ pub fn put_part(
 /// [`ModelError::Store`] if the store cannot be read.
 pub fn find(state: &Snapshot<'_>, id: ObjectId, shape: &ChunkShape, coord: &ChunkCoord) -> Result<Option<FoundChunk>> {
     let found = |size, filter_mask| FoundChunk { coord: coord.clone(), size, filter_mask };
+    if shape.cut.is_some() {
+        return Ok(state.has_any(&KeySpan::from(&key::chunks(id)))?.then(|| found(shape.bytes, 0)));
+    }
     if !shape.is_filtered {
-        return Ok(state.has(shape.piece_key(id, coord, 0).as_bytes())?.then(|| found(shape.bytes, 0)));
+        let first = key::chunk_piece(id, &shape.start(coord), 0);
+        return Ok(state.has(first.as_bytes())?.then(|| found(shape.bytes, 0)));
     }
     let mut chunk = None;
     state.with_value(shape.filtered_key(id, coord).as_bytes(), &mut |value| chunk = Some(filtered_size(value)))?;
@@ -218,15 +245,15 @@ pub fn read(
             false => Err(ModelError::Moved),
         };
     }
-    for (piece, within, of_run) in parts_in_pieces(at, into.len()) {
-        let (start, into) = (u64::from(piece) * PIECE_BYTES, &mut into[of_run]);
+    for run in shape.piece_runs(coord, at, into.len()) {
+        let into = &mut into[run.of_run.clone()];
         let mut known = 0;
-        state.with_value(shape.piece_key(id, coord, piece).as_bytes(), &mut |value| {
-            let from = value.get(within.start..).unwrap_or_default();
+        state.with_value(run.key(id).as_bytes(), &mut |value| {
+            let from = value.get(run.within.start..).unwrap_or_default();
             known = from.len().min(into.len());
             into[..known].copy_from_slice(&from[..known]);
         })?;
-        spec.fill_into(start + (within.start + known) as u64, &mut into[known..]);
+        spec.fill_into(run.begin() + known as u64, &mut into[known..]);
     }
     Ok(())
 }
@@ -247,6 +274,11 @@ pub fn for_each(
     shape: &ChunkShape,
     each: &mut dyn FnMut(FoundChunk) -> bool,
 ) -> Result<()> {
+    if shape.cut.is_some() {
+        let rank = shape.grid.as_ref().map_or(0, |grid| grid.dims().len());
+        find(state, id, shape, &ChunkCoord::origin(rank))?.map(each);
+        return Ok(());
+    }
     let mut left = KeySpan::from(&key::chunks(id));
     loop {
         let (mut found, mut failure, mut last) = (Vec::new(), None, None);
@@ -283,7 +315,7 @@ pub fn for_each_decoded(
     state: &Snapshot<'_>,
     id: ObjectId,
     spec: &DatasetSpec,
-    unfilter: &Arc<dyn Unfilter>,
+    (unfilter, limit): (&Arc<dyn Unfilter>, AllocationLimit),
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let shape = ChunkShape::of(spec);
@@ -293,7 +325,7 @@ pub fn for_each_decoded(
         true
     })?;
     for chunk in chunks {
-        let mut bytes = vec![0; usize::try_from(chunk.size).unwrap_or_default()];
+        let mut bytes = limit.zeroed(chunk.size)?;
         read(state, id, spec, (&chunk.coord, 0), &mut bytes)?;
         if shape.is_filtered {
             let decoded = unfilter.unfilter(&spec.filters, chunk.filter_mask, bytes, shape.bytes);
@@ -343,17 +375,49 @@ pub fn drop_outside(state: &mut KvState, id: ObjectId, dims: &[u64]) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use h5live_model::{Datatype, Fill, FillValue};
+    use h5live_model::{Dataspace, Datatype, Fill, FillValue, Layout, Shape};
 
     use super::*;
+
+    fn bytes_of(dims: &[u64], layout: Layout) -> DatasetSpec {
+        let dataspace = Dataspace::Simple(Shape::fixed(dims));
+        let datatype = Datatype::integer(1, Default::default(), Default::default());
+        DatasetSpec { datatype, dataspace, layout, ..DatasetSpec::default() }
+    }
 
     #[test]
     fn a_run_is_cut_where_pieces_end() {
         let piece = PIECE_BYTES as usize;
-        assert_eq!(parts_in_pieces(5, 0).count(), 0);
-        assert_eq!(parts_in_pieces(5, 7).collect::<Vec<_>>(), [(0, 5..12, 0..7)]);
-        let parts: Vec<_> = parts_in_pieces(PIECE_BYTES - 2, piece + 3).collect();
-        assert_eq!(parts, [(0, piece - 2..piece, 0..2), (1, 0..piece, 2..piece + 2), (2, 0..1, piece + 2..piece + 3)]);
+        let shape = ChunkShape::of(&bytes_of(&[9 * PIECE_BYTES], Layout::Chunked(vec![3 * PIECE_BYTES])));
+        let coord = ChunkCoord::new(&[2]);
+        let run = |piece, within, of_run| PieceRun { start: vec![6 * PIECE_BYTES], piece, within, of_run };
+        assert_eq!(shape.piece_runs(&coord, 5, 0), []);
+        assert_eq!(shape.piece_runs(&coord, 5, 7), [run(0, 5..12, 0..7)]);
+        let runs = [run(0, piece - 2..piece, 0..2), run(1, 0..piece, 2..piece + 2), run(2, 0..1, piece + 2..piece + 3)];
+        assert_eq!(shape.piece_runs(&coord, PIECE_BYTES - 2, piece + 3), runs);
+    }
+
+    #[test]
+    fn a_large_contiguous_dataset_lies_in_chunks_of_rows() {
+        // Chunks of [1, 1 MiB]: the last one of each row is shorter.
+        let spec = bytes_of(&[2, (5 << 20) / 2], Layout::Contiguous);
+        let shape = ChunkShape::of(&spec);
+        let row = 5u64 << 19;
+        let side = crate::layout::automatic_chunks(&spec).unwrap()[1];
+        assert!(side < row && !row.is_multiple_of(side), "{side}");
+        let runs = shape.piece_runs(&ChunkCoord::origin(2), row - 3, 5);
+        let last = (row - 1) / side * side;
+        let within = ((row - 3 - last) % PIECE_BYTES) as usize;
+        let piece = ((row - 3 - last) / PIECE_BYTES) as u32;
+        assert_eq!(
+            runs,
+            [
+                PieceRun { start: vec![0, last], piece, within: within..within + 3, of_run: 0..3 },
+                PieceRun { start: vec![1, 0], piece: 0, within: 0..2, of_run: 3..5 },
+            ]
+        );
+        let whole = shape.piece_runs(&ChunkCoord::origin(2), 0, 2 * row as usize);
+        assert_eq!(whole.iter().map(|run| run.of_run.len()).sum::<usize>(), 2 * row as usize);
     }
 
     #[test]

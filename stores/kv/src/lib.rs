@@ -10,6 +10,7 @@ mod blob_ids;
 mod chunk_records;
 #[cfg(feature = "lmdb")]
 mod connector;
+mod contiguous_cut;
 mod creation_order;
 mod dataset;
 mod element_blobs;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AttributeData, Datatype, Error as ModelError, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
-    ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result, Unfilter,
+    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, InfoChange, Layout, LinkTarget, Name,
+    NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result, Unfilter,
 };
 
-use crate::chunk_records::{self, ChunkShape};
+use crate::chunk_records;
 use crate::creation_order::{self, OrderOf};
 use crate::element_blobs::blobs_of;
 use crate::engine::KeySpan;
@@ -16,6 +16,15 @@ use crate::layout::value::{encode_link, encode_times, encode_u64};
 use crate::layout::{AttributeField, AttributeRecords, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid};
 use crate::objects::{attribute, for_each_attribute, group_spec, info, is_tracked, link, spec};
 use crate::state::{KvState, check_kind, fitting, uses, uses_key};
+
+/// What the deletion of elements needs to find the blobs to which they lead.
+#[derive(Debug, Clone)]
+pub struct Cleanup {
+    /// What undoes filters.
+    pub unfilter: Arc<dyn Unfilter>,
+    /// Most bytes of a chunk.
+    pub max_allocation: AllocationLimit,
+}
 
 /// Makes an object, and links it if it has a link.
 ///
@@ -35,8 +44,8 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
                 state.add_uses(committed, 1)?;
             }
             if let Some(elements) = new.elements {
-                let shape = ChunkShape::of(dataset);
-                chunk_records::put_whole(state, id, dataset, &shape.origin(dataset), elements);
+                let origin = ChunkCoord::origin(dataset.dataspace.rank());
+                chunk_records::put_whole(state, id, dataset, &origin, elements);
             }
         }
         ObjectBody::Map(_) => state.put(&key::metadata(id, MetadataField::PairCount), encode_u64(0)),
@@ -55,8 +64,8 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
 pub fn create_root(state: &mut KvState, root: &ObjectSpec) -> Result<()> {
     let records = fitting(MetadataRecords::of_root(root))?;
     put_metadata(state, oid::ROOT, records, root);
-    // It is there without a link.
-    state.put(&uses_key(oid::ROOT), encode_u64(1));
+    // It is there without a link, and without a count, as in the connector.
+    state.delete(&uses_key(oid::ROOT));
     Ok(())
 }
 
@@ -158,9 +167,9 @@ fn take_link(state: &mut KvState, group: ObjectId, name: &Name) -> Result<LinkTa
 ///
 /// # Errors
 /// As [`StoreWriter::remove_link`](h5live_model::StoreWriter::remove_link).
-pub fn remove_link(state: &mut KvState, group: ObjectId, name: &Name, unfilter: &Arc<dyn Unfilter>) -> Result<()> {
+pub fn remove_link(state: &mut KvState, group: ObjectId, name: &Name, cleanup: &Cleanup) -> Result<()> {
     match take_link(state, group, name)? {
-        LinkTarget::Hard(id) => remove_uses(state, vec![id], unfilter),
+        LinkTarget::Hard(id) => remove_uses(state, vec![id], cleanup),
         _ => Ok(()),
     }
 }
@@ -183,12 +192,7 @@ pub fn rename_link(state: &mut KvState, from: (ObjectId, &Name), to: (ObjectId, 
 ///
 /// # Errors
 /// As [`StoreWriter::set_attribute`](h5live_model::StoreWriter::set_attribute).
-pub fn set_attribute(
-    state: &mut KvState,
-    id: ObjectId,
-    new: &AttributeData,
-    unfilter: &Arc<dyn Unfilter>,
-) -> Result<()> {
+pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cleanup: &Cleanup) -> Result<()> {
     new.check()?;
     state.check_object(id)?;
     check_committed(state, new.committed, &new.datatype)?;
@@ -216,7 +220,7 @@ pub fn set_attribute(
         state.add_uses(committed, 1)?;
     }
     match old {
-        Some(old) => release_attribute(state, &old, Some(new), unfilter),
+        Some(old) => release_attribute(state, &old, Some(new), cleanup),
         None => Ok(()),
     }
 }
@@ -225,7 +229,7 @@ pub fn set_attribute(
 ///
 /// # Errors
 /// As [`StoreWriter::remove_attribute`](h5live_model::StoreWriter::remove_attribute).
-pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, unfilter: &Arc<dyn Unfilter>) -> Result<()> {
+pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, cleanup: &Cleanup) -> Result<()> {
     let old = attribute(&state.snapshot(), id, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
     for field in AttributeField::ALL {
         state.delete(&key::attribute(id, field, name.as_bytes()));
@@ -233,7 +237,7 @@ pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, unfilter
     if old.creation_order.is_some() {
         creation_order::remove(state, OrderOf::Attributes, id, name.as_bytes())?;
     }
-    release_attribute(state, &old, None, unfilter)
+    release_attribute(state, &old, None, cleanup)
 }
 
 /// Gives up what an attribute led to that `new` does not lead to.
@@ -241,7 +245,7 @@ fn release_attribute(
     state: &mut KvState,
     old: &AttributeData,
     new: Option<&AttributeData>,
-    unfilter: &Arc<dyn Unfilter>,
+    cleanup: &Cleanup,
 ) -> Result<()> {
     let mut gone = blobs_of(&state.snapshot(), &old.datatype, &old.value)?;
     if let Some(new) = new {
@@ -249,7 +253,7 @@ fn release_attribute(
         gone.retain(|blob| !kept.contains(blob));
     }
     gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
-    remove_uses(state, old.committed.into_iter().collect(), unfilter)
+    remove_uses(state, old.committed.into_iter().collect(), cleanup)
 }
 
 /// Changes what is known of an object.
@@ -275,22 +279,22 @@ pub fn set_info(state: &mut KvState, id: ObjectId, change: &InfoChange<'_>) -> R
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn discard(state: &mut KvState, id: ObjectId, unfilter: &Arc<dyn Unfilter>) -> Result<()> {
+pub fn discard(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<()> {
     match uses(&state.snapshot(), id)?.ok_or(ModelError::NoObject(id))? {
         0 => {
-            let held = delete_object(state, id, unfilter)?;
-            remove_uses(state, held, unfilter)
+            let held = delete_object(state, id, cleanup)?;
+            remove_uses(state, held, cleanup)
         }
         _ => Ok(()),
     }
 }
 
 /// Takes one use from each object, and deletes each that has none left, with what only it leads to.
-fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, unfilter: &Arc<dyn Unfilter>) -> Result<()> {
+fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &Cleanup) -> Result<()> {
     while let Some(id) = ids.pop() {
         let Some(uses) = uses(&state.snapshot(), id)? else { continue };
         match uses.saturating_sub(1) {
-            0 => ids.extend(delete_object(state, id, unfilter)?),
+            0 => ids.extend(delete_object(state, id, cleanup)?),
             left => state.put(&uses_key(id), encode_u64(left)),
         }
     }
@@ -298,7 +302,7 @@ fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, unfilter: &Arc<dyn U
 }
 
 /// Deletes all records of an object, and the blobs that they lead to. Returns the objects that it used.
-fn delete_object(state: &mut KvState, id: ObjectId, unfilter: &Arc<dyn Unfilter>) -> Result<Vec<ObjectId>> {
+fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<Vec<ObjectId>> {
     let (mut used, mut blobs) = (Vec::new(), Vec::new());
     let snapshot = state.snapshot();
     let description = spec(&snapshot, id)?;
@@ -311,10 +315,16 @@ fn delete_object(state: &mut KvState, id: ObjectId, unfilter: &Arc<dyn Unfilter>
         ObjectBody::Dataset(dataset) => {
             used.extend(dataset.committed);
             if dataset.datatype.is_indirect() {
-                chunk_records::for_each_decoded(&snapshot, id, dataset, unfilter, &mut |elements| {
-                    blobs.extend(blobs_of(&snapshot, &dataset.datatype, elements)?);
-                    Ok(())
-                })?;
+                chunk_records::for_each_decoded(
+                    &snapshot,
+                    id,
+                    dataset,
+                    (&cleanup.unfilter, cleanup.max_allocation),
+                    &mut |elements| {
+                        blobs.extend(blobs_of(&snapshot, &dataset.datatype, elements)?);
+                        Ok(())
+                    },
+                )?;
             }
         }
         ObjectBody::Map(map) => crate::maps::blobs_of_values(&snapshot, id, map, &mut blobs)?,

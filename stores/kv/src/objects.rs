@@ -29,7 +29,7 @@ pub fn metadata(state: &Snapshot<'_>, id: ObjectId) -> Result<MetadataRecords> {
     })?;
     match failure {
         Some(error) => Err(damaged(id)(error)),
-        None if records.get(MetadataField::RefCount).is_none() => Err(ModelError::NoObject(id)),
+        None if records.get(MetadataField::RefCount).is_none() && id != oid::ROOT => Err(ModelError::NoObject(id)),
         None => Ok(records),
     }
 }

@@ -17,7 +17,7 @@ use crate::error::KvError;
 use crate::layout::encode::ELEMENT_FORMS;
 use crate::layout::value::{LAYOUT_VERSION, decode_layout_version, encode_layout_version};
 use crate::layout::{MetadataField, key, oid};
-use crate::object_edits;
+use crate::object_edits::{self, Cleanup};
 use crate::state::KvState;
 
 /// The name of the kind of store, and its scheme.
@@ -63,8 +63,7 @@ pub struct KvRequest {
 pub struct KvSession {
     pub described: Session,
     pub engine: Box<dyn Engine>,
-    pub unfilter: Arc<dyn Unfilter>,
-    pub max_allocation: AllocationLimit,
+    pub cleanup: Cleanup,
     state: RwLock<KvState>,
     datasets: Mutex<HashMap<ObjectId, Weak<KvDataset>>>,
     is_closed: AtomicBool,
@@ -82,8 +81,7 @@ impl KvSession {
         let session = KvSession {
             described,
             engine,
-            unfilter: request.unfilter.clone(),
-            max_allocation: request.max_allocation,
+            cleanup: Cleanup { unfilter: request.unfilter.clone(), max_allocation: request.max_allocation },
             state,
             datasets: Mutex::default(),
             is_closed: AtomicBool::new(false),

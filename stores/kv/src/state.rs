@@ -88,9 +88,11 @@ pub fn uses_key(id: ObjectId) -> EngineKey {
     key::metadata(id, MetadataField::RefCount)
 }
 
-/// How many hard links lead to an object, and how often a committed datatype is used; `None` if it is not there.
+/// How many hard links lead to an object, and how often a committed datatype is used; `None` if it is not there. The
+/// root group has no count as long as no link leads to it.
 pub fn uses(state: &Snapshot<'_>, id: ObjectId) -> Result<Option<u64>> {
-    read_number(state, id, &uses_key(id), "Ref Count")
+    let uses = read_number(state, id, &uses_key(id), "Ref Count")?;
+    Ok(uses.or((id == oid::ROOT).then_some(1)))
 }
 
 /// Refuses what is not there.
@@ -98,7 +100,7 @@ pub fn uses(state: &Snapshot<'_>, id: ObjectId) -> Result<Option<u64>> {
 /// # Errors
 /// [`ModelError::NoObject`].
 pub fn check_object(state: &Snapshot<'_>, id: ObjectId) -> Result<()> {
-    if state.has(uses_key(id).as_bytes())? { Ok(()) } else { Err(ModelError::NoObject(id)) }
+    if id == oid::ROOT || state.has(uses_key(id).as_bytes())? { Ok(()) } else { Err(ModelError::NoObject(id)) }
 }
 
 /// Refuses what is of another kind. Whether it is there is not looked at.

@@ -191,7 +191,7 @@ impl StoreWriter for KvStore {
     }
 
     fn discard(&self, id: ObjectId) -> Result<()> {
-        self.session.change(|state| object_edits::discard(state, id, &self.session.unfilter))
+        self.session.change(|state| object_edits::discard(state, id, &self.session.cleanup))
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
@@ -199,7 +199,7 @@ impl StoreWriter for KvStore {
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
-        self.session.change(|state| object_edits::remove_link(state, group, name, &self.session.unfilter))
+        self.session.change(|state| object_edits::remove_link(state, group, name, &self.session.cleanup))
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
@@ -207,11 +207,11 @@ impl StoreWriter for KvStore {
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
-        self.session.change(|state| object_edits::set_attribute(state, id, attribute, &self.session.unfilter))
+        self.session.change(|state| object_edits::set_attribute(state, id, attribute, &self.session.cleanup))
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
-        self.session.change(|state| object_edits::remove_attribute(state, id, name, &self.session.unfilter))
+        self.session.change(|state| object_edits::remove_attribute(state, id, name, &self.session.cleanup))
     }
 
     fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {

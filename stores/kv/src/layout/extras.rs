@@ -13,6 +13,8 @@ pub(super) struct Extras {
     pub unfiltered_edges: bool,
     /// The shape states its maximum, though it is the size.
     pub states_max: bool,
+    /// The dataset was asked for as one run of bytes, and was cut into chunks by itself.
+    pub was_contiguous: bool,
     /// The names of all filters, if one has a name.
     pub filter_names: Vec<Option<Name>>,
 }
@@ -21,6 +23,7 @@ const LARGE_ATTRIBUTES: u8 = 0x01;
 const UNFILTERED_EDGES: u8 = 0x02;
 const STATES_MAX: u8 = 0x04;
 const FILTER_NAMES: u8 = 0x08;
+const WAS_CONTIGUOUS: u8 = 0x10;
 
 /// The length of a name that is not there.
 const NO_NAME: u32 = u32::MAX;
@@ -64,6 +67,7 @@ impl Extras {
             (UNFILTERED_EDGES, self.unfiltered_edges),
             (STATES_MAX, self.states_max),
             (FILTER_NAMES, !self.filter_names.is_empty()),
+            (WAS_CONTIGUOUS, self.was_contiguous),
         ];
         let flags = flags.into_iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag);
         let mut value = vec![flags];
@@ -87,8 +91,8 @@ impl Extras {
     pub fn decode(value: &[u8]) -> Result<Self> {
         let (flags, mut rest) = value.split_first().ok_or_else(|| invalid("it begins with flags"))?;
         let has = |flag: u8| flags & flag != 0;
-        if flags & !(LARGE_ATTRIBUTES | UNFILTERED_EDGES | STATES_MAX | FILTER_NAMES) != 0 {
-            return Err(invalid("only the flags 1, 2, 4 and 8 exist"));
+        if flags & !(LARGE_ATTRIBUTES | UNFILTERED_EDGES | STATES_MAX | FILTER_NAMES | WAS_CONTIGUOUS) != 0 {
+            return Err(invalid("only the flags 1, 2, 4, 8 and 16 exist"));
         }
         let mut filter_names = Vec::new();
         while has(FILTER_NAMES) && !rest.is_empty() {
@@ -106,6 +110,7 @@ impl Extras {
             large_attributes: has(LARGE_ATTRIBUTES),
             unfiltered_edges: has(UNFILTERED_EDGES),
             states_max: has(STATES_MAX),
+            was_contiguous: has(WAS_CONTIGUOUS),
             filter_names,
         })
     }

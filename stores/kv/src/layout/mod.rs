@@ -43,7 +43,7 @@ pub use engine_key::{EngineKey, KeyRange};
 pub use error::{LayoutError, Result};
 pub use fields::{AttributeField, MetadataField};
 pub use map_dkey::{map_dkey, map_key_of_dkey};
-pub use object_records::MetadataRecords;
+pub use object_records::{MetadataRecords, automatic_chunks};
 pub use oid_allocator::{OidAllocator, OidRange};
 pub use record_key::{BlobId, RecordKey};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use h5live_model::{
-    DatasetSpec, Dataspace, FillValue, FilterSpecs, GroupSpec, MapSpec, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
-    Shape,
+    DatasetSpec, Dataspace, FillValue, FilterSpecs, GroupSpec, Layout, MapSpec, ObjectBody, ObjectId, ObjectKind,
+    ObjectSpec, Shape,
 };
 
 use super::encode::{
@@ -14,7 +14,15 @@ use super::encode::{
 use super::extras::Extras;
 use super::fields::MetadataField;
 use super::value::decode_oid;
-use super::{LayoutError, Result, oid};
+use super::{LayoutError, Result, auto_chunk_dims, oid};
+
+/// The chunks (`[rank]`, elements) into which a large contiguous dataset is cut; `None` for every other dataset.
+pub fn automatic_chunks(dataset: &DatasetSpec) -> Option<Vec<u64>> {
+    match dataset.layout {
+        Layout::Contiguous => auto_chunk_dims(dataset.dataspace.dims(), dataset.datatype.size()),
+        _ => None,
+    }
+}
 
 /// The records of an object under the dkey `/Internal Metadata`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,6 +65,9 @@ impl MetadataRecords {
                 records.insert_dataset(dataset)?;
                 let object = ObjectCreation { filters: dataset.filters.clone(), ..object };
                 let DatasetSpec { layout, fill, datatype, dataspace, .. } = &**dataset;
+                let cut = automatic_chunks(dataset).map(Layout::Chunked);
+                extras.was_contiguous = cut.is_some();
+                let layout = cut.as_ref().unwrap_or(layout);
                 encode_properties(&DatasetCreation::new(object, layout, fill, datatype, dataspace))?
             }
             ObjectBody::Datatype(datatype) => {
@@ -141,11 +152,12 @@ impl MetadataRecords {
         }
         let mut filters = properties.object.filters.clone();
         extras.name_filters(&mut filters)?;
+        let layout = if extras.was_contiguous { Layout::Contiguous } else { properties.layout() };
         Ok(DatasetSpec {
             datatype: decode_datatype(self.require(MetadataField::Datatype)?)?,
             committed: self.committed(MetadataField::CommittedDatatype)?,
             dataspace: self.dataspace()?,
-            layout: properties.layout(),
+            layout,
             filters,
             fill,
             unfiltered_edges: extras.unfiltered_edges,

@@ -1,0 +1,56 @@
+//! How the one run of bytes of a large contiguous dataset lies in the chunks into which it is cut by itself.
+
+use h5live_model::DatasetSpec;
+
+use crate::layout::automatic_chunks;
+
+/// The cut of a contiguous dataset. A chunk spans whole rows of the dimensions behind the one that is cut, and one index
+/// of those before it; so it is a run of bytes itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContiguousCut {
+    /// The dimensions before the one that is cut (elements).
+    before: Vec<u64>,
+    /// The number of dimensions behind it.
+    behind: usize,
+    /// The side of a chunk along the dimension that is cut (elements).
+    side: u64,
+    /// Bytes of a chunk.
+    chunk: u64,
+    /// Bytes of all chunks along the dimension that is cut. The last one may be shorter.
+    row: u64,
+}
+
+impl ContiguousCut {
+    /// That of a dataset; `None` if it is not cut.
+    pub fn of(spec: &DatasetSpec) -> Option<Self> {
+        let (chunk, dims) = (automatic_chunks(spec)?, spec.dataspace.dims());
+        let cut = chunk.iter().zip(dims).rposition(|(side, dim)| side != dim)?;
+        let (before, rest) = dims.split_at_checked(cut)?;
+        let (dim, behind) = rest.split_first()?;
+        let inner: u64 = behind.iter().product::<u64>() * u64::from(spec.datatype.size());
+        let side = *chunk.get(cut)?;
+        Some(ContiguousCut {
+            before: before.to_vec(),
+            behind: behind.len(),
+            side,
+            chunk: side.checked_mul(inner)?,
+            row: dim.checked_mul(inner)?,
+        })
+    }
+
+    /// The chunk that has the byte at `position` of the dataset: its first element (`[rank]`), where in it the byte is,
+    /// and how many bytes from there on are in the same chunk.
+    pub fn find(&self, position: u64) -> (Vec<u64>, u64, u64) {
+        let (mut outer, in_row) = (position / self.row, position % self.row);
+        let (number, within) = (in_row / self.chunk, in_row % self.chunk);
+        let mut start = vec![0; self.before.len()];
+        for (at, dim) in start.iter_mut().zip(&self.before).rev() {
+            *at = outer % dim;
+            outer /= dim;
+        }
+        start.push(number * self.side);
+        start.resize(start.len() + self.behind, 0);
+        let left = (self.chunk - within).min(self.row - in_row);
+        (start, within, left)
+    }
+}
