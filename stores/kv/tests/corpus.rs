@@ -1,0 +1,124 @@
+//! Real objects, where there are some: `H5LIVE_SHARED`, or `shared` beside the repository or in it, with a folder `corpus`.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use h5live_kv::layout::encode::ELEMENT_FORMS;
+use h5live_kv::layout::{AttributeRecords, MetadataRecords};
+use h5live_model::{
+    AttributeData, DatasetSpec, ElementForms, FillValue, LinkTarget, MapSpec, Mode, ObjectBody, ObjectId, ObjectSpec,
+    Store,
+};
+use h5live_native::{NativeFile, OpenOptions};
+
+fn corpus() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from);
+    let candidates = shared.into_iter().chain([root.join("../shared"), root.join("shared")]);
+    let found = candidates.map(|shared| shared.join("corpus")).find(|corpus| corpus.is_dir());
+    if found.is_none() {
+        println!("skipped: there is no corpus of files (see H5LIVE_SHARED)");
+    }
+    found
+}
+
+fn files(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("malformed") {
+            files(&path, into);
+        } else if path.is_file() {
+            into.push(path);
+        }
+    }
+}
+
+/// An object as a container has it: elements that lead elsewhere have other sizes. Their bytes are not compared.
+fn in_container(spec: ObjectSpec, forms: ElementForms) -> ObjectSpec {
+    let body = match spec.body {
+        ObjectBody::Dataset(dataset) => {
+            let datatype = dataset.datatype.with_forms(forms, ELEMENT_FORMS);
+            let mut fill = dataset.fill.clone();
+            if let FillValue::Value(bytes) = &mut fill.value {
+                bytes.resize(datatype.size() as usize, 7);
+            }
+            ObjectBody::Dataset(Box::new(DatasetSpec { datatype, fill, ..*dataset }))
+        }
+        ObjectBody::Datatype(datatype) => ObjectBody::Datatype(datatype.with_forms(forms, ELEMENT_FORMS)),
+        ObjectBody::Map(map) => {
+            let form = |datatype: &h5live_model::Datatype| datatype.with_forms(forms, ELEMENT_FORMS);
+            ObjectBody::Map(Box::new(MapSpec { key: form(&map.key), value: form(&map.value) }))
+        }
+        group @ ObjectBody::Group(_) => group,
+    };
+    ObjectSpec { body, ..spec }
+}
+
+fn attribute_in_container(attribute: AttributeData, forms: ElementForms) -> AttributeData {
+    let datatype = attribute.datatype.with_forms(forms, ELEMENT_FORMS);
+    let mut value = attribute.value;
+    let bytes = attribute.dataspace.elements().unwrap() * u64::from(datatype.size());
+    value.resize(bytes as usize, 7);
+    AttributeData { datatype, value, ..attribute }
+}
+
+/// Compares all objects of a store with what comes back from their records. Returns their number, and that of attributes.
+fn compare(path: &Path, store: &dyn Store) -> (usize, usize) {
+    let forms = store.session().forms;
+    let (mut left, mut seen, mut attributes) = (vec![store.session().root], HashSet::new(), 0);
+    while let Some(id) = left.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let (Ok(kind), Ok(spec)) = (store.kind(id), store.spec(id)) else { continue };
+        let spec = in_container(spec, forms);
+        let records =
+            MetadataRecords::of_object(&spec).unwrap_or_else(|e| panic!("{}: {id}: {e}: {spec:?}", path.display()));
+        assert_eq!(records.object(kind).unwrap(), spec, "{}: {id}", path.display());
+        let mut found = Vec::new();
+        let _ = store.for_each_attribute(id, &mut |attribute| {
+            found.push(attribute);
+            true
+        });
+        for attribute in found {
+            attributes += 1;
+            let attribute = attribute_in_container(attribute, forms);
+            let records = AttributeRecords::of_attribute(&attribute).unwrap();
+            let again = records.attribute(attribute.name.clone()).unwrap();
+            let space = (again.dataspace.dims().to_vec(), again.dataspace.max().to_vec());
+            assert_eq!(space, (attribute.dataspace.dims().to_vec(), attribute.dataspace.max().to_vec()));
+            assert_eq!(AttributeData { dataspace: attribute.dataspace.clone(), ..again }, attribute);
+        }
+        let _ = store.for_each_link(id, &mut |link| {
+            if let LinkTarget::Hard(target) = link.target {
+                left.push(target);
+            }
+            true
+        });
+    }
+    (seen.len(), attributes)
+}
+
+#[test]
+fn objects_of_real_files_come_back_from_their_records() {
+    let Some(corpus) = corpus() else { return };
+    let mut paths = Vec::new();
+    files(&corpus, &mut paths);
+    let (mut opened, mut objects, mut attributes) = (0, 0, 0);
+    for path in paths {
+        let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
+        let Ok(file) = NativeFile::open(&path, &options) else { continue };
+        let (of_file, with) = compare(&path, &file);
+        (opened, objects, attributes) = (opened + 1, objects + of_file, attributes + with);
+    }
+    println!("{opened} files, {objects} objects, {attributes} attributes");
+    assert!(opened > 100, "{opened}");
+}
+
+/// An identity is a number that every store may use as it likes.
+#[test]
+fn identities_of_other_stores_are_kept() {
+    let dataset = DatasetSpec { committed: Some(ObjectId(u128::MAX)), ..DatasetSpec::default() };
+    let spec: ObjectSpec = dataset.into();
+    assert_eq!(MetadataRecords::of_object(&spec).unwrap().object(h5live_model::ObjectKind::Dataset).unwrap(), spec);
+}
