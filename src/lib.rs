@@ -100,6 +100,7 @@ mod group_follow;
 mod link_rules;
 mod linked_files;
 mod liveness_check;
+mod map;
 mod named_type;
 #[cfg(feature = "ndarray")]
 mod ndarray_support;
@@ -126,8 +127,8 @@ pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
     ByteOrder, ConnectorRegistry, DatasetView, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant,
-    LibVer, Location, Mode, OpenError, Reclaim, ReclaimedObject, Repair, Selection, Stats, StoreErrorKind, UNLIMITED,
-    UnknownLibVer,
+    LibVer, Location, MapPrefetch, Mode, OpenError, Reclaim, ReclaimedObject, Repair, Selection, Stats, StoreErrorKind,
+    UNLIMITED, UnknownLibVer,
 };
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
@@ -142,6 +143,7 @@ pub use group::Group;
 pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;
 pub use link_rules::{Links, MAX_LINKS};
+pub use map::{Map, MapBuilder, MapFollower, MapItem, MapIter, MapObject, MapPairs};
 pub use named_type::NamedType;
 pub use object::Object;
 #[cfg(feature = "log")]

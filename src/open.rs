@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use h5live_log::LogConnector;
 #[cfg(feature = "log")]
 pub use h5live_log::{EntryFilter, Log, LogLayout};
+use h5live_map_table::MapTables;
 use h5live_model::memory::MemoryConnector;
-use h5live_model::{ConnectorRegistry, Location, OpenError, OpenRequest, ResolvedLocation, Store};
+use h5live_model::{Connector, ConnectorRegistry, Features, Location, OpenError, OpenRequest, ResolvedLocation, Store};
 use h5live_native::NativeConnector;
 pub use h5live_native::{Locking, Native};
 
@@ -25,6 +26,27 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(not(feature = "log"))]
     let registry = registry.with_missing("log", "log");
     registry
+}
+
+/// The session with maps: as it is if the store has maps, or with tables in their place if it is one that can hold those.
+pub(crate) fn with_maps(store: Arc<dyn Store>) -> Arc<dyn Store> {
+    match store.maps().is_none() && holds_map_tables(store.session().connector) {
+        true => Arc::new(MapTables::over(store)),
+        false => store,
+    }
+}
+
+/// Whether maps are held as tables in the stores of a connector.
+fn holds_map_tables(connector: &str) -> bool {
+    connector == NativeConnector.name()
+}
+
+/// The names of the connectors whose stores hold maps.
+pub(crate) fn connectors_with_maps(registry: &ConnectorRegistry) -> Vec<&'static str> {
+    let holds = |connector: &&dyn Connector| {
+        connector.capabilities().features.has(Features::MAPS) || holds_map_tables(connector.name())
+    };
+    registry.connectors().filter(holds).map(|connector| connector.name()).collect()
 }
 
 /// Where a native file is whose bytes are in memory.
