@@ -148,7 +148,7 @@ pub use named_type::NamedType;
 pub use object::Object;
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
-pub use open::{Locking, Native};
+pub use open::{Locking, Native, file_capabilities};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};
 pub use recovery::{diagnose, reclaim, repair};
@@ -198,6 +198,8 @@ mod guide {
     #[cfg(feature = "log")]
     #[doc = include_str!("../docs/guide/many-writers.md")]
     struct ManyWriters;
+    #[doc = include_str!("../docs/guide/maps.md")]
+    struct Maps;
     #[doc = include_str!("../docs/guide/parts.md")]
     struct PartsOfLargeData;
     #[doc = include_str!("../docs/guide/rows.md")]

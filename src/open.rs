@@ -8,7 +8,9 @@ use h5live_log::LogConnector;
 pub use h5live_log::{EntryFilter, Log, LogLayout};
 use h5live_map_table::MapTables;
 use h5live_model::memory::MemoryConnector;
-use h5live_model::{Connector, ConnectorRegistry, Features, Location, OpenError, OpenRequest, ResolvedLocation, Store};
+use h5live_model::{
+    Capabilities, Connector, ConnectorRegistry, Features, Location, OpenError, OpenRequest, ResolvedLocation, Store,
+};
 use h5live_native::NativeConnector;
 pub use h5live_native::{Locking, Native};
 
@@ -41,11 +43,19 @@ fn holds_map_tables(connector: &str) -> bool {
     connector == NativeConnector.name()
 }
 
+/// What a [`File`](crate::File) in a store of this connector can do at most: what the store can do, and maps where h5live
+/// holds them as tables.
+pub fn file_capabilities(connector: &dyn Connector) -> Capabilities {
+    let mut capabilities = connector.capabilities();
+    if holds_map_tables(connector.name()) {
+        capabilities.features = capabilities.features.with(Features::MAPS);
+    }
+    capabilities
+}
+
 /// The names of the connectors whose stores hold maps.
 pub(crate) fn connectors_with_maps(registry: &ConnectorRegistry) -> Vec<&'static str> {
-    let holds = |connector: &&dyn Connector| {
-        connector.capabilities().features.has(Features::MAPS) || holds_map_tables(connector.name())
-    };
+    let holds = |connector: &&dyn Connector| file_capabilities(*connector).features.has(Features::MAPS);
     registry.connectors().filter(holds).map(|connector| connector.name()).collect()
 }
 

@@ -111,7 +111,8 @@ impl<'a> EntryDescriber<'a> {
                 format!("{}  {}  {}{sizes}{sources}", datatype, shape_text(dataspace), storage_text(spec))
             }
             ListingEntry::Map(id, spec) => {
-                let pairs = map_pairs(self.file, *id).map_or("?".to_owned(), |pairs| counted(pairs, "pair"));
+                let pairs =
+                    map_pairs(self.file, *id).map_or("?".to_owned(), |pairs| counted(pairs, "pair").to_string());
                 format!("map {} -> {}  {pairs}", spec.key, spec.value)
             }
             ListingEntry::Attribute(attribute) => {
