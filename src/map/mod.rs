@@ -3,6 +3,7 @@
 mod builder;
 mod codec;
 mod follow;
+mod item;
 mod object;
 mod pages;
 #[cfg(test)]
@@ -12,7 +13,8 @@ mod typed;
 pub use builder::MapBuilder;
 pub(crate) use builder::check_maps;
 pub use follow::MapFollower;
+pub use item::MapItem;
 pub use object::MapObject;
 pub(crate) use object::no_maps;
-pub use pages::{MapIter, MapPairs};
-pub use typed::{Map, MapItem};
+pub use pages::MapPairs;
+pub use typed::{Map, MapIter};

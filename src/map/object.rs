@@ -1,6 +1,6 @@
 //! A map of any types.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use h5live_model::{
@@ -8,10 +8,9 @@ use h5live_model::{
 };
 
 use super::codec::{decode_value, encode_key_value, encode_value};
-use super::pages::{MapPairs, PairPages};
 use crate::error::ErrorKind;
 use crate::path::ResolvedObject;
-use crate::{File, Group, H5Type, Map, Result, Value, attribute};
+use crate::{File, Group, Result, Value, attribute};
 
 /// A map whose types the program does not know beforehand. [`MapObject::typed`] makes a [`Map`] of it.
 ///
@@ -82,14 +81,6 @@ impl MapObject {
         MapObject { prefetch, ..self }
     }
 
-    /// The map with keys and values of Rust types, into which those of the map are converted.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Convert`] if there is no conversion.
-    pub fn typed<K: H5Type, V: H5Type>(self) -> Result<Map<K, V>> {
-        Map::new(self)
-    }
-
     pub(crate) fn error(&self, kind: impl Into<ErrorKind>) -> crate::Error {
         self.file.error(Some(&self.path), kind)
     }
@@ -134,11 +125,7 @@ impl MapObject {
         Ok(before - self.len()?)
     }
 
-    pub(crate) fn pages(&self, start: Bound<MapKeyBuf>, end: Bound<MapKeyBuf>, values: bool) -> PairPages {
-        PairPages::new(self.clone(), start, end, values)
-    }
-
-    fn key_of(&self, key: &Value) -> Result<MapKeyBuf> {
+    pub(super) fn key_of(&self, key: &Value) -> Result<MapKeyBuf> {
         encode_key_value(&self.file, &self.spec.key, key).map_err(|error| self.error(error))
     }
 
@@ -182,16 +169,6 @@ impl MapObject {
     pub fn remove_values(&self, keys: &[Value]) -> Result<u64> {
         let keys = keys.iter().map(|key| self.key_of(key)).collect::<Result<Vec<_>>>()?;
         self.remove_keys(&keys)
-    }
-
-    /// The pairs of a range of keys, in the order of the keys. `..` is all of them.
-    ///
-    /// # Errors
-    /// As [`MapObject::contains_value`]. Errors of reading come from the iterator.
-    pub fn pairs(&self, range: impl RangeBounds<Value>) -> Result<MapPairs> {
-        let start = key_bound(range.start_bound(), |key| self.key_of(key))?;
-        let end = key_bound(range.end_bound(), |key| self.key_of(key))?;
-        Ok(MapPairs(self.pages(start, end, true)))
     }
 
     /// Makes all changes of the map visible to other processes, as [`File::flush`] does it for everything.
@@ -253,14 +230,6 @@ impl Group {
         let ResolvedObject { file, id, path } = self.find(path)?;
         MapObject::open(file, id, path)
     }
-
-    /// The map at a path, with keys and values of Rust types.
-    ///
-    /// # Errors
-    /// As [`Group::map_object`]; [`ErrorKind::Convert`] if the types cannot be converted.
-    pub fn map<K: H5Type, V: H5Type>(&self, path: &str) -> Result<Map<K, V>> {
-        self.map_object(path)?.typed()
-    }
 }
 
 impl File {
@@ -270,13 +239,5 @@ impl File {
     /// As [`Group::map_object`].
     pub fn map_object(&self, path: &str) -> Result<MapObject> {
         self.root().map_object(path)
-    }
-
-    /// The map at a path, with keys and values of Rust types.
-    ///
-    /// # Errors
-    /// As [`Group::map`].
-    pub fn map<K: H5Type, V: H5Type>(&self, path: &str) -> Result<Map<K, V>> {
-        self.root().map(path)
     }
 }

@@ -1,13 +1,14 @@
 //! Iterations over maps, page by page.
 
 use std::collections::VecDeque;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 use h5live_model::{MapKeyBuf, MapScan};
 
 use super::MapObject;
 use super::codec::{decode_key_value, decode_value};
-use crate::{H5Type, Map, Result, Value};
+use super::object::key_bound;
+use crate::{Result, Value};
 
 /// Pairs as the map has them, in the order of the keys. No call of the store lasts longer than a page, so the caller may
 /// use the map meanwhile.
@@ -87,20 +88,18 @@ impl Iterator for MapPairs {
     }
 }
 
-/// The pairs of a map, or of a range of its keys, in the order of the keys. [`Map::iter`] and [`Map::range`] make it.
-///
-/// It reads a page at a time, as large as [`Map::with_prefetch`] says. It shows what the session sees of the map, which
-/// only a refresh moves, and the session's own changes behind the page that was read last.
-#[derive(Debug)]
-pub struct MapIter<K: H5Type, V: H5Type> {
-    pub(super) map: Map<K, V>,
-    pub(super) pages: PairPages,
-}
+impl MapObject {
+    pub(crate) fn pages(&self, start: Bound<MapKeyBuf>, end: Bound<MapKeyBuf>, values: bool) -> PairPages {
+        PairPages::new(self.clone(), start, end, values)
+    }
 
-impl<K: H5Type, V: H5Type> Iterator for MapIter<K, V> {
-    type Item = Result<(K, V)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(self.pages.next()?.and_then(|(key, value)| self.map.decode_pair(key.as_key(), &value)))
+    /// The pairs of a range of keys, in the order of the keys. `..` is all of them.
+    ///
+    /// # Errors
+    /// As [`MapObject::contains_value`]. Errors of reading come from the iterator.
+    pub fn pairs(&self, range: impl RangeBounds<Value>) -> Result<MapPairs> {
+        let start = key_bound(range.start_bound(), |key| self.key_of(key))?;
+        let end = key_bound(range.end_bound(), |key| self.key_of(key))?;
+        Ok(MapPairs(self.pages(start, end, true)))
     }
 }

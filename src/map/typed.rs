@@ -8,11 +8,12 @@ use h5live_model::{self as model, Datatype, MapEdit, MapKey, MapKeyBuf, MapPrefe
 
 use super::codec::Codec;
 use super::object::key_bound;
-use super::{MapFollower, MapIter, MapObject};
-use crate::File;
+use super::pages::PairPages;
+use super::{MapFollower, MapItem, MapObject};
 use crate::convert::{ConvertError, class};
 use crate::error::ErrorKind;
-use crate::types::{H5Type, H5Write, Heap, StringCodec};
+use crate::types::H5Type;
+use crate::{File, Group, Result};
 
 /// A map of keys to values: an object of a file that holds pairs, each key once, in the order of the keys.
 ///
@@ -52,26 +53,8 @@ impl<K: H5Type, V: H5Type> fmt::Debug for Map<K, V> {
     }
 }
 
-/// A key or a value that is given to a map of such keys or values: every [`H5Write`], and `str`.
-pub trait MapItem<T: H5Type> {
-    #[doc(hidden)]
-    fn encode_item(&self, encoder: &T::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError>;
-}
-
-impl<T: H5Type, W: H5Write<Element = T>> MapItem<T> for W {
-    fn encode_item(&self, encoder: &T::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        self.encode_element(encoder, element, heap)
-    }
-}
-
-impl MapItem<String> for str {
-    fn encode_item(&self, encoder: &StringCodec, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        self.encode_element(encoder, element, heap)
-    }
-}
-
 impl<K: H5Type, V: H5Type> Map<K, V> {
-    pub(super) fn new(object: MapObject) -> crate::Result<Self> {
+    pub(super) fn new(object: MapObject) -> Result<Self> {
         let codecs = || Ok((key_codec(object.key_type())?, Codec::new(object.value_type())?));
         let codecs = codecs().map_err(|error: ConvertError| object.error(error))?;
         Ok(Map { object, codecs: Arc::new(codecs) })
@@ -117,7 +100,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the map cannot be read.
-    pub fn len(&self) -> crate::Result<u64> {
+    pub fn len(&self) -> Result<u64> {
         self.object.len()
     }
 
@@ -125,7 +108,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::len`].
-    pub fn is_empty(&self) -> crate::Result<bool> {
+    pub fn is_empty(&self) -> Result<bool> {
         self.object.is_empty()
     }
 
@@ -133,7 +116,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
         self.codecs.0.encode(self.file(), key, None)
     }
 
-    fn key(&self, key: &(impl MapItem<K> + ?Sized)) -> crate::Result<Vec<u8>> {
+    fn key(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<Vec<u8>> {
         self.encode_key(key).map_err(|error| self.object.error(error))
     }
 
@@ -141,7 +124,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// [`ErrorKind::Convert`] if the key cannot be converted into the type of the keys; as [`Map::len`].
-    pub fn contains(&self, key: &(impl MapItem<K> + ?Sized)) -> crate::Result<bool> {
+    pub fn contains(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<bool> {
         self.object.contains_key(MapKey::Bytes(&self.key(key)?))
     }
 
@@ -149,7 +132,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::contains`]; [`ErrorKind::Convert`] if the value cannot be a `V`.
-    pub fn get(&self, key: &(impl MapItem<K> + ?Sized)) -> crate::Result<Option<V>> {
+    pub fn get(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<Option<V>> {
         let (key, mut found) = (self.key(key)?, None);
         self.object.get_bytes(&[MapKey::Bytes(&key)], &mut |_, bytes| found = bytes.map(<[u8]>::to_vec))?;
         found.map(|bytes| self.decode_value(&bytes)).transpose()
@@ -159,8 +142,8 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::get`].
-    pub fn get_many<Q: MapItem<K>>(&self, keys: &[Q]) -> crate::Result<Vec<Option<V>>> {
-        let keys = keys.iter().map(|key| self.key(key)).collect::<crate::Result<Vec<_>>>()?;
+    pub fn get_many<Q: MapItem<K>>(&self, keys: &[Q]) -> Result<Vec<Option<V>>> {
+        let keys = keys.iter().map(|key| self.key(key)).collect::<Result<Vec<_>>>()?;
         let keys: Vec<_> = keys.iter().map(|key| MapKey::Bytes(key)).collect();
         let mut found = vec![None; keys.len()];
         self.object.get_bytes(&keys, &mut |number, bytes| found[number] = bytes.map(<[u8]>::to_vec))?;
@@ -171,7 +154,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// [`ErrorKind::Convert`] if key or value cannot be converted into the types of the map, [`model::Error::ReadOnly`].
-    pub fn put(&self, key: &(impl MapItem<K> + ?Sized), value: &(impl MapItem<V> + ?Sized)) -> crate::Result<()> {
+    pub fn put(&self, key: &(impl MapItem<K> + ?Sized), value: &(impl MapItem<V> + ?Sized)) -> Result<()> {
         let key = self.key(key)?;
         let value = self.value(&key, value).map_err(|kind| self.object.error(kind))?;
         self.object.edit(&[MapEdit::Put { key: MapKey::Bytes(&key), value: &value }])
@@ -181,7 +164,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::put`]; [`ConvertError::Element`] says which pair it is.
-    pub fn put_many<Q: MapItem<K>, W: MapItem<V>>(&self, pairs: &[(Q, W)]) -> crate::Result<()> {
+    pub fn put_many<Q: MapItem<K>, W: MapItem<V>>(&self, pairs: &[(Q, W)]) -> Result<()> {
         let encode = |(index, (key, value)): (usize, &(Q, W))| -> Result<_, ErrorKind> {
             let numbered = |kind: ErrorKind| match kind {
                 ErrorKind::Convert(source) => {
@@ -213,7 +196,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::contains`]; [`model::Error::ReadOnly`].
-    pub fn remove(&self, key: &(impl MapItem<K> + ?Sized)) -> crate::Result<bool> {
+    pub fn remove(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<bool> {
         Ok(self.object.remove_keys(&[MapKeyBuf::Bytes(self.key(key)?)])? == 1)
     }
 
@@ -221,16 +204,16 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::remove`].
-    pub fn remove_many<Q: MapItem<K>>(&self, keys: &[Q]) -> crate::Result<u64> {
-        let keys = keys.iter().map(|key| Ok(MapKeyBuf::Bytes(self.key(key)?))).collect::<crate::Result<Vec<_>>>()?;
+    pub fn remove_many<Q: MapItem<K>>(&self, keys: &[Q]) -> Result<u64> {
+        let keys = keys.iter().map(|key| Ok(MapKeyBuf::Bytes(self.key(key)?))).collect::<Result<Vec<_>>>()?;
         self.object.remove_keys(&keys)
     }
 
-    fn decode_value(&self, bytes: &[u8]) -> crate::Result<V> {
+    fn decode_value(&self, bytes: &[u8]) -> Result<V> {
         self.codecs.1.decode(self.file(), bytes).map_err(|error| self.object.error(error))
     }
 
-    pub(super) fn decode_pair(&self, key: MapKey<'_>, value: &[u8]) -> crate::Result<(K, V)> {
+    pub(super) fn decode_pair(&self, key: MapKey<'_>, value: &[u8]) -> Result<(K, V)> {
         let key = self.codecs.0.decode_key(self.file(), key).map_err(|error| self.object.error(error))?;
         Ok((key, self.decode_value(value)?))
     }
@@ -254,14 +237,14 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::contains`]. Errors of reading come from the iterator.
-    pub fn range(&self, keys: impl RangeBounds<K>) -> crate::Result<MapIter<K, V>> {
+    pub fn range(&self, keys: impl RangeBounds<K>) -> Result<MapIter<K, V>> {
         let key = |key: &K| self.key(key).map(MapKeyBuf::Bytes);
         let (start, end) = (key_bound(keys.start_bound(), key)?, key_bound(keys.end_bound(), key)?);
         Ok(MapIter { map: self.clone(), pages: self.object.pages(start, end, true) })
     }
 
     /// All keys, in their order. No values are read.
-    pub fn keys(&self) -> impl Iterator<Item = crate::Result<K>> + use<K, V> {
+    pub fn keys(&self) -> impl Iterator<Item = Result<K>> + use<K, V> {
         let (map, pages) = (self.clone(), self.object.pages(Bound::Unbounded, Bound::Unbounded, false));
         pages.map(move |pair| {
             let decoded = map.codecs.0.decode_key(map.file(), pair?.0.as_key());
@@ -273,7 +256,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`File::flush`].
-    pub fn flush(&self) -> crate::Result<()> {
+    pub fn flush(&self) -> Result<()> {
         self.object.flush()
     }
 
@@ -281,7 +264,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`File::flush_durable`].
-    pub fn flush_durable(&self) -> crate::Result<()> {
+    pub fn flush_durable(&self) -> Result<()> {
         self.object.flush_durable()
     }
 
@@ -289,7 +272,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`MapObject::refresh`].
-    pub fn refresh(&self) -> crate::Result<()> {
+    pub fn refresh(&self) -> Result<()> {
         self.object.refresh()
     }
 
@@ -299,11 +282,59 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     }
 }
 
+/// The pairs of a map, or of a range of its keys, in the order of the keys. [`Map::iter`] and [`Map::range`] make it.
+///
+/// It reads a page at a time, as large as [`Map::with_prefetch`] says. It shows what the session sees of the map, which
+/// only a refresh moves, and the session's own changes behind the page that was read last.
+#[derive(Debug)]
+pub struct MapIter<K: H5Type, V: H5Type> {
+    map: Map<K, V>,
+    pages: PairPages,
+}
+
+impl<K: H5Type, V: H5Type> Iterator for MapIter<K, V> {
+    type Item = Result<(K, V)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.pages.next()?.and_then(|(key, value)| self.map.decode_pair(key.as_key(), &value)))
+    }
+}
+
 /// The way between a type and the keys of a map. All of a key has to come from the type.
 fn key_codec<K: H5Type>(datatype: &Datatype) -> Result<Codec<K>, ConvertError> {
     let codec = Codec::<K>::new(datatype)?;
     match codec.is_partial() {
         true => Err(ConvertError::Class { file: class(datatype), memory: "a key with fewer members" }),
         false => Ok(codec),
+    }
+}
+
+impl MapObject {
+    /// The map with keys and values of Rust types, into which those of the map are converted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Convert`] if there is no conversion.
+    pub fn typed<K: H5Type, V: H5Type>(self) -> Result<Map<K, V>> {
+        Map::new(self)
+    }
+}
+
+impl Group {
+    /// The map at a path, with keys and values of Rust types.
+    ///
+    /// # Errors
+    /// As [`Group::map_object`]; [`ErrorKind::Convert`] if the types cannot be converted.
+    pub fn map<K: H5Type, V: H5Type>(&self, path: &str) -> Result<Map<K, V>> {
+        self.map_object(path)?.typed()
+    }
+}
+
+impl File {
+    /// The map at a path, with keys and values of Rust types.
+    ///
+    /// # Errors
+    /// As [`Group::map`].
+    pub fn map<K: H5Type, V: H5Type>(&self, path: &str) -> Result<Map<K, V>> {
+        self.root().map(path)
     }
 }
