@@ -179,6 +179,14 @@ pub enum ErrorKind {
     /// The elements cannot be seen where they are in the file.
     #[error("the dataset cannot be viewed in the file: {0}")]
     NotViewable(&'static str),
+    /// The store holds no maps.
+    #[error("a {store} store holds no maps; these do: {}", .holders.join(", "))]
+    NoMaps {
+        /// The kind of the store.
+        store: &'static str,
+        /// The kinds of stores that hold maps.
+        holders: Vec<&'static str>,
+    },
     /// An option was given that says how a store is opened, for a store that is open already.
     #[error("the option {0} has no meaning for a store that is open already")]
     UnusedOption(&'static str),

@@ -64,9 +64,20 @@ fn read_object(file: &File, id: ObjectId, waiting: &mut Vec<ObjectId>) -> bool {
             names.iter().for_each(|name| drop(store.link(id, name)));
         }
         ObjectKind::Dataset => drop(read_dataset(file, id)),
+        ObjectKind::Map => drop(read_map(file, id)),
         _ => drop(store.spec(id)),
     }
     true
+}
+
+fn read_map(file: &File, id: ObjectId) -> crate::Result<()> {
+    let Object::Map(map) = file.root().object_by_id(id, "")? else { return Ok(()) };
+    map.len()?;
+    for pair in map.pairs(..)?.take(MAX_PARTS) {
+        let (key, _) = pair?;
+        let _ = map.get_value(&key);
+    }
+    Ok(())
 }
 
 fn read_dataset(file: &File, id: ObjectId) -> crate::Result<()> {

@@ -100,6 +100,7 @@ mod group_follow;
 mod link_rules;
 mod linked_files;
 mod liveness_check;
+mod map;
 mod named_type;
 #[cfg(feature = "ndarray")]
 mod ndarray_support;
@@ -126,8 +127,8 @@ pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
     ByteOrder, ConnectorRegistry, DatasetView, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant,
-    LibVer, Location, Mode, OpenError, Reclaim, ReclaimedObject, Repair, Selection, Stats, StoreErrorKind, UNLIMITED,
-    UnknownLibVer,
+    LibVer, Location, MapPrefetch, Mode, OpenError, Reclaim, ReclaimedObject, Repair, Selection, Stats, StoreErrorKind,
+    UNLIMITED, UnknownLibVer,
 };
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
@@ -142,13 +143,14 @@ pub use group::Group;
 pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;
 pub use link_rules::{Links, MAX_LINKS};
+pub use map::{Map, MapBuilder, MapFollower, MapItem, MapIter, MapObject, MapPairs};
 pub use named_type::NamedType;
 pub use object::Object;
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
 #[cfg(feature = "kv")]
 pub use open::{Kv, SyncPolicy};
-pub use open::{Locking, Native};
+pub use open::{Locking, Native, file_capabilities};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};
 pub use recovery::{diagnose, reclaim, repair};
@@ -198,6 +200,8 @@ mod guide {
     #[cfg(feature = "log")]
     #[doc = include_str!("../docs/guide/many-writers.md")]
     struct ManyWriters;
+    #[doc = include_str!("../docs/guide/maps.md")]
+    struct Maps;
     #[doc = include_str!("../docs/guide/parts.md")]
     struct PartsOfLargeData;
     #[doc = include_str!("../docs/guide/rows.md")]

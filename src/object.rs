@@ -1,9 +1,9 @@
 //! Objects of any kind, by path or identity.
 
-use h5live_model::{self as model, ObjectId, ObjectKind, ObjectSpec};
+use h5live_model::{ObjectId, ObjectKind, ObjectSpec};
 
 use crate::path::{self, ResolvedObject};
-use crate::{Dataset, File, Group, NamedType, Result};
+use crate::{Dataset, File, Group, MapObject, NamedType, Result};
 
 /// An object that a path leads to.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub enum Object {
     Dataset(Dataset),
     /// A committed datatype.
     Datatype(NamedType),
+    /// A map.
+    Map(MapObject),
 }
 
 impl Object {
@@ -28,7 +30,7 @@ impl Object {
                 let datatype = file.store().spec(id).and_then(ObjectSpec::into_datatype).map_err(error)?;
                 Object::Datatype(NamedType { file, id, path, datatype })
             }
-            ObjectKind::Map => return Err(file.error(Some(&path), model::Error::Unsupported("a map"))),
+            ObjectKind::Map => Object::Map(MapObject::open(file, id, path)?),
         })
     }
 
@@ -38,6 +40,7 @@ impl Object {
             Object::Group(group) => group.id(),
             Object::Dataset(dataset) => dataset.id(),
             Object::Datatype(datatype) => datatype.id(),
+            Object::Map(map) => map.id(),
         }
     }
 
@@ -47,6 +50,7 @@ impl Object {
             Object::Group(group) => group.file(),
             Object::Dataset(dataset) => dataset.file(),
             Object::Datatype(datatype) => &datatype.file,
+            Object::Map(map) => map.file(),
         }
     }
 
@@ -56,6 +60,7 @@ impl Object {
             Object::Group(group) => group.path(),
             Object::Dataset(dataset) => dataset.path(),
             Object::Datatype(datatype) => datatype.path(),
+            Object::Map(map) => map.path(),
         }
     }
 }

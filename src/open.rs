@@ -10,8 +10,11 @@ pub use h5live_kv::{Kv, SyncPolicy};
 use h5live_log::LogConnector;
 #[cfg(feature = "log")]
 pub use h5live_log::{EntryFilter, Log, LogLayout};
+use h5live_map_table::MapTables;
 use h5live_model::memory::MemoryConnector;
-use h5live_model::{ConnectorRegistry, Location, OpenError, OpenRequest, ResolvedLocation, Store};
+use h5live_model::{
+    Capabilities, Connector, ConnectorRegistry, Features, Location, OpenError, OpenRequest, ResolvedLocation, Store,
+};
 use h5live_native::NativeConnector;
 pub use h5live_native::{Locking, Native};
 
@@ -33,6 +36,35 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(not(feature = "kv"))]
     let registry = registry.with_missing("kv", "kv");
     registry
+}
+
+/// The session with maps: as it is if the store has maps, or with tables in their place if it is one that can hold those.
+pub(crate) fn with_maps(store: Arc<dyn Store>) -> Arc<dyn Store> {
+    match store.maps().is_none() && holds_map_tables(store.session().connector) {
+        true => Arc::new(MapTables::over(store)),
+        false => store,
+    }
+}
+
+/// Whether maps are held as tables in the stores of a connector.
+fn holds_map_tables(connector: &str) -> bool {
+    connector == NativeConnector.name()
+}
+
+/// What a [`File`](crate::File) in a store of this connector can do at most: what the store can do, and maps where h5live
+/// holds them as tables.
+pub fn file_capabilities(connector: &dyn Connector) -> Capabilities {
+    let mut capabilities = connector.capabilities();
+    if holds_map_tables(connector.name()) {
+        capabilities.features = capabilities.features.with(Features::MAPS);
+    }
+    capabilities
+}
+
+/// The names of the connectors whose stores hold maps.
+pub(crate) fn connectors_with_maps(registry: &ConnectorRegistry) -> Vec<&'static str> {
+    let holds = |connector: &&dyn Connector| file_capabilities(*connector).features.has(Features::MAPS);
+    registry.connectors().filter(holds).map(|connector| connector.name()).collect()
 }
 
 /// Where a native file is whose bytes are in memory.

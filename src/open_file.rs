@@ -90,6 +90,7 @@ impl File {
         location: Option<ResolvedLocation>,
         family: Arc<LinkedFiles>,
     ) -> File {
+        let store = open::with_maps(store);
         let options = options.mode(store.session().mode);
         let cache = ChunkCache::new(options.chunk_cache_bytes);
         let (others, datasets, staged, stored_rows, publisher, refreshes, is_recovered) = Default::default();

@@ -24,7 +24,7 @@ impl de::Error for DeserializeError {
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Value::Unreadable => serializer.serialize_none(),
+            Value::Unreadable | Value::Null => serializer.serialize_none(),
             Value::Integer(i) => match (i64::try_from(*i), u64::try_from(*i)) {
                 (Ok(i), _) => serializer.serialize_i64(i),
                 (_, Ok(u)) => serializer.serialize_u64(u),
@@ -83,7 +83,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
         let list = |values: Vec<Value>| SeqDeserializer::new(values.into_iter().map(ValueDeserializer));
         match self.0 {
-            Value::Unreadable => visitor.visit_unit(),
+            Value::Unreadable | Value::Null => visitor.visit_unit(),
             Value::Integer(i) => match (i64::try_from(i), u64::try_from(i)) {
                 (Ok(i), _) => visitor.visit_i64(i),
                 (_, Ok(u)) => visitor.visit_u64(u),
@@ -115,7 +115,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        if self.0 == Value::Unreadable { visitor.visit_none() } else { visitor.visit_some(self) }
+        if matches!(self.0, Value::Unreadable | Value::Null) { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     // `serde` would round.

@@ -7,8 +7,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::{Outcome, Result, whole_text};
 use crate::{
-    check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, log, ls, man, manifest, mv, new,
-    open, record, repair, rm, scenario, set, stress, wait, watch,
+    check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, log, ls, man, manifest, map, mv,
+    new, open, record, repair, rm, scenario, set, stress, wait, watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
@@ -34,6 +34,7 @@ enum Command {
     Ls(ls::Ls),
     Man(man::ManCommand),
     Manifest(manifest::Manifest),
+    Map(map::MapCommand),
     Mv(mv::Mv),
     New(new::New),
     Record(record::RecordCommand),
@@ -64,6 +65,7 @@ impl Command {
             Command::Ls(command) => command.run(),
             Command::Man(command) => command.run(program()),
             Command::Manifest(command) => command.run(),
+            Command::Map(command) => command.run(),
             Command::Mv(command) => command.run(),
             Command::New(command) => command.run(),
             Command::Record(command) => command.run(),

@@ -1,7 +1,7 @@
 //! The examples at the end of the help of each command.
 
 /// For each command, what one types, and what it does.
-const EXAMPLES: [(&str, [(&str, &str); 2]); 22] = [
+const EXAMPLES: [(&str, [(&str, &str); 2]); 23] = [
     (
         "check",
         [
@@ -84,6 +84,13 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 22] = [
         [
             ("h5live manifest run.h5 > run.manifest", "what is in a file, to compare it later"),
             ("h5live manifest run.h5 | sha256sum", "one hash of everything that is in a file"),
+        ],
+    ),
+    (
+        "map",
+        [
+            ("h5live map put run.h5 ids Alice 125 Bob 216", "two pairs of a map that is there"),
+            ("h5live map ls run.h5 ids --from B --json", "the pairs from a key on; for programs"),
         ],
     ),
     (

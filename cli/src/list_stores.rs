@@ -94,7 +94,7 @@ fn as_text(connector: &dyn Connector, opens_paths: bool) -> String {
         text.push_str(", and paths");
     }
     // Writing to a string does not fail.
-    for (name, value) in capabilities(&connector.capabilities()) {
+    for (name, value) in capabilities(&h5live::file_capabilities(connector)) {
         let _ = write!(text, "\n  {name}: {value}");
     }
     let options = connector.options();
@@ -117,7 +117,7 @@ fn as_json(connector: &dyn Connector, opens_paths: bool) -> Json {
             "help": setting.help,
         })
     };
-    let can: serde_json::Map<_, _> = capabilities(&connector.capabilities())
+    let can: serde_json::Map<_, _> = capabilities(&h5live::file_capabilities(connector))
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();

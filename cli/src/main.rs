@@ -29,6 +29,8 @@ mod lossy_args;
 mod ls;
 mod man;
 mod manifest;
+mod map;
+mod map_text;
 mod mv;
 mod new;
 mod new_output;

@@ -41,6 +41,7 @@ pub fn attribute(object: &Object, name: &str) -> Result<Option<Attribute>> {
         Object::Group(group) => group.attribute(name),
         Object::Dataset(dataset) => dataset.attribute(name),
         Object::Datatype(datatype) => datatype.attribute(name),
+        Object::Map(map) => map.attribute(name),
         _ => return Ok(None),
     };
     match found {
@@ -55,6 +56,7 @@ pub fn new_attribute(object: &Object, name: &str) -> Option<AttributeBuilder> {
         Object::Group(group) => Some(group.new_attribute(name)),
         Object::Dataset(dataset) => Some(dataset.new_attribute(name)),
         Object::Datatype(datatype) => Some(datatype.new_attribute(name)),
+        Object::Map(map) => Some(map.new_attribute(name)),
         _ => None,
     }
 }

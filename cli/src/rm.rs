@@ -68,6 +68,7 @@ impl Rm {
                         Object::Group(group) => group.remove_attribute(&name),
                         Object::Dataset(dataset) => dataset.remove_attribute(&name),
                         Object::Datatype(datatype) => datatype.remove_attribute(&name),
+                        Object::Map(map) => map.remove_attribute(&name),
                         _ => Err(error),
                     }?),
                     _ => Err(error.into()),

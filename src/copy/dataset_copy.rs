@@ -184,7 +184,7 @@ impl Copier<'_> {
         Ok(())
     }
 
-    fn report_progress(&mut self, bytes: u64) {
+    pub(super) fn report_progress(&mut self, bytes: u64) {
         if let Some(progress) = &mut self.progress {
             progress(bytes);
         }

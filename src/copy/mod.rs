@@ -2,6 +2,7 @@
 
 mod dataset_copy;
 mod element_copy;
+mod map_copy;
 mod other_files;
 mod report;
 #[cfg(test)]
@@ -11,14 +12,15 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use h5live_model::{
-    self as model, AttributeData, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link, LinkTarget, Name,
-    NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
+    self as model, AttributeData, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link, LinkTarget, MapSpec,
+    Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
 };
 
 pub use self::element_copy::FileNameUse;
 use self::element_copy::{ElementCopy, FilePair};
 pub use self::report::{CopyReport, UnfitFillValue, UnverifiedChunks};
 use crate::error::ErrorKind;
+use crate::map::check_maps;
 use crate::path::{self, NewLinkPath, join_path};
 use crate::{Dataset, Error, File, Group, Object, Result};
 
@@ -183,8 +185,10 @@ impl<'a> Copier<'a> {
         while let Some(made) = self.incomplete.get(next) {
             let made = CopiedObject { path: made.path.clone(), ..*made };
             self.copy_attributes(&made)?;
-            if made.kind == ObjectKind::Dataset {
-                self.copy_elements(&made)?;
+            match made.kind {
+                ObjectKind::Dataset => self.copy_elements(&made)?,
+                ObjectKind::Map => self.copy_pairs(&made)?,
+                ObjectKind::Group | ObjectKind::Datatype => {}
             }
             self.copy_times(&made)?;
             next += 1;
@@ -258,7 +262,13 @@ impl<'a> Copier<'a> {
                 let dataset = Dataset::open(self.files.from.clone(), id, path.to_owned())?;
                 ObjectBody::Dataset(Box::new(self.new_dataset_spec(&dataset)?))
             }
-            ObjectKind::Map => return Err(self.read_error(path, model::Error::Unsupported("a map"))),
+            ObjectKind::Map => {
+                check_maps(self.files.to).map_err(|kind| self.write_error(path, kind))?;
+                let spec = store.spec(id).and_then(ObjectSpec::into_map);
+                let MapSpec { key, value } = spec.map_err(|error| self.read_error(path, error))?;
+                let [key, value] = [key, value].map(|datatype| self.datatype_for_target(&datatype));
+                ObjectBody::Map(Box::new(MapSpec { key, value }))
+            }
         };
         // A fill value may have led back here.
         if let Some(copy) = self.files.objects.get(&id) {

@@ -11,7 +11,7 @@ mod wait;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use h5live_model::{Error as ModelError, Publish, Scope};
+use h5live_model::{Error as ModelError, ObjectId, Publish, Scope};
 
 pub use self::interval::PublishInterval;
 use self::publication_counter::PublicationCounter;
@@ -52,6 +52,14 @@ impl FileShared {
         let published = self.write_out().and_then(|()| self.commit(Scope::All, Publish::Visible));
         published.map_err(|error| error.with_unpublished(|| self.unpublished_rows()))?;
         self.mark_all_published();
+        self.count_publication()
+    }
+
+    /// Publishes one object that has nothing staged here.
+    pub(crate) fn publish_object(self: &Arc<Self>, id: ObjectId, publish: Publish) -> Result<()> {
+        self.publisher.take_deferred_error()?;
+        let _only = self.publisher.lock_publishing();
+        self.commit(Scope::Objects(&[id]), publish)?;
         self.count_publication()
     }
 

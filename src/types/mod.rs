@@ -13,10 +13,11 @@ mod write;
 use std::sync::Arc;
 
 use h5live_model::{Datatype, Error as ModelError, Store};
+use parking_lot::Mutex;
 
 pub use column::MemberColumn;
 pub use strings::FixedStr;
-pub(crate) use strings::{pad, trim};
+pub(crate) use strings::{StringCodec, pad, trim};
 pub use write::H5Write;
 
 use crate::convert::{Conversion, ConvertError};
@@ -150,16 +151,56 @@ pub trait H5Type: Clone + Send + Sync + 'static {
 pub struct Heap<'a> {
     store: &'a dyn Store,
     conversion: Conversion,
+    plain: Option<PlainElement<'a>>,
+}
+
+/// A variable-length element whose bytes are not in the heap, but with the caller: the key or the value of a map. What
+/// lies within it is in the heap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlainElement<'a> {
+    /// Where the element is in memory. No other element of the same conversion can be there.
+    address: usize,
+    bytes: PlainBytes<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum PlainBytes<'a> {
+    /// What is read of the element.
+    Read(&'a [u8]),
+    /// Where what is written of the element goes.
+    Written(&'a Mutex<Vec<u8>>),
+}
+
+impl<'a> PlainElement<'a> {
+    /// An element that has these bytes.
+    pub(crate) fn with_bytes(element: &[u8], bytes: &'a [u8]) -> Self {
+        PlainElement { address: element.as_ptr().addr(), bytes: PlainBytes::Read(bytes) }
+    }
+
+    /// An element that is to be written. Its bytes go to `written`.
+    pub(crate) fn to_write(element: &[u8], written: &'a Mutex<Vec<u8>>) -> Self {
+        PlainElement { address: element.as_ptr().addr(), bytes: PlainBytes::Written(written) }
+    }
 }
 
 impl<'a> Heap<'a> {
     pub(crate) fn new(store: &'a dyn Store) -> Self {
-        Heap { store, conversion: Conversion::Exact }
+        Heap { store, conversion: Conversion::Exact, plain: None }
     }
 
     /// The same heap, for another conversion.
     pub(crate) fn with_conversion(self, conversion: Conversion) -> Self {
         Heap { conversion, ..self }
+    }
+
+    /// The same heap, with an element that is not in it.
+    pub(crate) fn with_plain(self, plain: PlainElement<'a>) -> Self {
+        Heap { plain: Some(plain), ..self }
+    }
+
+    /// The bytes of an element that is not in the heap.
+    fn plain_bytes(&self, element: &[u8]) -> Option<PlainBytes<'a>> {
+        self.plain.filter(|plain| plain.address == element.as_ptr().addr()).map(|plain| plain.bytes)
     }
 
     /// What is to be done with values that change.
@@ -184,6 +225,9 @@ impl<'a> Heap<'a> {
     /// # Errors
     /// [`ConvertError::Heap`].
     pub(crate) fn with<T>(&self, element: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<T, ConvertError> {
+        if let Some(PlainBytes::Read(bytes)) = self.plain_bytes(element) {
+            return Ok(look(bytes));
+        }
         let (mut look, mut found) = (Some(look), None);
         let read = self.store.blobs(&[element], &mut |_, bytes| found = look.take().map(|look| look(bytes)));
         let missing = || ModelError::Invalid("the store has no bytes for the element".into());
@@ -195,6 +239,10 @@ impl<'a> Heap<'a> {
     /// # Errors
     /// [`ConvertError::Heap`].
     pub fn write(&self, bytes: &[u8], count: usize, element: &mut [u8]) -> Result<(), ConvertError> {
+        if let Some(PlainBytes::Written(written)) = self.plain_bytes(element) {
+            *written.lock() = bytes.to_vec();
+            return Ok(());
+        }
         let count = u32::try_from(count).map_err(|_| ConvertError::StringTooLong { length: count, space: 1 << 32 })?;
         let place = self
             .store

@@ -33,6 +33,8 @@ pub enum Value {
     /// Variable-length data that cannot be read; the rest of an element that has it can.
     #[default]
     Unreadable,
+    /// The null string as the key of a map, which is another key than the empty string.
+    Null,
     /// An integer, a bit field, a time (seconds since 1970), or a value of an enum that has no name.
     Integer(i128),
     /// A float of up to 32 bits, which has fewer digits to show than others.
@@ -92,6 +94,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Unreadable => f.write_str("?"),
+            Value::Null => f.write_str("null"),
             Value::Integer(i) => write!(f, "{i}"),
             Value::Float32(v) => write!(f, "{v:?}"),
             Value::Float64(v) => write!(f, "{v:?}"),

@@ -1,6 +1,7 @@
 //! `h5live diff A B`: in what two files differ, however they are stored.
 
 mod elements;
+mod maps;
 mod tolerance;
 
 use std::collections::BTreeMap;
@@ -62,6 +63,10 @@ enum FileDifference {
     Value(Vec<u64>, Value, Value),
     /// The number of different values. Not all of them were shown.
     Values(u64),
+    /// A key of a map, and its value in each file that has the key.
+    Pair(Value, Option<Value>, Option<Value>),
+    /// The number of different pairs. Not all of them were shown.
+    Pairs(u64),
     /// The values cannot be read in one of the files.
     Unreadable(String),
 }
@@ -98,6 +103,7 @@ fn kind(entry: &ListingEntry) -> &'static str {
     match entry {
         ListingEntry::Plain(kind, _) => kind,
         ListingEntry::Dataset(..) => "dataset",
+        ListingEntry::Map(..) => "map",
         ListingEntry::Attribute(_) => "attribute",
     }
 }
@@ -148,6 +154,16 @@ impl Diff {
                 let compared = opened.and_then(|opened| match opened {
                     Some((a, b)) => self.compare_datasets((&a, in_a), (&b, in_b)),
                     None => Ok(vec![FileDifference::Unreadable("no dataset any more".into())]),
+                });
+                compared.unwrap_or_else(|error| vec![FileDifference::Unreadable(error.to_string())])
+            }
+            (ListingEntry::Map(a, _), ListingEntry::Map(b, _)) => {
+                let map = |side: &DiffSide, id| side.file.root().object_by_id(id, "");
+                let compared = map(in_a, *a).and_then(|a| Ok((a, map(in_b, *b)?))).and_then(|opened| match opened {
+                    (Object::Map(a), Object::Map(b)) => {
+                        maps::compare(self.tolerance(), self.limit, (&a, in_a), (&b, in_b))
+                    }
+                    _ => Ok(vec![FileDifference::Unreadable("no map any more".into())]),
                 });
                 compared.unwrap_or_else(|error| vec![FileDifference::Unreadable(error.to_string())])
             }
@@ -216,6 +232,16 @@ impl Diff {
                     serde_json::json!({"path": path, "at": at, "a": json(a, &bytes), "b": json(b, &bytes)})
                 }
                 FileDifference::Values(count) => serde_json::json!({"path": path, "differing_values": count}),
+                FileDifference::Pair(key, a, b) => {
+                    let value = |value: &Option<Value>| value.as_ref().map(|value| json(value, &bytes));
+                    let mut line = serde_json::json!({"path": path, "key": json(key, &bytes)});
+                    line.as_object_mut().into_iter().for_each(|line| {
+                        line.extend(value(a).map(|a| ("a".to_owned(), a)));
+                        line.extend(value(b).map(|b| ("b".to_owned(), b)));
+                    });
+                    line
+                }
+                FileDifference::Pairs(count) => serde_json::json!({"path": path, "differing_pairs": count}),
                 FileDifference::Unreadable(error) => serde_json::json!({"path": path, "unreadable": error}),
             };
             return out.line(text);
@@ -227,6 +253,13 @@ impl Diff {
             FileDifference::Value(at, a, b) => out.line(format_args!("{path}{at:?}: {a} and {b}")),
             FileDifference::Values(1) => out.line(format_args!("{path}: 1 value differs")),
             FileDifference::Values(count) => out.line(format_args!("{path}: {count} values differ")),
+            FileDifference::Pair(key, Some(a), Some(b)) => out.line(format_args!("{path}[{key}]: {a} and {b}")),
+            FileDifference::Pair(key, a, _) => {
+                let file = if a.is_some() { 'A' } else { 'B' };
+                out.line(format_args!("{path}[{key}]: in {file} only"))
+            }
+            FileDifference::Pairs(1) => out.line(format_args!("{path}: 1 pair differs")),
+            FileDifference::Pairs(count) => out.line(format_args!("{path}: {count} pairs differ")),
             FileDifference::Unreadable(error) => out.line(format_args!("{path}: {error}")),
         }
     }

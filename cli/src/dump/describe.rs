@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use h5live::{Attribute, Dataset, File, Group, NamedType, Object, Reference};
+use h5live::{Attribute, Dataset, File, Group, MapObject, NamedType, Object, Reference};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::whole_text;
@@ -15,7 +15,7 @@ use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::manifest::escape;
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementForms, EntryStorage, FillTime, FillValue,
-    FilterSpec, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, Selection, UNLIMITED, VirtualSource,
+    FilterSpec, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, Selection, Shape, UNLIMITED, VirtualSource,
 };
 use crate::open;
 use crate::reference_json::{self, selection};
@@ -74,7 +74,7 @@ macro_rules! attributed {
     )*};
 }
 
-attributed!(Group, Dataset, NamedType);
+attributed!(Group, Dataset, MapObject, NamedType);
 
 fn child_path(path: &str, name: &Name) -> String {
     format!("{}/{}", path.trim_end_matches('/'), escape(name.as_bytes()))
@@ -194,12 +194,14 @@ impl JsonDescriber<'_> {
             Some(Object::Group(group)) => self.group(&group, path, depth + 1).into(),
             Some(Object::Dataset(dataset)) => self.dataset(&dataset).into(),
             Some(Object::Datatype(datatype)) => self.datatype(&datatype).into(),
+            Some(Object::Map(map)) => self.map(&map).into(),
             Some(_) => Json::Null,
             None => {
                 let kind = match self.file.store().kind(id) {
                     Ok(ObjectKind::Dataset) => "dataset",
                     Ok(ObjectKind::Group) => "group",
                     Ok(ObjectKind::Datatype) => "datatype",
+                    Ok(ObjectKind::Map) => "map",
                     _ => "unknown",
                 };
                 fields.insert("kind".into(), kind.into());
@@ -213,6 +215,21 @@ impl JsonDescriber<'_> {
         fields.insert("kind".into(), "datatype".into());
         fields.insert("type".into(), self.type_text(datatype.datatype()));
         self.common(&mut fields, datatype);
+        fields
+    }
+
+    fn map(&self, map: &MapObject) -> JsonFields {
+        let mut fields = JsonFields::new();
+        fields.insert("kind".into(), "map".into());
+        fields.insert("key_type".into(), self.type_text(map.key_type()));
+        fields.insert("value_type".into(), self.type_text(map.value_type()));
+        self.common(&mut fields, map);
+        let list = |(key, value)| Value::List(vec![key, value]);
+        let pairs: h5live::Result<Vec<_>> = map.pairs(..).and_then(|pairs| pairs.map(|pair| pair.map(list)).collect());
+        if let Some(pairs) = self.ok_or_add_error(&mut fields, pairs) {
+            let space = Dataspace::Simple(Shape::fixed(&[pairs.len() as u64]));
+            self.put_values(&mut fields, "pairs", &space, pairs);
+        }
         fields
     }
 

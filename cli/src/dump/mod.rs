@@ -9,7 +9,7 @@ mod values;
 
 use std::sync::Arc;
 
-use h5live::{Attribute, Dataset, File, Group, Location, Object};
+use h5live::{Attribute, Dataset, File, Group, Location, MapObject, Object};
 use h5live_format::dump::Dump as Structure;
 
 use crate::error::{Outcome, Result};
@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::path_target::PathTarget;
 use crate::times::TimeColumns;
 use crate::wait::WaitArgs;
-use crate::{open, path_target};
+use crate::{map_text, open, path_target};
 
 use bytes::RawFile;
 use lines::{ValueStyle, ValueWriter};
@@ -106,6 +106,9 @@ impl DumpCommand {
             Subject::Group(group) if of_dataset => drop(group.file().dataset(path)?),
             Subject::Group(group) if self.json => return self.describe(group, out),
             Subject::Group(group) => return tree::print(group, self.raw_times, out),
+            // This says that it is no dataset.
+            Subject::Map(map) if of_dataset => drop(map.file().dataset(path)?),
+            Subject::Map(map) => map_text::print(map, .., None, self.json, out)?,
             Subject::Attribute(file, attribute) => values::attribute(file, attribute, style, out)?,
             Subject::Dataset(dataset) => {
                 let times = if self.raw_times { TimeColumns::default() } else { TimeColumns::of(dataset) };
@@ -145,6 +148,7 @@ impl DumpCommand {
 enum Subject {
     Group(Group),
     Dataset(Dataset),
+    Map(MapObject),
     Attribute(File, Box<Attribute>),
 }
 
@@ -152,6 +156,7 @@ enum Subject {
 fn subject(file: &File, text: &str) -> Result<Subject> {
     match path_target::find(file, text)? {
         PathTarget::Object(Object::Group(group)) => Ok(Subject::Group(group)),
+        PathTarget::Object(Object::Map(map)) => Ok(Subject::Map(map)),
         PathTarget::Object(_) => Ok(Subject::Dataset(file.dataset(text)?)),
         PathTarget::Attribute(object, name) => {
             // It may be behind an external link.
@@ -160,6 +165,7 @@ fn subject(file: &File, text: &str) -> Result<Subject> {
                 Object::Group(group) => group.attribute(&name)?,
                 Object::Dataset(dataset) => dataset.attribute(&name)?,
                 Object::Datatype(datatype) => datatype.attribute(&name)?,
+                Object::Map(map) => map.attribute(&name)?,
                 other => return file.dataset(other.path()).map(Subject::Dataset).map_err(Into::into),
             };
             Ok(Subject::Attribute(of, Box::new(attribute)))

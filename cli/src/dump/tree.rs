@@ -44,6 +44,10 @@ pub fn print(group: &Group, raw_times: bool, out: &mut Output) -> Result<Outcome
                 });
                 format!("{}  {}  {head}", spec.datatype, shape_text(&spec.dataspace))
             }
+            ListingEntry::Map(id, _) => map_head(group, *id, &references).unwrap_or_else(|error| {
+                outcome = Outcome::Findings;
+                format!("(error: {})", whole_text(&error))
+            }),
             ListingEntry::Attribute(attribute) => {
                 let text = describer.value_text(attribute);
                 outcome = if text.is_none() { Outcome::Findings } else { outcome };
@@ -83,6 +87,20 @@ fn head(
         Some(text) if !is_whole => format!("{}, ...]", shorten(text, VALUE_WIDTH)),
         _ => shorten(&text, VALUE_WIDTH),
     })
+}
+
+/// The first pairs of a map; with `...` behind them if there are more.
+fn map_head(group: &Group, id: ObjectId, references: &ReferencePaths<'_>) -> Result<String> {
+    let Object::Map(map) = group.object_by_id(id, "")? else { return Ok(String::new()) };
+    let mut shown = Vec::new();
+    for pair in map.pairs(..)?.take(MAX_ELEMENTS as usize) {
+        let (key, value) = pair?;
+        let [key, value] = [key, value].map(|value| value::text(&value, &|reference| references.text(reference)));
+        shown.push(format!("{key}: {value}"));
+    }
+    let is_whole = map.len()? == shown.len() as u64;
+    let text = shorten(&shown.join(", "), VALUE_WIDTH);
+    Ok(if is_whole { format!("{{{text}}}") } else { format!("{{{text}, ...}}") })
 }
 
 fn read(dataset: &Dataset, ranges: &[DimRange]) -> Result<Vec<value::Value>> {

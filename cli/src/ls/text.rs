@@ -35,6 +35,11 @@ fn total_bytes(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
+/// The number of pairs of a map, if it can be read.
+fn map_pairs(file: &File, id: ObjectId) -> Option<u64> {
+    file.store().maps()?.len(id).ok()
+}
+
 /// The states of sources of virtual datasets, and their names.
 const STATES: [(SourceState, &str); 5] = [
     (SourceState::Closed, "closed"),
@@ -105,6 +110,11 @@ impl<'a> EntryDescriber<'a> {
                 let sources = sources.map_or(String::new(), |text| format!("  {text}"));
                 format!("{}  {}  {}{sizes}{sources}", datatype, shape_text(dataspace), storage_text(spec))
             }
+            ListingEntry::Map(id, spec) => {
+                let pairs =
+                    map_pairs(self.file, *id).map_or("?".to_owned(), |pairs| counted(pairs, "pair").to_string());
+                format!("map {} -> {}  {pairs}", spec.key, spec.value)
+            }
             ListingEntry::Attribute(attribute) => {
                 let value = self.value_text(attribute).unwrap_or_else(|| "?".to_owned());
                 let value = if self.detail.has_whole_values { value } else { shorten(&value, VALUE_WIDTH) };
@@ -140,6 +150,13 @@ impl<'a> EntryDescriber<'a> {
             ListingEntry::Plain(kind, text) if text == "-" => json!({ "path": line.path, "kind": kind }),
             ListingEntry::Plain(kind, text) => json!({ "path": line.path, "kind": kind, "type": text }),
             ListingEntry::Dataset(id, spec) => self.dataset_json(&line.path, *id, spec),
+            ListingEntry::Map(id, spec) => json!({
+                "path": line.path,
+                "kind": "map",
+                "key_type": spec.key.to_string(),
+                "value_type": spec.value.to_string(),
+                "pairs": map_pairs(self.file, *id),
+            }),
             ListingEntry::Attribute(attribute) => json!({
                 "path": line.path,
                 "kind": "attribute",

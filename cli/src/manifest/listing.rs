@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use h5live::{File, Object};
 
 use crate::model::{
-    AttributeData, DatasetSpec, Layout, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Store,
+    AttributeData, DatasetSpec, Layout, Link, LinkTarget, MapSpec, Name, ObjectId, ObjectKind, ObjectSpec, Store,
 };
 
 use super::escape::escape;
@@ -26,6 +26,8 @@ pub enum ListingEntry {
     Plain(&'static str, String),
     /// A dataset, to be described and hashed.
     Dataset(ObjectId, Box<DatasetSpec>),
+    /// A map, to be described and hashed.
+    Map(ObjectId, Box<MapSpec>),
     /// An attribute, to be hashed.
     Attribute(Box<AttributeData>),
 }
@@ -119,8 +121,11 @@ impl Listing {
                 self.plain(path, "datatype", datatype.to_string());
             }
             ObjectKind::Map => {
+                let Ok(spec) = store.spec(id).and_then(ObjectSpec::into_map) else {
+                    return self.error(path);
+                };
                 self.paths.insert(id, path.to_vec());
-                self.plain(path, "map", "-".to_owned());
+                self.push(path, ListingEntry::Map(id, Box::new(spec)));
             }
         }
         self.attributes(store, id, path);

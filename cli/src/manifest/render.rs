@@ -1,12 +1,14 @@
 //! The lines of the manifest: the listing with its values hashed.
 
 use std::cell::Cell;
+use std::ops::Bound;
 
 use sha2::{Digest, Sha256};
 
 use crate::block::Block;
 use crate::model::{
-    DatasetSpec, Dataspace, Datatype, FillValue, Layout, ObjectId, ReferenceKind, Selection, Store, read_blob,
+    DatasetSpec, Dataspace, Datatype, FillValue, Layout, MapKeyBuf, MapScan, MapSpec, ObjectId, ReferenceKind,
+    Selection, Store, read_blob,
 };
 use crate::open;
 use crate::value::hex;
@@ -54,6 +56,11 @@ impl<'a> Renderer<'a> {
                     let fill = self.fill_text(spec);
                     let columns = [spec.datatype.to_string(), space_text(&spec.dataspace), storage_text(spec) + &fill];
                     format!("{path}\tdataset\t{}\t{}", columns.join("\t"), self.hash_dataset(*id, spec))
+                }
+                ListingEntry::Map(id, spec) => {
+                    let pairs = self.store.maps().and_then(|maps| maps.len(*id).ok());
+                    let pairs = pairs.map_or("-".to_owned(), |pairs| pairs.to_string());
+                    format!("{path}\tmap\t{} -> {}\t{pairs}\t-\t{}", spec.key, spec.value, self.hash_map(*id, spec))
                 }
                 ListingEntry::Attribute(attribute) => {
                     let (datatype, space) = (&attribute.datatype, &attribute.dataspace);
@@ -104,6 +111,50 @@ impl<'a> Renderer<'a> {
             }
             Some(())
         })
+    }
+
+    /// The hash of the pairs of a map, in the order of the keys: each key and each value with its length before it. A
+    /// null key has the largest length.
+    fn hash_map(&self, id: ObjectId, spec: &MapSpec) -> String {
+        let base = |datatype: &Datatype| match datatype {
+            Datatype::VarLen(of) => CanonicalPlan::for_datatype(&of.base),
+            other => CanonicalPlan::for_datatype(other),
+        };
+        let (Some(key_plan), Some(value_plan)) = (base(&spec.key), base(&spec.value)) else {
+            return "unsupported".to_owned();
+        };
+        let (mut sha, mut last, mut is_read) = (Sha256::new(), None, true);
+        while is_read {
+            let mut page = Vec::new();
+            let start = last.as_ref().map_or(Bound::Unbounded, |last: &MapKeyBuf| Bound::Excluded(last.as_key()));
+            let scan = MapScan { start, ..MapScan::default() };
+            let (mut bytes, limit) = (0, scan.prefetch);
+            let listed = self.store.maps().map(|maps| {
+                maps.for_each(id, &scan, &mut |key, value| {
+                    bytes += key.bytes().len() + value.len();
+                    page.push((key.to_buf(), value.to_vec()));
+                    page.len() < limit.keys && bytes < limit.bytes
+                })
+            });
+            is_read = matches!(listed, Some(Ok(())));
+            let Some((key, _)) = page.last().filter(|_| is_read) else { break };
+            last = Some(key.clone());
+            let mut feed = |bytes: Option<&[u8]>, plan: &CanonicalPlan| {
+                self.left.set(HEAP_BYTES);
+                let stream = plan.stream(bytes.unwrap_or_default(), self).ok()?;
+                sha.update(bytes.map_or(u64::MAX, |_| stream.len() as u64).to_le_bytes());
+                sha.update(&stream);
+                Some(())
+            };
+            is_read = page.iter().all(|(key, value)| {
+                let key = match key {
+                    MapKeyBuf::Null => None,
+                    MapKeyBuf::Bytes(bytes) => Some(&bytes[..]),
+                };
+                feed(key, &key_plan).and_then(|()| feed(Some(value), &value_plan)).is_some()
+            });
+        }
+        if is_read { hex(&sha.finalize()) } else { "unreadable".to_owned() }
     }
 
     /// The blocks of a dataset that were written, as far as that is known.

@@ -2,16 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use h5live::{Dataset, File, Group, NamedType, Object};
+use h5live::{Dataset, File, Group, MapObject, NamedType, Object};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
 use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::from_json;
 use crate::manifest::escape;
+use crate::map_text;
 use crate::model::{
-    AttributeData, Datatype, ElementForms, FileSpace, GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectBody,
-    ObjectId, ObjectSpec, ReferenceType, Selection, Store,
+    AttributeData, Datatype, ElementForms, FileSpace, GroupSpec, InfoChange, LinkTarget, MapSpec, Name, NewObject,
+    ObjectBody, ObjectId, ObjectSpec, ReferenceType, Selection, Store,
 };
 use crate::reference_json::{self, numbers};
 use crate::type_parse::unescape;
@@ -23,6 +24,7 @@ const COMMON_FIELDS: [&str; 5] = ["kind", "attribute_order", "attributes", "comm
 const GROUP_FIELDS: [&str; 2] = ["link_order", "links"];
 const FILE_FIELDS: [&str; 2] = ["file_space", "offset_size"];
 const DATATYPE_FIELDS: [&str; 1] = ["type"];
+const MAP_FIELDS: [&str; 3] = ["key_type", "value_type", "pairs"];
 const DATASET_FIELDS: [&str; 15] = [
     "type",
     "committed",
@@ -192,6 +194,13 @@ impl<'a> FileBuilder<'a> {
                 self.unlinked(&path, &object_spec(&fields, ObjectBody::Datatype(datatype))?)?
             }
             "dataset" => self.dataset(&path, json)?,
+            "map" => {
+                let fields = fields(&path, json, &MAP_FIELDS)?;
+                let types = [fields.type_in("key_type")?, fields.type_in("value_type")?];
+                let [key, value] = types.map(|datatype| self.fit(datatype));
+                let map = ObjectBody::Map(Box::new(MapSpec { key, value }));
+                self.unlinked(&path, &object_spec(&fields, map)?)?
+            }
             _ => return Err(missing().into()),
         };
         self.made.insert(path, id);
@@ -285,6 +294,7 @@ impl<'a> FileBuilder<'a> {
         let own = match kind {
             "group" => &GROUP_FIELDS[..],
             "datatype" => &DATATYPE_FIELDS[..],
+            "map" => &MAP_FIELDS[..],
             _ => &DATASET_FIELDS[..],
         };
         let fields = fields(path, json, own)?;
@@ -300,6 +310,9 @@ impl<'a> FileBuilder<'a> {
         }
         if let Object::Dataset(dataset) = &object {
             return self.values(&fields, dataset);
+        }
+        if let Object::Map(map) = &object {
+            return self.pairs(&fields, map);
         }
         if kind == "group" {
             for (name, json) in fields.members("links")? {
@@ -319,6 +332,21 @@ impl<'a> FileBuilder<'a> {
         let spec = dataset.spec()?;
         let values = self.elements(&fields.path, &spec.datatype, spec.dataspace.dims(), values)?;
         Ok(dataset.write_values(Selection::All, &values)?)
+    }
+
+    fn pairs(&self, fields: &DescriptionFields<'_>, map: &MapObject) -> Result<()> {
+        let refer = |form: &ReferenceType, json: &Json| self.refer(form, json);
+        let wrong = |source| DescriptionFault::Value { path: fields.path.clone(), source };
+        let mut pairs = Vec::new();
+        for pair in fields.optional("pairs", "a list of keys and values", Json::as_array)?.into_iter().flatten() {
+            let wanted = "a list of keys and values";
+            let [key, value] = pair.as_array().map(Vec::as_slice).unwrap_or_default() else {
+                return Err(DescriptionFault::Field { path: fields.path.clone(), field: "pairs", wanted }.into());
+            };
+            let key = map_text::key_value(map.key_type(), key, &refer).map_err(wrong)?;
+            pairs.push((key, from_json::value(map.value_type(), value, &refer).map_err(wrong)?));
+        }
+        Ok(map.put_values(&pairs)?)
     }
 
     fn attribute(&mut self, object: &Object, path: &str, name: &Name, json: &Json) -> Result<()> {

@@ -131,7 +131,12 @@ impl<'a> DescriptionFields<'a> {
     }
 
     pub fn datatype(&self) -> Result<Datatype, DescriptionFault> {
-        let parsed = self.text("type")?.parse::<TypeText>();
+        self.type_in("type")
+    }
+
+    /// The datatype in a field.
+    pub fn type_in(&self, field: &'static str) -> Result<Datatype, DescriptionFault> {
+        let parsed = self.text(field)?.parse::<TypeText>();
         parsed.map(|text| text.0).map_err(|source| DescriptionFault::Type { path: self.path.clone(), source })
     }
 

@@ -1,60 +1,10 @@
-//! Maps in memory.
+//! The maps of a session on a file in memory.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::MemoryStore;
+use super::map::MemoryPairs;
 use crate::{MapEdit, MapKey, MapKeyOrder, MapScan, MapSpec, MapStore, ObjectId, Result};
-
-/// The values by the ordered bytes of their keys.
-pub(super) type MemoryPairs = BTreeMap<Vec<u8>, Arc<[u8]>>;
-
-#[derive(Debug)]
-pub(super) struct MemoryMap {
-    pub(super) spec: MapSpec,
-    order: MapKeyOrder,
-    /// As the writer sees them.
-    pairs: Arc<MemoryPairs>,
-    /// As of the last commit.
-    pub(super) published: Arc<MemoryPairs>,
-}
-
-impl MemoryMap {
-    pub(super) fn new(spec: MapSpec) -> Self {
-        let order = MapKeyOrder::new(&spec.key);
-        MemoryMap { spec, order, pairs: Arc::default(), published: Arc::default() }
-    }
-
-    pub(super) fn publish(&mut self) {
-        self.published = self.pairs.clone();
-    }
-
-    pub(super) fn forget_unpublished(&mut self) {
-        self.pairs = self.published.clone();
-    }
-
-    /// Changes pairs, all or none.
-    fn write(&mut self, edits: &[MapEdit<'_>]) -> Result<()> {
-        let check = |edit: &MapEdit<'_>| {
-            self.spec.check_key(edit.key())?;
-            let value = match edit {
-                MapEdit::Put { value, .. } => Some(Arc::from(*value)),
-                MapEdit::Remove { .. } => None,
-            };
-            value.as_deref().map(|value| self.spec.check_value(value)).transpose()?;
-            Ok((self.order.ordered(edit.key())?, value))
-        };
-        let edits = edits.iter().map(check).collect::<Result<Vec<_>>>()?;
-        let pairs = Arc::make_mut(&mut self.pairs);
-        for (key, value) in edits {
-            match value {
-                Some(value) => drop(pairs.insert(key, value)),
-                None => drop(pairs.remove(&key)),
-            }
-        }
-        Ok(())
-    }
-}
 
 /// What a session sees of a map.
 struct MapView {

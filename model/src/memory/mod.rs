@@ -9,6 +9,7 @@ mod chunks;
 mod connector;
 mod dataset;
 mod file;
+mod map;
 mod maps;
 mod state;
 mod writer;
@@ -22,7 +23,7 @@ pub use self::behavior::MemoryBehavior;
 use self::chunks::MemoryChunks;
 pub use self::connector::MemoryConnector;
 use self::file::{MemoryAccess, MemoryFile, MemoryWatch, SCHEME};
-use self::maps::MemoryPairs;
+use self::map::MemoryPairs;
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
     AllocationLimit, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Error, Features, Limits, Link,

@@ -9,7 +9,7 @@ use crate::{
 };
 
 use super::dataset::MemoryDataset;
-use super::maps::MemoryMap;
+use super::map::MemoryMap;
 
 pub(super) const ROOT: ObjectId = ObjectId(1);
 

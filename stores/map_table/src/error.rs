@@ -7,10 +7,12 @@ use h5live_model::{Error as ModelError, StoreErrorKind};
 #[non_exhaustive]
 pub enum MapTableError {
     /// A layout that this program does not know.
-    #[error("the map has layout {found}; this program knows layout {known}", known = crate::layout::VERSION)]
+    #[error("the map has layout {found}; this program knows layout {known}")]
     Version {
         /// What the mark says.
         found: u32,
+        /// The layout that is known.
+        known: u32,
     },
     /// The table or the mark is not there, or has another form.
     #[error("the map is damaged: {0}")]

@@ -6,7 +6,7 @@ use h5live_model::{
     AttributeData, ChunkStore, Error, Features, Link, Liveness, MapStore, Name, ObjectBody, ObjectId, ObjectInfo,
     ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use crate::layout;
@@ -19,6 +19,8 @@ pub struct MapTables {
     described: Session,
     tables: RwLock<FxHashMap<ObjectId, Arc<MapTable>>>,
     mark: Name,
+    /// The group that was last found to be no map.
+    plain_group: Mutex<Option<ObjectId>>,
 }
 
 impl MapTables {
@@ -26,7 +28,13 @@ impl MapTables {
     pub fn over(inner: Arc<dyn Store>) -> Self {
         let mut described = inner.session().clone();
         described.capabilities.features = described.capabilities.features.with(Features::MAPS);
-        MapTables { inner, described, tables: RwLock::default(), mark: layout::MARK.into() }
+        MapTables {
+            inner,
+            described,
+            tables: RwLock::default(),
+            mark: layout::MARK.into(),
+            plain_group: Mutex::default(),
+        }
     }
 
     /// The store below.
@@ -37,6 +45,18 @@ impl MapTables {
     /// Whether an object is a map.
     pub(crate) fn is_map(&self, id: ObjectId) -> Result<bool> {
         Ok(self.inner.kind(id)? == ObjectKind::Group && self.inner.attribute(id, &self.mark)?.is_some())
+    }
+
+    /// Refuses to change the links of a map, which is no group for those who see maps.
+    pub(crate) fn check_group(&self, group: ObjectId) -> Result<()> {
+        if *self.plain_group.lock() == Some(group) {
+            return Ok(());
+        }
+        if self.is_map(group)? {
+            return Err(Error::WrongKind { expected: "group" });
+        }
+        *self.plain_group.lock() = Some(group);
+        Ok(())
     }
 
     /// Whether an attribute is the mark of a map.
@@ -72,11 +92,13 @@ impl MapTables {
 
     /// Gives up the memory of maps that this session has deleted. They stay known, so that nobody writes to them.
     pub(crate) fn clear_deleted(&self) {
+        *self.plain_group.lock() = None;
         self.tables.read().values().filter(|table| table.is_deleted()).for_each(|table| table.clear());
     }
 
     /// Forgets what was known of an object that had this identity before.
     pub(crate) fn forget(&self, map: ObjectId) {
+        self.plain_group.lock().take_if(|group| *group == map);
         self.tables.write().remove(&map);
     }
 
@@ -205,12 +227,14 @@ impl Store for MapTables {
     }
 
     fn close(&self) -> Result<()> {
-        if self.described.mode.writes() && self.inner.writer().is_ok() {
-            self.write_out(Scope::All)?;
-        }
-        self.inner.close()?;
+        let written = match self.inner.writer() {
+            Ok(_) => self.write_out(Scope::All),
+            Err(_) => Ok(()),
+        };
+        // It is closed in any case.
+        let closed = self.inner.close();
         self.forget_all();
-        Ok(())
+        written.and(closed)
     }
 
     fn writer(&self) -> Result<&dyn StoreWriter> {

@@ -128,7 +128,7 @@ pub fn mark() -> AttributeData {
 pub fn check_mark(mark: &AttributeData) -> Result<()> {
     match <[u8; 4]>::try_from(&mark.value[..]).map(u32::from_le_bytes) {
         Ok(VERSION) => Ok(()),
-        Ok(found) => Err(MapTableError::Version { found }.into()),
+        Ok(found) => Err(MapTableError::Version { found, known: VERSION }.into()),
         Err(_) => Err(MapTableError::Form("its mark has another form").into()),
     }
 }

@@ -59,6 +59,9 @@ impl MapTables {
 
 impl StoreWriter for MapTables {
     fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
+        if let Some((group, _)) = new.link {
+            self.check_group(group)?;
+        }
         let id = match &new.spec.body {
             ObjectBody::Map(map) => self.create_map(new, map)?,
             _ => self.inner().writer()?.create(new)?,
@@ -74,16 +77,20 @@ impl StoreWriter for MapTables {
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
+        self.check_group(group)?;
         self.inner().writer()?.add_link(group, name, target)
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
+        self.check_group(group)?;
         self.inner().writer()?.remove_link(group, name)?;
         self.clear_deleted();
         Ok(())
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+        self.check_group(from.0)?;
+        self.check_group(to.0)?;
         self.inner().writer()?.rename_link(from, to)
     }
 

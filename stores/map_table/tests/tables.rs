@@ -162,6 +162,28 @@ fn the_mark_is_hidden_and_cannot_be_changed() {
 }
 
 #[test]
+fn the_links_of_a_map_cannot_be_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("f.h5"), Mode::Create);
+    let (writer, root) = (store.writer().unwrap(), store.session().root);
+    let map = make(&store, u32le(), u32le());
+    let (name, spec) = ("x".into(), ObjectSpec::group());
+    let table = layout::TABLE.into();
+    let refused = [
+        writer.create(&NewObject::linked(map, &name, &spec)).map(drop),
+        writer.add_link(map, &name, &LinkTarget::Soft("/y".into())),
+        writer.remove_link(map, &table),
+        writer.rename_link((map, &table), (root, &name)),
+        writer.rename_link((root, &"map".into()), (map, &name)),
+    ];
+    for refused in refused {
+        assert!(matches!(refused, Err(Error::WrongKind { .. })), "{refused:?}");
+    }
+    put(&store, map, 0..3);
+    assert_eq!(count(&store, map), 3);
+}
+
+#[test]
 fn a_deleted_map_is_neither_read_nor_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f.h5");

@@ -1,0 +1,319 @@
+//! `h5live map`: pairs of maps.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::BufRead;
+use std::ops::Bound;
+use std::time::Duration;
+
+use h5live::{File, Location, MapObject};
+use serde_json::Value as Json;
+
+use crate::error::{Error, Outcome, Result, SetRefusal};
+use crate::from_json::{self, JsonValueError};
+use crate::map_text::{self, PairStyle, parse_word};
+use crate::model::{Datatype, MapSpec, ReferenceType};
+use crate::new::DescriptionFault;
+use crate::output::Output;
+use crate::type_parse::TypeText;
+use crate::value::Value;
+use crate::wait::seconds;
+use crate::{open, path_target, temp_output};
+
+/// Pairs from standard input that are put at a time.
+const BATCH_PAIRS: usize = 1000;
+
+/// Looks up, changes and follows the pairs of maps
+///
+/// Keys and values are JSON, or text if they are none. HDF5 files, files in memory and key-value stores hold maps.
+#[derive(Debug, clap::Args)]
+pub struct MapCommand {
+    #[command(subcommand)]
+    action: MapAction,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum MapAction {
+    /// The values of keys, one per line; exit code 1 if a key is not there
+    ///
+    /// Examples:
+    ///   h5live map get run.h5 ids Alice
+    ///   h5live map get run.h5 squares 3 4 --json
+    #[command(verbatim_doc_comment)]
+    Get {
+        #[command(flatten)]
+        at: MapLocation,
+        /// The keys
+        #[arg(required = true, allow_hyphen_values = true)]
+        keys: Vec<String>,
+        /// For programs: JSON objects with key and value
+        #[arg(long)]
+        json: bool,
+    },
+    /// Puts pairs, all of them or none
+    ///
+    /// Examples:
+    ///   h5live map put run.h5 ids Alice 125 --key-type string --value-type u64le
+    ///   h5live map ls old.h5 ids --json | h5live map put new.h5 ids --json
+    #[command(verbatim_doc_comment)]
+    Put {
+        #[command(flatten)]
+        at: MapLocation,
+        /// Keys and values in turn
+        #[arg(value_name = "KEY VALUE", allow_hyphen_values = true, required_unless_present = "json")]
+        pairs: Vec<String>,
+        /// Make the map if it is not there, with keys of this type, as `ls` shows types: u16le, string, ...
+        #[arg(long, value_name = "TYPE", requires = "value_type")]
+        key_type: Option<TypeText>,
+        /// Make the map if it is not there, with values of this type
+        #[arg(long, value_name = "TYPE", requires = "key_type")]
+        value_type: Option<TypeText>,
+        /// Read the pairs from standard input: a JSON object with key and value per line, as `map ls --json` writes them
+        #[arg(long, conflicts_with = "pairs")]
+        json: bool,
+    },
+    /// Removes keys; exit code 1 if one of them is not there
+    ///
+    /// Examples:
+    ///   h5live map del run.h5 ids Bob
+    ///   h5live map del run.h5 squares 3 4
+    #[command(verbatim_doc_comment)]
+    Del {
+        #[command(flatten)]
+        at: MapLocation,
+        /// The keys
+        #[arg(required = true, allow_hyphen_values = true)]
+        keys: Vec<String>,
+    },
+    /// The pairs in the order of the keys
+    ///
+    /// Examples:
+    ///   h5live map ls run.h5 ids
+    ///   h5live map ls run.h5 squares --from 10 --to 20 --json
+    #[command(verbatim_doc_comment)]
+    Ls {
+        #[command(flatten)]
+        at: MapLocation,
+        /// The first key, or the one behind which the pairs begin
+        #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+        from: Option<String>,
+        /// The key before which the pairs end
+        #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+        to: Option<String>,
+        /// At most so many pairs
+        #[arg(long, value_name = "PAIRS")]
+        limit: Option<u64>,
+        /// For programs: a JSON object with key and value per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// The number of pairs
+    ///
+    /// Examples:
+    ///   h5live map count run.h5 ids
+    ///   h5live map count mem:scratch ids
+    #[command(verbatim_doc_comment)]
+    Count {
+        #[command(flatten)]
+        at: MapLocation,
+    },
+    /// The pairs, and then those that a writer changes, until it ends or Ctrl-C
+    ///
+    /// Examples:
+    ///   h5live map watch run.h5 ids
+    ///   h5live map watch run.h5 ids --seconds 10 --json
+    #[command(verbatim_doc_comment)]
+    Watch {
+        #[command(flatten)]
+        at: MapLocation,
+        /// End when nothing was changed for so many seconds
+        #[arg(long, value_parser = seconds)]
+        seconds: Option<f64>,
+        /// For programs: a JSON object with key and value per line; removed keys have `removed`
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Where a map is.
+#[derive(Debug, clap::Args)]
+struct MapLocation {
+    /// The file
+    file: Location,
+    /// The map
+    path: String,
+}
+
+impl MapLocation {
+    fn read(&self) -> Result<MapObject> {
+        Ok(open::for_reading(&self.file)?.map_object(&self.path)?)
+    }
+
+    fn open_to_write(&self) -> Result<File> {
+        temp_output::sweep_beside(&self.file)?;
+        Ok(open::options().write().open(&self.file)?)
+    }
+
+    fn refused(&self, why: JsonValueError) -> Error {
+        Error::Refused { file: self.file.to_string().into(), path: self.path.clone(), why: SetRefusal::Value(why) }
+    }
+
+    fn parse(&self, map: &MapObject, datatype: &Datatype, word: &str) -> Result<Value> {
+        let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(map.file(), form, json);
+        parse_word(datatype, word, &refer).map_err(|why| self.refused(why))
+    }
+
+    fn keys(&self, map: &MapObject, words: &[String]) -> Result<Vec<Value>> {
+        words.iter().map(|word| self.parse(map, map.key_type(), word)).collect()
+    }
+}
+
+impl MapCommand {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If there is no such map, or a key or a value does not fit its types.
+    pub fn run(self) -> Result<Outcome> {
+        match self.action {
+            MapAction::Get { at, keys, json } => get(&at, &keys, json),
+            MapAction::Put { at, pairs, key_type, value_type, json } => {
+                let types = key_type.zip(value_type).map(|(key, value)| MapSpec { key: key.0, value: value.0 });
+                if json { put_lines(&at, types) } else { put(&at, &pairs, types) }
+            }
+            MapAction::Del { at, keys } => remove(&at, &keys),
+            MapAction::Ls { at, from, to, limit, json } => {
+                let map = at.read()?;
+                let bound = |word: Option<String>| word.map(|word| at.parse(&map, map.key_type(), &word)).transpose();
+                let from = bound(from)?.map_or(Bound::Unbounded, Bound::Included);
+                let to = bound(to)?.map_or(Bound::Unbounded, Bound::Excluded);
+                let mut out = Output::stdout();
+                map_text::print(&map, (from, to), limit, json, &mut out)?;
+                out.flush()?;
+                Ok(Outcome::Clean)
+            }
+            MapAction::Count { at } => {
+                let mut out = Output::stdout();
+                out.line(at.read()?.len()?)?;
+                out.flush()?;
+                Ok(Outcome::Clean)
+            }
+            MapAction::Watch { at, seconds, json } => watch(&at, seconds, json),
+        }
+    }
+}
+
+fn get(at: &MapLocation, keys: &[String], as_json: bool) -> Result<Outcome> {
+    let map = at.read()?;
+    let (style, mut out, mut outcome) = (PairStyle::new(map.file(), as_json), Output::stdout(), Outcome::Clean);
+    for (word, key) in keys.iter().zip(at.keys(&map, keys)?) {
+        match map.get_value(&key)? {
+            Some(value) if as_json => out.line(style.pair(&key, &value))?,
+            Some(value) => out.line(style.value(&value))?,
+            None => {
+                out.flush()?;
+                eprintln!("h5live: {}: {}: there is no key {word}", at.file, at.path);
+                outcome = Outcome::Findings;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(outcome)
+}
+
+/// The map; a new one of these types if there is none.
+fn find_or_create(file: &File, at: &MapLocation, types: Option<MapSpec>) -> Result<MapObject> {
+    match (file.map_object(&at.path), types) {
+        (Err(error), Some(types)) if error.is_not_found() => Ok(file.root().create_map(&at.path, &types)?),
+        (found, _) => Ok(found?),
+    }
+}
+
+fn put(at: &MapLocation, words: &[String], types: Option<MapSpec>) -> Result<Outcome> {
+    let file = at.open_to_write()?;
+    let map = find_or_create(&file, at, types)?;
+    let (pairs, rest) = words.as_chunks::<2>();
+    if let [key] = rest {
+        return Err(at.refused(JsonValueError::Member(format!("value of {key}"))));
+    }
+    let parse = |[key, value]: &[String; 2]| {
+        Ok((at.parse(&map, map.key_type(), key)?, at.parse(&map, map.value_type(), value)?))
+    };
+    map.put_values(&pairs.iter().map(parse).collect::<Result<Vec<_>>>()?)?;
+    file.close()?;
+    Ok(Outcome::Clean)
+}
+
+/// Puts the pairs of standard input. Those before a wrong line are put.
+fn put_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<Outcome> {
+    let file = at.open_to_write()?;
+    let map = find_or_create(&file, at, types)?;
+    let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(&file, form, json);
+    let mut pairs = Vec::new();
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(Error::Description)?;
+        let wrong = |fault| Error::InvalidDescription { file: None, fault };
+        let json: Json = serde_json::from_str(&line).map_err(|error| wrong(DescriptionFault::Json(error)))?;
+        let member = |name: &str| json.get(name).ok_or_else(|| at.refused(JsonValueError::Member(name.to_owned())));
+        let key = map_text::key_value(map.key_type(), member("key")?, &refer).map_err(|why| at.refused(why))?;
+        let value = from_json::value(map.value_type(), member("value")?, &refer).map_err(|why| at.refused(why))?;
+        pairs.push((key, value));
+        if pairs.len() == BATCH_PAIRS {
+            map.put_values(&pairs)?;
+            pairs.clear();
+        }
+    }
+    map.put_values(&pairs)?;
+    file.close()?;
+    Ok(Outcome::Clean)
+}
+
+fn remove(at: &MapLocation, words: &[String]) -> Result<Outcome> {
+    let file = at.open_to_write()?;
+    let map = file.map_object(&at.path)?;
+    let keys = at.keys(&map, words)?;
+    let mut outcome = Outcome::Clean;
+    for (word, key) in words.iter().zip(&keys) {
+        if !map.contains_value(key)? {
+            eprintln!("h5live: {}: {}: there is no key {word}", at.file, at.path);
+            outcome = Outcome::Findings;
+        }
+    }
+    map.remove_values(&keys)?;
+    file.close()?;
+    Ok(outcome)
+}
+
+/// A number that is almost surely another one for another value.
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn watch(at: &MapLocation, seconds: Option<f64>, as_json: bool) -> Result<Outcome> {
+    let map = open::for_following(&at.file)?.map_object(&at.path)?;
+    let style = PairStyle::new(map.file(), as_json);
+    let mut follower = map.follow();
+    if let Some(seconds) = seconds {
+        follower = follower.timeout(Duration::from_secs_f64(seconds));
+    }
+    // The pairs that were shown: keys, with the round in which they were seen last, and what their value was.
+    let mut shown: HashMap<String, (Value, u64, u64)> = HashMap::new();
+    let mut out = Output::stdout();
+    for (round, change) in (0u64..).zip(follower) {
+        change?;
+        for pair in map.pairs(..)? {
+            let (key, value) = pair?;
+            let digest = digest(&style.value(&value));
+            let before = shown.insert(style.value(&key), (key.clone(), digest, round));
+            if before.is_none_or(|(_, before, _)| before != digest) {
+                out.line(style.pair(&key, &value))?;
+            }
+        }
+        let mut gone: Vec<_> = shown.extract_if(|_, (.., seen)| *seen != round).map(|(_, (key, ..))| key).collect();
+        gone.sort_by_key(|key| style.value(key));
+        gone.iter().try_for_each(|key| out.line(style.removed(key)))?;
+        out.flush()?;
+    }
+    Ok(Outcome::Clean)
+}

@@ -1,0 +1,148 @@
+//! Descriptions of maps to be made.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use h5live_model::{Datatype, EntryStorage, Features, MapSpec, NewObject, ObjectBody, ObjectId, ObjectSpec};
+
+use super::object::no_maps;
+use super::{Map, MapObject};
+use crate::error::ErrorKind;
+use crate::path::{self, NewLinkPath};
+use crate::types::H5Type;
+use crate::{File, Group, Result};
+
+/// A map to be made, by [`Group::new_map`].
+///
+/// ```
+/// use h5live::{Datatype, File, H5Type};
+///
+/// let file = File::in_memory();
+/// let counts = file.new_map::<String, u64>().value_type(u16::datatype()).create("run/counts")?;
+/// counts.put("a", &7)?;
+/// assert!(counts.put("b", &70_000).is_err());
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[must_use = "a map is made by `create`"]
+pub struct MapBuilder<K: H5Type, V: H5Type> {
+    group: Group,
+    spec: MapSpec,
+    attributes: EntryStorage,
+    times: bool,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: H5Type, V: H5Type> fmt::Debug for MapBuilder<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MapBuilder").field("group", &self.group).field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
+    fn new(group: Group) -> Self {
+        let spec =
+            MapSpec { key: group.file().stored_type(&K::datatype()), value: group.file().stored_type(&V::datatype()) };
+        MapBuilder { group, spec, attributes: EntryStorage::default(), times: false, types: PhantomData }
+    }
+
+    /// The type of the keys in the file; without it, that of `K`.
+    pub fn key_type(mut self, datatype: Datatype) -> Self {
+        self.spec.key = self.group.file().stored_type(&datatype);
+        self
+    }
+
+    /// The type of the values in the file; without it, that of `V`.
+    pub fn value_type(mut self, datatype: Datatype) -> Self {
+        self.spec.value = self.group.file().stored_type(&datatype);
+        self
+    }
+
+    /// How attributes are kept.
+    pub fn attribute_storage(mut self, storage: EntryStorage) -> Self {
+        self.attributes = storage;
+        self
+    }
+
+    /// It is kept when the map was touched.
+    pub fn track_times(mut self) -> Self {
+        self.times = true;
+        self
+    }
+
+    /// Makes the map, and the groups above it that are not there.
+    ///
+    /// # Errors
+    /// As [`Group::create_group`]; [`ErrorKind::NoMaps`](crate::ErrorKind::NoMaps) if the store holds no maps, which says
+    /// which ones do; [`model::Error::Invalid`](h5live_model::Error::Invalid) for keys of a type that keys cannot have.
+    pub fn create(self, path: &str) -> Result<Map<K, V>> {
+        self.create_object(path)?.typed()
+    }
+
+    /// As [`MapBuilder::create`], without types of the program.
+    ///
+    /// # Errors
+    /// As [`MapBuilder::create`].
+    pub fn create_object(self, path: &str) -> Result<MapObject> {
+        let shown = path::join_path(self.group.path(), path);
+        let spec = self.object_spec();
+        let make = || -> Result<_, ErrorKind> {
+            let place = NewLinkPath::resolve(self.group.file(), self.group.id(), path)?;
+            check_maps(&place.file)?;
+            let id = place.create_object(&spec)?;
+            Ok((place.file, id))
+        };
+        let (file, id) = make().map_err(|kind| self.group.file().error(Some(&shown), kind))?;
+        MapObject::open(file, id, shown)
+    }
+
+    /// Makes a map without a link. [`Group::link_hard`] adds one before the file is closed.
+    ///
+    /// # Errors
+    /// As [`MapBuilder::create`].
+    pub fn create_unlinked(self) -> Result<Map<K, V>> {
+        let file = self.group.file().clone();
+        let make = || -> Result<ObjectId, ErrorKind> {
+            let writer = file.writer()?;
+            check_maps(&file)?;
+            Ok(writer.create(&NewObject::unlinked(&self.object_spec()))?)
+        };
+        let id = make().map_err(|kind| file.error(None, kind))?;
+        MapObject::open(file.clone(), id, String::new())?.typed()
+    }
+
+    fn object_spec(&self) -> ObjectSpec {
+        let body = ObjectBody::Map(Box::new(self.spec.clone()));
+        ObjectSpec { attributes: self.attributes, times: self.times, ..body.into() }
+    }
+}
+
+/// Refuses a file that holds no maps.
+pub(crate) fn check_maps(file: &File) -> Result<(), ErrorKind> {
+    match file.session().capabilities.features.has(Features::MAPS) {
+        true => Ok(()),
+        false => Err(no_maps(file)),
+    }
+}
+
+impl Group {
+    /// A description of a new map.
+    pub fn new_map<K: H5Type, V: H5Type>(&self) -> MapBuilder<K, V> {
+        MapBuilder::new(self.clone())
+    }
+
+    /// Makes a map of these types, and the groups above it that are not there.
+    ///
+    /// # Errors
+    /// As [`MapBuilder::create`].
+    pub fn create_map(&self, path: &str, spec: &MapSpec) -> Result<MapObject> {
+        let builder = self.new_map::<u8, u8>().key_type(spec.key.clone()).value_type(spec.value.clone());
+        builder.create_object(path)
+    }
+}
+
+impl File {
+    /// A description of a new map.
+    pub fn new_map<K: H5Type, V: H5Type>(&self) -> MapBuilder<K, V> {
+        self.root().new_map()
+    }
+}

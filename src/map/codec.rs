@@ -1,0 +1,150 @@
+//! Keys and values, between the caller's types and the bytes of a map.
+
+use h5live_model::{Datatype, MapKey, MapKeyBuf, StringPadding, VarLenKind};
+use parking_lot::Mutex;
+
+use crate::convert::{ConvertError, blank_elements};
+use crate::types::{H5Type, Heap, PlainElement, trim};
+use crate::value::{DecodePlan, EncodePlan};
+use crate::{File, Value};
+
+use super::MapItem;
+
+/// The bytes of a key or a value, which `encode` writes into an element. `old` is what the element holds before.
+///
+/// # Errors
+/// Those of `encode`.
+pub(super) fn encode_with(
+    file: &File,
+    datatype: &Datatype,
+    old: Option<Vec<u8>>,
+    encode: impl FnOnce(&mut [u8], Heap<'_>) -> Result<(), ConvertError>,
+) -> Result<Vec<u8>, ConvertError> {
+    let mut element = blank_elements(1, datatype.size() as usize)?;
+    if let Datatype::VarLen(_) = datatype {
+        let written = Mutex::new(Vec::new());
+        let heap = file.heap().with_plain(PlainElement::to_write(&element, &written));
+        encode(&mut element, heap)?;
+        return Ok(written.into_inner());
+    }
+    if let Some(old) = old.filter(|old| old.len() == element.len()) {
+        element = old;
+    }
+    encode(&mut element, file.heap())?;
+    Ok(element)
+}
+
+/// What `decode` makes of the bytes of a key or a value.
+///
+/// # Errors
+/// Those of `decode`.
+fn decode_with(
+    file: &File,
+    datatype: &Datatype,
+    bytes: &[u8],
+    decode: impl FnOnce(&[u8], Heap<'_>) -> Result<(), ConvertError>,
+) -> Result<(), ConvertError> {
+    match datatype {
+        Datatype::VarLen(_) => {
+            let element = blank_elements(1, datatype.size() as usize)?;
+            decode(&element, file.heap().with_plain(PlainElement::with_bytes(&element, bytes)))
+        }
+        _ => decode(bytes, file.heap()),
+    }
+}
+
+/// The way between values of a type and the keys or the values of a map. Some types go one way only.
+#[derive(Debug)]
+pub(super) struct Codec<T: H5Type> {
+    datatype: Datatype,
+    encoder: Result<T::Encoder, ConvertError>,
+    decoder: Result<T::Decoder, ConvertError>,
+}
+
+impl<T: H5Type> Codec<T> {
+    /// The way between a type and a datatype.
+    ///
+    /// # Errors
+    /// If there is neither a way there nor a way back.
+    pub(super) fn new(datatype: &Datatype) -> Result<Self, ConvertError> {
+        let (encoder, decoder) = (T::encoder(datatype), T::decoder(datatype));
+        match (encoder, decoder) {
+            (Err(error), Err(_)) => Err(error),
+            (encoder, decoder) => Ok(Codec { datatype: datatype.clone(), encoder, decoder }),
+        }
+    }
+
+    /// Whether encoding leaves part of what was there.
+    pub(super) fn is_partial(&self) -> bool {
+        self.encoder.as_ref().is_ok_and(|encoder| T::is_partial(encoder))
+    }
+
+    pub(super) fn encode(
+        &self,
+        file: &File,
+        value: &(impl MapItem<T> + ?Sized),
+        old: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, ConvertError> {
+        let encoder = self.encoder.as_ref().map_err(Clone::clone)?;
+        encode_with(file, &self.datatype, old, |element, heap| value.encode_item(encoder, element, heap))
+    }
+
+    pub(super) fn decode(&self, file: &File, bytes: &[u8]) -> Result<T, ConvertError> {
+        let decoder = self.decoder.as_ref().map_err(Clone::clone)?;
+        let mut value = T::placeholder();
+        decode_with(file, &self.datatype, bytes, |element, heap| T::decode(decoder, element, &mut value, heap))?;
+        Ok(value)
+    }
+
+    /// A key; there is no value of another type than text for the null string.
+    pub(super) fn decode_key(&self, file: &File, key: MapKey<'_>) -> Result<T, ConvertError> {
+        match key {
+            MapKey::Null => Err(ConvertError::Class { file: "null string", memory: "a key (MapObject has it)" }),
+            MapKey::Bytes(bytes) => self.decode(file, bytes),
+        }
+    }
+}
+
+/// A key or a value of a map as a value of any type.
+///
+/// # Errors
+/// If the datatype makes no sense.
+pub(super) fn decode_value(file: &File, datatype: &Datatype, bytes: &[u8]) -> Result<Value, ConvertError> {
+    match datatype {
+        Datatype::VarLen(t) if matches!(t.kind, VarLenKind::String { .. }) => {
+            let text = trim(bytes, StringPadding::NullTerminated);
+            Ok(Value::Text(String::from_utf8_lossy(text).into_owned()))
+        }
+        Datatype::VarLen(t) => {
+            let plan = DecodePlan::new(&t.base)?;
+            let elements = bytes.chunks_exact(plan.size());
+            Ok(Value::List(elements.map(|element| plan.decode_value(element, Some(file.store()))).collect()))
+        }
+        _ => Ok(DecodePlan::new(datatype)?.decode_value(bytes, Some(file.store()))),
+    }
+}
+
+/// As [`decode_value`], of a key.
+pub(super) fn decode_key_value(file: &File, datatype: &Datatype, key: MapKey<'_>) -> Result<Value, ConvertError> {
+    match key {
+        MapKey::Null => Ok(Value::Null),
+        MapKey::Bytes(bytes) => decode_value(file, datatype, bytes),
+    }
+}
+
+/// The bytes of a value.
+///
+/// # Errors
+/// [`ConvertError::Value`] if the datatype has no such value.
+pub(super) fn encode_value(file: &File, datatype: &Datatype, value: &Value) -> Result<Vec<u8>, ConvertError> {
+    let plan = EncodePlan::new(datatype)?;
+    encode_with(file, datatype, None, |element, heap| plan.encode(value, element, heap))
+}
+
+/// As [`encode_value`], of a key.
+pub(super) fn encode_key_value(file: &File, datatype: &Datatype, key: &Value) -> Result<MapKeyBuf, ConvertError> {
+    match key {
+        Value::Null => Ok(MapKeyBuf::Null),
+        key => encode_value(file, datatype, key).map(MapKeyBuf::Bytes),
+    }
+}

@@ -1,0 +1,20 @@
+//! Maps: key-value pairs in a file, each key once.
+
+mod builder;
+mod codec;
+mod follow;
+mod item;
+mod object;
+mod pages;
+#[cfg(test)]
+mod tests;
+mod typed;
+
+pub use builder::MapBuilder;
+pub(crate) use builder::check_maps;
+pub use follow::MapFollower;
+pub use item::MapItem;
+pub use object::MapObject;
+pub(crate) use object::no_maps;
+pub use pages::MapPairs;
+pub use typed::{Map, MapIter};

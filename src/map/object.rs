@@ -1,0 +1,243 @@
+//! A map of any types.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use h5live_model::{
+    Datatype, MapEdit, MapKey, MapKeyBuf, MapPrefetch, MapSpec, MapStore, ObjectId, ObjectSpec, Publish, Scope,
+};
+
+use super::codec::{decode_value, encode_key_value, encode_value};
+use crate::error::ErrorKind;
+use crate::path::ResolvedObject;
+use crate::{File, Group, Result, Value, attribute};
+
+/// A map whose types the program does not know beforehand. [`MapObject::typed`] makes a [`Map`] of it.
+///
+/// ```
+/// use h5live::{File, Value};
+///
+/// let file = File::in_memory();
+/// file.new_map::<String, u64>().create("ids")?.put("Alice", &1)?;
+/// let ids = file.map_object("ids")?;
+/// assert_eq!(ids.get_value(&Value::Text("Alice".into()))?, Some(Value::Integer(1)));
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct MapObject {
+    file: File,
+    id: ObjectId,
+    path: String,
+    spec: Arc<MapSpec>,
+    prefetch: MapPrefetch,
+}
+
+impl MapObject {
+    pub(crate) fn open(file: File, id: ObjectId, path: String) -> Result<Self> {
+        match file.store().spec(id).and_then(ObjectSpec::into_map) {
+            Ok(spec) => Ok(MapObject { file, id, path, spec: Arc::new(spec), prefetch: MapPrefetch::default() }),
+            Err(error) => Err(file.error(Some(&path), error)),
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The identity of the map in its file.
+    pub fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    /// The path by which it was opened.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The description, with the types of keys and values.
+    pub fn spec(&self) -> &MapSpec {
+        &self.spec
+    }
+
+    /// The type of the keys.
+    pub fn key_type(&self) -> &Datatype {
+        &self.spec.key
+    }
+
+    /// The type of the values.
+    pub fn value_type(&self) -> &Datatype {
+        &self.spec.value
+    }
+
+    /// How much an iteration fetches at a time: pairs, and bytes of them.
+    pub fn prefetch(&self) -> MapPrefetch {
+        self.prefetch
+    }
+
+    /// Sets how much an iteration fetches at a time. It bounds the memory of an iteration and its calls of the store.
+    #[must_use]
+    pub fn with_prefetch(self, prefetch: MapPrefetch) -> Self {
+        MapObject { prefetch, ..self }
+    }
+
+    pub(crate) fn error(&self, kind: impl Into<ErrorKind>) -> crate::Error {
+        self.file.error(Some(&self.path), kind)
+    }
+
+    pub(super) fn maps(&self) -> Result<&dyn MapStore> {
+        self.file.store().maps().ok_or_else(|| self.error(no_maps(&self.file)))
+    }
+
+    /// The number of pairs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the map cannot be read.
+    pub fn len(&self) -> Result<u64> {
+        self.maps()?.len(self.id).map_err(|error| self.error(error))
+    }
+
+    /// Whether there are no pairs.
+    ///
+    /// # Errors
+    /// As [`MapObject::len`].
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    pub(super) fn contains_key(&self, key: MapKey<'_>) -> Result<bool> {
+        self.maps()?.contains(self.id, key).map_err(|error| self.error(error))
+    }
+
+    pub(super) fn get_bytes(&self, keys: &[MapKey<'_>], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        self.maps()?.get(self.id, keys, each).map_err(|error| self.error(error))
+    }
+
+    pub(super) fn edit(&self, edits: &[MapEdit<'_>]) -> Result<()> {
+        self.maps()?.write(self.id, edits).map_err(|error| self.error(error))
+    }
+
+    /// Removes keys, and returns how many of them were there.
+    pub(super) fn remove_keys(&self, keys: &[MapKeyBuf]) -> Result<u64> {
+        let before = self.len()?;
+        let edits: Vec<_> = keys.iter().map(|key| MapEdit::Remove { key: key.as_key() }).collect();
+        self.edit(&edits)?;
+        Ok(before - self.len()?)
+    }
+
+    pub(super) fn key_of(&self, key: &Value) -> Result<MapKeyBuf> {
+        encode_key_value(&self.file, &self.spec.key, key).map_err(|error| self.error(error))
+    }
+
+    /// Whether there is a value for a key.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Convert`] if the type of the keys has no such value; as [`MapObject::len`].
+    pub fn contains_value(&self, key: &Value) -> Result<bool> {
+        self.contains_key(self.key_of(key)?.as_key())
+    }
+
+    /// The value for a key.
+    ///
+    /// # Errors
+    /// As [`MapObject::contains_value`].
+    pub fn get_value(&self, key: &Value) -> Result<Option<Value>> {
+        let (key, mut found) = (self.key_of(key)?, None);
+        self.get_bytes(&[key.as_key()], &mut |_, bytes| found = bytes.map(<[u8]>::to_vec))?;
+        let decode = |bytes: Vec<u8>| decode_value(&self.file, &self.spec.value, &bytes);
+        found.map(decode).transpose().map_err(|error| self.error(error))
+    }
+
+    /// Puts pairs, all or none of them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Convert`] if the types of the map have no such values; [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
+    pub fn put_values(&self, pairs: &[(Value, Value)]) -> Result<()> {
+        let encode = |(key, value): &(Value, Value)| -> Result<_> {
+            let value = encode_value(&self.file, &self.spec.value, value).map_err(|error| self.error(error))?;
+            Ok((self.key_of(key)?, value))
+        };
+        let pairs = pairs.iter().map(encode).collect::<Result<Vec<_>>>()?;
+        let edits: Vec<_> = pairs.iter().map(|(key, value)| MapEdit::Put { key: key.as_key(), value }).collect();
+        self.edit(&edits)
+    }
+
+    /// Removes keys, and returns how many of them were there.
+    ///
+    /// # Errors
+    /// As [`MapObject::put_values`].
+    pub fn remove_values(&self, keys: &[Value]) -> Result<u64> {
+        let keys = keys.iter().map(|key| self.key_of(key)).collect::<Result<Vec<_>>>()?;
+        self.remove_keys(&keys)
+    }
+
+    /// Makes all changes of the map visible to other processes, as [`File::flush`] does it for everything.
+    ///
+    /// # Errors
+    /// As [`File::flush`].
+    pub fn flush(&self) -> Result<()> {
+        self.commit(Publish::Visible)
+    }
+
+    /// As [`MapObject::flush`], and returns when the changes will outlast a power failure.
+    ///
+    /// # Errors
+    /// As [`File::flush_durable`].
+    pub fn flush_durable(&self) -> Result<()> {
+        self.commit(Publish::Visible)?;
+        self.file.shared().commit(Scope::Objects(&[self.id]), Publish::Durable)
+    }
+
+    fn commit(&self, publish: Publish) -> Result<()> {
+        self.file.shared().publish_object(self.id, publish)
+    }
+
+    /// Takes up what a writer has published since. Nothing else changes what a reader sees of the map.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the map cannot be read any more.
+    pub fn refresh(&self) -> Result<()> {
+        self.file.store().refresh(Scope::Objects(&[self.id])).map_err(|error| self.error(error))
+    }
+}
+
+attribute::attributes!(MapObject);
+
+/// The bytes of the end of a range.
+pub(super) fn key_bound<K, E>(
+    bound: Bound<&K>,
+    encode: impl FnOnce(&K) -> std::result::Result<MapKeyBuf, E>,
+) -> std::result::Result<Bound<MapKeyBuf>, E> {
+    Ok(match bound {
+        Bound::Included(key) => Bound::Included(encode(key)?),
+        Bound::Excluded(key) => Bound::Excluded(encode(key)?),
+        Bound::Unbounded => Bound::Unbounded,
+    })
+}
+
+/// Why a file holds no maps.
+pub(crate) fn no_maps(file: &File) -> ErrorKind {
+    let holders = crate::open::connectors_with_maps(&file.shared().options.connectors);
+    ErrorKind::NoMaps { store: file.session().connector, holders }
+}
+
+impl Group {
+    /// The map at a path, whatever its types are.
+    ///
+    /// # Errors
+    /// As [`Group::object`]; another kind of object is [`model::Error::WrongKind`](h5live_model::Error::WrongKind).
+    pub fn map_object(&self, path: &str) -> Result<MapObject> {
+        let ResolvedObject { file, id, path } = self.find(path)?;
+        MapObject::open(file, id, path)
+    }
+}
+
+impl File {
+    /// The map at a path, whatever its types are.
+    ///
+    /// # Errors
+    /// As [`Group::map_object`].
+    pub fn map_object(&self, path: &str) -> Result<MapObject> {
+        self.root().map_object(path)
+    }
+}
