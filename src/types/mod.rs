@@ -16,7 +16,7 @@ use h5live_model::{Datatype, Error as ModelError, Store};
 
 pub use column::MemberColumn;
 pub use strings::FixedStr;
-pub(crate) use strings::{pad, trim};
+pub(crate) use strings::{cut_text, kept_text, pad, trim};
 pub use write::H5Write;
 
 use crate::convert::{Conversion, ConvertError};
