@@ -1,6 +1,7 @@
 //! `h5live record`: appends rows from standard input to a live file.
 
 mod csv_dialect;
+mod csv_records;
 mod csv_rows;
 pub mod input;
 mod json_rows;
@@ -13,6 +14,7 @@ mod record_sink;
 pub mod row;
 mod session;
 mod target;
+mod text_decoder;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
