@@ -1,6 +1,6 @@
 //! A file that cannot be written: every change of it is refused at once, through every handle.
 
-use h5live::model::{ChunkCoord, Error as StoreError};
+use h5live::model::{ChunkCoord, Error as StoreError, VirtualSource};
 use h5live::{Copier, Error, ErrorKind, File, Object, Result, Selection, Value};
 
 /// The name of a change, and the change.
@@ -36,6 +36,8 @@ fn changes_of_elements<'a>(file: &'a File, path: &'static str) -> Vec<Change<'a>
         ("transaction", Box::new(move || file.transaction(|all| all.append(&open(), &[4u16])))),
         ("write", Box::new(move || open().write(&[4u16, 5, 6]))),
         ("write of too much", Box::new(move || open().write(&[4u16; 9]))),
+        ("append_raw in a transaction", Box::new(move || file.transaction(|all| all.append_raw(&open(), &[4, 0])))),
+        ("write_scalar", Box::new(move || open().write_scalar(&4u16))),
         ("write_slice", Box::new(move || open().write_slice(1..2, &[4u16]))),
         ("write_raw", Box::new(move || open().write_raw(1..2, &[4, 0]))),
         ("write_values", Box::new(move || open().write_values(1..2, &[Value::Integer(4)]))),
@@ -59,6 +61,8 @@ fn changes_of_objects(file: &File) -> Vec<Change<'_>> {
         ("set_attribute of a group", Box::new(move || root().set_attribute("new", &8u8))),
         ("set_attribute of a type", Box::new(move || named().set_attribute("new", &8u8))),
         ("an attribute of a wrong shape", Box::new(move || root().new_attribute("new").shape(&[3]).write(&[1]))),
+        ("set_attribute_array", Box::new(move || rows().set_attribute_array("unit", &[8u8], &[1]))),
+        ("start_swmr", Box::new(move || file.start_swmr())),
         ("remove_attribute", Box::new(move || rows().remove_attribute("unit"))),
         ("remove_attribute of none", Box::new(move || rows().remove_attribute("none"))),
         ("set_comment", Box::new(move || rows().set_comment(Some("text")))),
@@ -152,4 +156,28 @@ fn rows_for_a_file_that_was_closed_are_refused_at_once() {
     is_closed(root.set_attribute("new", &1u8));
     let again = File::open(&path).unwrap();
     assert_eq!(again.dataset("packed").unwrap().read::<u16>().unwrap(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn elements_of_sources_are_not_written_through_a_file_that_is_open_for_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, path) = (folder.path().join("source.h5"), folder.path().join("virtual.h5"));
+    filled(&source);
+    let piece = VirtualSource {
+        file: "source.h5".into(),
+        dataset: "plain".into(),
+        source: Selection::All,
+        target: Selection::block(&[0], &[3]),
+    };
+    let file = File::create(&path).unwrap();
+    file.new_dataset::<u16>().shape(&[3]).virtual_sources(vec![piece]).create("joined").unwrap();
+    file.close().unwrap();
+    let bytes = std::fs::read(&source).unwrap();
+    let file = File::open(&path).unwrap();
+    let joined = file.dataset("joined").unwrap();
+    assert_eq!(joined.read::<u16>().unwrap(), [1, 2, 3]);
+    assert!(is_read_only(&joined.write(&[4u16, 5, 6]).unwrap_err()));
+    assert!(is_read_only(&joined.write_slice(1..2, &[4u16]).unwrap_err()));
+    file.close().unwrap();
+    assert!(std::fs::read(&source).unwrap() == bytes);
 }

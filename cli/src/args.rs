@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::{Outcome, Result, whole_text};
+use crate::temp_output::with_places;
 use crate::{
     check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, log, ls, man, manifest, map, mv,
     new, open, record, repair, rm, scenario, set, stress, wait, watch,
@@ -99,7 +100,7 @@ pub fn run() -> ExitCode {
         Ok(Outcome::Status(code)) => ExitCode::from(code),
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("h5live: {}", whole_text(&error));
+            eprintln!("h5live: {}", with_places(&whole_text(&error)));
             ExitCode::from(2)
         }
     }

@@ -96,39 +96,47 @@ impl CheckCommand {
         let mut out = Output::stdout();
         let mut outcome = Outcome::Clean;
         for location in &self.files {
-            let path = &*open::require_file(location)?;
-            // A file whose state cannot be determined has findings.
-            let mut found = h5live::diagnose(path).ok();
-            let mut report = self.check(path, is_followed(found.as_ref()))?;
-            if !report.is_clean() && !is_followed(found.as_ref()) {
-                // Its writer may have come just now.
-                found = h5live::diagnose(path).ok();
-                if is_followed(found.as_ref()) {
-                    report = self.check(path, true)?;
-                }
-            }
-            if let Some(found) = &found {
-                if self.json {
-                    let mut line = json!({ "file": path, "is": "state" });
-                    if let (Value::Object(line), Value::Object(state)) = (&mut line, diagnosis_text::json(found)) {
-                        line.extend(state);
-                    }
-                    out.line(line)?
-                } else if found.condition != FileCondition::Closed {
-                    out.line(format_args!("{}: {}", path.display(), diagnosis_text::text(location, found)))?
-                }
-            }
-            if self.json {
-                self.json(&mut out, path, &report)?
-            } else {
-                self.text(&mut out, path, &report)?
-            }
-            if !report.is_clean() {
-                outcome = Outcome::Findings;
+            match self.check_file(&mut out, location) {
+                Ok(true) => {}
+                Ok(false) => outcome = outcome.worse(Outcome::Findings),
+                // The other files are checked all the same.
+                Err(error) => outcome = outcome.worse(out.tell_error(error)?),
             }
         }
         out.flush()?;
         Ok(outcome)
+    }
+
+    /// Checks one file; whether it is sound.
+    fn check_file(&self, out: &mut Output, location: &Location) -> Result<bool> {
+        let path = &*open::require_file(location)?;
+        // A file whose state cannot be determined has findings.
+        let mut found = h5live::diagnose(path).ok();
+        let mut report = self.check(path, is_followed(found.as_ref()))?;
+        if !report.is_clean() && !is_followed(found.as_ref()) {
+            // Its writer may have come just now.
+            found = h5live::diagnose(path).ok();
+            if is_followed(found.as_ref()) {
+                report = self.check(path, true)?;
+            }
+        }
+        if let Some(found) = &found {
+            if self.json {
+                let mut line = json!({ "file": path, "is": "state" });
+                if let (Value::Object(line), Value::Object(state)) = (&mut line, diagnosis_text::json(found)) {
+                    line.extend(state);
+                }
+                out.line(line)?
+            } else if found.condition != FileCondition::Closed {
+                out.line(format_args!("{}: {}", path.display(), diagnosis_text::text(location, found)))?
+            }
+        }
+        if self.json {
+            self.json(out, path, &report)?
+        } else {
+            self.text(out, path, &report)?
+        }
+        Ok(report.is_clean())
     }
 
     fn check(&self, path: &Path, is_followed: bool) -> Result<Report> {

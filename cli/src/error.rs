@@ -27,6 +27,17 @@ pub enum Outcome {
 impl Outcome {
     /// The user has interrupted the command before it had anything to show: the exit code that a shell has for it.
     pub const INTERRUPTED: Outcome = Outcome::Status(130);
+
+    /// An error, which was told already.
+    pub const FAILED: Outcome = Outcome::Status(2);
+
+    /// The outcome of both.
+    pub fn worse(self, other: Outcome) -> Outcome {
+        match (self, other) {
+            (Outcome::Clean, other) | (Outcome::Findings, other @ Outcome::Status(_)) => other,
+            _ => self,
+        }
+    }
 }
 
 /// Why a command did not run to its end.
@@ -137,6 +148,12 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         source: Box<h5live_swmr::Error>,
+    },
+    /// Rejected rows would be appended to an HDF5 file.
+    #[error("{}: this is an HDF5 file; rejected rows are text, and need another file", path.display())]
+    RejectToHdf5 {
+        /// The file.
+        path: PathBuf,
     },
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
@@ -293,6 +310,9 @@ pub enum SetRefusal {
     /// The value does not fit.
     #[error("{0}")]
     Value(#[from] JsonValueError),
+    /// A key is there twice in an object.
+    #[error("{0:?} is there twice")]
+    Repeated(String),
     /// It is neither a dataset nor an attribute.
     #[error("this is neither a dataset nor an attribute")]
     NoValues,

@@ -106,14 +106,13 @@ fn integer(json: &Json) -> Option<Value> {
     }
 }
 
-/// A number as a float, or as an integer if it is one that a float would round; `None` also for what is larger than
-/// every float.
+/// A number as a float, or as an integer if it is one, which a float of few bits might round; `None` also for what no float
+/// has.
 fn float(text: &str) -> Option<Value> {
     let found = number_text::double(text)?;
-    match text.parse() {
-        _ if found.is_exact => Some(Value::Float64(found.value)),
-        Ok(integer) => Some(Value::Integer(integer)),
-        Err(_) => None,
+    match text.parse::<i128>() {
+        Ok(integer) if integer != 0 => Some(Value::Integer(integer)),
+        _ => found.is_exact.then_some(Value::Float64(found.value)),
     }
 }
 
@@ -206,6 +205,9 @@ mod tests {
         assert_eq!(parsed("i128le", "\"-1180591620717411303424\""), Ok(Value::Integer(-(1 << 70))));
         assert_eq!(parsed("u128le", "18446744073709551617"), Ok(Value::Integer((1 << 64) + 1)));
         assert_eq!(parsed("f64le", "9007199254740993"), Ok(Value::Integer((1 << 53) + 1)));
+        assert_eq!(parsed("f32le", "-16777217"), Ok(Value::Integer(-16_777_217)));
+        assert_eq!(parsed("f64le", "-0").unwrap().to_string(), "-0.0");
+        assert!(parsed("f64le", "9007199254740993.0").is_err() && parsed("f64le", "1e-400").is_err());
         assert!(parsed("f64le", "1e999").is_err() && parsed("u64le", "9223372036854775808.5").is_err());
         assert_eq!(parsed("f32le", "\"-inf\""), Ok(Value::Float64(f64::NEG_INFINITY)));
         assert_eq!(parsed("opaque(2,\"x\")", "\"ab01\""), Ok(Value::Bytes(vec![0xAB, 1])));
@@ -213,7 +215,7 @@ mod tests {
         let compound = parsed("compound(8){a@0:array[2]<u8>,b@4:f32le}", r#"{"b": 1.5, "a": [1, 2]}"#).unwrap();
         assert_eq!(compound.to_string(), "{a: [1, 2], b: 1.5}");
         let complex = parsed("complex<f32le>", "[1, -2]").unwrap();
-        assert_eq!(complex.to_string(), "1.0-2.0i");
+        assert_eq!(complex.to_string(), "1-2i");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod examples;
 mod file_space_args;
 mod from_json;
 mod guard;
+mod json_keys;
 mod latency;
 mod list_stores;
 mod live;

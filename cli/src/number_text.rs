@@ -21,8 +21,9 @@ pub fn integer(text: &str, low: i128, high: i128) -> Option<ParsedNumber<i128>> 
     }
     let float: f64 = text.parse().ok().filter(|float: &f64| !float.is_nan())?;
     let value = (float as i128).clamp(low, high);
-    // A text of so few digits is told apart from all others by its nearest float.
-    let is_exact = digits(text) <= EXACT_DOUBLE_DIGITS && float.abs() < 2f64.powi(53) && value as f64 == float;
+    // A text of so few digits is told apart from all others by its nearest float, if that is not zero instead of it.
+    let is_told_apart = digits(text) <= EXACT_DOUBLE_DIGITS && (float != 0.0 || is_zero(text));
+    let is_exact = is_told_apart && float.abs() < 2f64.powi(53) && value as f64 == float;
     Some(ParsedNumber { value, is_exact })
 }
 
@@ -38,12 +39,20 @@ pub fn single(text: &str) -> Option<ParsedNumber<f32>> {
     Some(ParsedNumber { value, is_exact: is_exact_float(text, value.into(), EXACT_SINGLE_DIGITS) })
 }
 
-/// Whether a float is what its text says: an integer that it is, or a fraction that may be rounded.
+/// Whether a float is what its text says: an integer that it is, or a fraction that may be rounded, but not to zero.
 fn is_exact_float(text: &str, value: f64, exact_digits: usize) -> bool {
     if value.is_infinite() {
         return !text.contains(|c: char| c.is_ascii_digit());
     }
+    if value == 0.0 {
+        return is_zero(text);
+    }
     let unsigned = text.trim_start_matches(['+', '-']);
+    // An integer may be written with zeros behind a point.
+    let unsigned = match unsigned.split_once('.') {
+        Some((whole, zeros)) if zeros.bytes().all(|byte| byte == b'0') => whole,
+        _ => unsigned,
+    };
     if unsigned.len() <= exact_digits || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
         return true;
     }
@@ -52,8 +61,16 @@ fn is_exact_float(text: &str, value: f64, exact_digits: usize) -> bool {
 
 /// Digits of a number, without those of its exponent.
 fn digits(text: &str) -> usize {
-    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
-    mantissa.bytes().filter(u8::is_ascii_digit).count()
+    mantissa(text).bytes().filter(u8::is_ascii_digit).count()
+}
+
+fn is_zero(text: &str) -> bool {
+    !mantissa(text).contains(|c: char| matches!(c, '1'..='9'))
+}
+
+/// A number without its exponent.
+fn mantissa(text: &str) -> &str {
+    text.split(['e', 'E']).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -69,6 +86,8 @@ mod tests {
         assert_eq!(parsed("-5.0"), Some((-5, true)));
         assert_eq!(parsed("-5.5"), Some((-5, false)));
         assert_eq!(parsed("inf"), Some((127, false)));
+        assert_eq!(parsed("0e-400"), Some((0, true)));
+        assert_eq!(parsed("1e-400"), Some((0, false)));
         assert_eq!(parsed("x"), None);
         assert_eq!(parsed("nan"), None);
         let wide = integer("4503599627370497.2", 0, i128::MAX).unwrap();
@@ -87,12 +106,20 @@ mod tests {
             "18446744073709551616",
             "0000000000000000001",
             "1e308",
+            "0e-400",
+            "-0.0",
+            "5e-324",
+            "9007199254740992.0",
+            "0.10000000000000000001",
         ] {
             assert!(exact(text), "{text}");
         }
-        for text in ["9007199254740993", "-18446744073709551615", "1e309"] {
+        for text in
+            ["9007199254740993", "-18446744073709551615", "1e309", "9007199254740993.0", "9007199254740993.", "-1e-400"]
+        {
             assert!(!exact(text), "{text}");
         }
         assert!(single("16777216").unwrap().is_exact && !single("16777217").unwrap().is_exact);
+        assert!(single("1e-45").unwrap().is_exact && !single("1e-60").unwrap().is_exact);
     }
 }

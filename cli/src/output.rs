@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Outcome, Result, whole_text};
 
 /// Standard output. Bytes that are not flushed when it is dropped are lost.
 pub struct Output(BufWriter<StdoutLock<'static>>);
@@ -36,5 +36,19 @@ impl Output {
     /// [`Error::Output`].
     pub fn flush(&mut self) -> Result<()> {
         self.0.flush().map_err(Error::Output)
+    }
+
+    /// Tells the error of one of several files, behind what was printed of those before it. The command goes on with the
+    /// next one.
+    ///
+    /// # Errors
+    /// [`Error::Output`]; nobody reads what comes next then.
+    pub fn tell_error(&mut self, error: Error) -> Result<Outcome> {
+        self.flush()?;
+        if error.is_broken_pipe() {
+            return Err(error);
+        }
+        eprintln!("h5live: {}", whole_text(&error));
+        Ok(Outcome::FAILED)
     }
 }

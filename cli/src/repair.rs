@@ -43,34 +43,43 @@ impl RepairCommand {
         let mut out = Output::stdout();
         let mut outcome = Outcome::Clean;
         for location in &self.files {
-            let (before, after) = match self.dry_run {
-                true => (open::options().diagnose(location)?, None),
-                false => {
-                    temp_output::sweep_beside(location)?;
-                    let done = open::options().repair(location)?;
-                    (done.before, Some(done.after))
-                }
-            };
-            if self.dry_run && before.needs_repair() {
-                outcome = Outcome::Findings;
+            match self.repair(&mut out, location) {
+                Ok(done) => outcome = outcome.worse(done),
+                // The other files are repaired all the same.
+                Err(error) => outcome = outcome.worse(out.tell_error(error)?),
             }
-            if self.json {
-                let after = after.as_ref().map(diagnosis_text::json);
-                out.line(
-                    json!({ "file": location.to_string(), "before": diagnosis_text::json(&before), "after": after }),
-                )?;
-            } else {
-                let said = after
-                    .as_ref()
-                    .map_or_else(|| diagnosis_text::text(location, &before), |after| report_text(&before, after));
-                out.line(format_args!("{}: {said}", location))?;
-            }
-            if self.reclaim {
-                self.reclaim(&mut out, location)?;
-            }
-            // What comes next may be an error.
-            out.flush()?;
         }
+        Ok(outcome)
+    }
+
+    /// Repairs one file, or says what state it is in.
+    fn repair(&self, out: &mut Output, location: &Location) -> Result<Outcome> {
+        let mut outcome = Outcome::Clean;
+        let (before, after) = match self.dry_run {
+            true => (open::options().diagnose(location)?, None),
+            false => {
+                temp_output::sweep_beside(location)?;
+                let done = open::options().repair(location)?;
+                (done.before, Some(done.after))
+            }
+        };
+        if self.dry_run && before.needs_repair() {
+            outcome = Outcome::Findings;
+        }
+        if self.json {
+            let after = after.as_ref().map(diagnosis_text::json);
+            out.line(json!({ "file": location.to_string(), "before": diagnosis_text::json(&before), "after": after }))?;
+        } else {
+            let said = after
+                .as_ref()
+                .map_or_else(|| diagnosis_text::text(location, &before), |after| report_text(&before, after));
+            out.line(format_args!("{}: {said}", location))?;
+        }
+        if self.reclaim {
+            self.reclaim(out, location)?;
+        }
+        // What comes next may be an error.
+        out.flush()?;
         Ok(outcome)
     }
 }

@@ -25,7 +25,7 @@ pub fn ns_text(nanoseconds: i64) -> String {
 
 /// Nanoseconds since 1970 of a time in ISO 8601: `2026-11-24`, `2026-11-24T19:40`, `2026-11-24 19:40:02.5+01:00`. A time
 /// without a zone is in UTC. `None` if the text is no such time, or says more than nanoseconds, or is not within the
-/// years 1678 to 2261.
+/// years 1678 to 2261. The smallest integer stands for no time, and is none.
 pub fn parse_ns(text: &str) -> Option<i64> {
     let text = text.trim();
     // The parser takes more: dates and times without separators, and seconds of 60, which it makes 59.
@@ -46,7 +46,7 @@ pub fn parse_ns(text: &str) -> Option<i64> {
         return None;
     }
     let at = pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight()));
-    i64::try_from(offset.to_timestamp(at).ok()?.as_nanosecond()).ok()
+    i64::try_from(offset.to_timestamp(at).ok()?.as_nanosecond()).ok().filter(|time| *time != i64::MIN)
 }
 
 #[cfg(test)]
@@ -110,6 +110,7 @@ mod tests {
             "2026-11-24X12:00",
             "1600-01-01",
             "2400-01-01",
+            "1677-09-21T00:12:43.145224192Z",
             "2026-11-2ü",
             "+026-11-24",
         ] {

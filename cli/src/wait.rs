@@ -1,6 +1,7 @@
 //! `--wait [SECONDS]`: waiting for a file, and for something in it, that another process has yet to make.
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,8 @@ use crate::error::{Awaited, Error, Result};
 
 /// A pause between two looks whether the user has interrupted.
 const PAUSE: Duration = Duration::from_millis(50);
+/// After this long, a terminal is told what is waited for.
+const TOLD_AFTER: Duration = Duration::from_millis(500);
 
 /// Whether to wait for what is not there yet.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -73,6 +76,7 @@ impl WaitArgs {
             return find(&file?).map(Some);
         };
         let begin = Instant::now();
+        let mut told = None;
         let limit = limit.map(|seconds| (seconds, Duration::from_secs_f64(seconds)));
         let mut waiter = FileWaiter::new(options, location)?.or_follow();
         // What the library does not know of ends the wait.
@@ -88,13 +92,16 @@ impl WaitArgs {
             if interrupted.load(Ordering::Acquire) {
                 return Ok(None);
             }
+            let (place, awaited) = match waiter.awaited() {
+                AwaitedChange::ObjectCreated => (format!("{location}: {path}"), Awaited::Object),
+                AwaitedChange::FileReleased => (location.to_string(), Awaited::Access),
+                _ => (location.to_string(), Awaited::File),
+            };
             if let Some((seconds, _)) = limit.filter(|(_, limit)| begin.elapsed() >= *limit) {
-                let (place, awaited) = match waiter.awaited() {
-                    AwaitedChange::ObjectCreated => (format!("{location}: {path}"), Awaited::Object),
-                    AwaitedChange::FileReleased => (location.to_string(), Awaited::Access),
-                    _ => (location.to_string(), Awaited::File),
-                };
                 return Err(Error::Waited { place, seconds, awaited });
+            }
+            if begin.elapsed() >= TOLD_AFTER && io::stderr().is_terminal() && told.replace(awaited) != Some(awaited) {
+                eprintln!("h5live: {place}: waiting for {awaited}; Ctrl-C ends it");
             }
         }
     }

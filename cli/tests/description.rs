@@ -96,7 +96,10 @@ fn says_what_is_wrong_with_a_description_and_makes_no_file() {
     assert_eq!(refused(r#"{"lynx": {}}"#), "/: the field \"lynx\" is not known");
     assert_eq!(refused(r#"{"links": {"a": {"shape": [1]}}}"#), "/a: \"type\" is missing, or is not a text");
     assert!(refused(r#"{"links": {"a": {"type": "u7"}}}"#).starts_with("/a: \"u7\" is not a datatype"));
-    assert!(refused(r#"{"links": {"a": {"type": "u8", "values": 300}}}"#).contains("300 does not fit u8"));
+    let large = refused(r#"{"links": {"a": {"type": "u8", "values": 300}}}"#);
+    assert!(large.starts_with(&format!("h5live: {}: /a: ", path.display())), "{large}");
+    assert!(large.contains("300 does not fit u8"), "{large}");
+    assert_eq!(refused(r#"{"links": {"a": {"type": "u8"}, "a": {"type": "i8"}}}"#), "\"links.a\" is there twice");
     let hard = r#"{"links": {"a": {"kind": "hard", "target": "/b"}}}"#;
     assert_eq!(refused(hard), "/a: the description has no \"/b\" of the right kind");
     let wrong = r#"{"links": {"a": {"type": "u8", "shape": [2], "values": [1, 2, 3]}}}"#;

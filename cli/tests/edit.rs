@@ -76,6 +76,12 @@ fn what_does_not_fit_changes_nothing() {
     };
     assert_eq!(refused(&["set", &path, "run/data@scale", "x"]), "run/data@scale: \"x\" is not a value of type f32le");
     assert_eq!(refused(&["set", &path, "run/data", "[1, 2, 3]"]), "run/data: 3 values instead of 2");
+    let large = refused(&["set", &path, "run/data@scale", "[16777217, 1]"]);
+    assert!(large.ends_with("16777217 does not fit f32 (it would become 16777216.0)"), "{large}");
+    assert!(refused(&["set", &path, "run/data", "1e-400"]).ends_with("is not a value of type f64le"));
+    let ended = refused(&["set", &path, "run/data@unit", "\"a\\u0000b\""]);
+    assert!(ended.ends_with("a string of 3 bytes has a NUL, at which it would end after 1"), "{ended}");
+    assert_eq!(refused(&["set", &path, "run@c", r#"{"a": 1, "a": 2}"#]), "run@c: \"a\" is there twice");
     assert_eq!(refused(&["set", &path, "run", "1"]), "run: this is neither a dataset nor an attribute");
     assert_eq!(refused(&["set", &path, "none@x", "1"]), "/none: there is no \"none\" here");
     let wrong = run(&["set", &path, "run@x", "1", "--type", "u7"]);
@@ -90,6 +96,7 @@ fn what_does_not_fit_changes_nothing() {
     assert_eq!(refused(&["mv", &path, "run", "newest"]), "/run: \"newest\" exists already");
     let file = File::open(&path).unwrap();
     assert_eq!(file.dataset("run/data").unwrap().attribute("scale").unwrap().read::<f32>().unwrap(), [1.5, 2.5]);
+    assert_eq!(file.dataset("run/data").unwrap().attribute("unit").unwrap().read_scalar::<String>().unwrap(), "mm");
     assert!(file.root().contains("run").unwrap());
 }
 

@@ -404,3 +404,34 @@ fn a_compacted_log_has_what_was_not_overwritten_and_a_replayed_one_is_a_plain_fi
     let said = error(&run(&["copy", &plain, &format!("log:{name}.new.h5?join=yes")]));
     assert!(said.contains("leave out `join`"), "{said}");
 }
+
+#[test]
+fn a_full_disk_leaves_rows_that_were_written_and_no_others() {
+    let mut csv = b"n,text\n".to_vec();
+    (0..30_000).for_each(|row| writeln!(csv, "{row},text of row {row}").unwrap());
+    // A file of so many KiB fails in the same way as a full disk.
+    for limit in [8, 16, 40, 64, 100, 200, 400, 900] {
+        let (_folder, path, name) = new_file();
+        let log = format!("log:{name}");
+        let limited = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$@\"");
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", &limited, "bash", env!("CARGO_BIN_EXE_h5live"), "record", &log, "x"]);
+        let pipe = std::process::Stdio::piped;
+        let mut child = command.stdin(pipe()).stderr(pipe()).spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(&csv);
+        let said = error(&child.wait_with_output().unwrap());
+        assert!(said.contains("not written yet: rows ") || said.contains(" failed at "), "{limit} KiB: {said}");
+        if !path.exists() {
+            continue;
+        }
+        // The dataset may not be there. If it is, its rows are those that were flushed, and the next ones come behind them.
+        run_with(&["record", &log, "x"], b"n,text\n-1,next\n");
+        let rows = text(&run(&["dump", "--json", &log, "x"]));
+        let kept = rows.lines().count() - 1;
+        assert!(kept.is_multiple_of(1000), "{limit} KiB: {kept} rows");
+        for (row, line) in rows.lines().take(kept).enumerate() {
+            assert_eq!(line, format!("{{\"n\":{row},\"text\":\"text of row {row}\"}}"), "{limit} KiB");
+        }
+        assert_eq!(rows.lines().last(), Some("{\"n\":-1,\"text\":\"next\"}"), "{limit} KiB");
+    }
+}

@@ -195,3 +195,100 @@ fn a_table_of_numpy() {
     assert_eq!(rows, "{\"t\":0.0,\"voltage\":1.5}\n{\"t\":0.1,\"voltage\":-0.25}\n{\"t\":0.2,\"voltage\":null}\n");
     h5py_says(&folder, "print(d.attrs['preamble'].strip())", "# written by numpy.savetxt");
 }
+
+#[test]
+fn a_spreadsheet_saved_as_unicode_text() {
+    let (folder, types, rows) = recorded("spreadsheet-utf16.txt", &["--decimal-comma"]);
+    assert_eq!(types, "Zeit:i64le Größe:f64le Bemerkung:vstr");
+    assert_eq!(
+        rows,
+        "{\"Zeit\":1795507200000000000,\"Größe\":1.5,\"Bemerkung\":\"erste \\\"Messung\\\"\"}\n\
+         {\"Zeit\":1795507201000000000,\"Größe\":-0.25,\"Bemerkung\":\"zwei\\r\\nZeilen; 😀\"}\n\
+         {\"Zeit\":1795507202000000000,\"Größe\":null,\"Bemerkung\":\"\"}\n"
+    );
+    h5py_says(&folder, "print(d['Größe'].tolist()[:2], d['Bemerkung'][1].decode()[-1])", "[1.5, -0.25] 😀");
+}
+
+#[test]
+fn a_spreadsheet_with_a_byte_order_mark() {
+    let (folder, types, rows) = recorded("spreadsheet-utf8.csv", &[]);
+    assert_eq!(types, "Datum:i64le Menge:i64le Preis:f64le Kommentar:vstr");
+    assert_eq!(
+        rows.lines().nth(1).unwrap(),
+        "{\"Datum\":1795564800000000000,\"Menge\":-1,\"Preis\":0.99,\"Kommentar\":\"a\\r\\nb\"}"
+    );
+    h5py_says(&folder, "print(d['Preis'].tolist(), d.dtype.names[0])", "[1234.5, 0.99, 2.0] Datum");
+}
+
+#[test]
+fn a_journal_of_systemd() {
+    let (folder, types, rows) = recorded("journal.ndjson", &["--on-new-key=ignore"]);
+    assert_eq!(
+        types,
+        "__CURSOR:vstr __REALTIME_TIMESTAMP:vstr PRIORITY:vstr SYSLOG_IDENTIFIER:vstr MESSAGE:vstr _TRANSPORT:vstr"
+    );
+    assert_eq!(rows.lines().count(), 4);
+    assert!(rows.lines().nth(2).unwrap().contains("\"MESSAGE\":\"[27,91,49,109,255]\""), "{rows}");
+    h5py_says(&folder, "print(d['MESSAGE'][1].decode(), d['PRIORITY'].tolist()[3])", "invalid user \"a\" b''");
+}
+
+#[test]
+fn sentences_of_a_satellite_receiver() {
+    let (folder, types, rows) = recorded("receiver.nmea", &["--format=lines"]);
+    assert_eq!((&*types, rows.lines().count()), ("line:vstr", 4));
+    h5py_says(&folder, "print(d['line'][3].decode())", "!AIVDM,1,1,,B,177KQJ5000G?tO`K>RA1wUbN0TKH,0*5C");
+}
+
+#[test]
+fn a_logic_analyzer() {
+    let (folder, types, rows) = recorded("logic-analyzer.csv", &[]);
+    assert_eq!(types, "Time [s]:f64le Channel 0:i64le Channel 1:i64le");
+    assert_eq!(rows.lines().next().unwrap(), "{\"Time [s]\":-5e-7,\"Channel 0\":0,\"Channel 1\":1}");
+    h5py_says(&folder, "print(d['Time [s]'].tolist())", "[-5e-07, 0.0, 1.25e-06, 2e-06]");
+}
+
+#[test]
+fn metrics_of_prometheus() {
+    let (folder, types, rows) = recorded("metrics.prom", &["--format=lines"]);
+    assert_eq!((&*types, rows.lines().count()), ("line:vstr", 8));
+    h5py_says(&folder, "print(d['line'][6].decode())", "something_weird{problem=\"division by zero\"} +Inf -3982045");
+}
+
+#[test]
+fn a_list_of_objects_of_a_cloud() {
+    let (folder, types, rows) = recorded("volumes.json", &[]);
+    assert_eq!(types, "Attachments:vstr CreateTime:i64le Encrypted:enum Size:i64le Iops:f64le Tags:vstr VolumeId:vstr");
+    assert_eq!(
+        rows.lines().nth(1).unwrap(),
+        "{\"Attachments\":\"[]\",\"CreateTime\":1795251600000000000,\"Encrypted\":true,\"Size\":500,\"Iops\":null,\
+         \"Tags\":\"[{\\\"Key\\\":\\\"Name\\\",\\\"Value\\\":\\\"data\\\"}]\",\"VolumeId\":\"vol-0b2\"}"
+    );
+    h5py_says(
+        &folder,
+        "import json; print(json.loads(d['Attachments'][0])[0]['Device'], d['Size'].tolist())",
+        "/dev/xvda [8, 500]",
+    );
+}
+
+#[test]
+fn a_logger_whose_rows_end_with_a_separator() {
+    let (folder, types, rows) = recorded("logger.csv", &[]);
+    assert_eq!(types, "timestamp:i64le temp_C:f64le rh_%:i64le event:vstr");
+    assert_eq!(
+        rows.lines().nth(2).unwrap(),
+        "{\"timestamp\":1795503601000000000,\"temp_C\":null,\"rh_%\":44,\"event\":\"door, open\"}"
+    );
+    let times = "print((d['timestamp'] - 1795503600000000000).tolist(), str(d['temp_C'][3]))";
+    h5py_says(&folder, times, "[0, 500000000, 1000000000, 1500000000] -0.0");
+}
+
+#[test]
+fn a_multimeter_that_says_when_it_overflows() {
+    let (folder, types, rows) = recorded("multimeter.csv", &[]);
+    assert_eq!(types, "No:i64le Reading:vstr Unit:vstr Function:vstr");
+    assert_eq!(
+        rows.lines().next().unwrap(),
+        "{\"No\":1,\"Reading\":\"1.00213E-03\",\"Unit\":\"A\",\"Function\":\"DC Current\"}"
+    );
+    h5py_says(&folder, "print(d['Reading'][2].decode())", "-9.9E+37");
+}

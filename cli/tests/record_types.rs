@@ -83,8 +83,14 @@ fn arrays_of_json_become_arrays_of_the_type_of_their_elements() {
     assert!(dumped(&name, "x").ends_with("{\"t\":5,\"p\":[null,null,null],\"m\":[[0,0],[0,0]]}\n"));
     text(&run_with(&["record", "--types=p:u8,m:f32[2x2]", &name, "y"], b"{\"p\": [1, 2], \"m\": [[1, 2], [3, 4]]}\n"));
     assert!(text(&run(&["ls", &name, "y"])).contains("{p@0:array[2]<u8>,m@2:array[2,2]<f32le>}"));
-    let said = run_with(&["record", &name, "z"], b"{\"p\": [{\"a\": 1}]}\n");
+    let objects = b"{\"p\": [{\"a\": 1}]}\n";
+    let said = run_with(&["record", "--types=p:u8", &name, "z"], objects);
     assert!(String::from_utf8_lossy(&said.stderr).contains("an array has numbers, texts or truth values"));
+    let said = run_with(&["record", &name, "json"], objects);
+    assert!(
+        String::from_utf8_lossy(&said.stderr).contains("column \"p\" has texts of JSON: row 1 does not have an array")
+    );
+    assert_eq!(dumped(&name, "json"), "{\"p\":\"[{\\\"a\\\":1}]\"}\n");
     if let Some(python) = python() {
         let program = "f = h5py.File(path); print(f['x']['m'][1].tolist(), f['x']['p'][0].tolist())";
         assert_eq!(h5py(&python, program, &path), "[[5, 6], [7, 8]] [1.0, 2.5, 3.0]\n");

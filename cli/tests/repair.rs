@@ -74,6 +74,14 @@ fn what_is_no_file_of_hdf5_is_not_repaired() {
     std::fs::write(&path, "no HDF5").unwrap();
     assert!(error(&run(&["repair", path.to_str().unwrap()])).contains("not an HDF5 file"));
     assert!(error(&run(&["repair", "nowhere.h5"])).contains("nowhere.h5"));
+    // The files behind it are checked and repaired all the same.
+    let sound = folder.path().join("sound.h5");
+    h5live::File::create(&sound).unwrap();
+    for (command, said) in [("repair", "in order"), ("check", "sound; ")] {
+        let output = run(&[command, path.to_str().unwrap(), sound.to_str().unwrap()]);
+        assert!(error(&output).contains("not an HDF5 file"), "{command}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(said), "{command}");
+    }
 }
 
 #[test]

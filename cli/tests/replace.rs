@@ -99,6 +99,19 @@ fn nothing_harms(folder: &Path, path: &Path, mut writer: Child, more: &str) {
     }
     let refused = File::create(path).unwrap_err();
     assert!(refused.is_in_use(), "{refused}");
+    // Nor do rows of text, or raw elements of another file, come into it.
+    let other = folder.join("other.h5");
+    let reject = format!("--on-error=reject-to={name}");
+    let said = error(&run_with(&["record", &reject, other.to_str().unwrap(), "x"], b"a,b\n1\n"));
+    assert!(said.contains(name) && said.contains("this is an HDF5 file"), "{said}");
+    assert!(!other.exists());
+    let file = File::create(&other).unwrap();
+    let raw = file.new_dataset::<u64>().shape(&[4]).external(name, 0, 32).create("raw").unwrap();
+    let refused = raw.write(&[0, 0, 0, 0]).and_then(|()| file.flush()).unwrap_err();
+    assert!(refused.is_in_use() && refused.to_string().contains("raw"), "{refused}");
+    assert!(fs::read(path).unwrap() == before.1, "nothing of it has changed");
+    drop((raw, file));
+    fs::remove_file(other).unwrap();
     writer.stdin.take().unwrap().write_all(more.as_bytes()).unwrap();
     assert!(writer.wait().unwrap().success());
     assert_eq!(File::open(path).unwrap().dataset("rows").unwrap().shape().unwrap(), [2]);

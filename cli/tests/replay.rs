@@ -39,3 +39,19 @@ fn what_is_no_counterexample_is_refused() {
     let refused = run(&["check", "replay", &path]);
     assert!(error(&refused).contains("found.h5trace"), "{}", error(&refused));
 }
+
+#[test]
+fn a_drawing_replaces_a_file_only_by_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = kept(folder.path());
+    let drawing = folder.path().join("story.svg");
+    let draw = |more: &[&str]| run(&[&["check", "replay", &path, "--svg", drawing.to_str().unwrap()], more].concat());
+    text(&draw(&[]));
+    let drawn = std::fs::read(&drawing).unwrap();
+    assert!(drawn.starts_with(b"<svg"), "{}", String::from_utf8_lossy(&drawn));
+    std::fs::write(&drawing, "of somebody else").unwrap();
+    assert!(error(&draw(&[])).ends_with("the file exists; --force replaces it"));
+    assert_eq!(std::fs::read(&drawing).unwrap(), b"of somebody else");
+    text(&draw(&["--force"]));
+    assert_eq!(std::fs::read(&drawing).unwrap(), drawn);
+}

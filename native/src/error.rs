@@ -60,6 +60,14 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// A raw file that would be written is an HDF5 file, which a process writes.
+    #[error("cannot write the raw file {}: it is an HDF5 file", .file.display())]
+    ExternalHdf5 {
+        /// The file, as the dataset names it.
+        file: PathBuf,
+        /// Who writes it.
+        source: h5live_swmr::Error,
+    },
     /// A structure cannot be written.
     #[error("a value does not fit the format")]
     Encode(#[from] EncodeError),
@@ -122,7 +130,7 @@ impl Error {
             return StoreErrorKind::Changed(change);
         }
         match self {
-            Error::Swmr(error) => error.kind(),
+            Error::Swmr(error) | Error::ExternalHdf5 { source: error, .. } => error.kind(),
             Error::Member { source, .. } | Error::External { source, .. } => source.into(),
             Error::Torn { .. } => StoreErrorKind::Unfinished,
             Error::Cache(error) | Error::Index(IndexError::Cache(error)) => store_kind_of_cache_error(error),

@@ -4,7 +4,7 @@ use h5live_model::{Bitfield, Compound, Datatype, Enum, StringPadding, VarLen, Va
 
 use super::number_layout::NumberLayout;
 use super::{Conversion, ConvertError, InexactValue, NumberPlan, class};
-use crate::types::{Heap, pad, part, trim};
+use crate::types::{Heap, cut_text, pad, part, trim};
 
 /// The value of an element whose enum value the enum in memory does not have. libhdf5 does the same.
 const NO_VARIANT: u8 = 0xff;
@@ -239,7 +239,7 @@ fn pad_text(text: &[u8], element: &mut [u8], padding: StringPadding, is_exact: b
         StringPadding::NullTerminated => element.len().saturating_sub(1),
         _ => element.len(),
     };
-    pad(&text[..text.len().min(space)], element, padding)
+    pad(cut_text(text, space), element, padding)
 }
 
 /// The values of two enums that have the same name. As in libhdf5, each in the file must be in memory too.

@@ -122,6 +122,14 @@ pub enum ConvertError {
         /// Bytes in the file.
         space: usize,
     },
+    /// A string has a NUL character, which ends strings of the type in the file.
+    #[error("a string of {length} bytes has a NUL, at which it would end after {kept}")]
+    StringWithNul {
+        /// Bytes of the string.
+        length: usize,
+        /// Bytes before the NUL.
+        kept: usize,
+    },
     /// A string in the file is not valid UTF-8.
     #[error("a string is not valid UTF-8: {0}")]
     Utf8(#[from] std::str::Utf8Error),

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 pub use column::MemberColumn;
 pub use strings::FixedStr;
-pub(crate) use strings::{StringCodec, pad, trim};
+pub(crate) use strings::{StringCodec, cut_text, kept_text, pad, trim};
 pub use write::H5Write;
 
 use crate::convert::{Conversion, ConvertError};

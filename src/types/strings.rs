@@ -49,6 +49,36 @@ pub(crate) fn pad(text: &[u8], element: &mut [u8], padding: StringPadding) -> Re
     Ok(())
 }
 
+/// The part of a text that a string in the file keeps: a NUL ends it, unless it is padded (`None` for a string in the
+/// heap).
+///
+/// # Errors
+/// [`ConvertError::StringWithNul`] if that is not all of it, and the conversion is exact.
+pub(crate) fn kept_text(
+    text: &[u8],
+    padding: Option<StringPadding>,
+    conversion: Conversion,
+) -> Result<&[u8], ConvertError> {
+    let kept = match padding {
+        Some(StringPadding::SpacePadded) => text,
+        Some(padding) => trim(text, padding),
+        None => trim(text, StringPadding::NullTerminated),
+    };
+    if kept.len() < text.len() && conversion == Conversion::Exact {
+        return Err(ConvertError::StringWithNul { length: text.len(), kept: kept.len() });
+    }
+    Ok(kept)
+}
+
+/// The first `space` bytes of a text, or some less if they would end within a character of UTF-8.
+pub(crate) fn cut_text(text: &[u8], space: usize) -> &[u8] {
+    let is_start = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000);
+    let space = space.min(text.len());
+    // A character has four bytes at most; what has longer runs of such bytes is no UTF-8.
+    let end = (space.saturating_sub(3)..=space).rev().find(is_start);
+    &text[..end.unwrap_or(space)]
+}
+
 fn decode(
     code: &StringCodec,
     element: &[u8],
@@ -63,8 +93,15 @@ fn decode(
 
 pub(super) fn encode(code: &StringCodec, text: &[u8], element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
     match code {
-        StringCodec::Fixed(padding) => pad(text, element, *padding),
-        StringCodec::Heap => heap.write(text, text.len(), element),
+        StringCodec::Fixed(padding) => {
+            let text = kept_text(text, Some(*padding), heap.conversion())?;
+            let space = element.len().saturating_sub(usize::from(*padding == StringPadding::NullTerminated));
+            pad(if heap.conversion() == Conversion::Lossy { cut_text(text, space) } else { text }, element, *padding)
+        }
+        StringCodec::Heap => {
+            let text = kept_text(text, None, heap.conversion())?;
+            heap.write(text, text.len(), element)
+        }
     }
 }
 

@@ -95,7 +95,7 @@ impl H5Write for &str {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ErrorKind, File, FixedStr, H5Type};
+    use crate::{Conversion, ErrorKind, File, FixedStr, H5Type};
 
     #[test]
     fn texts_are_written_as_they_are() {
@@ -115,5 +115,22 @@ mod tests {
         assert_eq!(data.attribute("unit").unwrap().datatype(), &String::datatype());
         assert_eq!(data.attribute("axes").unwrap().read::<String>().unwrap(), ["y", "x"]);
         assert!(file.new_dataset::<f64>().create_with_data("numbers", &["1"]).is_err());
+    }
+
+    #[test]
+    fn a_text_that_would_end_at_a_nul_is_refused_unless_it_may_be_cut() {
+        let file = File::in_memory();
+        let any = file.new_dataset::<String>().shape(&[1]).create("any").unwrap();
+        let fixed = file.new_dataset::<FixedStr<3>>().shape(&[1]).create("fixed").unwrap();
+        for (data, text, kept) in
+            [(&any, "a\0b", "a"), (&fixed, "ab\0", "ab"), (&fixed, "aü€", "aü"), (&fixed, "ab€", "ab")]
+        {
+            assert!(matches!(data.write(&[text]).unwrap_err().kind(), ErrorKind::Convert(_)), "{text:?}");
+            assert_eq!(data.read::<String>().unwrap(), [""], "{text:?}");
+            data.with_conversion(Conversion::Lossy).write(&[text]).unwrap();
+            assert_eq!(data.read::<String>().unwrap(), [kept], "{text:?}");
+            data.write(&[""]).unwrap();
+        }
+        assert!(any.set_attribute("note", "a\0b").is_err());
     }
 }

@@ -6,7 +6,7 @@ use super::Value;
 use crate::convert::{
     Conversion, ConvertError, InexactValue, IntegerPlan, NativeNumber, NumberPlan, blank_elements, class,
 };
-use crate::types::{Heap, pad, part_mut};
+use crate::types::{Heap, cut_text, kept_text, pad, part_mut};
 
 /// The way from values to the elements of a datatype.
 pub(crate) struct EncodePlan {
@@ -163,20 +163,19 @@ impl EncodePlan {
                 plan.convert(&value.to_ne_bytes(), element, heap.conversion())
             }
             (EncodeStep::Float(plan, ..), Value::Integer(value)) => store_integer(plan, *value, element, heap),
-            (EncodeStep::Text(padding), value) => match value.bytes().ok_or_else(refused)? {
-                // Such strings are found in files, though nothing ends them.
-                text if text.len() == self.size => {
+            (EncodeStep::Text(padding), value) => {
+                let text = kept_text(value.bytes().ok_or_else(refused)?, Some(*padding), heap.conversion())?;
+                if text.len() == self.size {
+                    // Such strings are found in files, though nothing ends them.
                     element.copy_from_slice(text);
-                    Ok(())
+                    return Ok(());
                 }
-                text => {
-                    let space = self.size - usize::from(*padding == StringPadding::NullTerminated);
-                    let kept = if heap.conversion() == Conversion::Lossy { text.len().min(space) } else { text.len() };
-                    pad(&text[..kept], element, *padding)
-                }
-            },
+                let space = self.size.saturating_sub(usize::from(*padding == StringPadding::NullTerminated));
+                let is_lossy = heap.conversion() == Conversion::Lossy;
+                pad(if is_lossy { cut_text(text, space) } else { text }, element, *padding)
+            }
             (EncodeStep::HeapText, value) => {
-                let text = value.bytes().ok_or_else(refused)?;
+                let text = kept_text(value.bytes().ok_or_else(refused)?, None, heap.conversion())?;
                 heap.write(text, text.len(), element)
             }
             (EncodeStep::Bytes, Value::Bytes(bytes)) if bytes.len() == self.size => {
@@ -378,5 +377,13 @@ mod tests {
         refused(&<[u8; 2]>::datatype(), Value::List(vec![Value::Integer(1)]));
         refused(&Datatype::fixed_string(2, CharacterSet::Ascii), text("abc"));
         refused(&String::datatype(), Value::Unreadable);
+        let with_nul = "a string of 3 bytes has a NUL, at which it would end after 1";
+        assert_eq!(refused(&String::datatype(), text("a\0b")), with_nul);
+        let fixed = |padding| Datatype::String(FixedString { size: 4, padding, character_set: CharacterSet::Utf8 });
+        assert_eq!(refused(&fixed(StringPadding::NullTerminated), text("a\0b")), with_nul);
+        refused(&fixed(StringPadding::NullPadded), text("ab\0"));
+        refused(&fixed(StringPadding::NullPadded), text("abc\0"));
+        comes_back(&fixed(StringPadding::NullPadded), &[text("a\0b")]);
+        comes_back(&fixed(StringPadding::SpacePadded), &[text("a\0b"), text("b\0")]);
     }
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::error::{Error, Outcome, Result};
 use crate::output::Output;
+use crate::temp_output::{ForceArgs, TempOutput};
 
 /// Tells what a reader found wrong while a file was written, as the model checker kept it
 ///
@@ -23,6 +24,8 @@ pub struct Replay {
     /// Draws the story into this file, as SVG
     #[arg(long, value_name = "OUT")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 impl Replay {
@@ -37,7 +40,9 @@ impl Replay {
         let (trace, found) = loaded.map_err(|source| Error::Counterexample { path, source })?;
         let story = Story::new(&trace, &found);
         if let Some(path) = self.svg {
-            std::fs::write(&path, story.svg()).map_err(|source| Error::Path { path, source })?;
+            let new = TempOutput::create_for(&path, self.force)?;
+            std::fs::write(new.path(), story.svg()).map_err(|source| Error::Path { path, source })?;
+            new.persist()?;
             return Ok(Outcome::Clean);
         }
         let mut out = Output::stdout();

@@ -17,6 +17,9 @@ pub enum DescriptionFault {
     /// It is no JSON.
     #[error("{0}")]
     Json(#[source] serde_json::Error),
+    /// A key is there twice in an object.
+    #[error("{0:?} is there twice")]
+    Repeated(String),
     /// A field is missing, or of another kind.
     #[error("{path}: {field:?} is missing, or is not {wanted}")]
     Field {

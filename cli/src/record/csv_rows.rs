@@ -1,11 +1,12 @@
 //! Rows of CSV.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read as _};
 use std::time::Duration;
 
 use csv::ByteRecord;
 
 use super::csv_dialect::{self, BLANKS, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED_LINES};
+use super::csv_records::{CsvRecord, CsvRecords};
 use super::input::{InputError, RowOutput};
 use super::paced_input::{LookAhead, PacedInput};
 use super::row::{InputCell, RowError};
@@ -24,9 +25,6 @@ const DIALECT_TIME: Duration = Duration::from_millis(800);
 pub fn read(options: CsvOptions, mut input: PacedInput, out: &mut RowOutput<'_>) -> Result<(), InputError> {
     for _ in 0..options.skipped_lines.unwrap_or(0) {
         input.skip_until(b'\n')?;
-    }
-    if input.fill_buf()?.starts_with(b"\xEF\xBB\xBF") {
-        input.consume(3);
     }
     let mut comments = if options.skipped_lines.is_none() { read_comments(&mut input)? } else { Vec::new() };
     // Without a row, there is nothing that could be stored: a preamble may come as slowly as it likes.
@@ -88,41 +86,47 @@ fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect())
 }
 
-fn read_rows(dialect: CsvDialect, input: impl Read, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
     let CsvDialect { delimiter, has_header, mut decimals, .. } = dialect;
-    let mut builder = csv::ReaderBuilder::new();
-    let mut reader = builder.flexible(true).has_headers(false).delimiter(delimiter).from_reader(input);
-    let mut record = ByteRecord::new();
-    let mut next = |record: &mut ByteRecord| -> Result<bool, InputError> {
-        let has_row = reader.read_byte_record(record).map_err(read_error)?;
-        if delimiter == BLANKS {
-            *record = record.iter().filter(|field| !field.is_empty()).collect();
-        }
-        Ok(has_row)
+    let mut records = CsvRecords::new(input, delimiter);
+    let mut next = || -> Result<Option<CsvRecord>, InputError> {
+        let record = records.next()?;
+        Ok(record.map(|record| if delimiter == BLANKS { without_empty_fields(record) } else { record }))
     };
-    let mut has_row = next(&mut record)?;
-    if !has_row {
-        return Err(InputError::NoHeader);
-    }
-    let line = |record: &ByteRecord| line(record, delimiter);
-    let (names, header) = if has_header { (names(&record)?, line(&record)) } else { (numbered(record.len()), vec![]) };
-    let mut listens = out.columns(&names, header);
-    if has_header {
-        has_row = next(&mut record)?;
-    }
-    while has_row && listens {
-        listens = out.row(cells(&record, &mut decimals), || line(&record));
-        has_row = next(&mut record)?;
+    let first = next()?.ok_or(InputError::NoHeader)?;
+    let (mut record, columns) = match first.fields {
+        Ok(fields) if has_header => {
+            let names = names(&fields)?;
+            let listens = out.columns(&names, first.text);
+            (if listens { next()? } else { None }, names.len())
+        }
+        Err(_) if has_header => return Err(InputError::HeaderQuote),
+        fields => {
+            let columns = fields.as_ref().map_or(1, ByteRecord::len);
+            let listens = out.columns(&numbered(columns), Vec::new());
+            (listens.then_some(CsvRecord { fields, text: first.text }), columns)
+        }
+    };
+    while let Some(CsvRecord { fields, text }) = record {
+        let fields = fields.map(|fields| without_trailing_separator(fields, columns));
+        let cells = fields.map_or_else(|lines| Err(RowError::Quote { lines }), |fields| cells(&fields, &mut decimals));
+        record = if out.row(cells, || text) { next()? } else { None };
     }
     Ok(())
 }
 
-fn read_error(error: csv::Error) -> InputError {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => InputError::Read(error),
-        // Records of bytes and of any length have no other faults.
-        other => InputError::Read(std::io::Error::other(format!("{other:?}"))),
+/// A record between whose fields there may be any number of blanks.
+fn without_empty_fields(record: CsvRecord) -> CsvRecord {
+    let fields = record.fields.map(|fields| fields.iter().filter(|field| !field.is_empty()).collect());
+    CsvRecord { fields, ..record }
+}
+
+/// A row without the empty field that a separator at its end makes, where the columns end without one.
+fn without_trailing_separator(mut fields: ByteRecord, columns: usize) -> ByteRecord {
+    if fields.len() == columns + 1 && fields.get(columns) == Some(b"") {
+        fields.truncate(columns);
     }
+    fields
 }
 
 /// Names for columns that have none.
@@ -170,14 +174,6 @@ fn cell(text: &str, decimals: &mut DecimalStyle) -> InputCell {
         }
         (false, _) => InputCell::Plain(text.to_owned()),
     }
-}
-
-/// A record as a line.
-fn line(record: &ByteRecord, delimiter: u8) -> Vec<u8> {
-    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).flexible(true).from_writer(Vec::new());
-    // Memory takes every record.
-    let _ = writer.write_byte_record(record);
-    writer.into_inner().unwrap_or_default()
 }
 
 #[cfg(test)]

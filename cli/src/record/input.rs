@@ -20,6 +20,9 @@ pub enum InputError {
         "the names of the columns are not UTF-8 ({0}); convert the input first, as with `iconv -f latin1 -t utf-8`"
     )]
     Header(std::str::Utf8Error),
+    /// A quote in the names of the columns is not closed.
+    #[error("a quote in the line with the names of the columns is not closed")]
+    HeaderQuote,
 }
 
 /// A row of the input.

@@ -6,6 +6,9 @@ use std::io::BufRead;
 
 use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
+use serde_json::value::RawValue;
+
+use crate::json_keys::repeated_key;
 
 use super::csv_rows::numbered;
 use super::input::{InputError, NamedCells, RowOutput};
@@ -28,7 +31,7 @@ pub enum NewKeys {
 
 /// Whether a text begins as rows of JSON do.
 pub fn is_json(start: &[u8]) -> bool {
-    let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
+    let start = start.trim_ascii_start();
     let next = start.get(1..).unwrap_or_default().trim_ascii_start().first();
     match start.first() {
         Some(b'{') => true,
@@ -42,9 +45,6 @@ pub fn is_json(start: &[u8]) -> bool {
 /// # Errors
 /// [`InputError`] if there is no row, or the input cannot be read.
 pub fn read(mut input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -> Result<(), InputError> {
-    if input.fill_buf()?.starts_with(b"\xEF\xBB\xBF") {
-        input.consume(3);
-    }
     loop {
         let start = input.fill_buf()?;
         let (len, blank) = (start.len(), start.iter().take_while(|byte| byte.is_ascii_whitespace()).count());
@@ -97,9 +97,15 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
-        while let Some(row) = rows.next_element::<Json>()? {
-            let text = || format!("{row}\n").into_bytes();
-            if !self.rows.hand_on(row.clone(), text, self.out) {
+        while let Some(text) = rows.next_element::<Box<RawValue>>()? {
+            let text = text.get();
+            let listens = match serde_json::from_str(text) {
+                Ok(row) => self.rows.hand_on(row, text.as_bytes(), || on_one_line(text), self.out),
+                Err(error) => {
+                    self.out.row(Err(RowError::Json(json_fault(&error))), || format!("{text}\n").into_bytes())
+                }
+            };
+            if !listens {
                 *self.is_open = false;
                 return Err(A::Error::custom("nobody listens"));
             }
@@ -108,12 +114,18 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
     }
 }
 
+/// A text of JSON as a line.
+fn on_one_line(text: &str) -> Vec<u8> {
+    let value = serde_json::from_str::<Json>(text);
+    value.map_or_else(|_| format!("{text}\n"), |value| format!("{value}\n")).into_bytes()
+}
+
 fn read_lines(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -> Result<(), InputError> {
     let mut lines = JsonLines { input, waiting: VecDeque::new() };
     let mut rows = RowColumns { names: Vec::new(), new_keys };
     while let Some(text) = lines.next_value()? {
         let listens = match text {
-            Ok((row, text)) => rows.hand_on(row, || text, out),
+            Ok((row, text)) => rows.hand_on(row, &text, || text.clone(), out),
             Err((error, text)) => out.row(Err(RowError::Json(json_fault(&error))), || text),
         };
         if !listens {
@@ -195,9 +207,11 @@ struct RowColumns {
 }
 
 impl RowColumns {
-    /// Hands on a row. Returns `false` if nobody listens any more.
-    fn hand_on(&mut self, row: Json, text: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
-        let cells = named_cells(row).and_then(|cells| {
+    /// Hands on a row, which is `text` in the input and `line` for the file of rejected rows. Returns `false` if nobody
+    /// listens any more.
+    fn hand_on(&mut self, row: Json, text: &[u8], line: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
+        let unique = repeated_key(text).map_or(Ok(row), |key| Err(RowError::Twice(key)));
+        let cells = unique.and_then(named_cells).and_then(|cells| {
             if self.names.is_empty() {
                 self.names = cells.iter().map(|(name, _)| name.clone()).collect();
                 if !out.columns(&self.names, Vec::new()) {
@@ -207,7 +221,7 @@ impl RowColumns {
             self.in_order(cells).map(Some)
         });
         match cells.transpose() {
-            Some(cells) => out.row_with_new_keys(cells, text),
+            Some(cells) => out.row_with_new_keys(cells, line),
             None => false,
         }
     }
@@ -274,6 +288,6 @@ fn cell(value: Json) -> InputCell {
         Json::Number(number) => InputCell::Plain(number.to_string()),
         Json::String(text) => InputCell::Text(text),
         Json::Array(values) => InputCell::List(values.into_iter().map(cell).collect()),
-        Json::Object(_) => InputCell::Object,
+        object @ Json::Object(_) => InputCell::Object(object.to_string()),
     }
 }

@@ -1,6 +1,7 @@
 //! `h5live record`: appends rows from standard input to a live file.
 
 mod csv_dialect;
+mod csv_records;
 mod csv_rows;
 pub mod input;
 mod json_rows;
@@ -13,6 +14,7 @@ mod record_sink;
 pub mod row;
 mod session;
 mod target;
+mod text_decoder;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -82,7 +84,8 @@ pub struct RecordCommand {
     #[command(flatten)]
     lossy: LossyArgs,
     /// Types of columns as NAME=TYPE,... or NAME:TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian),
-    /// bool, str (text of any length), str1 to str65535, time (ISO 8601, stored as nanoseconds since 1970), and `[N]` or `[NxM]` behind it for arrays;
+    /// bool, str (text of any length; also arrays of JSON, as they are), str1 to str65535, time (ISO 8601, stored as
+    /// nanoseconds since 1970), and `[N]` or `[NxM]` behind it for arrays;
     /// types of other columns are inferred from the first rows
     #[arg(long, value_delimiter = ',', value_parser = named_kind)]
     types: Vec<RecordColumn>,

@@ -1,9 +1,12 @@
 //! What becomes of rows that cannot be stored.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use h5live_cache::FileStorage;
+use h5live_swmr::locate_superblock;
 
 use super::input::InputRow;
 use super::row::RowError;
@@ -79,6 +82,33 @@ impl OddRows {
         matches!(self.action, OnError::RejectTo(_))
     }
 
+    /// Checks whether rows can be appended to the file for rejected rows, before there is one.
+    ///
+    /// # Errors
+    /// [`Error::RejectToHdf5`] if it is an HDF5 file, [`Error::Path`] if it is a folder, cannot be read, or its folder
+    /// does not exist.
+    pub fn check_file(&self) -> Result<()> {
+        let OnError::RejectTo(path) = &self.action else { return Ok(()) };
+        let fault = |source| Error::Path { path: path.clone(), source };
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Err(fault(io::ErrorKind::IsADirectory.into())),
+            Ok(found) if found.is_file() => {
+                let storage = FileStorage::new(OpenOptions::new().read(true).append(true).open(path).map_err(fault)?);
+                match locate_superblock(&storage) {
+                    Err(h5live_swmr::Error::NotHdf5) => Ok(()),
+                    _ => Err(Error::RejectToHdf5 { path: path.clone() }),
+                }
+            }
+            // A pipe or a terminal.
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                fs::metadata(folder).map(drop).map_err(fault)
+            }
+            Err(error) => Err(fault(error)),
+        }
+    }
+
     /// Whether the first odd row ends the recording.
     pub fn stops(&self) -> bool {
         self.action == OnError::Stop
@@ -118,7 +148,7 @@ impl OddRows {
         }
     }
 
-    fn keep(&mut self, path: &Path, text: &[u8]) -> std::io::Result<()> {
+    fn keep(&mut self, path: &Path, text: &[u8]) -> io::Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
             None => {

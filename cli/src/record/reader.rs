@@ -5,19 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use super::csv_dialect::CsvOptions;
 use super::csv_rows;
 use super::input::{InputError, InputEvent, RowOutput};
 use super::json_rows::{self, NewKeys};
-use super::paced_input::PacedInput;
+use super::paced_input::{LookAhead, PacedInput};
 use super::row::{InputCell, RowError};
+use super::text_decoder::TextDecoder;
 
 /// Rows that may be read ahead of the file.
 const MAX_ROWS_AHEAD: usize = 4096;
 
 /// Memory for a frame before it is known that there is one (bytes).
 const START: usize = 1 << 20;
+
+/// The most blank text before the rows that is read before their format is guessed (bytes).
+const MAX_BLANK_BYTES: usize = 1 << 20;
 
 /// The format of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +53,7 @@ pub fn start(
             Format::Raw(size) => {
                 frames(size, BufReader::with_capacity(1 << 20, input), &RowOutput::new(&sender, keeps_text))
             }
-            format => read(format, PacedInput::start(input, interrupted), keeps_text, &sender),
+            format => read(format, PacedInput::start(TextDecoder::new(input), interrupted), keeps_text, &sender),
         };
         if let Err(error) = ended {
             // Nobody listens any more if the file has failed.
@@ -69,8 +74,17 @@ fn read(
         Format::Csv(options) => csv_rows::read(options, input, &mut out),
         Format::Json(new_keys) => json_rows::read(input, new_keys, &mut out),
         Format::Lines => lines(input, &mut out),
-        Format::Text(options, _) if !json_rows::is_json(input.fill_buf()?) => csv_rows::read(options, input, &mut out),
-        Format::Text(_, new_keys) => json_rows::read(input, new_keys, &mut out),
+        Format::Text(options, new_keys) => {
+            // Blank lines may come first, and later the rest.
+            let is_blank = |start: &[u8]| start.len() < MAX_BLANK_BYTES && start.trim_ascii().is_empty();
+            let more = |start: &[u8]| if is_blank(start) { LookAhead::Wait } else { LookAhead::Enough };
+            input.look_ahead(Duration::ZERO, more);
+            if json_rows::is_json(input.fill_buf()?) {
+                json_rows::read(input, new_keys, &mut out)
+            } else {
+                csv_rows::read(options, input, &mut out)
+            }
+        }
         Format::Raw(size) => frames(size, input, &out),
     }
 }
@@ -117,7 +131,7 @@ mod tests {
     fn all(format: Format, input: &str) -> Vec<String> {
         let cell = |cell: &InputCell| match cell {
             InputCell::Empty => "-".to_owned(),
-            InputCell::List(_) | InputCell::Object => format!("{cell:?}"),
+            InputCell::List(_) | InputCell::Object(_) => format!("{cell:?}"),
             InputCell::Plain(text) => text.clone(),
             InputCell::DecimalComma(text, number) => format!("{text}={number}"),
             InputCell::Text(text) => format!("{text:?}"),
@@ -183,7 +197,7 @@ mod tests {
 
     #[test]
     fn lines_are_rows_of_one_text() {
-        assert_eq!(all(Format::Lines, "a,b\r\n\n1"), ["line", "\"a,b\"", "\"\"", "\"1\""]);
+        assert_eq!(all(Format::Lines, "\u{feff}a,b\r\n\n1"), ["line", "\"a,b\"", "\"\"", "\"1\""]);
     }
 
     #[test]
@@ -192,6 +206,8 @@ mod tests {
         assert_eq!(all(Format::Text(CSV, NewKeys::Error), "[s],[V]\n1,2\n"), ["[s]|[V]", "1|2"]);
         assert_eq!(all(Format::Text(CSV, NewKeys::Error), "\n {\"a\": 1}\n"), ["a", "1"]);
         assert_eq!(all(Format::Text(CSV, NewKeys::Error), "\u{feff}[{\"a\": 1}]"), ["a", "1"]);
+        let blank = format!("{}{{\"a\": 1}}\n", "\n".repeat(300_000));
+        assert_eq!(all(Format::Text(CSV, NewKeys::Error), &blank), ["a", "1"]);
         assert_eq!(all(Format::Text(CSV, NewKeys::Error), ""), ["failed: no header line"]);
     }
 
@@ -226,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_new_key_is_handed_on_by_its_name_if_it_gets_a_dataset() {
-        let lines = "{\"a\": 1}\n{\"b\": 7, \"a\": 2, \"c\": null}\n{\"b\": 1, \"b\": 2}\n";
+        let lines = "{\"a\": 1}\n{\"b\": 7, \"a\": 2, \"c\": null}\n";
         let events = events(Format::Json(NewKeys::Dataset), lines);
         let InputEvent::Row(row) = &events[2] else { panic!("{events:?}") };
         assert_eq!(row.cells.as_ref().unwrap(), &[InputCell::Plain("2".into())]);
@@ -237,6 +253,18 @@ mod tests {
     fn objects_in_objects_are_flattened() {
         let rows = "{\"t\": 1, \"p\": {\"x\": 2, \"y\": {\"z\": 3}}}\n{\"t\": 2, \"p\": null}\n";
         assert_eq!(all(Format::Json(NewKeys::Error), rows), ["t|p.x|p.y.z", "1|2|3", "2|-|-"]);
+    }
+
+    #[test]
+    fn a_row_with_two_values_of_a_key_is_told() {
+        let rows = ["{\"a\": 1}", "{\"a\": 2, \"a\": 3}", "{\"a\": 4}"];
+        let want = ["a", "1", "row 2: \"a\" is there twice", "4"];
+        assert_eq!(all(Format::Json(NewKeys::Error), &rows.join("\n")), want);
+        assert_eq!(all(Format::Json(NewKeys::Error), &format!("[{}]", rows.join(","))), want);
+        assert_eq!(
+            all(Format::Json(NewKeys::Error), "{\"a\": {\"b\": 1, \"b\": 2}}"),
+            ["row 1: \"a.b\" is there twice"]
+        );
     }
 
     #[test]

@@ -24,14 +24,14 @@ pub enum InputCell {
     Text(String),
     /// An array.
     List(Vec<InputCell>),
-    /// An object within an array, which no column takes.
-    Object,
+    /// An object within an array, as JSON, which only columns of texts take.
+    Object(String),
 }
 
 impl InputCell {
     fn text(&self) -> Option<&str> {
         match self {
-            InputCell::Empty | InputCell::List(_) | InputCell::Object => None,
+            InputCell::Empty | InputCell::List(_) | InputCell::Object(_) => None,
             InputCell::Plain(text)
             | InputCell::Text(text)
             | InputCell::DecimalComma(text, _)
@@ -45,7 +45,7 @@ impl InputCell {
     /// [`CellError::NoArray`].
     fn shape(&self) -> Result<Vec<u32>, CellError> {
         let InputCell::List(elements) = self else {
-            return if *self == InputCell::Object { Err(CellError::NoArray) } else { Ok(Vec::new()) };
+            return if matches!(self, InputCell::Object(_)) { Err(CellError::NoArray) } else { Ok(Vec::new()) };
         };
         let length = u32::try_from(elements.len()).map_err(|_| CellError::NoArray)?;
         let inner = elements.first().map_or(Ok(Vec::new()), InputCell::shape)?;
@@ -55,6 +55,25 @@ impl InputCell {
             }
         }
         if inner.len() >= MAX_RANK { Err(CellError::NoArray) } else { Ok([&[length], &*inner].concat()) }
+    }
+
+    /// Whether it is an array, or an object in one.
+    fn is_array(&self) -> bool {
+        matches!(self, InputCell::List(_) | InputCell::Object(_))
+    }
+
+    /// The cell as JSON.
+    fn json_text(&self) -> String {
+        match self {
+            InputCell::Empty => "null".to_owned(),
+            InputCell::Plain(text) | InputCell::Object(text) => text.clone(),
+            InputCell::Text(text) | InputCell::DecimalComma(text, _) | InputCell::Ambiguous(text) => {
+                serde_json::Value::from(&**text).to_string()
+            }
+            InputCell::List(elements) => {
+                format!("[{}]", elements.iter().map(InputCell::json_text).collect::<Vec<_>>().join(","))
+            }
+        }
     }
 
     /// Puts the single values of an array into a list, or a cell that is none itself.
@@ -125,9 +144,10 @@ impl RecordColumn {
     fn value(&self, cell: &InputCell, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
         let kind = self.kind;
         let empty = empty.filter(|_| matches!(kind, ColumnKind::Integer { .. }));
-        let is_list = matches!(cell, InputCell::List(_) | InputCell::Object);
-        if self.dims.is_empty() && !is_list {
-            return cell.value(kind, empty, fit);
+        match (&*self.dims, cell.is_array()) {
+            ([], false) => return cell.value(kind, empty, fit),
+            ([], true) if kind.is_text() => return kind.value(Some(&cell.json_text()), fit),
+            _ => {}
         }
         if *cell == InputCell::Empty {
             let filled = |value, dim: &u32| Value::List(vec![value; *dim as usize]);
@@ -161,14 +181,24 @@ impl RecordColumn {
 
     /// The type that holds all of `cells` without a change.
     pub fn infer(name: &str, cells: &[&InputCell], rules: &InferRules) -> Self {
+        if first_irregular_array(cells).is_some() {
+            return RecordColumn::single(name, rules.text_kind());
+        }
         let shape = cells.iter().find(|cell| ***cell != InputCell::Empty).and_then(|cell| cell.shape().ok());
-        // Cells of other shapes are odd ones.
-        let dims = shape.filter(|dims| !dims.contains(&0)).unwrap_or_default();
+        let dims = shape.unwrap_or_default();
         let mut leaves = Vec::new();
-        let fits = |cell: &&&InputCell| ***cell == InputCell::Empty || cell.shape().as_ref() == Ok(&dims);
-        cells.iter().filter(fits).for_each(|cell| cell.leaves(&mut leaves));
+        cells.iter().for_each(|cell| cell.leaves(&mut leaves));
         RecordColumn { name: name.to_owned(), kind: infer(leaves.iter().copied(), rules), dims }
     }
+}
+
+/// The place of the first cell that keeps `cells` from being arrays of one shape: an array of objects, of no elements, or
+/// of another shape than the cells before it. `None` if there is no array among them.
+pub fn first_irregular_array(cells: &[&InputCell]) -> Option<usize> {
+    let shape = cells.iter().find(|cell| ***cell != InputCell::Empty)?.shape().ok().filter(|dims| !dims.contains(&0));
+    let is_irregular =
+        |cell: &&InputCell| **cell != InputCell::Empty && (shape.is_none() || cell.shape().ok() != shape);
+    cells.iter().any(|cell| cell.is_array()).then(|| cells.iter().position(is_irregular))?
 }
 
 /// The values of an array, as lists of lists.
@@ -185,6 +215,13 @@ pub struct InferRules {
     pub has_empty_value: bool,
     /// Bytes of texts, if they are not to be of any length.
     pub str_width: Option<u16>,
+}
+
+impl InferRules {
+    /// The type of texts.
+    fn text_kind(&self) -> ColumnKind {
+        self.str_width.map_or(ColumnKind::VarText, |width| ColumnKind::Text(width.into()))
+    }
 }
 
 /// The columns of a table of rows, and their order.
@@ -209,6 +246,12 @@ pub enum RowError {
         found: usize,
         /// Columns of the table.
         expected: usize,
+    },
+    /// A quote is not closed, so that it is not known where the row ends.
+    #[error("a quote is not closed within {}", counted(*lines, "line"))]
+    Quote {
+        /// The lines that were searched.
+        lines: usize,
     },
     /// A cell is no text.
     #[error("field {column} is not valid UTF-8: {source}")]
@@ -355,7 +398,7 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRu
         cells.clone().all(|cell| match cell {
             InputCell::Empty => true,
             InputCell::Plain(text) | InputCell::DecimalComma(_, text) => fits(text.trim()),
-            InputCell::Text(_) | InputCell::Ambiguous(_) | InputCell::List(_) | InputCell::Object => false,
+            InputCell::Text(_) | InputCell::Ambiguous(_) | InputCell::List(_) | InputCell::Object(_) => false,
         })
     };
     let empty = cells.clone().any(|cell| *cell == InputCell::Empty);
@@ -373,7 +416,7 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRu
     } else if cells.clone().all(is_time) {
         ColumnKind::Time
     } else {
-        rules.str_width.map_or(ColumnKind::VarText, |width| ColumnKind::Text(width.into()))
+        rules.text_kind()
     }
 }
 
@@ -447,8 +490,7 @@ mod tests {
     fn arrays_of_one_shape_are_arrays() {
         let list = |cells: &[&str]| InputCell::List(plain(cells));
         assert_eq!(inferred(&[vec![list(&["1", "2"])], vec![list(&["3", "0.5"])]]), ["f64[2]"]);
-        // Others are odd rows, and say nothing.
-        assert_eq!(inferred(&[vec![list(&["1", "2"])], vec![list(&["x"])], vec![InputCell::Empty]]), ["f64[2]"]);
+        assert_eq!(inferred(&[vec![list(&["1", "2"])], vec![InputCell::Empty]]), ["f64[2]"]);
         let grid = InputCell::List(vec![list(&["1"]), list(&["2"]), list(&["3"])]);
         assert_eq!(inferred(&[vec![grid.clone()]]), ["i64[3x1]"]);
         let column = RecordColumn { name: "a".into(), kind: "u8".parse().unwrap(), dims: vec![3, 1] };
@@ -461,7 +503,27 @@ mod tests {
         assert_eq!(said(&plain(&["1"])[0]), "a single value is not an array of u8 of shape [3, 1]");
         let ragged = InputCell::List(vec![list(&["1"]), list(&["2", "3"])]);
         assert!(said(&ragged).starts_with("an array has numbers"));
-        assert!(said(&InputCell::List(vec![InputCell::Object])).starts_with("an array has numbers"));
+        assert!(said(&InputCell::List(vec![InputCell::Object("{}".into())])).starts_with("an array has numbers"));
+    }
+
+    #[test]
+    fn arrays_of_several_shapes_or_of_objects_are_texts_of_json() {
+        let list = |cells: &[&str]| InputCell::List(plain(cells));
+        let object = InputCell::List(vec![InputCell::Object("{\"a\":1}".into()), InputCell::Text("\"".into())]);
+        for (cells, irregular) in [
+            (vec![list(&["1", "2"]), InputCell::Empty, list(&["1"])], 2),
+            (vec![InputCell::Empty, list(&[]), list(&["1"])], 1),
+            (vec![object.clone()], 0),
+            (vec![InputCell::Plain("1".into()), list(&["1"])], 1),
+        ] {
+            let all: Vec<_> = cells.iter().collect();
+            assert_eq!(first_irregular_array(&all), Some(irregular), "{cells:?}");
+            assert_eq!(inferred(&cells.into_iter().map(|cell| vec![cell]).collect::<Vec<_>>()), ["str"]);
+        }
+        let column = RecordColumn::single("a", ColumnKind::VarText);
+        let text = |cell: &InputCell| column.value(cell, None, Conversion::Exact).unwrap();
+        assert_eq!(text(&object), Value::Text("[{\"a\":1},\"\\\"\"]".into()));
+        assert_eq!(text(&InputCell::List(plain(&["1.50", ""]))), Value::Text("[1.50,null]".into()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::input::{InputEvent, InputRow};
 use super::kind::ColumnKind;
 use super::on_error::OddRows;
 use super::record_sink::{PREAMBLE, RecordFile, RecordSink};
-use super::row::{InferRules, InputCell, RecordColumn, RowError, RowType};
+use super::row::{InferRules, InputCell, RecordColumn, RowError, RowType, first_irregular_array};
 use crate::error::{Error, Result};
 use crate::model::Datatype;
 use crate::progress;
@@ -70,9 +70,15 @@ impl<'a> RecordSession<'a> {
     /// Opens the file. Nothing has come in. If the type of the rows is known, the dataset is there at once, too.
     ///
     /// # Errors
-    /// [`Error::File`] if the file cannot be opened.
+    /// [`Error::File`] if the file cannot be opened; as [`OddRows::check_file`].
     pub fn new(options: &'a RecordCommand) -> Result<Self> {
         let file = RecordFile::open(&options.file)?;
+        let odd = OddRows::new(options.on_error.clone());
+        // Only now it is seen if it is the file of the recording.
+        if let Err(error) = odd.check_file() {
+            file.close_unused()?;
+            return Err(error);
+        }
         let mut session = RecordSession {
             options,
             names: Vec::new(),
@@ -82,7 +88,7 @@ impl<'a> RecordSession<'a> {
             table: None,
             file: Some(file),
             sink: None,
-            odd: OddRows::new(options.on_error.clone()),
+            odd,
             preamble: None,
             frames: 0,
             bar: progress::counter("row"),
@@ -224,15 +230,25 @@ impl<'a> RecordSession<'a> {
         Ok(())
     }
 
-    /// Says which columns begin with a number and are texts all the same, and why.
+    /// Says which columns begin with a number or an array and are texts all the same, and why.
     fn tell_odd_texts(&self, inferred: &[RecordColumn], rows: &[InputRow], rules: &InferRules) {
         for (at, column) in inferred.iter().enumerate() {
             let is_given = self.options.types.iter().any(|given| given.name == column.name);
             let cell = |row: &InputRow| row.cells.as_ref().ok()?.get(at).cloned();
             let cells: Vec<_> = rows.iter().filter_map(|row| Some((row.number, cell(row)?))).collect();
-            if let (Some((row, text)), false) = (column.first_text(&cells, rules), is_given) {
-                let (path, name) = (&self.options.path, &column.name);
+            let (path, name) = (&self.options.path, &column.name);
+            if is_given {
+                continue;
+            }
+            if let Some((row, text)) = column.first_text(&cells, rules) {
                 eprintln!("h5live: {path}: column {name:?} has texts, not numbers, because of {text:?} in row {row}");
+            }
+            let irregular = first_irregular_array(&cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>());
+            if let Some((row, _)) = irregular.and_then(|at| cells.get(at)) {
+                eprintln!(
+                    "h5live: {path}: column {name:?} has texts of JSON: row {row} does not have an array of numbers or \
+                     texts of one shape"
+                );
             }
         }
     }

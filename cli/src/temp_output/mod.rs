@@ -9,6 +9,7 @@ mod signals;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use h5live::Location;
 use h5live_swmr::FileReplacement;
@@ -33,6 +34,15 @@ pub struct ForceArgs {
     /// Replace a file that exists; one that a process is writing is never replaced
     #[arg(short = 'f', long = "force")]
     pub replaces_file: bool,
+}
+
+/// The files that this process has written, and their places, as errors name them.
+static PLACES: Mutex<Vec<[String; 2]>> = Mutex::new(Vec::new());
+
+/// The text of an error, with the places of files instead of the names that they have until they are complete.
+pub fn with_places(text: &str) -> String {
+    let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    places.iter().fold(text.to_owned(), |text, [unfinished, place]| text.replace(unfinished, place))
 }
 
 /// A file that is being written, and removed unless it takes its place.
@@ -66,6 +76,8 @@ impl TempOutput {
         let name = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
         let unfinished = path.with_file_name(format!(".{name}.{}{ENDING}", Maker::this_process()));
         signals::remove_at_end(&unfinished);
+        let names = [&*unfinished, path].map(|path| path.display().to_string());
+        PLACES.lock().unwrap_or_else(PoisonError::into_inner).push(names);
         Ok(TempOutput { path: unfinished, place: path.to_owned(), force, replaced })
     }
 

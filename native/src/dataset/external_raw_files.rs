@@ -11,6 +11,7 @@ use h5live_cache::{FileStorage, Storage};
 use h5live_format::messages::ExternalFiles;
 use h5live_format::{LocalHeap, LocalHeapData};
 use h5live_model::{ExternalPiece, Name};
+use h5live_swmr::{FileReplacement, locate_superblock};
 
 use crate::header::CachedHeader;
 use crate::{Error, Result};
@@ -71,7 +72,10 @@ impl ExternalRawFiles {
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
         for candidate in &candidates {
             match options.open(candidate) {
-                Ok(file) => return Ok(FileStorage::new(file)),
+                Ok(file) => {
+                    let file = FileStorage::new(file);
+                    return if write { refuse_live_hdf5(name, candidate, &file).map(|()| file) } else { Ok(file) };
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => failure = error,
             }
@@ -135,9 +139,21 @@ impl ExternalRawFiles {
     /// Writes bytes of the dataset from `at` on. Files that are not there are made.
     ///
     /// # Errors
-    /// [`Error::External`] if a file cannot be written, or if the files have no room for all elements.
+    /// [`Error::External`] if a file cannot be written, or if the files have no room for all elements;
+    /// [`Error::ExternalHdf5`] if a process writes one of them as an HDF5 file.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
         self.for_each_file_range(at, bytes.len(), true, |file, start, range| file.write_at(&bytes[range], start))
+    }
+}
+
+/// Refuses to write elements into an HDF5 file that a process writes, or the one that this session writes.
+fn refuse_live_hdf5(name: &Path, path: &Path, file: &FileStorage) -> Result<()> {
+    match locate_superblock(file) {
+        Err(h5live_swmr::Error::NotHdf5) => Ok(()),
+        _ => match FileReplacement::claim(path) {
+            Err(source) => Err(Error::ExternalHdf5 { file: name.to_owned(), source }),
+            Ok(_) => Ok(()),
+        },
     }
 }
 

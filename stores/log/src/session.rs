@@ -420,12 +420,13 @@ impl LogSession {
         if self.has_joined {
             self.leave()?;
         } else if self.writes() {
-            self.update_anchors(self.inner.writer()?)?;
             #[cfg(feature = "mutants")]
             if self.mutant.lacks(LogMutant::TableBeforeEntries) {
                 self.save_table_early()?;
             }
             self.commit(Publish::Visible)?;
+            // Not before: if the entries cannot be written, anchors do not say that they are there.
+            self.update_anchors(self.inner.writer()?)?;
             self.save_table()?;
         }
         self.is_closed.store(true, Ordering::Release);
