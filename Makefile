@@ -25,6 +25,7 @@ export H5LIVE_CORPUS ?= $(TARGET)/corpus
 export PATH := $(CURDIR)/.deps/bin:$(CURDIR)/.venv/bin:$(PATH)
 
 CARGO_DENY_VERSION := 0.20.2
+CARGO_FUZZ_VERSION := 0.13.2
 # Crates with models of their concurrency in tests/loom*.rs.
 LOOM_CRATES ?= $(sort $(patsubst %/,%,$(dir $(patsubst %/,%,$(dir $(wildcard */tests/loom*.rs))))))
 LOOM_TARGETS ?= --test 'loom*'
@@ -51,7 +52,7 @@ install: ## the program, into cargo's bin folder
 
 ##@ Check
 .PHONY: test lint unit doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
-.PHONY: attack attack-cut house sanitize
+.PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus doc-test loom stress live-matrix-cut attack-cut unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the house, documentation, dependencies, spelling; no warning passes
@@ -146,6 +147,16 @@ attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it, an
 	cargo test --quiet -p h5live-cli --features attack --bin h5live attack::
 	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants cut kills
 
+# FUZZ: names of targets (fuzz/fuzz_targets). Finds are kept in fuzz/artifacts; each becomes a test.
+FUZZ ?= log_entry log_file
+FUZZ_SECONDS ?= 60
+# The sanitizers are options that the stable compiler only takes so.
+fuzz: .deps/bin/cargo-fuzz ## the fuzz targets FUZZ, a minute each (the first time some minutes more)
+	cd fuzz && cargo run --quiet --bin seeds
+	for target in $(FUZZ); do \
+	    RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 || exit 1; \
+	done
+
 walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory
 	cargo build --release --quiet --example walk
 	$(H5LIVE_PYTHON) tests/python/walk.py $(TARGET)/release/examples/walk $(TARGET)/walk
@@ -196,6 +207,9 @@ h5tools:
 # Unoptimised: it runs once, and builds in half a minute.
 .deps/bin/cargo-deny:
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root .deps cargo-deny@$(CARGO_DENY_VERSION)
+
+.deps/bin/cargo-fuzz:
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root .deps cargo-fuzz@$(CARGO_FUZZ_VERSION)
 
 clean: ## removes what was built, .venv and .deps
 	cargo clean --quiet

@@ -8,36 +8,80 @@
 //! then on. All other faults are left to the handler that was there before.
 #![allow(unsafe_code, reason = "the calls of the system and the instructions here have no safe wrapper")]
 
-use std::{fs::File, io, sync::Arc};
+use std::{
+    fs::File,
+    io,
+    sync::{Arc, OnceLock},
+};
 
 use h5live_model::{MappedMemory, SharedBytes};
 use memmap2::{MmapOptions, MmapRaw};
+
+use crate::storage::file_len::file_len;
 
 #[cfg(target_os = "linux")]
 pub use linux::{LeaseKind, try_lease};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{Mapping, VectorStore, WritableMapping};
 
-/// The `len` bytes of `file` at `at`, which must be there now.
+/// The `len` bytes of `file` at `at`, which must be there now. They can be copied without care if `is_guarded`.
 ///
 /// # Errors
 /// Those of the system.
-pub(crate) fn map_shared(file: &File, at: u64, len: usize) -> io::Result<SharedBytes> {
-    let map = MmapOptions::new().offset(at).len(len).map_raw_read_only(file)?;
-    Ok(SharedBytes::new(Arc::new(SharedMapping(map))))
+pub(crate) fn map_shared(file: &Arc<File>, at: u64, len: usize, is_guarded: bool) -> io::Result<SharedBytes> {
+    let map = MmapOptions::new().offset(at).len(len).map_raw_read_only(&**file)?;
+    Ok(SharedBytes::new(Arc::new(SharedMapping { map, copied: OnceLock::new(), file: file.clone(), at, is_guarded })))
 }
 
-/// A mapping for [`SharedBytes`], whose user promises that nobody cuts the file.
-struct SharedMapping(MmapRaw);
+/// A mapping for [`SharedBytes`].
+struct SharedMapping {
+    /// Who looks at these bytes promises that nobody cuts the file.
+    map: MmapRaw,
+    /// The same bytes again, for copies: nobody promises anything. `None` in it if there can be none.
+    copied: OnceLock<Option<Mapping>>,
+    file: Arc<File>,
+    /// Where they begin in the file.
+    at: u64,
+    is_guarded: bool,
+}
 
 // SAFETY: the mapping is readable, and stays at its place until it is dropped.
 unsafe impl MappedMemory for SharedMapping {
     fn as_ptr(&self) -> *const u8 {
-        self.0.as_ptr()
+        self.map.as_ptr()
     }
 
     fn len(&self) -> usize {
-        self.0.len()
+        self.map.len()
+    }
+
+    fn copy_to(&self, at: usize, into: &mut [u8]) -> bool {
+        let new = || Mapping::of_part(&self.file, self.at, self.map.len()).filter(|_| self.is_guarded);
+        self.copied.get_or_init(new).as_ref().is_some_and(|mapping| mapping.read(into, at))
+    }
+
+    fn is_whole(&self) -> bool {
+        let is_broken = self.copied.get().and_then(Option::as_ref).is_some_and(Mapping::is_broken);
+        !is_broken && file_len(&self.file).is_ok_and(|len| len.saturating_sub(self.at) >= self.map.len() as u64)
+    }
+}
+
+/// Elsewhere, a fault in a mapping cannot be caught, so nothing is copied of one.
+#[cfg(not(target_os = "linux"))]
+enum Mapping {}
+
+#[cfg(not(target_os = "linux"))]
+impl Mapping {
+    fn of_part(_: &File, _: u64, _: usize) -> Option<Self> {
+        None
+    }
+
+    fn read(&self, _: &mut [u8], _: usize) -> bool {
+        match *self {}
+    }
+
+    fn is_broken(&self) -> bool {
+        match *self {}
     }
 }
 
@@ -75,7 +119,12 @@ mod linux {
         /// The first `len` bytes of `file`, which may be shorter; `None` if it cannot be mapped, or the fault of a page
         /// that is not there cannot be caught.
         pub fn new(file: &File, len: usize) -> Option<Self> {
-            Mapping::guarded(MmapOptions::new().len(len).map_raw_read_only(file).ok()?)
+            Mapping::of_part(file, 0, len)
+        }
+
+        /// As [`Mapping::new`], the `len` bytes at `at`.
+        pub fn of_part(file: &File, at: u64, len: usize) -> Option<Self> {
+            Mapping::guarded(MmapOptions::new().offset(at).len(len).map_raw_read_only(file).ok()?)
         }
 
         fn guarded(map: MmapRaw) -> Option<Self> {

@@ -2,7 +2,7 @@
 
 mod faulty_storage;
 mod file;
-mod file_len;
+pub(crate) mod file_len;
 mod member_storage;
 mod memory;
 #[cfg(target_os = "linux")]

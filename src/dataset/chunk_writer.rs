@@ -37,22 +37,24 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
     /// Whether a chunk is stored as a whole: every element of it that lies in the extent was written.
     pub(super) fn is_covered(&self, coord: &ChunkCoord) -> bool {
         let view = &self.writer.view;
+        let small = self.writer.core.part_writes == PartWrites::Never || self.bytes <= MAX_ASSEMBLED_CHUNK_BYTES;
+        let single = self.cut.single_run(coord);
+        if single.is_some_and(|run| run.len as usize * view.size == self.bytes) {
+            return true;
+        }
+        if !small {
+            return false;
+        }
         let start = self.grid.start_of(coord);
         let sides = start.iter().zip(self.grid.dims()).zip(&view.extent);
         let inside: u64 = sides.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).product();
-        let single = self.cut.single_run(coord);
         let selected = single.map_or_else(|| self.cut.elements_in(coord), |run| run.len);
-        let direct = single.is_some_and(|run| run.len as usize * view.size == self.bytes);
-        if direct {
-            return true;
-        }
         // A chunk into which the extent may still grow is staged.
         let ends = start.iter().zip(self.grid.dims()).map(|(start, size)| start.saturating_add(*size));
         let grows = ends
             .zip(view.extent.iter().zip(view.spec.dataspace.max()))
             .any(|(end, (extent, max))| end > *extent && max > extent);
-        let small = self.writer.core.part_writes == PartWrites::Never || self.bytes <= MAX_ASSEMBLED_CHUNK_BYTES;
-        selected == inside && small && !grows
+        selected == inside && !grows
     }
 
     /// Stores chunks whose elements are all written.

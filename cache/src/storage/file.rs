@@ -51,7 +51,7 @@ impl FileStorage {
         }
     }
 
-    fn with_file<T>(&self, action: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+    fn with_file<T>(&self, action: impl FnOnce(&Arc<File>) -> io::Result<T>) -> io::Result<T> {
         match &*self.file.read() {
             Some(file) => action(file),
             None => Err(closed_error()),
@@ -208,7 +208,7 @@ impl Storage for FileStorage {
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.with_file(file_len)
+        self.with_file(|file| file_len(file))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -221,7 +221,7 @@ impl Storage for FileStorage {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.with_file(File::sync_data)
+        self.with_file(|file| file.sync_data())
     }
 
     #[cfg(unix)]
@@ -229,7 +229,7 @@ impl Storage for FileStorage {
         self.with_file(|file| {
             let is_there = at.checked_add(len).is_some_and(|end| file_len(file).is_ok_and(|found| end <= found));
             let Some(len) = usize::try_from(len).ok().filter(|len| is_there && *len > 0) else { return Ok(None) };
-            crate::os::map_shared(file, at, len).map(Some)
+            crate::os::map_shared(file, at, len, !self.by_calls).map(Some)
         })
     }
 

@@ -23,7 +23,7 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 /// For each folder of `files`, one in which links lead to all that is there, so that a copy finds beside it what the
 /// original names. A link costs more than a copy: each folder is made once for all of its files.
-pub fn linked_folders(files: &[PathBuf], within: &Path) -> BTreeMap<PathBuf, PathBuf> {
+fn linked_folders(files: &[PathBuf], within: &Path) -> BTreeMap<PathBuf, PathBuf> {
     let folders: BTreeSet<_> = files.iter().map(|file| file.parent().unwrap().to_owned()).collect();
     let linked = |(i, of): (usize, PathBuf)| {
         let folder = within.join(i.to_string());
@@ -51,6 +51,30 @@ pub fn in_parallel<T: Send>(items: Vec<T>, each: impl Fn(T) + Sync) {
             });
         }
     });
+}
+
+/// Runs `check` on the manifests of all sound files of the corpus, each with a folder for copies within `folder`, which
+/// has what the file links to. Checks that those which fail are the `exceptions`; these have names and reasons.
+pub fn check_sound_files(
+    shared: &Path,
+    folder: &Path,
+    exceptions: &[(&str, &str)],
+    check: impl Fn(&Path, &Path) -> Result<(), String> + Sync,
+) {
+    let corpus = shared.join("corpus");
+    let mut references = files(&corpus, "manifest");
+    references.retain(|path| !path.starts_with(corpus.join("malformed")));
+    let folders = linked_folders(&references, folder);
+    let bad = Mutex::new(BTreeSet::new());
+    in_parallel(references, |reference: PathBuf| {
+        if let Err(fault) = check(&reference, &folders[reference.parent().unwrap()]) {
+            let name = reference.with_extension("").strip_prefix(&corpus).unwrap().display().to_string();
+            eprintln!("{name}: {fault}");
+            bad.lock().unwrap().insert(name);
+        }
+    });
+    let excepted: BTreeSet<_> = exceptions.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(bad.into_inner().unwrap(), excepted, "files that do not come back, and those of which that is known");
 }
 
 /// Whether the lines agree. What the reference program cannot read, it says nothing about.

@@ -11,7 +11,7 @@ use bytemuck::Pod;
 /// Memory in which a store has bytes of a file, usually a mapping of it.
 ///
 /// # Safety
-/// The `len` bytes at `as_ptr` can be read as long as the value lives and nobody shortens the file, and both functions
+/// The `len` bytes at `as_ptr` can be read as long as the value lives and nobody shortens the file, and `as_ptr` and `len`
 /// always return the same.
 pub unsafe trait MappedMemory: Send + Sync {
     /// Where the bytes begin.
@@ -24,9 +24,17 @@ pub unsafe trait MappedMemory: Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Fills `into` with the bytes from `at` on, also while others change or shorten the file. `false` if there are no
+    /// such bytes, or nothing can be copied so. Whether all of them were bytes of the file, [`MappedMemory::is_whole`]
+    /// says afterwards.
+    fn copy_to(&self, at: usize, into: &mut [u8]) -> bool;
+
+    /// Whether the file has had all of these bytes until now, as far as copies have met them.
+    fn is_whole(&self) -> bool;
 }
 
-/// Bytes that are shared with a file. They can be held without care, and looked at only as a [`DatasetView`].
+/// Bytes that are shared with a file. They can be held and copied without care, and looked at only as a [`DatasetView`].
 #[derive(Clone)]
 pub struct SharedBytes(Arc<dyn MappedMemory>);
 
@@ -34,6 +42,16 @@ impl SharedBytes {
     /// The bytes of `memory`.
     pub fn new(memory: Arc<dyn MappedMemory>) -> Self {
         SharedBytes(memory)
+    }
+
+    /// Copies the bytes from `at` on into `into`, as [`MappedMemory::copy_to`].
+    pub fn copy_to(&self, at: usize, into: &mut [u8]) -> bool {
+        self.0.copy_to(at, into)
+    }
+
+    /// Whether what was copied so far were bytes of the file, as [`MappedMemory::is_whole`].
+    pub fn is_whole(&self) -> bool {
+        self.0.is_whole()
     }
 
     /// The same as elements of type `T`; `None` if they are not aligned for it, or do not end with an element.
@@ -104,6 +122,14 @@ mod tests {
 
         fn len(&self) -> usize {
             self.2
+        }
+
+        fn copy_to(&self, _: usize, _: &mut [u8]) -> bool {
+            false
+        }
+
+        fn is_whole(&self) -> bool {
+            true
         }
     }
 

@@ -12,7 +12,7 @@ use h5live_checker::schedule::{ExploreBounds, ExploreReport, ReaderView, Tearing
 use h5live_log::LogMutant;
 
 use crate::mutants::{death_bounds, power_failure_bounds};
-use reader::{Looks, follow, recover};
+use reader::{Looks, Sight, follow, recover};
 pub use workloads::{LogWorkload, joined_writers, one_writer};
 
 /// The mutants.
@@ -81,10 +81,15 @@ struct Effort {
     runs: Option<u64>,
 }
 
-fn schedules(workload: &LogWorkload, looks: Looks, tearing: Tearing, effort: Effort) -> ExploreReport {
+fn schedules(
+    workload: &LogWorkload,
+    (looks, sight): (Looks, Sight),
+    tearing: Tearing,
+    effort: Effort,
+) -> ExploreReport {
     let Effort { threads, time, runs } = effort;
     let bounds = ExploreBounds { start: workload.start, threads, time, runs, tearing, ..ExploreBounds::default() };
-    explore(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, looks))
+    explore(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, looks, sight))
 }
 
 fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
@@ -102,18 +107,22 @@ enum LogPart {
     OneWriterTorn,
     OneWriterDies,
     PowerFails,
+    TwoWritersOpened,
+    TwoWritersFollowed,
     TwoWriters,
     TwoWritersDie,
 }
 
 impl LogPart {
-    const ALL: [LogPart; 8] = [
+    const ALL: [LogPart; 10] = [
         LogPart::OneWriterOpened,
         LogPart::OneWriterFollowed,
         LogPart::OneWriter,
         LogPart::OneWriterTorn,
         LogPart::OneWriterDies,
         LogPart::PowerFails,
+        LogPart::TwoWritersOpened,
+        LogPart::TwoWritersFollowed,
         LogPart::TwoWriters,
         LogPart::TwoWritersDie,
     ];
@@ -126,7 +135,9 @@ impl LogPart {
             LogPart::OneWriterTorn => "one writer, entries torn",
             LogPart::OneWriterDies => "one writer dies",
             LogPart::PowerFails => "one writer, the power fails",
-            LogPart::TwoWriters => "two writers, every schedule",
+            LogPart::TwoWritersOpened => "two writers, the log is opened",
+            LogPart::TwoWritersFollowed => "two writers, the log is refreshed",
+            LogPart::TwoWriters => "two writers, one after the other",
             LogPart::TwoWritersDie => "two writers die",
         }
     }
@@ -144,7 +155,9 @@ impl LogPart {
             }
             LogPart::OneWriterDies => vec![one(false)],
             LogPart::PowerFails => vec![one(true)],
-            LogPart::TwoWriters | LogPart::TwoWritersDie => joined_writers(mutant),
+            LogPart::TwoWritersOpened | LogPart::TwoWritersFollowed | LogPart::TwoWriters | LogPart::TwoWritersDie => {
+                joined_writers(mutant)
+            }
         }
     }
 
@@ -152,21 +165,24 @@ impl LogPart {
         // The states after a crash are few: time is no bound.
         let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
         let torn = Tearing { observations: 1, ..Tearing::at(512) };
+        let mut look_at_little = |looks: Looks| {
+            let sights = Sight::small(workload.writers);
+            let effort = Effort { time: effort.time.map(|time| time / sights.len() as u32), ..effort };
+            for sight in sights {
+                report.add_schedules(schedules(workload, (looks, *sight), Tearing::NONE, effort));
+            }
+        };
         match self {
-            LogPart::OneWriterOpened => {
-                report.add_schedules(schedules(workload, Looks::AfterOpening, Tearing::NONE, effort));
-            }
-            LogPart::OneWriterFollowed => {
-                report.add_schedules(schedules(workload, Looks::AfterRefresh, Tearing::NONE, effort));
-            }
+            LogPart::OneWriterOpened | LogPart::TwoWritersOpened => look_at_little(Looks::AfterOpening),
+            LogPart::OneWriterFollowed | LogPart::TwoWritersFollowed => look_at_little(Looks::AfterRefresh),
             LogPart::OneWriter | LogPart::TwoWriters => {
                 // More writes multiply what there is to see.
                 let times = if workload.writes() < MANY_WRITES { PASSES } else { 1 };
-                report.add_schedules(schedules(workload, Looks::Each { times }, Tearing::NONE, effort));
+                report.add_schedules(schedules(workload, (Looks::Each { times }, Sight::ALL), Tearing::NONE, effort));
             }
             LogPart::OneWriterTorn => {
                 let tears = crate::suite::small_tears();
-                report.add_schedules(schedules(workload, Looks::Each { times: 1 }, tears, effort));
+                report.add_schedules(schedules(workload, (Looks::Each { times: 1 }, Sight::ALL), tears, effort));
             }
             LogPart::OneWriterDies | LogPart::TwoWritersDie => {
                 report.add_crashes(crashes(workload, death_bounds(threads, limit)));

@@ -121,8 +121,8 @@ impl LogChunks {
         (total <= MAX_LISTED_CHUNKS).then_some(listed)
     }
 
-    /// Checks a write, and returns the boxes of elements that it is: start and sides of each, and the bytes.
-    fn boxes_of_write<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>) -> Result<Vec<BoxData<'a>>> {
+    /// Checks a write, and adds the boxes of elements that it is: start and sides of each, and the bytes.
+    fn push_boxes<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>, boxes: &mut Vec<BoxData<'a>>) -> Result<()> {
         let whole = spec.chunk_bytes_at(write.coord())?;
         let grid = spec.grid().ok_or_else(|| invalid("the dataset has no elements".to_owned()))?;
         let chunk = |coord: &ChunkCoord, bytes: &'a [u8]| {
@@ -136,17 +136,17 @@ impl LogChunks {
             ChunkWrite::Whole { filter_mask: 1.., .. } if !spec.filters.is_empty() => {
                 Err(invalid("chunks of a log are not filtered, so no filter is left out".to_owned()))
             }
-            ChunkWrite::Whole { coord, bytes, .. } => Ok(vec![chunk(coord, bytes)?]),
+            ChunkWrite::Whole { coord, bytes, .. } => {
+                boxes.push(chunk(coord, bytes)?);
+                Ok(())
+            }
             ChunkWrite::Row { first, size, bytes } => {
                 let mut coord = first.clone();
-                bytes
-                    .chunks(size.max(1))
-                    .map(|bytes| {
-                        let found = chunk(&coord, bytes);
-                        coord.advance();
-                        found
-                    })
-                    .collect()
+                for bytes in bytes.chunks(size.max(1)) {
+                    boxes.push(chunk(&coord, bytes)?);
+                    coord.advance();
+                }
+                Ok(())
             }
             ChunkWrite::Part { .. } => Err(Error::Unsupported("writing a part of a chunk by its bytes")),
             ChunkWrite::Block { coord, start, count, bytes } => {
@@ -165,7 +165,8 @@ impl LogChunks {
                 }
                 let first =
                     grid.start_of(coord).iter().zip(start).map(|(chunk, at)| chunk.saturating_add(*at)).collect();
-                Ok(vec![(first, Dims::from_slice(count), bytes)])
+                boxes.push((first, Dims::from_slice(count), bytes));
+                Ok(())
             }
         }
     }
@@ -215,10 +216,11 @@ impl LogChunks {
         }
         let spec = self.current_spec()?;
         let extent = batch.extent.map_or(Ok(None), |dims| self.extent_change(&spec, dims))?;
-        let boxes = batch.writes.iter().map(|write| Self::boxes_of_write(&spec, write)).collect::<Result<Vec<_>>>()?;
+        let mut boxes: Vec<BoxData<'_>> = Vec::with_capacity(batch.writes.len());
+        batch.writes.iter().try_for_each(|write| Self::push_boxes(&spec, write, &mut boxes))?;
+        boxes.retain(|(.., bytes)| !bytes.is_empty());
         batch.after.iter().try_for_each(|earlier| self.session.inner.kind(*earlier).map(drop))?;
         let rank = spec.dataspace.rank();
-        let boxes: Vec<BoxData<'_>> = boxes.into_iter().flatten().filter(|(.., bytes)| !bytes.is_empty()).collect();
         let entries = match self.session.options.filter.of(&spec) {
             Some(filter) => filtered(boxes, &filter, &*self.session.unfilter)?,
             None => unfiltered(boxes),

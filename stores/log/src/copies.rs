@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::entry_index::DataPlace;
 use crate::error::Result;
+use crate::mapped_copies::{MappedCopy, copy_mapped};
 use crate::parallel::for_each_in_parallel;
 use crate::run_copy::{RunCopy, copy_runs};
 
@@ -48,6 +49,16 @@ pub trait LogBytes: Sync {
     /// As [`LogBytes::read`]; if the data is damaged, or has another length.
     fn decode(&self, data: &DataPlace, into: &mut [u8]) -> Result<()>;
 
+    /// Whether so many bytes from `at` on can be copied from memory, and it is worth while.
+    fn is_mapped(&self, at: u64, len: u64) -> bool;
+
+    /// Copies bytes of the log from memory; `false` if they are not there.
+    fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool;
+
+    /// Whether all that was copied from memory were bytes of the log: nobody has cut the file. If not, nothing is in
+    /// memory from then on.
+    fn is_mapped_whole(&self) -> bool;
+
     /// How many bytes from `at` on can be read by one call.
     fn bytes_behind(&self, at: u64) -> u64;
 
@@ -90,6 +101,9 @@ pub struct CopyQueue<'a, L> {
     limit: u64,
     /// Runs that are read to their places. They wait only when nothing waits for the window.
     direct: Vec<DirectCopy>,
+    /// Runs that are copied from memory. They wait only when nothing else does.
+    mapped: Vec<MappedCopy>,
+    copies_from_memory: bool,
     window: Vec<u8>,
 }
 
@@ -138,8 +152,15 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
             checks: Vec::new(),
             limit: 0,
             direct: Vec::new(),
+            mapped: Vec::new(),
+            copies_from_memory: true,
             window: Vec::new(),
         }
+    }
+
+    /// Whether what of the log is in memory is copied from there.
+    pub fn set_copies_from_memory(&mut self, whether: bool) {
+        self.copies_from_memory = whether;
     }
 
     /// Has runs be copied, which lie in the buffer. `check` is what the bytes of all of them are, if they have a
@@ -155,6 +176,21 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
                 self.push_direct(DirectCopy { run, check: whole.map(|check| check.crc) })
             });
         }
+        if self.copies_from_memory && self.log.is_mapped(runs.from, runs.end() - runs.from) {
+            return self.push_mapped(MappedCopy::new(runs, check));
+        }
+        self.push_to_window(runs, check)
+    }
+
+    fn push_mapped(&mut self, copy: MappedCopy) -> Result<()> {
+        if !self.waiting.is_empty() || !self.direct.is_empty() || self.mapped.len() >= MAX_WAITING {
+            self.finish()?;
+        }
+        self.mapped.push(copy);
+        Ok(())
+    }
+
+    fn push_to_window(&mut self, runs: RunCopy, check: Option<ChecksummedBytes>) -> Result<()> {
         for part in runs.cut_by_gaps(MAX_GAP_BYTES, MAX_SPAN_BYTES) {
             self.push_part(part)?;
         }
@@ -183,7 +219,7 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
     }
 
     fn push_direct(&mut self, copy: DirectCopy) -> Result<()> {
-        if !self.waiting.is_empty() || self.direct.len() >= MAX_WAITING {
+        if !self.waiting.is_empty() || !self.mapped.is_empty() || self.direct.len() >= MAX_WAITING {
             self.finish()?;
         }
         self.direct.push(copy);
@@ -227,7 +263,7 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
     /// Copies what waits, if the window has no room for so many bytes more.
     fn make_room(&mut self, len: usize) -> Result<()> {
         let is_full = self.window_len + len > MAX_WINDOW_BYTES || self.waiting.len() >= MAX_WAITING;
-        if is_full || !self.direct.is_empty() { self.finish() } else { Ok(()) }
+        if is_full || !self.direct.is_empty() || !self.mapped.is_empty() { self.finish() } else { Ok(()) }
     }
 
     /// Copies everything that waits.
@@ -238,6 +274,26 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
         if !self.direct.is_empty() {
             return self.finish_direct();
         }
+        if !self.mapped.is_empty() {
+            self.finish_mapped()?;
+        }
+        self.finish_window()
+    }
+
+    /// Copies what waits from memory. If that is not what the file has, it waits for the window then.
+    fn finish_mapped(&mut self) -> Result<()> {
+        let copies = std::mem::take(&mut self.mapped);
+        let bytes = copies.iter().map(|copy| copy.runs.len * copy.runs.count).sum::<u64>();
+        let result = copy_mapped(self.log, &copies, self.into, self.threads_for(bytes as usize));
+        if self.log.is_mapped_whole() && !matches!(result, Ok(false)) {
+            self.mapped = copies;
+            self.mapped.clear();
+            return result.map(drop);
+        }
+        copies.into_iter().try_for_each(|copy| self.push_to_window(copy.runs, copy.check))
+    }
+
+    fn finish_window(&mut self) -> Result<()> {
         match (&self.waiting[..], &self.spans[..]) {
             ([], _) => return Ok(()),
             ([RunCopy { to, count: 1, len, .. }], [span @ WindowSpan { encoded: None, .. }])
@@ -335,6 +391,8 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
     use h5live_model::Error;
     use parking_lot::Mutex;
     use proptest::prelude::*;
@@ -342,8 +400,16 @@ mod tests {
     use super::*;
     use crate::entry_index::DataKind;
 
-    /// Bytes in parts of so many, and what was read of them.
-    struct Bytes(Vec<u8>, Mutex<Vec<Range<u64>>>, u64);
+    /// A log in parts of so many bytes.
+    struct Bytes {
+        log: Vec<u8>,
+        part_len: u64,
+        /// What was read by calls.
+        reads: Mutex<Vec<Range<u64>>>,
+        /// So many bytes are in memory, until they were copied from so many times.
+        mapped_len: u64,
+        copies_left: AtomicI64,
+    }
 
     impl LogBytes for Bytes {
         fn decode(&self, _: &DataPlace, into: &mut [u8]) -> Result<()> {
@@ -353,13 +419,30 @@ mod tests {
 
         fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
             assert!(into.len() as u64 <= self.bytes_behind(at));
-            self.1.lock().push(at..at + into.len() as u64);
-            into.copy_from_slice(&self.0[at as usize..][..into.len()]);
+            self.reads.lock().push(at..at + into.len() as u64);
+            into.copy_from_slice(&self.log[at as usize..][..into.len()]);
             Ok(())
         }
 
+        fn is_mapped(&self, at: u64, len: u64) -> bool {
+            at.saturating_add(len) <= self.mapped_len && self.is_mapped_whole()
+        }
+
+        fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
+            assert!(at + into.len() as u64 <= self.mapped_len);
+            match self.copies_left.fetch_sub(1, Relaxed) {
+                ..=0 => into.fill(9),
+                _ => into.copy_from_slice(&self.log[at as usize..][..into.len()]),
+            }
+            true
+        }
+
+        fn is_mapped_whole(&self) -> bool {
+            self.copies_left.load(Relaxed) >= 0
+        }
+
         fn bytes_behind(&self, at: u64) -> u64 {
-            self.2 - at % self.2
+            self.part_len - at % self.part_len
         }
 
         fn checksum_error(&self, _: u64) -> Error {
@@ -368,7 +451,13 @@ mod tests {
     }
 
     fn bytes(len: usize) -> Bytes {
-        Bytes((0..len).map(|at| (at * 7 + at / 251) as u8).collect(), Mutex::default(), u64::MAX)
+        Bytes {
+            log: (0..len).map(|at| (at * 7 + at / 251) as u8).collect(),
+            part_len: u64::MAX,
+            reads: Mutex::default(),
+            mapped_len: 0,
+            copies_left: AtomicI64::new(i64::MAX),
+        }
     }
 
     fn run(from: u64, to: u64, len: u64) -> RunCopy {
@@ -379,8 +468,14 @@ mod tests {
         #[test]
         fn copies_take_effect_in_their_order(
             runs in prop::collection::vec((0u64..9000, 0u64..200, 0u64..60, 0u64..60, 1u64..20, 1u64..9), 1..12),
+            mapped_len in 0u64..20_000,
+            copies in prop::option::of(0i64..40),
         ) {
-            let log = bytes(10_000);
+            let log = Bytes {
+                mapped_len: mapped_len.min(10_000),
+                copies_left: AtomicI64::new(copies.unwrap_or(i64::MAX)),
+                ..bytes(10_000)
+            };
             let (mut into, mut wanted) = (vec![0; 1000], vec![0; 1000]);
             let mut queue = CopyQueue::new(&log, &mut into, 2);
             for (from, to, from_gap, to_gap, len, count) in runs {
@@ -388,7 +483,7 @@ mod tests {
                 queue.push(runs, None).unwrap();
                 for n in 0..count {
                     let (from, to) = ((from + n * runs.from_stride) as usize, (to + n * runs.to_stride) as usize);
-                    wanted[to..to + len as usize].copy_from_slice(&log.0[from..from + len as usize]);
+                    wanted[to..to + len as usize].copy_from_slice(&log.log[from..from + len as usize]);
                 }
             }
             queue.finish().unwrap();
@@ -407,7 +502,7 @@ mod tests {
         let pairs = RunCopy { from: 200_000, from_stride: 50_000, to: 150_000, to_stride: 8, len: 8, count: 2 };
         queue.push(pairs, None).unwrap();
         queue.finish().unwrap();
-        assert_eq!(*log.1.lock(), [100..4010, 3000..3010, 3500..103_500, 200_000..200_008, 250_000..250_008]);
+        assert_eq!(*log.reads.lock(), [100..4010, 3000..3010, 3500..103_500, 200_000..200_008, 250_000..250_008]);
     }
 
     #[test]
@@ -420,10 +515,10 @@ mod tests {
             for (number, to) in places.into_iter().enumerate() {
                 let from = number as u64 * 50_000;
                 queue.push(run(from, to, LEN), None).unwrap();
-                wanted[to as usize..][..LEN as usize].copy_from_slice(&log.0[from as usize..][..LEN as usize]);
+                wanted[to as usize..][..LEN as usize].copy_from_slice(&log.log[from as usize..][..LEN as usize]);
             }
             queue.push(run(7, 5, 10), None).unwrap();
-            wanted[5..15].copy_from_slice(&log.0[7..17]);
+            wanted[5..15].copy_from_slice(&log.log[7..17]);
             queue.finish().unwrap();
             assert_eq!(into, wanted);
         }
@@ -440,38 +535,51 @@ mod tests {
         queue.push_encoded(data, 80, [run(0, 20, 60)].into_iter()).unwrap();
         queue.push(run(300, 70, 20), None).unwrap();
         queue.finish().unwrap();
-        let wanted = [&log.0[100..120], &[7; 50], &log.0[300..320], &[0; 10]].concat();
+        let wanted = [&log.log[100..120], &[7; 50], &log.log[300..320], &[0; 10]].concat();
         assert_eq!(into, wanted);
     }
 
     #[test]
     fn what_lies_in_two_log_datasets_is_read_by_two_calls() {
-        let log = Bytes(vec![7; 200], Mutex::default(), 100);
+        let log = Bytes { part_len: 100, ..bytes(200) };
         let mut into = vec![0; 40];
         let mut queue = CopyQueue::new(&log, &mut into, 2);
         for from in [50, 90, 100, 110] {
             queue.push(run(from, 0, 10), None).unwrap();
         }
         queue.finish().unwrap();
-        assert_eq!(*log.1.lock(), [50..100, 100..120]);
+        assert_eq!(*log.reads.lock(), [50..100, 100..120]);
     }
 
     #[test]
     fn checksums_are_looked_at_where_all_bytes_are_read() {
-        let log = bytes(10_000);
         let check = |crc| ChecksummedBytes { at: 200, len: 80, crc };
-        let right = crc32c::crc32c(&log.0[200..280]);
-        let mut into = vec![0; 1000];
-        let mut copy = |runs, crc| {
-            let mut queue = CopyQueue::new(&log, &mut into, 2);
-            queue.push(run(100, 0, 10), None)?;
-            queue.push(runs, Some(check(crc)))?;
-            queue.push(run(300, 0, 10), None)?;
-            queue.finish()
-        };
         let rows = RunCopy { from: 200, from_stride: 8, to: 0, to_stride: 16, len: 8, count: 10 };
-        assert!(copy(rows, right).is_ok() && copy(run(200, 50, 80), right).is_ok());
-        assert!(copy(rows, !right).is_err() && copy(run(200, 50, 80), !right).is_err());
-        assert!(copy(run(200, 50, 79), !right).is_ok(), "not all of it is read");
+        for mapped_len in [0, 10_000] {
+            let log = Bytes { mapped_len, ..bytes(10_000) };
+            let right = crc32c::crc32c(&log.log[200..280]);
+            let mut into = vec![0; 1000];
+            let mut copy = |runs, crc| {
+                let mut queue = CopyQueue::new(&log, &mut into, 2);
+                queue.push(run(100, 0, 10), None)?;
+                queue.push(runs, Some(check(crc)))?;
+                queue.push(run(300, 0, 10), None)?;
+                queue.finish()
+            };
+            assert!(copy(rows, right).is_ok() && copy(run(200, 50, 80), right).is_ok());
+            assert!(copy(rows, !right).is_err() && copy(run(200, 50, 80), !right).is_err());
+            assert!(mapped_len > 0 || copy(run(200, 50, 79), !right).is_ok(), "not all of it is read");
+        }
+    }
+
+    #[test]
+    fn a_checksum_that_does_not_fit_since_the_file_was_cut_is_not_the_one_of_the_log() {
+        let log = Bytes { mapped_len: 10_000, copies_left: AtomicI64::new(0), ..bytes(10_000) };
+        let check = ChecksummedBytes { at: 200, len: 80, crc: crc32c::crc32c(&log.log[200..280]) };
+        let mut into = vec![0; 80];
+        let mut queue = CopyQueue::new(&log, &mut into, 2);
+        queue.push(run(200, 0, 80), Some(check)).unwrap();
+        queue.finish().unwrap();
+        assert_eq!((&into[..], &log.reads.lock()[..]), (&log.log[200..280], &[200..280][..]));
     }
 }

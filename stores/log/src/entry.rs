@@ -194,7 +194,7 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
     let EntryBounds { head_len, .. } = decode_frame(bytes)?;
     let head = bytes.get(..head_len).ok_or(EntryError::Truncated)?;
     let field = |at: usize| u64_at(head, at).ok_or(EntryError::Truncated);
-    if crc32c::crc32c(&head[8..]) != (field(0)? >> 32) as u32 {
+    if crc32c::crc32c(&head[8..]) != (field(0)? >> 32) as u32 && !cfg!(fuzzing) {
         return Err(EntryError::HeadChecksum);
     }
     let (file_and_rank, dataset) = (field(32)?, field(48)?);

@@ -1,7 +1,10 @@
 //! The index of one dataset in memory: which entries of the log have an element.
 
+use std::sync::OnceLock;
+
 use crate::box_tree::BoxTree;
 use crate::boxes::BoxRange;
+use crate::coverage::is_covered;
 use crate::entry::{Dims, EntryChange};
 use crate::index_table::{NOT_ENDED, TableRow};
 use crate::position::LogPosition;
@@ -46,6 +49,8 @@ pub struct EntryIndex {
     /// Whether each entry was added behind those before it in the order of batches.
     is_ordered: bool,
     last_order: u64,
+    /// An extent, and whether the boxes cover all of it.
+    covered: OnceLock<(Dims, bool)>,
 }
 
 /// An entry that has elements of a box.
@@ -107,6 +112,7 @@ impl EntryIndex {
             not_ended: Vec::new(),
             is_ordered: true,
             last_order: 0,
+            covered: OnceLock::new(),
         }
     }
 
@@ -126,6 +132,7 @@ impl EntryIndex {
     }
 
     fn push_with(&mut self, TableRow { head, order, at }: &TableRow, crc: Option<u32>) {
+        self.covered = OnceLock::new();
         self.is_ordered &= *order >= self.last_order;
         self.last_order = self.last_order.max(*order);
         let place = |kind| DataPlace { at: *at, len: head.data_len, filter: head.filter, crc, kind };
@@ -200,6 +207,22 @@ impl EntryIndex {
         found
     }
 
+    /// Whether boxes that were written cover an extent, whose elements have so many bytes. It is found out once, until an
+    /// entry is added. May say no where it takes long to see.
+    pub fn covers(&self, extent: &[u64], bytes: usize) -> bool {
+        let find = || {
+            let is_box = |number: &usize| self.places[*number].kind == DataKind::Block;
+            let corners = (0..self.places.len()).filter(is_box).map(|number| self.boxes.corners(number));
+            let boxes: Vec<_> = corners.map(|(start, end)| BoxRange { start, end }).collect();
+            let start = Dims::from_elem(0, extent.len());
+            let is_covered =
+                self.shrinks.is_empty() && is_covered(&BoxRange { start: &start, end: extent }, &boxes, bytes);
+            (Dims::from_slice(extent), is_covered)
+        };
+        let (found, is_covered) = self.covered.get_or_init(find);
+        *is_covered && **found == *extent
+    }
+
     /// Whether an element of the box from `start` to before `end` was written, and is not gone since.
     pub fn is_written(&self, start: &[u64], end: &[u64]) -> bool {
         if self.shrinks.is_empty() {
@@ -217,6 +240,11 @@ impl EntryIndex {
                 sides.into_iter().all(|((low, high), (start, end))| low.max(start) < high.min(end))
             }
         })
+    }
+
+    /// How many entries have elements.
+    pub fn entry_count(&self) -> usize {
+        self.places.len()
     }
 
     /// How many entries have elements, and bytes of their data.

@@ -15,6 +15,12 @@ use crate::run_copy::RunCopy;
 
 /// Bytes between the coordinates of points and their data: byte order and filter.
 const FIELDS_BEFORE_DATA: u64 = 8;
+/// The parts of fewer entries are read by calls: what is copied from memory is followed by a question for the length of
+/// the file.
+const MIN_MAPPED_ENTRIES: usize = 16;
+/// With fewer boxes, it is soon seen whether they cover what is read.
+const MIN_COVERING_BOXES: usize = 64;
+
 /// Brings boxes together, which follow each other in `into`. Several threads work on large ones.
 ///
 /// # Errors
@@ -64,11 +70,12 @@ impl Gatherer<'_> {
             let is_shrunk = |change: &FoundChange<'_>| matches!(change, FoundChange::Shrunk(_));
             let first = found.iter().rposition(is_shrunk).map_or(0, |shrunk| shrunk + 1);
             let blocks: Vec<_> = found[first..].iter().filter_map(FoundChange::block).collect();
-            if !is_covered(wanted, &blocks, into.len()) {
+            if !self.is_dataset_covered(index, blocks.len()) && !is_covered(wanted, &blocks, into.len()) {
                 self.spec.fill_into(0, into);
             }
         }
         let mut queue = CopyQueue::new(self, into, available_threads());
+        queue.set_copies_from_memory(found.len() >= MIN_MAPPED_ENTRIES);
         for change in found {
             match change {
                 FoundChange::Written(entry) => match entry.place.kind {
@@ -79,6 +86,15 @@ impl Gatherer<'_> {
             }
         }
         queue.finish()
+    }
+
+    /// Whether entries cover all of the dataset. That is looked at for those who read many of them, as they may again.
+    fn is_dataset_covered(&self, index: &EntryIndex, found: usize) -> bool {
+        let extent = self.spec.dataspace.dims();
+        let bytes = extent.iter().fold(self.size(), |bytes, dim| bytes.saturating_mul(*dim));
+        found >= MIN_COVERING_BOXES
+            && found >= index.entry_count() / 2
+            && index.covers(extent, usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Bytes of an element.
@@ -205,6 +221,18 @@ impl LogBytes for Gatherer<'_> {
         }
         into.copy_from_slice(&decoded);
         Ok(())
+    }
+
+    fn is_mapped(&self, at: u64, len: u64) -> bool {
+        self.state.is_mapped(LogPosition::from_number(at), len)
+    }
+
+    fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
+        self.state.copy_mapped(LogPosition::from_number(at), into)
+    }
+
+    fn is_mapped_whole(&self) -> bool {
+        self.state.is_mapped_whole()
     }
 
     fn bytes_behind(&self, at: u64) -> u64 {

@@ -66,7 +66,7 @@ impl LogInfo {
         let state = session.state();
         let file_info = |file: &LogFile| {
             let saved = match session.layout {
-                LogLayout::H5live => SavedTable::open(&*file.store, file.group)?,
+                LogLayout::H5live => SavedTable::open(&*file.store, file.group, max_allocation)?,
                 LogLayout::LogVol => None,
             };
             Ok(LogFileInfo { log_datasets: file.log.sizes(), indexed_bytes: saved.map(|saved| saved.covers) })

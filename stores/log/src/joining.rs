@@ -28,9 +28,9 @@ pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std:
     let inner = files.open_main(Mode::SwmrRead)?;
     let group =
         log_group(&*inner)?.ok_or_else(|| Error::from(LogError::Missing(format!("group {:?}", names::LOG_GROUP))))?;
-    let mut state = LogState::unread(LogFile::open(0, inner.clone(), group, false)?, how.mutant);
+    let mut state = LogState::unread(LogFile::open(0, inner.clone(), group, false, how.max_allocation)?, how.mutant);
     let (store, own_group) = own;
-    let own = LogFile::open(number, store, own_group, !how.options.rebuild_index)?;
+    let own = LogFile::open(number, store, own_group, !how.options.rebuild_index, how.max_allocation)?;
     let mut subfiles = Subfiles { own: Some(own), ..Subfiles::followed(Some(&*files)) };
     subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
     if subfiles.own.is_some() {

@@ -37,6 +37,7 @@ mod log_vol_entry;
 mod log_vol_writer;
 mod logged_dataset;
 mod main_turn;
+mod mapped_copies;
 mod mutant;
 pub mod names;
 mod opening;

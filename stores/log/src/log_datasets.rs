@@ -3,12 +3,13 @@
 //! A position in the log is a number of bytes from the first entry on, through all log datasets. What a log dataset has
 //! behind its end belongs to no position: an entry lies in one log dataset.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use h5live_model::{
     AllocationTime, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill,
-    FillTime, FillValue, Link, LinkTarget, Name, NewObject, ObjectId, Publish, Scope, Shape, Sign, Store, StoreWriter,
-    StoredChunk,
+    FillTime, FillValue, Link, LinkTarget, Name, NewObject, ObjectId, Publish, Scope, Shape, SharedBytes, Sign, Store,
+    StoreWriter, StoredChunk,
 };
 
 use crate::anchor::{integer, read_integer};
@@ -17,6 +18,8 @@ use crate::names;
 use crate::position::LogPosition;
 
 const OF_LOG: &str = "a log dataset";
+/// A log dataset is mapped when so many pieces of it were asked for: a few are read sooner by calls.
+const MIN_MAPPED_PIECES: usize = 64;
 
 /// One log dataset.
 #[derive(Debug)]
@@ -33,6 +36,18 @@ struct LogDataset {
     size: u64,
     /// Where its bytes are. They stay there.
     stored: OnceLock<StoredChunk>,
+    mapped: MappedEntries,
+}
+
+/// The published bytes of a log dataset in memory. Nobody changes them.
+#[derive(Debug, Default)]
+struct MappedEntries {
+    /// Once it is worth while; `None` in it if the store beneath has no such bytes.
+    bytes: OnceLock<Option<SharedBytes>>,
+    /// Pieces that were asked for.
+    pieces: AtomicUsize,
+    /// Whether the file has lost some of them.
+    is_cut: AtomicBool,
 }
 
 /// The log datasets, in the order of the log.
@@ -48,6 +63,10 @@ pub fn hard_target(link: Option<Link>) -> Option<ObjectId> {
         LinkTarget::Hard(id) => Some(id),
         _ => None,
     }
+}
+
+fn is_whole(bytes: &Option<SharedBytes>) -> bool {
+    bytes.as_ref().is_none_or(SharedBytes::is_whole)
 }
 
 fn log_name(number: usize) -> Name {
@@ -77,6 +96,7 @@ impl LogDataset {
             published: 0,
             size,
             stored: OnceLock::new(),
+            mapped: MappedEntries::default(),
         })
     }
 
@@ -102,6 +122,18 @@ impl LogDataset {
         let found = self.chunks.locate(&ChunkCoord::origin(1))?;
         let found = found.ok_or_else(|| LogError::Missing("storage for its entries".to_owned()))?;
         Ok(self.stored.get_or_init(|| found))
+    }
+
+    /// Its published bytes in memory, if they are there and that is worth while.
+    fn mapped_bytes(&self) -> Option<&SharedBytes> {
+        let MappedEntries { bytes, pieces, is_cut } = &self.mapped;
+        if is_cut.load(Relaxed) || pieces.load(Relaxed) < MIN_MAPPED_PIECES {
+            pieces.fetch_add(1, Relaxed);
+            return None;
+        }
+        // What cannot be mapped is read by calls, which say what is wrong.
+        let map = || self.chunks.map(self.stored_chunk().ok()?, self.published).ok().flatten();
+        bytes.get_or_init(map).as_ref()
     }
 }
 
@@ -138,7 +170,8 @@ impl LogDatasets {
         let chunks = store.dataset(id)?;
         let (spec, first) = (chunks.spec()?, self.end());
         let size = spec.dataspace.elements().filter(|_| spec.datatype.size() == 1).unwrap_or(0);
-        let dataset = LogDataset { id, chunks, first, used: size, published: size, size, stored: OnceLock::new() };
+        let (stored, mapped) = (OnceLock::new(), MappedEntries::default());
+        let dataset = LogDataset { id, chunks, first, used: size, published: size, size, stored, mapped };
         let begin = dataset.stored_chunk()?.offset.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
         self.list.push(dataset);
         Ok((begin, begin.saturating_add(size), first))
@@ -291,13 +324,40 @@ impl LogDatasets {
     /// If the log has no such bytes; errors of the store beneath.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         let outside = || LogError::Misfit { dataset: u64::MAX, rule: "leads outside of the log" };
-        let number = self.list.partition_point(|dataset| dataset.first + dataset.used <= at);
-        let dataset = self.list.get(number).ok_or_else(outside)?;
-        let (offset, len) = (at.saturating_sub(dataset.first), into.len() as u64);
-        if at < dataset.first || len > dataset.used - offset {
-            return Err(outside().into());
-        }
+        let (dataset, offset) = self.find(at, into.len() as u64).ok_or_else(outside)?;
         dataset.chunks.read(dataset.stored_chunk()?, offset, into)
+    }
+
+    /// The log dataset that has so many bytes from a position on, and where they begin in it.
+    fn find(&self, at: u64, len: u64) -> Option<(&LogDataset, u64)> {
+        let number = self.list.partition_point(|dataset| dataset.first + dataset.used <= at);
+        let dataset = self.list.get(number)?;
+        let offset = at.checked_sub(dataset.first)?;
+        (len <= dataset.used - offset).then_some((dataset, offset))
+    }
+
+    /// Whether so many bytes from a position on can be copied from memory ([`LogDatasets::copy_mapped`]).
+    pub fn is_mapped(&self, at: u64, len: u64) -> bool {
+        self.find(at, len).is_some_and(|(dataset, _)| dataset.mapped_bytes().is_some())
+    }
+
+    /// Copies bytes of the log from memory; `false` if they are not there. That all of them are the file's,
+    /// [`LogDatasets::is_mapped_whole`] says afterwards.
+    pub fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
+        let Some((dataset, offset)) = self.find(at, into.len() as u64) else { return false };
+        let bytes = dataset.mapped.bytes.get().and_then(Option::as_ref);
+        bytes.is_some_and(|bytes| usize::try_from(offset).is_ok_and(|offset| bytes.copy_to(offset, into)))
+    }
+
+    /// Whether the file has had all bytes that were copied from memory. If not, none is from then on.
+    pub fn is_mapped_whole(&self) -> bool {
+        let cut = |dataset: &&LogDataset| dataset.mapped.bytes.get().is_some_and(|bytes| !is_whole(bytes));
+        self.list.iter().filter(cut).map(|dataset| dataset.mapped.is_cut.store(true, Relaxed)).count() == 0
+    }
+
+    /// Has nothing in memory any more.
+    pub fn unmap(&mut self) {
+        self.list.iter_mut().for_each(|dataset| dataset.mapped = MappedEntries::default());
     }
 
     /// The number of the log dataset that has a position, from 1 on, and the offset in it.

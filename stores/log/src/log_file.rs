@@ -82,22 +82,34 @@ pub fn make_group(store: &dyn Store) -> Result<ObjectId> {
 
 impl LogFile {
     /// The log of a file, whose group of the log is `group`. With `reads_table`, what the index table has is read from
-    /// there when it is needed.
+    /// there when it is needed, at most `limit` bytes at once.
     ///
     /// # Errors
-    /// If the log is damaged; errors of the store.
-    pub fn open(number: u32, store: Arc<dyn Store>, group: ObjectId, reads_table: bool) -> Result<Self> {
-        LogFile::open_unnamed(number, store, group, reads_table).map_err(|error| in_file(number, error))
+    /// If the log is damaged, or the skip list is over the limit; errors of the store.
+    pub fn open(
+        number: u32,
+        store: Arc<dyn Store>,
+        group: ObjectId,
+        reads_table: bool,
+        limit: AllocationLimit,
+    ) -> Result<Self> {
+        LogFile::open_unnamed(number, store, group, reads_table.then_some(limit))
+            .map_err(|error| in_file(number, error))
     }
 
-    /// As [`LogFile::open`], with errors that do not say which file it is.
-    fn open_unnamed(number: u32, store: Arc<dyn Store>, group: ObjectId, reads_table: bool) -> Result<Self> {
+    /// As [`LogFile::open`], with errors that do not say which file it is. The table is read with a limit, if it is.
+    fn open_unnamed(
+        number: u32,
+        store: Arc<dyn Store>,
+        group: ObjectId,
+        table: Option<AllocationLimit>,
+    ) -> Result<Self> {
         match group_number(&*store, group, names::LAYOUT_VERSION)?.cast_signed() {
             crate::LAYOUT => {}
             other => return Err(LogError::Layout(other).into()),
         }
         let log = LogDatasets::open(&*store, group)?;
-        let saved = if reads_table { SavedTable::open(&*store, group)? } else { None };
+        let saved = table.map_or(Ok(None), |limit| SavedTable::open(&*store, group, limit))?;
         let (covers, last_order) = saved.as_ref().map_or((0, 0), |saved| (saved.covers, saved.last_order));
         if covers > log.end() {
             return Err(LogError::Table { source: EntryError::Field("more than the log") }.into());

@@ -11,6 +11,7 @@ use crate::entry_format::{EntryFormat, StagedBytes};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::{self, NOT_ENDED, NewTable, TableRow};
+use crate::log_datasets::LogDatasets;
 use crate::log_file::LogFile;
 use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
@@ -253,16 +254,17 @@ impl LogState {
         if !self.format.has_table() || is_covered || !is_bounded {
             return Ok(());
         }
-        let rows = |number: u64| match self.dataset(number) {
-            Some(dataset) => {
-                let rank = dataset.index.rank();
-                Ok(dataset.rows_of_file(own.number).map(|row| (rank, row.clone())).collect())
-            }
-            None => own.saved_entries(number),
-        };
         let place = |at: LogPosition| own.log.place_of(at.offset());
         let new = NewTable { covers: own.log.end(), last_order: own.last_order, place: &place };
-        index_table::save(&*own.store, own.group, &new, (0..count).map(rows))
+        index_table::save(&*own.store, own.group, &new, count, |number, table| {
+            let Some(dataset) = self.dataset(number) else {
+                let saved = own.saved_entries(number)?;
+                saved.iter().try_for_each(|(rank, row)| new.push(table, *rank, row))?;
+                return Ok(saved.len() as u64);
+            };
+            let (rank, mut rows) = (dataset.index.rank(), dataset.rows_of_file(own.number));
+            rows.try_fold(0, |count, row| new.push(table, rank, row).map(|()| count + 1))
+        })
     }
 
     /// What a mutant does: writes a table that covers entries that are still staged.
@@ -272,13 +274,11 @@ impl LogState {
     #[cfg(feature = "mutants")]
     pub fn save_table_early(&self, dataset_count: u64) -> Result<()> {
         let own = self.own();
-        let rows = |number: u64| {
-            let rows =
-                self.dataset(number).map(|dataset| dataset.rows_of_file(own.number).cloned().collect::<Vec<_>>());
-            Ok(rows.unwrap_or_default().into_iter().map(|row| (1, row)).collect())
-        };
         let new = NewTable { covers: own.indexed, last_order: own.last_order, place: &|at| Some((1, at.offset())) };
-        index_table::save(&*own.store, own.group, &new, (0..dataset_count).map(rows))
+        index_table::save(&*own.store, own.group, &new, dataset_count, |number, table| {
+            let mut rows = self.dataset(number).into_iter().flat_map(|dataset| dataset.rows_of_file(own.number));
+            rows.try_fold(0, |count, row| new.push(table, 1, row).map(|()| count + 1))
+        })
     }
 
     /// What a mutant does: publishes an end that is behind what is still staged.
@@ -479,6 +479,33 @@ impl LogState {
         let bytes = usize::try_from(offset).ok().and_then(|from| self.staged.get(from..)?.get(..into.len()));
         into.copy_from_slice(bytes.ok_or_else(outside)?);
         Ok(())
+    }
+
+    /// The log datasets of the file of a position.
+    fn log_of(&self, at: LogPosition) -> Option<&LogDatasets> {
+        self.files.get(at.file() as usize).map(|file| &file.log)
+    }
+
+    /// Whether so many bytes from a position on can be copied from memory ([`LogState::copy_mapped`]).
+    pub fn is_mapped(&self, at: LogPosition, len: u64) -> bool {
+        self.log_of(at).is_some_and(|log| log.is_mapped(at.offset(), len))
+    }
+
+    /// Copies bytes of a log from memory; `false` if they are not there. That all of them are the file's,
+    /// [`LogState::is_mapped_whole`] says afterwards.
+    pub fn copy_mapped(&self, at: LogPosition, into: &mut [u8]) -> bool {
+        self.log_of(at).is_some_and(|log| log.copy_mapped(at.offset(), into))
+    }
+
+    /// Whether the files have had all bytes that were copied from memory. What they have lost is read by calls from then
+    /// on.
+    pub fn is_mapped_whole(&self) -> bool {
+        self.files.iter().filter(|file| !file.log.is_mapped_whole()).count() == 0
+    }
+
+    /// Has nothing of the logs in memory any more.
+    pub fn unmap(&mut self) {
+        self.files.iter_mut().for_each(|file| file.log.unmap());
     }
 
     /// The extent of a dataset: what entries have set, or what its anchor says.

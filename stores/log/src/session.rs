@@ -102,7 +102,7 @@ impl LogSession {
         };
         // A follower reads the log itself: the writer may replace the table.
         let reads_table = mode != Mode::SwmrRead && !how.options.rebuild_index;
-        let main = LogFile::open(0, inner.clone(), group, reads_table)?;
+        let main = LogFile::open(0, inner.clone(), group, reads_table, how.max_allocation)?;
         let mut state = LogState::open(main, how.max_allocation, how.mutant)?;
         // Who writes alone has the main file for itself, so nobody joins meanwhile.
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
@@ -430,6 +430,8 @@ impl LogSession {
             self.save_table()?;
         }
         self.is_closed.store(true, Ordering::Release);
+        // A file that is mapped stays open, and locked.
+        self.state.write().unmap();
         self.stores().iter().try_for_each(|store| store.close())
     }
 

@@ -81,7 +81,7 @@ impl<'a> Subfiles<'a> {
                 Some(own) => state.add_own_file(own, limit)?,
                 None => {
                     let file_id = number_or_zero(main, group, names::FILE_ID)?;
-                    state.add_file(self.open(number, count, file_id)?, limit)?;
+                    state.add_file(self.open(number, count, file_id, limit)?, limit)?;
                 }
             }
         }
@@ -89,13 +89,13 @@ impl<'a> Subfiles<'a> {
     }
 
     /// The log of a subfile of the main file that has this identity. There are `count` subfiles.
-    fn open(&self, number: u32, count: u32, file_id: i64) -> Result<LogFile> {
+    fn open(&self, number: u32, count: u32, file_id: i64, limit: AllocationLimit) -> Result<LogFile> {
         let missing =
             || LogError::Missing(format!("subfile {number} of {count}: the location of the file is not known"));
         let store = self.files.ok_or_else(missing)?.open_subfile(number, self.mode, false);
         let store = store.map_err(|error| subfile_error(number, count, error))?;
         let group = subfile_group(number, &*store, file_id)?;
-        LogFile::open(number, store, group, self.reads_table)
+        LogFile::open(number, store, group, self.reads_table, limit)
     }
 }
 

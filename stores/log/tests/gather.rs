@@ -1,14 +1,15 @@
 //! Boxes and runs of elements are what was written last there, wherever in the log that is.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use h5live_log::{Log, LogRequest, LogStore};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill, FillValue,
-    Layout, Mode, Name, NewObject, ObjectId, Publish, Shape, Sign, Store,
+    Layout, LinkTarget, Mode, Name, NewObject, ObjectId, Publish, Shape, Sign, Store,
 };
-use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
+use h5live_native::{MemoryStorage, NativeFile, OpenOptions, Storage};
 use proptest::prelude::*;
 
 const DIMS: [u64; 2] = [12, 17];
@@ -31,9 +32,91 @@ fn positions(table: &Table) -> impl Iterator<Item = usize> {
     rows.flat_map(move |row| columns.clone().map(move |column| (row * DIMS[1] + column) as usize))
 }
 
-fn open(storage: Arc<MemoryStorage>, mode: Mode, options: &Log) -> LogStore {
+fn open(storage: Arc<dyn Storage>, mode: Mode, options: &Log) -> LogStore {
     let file = NativeFile::open_storage(storage, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
     LogStore::open(Arc::new(file), None, LogRequest::new(options.clone())).unwrap()
+}
+
+fn open_path(path: &Path, mode: Mode) -> LogStore {
+    let file = NativeFile::open(path, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
+    LogStore::open(Arc::new(file), None, LogRequest::new(Log::default())).unwrap()
+}
+
+fn open_data(store: &LogStore) -> Arc<dyn ChunkStore> {
+    let link = store.link(store.session().root, &Name::from("data")).unwrap().unwrap();
+    let LinkTarget::Hard(id) = link.target else { panic!("{link:?}") };
+    store.dataset(id).unwrap()
+}
+
+fn write(data: &dyn ChunkStore, table: &Table, values: &[[u8; 2]]) {
+    let (start, count) = start_and_count(table);
+    let (coord, bytes) = (ChunkCoord::origin(2), values.concat());
+    let writes = [ChunkWrite::Block { coord: &coord, start: &start, count: &count, bytes: &bytes }];
+    data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() }).unwrap();
+}
+
+/// Writes all columns, one after the other, and returns the elements.
+fn write_columns(data: &dyn ChunkStore, seed: u8) -> Vec<[u8; 2]> {
+    let mut plain = vec![FILL; (DIMS[0] * DIMS[1]) as usize];
+    for column in 0..DIMS[1] {
+        let table = [0..DIMS[0], column..column + 1];
+        let values: Vec<_> = positions(&table).map(|at| [seed, at as u8 | 1]).collect();
+        write(data, &table, &values);
+        positions(&table).zip(values).for_each(|(at, value)| plain[at] = value);
+    }
+    plain
+}
+
+/// How often a file is mapped by this process.
+#[cfg(target_os = "linux")]
+fn mappings(path: &Path) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().filter(|line| line.ends_with(path.to_str().unwrap())).count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_log_that_was_read_often_is_mapped_and_what_is_cut_off_is_not_read_as_zeros() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.h5");
+    let store = open_path(&path, Mode::CreateNew);
+    let data = store.dataset(create(&store)).unwrap();
+    let plain = write_columns(&*data, 7);
+    store.close().unwrap();
+    let store = open_path(&path, Mode::Read);
+    let data = open_data(&store);
+    let rows = [0..DIMS[0], 0..DIMS[1]];
+    (0..20).for_each(|_| check(&*data, std::slice::from_ref(&rows), &plain));
+    assert!(mappings(&path) > 0);
+    store.close().unwrap();
+    assert_eq!(mappings(&path), 0, "the file is closed");
+
+    let store = open_path(&path, Mode::Read);
+    let data = open_data(&store);
+    (0..20).for_each(|_| check(&*data, std::slice::from_ref(&rows), &plain));
+    assert!(mappings(&path) > 0);
+    let bytes = std::fs::read(&path).unwrap();
+    // Behind the log, the index table has the heads of entries, too.
+    let first = bytes.windows(4).position(|window| window == b"LENT").unwrap();
+    let chunk = data.locate(&ChunkCoord::origin(2)).unwrap().unwrap();
+    // In the middle of a page, and of all pages.
+    for len in [first + 500, 1] {
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(len as u64).unwrap();
+        let mut found = vec![0x55; 2 * plain.len()];
+        data.read_block(&chunk, &[0, 0], &DIMS, &mut found).unwrap_err();
+    }
+}
+
+#[test]
+fn an_index_table_that_is_read_in_several_pieces_has_all_entries() {
+    let storage = Arc::new(MemoryStorage::from(Vec::new()));
+    let store = open(storage.clone(), Mode::CreateNew, &Log::default());
+    let data = store.dataset(create(&store)).unwrap();
+    // Some 100 bytes of the table for each column.
+    let plain = (0..250).map(|seed| write_columns(&*data, seed)).last().unwrap();
+    store.close().unwrap();
+    let store = open(storage, Mode::Read, &Log::default());
+    check(&*open_data(&store), &[[0..DIMS[0], 0..DIMS[1]], [3..5, 2..9]], &plain);
 }
 
 fn create(store: &LogStore) -> ObjectId {
@@ -77,12 +160,11 @@ proptest! {
         let data = store.dataset(create(&store)).unwrap();
         let mut plain = vec![FILL; (DIMS[0] * DIMS[1]) as usize];
         for (number, (table, publishes)) in writes.iter().enumerate() {
-            let (start, count) = start_and_count(table);
             let values: Vec<_> = positions(table).map(|at| [number as u8, at as u8]).collect();
-            let (coord, bytes) = (ChunkCoord::origin(2), values.concat());
-            let writes = [ChunkWrite::Block { coord: &coord, start: &start, count: &count, bytes: &bytes }];
-            let publish = publishes.then_some(Publish::Visible);
-            data.write(&ChunkBatch { writes: &writes, publish, ..ChunkBatch::default() }).unwrap();
+            write(&*data, table, &values);
+            if *publishes {
+                data.publish(Publish::Visible).unwrap();
+            }
             positions(table).zip(values).for_each(|(at, value)| plain[at] = value);
             if number % 8 == 0 {
                 check(&*data, &tables, &plain);
@@ -91,8 +173,6 @@ proptest! {
         check(&*data, &tables, &plain);
         store.close().unwrap();
         let store = open(storage, Mode::Read, &options);
-        let link = store.link(store.session().root, &Name::from("data")).unwrap().unwrap();
-        let h5live_model::LinkTarget::Hard(id) = link.target else { panic!("{link:?}") };
-        check(&*store.dataset(id).unwrap(), &tables, &plain);
+        check(&*open_data(&store), &tables, &plain);
     }
 }

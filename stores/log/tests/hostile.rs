@@ -21,12 +21,16 @@ const MUTANTS: u64 = 5000;
 const MAX_CHUNKS: usize = 64;
 
 fn open(bytes: Vec<u8>, mode: Mode) -> Result<LogStore, h5live_model::Error> {
+    open_with_limit(bytes, mode, 1 << 20)
+}
+
+fn open_with_limit(bytes: Vec<u8>, mode: Mode, limit: u64) -> Result<LogStore, h5live_model::Error> {
     let options = OpenOptions { mode, ..OpenOptions::default() };
     let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(bytes)), &options)?;
     LogStore::open(
         Arc::new(file),
         None,
-        LogRequest { max_allocation: AllocationLimit::new(1 << 20), ..LogRequest::new(small()) },
+        LogRequest { max_allocation: AllocationLimit::new(limit), ..LogRequest::new(small()) },
     )
 }
 
@@ -161,4 +165,17 @@ fn no_damage_makes_it_panic() {
         println!("closed {is_closed}: {opened} of {MUTANTS} opened, {complete} read as a whole");
         assert!(opened > 0 && complete < MUTANTS as usize);
     }
+}
+
+#[test]
+fn no_more_of_the_skip_list_is_read_than_may_be_allocated() {
+    let bytes = log_file(true);
+    // Two datasets have 32 bytes.
+    let error = open_with_limit(bytes.clone(), Mode::Read, 31).err().unwrap();
+    let text = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source())
+        .map(|error| error.to_string())
+        .collect::<Vec<_>>()
+        .join(": ");
+    assert!(text.contains("max_allocation is 31 bytes"), "{text}");
+    open_with_limit(bytes, Mode::Read, 32).unwrap();
 }
