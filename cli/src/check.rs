@@ -1,5 +1,6 @@
 //! `h5live check`: whether a file is sound.
 
+mod maps;
 mod replay;
 
 use std::path::Path;
@@ -15,6 +16,7 @@ use crate::error::{Error, FileProblem, Outcome, Result};
 use crate::model::{FilterSpec, Unfilter};
 use crate::open;
 use crate::output::Output;
+use maps::DamagedMap;
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
 ///
@@ -131,12 +133,14 @@ impl CheckCommand {
                 out.line(format_args!("{}: {}", path.display(), diagnosis_text::text(location, found)))?
             }
         }
+        let is_sound = report.is_clean() && !is_followed(found.as_ref());
+        let damaged = if is_sound { maps::find_damaged(location) } else { Vec::new() };
         if self.json {
-            self.json(out, path, &report)?
+            self.json(out, path, &report, &damaged)?
         } else {
-            self.text(out, path, &report)?
+            self.text(out, path, &report, &damaged)?
         }
-        Ok(report.is_clean())
+        Ok(report.is_clean() && damaged.is_empty())
     }
 
     fn check(&self, path: &Path, is_followed: bool) -> Result<Report> {
@@ -151,7 +155,7 @@ impl CheckCommand {
         Err(Error::InvalidFile { path: path.to_owned(), problem: FileProblem::NoSignature })
     }
 
-    fn text(&self, out: &mut Output, path: &Path, report: &Report) -> Result<()> {
+    fn text(&self, out: &mut Output, path: &Path, report: &Report, maps: &[DamagedMap]) -> Result<()> {
         for UsedRange { path, structure, offset, len } in &report.map {
             let path = if path.is_empty() { "-" } else { path };
             out.line(format_args!("{offset:#010x} {len:10}  {structure}  {path}"))?;
@@ -168,7 +172,10 @@ impl CheckCommand {
         for offset in &report.unreachable {
             out.line(format_args!("unreachable: an object at {offset:#x}; `h5live repair --reclaim` deletes it"))?;
         }
-        let verdict = match report.findings.len() {
+        for map in maps {
+            out.line(format_args!("{}: {}", map.path, map.cause))?;
+        }
+        let verdict = match report.findings.len() + maps.len() {
             0 => "sound".to_owned(),
             n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
             n => counted(n, "finding").to_string(),
@@ -183,7 +190,7 @@ impl CheckCommand {
         ))
     }
 
-    fn json(&self, out: &mut Output, path: &Path, report: &Report) -> Result<()> {
+    fn json(&self, out: &mut Output, path: &Path, report: &Report, maps: &[DamagedMap]) -> Result<()> {
         let file = path.display().to_string();
         for UsedRange { path, structure, offset, len } in &report.map {
             let line = json!({
@@ -210,6 +217,9 @@ impl CheckCommand {
         for finding in &report.findings {
             out.line(line("finding", finding))?;
         }
+        for map in maps {
+            out.line(json!({ "file": file, "is": "finding", "path": map.path, "kind": "map", "cause": map.cause }))?;
+        }
         for note in report.notes.iter().filter(|_| self.verbose) {
             out.line(line("note", note))?;
         }
@@ -222,7 +232,7 @@ impl CheckCommand {
         out.line(json!({
             "file": file,
             "is": "summary",
-            "findings": report.findings.len(),
+            "findings": report.findings.len() + maps.len(),
             "complete": !report.is_full(),
             "objects": report.objects,
             "metadata_bytes": report.metadata_bytes,

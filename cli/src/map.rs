@@ -44,7 +44,7 @@ enum MapAction {
         #[command(flatten)]
         at: MapLocation,
         /// The keys
-        #[arg(required = true, allow_hyphen_values = true)]
+        #[arg(required = true, allow_negative_numbers = true)]
         keys: Vec<String>,
         /// For programs: JSON objects with key and value
         #[arg(long)]
@@ -60,7 +60,7 @@ enum MapAction {
         #[command(flatten)]
         at: MapLocation,
         /// Keys and values in turn
-        #[arg(value_name = "KEY VALUE", allow_hyphen_values = true, required_unless_present = "json")]
+        #[arg(value_name = "KEY VALUE", allow_negative_numbers = true, required_unless_present = "json")]
         pairs: Vec<String>,
         /// Make the map if it is not there, with keys of this type, as `ls` shows types: u16le, string, ...
         #[arg(long, value_name = "TYPE", requires = "value_type")]
@@ -82,7 +82,7 @@ enum MapAction {
         #[command(flatten)]
         at: MapLocation,
         /// The keys
-        #[arg(required = true, allow_hyphen_values = true)]
+        #[arg(required = true, allow_negative_numbers = true)]
         keys: Vec<String>,
     },
     /// The pairs in the order of the keys

@@ -128,3 +128,24 @@ fn changes_are_shown_as_a_writer_makes_them() {
     let expected = [("a", 3), ("b", 2), ("c", 4)].map(|(key, value)| (key.to_owned(), Some(value)));
     assert_eq!(last, expected.into());
 }
+
+#[test]
+fn a_damaged_map_is_a_finding() {
+    let (_folder, path, name) = common::new_file();
+    make(&path);
+    assert_eq!(text(&run(&["check", &name])).lines().count(), 1);
+    // The kind of change of the first row.
+    let file = File::options().write().open(&path).unwrap();
+    let table = file.dataset("lists/changes").unwrap();
+    let mut row = table.read_raw(&h5live::Selection::All).unwrap();
+    *row.last_mut().unwrap() = 9;
+    table.write_raw(&h5live::Selection::All, &row).unwrap();
+    file.close().unwrap();
+    let found = run(&["check", &name]);
+    assert_eq!(found.status.code(), Some(1));
+    let found = String::from_utf8(found.stdout).unwrap();
+    let row = "/lists: the map is damaged: row 0 of its table has an unknown kind of change";
+    assert_eq!(found.lines().next(), Some(row), "{found}");
+    assert!(error(&run(&["map", "count", &name, "lists"])).contains("the map is damaged"));
+    assert_eq!(text(&run(&["map", "count", &name, "a/ids"])), "4\n");
+}
