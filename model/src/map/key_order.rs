@@ -209,7 +209,7 @@ impl Part {
                 count.filter(fits).map(|count| PartForm::Repeated(Box::new(base), count))
             }
             Datatype::Compound(t) => {
-                let members = t.members.iter().map(|m| (m.offset as usize, Part::new(&m.datatype))).collect();
+                let members: Vec<_> = t.members.iter().map(|m| (m.offset as usize, Part::new(&m.datatype))).collect();
                 are_apart(&members, size).then_some(PartForm::Members(members))
             }
             _ => None,
@@ -277,7 +277,7 @@ impl Part {
 }
 
 /// Whether members lie within the element, and apart from each other.
-fn are_apart(members: &Vec<(usize, Part)>, size: usize) -> bool {
+fn are_apart(members: &[(usize, Part)], size: usize) -> bool {
     let mut places: Vec<_> = members.iter().map(|(at, part)| (*at, at.saturating_add(part.size))).collect();
     places.sort_unstable();
     places.iter().all(|(_, end)| *end <= size) && places.windows(2).all(|two| two[0].1 <= two[1].0)
