@@ -2,64 +2,15 @@
 
 use std::ops::Bound;
 
-use h5live_model::{
-    Error as ModelError, MapEdit, MapKey, MapKeyOrder, MapScan, MapSpec, MapStore, ObjectBody, ObjectId, ObjectKind,
-    Result,
-};
+use h5live_model::{MapEdit, MapKey, MapKeyOrder, MapScan, MapStore, ObjectId, Result};
 
-use crate::element_blobs::blobs_of;
-use crate::engine::{KeySpan, Snapshot};
+use crate::engine::KeySpan;
 use crate::error::damaged;
 use crate::layout::value::encode_u64;
-use crate::layout::{BlobId, EngineKey, MetadataField, RecordKey, key};
+use crate::layout::{EngineKey, MetadataField, RecordKey, key};
+use crate::map_records::{has_blobs, map_spec, pair_count, value_blobs};
 use crate::objects;
-use crate::state::{check_kind, read_number};
 use crate::store::KvStore;
-
-/// The description of a map.
-fn map_spec(state: &Snapshot<'_>, map: ObjectId) -> Result<MapSpec> {
-    check_kind(map, ObjectKind::Map)?;
-    match objects::spec(state, map)?.body {
-        ObjectBody::Map(spec) => Ok(*spec),
-        _ => Err(ModelError::WrongKind { expected: "map" }),
-    }
-}
-
-fn pair_count(state: &Snapshot<'_>, map: ObjectId) -> Result<u64> {
-    check_kind(map, ObjectKind::Map)?;
-    let at = key::metadata(map, MetadataField::PairCount);
-    read_number(state, map, &at, "Num Pairs")?.ok_or(ModelError::NoObject(map))
-}
-
-/// The blobs to which a value leads.
-fn value_blobs(state: &Snapshot<'_>, spec: &MapSpec, value: &[u8]) -> Result<Vec<BlobId>> {
-    match &spec.value {
-        h5live_model::Datatype::VarLen(t) => blobs_of(state, &t.base, value),
-        datatype => blobs_of(state, datatype, value),
-    }
-}
-
-/// Whether values may lead to blobs.
-fn has_blobs(spec: &MapSpec) -> bool {
-    match &spec.value {
-        h5live_model::Datatype::VarLen(t) => t.base.is_indirect(),
-        datatype => datatype.is_indirect(),
-    }
-}
-
-/// The blobs to which the values of a map lead.
-///
-/// # Errors
-/// [`ModelError::Store`] if one is damaged.
-pub fn blobs_of_values(state: &Snapshot<'_>, map: ObjectId, spec: &MapSpec, blobs: &mut Vec<BlobId>) -> Result<()> {
-    if !has_blobs(spec) {
-        return Ok(());
-    }
-    state.for_each(&KeySpan::from(&key::map_records(map)), &mut |_, value| -> Result<bool> {
-        blobs.extend(value_blobs(state, spec, value)?);
-        Ok(true)
-    })
-}
 
 /// The keys of the records of a range of pairs.
 fn records_in(map: ObjectId, order: &MapKeyOrder, scan: &MapScan<'_>) -> Result<KeySpan> {

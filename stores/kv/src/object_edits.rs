@@ -14,6 +14,7 @@ use crate::element_blobs::blobs_of;
 use crate::engine::KeySpan;
 use crate::layout::value::{encode_link, encode_times, encode_u64};
 use crate::layout::{AttributeField, AttributeRecords, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid};
+use crate::map_records::blobs_of_values;
 use crate::objects::{attribute, for_each_attribute, group_spec, info, is_tracked, link, spec};
 use crate::state::{KvState, check_kind, fitting, uses, uses_key};
 
@@ -327,7 +328,7 @@ fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result
                 )?;
             }
         }
-        ObjectBody::Map(map) => crate::maps::blobs_of_values(&snapshot, id, map, &mut blobs)?,
+        ObjectBody::Map(map) => blobs_of_values(&snapshot, id, map, &mut blobs)?,
         ObjectBody::Group(_) | ObjectBody::Datatype(_) => {}
     }
     let mut keys = Vec::new();

@@ -1,17 +1,15 @@
 //! A session on a container: what all of its parts share.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectId,
-    ObjectSpec, Parts, Publish, Reads, Result, Session, Staging, Unfilter, Unit,
+    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectSpec,
+    Parts, Publish, Reads, Result, Session, Staging, Unfilter, Unit,
 };
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::blob_ids::BlobIds;
-use crate::dataset::KvDataset;
 use crate::engine::{Engine, KeySpan, Snapshot, View};
 use crate::error::KvError;
 use crate::layout::encode::ELEMENT_FORMS;
@@ -65,7 +63,6 @@ pub struct KvSession {
     pub engine: Box<dyn Engine>,
     pub cleanup: Cleanup,
     state: RwLock<KvState>,
-    datasets: Mutex<HashMap<ObjectId, Weak<KvDataset>>>,
     is_closed: AtomicBool,
 }
 
@@ -83,7 +80,6 @@ impl KvSession {
             engine,
             cleanup: Cleanup { unfilter: request.unfilter.clone(), max_allocation: request.max_allocation },
             state,
-            datasets: Mutex::default(),
             is_closed: AtomicBool::new(false),
         };
         match request.mode {
@@ -196,29 +192,6 @@ impl KvSession {
             state.view = newest;
         }
         Ok(state.view.clone())
-    }
-
-    /// The dataset with this identity, as it is shared.
-    ///
-    /// # Errors
-    /// [`ModelError::NoObject`], [`ModelError::WrongKind`].
-    pub fn dataset(self: &Arc<Self>, id: ObjectId) -> Result<Arc<KvDataset>> {
-        self.check_open()?;
-        let mut datasets = self.datasets.lock();
-        if let Some(dataset) = datasets.get(&id).and_then(Weak::upgrade) {
-            return Ok(dataset);
-        }
-        let dataset = Arc::new(KvDataset::open(self, id)?);
-        if datasets.len() >= 64 && datasets.len().is_power_of_two() {
-            datasets.retain(|_, dataset| dataset.strong_count() > 0);
-        }
-        datasets.insert(id, Arc::downgrade(&dataset));
-        Ok(dataset)
-    }
-
-    /// The datasets that are open.
-    pub fn open_datasets(&self) -> Vec<Arc<KvDataset>> {
-        self.datasets.lock().values().filter_map(Weak::upgrade).collect()
     }
 
     /// Commits, and ends the session. A second call does nothing.

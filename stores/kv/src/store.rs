@@ -8,6 +8,7 @@ use h5live_model::{
     ReferentPart, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
 };
 
+use crate::dataset_registry::DatasetRegistry;
 use crate::element_blobs::{BLOB_HOLDER, with_blob};
 use crate::engine::{Engine, Snapshot};
 use crate::error::{damaged, unfit};
@@ -23,6 +24,7 @@ use crate::watch::KvWatch;
 #[derive(Debug, Clone)]
 pub struct KvStore {
     pub(crate) session: Arc<KvSession>,
+    datasets: Arc<DatasetRegistry>,
 }
 
 impl KvStore {
@@ -31,12 +33,12 @@ impl KvStore {
     /// # Errors
     /// [`h5live_model::Error::Store`].
     pub fn open(engine: impl Engine + 'static, request: &KvRequest) -> Result<Self> {
-        Ok(KvStore { session: Arc::new(KvSession::open(Box::new(engine), request)?) })
+        Ok(KvStore::new(KvSession::open(Box::new(engine), request)?))
     }
 
-    /// Says where the store is.
+    /// A store with this session.
     pub(crate) fn new(session: KvSession) -> Self {
-        KvStore { session: Arc::new(session) }
+        KvStore { session: Arc::new(session), datasets: Arc::default() }
     }
 
     /// Calls `found` with the bytes of a blob: as this session sees it, or one of its datasets, which may see an earlier
@@ -45,7 +47,7 @@ impl KvStore {
         if self.session.read(|state| with_blob(state, stored, found))? {
             return Ok(());
         }
-        for view in self.session.open_datasets().iter().filter_map(|dataset| dataset.view()) {
+        for view in self.datasets.all().iter().filter_map(|dataset| dataset.view()) {
             if with_blob(&Snapshot::of(&view), stored, found)? {
                 return Ok(());
             }
@@ -68,7 +70,7 @@ impl Store for KvStore {
         Ok(match spec.body {
             // A reader sees the extent as of the last refresh of the dataset.
             h5live_model::ObjectBody::Dataset(_) if !self.session.described.mode.writes() => {
-                let seen = (*self.session.dataset(id)?.spec()?).clone();
+                let seen = (*self.datasets.open(&self.session, id)?.spec()?).clone();
                 ObjectSpec { body: h5live_model::ObjectBody::Dataset(Box::new(seen)), ..spec }
             }
             _ => spec,
@@ -105,7 +107,7 @@ impl Store for KvStore {
     }
 
     fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
-        Ok(self.session.dataset(id)?)
+        Ok(self.datasets.open(&self.session, id)?)
     }
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
@@ -139,7 +141,7 @@ impl Store for KvStore {
         }
         let view = self.session.refresh_view()?;
         match scope {
-            Scope::All => self.session.open_datasets().iter().try_for_each(|dataset| match dataset.take_up(&view) {
+            Scope::All => self.datasets.all().iter().try_for_each(|dataset| match dataset.take_up(&view) {
                 // It stays as it was seen.
                 Err(ModelError::NoObject(_)) => Ok(()),
                 taken => taken.map(drop),
@@ -147,7 +149,7 @@ impl Store for KvStore {
             Scope::Objects(objects) => objects.iter().try_for_each(|id| {
                 check_object(&Snapshot::of(&view), *id)?;
                 match oid::kind(*id) {
-                    ObjectKind::Dataset => self.session.dataset(*id)?.take_up(&view).map(drop),
+                    ObjectKind::Dataset => self.datasets.open(&self.session, *id)?.take_up(&view).map(drop),
                     _ => Ok(()),
                 }
             }),

@@ -16,9 +16,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::environment::{Environment, ReadTransaction, lmdb_error};
+use super::files::{DATA_FILE, DURABLE_FILE};
 use crate::engine::{EngineError, Result};
 
-const POINT_FILE: &str = "h5live.durable";
 const MAGIC: [u8; 8] = *b"h5lvmeta";
 /// Bytes of the text that tells the start of the machine.
 const BOOT_BYTES: usize = 36;
@@ -105,9 +105,9 @@ fn open_file(folder: &Path, name: &str) -> Result<Option<File>> {
 }
 
 /// The state that is to be put back, if the machine was started anew and the file has another one.
-fn state_to_restore(folder: &Path, data: &str) -> Result<Option<(File, Slot)>> {
-    let Some(file) = open_file(folder, POINT_FILE)? else { return Ok(None) };
-    let (Some(slot), Some(data)) = (Slot::read(&file)?, open_file(folder, data)?) else { return Ok(None) };
+fn state_to_restore(folder: &Path) -> Result<Option<(File, Slot)>> {
+    let Some(file) = open_file(folder, DURABLE_FILE)? else { return Ok(None) };
+    let (Some(slot), Some(data)) = (Slot::read(&file)?, open_file(folder, DATA_FILE)?) else { return Ok(None) };
     if slot.boot == boot_id() {
         return Ok(None);
     }
@@ -121,8 +121,8 @@ impl DurablePoint {
     ///
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be read.
-    pub fn is_needed(folder: &Path, data: &str) -> Result<bool> {
-        Ok(state_to_restore(folder, data)?.is_some())
+    pub fn is_needed(folder: &Path) -> Result<bool> {
+        Ok(state_to_restore(folder)?.is_some())
     }
 
     /// Goes back to the last durable state if the machine was started anew since it was written. The caller has the lock
@@ -130,9 +130,9 @@ impl DurablePoint {
     ///
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be read or written.
-    pub fn recover(folder: &Path, data: &str) -> Result<()> {
+    pub fn recover(folder: &Path) -> Result<()> {
         let context = "the durable state cannot be put back";
-        if let Some((data, slot)) = state_to_restore(folder, data)? {
+        if let Some((data, slot)) = state_to_restore(folder)? {
             data.write_all_at(&slot.meta, 0).and_then(|()| data.sync_data()).map_err(EngineError::io(context))?;
         }
         Ok(())
@@ -144,7 +144,7 @@ impl DurablePoint {
     /// [`EngineError::Io`] if the file cannot be removed.
     pub fn remove(folder: &Path) -> Result<()> {
         let context = "the durable state cannot be removed";
-        match fs::remove_file(folder.join(POINT_FILE)) {
+        match fs::remove_file(folder.join(DURABLE_FILE)) {
             Ok(()) => sync_folder(folder).map_err(EngineError::io(context)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(EngineError::io(context)(error)),
@@ -157,11 +157,11 @@ impl DurablePoint {
     /// [`EngineError`] if something cannot be written.
     pub fn begin(folder: &Path, environment: &Arc<Environment>) -> Result<Self> {
         let context = "the durable state cannot be kept";
-        let is_new = !folder.join(POINT_FILE).exists();
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(folder.join(POINT_FILE));
+        let is_new = !folder.join(DURABLE_FILE).exists();
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(folder.join(DURABLE_FILE));
         let file = file.map_err(EngineError::io(context))?;
         let number = Slot::read(&file)?.map_or(0, |slot| slot.number);
-        let data = open_file(folder, super::DATA_FILE)?.ok_or(EngineError::Damaged("its file is gone"))?;
+        let data = open_file(folder, DATA_FILE)?.ok_or(EngineError::Damaged("its file is gone"))?;
         let meta_bytes = 2 * environment.env().stat().page_size as usize;
         if meta_bytes > MAX_META_BYTES {
             return Err(EngineError::Damaged("its pages are larger than any that are known"));

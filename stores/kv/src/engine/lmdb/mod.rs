@@ -5,6 +5,7 @@
 
 mod durable_point;
 mod environment;
+mod files;
 mod watch;
 
 use std::fs::{self, File};
@@ -18,13 +19,10 @@ use parking_lot::Mutex;
 
 use self::durable_point::DurablePoint;
 use self::environment::{Environment, ReadTransaction, lmdb_error};
+use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
 use self::watch::LmdbWatch;
 use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
 
-/// Files of a store in its folder. The first two are LMDB's.
-const DATA_FILE: &str = "data.mdb";
-const LOCK_FILE: &str = "lock.mdb";
-const WRITER_FILE: &str = "h5live.writer";
 /// How long a writer waits for readers that only look whether somebody writes.
 const WRITER_LOCK_WAIT: Duration = Duration::from_millis(200);
 
@@ -115,10 +113,10 @@ impl LmdbEngine {
         }
         let lock = if mode.writes() { Some(lock_for_writing(folder)?) } else { None };
         match &lock {
-            Some(_) => DurablePoint::recover(folder, DATA_FILE)?,
-            None if DurablePoint::is_needed(folder, DATA_FILE)? => {
+            Some(_) => DurablePoint::recover(folder)?,
+            None if DurablePoint::is_needed(folder)? => {
                 let _lock = lock_for_writing(folder)?;
-                DurablePoint::recover(folder, DATA_FILE)?;
+                DurablePoint::recover(folder)?;
             }
             None => {}
         }
@@ -172,7 +170,8 @@ fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(EngineError::io("the folder cannot be made"))?;
     let mut entries = fs::read_dir(folder).map_err(EngineError::io("the folder cannot be listed"))?;
     // A store that was not finished has these.
-    let is_ours = |name: &std::ffi::OsStr| [DATA_FILE, LOCK_FILE, WRITER_FILE].iter().any(|ours| name == *ours);
+    let is_ours =
+        |name: &std::ffi::OsStr| [DATA_FILE, LOCK_FILE, WRITER_FILE, DURABLE_FILE].iter().any(|ours| name == *ours);
     if entries.any(|entry| entry.is_ok_and(|entry| !is_ours(&entry.file_name()))) {
         return Err(EngineError::Occupied(folder.to_owned()));
     }

@@ -9,7 +9,7 @@ use h5live_model::WatchEvent;
 use h5live_swmr::{InotifySource, Poller, ProbeResult};
 
 use super::environment::Environment;
-use super::{DATA_FILE, WRITER_FILE};
+use super::files::{DATA_FILE, WRITER_FILE};
 use crate::engine::{EngineError, EngineWatch, Result};
 
 /// Watches the number of the newest commit. That the lock of writers is closed ends a wait, too.

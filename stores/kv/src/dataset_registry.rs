@@ -1,0 +1,42 @@
+//! The datasets that a session has open: each once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use h5live_model::{ObjectId, Result};
+use parking_lot::Mutex;
+
+use crate::dataset::KvDataset;
+use crate::session::KvSession;
+
+/// Datasets after which those are forgotten that nobody has open any more; then each time their number has doubled.
+const MIN_FORGOTTEN: usize = 64;
+
+/// The datasets that a session has open.
+#[derive(Debug, Default)]
+pub struct DatasetRegistry(Mutex<HashMap<ObjectId, Weak<KvDataset>>>);
+
+impl DatasetRegistry {
+    /// The dataset with this identity, as it is shared.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::NoObject`], [`h5live_model::Error::WrongKind`], [`h5live_model::Error::Closed`].
+    pub fn open(&self, session: &Arc<KvSession>, id: ObjectId) -> Result<Arc<KvDataset>> {
+        session.check_open()?;
+        let mut datasets = self.0.lock();
+        if let Some(dataset) = datasets.get(&id).and_then(Weak::upgrade) {
+            return Ok(dataset);
+        }
+        let dataset = Arc::new(KvDataset::open(session, id)?);
+        if datasets.len() >= MIN_FORGOTTEN && datasets.len().is_power_of_two() {
+            datasets.retain(|_, dataset| dataset.strong_count() > 0);
+        }
+        datasets.insert(id, Arc::downgrade(&dataset));
+        Ok(dataset)
+    }
+
+    /// The datasets that are open.
+    pub fn all(&self) -> Vec<Arc<KvDataset>> {
+        self.0.lock().values().filter_map(Weak::upgrade).collect()
+    }
+}
