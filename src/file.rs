@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_model::{Datatype, ElementForms, FileSpace, Liveness, ObjectId, Session, Stats, Store, StoreWriter};
+use h5live_model::{Datatype, ElementForms, FileSpace, Liveness, ObjectId, Scope, Session, Stats, Store, StoreWriter};
 
 use crate::dataset::DatasetCore;
 use crate::error::ErrorKind;
@@ -127,6 +127,24 @@ impl File {
             crate::recovery::try_recover(location, options);
         }
         Ok(live)
+    }
+
+    /// Takes up what a writer has published since, of all objects at once. In a store that is read as of one moment, such
+    /// as a key-value store, nothing that was published together is seen in part then.
+    ///
+    /// Virtual datasets take up what their sources in other files have when they are refreshed themselves.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if an object cannot be read any more.
+    pub fn refresh(&self) -> Result<()> {
+        self.shared.refreshes.fetch_add(1, Ordering::Relaxed);
+        self.store().refresh(Scope::All).map_err(|error| self.error(None, error))?;
+        let open = self.shared.dataset_cache().open_datasets();
+        for core in open {
+            core.count_change();
+            self.shared.cache.forget_dataset(core.cache_id());
+        }
+        Ok(())
     }
 
     /// Statistics of this session: reads and writes, hits of the caches, torn reads that were repeated, flushes and

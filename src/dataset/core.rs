@@ -147,7 +147,7 @@ impl DatasetCore {
         })
     }
 
-    pub(super) fn cache_id(&self) -> ObjectId {
+    pub(crate) fn cache_id(&self) -> ObjectId {
         self.cache_id
     }
 
@@ -252,7 +252,7 @@ impl DatasetCore {
         Arc::ptr_eq(self, other) || self.earlier_datasets().iter().any(|earlier| earlier.depends_on(other))
     }
 
-    pub(super) fn count_change(&self) {
+    pub(crate) fn count_change(&self) {
         self.change_count.fetch_add(1, Ordering::AcqRel);
     }
 }

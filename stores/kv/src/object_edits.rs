@@ -94,6 +94,9 @@ fn check_spec(state: &KvState, new: &NewObject<'_>) -> Result<()> {
     match &new.spec.body {
         ObjectBody::Dataset(dataset) => {
             dataset.check()?;
+            if matches!(dataset.layout, Layout::External(_)) {
+                return Err(ModelError::Unsupported("a dataset in raw files, in a key-value store,"));
+            }
             check_committed(state, dataset.committed, &dataset.datatype)?;
             let is_whole = |elements: &[u8]| {
                 dataset.layout == Layout::Compact && dataset.chunk_bytes() == Some(elements.len() as u64)

@@ -26,7 +26,7 @@ const MAX_CHUNK_BYTES: u64 = u32::MAX as u64 - 16;
 /// What a session on a container can do whose commits are durable like this.
 pub const fn capabilities(durability: Durability) -> Capabilities {
     Capabilities {
-        features: Features::all(),
+        features: Features::all().without(Features::EXTERNAL_FILES),
         parts: Parts::Bytes { multiple_of: 1 },
         staging: Staging::Caller,
         encoding: Encoding::Pipeline,
@@ -96,12 +96,17 @@ impl KvSession {
             old.push(key.to_vec());
             true
         })?;
+        let is_replaced = !old.is_empty();
         old.iter().for_each(|key| state.edits.delete(key));
         let version = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
         state.put(&version, encode_layout_version(LAYOUT_VERSION));
         state.put(&key::metadata(oid::GLOBAL_METADATA, MetadataField::RootGroup), oid::token(oid::ROOT));
         object_edits::create_root(&mut state, root)?;
-        self.commit_state(&mut state, Publish::Visible)
+        match is_replaced {
+            // The first commit replaces what is there: until then, nothing is lost.
+            true => Ok(()),
+            false => self.commit_state(&mut state, Publish::Visible),
+        }
     }
 
     fn check_layout(&self) -> Result<()> {

@@ -223,4 +223,17 @@ unsafe impl MappedMemory for MappedBytes {
     fn len(&self) -> usize {
         self.value.len
     }
+
+    fn copy_to(&self, at: usize, into: &mut [u8]) -> bool {
+        // SAFETY: as for `ReadTransaction::get`: the state is kept.
+        let value = unsafe { slice::from_raw_parts(self.value.at, self.value.len) };
+        let found = value.get(at..).and_then(|value| value.get(..into.len()));
+        found.into_iter().for_each(|found| into.copy_from_slice(found));
+        found.is_some()
+    }
+
+    /// Nobody shortens the file.
+    fn is_whole(&self) -> bool {
+        true
+    }
 }
