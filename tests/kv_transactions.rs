@@ -51,7 +51,7 @@ fn transact(file: &File, number: u64) {
     map.put(&(1 + number % 7), &number).unwrap();
     map.remove(&(1 + (number + 3) % 7)).unwrap();
     let root = file.root();
-    root.new_attribute("number").write(&number).unwrap();
+    root.new_attribute("number").write_scalar(&number).unwrap();
     let (old, new) = (format!("links/{}", number.wrapping_sub(1)), format!("links/{number}"));
     if number > 1 {
         root.unlink(&old).unwrap();
