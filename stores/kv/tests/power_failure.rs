@@ -1,0 +1,118 @@
+//! What a power failure may leave of a store in files of LMDB, and what is found in it then.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+
+use h5live_kv::engine::{Edits, Engine, LmdbEngine, LmdbOptions, Snapshot};
+use h5live_model::{Mode, Publish};
+
+const PAGE: usize = 4096;
+
+fn options() -> LmdbOptions {
+    LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() }
+}
+
+/// Has each key say the number of the commit.
+fn commit(engine: &LmdbEngine, number: u8, publish: Publish) {
+    let mut edits = Edits::new();
+    for key in 0..200u8 {
+        edits.put(&[key], vec![number; 100 + usize::from(key) * 40]);
+    }
+    engine.commit(&edits, publish).unwrap();
+}
+
+/// The number that all keys say.
+fn number(folder: &Path) -> u8 {
+    let engine = LmdbEngine::open(folder, Mode::Read, &options()).unwrap();
+    let view = engine.view().unwrap();
+    let values: Vec<_> = (0..200u8).map(|key| Snapshot::of(&view).get(&[key]).unwrap().unwrap()).collect();
+    let number = values[0][0];
+    for (key, value) in values.iter().enumerate() {
+        assert_eq!(*value, vec![number; 100 + key * 40], "key {key}");
+    }
+    number
+}
+
+/// Another start of the machine: what the file says of it is changed, with the checksum.
+fn start_anew(folder: &Path) {
+    let path = folder.join("h5live.durable");
+    let mut bytes = fs::read(&path).unwrap();
+    for slot in [0, 128 << 10] {
+        let Some(head) = bytes.get(slot..slot + 60).filter(|head| head.starts_with(b"h5lvmeta")) else { continue };
+        let meta = u64::from_le_bytes(head[16..24].try_into().unwrap()) as usize;
+        let end = slot + 60 + meta;
+        if crc32c::crc32c(&bytes[slot..end]).to_le_bytes() != bytes[end..end + 4] {
+            continue;
+        }
+        bytes[slot + 24..slot + 60].copy_from_slice(&[b'x'; 36]);
+        let checksum = crc32c::crc32c(&bytes[slot..end]).to_le_bytes();
+        bytes[end..end + 4].copy_from_slice(&checksum);
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn the_state_of_the_last_durable_commit_comes_back_after_a_power_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, seed) = (folder.path().join("run"), 7u64);
+    println!("seed {seed}");
+    let engine = LmdbEngine::open(&store, Mode::CreateNew, &options()).unwrap();
+    commit(&engine, 1, Publish::Visible);
+    commit(&engine, 2, Publish::Durable);
+    let durable = fs::read(store.join("data.mdb")).unwrap();
+    // LMDB would use the pages of earlier states again.
+    (3..40).for_each(|number| commit(&engine, number, Publish::Visible));
+    let written = fs::read(store.join("data.mdb")).unwrap();
+    drop(engine);
+    assert_eq!(number(&store), 39, "the process has died: all is there");
+    let mut random = seed;
+    for round in 0..20 {
+        // Of the pages that were written since, the disk has some; the meta pages are always among them.
+        let mut found = written.clone();
+        for page in (2 * PAGE..durable.len().max(written.len())).step_by(PAGE) {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if (random >> 33).is_multiple_of(2) && page < found.len() {
+                let end = (page + PAGE).min(found.len());
+                match durable.get(page..end) {
+                    Some(old) => found[page..end].copy_from_slice(old),
+                    None => found[page..end].fill(0),
+                }
+            }
+        }
+        let lost = folder.path().join(format!("lost{round}"));
+        fs::create_dir(&lost).unwrap();
+        for file in ["h5live.writer", "h5live.durable"] {
+            fs::copy(store.join(file), lost.join(file)).unwrap();
+        }
+        fs::write(lost.join("data.mdb"), found).unwrap();
+        start_anew(&lost);
+        assert_eq!(number(&lost), 2, "round {round}");
+        let engine = LmdbEngine::open(&lost, Mode::Write, &options()).unwrap();
+        commit(&engine, 50, Publish::Visible);
+        engine.close().unwrap();
+        drop(engine);
+        assert_eq!(number(&lost), 50, "round {round}");
+    }
+}
+
+#[test]
+fn a_half_written_durable_state_is_not_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("run");
+    let engine = LmdbEngine::open(&store, Mode::CreateNew, &options()).unwrap();
+    commit(&engine, 1, Publish::Durable);
+    let before = fs::read(store.join("h5live.durable")).unwrap();
+    commit(&engine, 2, Publish::Durable);
+    drop(engine);
+    let after = fs::read(store.join("h5live.durable")).unwrap();
+    let changed: Vec<_> = (0..after.len()).filter(|at| before.get(*at) != Some(&after[*at])).collect();
+    // Only the first half of the newest slot was written.
+    let mut torn = after.clone();
+    for at in &changed[changed.len() / 2..] {
+        torn[*at] = before.get(*at).copied().unwrap_or_default();
+    }
+    fs::write(store.join("h5live.durable"), torn).unwrap();
+    start_anew(&store);
+    assert_eq!(number(&store), 1);
+}
