@@ -1,5 +1,6 @@
 //! A map of any types.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -119,10 +120,13 @@ impl MapObject {
 
     /// Removes keys, and returns how many of them were there.
     pub(super) fn remove_keys(&self, keys: &[MapKeyBuf]) -> Result<u64> {
-        let before = self.len()?;
-        let edits: Vec<_> = keys.iter().map(|key| MapEdit::Remove { key: key.as_key() }).collect();
+        let (mut distinct, mut found) = (HashSet::new(), 0);
+        for key in keys.iter().filter(|key| distinct.insert(*key)) {
+            found += u64::from(self.contains_key(key.as_key())?);
+        }
+        let edits: Vec<_> = distinct.iter().map(|key| MapEdit::Remove { key: key.as_key() }).collect();
         self.edit(&edits)?;
-        Ok(before - self.len()?)
+        Ok(found)
     }
 
     pub(super) fn key_of(&self, key: &Value) -> Result<MapKeyBuf> {

@@ -3,10 +3,7 @@
 use h5live_model::{AllocationLimit, MapKey, MapScan, Result, Store};
 
 use crate::error::MapTableError;
-use crate::table::{MapTable, OrderedKey, TableState};
-
-/// Values of variable length that are looked up at a time.
-const BLOBS_AT_ONCE: usize = 64;
+use crate::table::{BLOBS_AT_ONCE, MapTable, OrderedKey, TableState};
 
 impl MapTable {
     /// Reads the member `value` of a row into `into`.

@@ -21,6 +21,9 @@ const MAX_PENDING_BYTES: usize = 1 << 20;
 /// Bytes of rows that are read at a time while the index is made.
 const MAX_READ_BYTES: usize = 1 << 20;
 
+/// Elements of variable length that are looked up at a time. Each of them may have as many bytes as the file.
+pub const BLOBS_AT_ONCE: usize = 64;
+
 /// A map that is open.
 #[derive(Debug)]
 pub struct MapTable {
@@ -133,15 +136,20 @@ impl MapTable {
             each(OrderedKey::from_slice(&ordered), change.is_put.then_some(at));
             Ok(())
         };
-        let numbered = rows.chunks_exact(self.form.size).enumerate();
+        let mut numbered = rows.chunks_exact(self.form.size).enumerate();
         if self.form.key.base_bytes.is_none() {
-            return numbered.map(|(number, row)| take(number, row, &row[self.form.key.place.clone()])).collect();
+            return numbered.try_for_each(|(number, row)| take(number, row, &row[self.form.key.place.clone()]));
         }
-        let elements: Vec<_> = numbered.map(|(_, row)| &row[self.form.key.place.clone()]).collect();
-        let mut texts = vec![Vec::new(); elements.len()];
-        store.blobs(&elements, &mut |number, bytes| texts[number] = bytes.to_vec())?;
-        let rows = rows.chunks_exact(self.form.size).enumerate().zip(&texts);
-        rows.map(|((number, row), text)| take(number, row, text)).collect()
+        let mut numbered = numbered.peekable();
+        while numbered.peek().is_some() {
+            let part: Vec<_> = numbered.by_ref().take(BLOBS_AT_ONCE).collect();
+            let elements: Vec<_> = part.iter().map(|(_, row)| &row[self.form.key.place.clone()]).collect();
+            // They may come in another order, but later rows count.
+            let mut keys = vec![Vec::new(); elements.len()];
+            store.blobs(&elements, &mut |number, bytes| keys[number] = bytes.to_vec())?;
+            part.iter().zip(&keys).try_for_each(|((number, row), key)| take(*number, row, key))?;
+        }
+        Ok(())
     }
 
     /// Takes up rows that were published since. Nothing is taken up if some of them cannot be read.
