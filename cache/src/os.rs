@@ -68,10 +68,13 @@ unsafe impl MappedMemory for SharedMapping {
 
 /// Elsewhere, a fault in a mapping cannot be caught, so nothing is copied of one.
 #[cfg(not(target_os = "linux"))]
-enum Mapping {}
+enum NoMapping {}
 
 #[cfg(not(target_os = "linux"))]
-impl Mapping {
+use NoMapping as Mapping;
+
+#[cfg(not(target_os = "linux"))]
+impl NoMapping {
     fn of_part(_: &File, _: u64, _: usize) -> Option<Self> {
         None
     }

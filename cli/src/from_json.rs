@@ -106,8 +106,8 @@ fn integer(json: &Json) -> Option<Value> {
     }
 }
 
-/// A number as a float, or as an integer if it is one, which a float of few bits might round; `None` also for what no float
-/// has.
+/// A number as a float, or as an integer if it is one, which a float of few bits might round; `None` also for what no
+/// float has.
 fn float(text: &str) -> Option<Value> {
     let found = number_text::double(text)?;
     match text.parse::<i128>() {

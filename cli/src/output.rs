@@ -38,8 +38,8 @@ impl Output {
         self.0.flush().map_err(Error::Output)
     }
 
-    /// Tells the error of one of several files, behind what was printed of those before it. The command goes on with the
-    /// next one.
+    /// Tells the error of one of several files, behind what was printed of those before it. The command goes on with
+    /// the next one.
     ///
     /// # Errors
     /// [`Error::Output`]; nobody reads what comes next then.

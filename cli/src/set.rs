@@ -3,9 +3,9 @@
 use h5live::{Dataset, File, H5Type, Location, Object};
 use serde_json::Value as Json;
 
+use crate::checked_json::CheckedJson;
 use crate::error::{Error, Outcome, Result, SetRefusal};
 use crate::from_json;
-use crate::json_keys::repeated_key;
 use crate::lossy_args::LossyArgs;
 use crate::model::{Dataspace, Datatype, ReferenceType, Selection, Shape};
 use crate::path_target::{self, PathTarget};
@@ -38,10 +38,11 @@ impl Set {
     /// # Errors
     /// If there is no such object, or the value does not fit. The file is then unchanged.
     pub fn run(self) -> Result<Outcome> {
-        if let Some(key) = repeated_key(self.value.as_bytes()) {
+        let found: Result<CheckedJson, _> = serde_json::from_str(&self.value);
+        let CheckedJson { value: json, repeated_key } = found.unwrap_or_else(|_| Json::from(&*self.value).into());
+        if let Some(key) = repeated_key {
             return Err(self.refused(SetRefusal::Repeated(key)));
         }
-        let json = serde_json::from_str(&self.value).unwrap_or_else(|_| Json::String(self.value.clone()));
         temp_output::sweep_beside(&self.file)?;
         let file = crate::open::options().conversion(self.lossy.conversion()).write().open(&self.file)?;
         match path_target::find(&file, &self.path)? {

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use h5live::{LibVer, Location};
 
+use crate::checked_json::CheckedJson;
 use crate::error::{Error, Outcome, Result};
 use crate::file_space_args::{DEFAULT_OFFSET_BYTES, FileSpaceArgs};
-use crate::json_keys::repeated_key;
 use crate::lossy_args::LossyArgs;
 use crate::model::FileSpace;
 use crate::new_output::NewOutput;
@@ -49,11 +49,11 @@ impl New {
             None => std::io::read_to_string(std::io::stdin()).map_err(Error::Description)?,
         };
         let wrong = |fault| Error::InvalidDescription { file: description.cloned(), fault };
-        let json = serde_json::from_str(&text).map_err(|error| wrong(DescriptionFault::Json(error)))?;
-        if let Some(key) = repeated_key(text.as_bytes()) {
+        let json: CheckedJson = serde_json::from_str(&text).map_err(|error| wrong(DescriptionFault::Json(error)))?;
+        if let Some(key) = json.repeated_key {
             return Err(wrong(DescriptionFault::Repeated(key)));
         }
-        self.make(&json).map_err(|error| match error {
+        self.make(&json.value).map_err(|error| match error {
             Error::InvalidDescription { fault, .. } => wrong(fault),
             other => other,
         })

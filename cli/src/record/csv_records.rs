@@ -28,8 +28,8 @@ pub struct CsvRecords<R> {
 /// A record as it came in, with a line end.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CsvRecord {
-    /// The fields, or the number of lines in which a quote was not closed. Then the text is the first line only, and the
-    /// next record begins with the second one.
+    /// The fields, or the number of lines in which a quote was not closed. Then the text is the first line only, and
+    /// the next record begins with the second one.
     pub fields: Result<ByteRecord, usize>,
     /// The text.
     pub text: Vec<u8>,

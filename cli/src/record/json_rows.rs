@@ -8,7 +8,7 @@ use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use crate::json_keys::repeated_key;
+use crate::checked_json::CheckedJson;
 
 use super::csv_rows::numbered;
 use super::input::{InputError, NamedCells, RowOutput};
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
         while let Some(text) = rows.next_element::<Box<RawValue>>()? {
             let text = text.get();
             let listens = match serde_json::from_str(text) {
-                Ok(row) => self.rows.hand_on(row, text.as_bytes(), || on_one_line(text), self.out),
+                Ok(row) => self.rows.hand_on(row, || on_one_line(text), self.out),
                 Err(error) => {
                     self.out.row(Err(RowError::Json(json_fault(&error))), || format!("{text}\n").into_bytes())
                 }
@@ -125,7 +125,7 @@ fn read_lines(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -
     let mut rows = RowColumns { names: Vec::new(), new_keys };
     while let Some(text) = lines.next_value()? {
         let listens = match text {
-            Ok((row, text)) => rows.hand_on(row, &text, || text.clone(), out),
+            Ok((row, text)) => rows.hand_on(row, || text, out),
             Err((error, text)) => out.row(Err(RowError::Json(json_fault(&error))), || text),
         };
         if !listens {
@@ -147,7 +147,7 @@ struct JsonLines<R> {
     waiting: VecDeque<Vec<u8>>,
 }
 
-type ReadValue = Result<(Json, Vec<u8>), (serde_json::Error, Vec<u8>)>;
+type ReadValue = Result<(CheckedJson, Vec<u8>), (serde_json::Error, Vec<u8>)>;
 
 impl<R: BufRead> JsonLines<R> {
     fn line(&mut self) -> Result<Option<Vec<u8>>, InputError> {
@@ -174,7 +174,7 @@ impl<R: BufRead> JsonLines<R> {
         let mut lines = vec![first];
         loop {
             let text = lines.concat();
-            let mut values = serde_json::Deserializer::from_slice(&text).into_iter::<Json>();
+            let mut values = serde_json::Deserializer::from_slice(&text).into_iter::<CheckedJson>();
             let error = match values.next() {
                 Some(Ok(value)) => {
                     let (text, rest) = text.split_at(values.byte_offset());
@@ -207,10 +207,9 @@ struct RowColumns {
 }
 
 impl RowColumns {
-    /// Hands on a row, which is `text` in the input and `line` for the file of rejected rows. Returns `false` if nobody
-    /// listens any more.
-    fn hand_on(&mut self, row: Json, text: &[u8], line: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
-        let unique = repeated_key(text).map_or(Ok(row), |key| Err(RowError::Twice(key)));
+    /// Hands on a row. Returns `false` if nobody listens any more.
+    fn hand_on(&mut self, row: CheckedJson, text: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
+        let unique = row.repeated_key.map_or(Ok(row.value), |key| Err(RowError::Twice(key)));
         let cells = unique.and_then(named_cells).and_then(|cells| {
             if self.names.is_empty() {
                 self.names = cells.iter().map(|(name, _)| name.clone()).collect();
@@ -221,7 +220,7 @@ impl RowColumns {
             self.in_order(cells).map(Some)
         });
         match cells.transpose() {
-            Some(cells) => out.row_with_new_keys(cells, line),
+            Some(cells) => out.row_with_new_keys(cells, text),
             None => false,
         }
     }

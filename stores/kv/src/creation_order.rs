@@ -100,7 +100,7 @@ fn move_up(state: &mut KvState, from: EngineKey, to: &EngineKey) -> Result<()> {
 
 fn rank_of(state: &KvState, of: OrderOf, object: ObjectId, name: &[u8]) -> Result<Option<u64>> {
     let mut found = None;
-    state.snapshot().for_each(&KeySpan::from(&of.ranks(object)), &mut |key, value| -> Result<bool> {
+    state.snapshot().for_each(&KeySpan::from(&of.ranks(object)), |key, value| -> Result<bool> {
         if let RecordKey::LinkNameAt(rank) | RecordKey::AttributeAt(rank) =
             EngineKey::parse(key).map_err(damaged(object))?.1
             && value == name

@@ -57,7 +57,7 @@ pub fn blobs_of_values(state: &Snapshot<'_>, map: ObjectId, spec: &MapSpec, blob
     if !has_blobs(spec) {
         return Ok(());
     }
-    state.for_each(&KeySpan::from(&key::map_records(map)), &mut |_, value| -> Result<bool> {
+    state.for_each(&KeySpan::from(&key::map_records(map)), |_, value| -> Result<bool> {
         blobs.extend(value_blobs(state, spec, value)?);
         Ok(true)
     })

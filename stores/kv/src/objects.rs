@@ -120,7 +120,7 @@ pub fn for_each_link(state: &Snapshot<'_>, group: ObjectId, each: &mut dyn FnMut
     check_object(state, group)?;
     let mut pending: Option<(Name, LinkRecords)> = None;
     let mut goes_on = true;
-    state.for_each(&KeySpan::from(&key::links(group)), &mut |key, value| -> Result<bool> {
+    state.for_each(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
         match EngineKey::parse(key).map_err(damaged(group))?.1 {
             RecordKey::Link(name) => {
                 let new = LinkRecords { target: Some(decode_link(value)), order: None };
@@ -184,7 +184,7 @@ fn for_each_attribute_in(
 ) -> Result<()> {
     let mut pending: Option<(Name, AttributeRecords)> = None;
     let mut goes_on = true;
-    state.for_each(&KeySpan::from(range), &mut |key, value| -> Result<bool> {
+    state.for_each(&KeySpan::from(range), |key, value| -> Result<bool> {
         let RecordKey::Attribute(field, name) = EngineKey::parse(key).map_err(damaged(id))?.1 else { return Ok(true) };
         if pending.as_ref().is_none_or(|(pending, _)| pending.as_bytes() != &*name)
             && let Some((name, records)) = pending.replace((Name::from(&*name), AttributeRecords::default()))

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::entry_index::DataPlace;
 use crate::error::Result;
+use crate::log_bytes::{ChecksummedBytes, LogBytes};
 use crate::mapped_copies::{MappedCopy, copy_mapped};
 use crate::parallel::for_each_in_parallel;
 use crate::run_copy::{RunCopy, copy_runs};
@@ -23,48 +24,6 @@ const MIN_DIRECT_BYTES: u64 = 32 << 10;
 const MIN_PARALLEL_BYTES: usize = if cfg!(test) { 64 } else { 256 << 10 };
 /// Parts of the work for each thread, so that none waits long for the last one.
 const PARTS_PER_THREAD: usize = 4;
-
-/// Bytes of the log with a checksum.
-#[derive(Debug, Clone, Copy)]
-pub struct ChecksummedBytes {
-    /// Where they begin.
-    pub at: u64,
-    /// How many there are.
-    pub len: u64,
-    /// Their CRC-32C.
-    pub crc: u32,
-}
-
-/// Where bytes of the log come from.
-pub trait LogBytes: Sync {
-    /// Reads bytes of the log from `at` on.
-    ///
-    /// # Errors
-    /// If the log has no such bytes; errors of the store beneath.
-    fn read(&self, at: u64, into: &mut [u8]) -> Result<()>;
-
-    /// Reads the data of an entry, and undoes its filter.
-    ///
-    /// # Errors
-    /// As [`LogBytes::read`]; if the data is damaged, or has another length.
-    fn decode(&self, data: &DataPlace, into: &mut [u8]) -> Result<()>;
-
-    /// Whether so many bytes from `at` on can be copied from memory, and it is worth while.
-    fn is_mapped(&self, at: u64, len: u64) -> bool;
-
-    /// Copies bytes of the log from memory; `false` if they are not there.
-    fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool;
-
-    /// Whether all that was copied from memory were bytes of the log: nobody has cut the file. If not, nothing is in
-    /// memory from then on.
-    fn is_mapped_whole(&self) -> bool;
-
-    /// How many bytes from `at` on can be read by one call.
-    fn bytes_behind(&self, at: u64) -> u64;
-
-    /// What is wrong with the bytes at `at`, whose checksum does not fit.
-    fn checksum_error(&self, at: u64) -> h5live_model::Error;
-}
 
 /// What is put into the window by one call.
 #[derive(Debug)]

@@ -3,11 +3,12 @@
 use h5live_model::{AllocationLimit, DatasetSpec, Error, FilterSpec, Unfilter};
 
 use crate::boxes::BoxRange;
-use crate::copies::{ChecksummedBytes, CopyQueue, LogBytes};
+use crate::copies::CopyQueue;
 use crate::coverage::is_covered;
 use crate::entry::Dims;
 use crate::entry_index::{DataKind, DataPlace, EntryIndex, FoundChange, FoundEntry};
 use crate::error::{LogError, Result, in_file};
+use crate::log_bytes::{ChecksummedBytes, LogBytes};
 use crate::log_state::LogState;
 use crate::parallel::available_threads;
 use crate::position::LogPosition;

@@ -27,6 +27,7 @@ mod info;
 pub mod joined_files;
 mod joining;
 pub mod layout;
+mod log_bytes;
 pub mod log_datasets;
 mod log_file;
 mod log_state;

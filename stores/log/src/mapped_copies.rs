@@ -6,8 +6,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::copies::{ChecksummedBytes, LogBytes};
 use crate::error::Result;
+use crate::log_bytes::{ChecksummedBytes, LogBytes};
 use crate::parallel::for_each_in_parallel;
 use crate::run_copy::{RunCopy, copy_runs};
 

@@ -126,7 +126,7 @@ impl<'a> Snapshot<'a> {
     pub fn for_each<E: From<super::EngineError>>(
         &self,
         range: &KeySpan,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> std::result::Result<bool, E>,
+        mut each: impl FnMut(&[u8], &[u8]) -> std::result::Result<bool, E>,
     ) -> std::result::Result<(), E> {
         let mut left = range.clone();
         loop {
