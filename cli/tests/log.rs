@@ -6,7 +6,7 @@ mod common;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use common::manifests::{agree, check_sound_files};
+use common::manifests::{agree, check_sound_files, files};
 use h5live::{File, UNLIMITED};
 use sha2::{Digest, Sha256};
 

@@ -23,7 +23,7 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 /// For each folder of `files`, one in which links lead to all that is there, so that a copy finds beside it what the
 /// original names. A link costs more than a copy: each folder is made once for all of its files.
-fn linked_folders(files: &[PathBuf], within: &Path) -> BTreeMap<PathBuf, PathBuf> {
+pub fn linked_folders(files: &[PathBuf], within: &Path) -> BTreeMap<PathBuf, PathBuf> {
     let folders: BTreeSet<_> = files.iter().map(|file| file.parent().unwrap().to_owned()).collect();
     let linked = |(i, of): (usize, PathBuf)| {
         let folder = within.join(i.to_string());

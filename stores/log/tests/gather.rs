@@ -113,7 +113,7 @@ fn an_index_table_that_is_read_in_several_pieces_has_all_entries() {
     let store = open(storage.clone(), Mode::CreateNew, &Log::default());
     let data = store.dataset(create(&store)).unwrap();
     // Some 100 bytes of the table for each column.
-    let plain = (0..250).map(|seed| write_columns(&*data, seed)).last().unwrap();
+    let plain = (0..250).fold(Vec::new(), |_, seed| write_columns(&*data, seed));
     store.close().unwrap();
     let store = open(storage, Mode::Read, &Log::default());
     check(&*open_data(&store), &[[0..DIMS[0], 0..DIMS[1]], [3..5, 2..9]], &plain);
