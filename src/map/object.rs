@@ -13,7 +13,7 @@ use crate::error::ErrorKind;
 use crate::path::ResolvedObject;
 use crate::{File, Group, Result, Value, attribute};
 
-/// A map whose types the program does not know beforehand. [`MapObject::typed`] makes a [`Map`] of it.
+/// A map whose types the program does not know beforehand. [`MapObject::typed`] makes a [`Map`](crate::Map) of it.
 ///
 /// ```
 /// use h5live::{File, Value};
