@@ -46,7 +46,7 @@ impl<R: BufRead> CsvRecords<R> {
     ///
     /// # Errors
     /// If the input cannot be read.
-    pub fn next(&mut self) -> io::Result<Option<CsvRecord>> {
+    pub fn next_record(&mut self) -> io::Result<Option<CsvRecord>> {
         let mut lines: Vec<Vec<u8>> = Vec::new();
         let (mut bytes, mut fields) = (0, 0);
         while let Some(line) = self.line(lines.is_empty())? {
@@ -153,7 +153,7 @@ mod tests {
         let mut records = CsvRecords::new(input.as_bytes(), b',');
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let mut found = Vec::new();
-        while let Some(record) = records.next().unwrap() {
+        while let Some(record) = records.next_record().unwrap() {
             let fields = record.fields.map_or_else(
                 |lines| format!("{lines} lines"),
                 |fields| fields.iter().map(text).collect::<Vec<_>>().join("|"),

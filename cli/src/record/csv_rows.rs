@@ -90,7 +90,7 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) 
     let CsvDialect { delimiter, has_header, mut decimals, .. } = dialect;
     let mut records = CsvRecords::new(input, delimiter);
     let mut next = || -> Result<Option<CsvRecord>, InputError> {
-        let record = records.next()?;
+        let record = records.next_record()?;
         Ok(record.map(|record| if delimiter == BLANKS { without_empty_fields(record) } else { record }))
     };
     let first = next()?.ok_or(InputError::NoHeader)?;
