@@ -81,17 +81,26 @@ impl ChunkGrid {
 
     /// The chunk that holds the element at `at` (`[rank]`, elements).
     pub fn chunk_of(&self, at: &[u64]) -> ChunkCoord {
-        ChunkCoord(at.iter().zip(&self.dims).map(|(a, d)| a / d).collect())
+        ChunkCoord(self.along_each(at, |at, side| at / side))
     }
 
     /// The first element of a chunk (`[rank]`, elements); saturates.
     pub fn start_of(&self, coord: &ChunkCoord) -> SmallVec<[u64; 4]> {
-        coord.scaled().iter().zip(&self.dims).map(|(c, d)| c.saturating_mul(*d)).collect()
+        self.along_each(coord.scaled(), u64::saturating_mul)
     }
 
     /// The number of chunks that cover `extent` (`[rank]`, elements) along each dimension (`[rank]`, chunks).
     pub fn counts(&self, extent: &[u64]) -> SmallVec<[u64; 4]> {
-        extent.iter().zip(&self.dims).map(|(e, d)| e.div_ceil(*d)).collect()
+        self.along_each(extent, u64::div_ceil)
+    }
+
+    /// What comes of a number and the side of a chunk along each dimension. Numbers that are copied at once take fewer
+    /// instructions than numbers that are collected.
+    #[inline]
+    fn along_each(&self, numbers: &[u64], each: impl Fn(u64, u64) -> u64) -> SmallVec<[u64; 4]> {
+        let mut found = SmallVec::from_slice(&numbers[..numbers.len().min(self.dims.len())]);
+        found.iter_mut().zip(&self.dims).for_each(|(number, side)| *number = each(*number, *side));
+        found
     }
 
     /// Whether part of the chunk lies outside `extent` (`[rank]`, elements).

@@ -20,13 +20,14 @@ pub(super) struct ChunkPoint {
 pub(super) fn sort_by_chunk(points: &[SelectDims], grid: &ChunkGrid, extent: &[u64]) -> Vec<ChunkPoint> {
     let dims = grid.dims();
     let (counts, within) = (grid.counts(extent), strides(dims));
+    let (counts, within) = (&counts[..], &within[..]);
     let countable = counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count)).is_some();
     let point = |(place, point): (usize, &SelectDims)| {
         let (mut chunk, mut at) = (0, 0);
-        for (dim, index) in point.iter().enumerate() {
-            let scaled = index / dims[dim];
-            at += (index - scaled * dims[dim]) * within[dim];
-            chunk = if countable { chunk * counts[dim] + scaled } else { 0 };
+        for (((index, dim), count), stride) in point.iter().zip(dims).zip(counts).zip(within) {
+            let scaled = index / dim;
+            at += (index - scaled * dim) * stride;
+            chunk = if countable { chunk * count + scaled } else { 0 };
         }
         ChunkPoint { chunk, at, place }
     };

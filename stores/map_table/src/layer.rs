@@ -6,6 +6,8 @@ use h5live_model::{
     AttributeData, ChunkStore, Error, Features, Link, Liveness, MapStore, Name, ObjectBody, ObjectId, ObjectInfo,
     ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
@@ -18,6 +20,8 @@ pub struct MapTables {
     inner: Arc<dyn Store>,
     described: Session,
     tables: RwLock<FxHashMap<ObjectId, Arc<MapTable>>>,
+    /// Whether a table was ever opened. Most sessions have none, and look no further.
+    has_tables: AtomicBool,
     mark: Name,
     /// The group that was last found to be no map.
     plain_group: Mutex<Option<ObjectId>>,
@@ -32,6 +36,7 @@ impl MapTables {
             inner,
             described,
             tables: RwLock::default(),
+            has_tables: AtomicBool::new(false),
             mark: layout::MARK.into(),
             plain_group: Mutex::default(),
         }
@@ -78,11 +83,15 @@ impl MapTables {
         }
         let opened = Arc::new(MapTable::open(&*self.inner, map)?);
         tables.insert(map, opened.clone());
+        self.has_tables.store(true, Ordering::Release);
         Ok(opened)
     }
 
     /// The open tables that a scope names.
     pub(crate) fn open_tables(&self, scope: Scope<'_>) -> Vec<Arc<MapTable>> {
+        if !self.has_tables.load(Ordering::Acquire) {
+            return Vec::new();
+        }
         let tables = self.tables.read();
         match scope {
             Scope::All => tables.values().cloned().collect(),
@@ -96,10 +105,12 @@ impl MapTables {
         self.tables.read().values().filter(|table| table.is_deleted()).for_each(|table| table.clear());
     }
 
-    /// Forgets what was known of an object that had this identity before.
+    /// Forgets what was known of an object that had this identity before. Which group is none is forgotten when an object
+    /// is deleted.
     pub(crate) fn forget(&self, map: ObjectId) {
-        self.plain_group.lock().take_if(|group| *group == map);
-        self.tables.write().remove(&map);
+        if self.has_tables.load(Ordering::Acquire) {
+            self.tables.write().remove(&map);
+        }
     }
 
     pub(crate) fn forget_all(&self) {
@@ -108,7 +119,7 @@ impl MapTables {
 
     /// Whether rows of some table are not in the store.
     pub(crate) fn has_pending(&self) -> bool {
-        self.tables.read().values().any(|table| table.is_dirty())
+        self.has_tables.load(Ordering::Acquire) && self.tables.read().values().any(|table| table.is_dirty())
     }
 
     /// An attribute as the user sees it; `None` if it is the mark.
