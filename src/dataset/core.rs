@@ -1,7 +1,7 @@
 //! The state of a dataset that all its handles share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use h5live_filters::Pipeline;
 use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Parts, Reads, Staging};
@@ -50,7 +50,7 @@ pub(crate) struct DatasetCore {
     /// Who uses the variable-length data of the file.
     pub(super) blobs: Arc<BlobUses>,
     /// The path under which the dataset was opened that was written first. Errors of a later flush name it.
-    path: OnceLock<Box<str>>,
+    path: Mutex<Option<Arc<str>>>,
     /// The list of datasets with staged elements, and whether this one is in it.
     staged_datasets: StagedDatasets,
     is_registered: AtomicBool,
@@ -135,7 +135,7 @@ impl DatasetCore {
             superseded: Mutex::default(),
             blobs,
             staged_datasets: staged,
-            path: OnceLock::new(),
+            path: Mutex::default(),
             is_registered: AtomicBool::new(false),
             published_after: Mutex::default(),
             published_end: AtomicU64::new(spec.dataspace.dims().first().copied().unwrap_or(0)),
@@ -196,12 +196,15 @@ impl DatasetCore {
 
     /// Notes by which path the dataset is written.
     pub(super) fn note_path(&self, path: &str) {
-        self.path.get_or_init(|| path.into());
+        let mut known = self.path.lock();
+        if known.is_none() {
+            *known = Some(path.into());
+        }
     }
 
     /// The path by which it was written.
-    pub(crate) fn path(&self) -> Option<&str> {
-        self.path.get().map(|path| &**path)
+    pub(crate) fn path(&self) -> Option<Arc<str>> {
+        self.path.lock().clone()
     }
 
     /// Adds this dataset to the list that the next flush of the file visits. The caller holds the writer's lock.

@@ -26,7 +26,8 @@ impl DatasetCore {
     pub(crate) fn unpublished_rows(&self) -> Option<UnpublishedRows> {
         let end = *self.spec_snapshot().ok()?.extent.first()?;
         let rows = self.published_end.load(Ordering::Acquire)..end;
-        (!rows.is_empty()).then(|| UnpublishedRows { dataset: self.path().unwrap_or_default().to_owned(), rows })
+        (!rows.is_empty())
+            .then(|| UnpublishedRows { dataset: self.path().as_deref().unwrap_or_default().to_owned(), rows })
     }
 }
 

@@ -25,7 +25,7 @@ impl FileShared {
     /// Hands the staged elements and extents of all datasets to the store.
     pub(crate) fn write_out(&self) -> Result<()> {
         self.for_each_staged(|core| {
-            core.write_out_if_exists(self).map_err(|failure| failure.with_path(&self.name, core.path()))
+            core.write_out_if_exists(self).map_err(|failure| failure.with_path(&self.name, core.path().as_deref()))
         })
     }
 

@@ -6,13 +6,16 @@ use h5live_model::{
     AttributeData, ChunkStore, Error, Features, Link, Liveness, MapStore, Name, ObjectBody, ObjectId, ObjectInfo,
     ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
 };
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use crate::layout;
 use crate::table::{MapTable, with_tables};
+
+/// The number of no group.
+const NO_GROUP: u64 = u64::MAX;
 
 /// A session on a store without maps, which holds maps as tables.
 #[derive(Debug)]
@@ -24,7 +27,7 @@ pub struct MapTables {
     has_tables: AtomicBool,
     mark: Name,
     /// The group that was last found to be no map.
-    plain_group: Mutex<Option<ObjectId>>,
+    plain_group: AtomicU64,
 }
 
 impl MapTables {
@@ -38,7 +41,7 @@ impl MapTables {
             tables: RwLock::default(),
             has_tables: AtomicBool::new(false),
             mark: layout::MARK.into(),
-            plain_group: Mutex::default(),
+            plain_group: AtomicU64::new(NO_GROUP),
         }
     }
 
@@ -53,14 +56,17 @@ impl MapTables {
     }
 
     /// Refuses to change the links of a map, which is no group for those who see maps.
+    #[inline]
     pub(crate) fn check_group(&self, group: ObjectId) -> Result<()> {
-        if *self.plain_group.lock() == Some(group) {
+        // Nothing has the number of no group, and no store that holds tables has numbers of more than 64 bits.
+        let number = group.0 as u64;
+        if self.plain_group.load(Ordering::Acquire) == number {
             return Ok(());
         }
         if self.is_map(group)? {
             return Err(Error::WrongKind { expected: "group" });
         }
-        *self.plain_group.lock() = Some(group);
+        self.plain_group.store(number, Ordering::Release);
         Ok(())
     }
 
@@ -101,12 +107,19 @@ impl MapTables {
 
     /// Gives up the memory of maps that this session has deleted. They stay known, so that nobody writes to them.
     pub(crate) fn clear_deleted(&self) {
-        *self.plain_group.lock() = None;
+        self.plain_group.store(NO_GROUP, Ordering::Release);
         self.tables.read().values().filter(|table| table.is_deleted()).for_each(|table| table.clear());
+    }
+
+    /// Whether a table was ever opened.
+    #[inline]
+    pub(crate) fn has_tables(&self) -> bool {
+        self.has_tables.load(Ordering::Acquire)
     }
 
     /// Forgets what was known of an object that had this identity before. Which group is none is forgotten when an object
     /// is deleted.
+    #[inline]
     pub(crate) fn forget(&self, map: ObjectId) {
         if self.has_tables.load(Ordering::Acquire) {
             self.tables.write().remove(&map);
@@ -195,6 +208,7 @@ impl Store for MapTables {
         })
     }
 
+    #[inline]
     fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
         self.inner.dataset(id)
     }

@@ -62,6 +62,9 @@ impl StoreWriter for MapTables {
         if let Some((group, _)) = new.link {
             self.check_group(group)?;
         }
+        if !self.has_tables() && !matches!(new.spec.body, ObjectBody::Map(_)) {
+            return self.inner().writer()?.create(new);
+        }
         let id = match &new.spec.body {
             ObjectBody::Map(map) => self.create_map(new, map)?,
             _ => self.inner().writer()?.create(new)?,
