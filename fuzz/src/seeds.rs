@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::create_dir_all(corpus.join(target))?;
         fs::write(corpus.join(target).join(format!("seed-{count:03}")), bytes)
     };
-    h5live_format::fuzz::seeds().iter().try_for_each(|seed| save(seed.target, &seed.data))?;
+    h5live_format::fuzz::all_seeds().iter().try_for_each(|seed| save(seed.target, &seed.data))?;
     entries().iter().try_for_each(|entry| save("log_entry", entry))?;
     let path = corpus.join("log.h5");
     for (layout, is_closed) in [("", true), ("", false), ("layout=logvol", true)] {
