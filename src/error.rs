@@ -180,7 +180,7 @@ pub enum ErrorKind {
     #[error("the dataset cannot be viewed in the file: {0}")]
     NotViewable(&'static str),
     /// The store holds no maps.
-    #[error("a {store} store holds no maps; these do: {}", .holders.join(", "))]
+    #[error("a store of the kind {store} holds no maps; these do: {}", .holders.join(", "))]
     NoMaps {
         /// The kind of the store.
         store: &'static str,

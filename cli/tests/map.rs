@@ -66,7 +66,7 @@ fn a_store_without_maps_names_those_that_have_them() {
     let file = File::create(&*name).unwrap();
     file.close().unwrap();
     let said = error(&run(&["map", "put", &name, "ids", "a", "1", "--key-type", "string", "--value-type", "u8"]));
-    assert!(said.contains("a log store holds no maps; these do: native, mem"), "{said}");
+    assert!(said.contains("a store of the kind log holds no maps; these do: native, mem"), "{said}");
     let stores = text(&run(&["stores", "--json"]));
     let native: serde_json::Value = serde_json::from_str(stores.lines().next().unwrap()).unwrap();
     assert!(native["capabilities"]["features"].as_str().unwrap().contains("maps"), "{native}");

@@ -45,8 +45,8 @@ pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
 pub use condition::{Diagnosis, FileChange, FileCondition, Holder, Repair};
 pub use connect::{
     Connector, ConnectorOptions, ConnectorRegistry, Identity, LinkUse, Location, LocationWatch, OpenError, OpenRequest,
-    Origin, PathProbe, ResolvedLocation, Setting, SettingError, SettingValue, Upkeep, Url, name_of_value, read_setting,
-    value_with_name,
+    Origin, PathProbe, ResolvedLocation, Setting, SettingError, SettingValue, Upkeep, Url, name_of_value,
+    path_from_bytes, read_setting, value_with_name,
 };
 pub use dataspace::{Dataspace, MAX_RANK, Shape, UNLIMITED};
 pub use datatype::{

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Mode, Name,
-    OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, Upkeep,
+    OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, Upkeep, path_from_bytes,
 };
 use h5live_swmr::PathWatch;
 
@@ -39,16 +39,16 @@ impl NativeConnector {
             }
         };
         let rest = url.decoded_path()?;
-        let Some(after) = rest.strip_prefix(b"//") else { return Ok(path_of(&rest)) };
+        let Some(after) = rest.strip_prefix(b"//") else { return Ok(path_from_bytes(&rest)) };
         if url.scheme() == "file" && !after.starts_with(b"/") {
             return match after.strip_prefix(b"localhost/") {
-                Some(path) => Ok(path_of(&[b"/", path].concat())),
+                Some(path) => Ok(path_from_bytes(&[b"/", path].concat())),
                 None => {
                     Err(OpenError::Url("a file on another machine: file:///PATH is one on this machine".to_owned()))
                 }
             };
         }
-        Ok(path_of(after))
+        Ok(path_from_bytes(after))
     }
 
     /// Opens a file whose bytes are in memory.
@@ -58,19 +58,6 @@ impl NativeConnector {
     pub fn open_image(bytes: Vec<u8>, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         let storage = Arc::new(MemoryStorage::from(bytes));
         Ok(Arc::new(NativeFile::open_storage(storage, &open_options(how)?).map_err(store_error)?))
-    }
-}
-
-/// The path of these bytes.
-fn path_of(bytes: &[u8]) -> PathBuf {
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStrExt;
-        std::ffi::OsStr::from_bytes(bytes).into()
-    }
-    #[cfg(not(unix))]
-    {
-        String::from_utf8_lossy(bytes).into_owned().into()
     }
 }
 
@@ -118,7 +105,8 @@ impl Connector for NativeConnector {
 
     fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
         let base = base.and_then(|base| NativeConnector::path(base).ok());
-        let paths = linked_paths::linked_paths(base.as_deref().and_then(Path::parent), &path_of(name.as_bytes()), link);
+        let paths =
+            linked_paths::linked_paths(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
         paths.into_iter().map(Location::Path).collect()
     }
 

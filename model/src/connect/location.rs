@@ -72,6 +72,19 @@ fn scheme_of(text: &str) -> Option<String> {
     is_scheme.then(|| scheme.to_ascii_lowercase())
 }
 
+/// The path that these bytes are. Where paths are no bytes, what is no UTF-8 is replaced.
+pub fn path_from_bytes(bytes: &[u8]) -> PathBuf {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        OsStr::from_bytes(bytes).into()
+    }
+    #[cfg(not(unix))]
+    {
+        String::from_utf8_lossy(bytes).into_owned().into()
+    }
+}
+
 impl Url {
     /// The URL that the name of a file in a link is, if it begins with a scheme. It has no query, and nothing in it is
     /// decoded.
@@ -121,6 +134,17 @@ impl Url {
             true => Ok(self.encoded_path().as_bytes().to_vec()),
             false => self.percent_decode(self.encoded_path()),
         }
+    }
+
+    /// The path of the file system that stands between the scheme and the query: `run`, `./run` and `//run` lead to the
+    /// same place. `None` if nothing stands there.
+    ///
+    /// # Errors
+    /// [`OpenError::Escape`].
+    pub fn local_path(&self) -> Result<Option<PathBuf>, OpenError> {
+        let decoded = self.decoded_path()?;
+        let path = decoded.strip_prefix(b"//").unwrap_or(&decoded);
+        Ok((!path.is_empty()).then(|| path_from_bytes(path)))
     }
 
     /// The options that the query gives.
@@ -308,6 +332,15 @@ mod tests {
         assert!(found.has_authority() && !url("mem:x").has_authority());
         assert_eq!(url("run:1.h5?").to_path(), Path::new("run:1.h5?"));
         assert_eq!(url("mem:").decoded_path().unwrap(), b"");
+    }
+
+    #[test]
+    fn a_local_path_follows_the_colon_or_two_slashes() {
+        for (text, path) in [("kv:run", "run"), ("kv://run", "run"), ("kv:/a%20b?x=1", "/a b"), ("log:///a", "/a")] {
+            assert_eq!(url(text).local_path().unwrap().as_deref(), Some(Path::new(path)), "{text}");
+        }
+        assert_eq!(url("kv:").local_path().unwrap(), None);
+        assert_eq!(url("kv://?sync=never").local_path().unwrap(), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub use connector::{
     Connector, ConnectorRegistry, Identity, LinkUse, LocationWatch, OpenRequest, Origin, PathProbe, Upkeep,
 };
 pub use error::OpenError;
-pub use location::{Location, Url};
+pub use location::{Location, Url, path_from_bytes};
 pub use registry::ResolvedLocation;
 pub use setting::{
     ConnectorOptions, Setting, SettingError, SettingValue, name_of_value, read_setting, value_with_name,

@@ -20,23 +20,8 @@ pub struct KvConnector;
 /// The folder of a store.
 fn folder(at: &Location) -> Result<PathBuf, OpenError> {
     let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
-    let path = url.decoded_path()?;
-    let path = path.strip_prefix(b"//").unwrap_or(&path).to_vec();
-    match path.is_empty() {
-        true => Err(OpenError::Url("a key-value store has a folder: kv:run is one".to_owned())),
-        false => Ok(path_of(path)),
-    }
-}
-
-#[cfg(unix)]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    std::ffi::OsString::from_vec(bytes).into()
-}
-
-#[cfg(not(unix))]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    String::from_utf8_lossy(&bytes).into_owned().into()
+    let missing = || OpenError::Url("a key-value store has a folder: kv:run is one".to_owned());
+    url.local_path()?.ok_or_else(missing)
 }
 
 /// A number that no other session has.

@@ -81,29 +81,16 @@ impl LogConnector {
     /// The location of the file.
     fn inner_location(at: &Location) -> Result<Location, OpenError> {
         let Location::Url(url) = at else { return Ok(at.clone()) };
-        let path = url.decoded_path()?;
-        let path = path.strip_prefix(b"//").unwrap_or(&path).to_vec();
-        if path.is_empty() {
-            return Err(OpenError::Url("a file with a log has a path: log:run.h5 is one".to_owned()));
+        match url.local_path()? {
+            Some(path) => Ok(Location::Path(path)),
+            None => Err(OpenError::Url("a file with a log has a path: log:run.h5 is one".to_owned())),
         }
-        Ok(Location::Path(path_of(path)))
     }
 }
 
 /// Whether a mode opens what is there.
 fn is_existing(mode: Mode) -> bool {
     !matches!(mode, Mode::Create | Mode::CreateNew)
-}
-
-#[cfg(unix)]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    std::ffi::OsString::from_vec(bytes).into()
-}
-
-#[cfg(not(unix))]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 impl Connector for LogConnector {
