@@ -46,11 +46,16 @@ pub(crate) fn sort_links_by_name(links: &mut [Link]) {
 
 /// A path below a group, shown.
 pub(crate) fn join_path(group: &str, name: &str) -> String {
-    match name.starts_with('/') {
-        true => name.to_owned(),
-        false if group.ends_with('/') => [group, name].concat(),
-        false => [group, "/", name].concat(),
+    if name.starts_with('/') {
+        return name.to_owned();
     }
+    let mut path = String::with_capacity(group.len() + 1 + name.len());
+    path.push_str(group);
+    if !group.ends_with('/') {
+        path.push('/');
+    }
+    path.push_str(name);
+    path
 }
 
 /// The object at a path that starts in a group.

@@ -45,7 +45,7 @@ impl NativeSession {
             ObjectBody::Datatype(datatype) => {
                 let message = DatatypeMessage::new(self.profile, datatype.clone());
                 let message = self.encode_message(message, MessageFlags::CONSTANT)?;
-                self.create_header(spec, vec![message], DATATYPE_ROOM)
+                self.create_header(spec, self.new_header_prefix(spec), vec![message], DATATYPE_ROOM)
             }
             ObjectBody::Map(_) => Err(ModelError::Unsupported("a map").into()),
         }
@@ -56,17 +56,17 @@ impl NativeSession {
         Ok(RawMessage::from_message(message, flags, self.cache.widths())?)
     }
 
-    /// A header with these messages, for an object as `spec` describes it.
+    /// A header with this prefix and these messages, for an object as `spec` describes it.
     ///
     /// # Errors
     /// If there is no space.
     pub(crate) fn create_header(
         &self,
         spec: &ObjectSpec,
+        prefix: ObjectHeaderPrefix,
         mut messages: Vec<RawMessage>,
         room: HeaderRoom,
     ) -> Result<CachedHeader> {
-        let prefix = self.new_header_prefix(spec);
         if spec.times && prefix.version == 1 {
             let time = ModificationTime { seconds: unix_time_seconds() };
             messages.push(self.encode_message(time, MessageFlags::default())?);
@@ -116,7 +116,7 @@ impl NativeSession {
             self.encode_message(info, MessageFlags::default())?,
             self.encode_message(choices, MessageFlags::CONSTANT)?,
         ];
-        self.create_header(spec, messages, GROUP_ROOM)
+        self.create_header(spec, self.new_header_prefix(spec), messages, GROUP_ROOM)
     }
 
     /// A group with a symbol table.
@@ -124,6 +124,7 @@ impl NativeSession {
         let none = SymbolTableMessage { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED };
         let mut header = self.create_header(
             spec,
+            self.new_header_prefix(spec),
             vec![self.encode_message(none, MessageFlags::default())?],
             SYMBOL_TABLE_GROUP_ROOM,
         )?;

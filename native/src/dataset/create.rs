@@ -66,7 +66,8 @@ pub(crate) fn create_dataset(
     let layout = LayoutMessage::new(profile, storage, !spec.filters.is_empty());
     messages.push(session.encode_message(layout, MessageFlags::default())?);
     let can_grow = spec.dataspace.dims() != spec.dataspace.max();
-    let room = match session.new_header_prefix(object).version {
+    let prefix = session.new_header_prefix(object);
+    let room = match prefix.version {
         1 => V1_DATASET_ROOM,
         // The extent and the checksum change together: beside each other, one short store changes both.
         _ if can_grow => {
@@ -75,7 +76,7 @@ pub(crate) fn create_dataset(
         }
         _ => HeaderRoom::More(DATASET_ROOM_BYTES),
     };
-    let header = session.create_header(object, messages, room)?;
+    let header = session.create_header(object, prefix, messages, room)?;
     if let Some((at, heap, data)) = names {
         let (cache, owner) = (&session.cache, header.metadata().owner());
         let data = cache.insert_entry(heap.data, owner, data);

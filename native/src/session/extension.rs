@@ -62,7 +62,8 @@ impl NativeSession {
             self.cache.space().set_page_size(space.page_size)?;
         }
         let message = self.encode_message(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
-        let header = self.create_header(&ObjectSpec::group(), vec![message], HeaderRoom::More(0))?;
+        let spec = ObjectSpec::group();
+        let header = self.create_header(&spec, self.new_header_prefix(&spec), vec![message], HeaderRoom::More(0))?;
         self.extension.space = space;
         Ok(header.addr())
     }
