@@ -13,7 +13,7 @@ use h5live_log::LogMutant;
 
 use crate::mutants::{death_bounds, power_failure_bounds};
 use reader::{Looks, Sight, follow, recover};
-pub use workloads::{LogWorkload, joined_writers, one_writer};
+pub use workloads::{LogWorkload, WriterPlan, joined_writers, one_writer};
 
 /// The mutants.
 pub const MUTANTS: [LogMutant; 4] =
@@ -144,17 +144,17 @@ impl LogPart {
 
     /// The workloads, each explored by itself.
     fn workloads(self, mutant: LogMutant) -> Vec<LogWorkload> {
-        let one = |durable: bool| one_writer(mutant, durable);
+        let parts = |plan: WriterPlan| one_writer(mutant, plan).parts().unwrap_or_default();
         match self {
-            LogPart::OneWriterOpened | LogPart::OneWriterFollowed | LogPart::OneWriter => {
-                one(false).parts().unwrap_or_default()
+            LogPart::OneWriterOpened | LogPart::OneWriterFollowed => {
+                WriterPlan::SMALL.into_iter().flat_map(parts).collect()
             }
+            LogPart::OneWriter => parts(WriterPlan::ALL),
             LogPart::OneWriterTorn => {
-                let parts = one(false).parts().unwrap_or_default();
-                parts.into_iter().filter(|part| part.writes() < MANY_WRITES).collect()
+                parts(WriterPlan::ALL).into_iter().filter(|part| part.writes() < MANY_WRITES).collect()
             }
-            LogPart::OneWriterDies => vec![one(false)],
-            LogPart::PowerFails => vec![one(true)],
+            LogPart::OneWriterDies => vec![one_writer(mutant, WriterPlan::ALL)],
+            LogPart::PowerFails => vec![one_writer(mutant, WriterPlan { durable: true, ..WriterPlan::ALL })],
             LogPart::TwoWritersOpened | LogPart::TwoWritersFollowed | LogPart::TwoWriters | LogPart::TwoWritersDie => {
                 joined_writers(mutant)
             }
@@ -166,7 +166,7 @@ impl LogPart {
         let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
         let torn = Tearing { observations: 1, ..Tearing::at(512) };
         let mut look_at_little = |looks: Looks| {
-            let sights = Sight::small(workload.writers);
+            let sights = Sight::small(workload);
             let effort = Effort { time: effort.time.map(|time| time / sights.len() as u32), ..effort };
             for sight in sights {
                 report.add_schedules(schedules(workload, (looks, *sight), Tearing::NONE, effort));

@@ -62,9 +62,12 @@ impl Sight {
     /// Sights so small that all schedules of their readers can be looked at, and that together show what
     /// [`Sight::ALL`] shows: what is wrong with batches of one writer is wrong with two datasets, or with a new one; what
     /// is wrong with those of two writers, with both of their datasets.
-    pub fn small(writers: Writers) -> &'static [Sight] {
-        match writers {
-            Writers::One => &[Sight(&["a", "b"]), Sight(&["a", "grid"]), Sight(&["b", "grid"]), Sight(&[NEW])],
+    pub fn small(workload: &LogWorkload) -> &'static [Sight] {
+        const PAIRS: &[Sight] = &[Sight(&["a", "b"]), Sight(&["a", "grid"]), Sight(&["b", "grid"])];
+        const PAIRS_AND_NEW: &[Sight] = &[PAIRS[0], PAIRS[1], PAIRS[2], Sight(&[NEW])];
+        match workload.writers {
+            Writers::One if workload.makes_datasets => PAIRS_AND_NEW,
+            Writers::One => PAIRS,
             Writers::Two => &[Sight(&["cells", "own"])],
         }
     }
@@ -100,14 +103,14 @@ fn grid(batches: usize) -> Vec<u16> {
 
 impl LogContents {
     /// How many batches there are, if these contents are those of whole batches, and of all that were acknowledged.
-    fn batches(&self, writers: Writers, sight: Sight, acknowledged: usize) -> Result<usize, String> {
+    fn batches(&self, workload: &LogWorkload, sight: Sight, acknowledged: usize) -> Result<usize, String> {
         // New datasets alone do not say how many.
-        let batches = self.whole_batches(writers, sight)?.unwrap_or(acknowledged);
+        let batches = self.whole_batches(workload.writers, sight)?.unwrap_or(acknowledged);
         if batches < acknowledged {
             return Err(format!("{batches} batches are there of {acknowledged} that were acknowledged: {self:?}"));
         }
         // Until then the object of a batch may come later than its elements.
-        if writers == Writers::One && sight.has(NEW) && self.new.len() < acknowledged / 2 {
+        if workload.makes_datasets && sight.has(NEW) && self.new.len() < acknowledged / 2 {
             return Err(format!("a batch is acknowledged, and its object is not there: {:?}", self.new));
         }
         Ok(batches)
@@ -203,12 +206,12 @@ fn follow_looks(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks, si
             return Ok(());
         }
         if looks != Looks::AfterRefresh {
-            look(&observer, &store, (workload.writers, sight), &mut known)?;
+            look(&observer, &store, (workload, sight), &mut known)?;
         }
         if time + 1 == times && looks != Looks::AfterOpening {
             known.acknowledged = count(view);
             observer.observe("refresh", || store.refresh(Scope::All))?;
-            look(&observer, &store, (workload.writers, sight), &mut known)?;
+            look(&observer, &store, (workload, sight), &mut known)?;
         }
     }
     Ok(())
@@ -228,11 +231,11 @@ struct LookedAt {
 fn look(
     observer: &ConcurrentObserver<'_>,
     store: &LogStore,
-    (writers, sight): (Writers, Sight),
+    (workload, sight): (&LogWorkload, Sight),
     LookedAt { acknowledged, least, before }: &mut LookedAt,
 ) -> Result<(), RunEnd> {
     let found = observer.observe("read everything", || contents(store, sight))?;
-    let batches = found.batches(writers, sight, *acknowledged)?;
+    let batches = found.batches(workload, sight, *acknowledged)?;
     if batches < *least {
         return Err(format!("{batches} batches are seen after {least}: {found:?}").into());
     }
@@ -263,7 +266,7 @@ pub fn recover(workload: &LogWorkload, disk: &Arc<CrashedDisk>, expected: &Expec
         })
     };
     let found = look(&open(Mode::Read)?)?;
-    let batches = found.batches(workload.writers, Sight::ALL, least)?;
+    let batches = found.batches(workload, Sight::ALL, least)?;
     let store = open(Mode::Write)?;
     if look(&store)? != found {
         return Err(format!("the next writer does not find what a reader has found: {found:?}"));

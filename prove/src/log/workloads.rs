@@ -40,6 +40,8 @@ pub struct LogWorkload {
     pub start: usize,
     /// Which writers there are.
     pub writers: Writers,
+    /// Whether each second batch makes a dataset.
+    pub makes_datasets: bool,
     /// The rule that is not kept.
     pub mutant: LogMutant,
 }
@@ -60,7 +62,8 @@ impl LogWorkload {
         let ends = begins.iter().skip(1).copied().chain([self.trace.len()]);
         let part = |(begin, end): (&usize, usize)| {
             let trace = Trace::new(self.trace.image_after(*begin)?, self.trace.operations()[*begin..end].to_vec());
-            Ok(LogWorkload { trace, start: 0, writers: self.writers, mutant: self.mutant })
+            let LogWorkload { writers, makes_datasets, mutant, .. } = *self;
+            Ok(LogWorkload { trace, start: 0, writers, makes_datasets, mutant })
         };
         begins.iter().zip(ends).map(part).collect()
     }
@@ -70,8 +73,39 @@ type Recording = RecordingStorage<MemoryStorage>;
 
 /// How the log is opened: with log datasets that are full after a few entries.
 pub fn request(mutant: LogMutant) -> LogRequest {
-    let options = Log { staging: 200, min_log_size: 400, max_log_size: 400, ..Log::default() };
+    request_with_size(mutant, FULL_LOG_BYTES)
+}
+
+fn request_with_size(mutant: LogMutant, log_bytes: u64) -> LogRequest {
+    let options = Log { staging: 200, min_log_size: log_bytes, max_log_size: log_bytes, ..Log::default() };
     LogRequest { mutant, ..LogRequest::new(options) }
+}
+
+/// Bytes of a log dataset that is full after a few entries, and of one that has room for all.
+const FULL_LOG_BYTES: u64 = 400;
+const ROOMY_LOG_BYTES: u64 = 8000;
+
+/// What one writer does.
+#[derive(Debug, Clone, Copy)]
+pub struct WriterPlan {
+    /// Whether each batch is durable.
+    pub durable: bool,
+    /// Whether log datasets become full.
+    pub fills_logs: bool,
+    /// Whether each second batch makes a dataset.
+    pub makes_datasets: bool,
+}
+
+impl WriterPlan {
+    /// Everything.
+    pub const ALL: WriterPlan = WriterPlan { durable: false, fills_logs: true, makes_datasets: true };
+
+    /// Plans that each do one thing beside writing batches, so that all schedules of their readers can be looked at.
+    pub const SMALL: [WriterPlan; 3] = [
+        WriterPlan { fills_logs: false, makes_datasets: false, ..WriterPlan::ALL },
+        WriterPlan { makes_datasets: false, ..WriterPlan::ALL },
+        WriterPlan { fills_logs: false, ..WriterPlan::ALL },
+    ];
 }
 
 fn u16le() -> Datatype {
@@ -116,13 +150,14 @@ pub fn new_name(batch: u16) -> String {
     format!("new{batch}")
 }
 
-/// One writer of batches. Each adds an element to `a` and to `b`, and writes a cell anew; each second one makes a dataset.
-/// At the end the log is closed.
-pub fn one_writer(mutant: LogMutant, durable: bool) -> LogWorkload {
+/// One writer of batches. Each adds an element to `a` and to `b`, and writes a cell anew; each second one may make a
+/// dataset. At the end the log is closed.
+pub fn one_writer(mutant: LogMutant, plan: WriterPlan) -> LogWorkload {
     let storage = recording();
     let files = RegionFiles::new(storage.clone());
     let file = Arc::new(files.open(0, Mode::Create, false).expect("a new file"));
-    let store = LogStore::open(file, None, request(mutant)).expect("a new log");
+    let log_bytes = if plan.fills_logs { FULL_LOG_BYTES } else { ROOMY_LOG_BYTES };
+    let store = LogStore::open(file, None, request_with_size(mutant, log_bytes)).expect("a new log");
     let (a, b, grid) = (create(&store, "a", 0), create(&store, "b", 0), create(&store, "grid", CELLS));
     let writer = store.writer().expect("a session that writes");
     // So many links are in a heap and a B-tree, which are not written in one piece.
@@ -131,7 +166,7 @@ pub fn one_writer(mutant: LogMutant, durable: bool) -> LogWorkload {
         writer.create(&NewObject::linked(store.session().root, &name, &group)).expect("a new group");
     }
     writer.start_swmr().expect("a live file");
-    let publish = if durable { Publish::Durable } else { Publish::Visible };
+    let publish = if plan.durable { Publish::Durable } else { Publish::Visible };
     writer.commit(Scope::All, publish).expect("a commit");
     storage.take_log();
     let base = image(&storage);
@@ -140,7 +175,7 @@ pub fn one_writer(mutant: LogMutant, durable: bool) -> LogWorkload {
         put(&*a, batch.into(), batch + 1);
         put(&*grid, u64::from(batch) % CELLS, batch + 1);
         put(&*b, batch.into(), batch + 1);
-        if batch % 2 == 1 {
+        if batch % 2 == 1 && plan.makes_datasets {
             put(&*create(&store, &new_name(batch), 0), 0, batch + 1);
         }
         writer.commit(Scope::All, publish).expect("a commit");
@@ -151,7 +186,13 @@ pub fn one_writer(mutant: LogMutant, durable: bool) -> LogWorkload {
     put(&*grid, u64::from(BATCHES) % CELLS, BATCHES + 1);
     put(&*b, BATCHES.into(), BATCHES + 1);
     store.close().expect("a closed log");
-    LogWorkload { trace: Trace::new(base, storage.take_log()), start: 0, writers: Writers::One, mutant }
+    LogWorkload {
+        trace: Trace::new(base, storage.take_log()),
+        start: 0,
+        writers: Writers::One,
+        makes_datasets: plan.makes_datasets,
+        mutant,
+    }
 }
 
 /// Two writers that have joined. Both write all of `cells` and an element of `own`, at the same time: the first one has
@@ -184,6 +225,7 @@ pub fn joined_writers(mutant: LogMutant) -> Vec<LogWorkload> {
         trace: Trace::new(base.clone(), operations),
         start: 0,
         writers: Writers::Two,
+        makes_datasets: false,
         mutant,
     };
     let all = interleavings(&one, &two).into_iter().map(workload).collect();
@@ -226,7 +268,7 @@ mod tests {
 
     #[test]
     fn workloads_are_small() {
-        let (one, two) = (one_writer(LogMutant::None, false), joined_writers(LogMutant::None));
+        let (one, two) = (one_writer(LogMutant::None, WriterPlan::ALL), joined_writers(LogMutant::None));
         assert!(one.writes() < 150 && two[0].writes() < 12, "{}, {}", one.writes(), two[0].writes());
         assert_eq!(two.len(), 252, "five writes of each, in all orders");
         let parts = one.parts().unwrap();
