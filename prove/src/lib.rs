@@ -8,6 +8,7 @@ pub mod entry_changes;
 mod eof_reader;
 mod follower;
 mod generation_observer;
+pub mod kv;
 pub mod log;
 pub mod mutants;
 mod observer;

@@ -1,7 +1,7 @@
 //! Runs the model checker over h5live's writer and readers, and prints the results.
 //!
 //! `prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]`: all parts (`readers`, `torn`, `cut`,
-//! `deaths`, `power`, `log`, `mutants`), or the named ones; all workloads, or those with NAME in their names; N seconds for
+//! `deaths`, `power`, `log`, `kv`, `mutants`), or the named ones; all workloads, or those with NAME in their names; N seconds for
 //! each exploration. Counterexamples are printed with --tell, and kept in FOLDER.
 
 use std::fs::File;
@@ -15,6 +15,7 @@ use h5live_cache::EdgeKind;
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
 use h5live_checker::schedule::{Counterexample, ExploreBounds, Story, Tearing};
 use h5live_checker::trace::{Trace, TraceError};
+use h5live_prove::kv::{self, KvMutant};
 use h5live_prove::log;
 use h5live_prove::mutants::{self, MutantResult, ProtocolMutant};
 use h5live_prove::suite::{Case, RecordFn, all_cases, page_tears, small_tears};
@@ -31,7 +32,7 @@ const MAX_QUICK_TIME: Duration = Duration::from_millis(600);
 
 const USAGE: &str = "prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]";
 
-const PARTS: [&str; 7] = ["readers", "torn", "cut", "deaths", "power", "log", "mutants"];
+const PARTS: [&str; 8] = ["readers", "torn", "cut", "deaths", "power", "log", "kv", "mutants"];
 
 /// Whether this program knows the argument. An unknown one would be skipped, and its part would seem to be sound.
 fn is_known(argument: &str) -> bool {
@@ -97,9 +98,13 @@ fn main() -> ExitCode {
     if wanted("log") {
         run.explore_log();
     }
+    if wanted("kv") {
+        run.explore_kv();
+    }
     if wanted("mutants") {
         run.judge_mutants();
         run.judge_log_mutants();
+        run.judge_kv_mutants();
     }
     println!("\n{} in {:.0} s", if run.is_sound { "sound" } else { "NOT SOUND" }, began.elapsed().as_secs_f64());
     if run.is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -248,6 +253,40 @@ impl ProverRun {
                 println!("    {fault}");
             }
             self.is_sound &= found.wrong == 0;
+        }
+    }
+
+    fn explore_kv(&mut self) {
+        println!(
+            "\n{:<44} {:>7} {:>10} {:>6} {:>9}",
+            "a key-value store", "batches", "schedules", "wrong", "exhausted"
+        );
+        let reports = kv::explore_all(KvMutant::None, self.time_limit).unwrap_or_else(|fault| {
+            println!("the writer: {fault}");
+            self.is_sound = false;
+            Vec::new()
+        });
+        for found in reports {
+            let exhausted = yes_or_no(found.exhausted);
+            println!(
+                "{:<44} {:>7} {:>10} {:>6} {exhausted:>9}",
+                found.name, found.batches, found.schedules, found.wrong
+            );
+            found.fault.iter().for_each(|fault| println!("    {fault}"));
+            self.is_sound &= found.wrong == 0;
+        }
+    }
+
+    fn judge_kv_mutants(&mut self) {
+        for mutant in KvMutant::ALL {
+            let name = format!("{mutant:?}");
+            match kv::find_killer(mutant, self.time_limit.max(MIN_MUTANT_TIME)) {
+                Some((by, fault)) => println!("{name:<26} {:<9} {:>5}  {by}: {fault}", "killed", ""),
+                None => {
+                    println!("{name:<26} {:<9}", "ALIVE");
+                    self.is_sound = false;
+                }
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use h5live::model::{Layout, LinkTarget, Name};
+use h5live::model::{CreationOrder, EntryStorage, Layout, LinkTarget, Name};
 use h5live::{Attribute, Dataset, File, FixedStr, Group, Object};
 
 use crate::edits::{Catalog, Filter, Step};
@@ -75,7 +75,11 @@ pub fn take(file: &File, step: &Step) -> Done {
 
 fn take_step(file: &File, step: &Step) -> h5live::Result<()> {
     match step {
-        Step::Group { path, .. } => file.create_group(path).map(drop),
+        Step::Group { path, ordered } => {
+            let order = if *ordered { CreationOrder::Indexed } else { CreationOrder::Untracked };
+            let new = file.root().new_group().link_order(order);
+            new.attribute_storage(EntryStorage { order, ..EntryStorage::default() }).create(path).map(drop)
+        }
         Step::Dataset { path, kind, shape, max, chunk, filter } => with_kind!(kind, T, {
             let mut builder = file.new_dataset::<T>().shape(shape);
             if let Some(chunk) = chunk {
@@ -215,10 +219,30 @@ fn group(
                 let (shape, max) = (dims(&dataset.shape()?), dims(&dataset.max_shape()?));
                 out.push(format!("{below} dataset {} {shape} {max} {contents}", kind.name()));
             }
+            // What is in it is compared elsewhere.
+            Object::Map(_) => out.push(format!("{below} map")),
             _ => panic!("nobody made anything else"),
         }
     }
     Ok(())
+}
+
+/// The groups of a file whose links and attributes have an order of creation, with the names in that order.
+pub fn orders(file: &File) -> Result<Vec<String>, String> {
+    let mut out = Vec::new();
+    let found = catalog(file)?;
+    for path in found.groups.iter().filter(|path| !path.is_empty()) {
+        let group = file.group(path).map_err(failed)?;
+        let mut links = group.links().map_err(failed)?;
+        links.sort_by_key(|link| link.creation_order);
+        let in_order = links.iter().filter(|link| link.creation_order.is_some());
+        out.push(format!("{path} {:?}", in_order.map(|link| link.name.to_string()).collect::<Vec<_>>()));
+        let mut attributes = group.attributes().map_err(failed)?;
+        attributes.sort_by_key(Attribute::creation_order);
+        let in_order = attributes.iter().filter(|attribute| attribute.creation_order().is_some());
+        out.push(format!("{path}@ {:?}", in_order.map(|one| one.name().to_string()).collect::<Vec<_>>()));
+    }
+    Ok(out)
 }
 
 /// What there is in a file, by its hard links; what is below a group only where it is first met.

@@ -1,11 +1,14 @@
 //! h5live and h5py change the same files in turn, a plain store in memory beside them: after each turn all three see
 //! the same.
 //!
-//! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it the test says that it is skipped.
+//! Stores that are no HDF5 files are changed in the same ways (`other_stores.rs`).
+//!
+//! The first needs the Python that `H5LIVE_PYTHON` names, with h5py; without it, it says that it is skipped.
 //! `H5LIVE_SEQUENCES` says how many files, `H5LIVE_STEPS` how many changes to each, `H5LIVE_SEED` where to begin.
 
 mod editors;
 mod edits;
+mod other_stores;
 mod values;
 
 use std::collections::BTreeMap;
@@ -112,54 +115,76 @@ fn possible(step: &Step) -> bool {
     !matches!(step, Step::Move { from, to } if from == to || to.starts_with(&format!("{from}/")))
 }
 
-#[test]
-fn both_see_the_same_after_each_turn() {
-    let Some(mut h5py) = H5py::start() else { return };
-    let (sequences, steps) = (setting("H5LIVE_SEQUENCES", 200), setting("H5LIVE_STEPS", 200) as usize);
+/// A sequence that failed: why, and what was done.
+type Failure = (String, Vec<String>);
+
+/// The sequence of a seed, which can be made shorter.
+fn sequence(seed: u64, steps: usize) -> impl ValueTree<Value = Vec<Turn>> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    turns(steps).new_tree(&mut runner).expect("a sequence")
+}
+
+/// Plays a sequence. If it fails, shorter ones are played: the shortest that fails says most.
+fn play_shortest(
+    mut tree: impl ValueTree<Value = Vec<Turn>>,
+    mut play: impl FnMut(&[Turn]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut shortest = match play(&tree.current()) {
+        Ok(()) => return Ok(()),
+        Err(failure) => failure,
+    };
+    for _ in 0..setting("H5LIVE_SHRINK", 300) {
+        let moved = match play(&tree.current()) {
+            Err(failure) => {
+                shortest = failure;
+                tree.simplify()
+            }
+            Ok(()) => tree.complicate(),
+        };
+        if !moved {
+            break;
+        }
+    }
+    Err(shortest)
+}
+
+/// Plays the sequences that the environment asks for, `default` of them if it does not; panics at one that fails.
+fn play_all(default: u64, mut play: impl FnMut(&[Turn]) -> Result<(), Failure>) -> u64 {
+    let (sequences, steps) = (setting("H5LIVE_SEQUENCES", default), setting("H5LIVE_STEPS", 200) as usize);
     let first = setting("H5LIVE_SEED", 1);
-    let mut taken = Taken::new();
     println!("sequences {first} to {} of up to {steps} steps", first + sequences - 1);
     for seed in first..first + sequences {
         if seed > first && (seed - first).is_multiple_of(500) {
             println!("{} of {sequences} without a difference", seed - first);
         }
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-        let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-        let mut tree = turns(steps).new_tree(&mut runner).expect("a sequence");
-        let mut play = |turns: &[Turn]| {
-            let folder = tempfile::tempdir().expect("a folder");
-            let mut story = Vec::new();
-            let played = play(&mut h5py, &folder.path().join("both.h5"), turns, &mut taken, &mut story);
-            if played.is_err() {
-                if let Some(kept) = std::env::var_os("H5LIVE_KEEP") {
-                    std::fs::copy(folder.path().join("both.h5"), kept).expect("a copy of what went wrong");
-                }
-                // Whatever it has open is of no use any more.
-                h5py = H5py::start().expect("as before");
-            }
-            played.map_err(|error| (error, story))
-        };
-        let Err(first) = play(&tree.current()) else { continue };
-        // The shortest sequence that fails says most.
-        let mut shortest = first;
-        for _ in 0..setting("H5LIVE_SHRINK", 300) {
-            let moved = match play(&tree.current()) {
-                Err(failure) => {
-                    shortest = failure;
-                    tree.simplify()
-                }
-                Ok(()) => tree.complicate(),
-            };
-            if !moved {
-                break;
-            }
+        if let Err((error, story)) = play_shortest(sequence(seed, steps), &mut play) {
+            story.iter().for_each(|line| println!("{line}"));
+            panic!("sequence {seed}: {error}");
         }
-        let (error, story) = shortest;
-        story.iter().for_each(|line| println!("{line}"));
-        panic!("sequence {seed}: {error}");
     }
+    sequences
+}
+
+#[test]
+fn both_see_the_same_after_each_turn() {
+    let Some(mut h5py) = H5py::start() else { return };
+    let mut taken = Taken::new();
+    let sequences = play_all(200, |turns| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut story = Vec::new();
+        let played = play(&mut h5py, &folder.path().join("both.h5"), turns, &mut taken, &mut story);
+        if played.is_err() {
+            if let Some(kept) = std::env::var_os("H5LIVE_KEEP") {
+                std::fs::copy(folder.path().join("both.h5"), kept).expect("a copy of what went wrong");
+            }
+            // Whatever it has open is of no use any more.
+            h5py = H5py::start().expect("as before");
+        }
+        played.map_err(|error| (error, story))
+    });
     println!("steps taken by h5live (true) and h5py: {taken:?}");
     assert!(taken.len() == 2 * Step::KINDS || sequences < 10, "both take all kinds of steps");
 }

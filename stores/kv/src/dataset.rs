@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error as ModelError,
@@ -23,6 +24,8 @@ pub struct KvDataset {
     session: Arc<KvSession>,
     id: ObjectId,
     seen: RwLock<SeenDataset>,
+    /// How many objects the session had deleted when the dataset was last found to be there.
+    found_after_deletions: AtomicU64,
 }
 
 /// What is seen of a dataset.
@@ -53,8 +56,20 @@ impl KvDataset {
         let state = session.state();
         let spec = dataset_spec(&state.snapshot(), id)?;
         let view = (!session.described.mode.writes()).then(|| state.view.clone());
+        let found_after_deletions = AtomicU64::new(state.deleted_objects);
         drop(state);
-        Ok(KvDataset { session: session.clone(), id, seen: RwLock::new(SeenDataset { spec, view }) })
+        let seen = RwLock::new(SeenDataset { spec, view });
+        Ok(KvDataset { session: session.clone(), id, seen, found_after_deletions })
+    }
+
+    /// Refuses a dataset that this session has deleted.
+    fn check_there(&self) -> Result<()> {
+        let deletions = self.session.deleted_objects();
+        if self.found_after_deletions.load(Ordering::Acquire) != deletions {
+            self.session.read(|state| check_object(state, self.id))?;
+            self.found_after_deletions.store(deletions, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// The state that a reader sees of the dataset.
@@ -177,6 +192,7 @@ impl ChunkStore for KvDataset {
 
     fn spec(&self) -> Result<Arc<DatasetSpec>> {
         self.session.check_open()?;
+        self.check_there()?;
         Ok(self.seen.read().spec.clone())
     }
 

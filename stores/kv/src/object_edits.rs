@@ -307,6 +307,7 @@ fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &Cleanup) -
 
 /// Deletes all records of an object, and the blobs that they lead to. Returns the objects that it used.
 fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<Vec<ObjectId>> {
+    state.deleted_objects += 1;
     let (mut used, mut blobs) = (Vec::new(), Vec::new());
     let snapshot = state.snapshot();
     let description = spec(&snapshot, id)?;

@@ -1,7 +1,7 @@
 //! A session on a container: what all of its parts share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::{
     AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectSpec,
@@ -63,6 +63,8 @@ pub struct KvSession {
     pub engine: Box<dyn Engine>,
     pub cleanup: Cleanup,
     state: RwLock<KvState>,
+    /// How many objects it has deleted: those that are open look whether they are still there when this changes.
+    deleted_objects: AtomicU64,
     is_closed: AtomicBool,
 }
 
@@ -80,6 +82,7 @@ impl KvSession {
             engine,
             cleanup: Cleanup { unfilter: request.unfilter.clone(), max_allocation: request.max_allocation },
             state,
+            deleted_objects: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
         };
         match request.mode {
@@ -155,10 +158,16 @@ impl KvSession {
         self.check_writable()?;
         let mut state = self.state.write();
         let changed = change(&mut state);
+        self.deleted_objects.store(state.deleted_objects, Ordering::Release);
         if matches!(changed, Err(ModelError::Store(_))) {
             state.is_broken = true;
         }
         changed
+    }
+
+    /// How many objects the session has deleted.
+    pub fn deleted_objects(&self) -> u64 {
+        self.deleted_objects.load(Ordering::Acquire)
     }
 
     /// Commits what was changed.

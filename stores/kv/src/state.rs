@@ -23,12 +23,21 @@ pub struct KvState {
     pub blob_ids: BlobIds,
     /// A change failed in its middle.
     pub is_broken: bool,
+    /// How many objects this session has deleted.
+    pub deleted_objects: u64,
 }
 
 impl KvState {
     /// Nothing is changed.
     pub fn new(view: Arc<dyn View>, blob_ids: BlobIds) -> Self {
-        KvState { view, edits: Edits::new(), ids: OidAllocator::default(), blob_ids, is_broken: false }
+        KvState {
+            view,
+            edits: Edits::new(),
+            ids: OidAllocator::default(),
+            blob_ids,
+            is_broken: false,
+            deleted_objects: 0,
+        }
     }
 
     /// What the session sees.

@@ -24,7 +24,7 @@ pub use error::EngineError;
 #[cfg(feature = "lmdb")]
 pub use lmdb::{LmdbEngine, LmdbOptions, SyncPolicy};
 pub use long_keys::LongKeys;
-pub use memory::MemoryEngine;
+pub use memory::{MemoryEngine, MemoryView};
 pub use snapshot::Snapshot;
 
 /// A result of an engine.
