@@ -42,9 +42,16 @@ fn put_batch(map: &Map<String, u64>, batch: u64) -> Result<()> {
 #[test]
 fn the_example_of_the_document_finds_its_number() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ids.h5");
-    assert_eq!(example::look_up(path.to_str().unwrap()).unwrap(), Some(25_385_486));
-    assert_eq!(File::open(&path).unwrap().map::<String, u32>("map").unwrap().get("Bob").unwrap(), Some(34_873_275));
+    let path = folder.path().join("ids.h5").display().to_string();
+    let mut places = vec![path];
+    if cfg!(feature = "kv") {
+        places.push(format!("kv:{}", folder.path().join("ids").display()));
+    }
+    for place in places {
+        assert_eq!(example::look_up(&place).unwrap(), Some(25_385_486), "{place}");
+        let map = File::open(&*place).unwrap().map::<String, u32>("map").unwrap();
+        assert_eq!(map.get("Bob").unwrap(), Some(34_873_275), "{place}");
+    }
 }
 
 #[test]

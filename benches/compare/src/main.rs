@@ -7,6 +7,7 @@
 
 mod cold;
 mod found;
+mod lmdb;
 mod machine;
 mod measure;
 mod others;

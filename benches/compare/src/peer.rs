@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_void};
 use std::path::Path;
 
-use hdf5_metno_sys::{h5, h5d, h5f, h5g, h5i, h5l, h5p, h5s, h5t, h5z};
+use hdf5_metno_sys::{h5, h5a, h5d, h5f, h5g, h5i, h5l, h5p, h5s, h5t, h5z};
 
 use crate::Result;
 
@@ -259,6 +259,13 @@ impl Dataset {
             call!(h5d::H5Dwrite(self.0.0, type_.id(), memory.0, file.0, h5p::H5P_DEFAULT, values))?;
         }
         Ok(())
+    }
+
+    /// Makes an attribute of the dataset.
+    pub fn set_attribute<T>(&self, name: &str, type_: Type, values: &[T]) -> Result<()> {
+        let (space, name, default) = (space(&[values.len() as u64], &[])?, c(name), h5p::H5P_DEFAULT);
+        let made = Handle(call!(h5a::H5Acreate2(self.0.0, name.as_ptr(), type_.id(), space.0, default, default))?);
+        call!(h5a::H5Awrite(made.0, type_.id(), values.as_ptr().cast::<c_void>())).map(drop)
     }
 
     pub fn write_all<T>(&self, type_: Id, values: &[T]) -> Result<()> {

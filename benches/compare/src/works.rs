@@ -7,6 +7,8 @@ mod contiguous;
 mod convert;
 mod filtered;
 mod flush;
+mod kv;
+mod kv_maps;
 mod latency;
 mod log_join;
 mod log_read;
@@ -33,6 +35,8 @@ pub fn all() -> Vec<Work> {
         log_write::works(),
         log_read::works(),
         log_join::works(),
+        kv::works(),
+        kv_maps::works(),
         sizes::works(),
     ]
     .into_iter()

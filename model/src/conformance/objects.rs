@@ -89,11 +89,16 @@ pub fn link_removal(lab: &impl Lab) {
     let root = store.session().root;
     let a = store.writer().unwrap().create(&NewObject::linked(root, &name("a"), &ObjectSpec::group())).unwrap();
     store.writer().unwrap().create(&NewObject::linked(a, &name("below"), &ObjectSpec::group())).unwrap();
+    let data = ObjectSpec::from(unlimited_spec(&[0], &[4]));
+    let data = store.writer().unwrap().create(&NewObject::linked(a, &name("data"), &data)).unwrap();
+    let data = store.dataset(data).unwrap();
     store.writer().unwrap().add_link(root, &name("again"), &LinkTarget::Hard(a)).unwrap();
     store.writer().unwrap().remove_link(root, &name("a")).unwrap();
     assert_eq!(link_names(&store, root), [name("again")].into());
-    assert_eq!(link_names(&store, a), [name("below")].into());
+    assert_eq!(link_names(&store, a), [name("below"), name("data")].into());
+    assert!(data.spec().is_ok());
     store.writer().unwrap().remove_link(root, &name("again")).unwrap();
+    assert!(matches!(data.spec(), Err(Error::NoObject(_))), "it goes with its group, whoever has it open");
     assert_eq!(link_names(&store, root), BTreeSet::new());
     assert!(matches!(store.writer().unwrap().remove_link(root, &name("a")), Err(Error::NotFound(_))));
 }

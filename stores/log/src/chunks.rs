@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::iter;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error,
@@ -31,6 +32,8 @@ pub struct LogChunks {
     number: u64,
     /// The dataset with the extent that was seen last. In a session that writes, the log knows the extent.
     spec: Mutex<Arc<DatasetSpec>>,
+    /// Removals of the session when the anchor was last found to be there.
+    found_after_removals: AtomicU64,
 }
 
 impl fmt::Debug for LogChunks {
@@ -60,12 +63,18 @@ impl LogChunks {
     pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: Anchor) -> Result<Self> {
         let extent = session.extent_of(found.id, &found.spec)?;
         let spec = Mutex::new(Arc::new(with_extent(&found.spec, &extent)));
-        Ok(LogChunks { session: session.clone(), anchor, number: found.id, spec })
+        let found_after_removals = AtomicU64::new(0);
+        Ok(LogChunks { session: session.clone(), anchor, number: found.id, spec, found_after_removals })
     }
 
     /// The description, if the dataset is still there.
     fn current_spec(&self) -> Result<Arc<DatasetSpec>> {
         self.session.check_open()?;
+        let removals = self.session.removals();
+        if self.found_after_removals.load(Ordering::Acquire) != removals {
+            self.anchor.refresh()?;
+            self.found_after_removals.store(removals, Ordering::Release);
+        }
         self.anchor.spec()?;
         let mut spec = self.spec.lock();
         if self.session.writes() {

@@ -3,7 +3,7 @@
 mod joined;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::{
     AllocationLimit, DatasetSpec, Error, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store, StoreWriter,
@@ -18,7 +18,7 @@ use crate::error::{LogError, Result};
 use crate::layout::LogLayout;
 use crate::log_file::{LogFile, group_number, log_group, make_group};
 use crate::log_state::LogState;
-use crate::main_turn::{MainChange, MainTurn};
+use crate::main_turn::{ChangedObjects, MainChange, MainTurn};
 use crate::mutant::LogMutant;
 use crate::names;
 use crate::options::Log;
@@ -58,6 +58,8 @@ pub struct LogSession {
     turn: Mutex<Option<MainTurn>>,
     /// Whether the session has changed the main file since the last durable commit.
     has_changed_main: AtomicBool,
+    /// Changes after which objects may be gone from the main file, if the session has joined others.
+    removals: AtomicU64,
     pub described: Session,
     pub layout: LogLayout,
     pub options: Log,
@@ -148,6 +150,7 @@ impl LogSession {
             has_joined: false,
             turn: Mutex::default(),
             has_changed_main: AtomicBool::new(false),
+            removals: AtomicU64::new(0),
             state: RwLock::new(state),
             staging: Mutex::default(),
             changed_extents: Mutex::default(),
@@ -210,8 +213,17 @@ impl LogSession {
         let (result, changed) = begun.change(change);
         self.has_changed_main.store(true, Ordering::Release);
         *turn = begun.publish()?;
+        if matches!(changed, ChangedObjects::Any) {
+            self.removals.fetch_add(1, Ordering::AcqRel);
+        }
         changed.refresh(&*self.inner)?;
         result
+    }
+
+    /// How many changes there were after which objects may be gone. It stays 0 in a session that has not joined others:
+    /// there the store beneath knows what it has deleted.
+    pub fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Acquire)
     }
 
     /// Whether the session writes.
