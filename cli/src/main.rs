@@ -23,6 +23,7 @@ mod file_space_args;
 mod from_json;
 mod guard;
 mod latency;
+mod leak_text;
 mod list_stores;
 mod live;
 mod log;

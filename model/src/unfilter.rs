@@ -4,6 +4,11 @@ use std::fmt;
 
 use crate::FilterSpec;
 
+/// The answer of an [`Unfilter`] that does not know a filter. This is no fault of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("filter {0} is not available")]
+pub struct UnknownFilter(pub u16);
+
 /// The result of applying filters: the bytes, and the mask of the filters that were skipped.
 pub type FilterResult = std::result::Result<(Vec<u8>, u32), Box<dyn std::error::Error + Send + Sync>>;
 
@@ -12,7 +17,7 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
     /// The `size` bytes that went through `filters` to become `bytes`; bit `i` of `mask` set: filter `i` was skipped.
     ///
     /// # Errors
-    /// If a filter is not known, the bytes are damaged, or they are not `size` in the end.
+    /// [`UnknownFilter`]; others if the bytes are damaged, or they are not `size` in the end.
     fn unfilter(
         &self,
         filters: &[FilterSpec],
