@@ -82,6 +82,15 @@ pub fn file_path(location: &Location) -> Result<Option<PathBuf>> {
     native_path(&resolve(location)?)
 }
 
+/// Whether the store at a location is no file, so that it is checked by its own code, if it is.
+///
+/// # Errors
+/// As [`file_path`].
+pub fn has_own_check(location: &Location) -> Result<bool> {
+    let at = resolve(location)?;
+    Ok(at.file_path().is_none() && at.connector().upkeep().is_some())
+}
+
 /// The path of the file at a location, whatever store it is; `None` if the store is no file.
 ///
 /// # Errors

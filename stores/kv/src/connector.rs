@@ -18,7 +18,10 @@ use crate::store::KvStore;
 pub struct KvConnector;
 
 /// The folder of a store.
-fn folder(at: &Location) -> Result<PathBuf, OpenError> {
+///
+/// # Errors
+/// [`OpenError::Url`] if the location names none.
+pub fn folder(at: &Location) -> Result<PathBuf, OpenError> {
     let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
     let missing = || OpenError::Url("a key-value store has a folder: kv:run is one".to_owned());
     url.local_path()?.ok_or_else(missing)
@@ -32,6 +35,42 @@ fn random() -> Result<u64, OpenError> {
         OpenError::Store(ModelError::store(h5live_model::StoreErrorKind::Io, error))
     })?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+impl KvConnector {
+    /// The engine of the store at a location.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn open_engine(at: &Location, how: &OpenRequest<'_>) -> Result<LmdbEngine, OpenError> {
+        let Kv { map_size, max_readers, sync } = *how.typed_options::<Kv>()?;
+        let engine = LmdbEngine::open(&folder(at)?, how.mode, &LmdbOptions { map_size, max_readers, sync });
+        engine.map_err(|error| OpenError::Store(error.into()))
+    }
+
+    /// A session on the store at a location.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<KvSession, OpenError> {
+        let engine = KvConnector::open_engine(at, how)?;
+        let request = KvRequest {
+            mode: how.mode,
+            root: how.root.clone(),
+            durability: match how.typed_options::<Kv>()?.sync {
+                SyncPolicy::Always => Durability::Always,
+                SyncPolicy::Durable => Durability::OnRequest,
+                SyncPolicy::Never => Durability::Never,
+            },
+            max_allocation: how.max_allocation,
+            unfilter: how.unfilter.clone(),
+            random: random()?,
+        };
+        let session = KvSession::open(Box::new(LongKeys::new(engine)), &request);
+        let mut session = session.map_err(OpenError::Store)?;
+        session.described.location = Some(at.clone());
+        Ok(session)
+    }
 }
 
 impl Connector for KvConnector {
@@ -56,26 +95,7 @@ impl Connector for KvConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        let options = how.typed_options::<Kv>()?;
-        let Kv { map_size, max_readers, sync } = *options;
-        let engine = LmdbEngine::open(&folder(at)?, how.mode, &LmdbOptions { map_size, max_readers, sync });
-        let engine = engine.map_err(|error| OpenError::Store(error.into()))?;
-        let request = KvRequest {
-            mode: how.mode,
-            root: how.root.clone(),
-            durability: match sync {
-                SyncPolicy::Always => Durability::Always,
-                SyncPolicy::Durable => Durability::OnRequest,
-                SyncPolicy::Never => Durability::Never,
-            },
-            max_allocation: how.max_allocation,
-            unfilter: how.unfilter.clone(),
-            random: random()?,
-        };
-        let session = KvSession::open(Box::new(LongKeys::new(engine)), &request);
-        let mut session = session.map_err(OpenError::Store)?;
-        session.described.location = Some(at.clone());
-        Ok(Arc::new(KvStore::new(session)))
+        Ok(Arc::new(KvStore::new(KvConnector::open_session(at, how)?)))
     }
 
     /// A store beside the one that names it.
@@ -108,7 +128,7 @@ impl Connector for KvConnector {
     }
 
     fn upkeep(&self) -> Option<&dyn Upkeep> {
-        None
+        Some(self)
     }
 
     fn watch(&self, _: &Location) -> Option<Box<dyn LocationWatch>> {

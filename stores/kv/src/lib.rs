@@ -7,6 +7,7 @@
 //! Source: "HDF5 DAOS VOL Connector Design" (`specs/kv-daos-vol.md` of the shared documents).
 
 mod blob_ids;
+mod check;
 mod chunk_records;
 #[cfg(feature = "lmdb")]
 mod connector;
@@ -27,8 +28,11 @@ mod options;
 mod session;
 mod state;
 mod store;
+#[cfg(feature = "lmdb")]
+mod upkeep;
 mod watch;
 
+pub use check::{ChunkFault, KvFault, OrderFault, check_container};
 #[cfg(feature = "lmdb")]
 pub use connector::KvConnector;
 #[cfg(feature = "lmdb")]

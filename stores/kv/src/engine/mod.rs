@@ -7,6 +7,7 @@ mod edits;
 mod error;
 #[cfg(feature = "lmdb")]
 mod lmdb;
+mod long_key_check;
 mod long_keys;
 mod memory;
 mod snapshot;
@@ -23,6 +24,7 @@ pub use edits::Edits;
 pub use error::EngineError;
 #[cfg(feature = "lmdb")]
 pub use lmdb::{LmdbEngine, LmdbOptions, SyncPolicy};
+pub use long_key_check::{LongKeyFault, LongKeysState};
 pub use long_keys::LongKeys;
 pub use memory::MemoryEngine;
 pub use snapshot::Snapshot;

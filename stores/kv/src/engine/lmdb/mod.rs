@@ -14,7 +14,8 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live_model::{Mode, Publish, SettingValue, SharedBytes, name_of_value, value_with_name};
+use h5live_model::{Holder, Mode, Publish, SettingValue, SharedBytes, name_of_value, value_with_name};
+use h5live_swmr::{LockHandle, LockPolicy};
 use parking_lot::Mutex;
 
 use self::durable_point::DurablePoint;
@@ -95,6 +96,30 @@ impl LmdbEngine {
     /// Whether a folder has such a store.
     pub fn is_at(folder: &Path) -> bool {
         folder.join(DATA_FILE).is_file() && folder.join(WRITER_FILE).is_file()
+    }
+
+    /// The file of keys and values of a folder.
+    pub fn data_file(folder: &Path) -> PathBuf {
+        folder.join(DATA_FILE)
+    }
+
+    /// The processes that have the store in a folder open for writing, where the system names them; `None` if there are
+    /// none.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] if a file cannot be opened.
+    pub fn writers_of(folder: &Path) -> Result<Option<Vec<Holder>>> {
+        let path = folder.join(WRITER_FILE);
+        let handle = || LockHandle::open(&path, LockPolicy::Off).map(|lock| lock.holders()).unwrap_or_default();
+        Ok(is_locked(&path)?.then(handle))
+    }
+
+    /// Whether the machine was started anew, and the state of the last durable commit is to be put back.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] if a file cannot be opened.
+    pub fn is_to_be_restored(folder: &Path) -> Result<bool> {
+        DurablePoint::is_needed(folder)
     }
 
     /// Opens a folder, or makes it. A store that is to be replaced is emptied by its next commit.
@@ -194,6 +219,16 @@ fn lock_for_writing(folder: &Path) -> Result<File> {
     }
 }
 
+/// Whether a session that writes has locked this file.
+fn is_locked(path: &Path) -> Result<bool> {
+    let lock = File::open(path);
+    match lock.map_err(EngineError::io("the lock of writers cannot be opened"))?.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(fs::TryLockError::WouldBlock) => Ok(true),
+        Err(fs::TryLockError::Error(error)) => Err(EngineError::io("the lock of writers fails")(error)),
+    }
+}
+
 impl Engine for LmdbEngine {
     fn view(&self) -> Result<Arc<dyn View>> {
         Ok(Arc::new(LmdbView(self.read()?)))
@@ -221,12 +256,7 @@ impl Engine for LmdbEngine {
     }
 
     fn has_writer(&self) -> Result<bool> {
-        let lock = File::open(self.folder.join(WRITER_FILE));
-        match lock.map_err(EngineError::io("the lock of writers cannot be opened"))?.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(fs::TryLockError::WouldBlock) => Ok(true),
-            Err(fs::TryLockError::Error(error)) => Err(EngineError::io("the lock of writers fails")(error)),
-        }
+        is_locked(&self.folder.join(WRITER_FILE))
     }
 
     fn watch(&self) -> Result<Box<dyn EngineWatch>> {
