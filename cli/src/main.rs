@@ -22,6 +22,8 @@ mod examples;
 mod file_space_args;
 mod from_json;
 mod guard;
+#[cfg(feature = "kv")]
+mod kv;
 mod latency;
 mod leak_text;
 mod list_stores;

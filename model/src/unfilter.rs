@@ -37,7 +37,7 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
                 bytes.to_vec(),
                 (0..filters.len()).fold(0, |mask, i| mask | 1u32.checked_shl(i as u32).unwrap_or(0)),
             )),
-            Some(filter) => Err(format!("filter {} is not known here", filter.id).into()),
+            Some(filter) => Err(UnknownFilter(filter.id).into()),
         }
     }
 }
@@ -57,7 +57,7 @@ impl Unfilter for NoFilters {
         let applied = |(i, _): &(usize, &FilterSpec)| mask.checked_shr(*i as u32).unwrap_or(0) & 1 == 0;
         match filters.iter().enumerate().find(applied) {
             None => Ok(bytes),
-            Some((_, filter)) => Err(format!("filter {} is not known here", filter.id).into()),
+            Some((_, filter)) => Err(UnknownFilter(filter.id).into()),
         }
     }
 }

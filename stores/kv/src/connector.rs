@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Durability, Error as ModelError, Identity, LinkUse, Location,
-    LocationWatch, Name, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
+    LocationWatch, Name, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url, path_from_bytes,
 };
+use h5live_swmr::linked_paths;
 
 use crate::engine::{LmdbEngine, LmdbOptions, LongKeys, SyncPolicy};
+use crate::folder_watch::FolderWatch;
 use crate::options::Kv;
 use crate::session::{CONNECTOR, KvRequest, KvSession, capabilities};
 use crate::store::KvStore;
@@ -21,7 +23,7 @@ pub struct KvConnector;
 ///
 /// # Errors
 /// [`OpenError::Url`] if the location names none.
-pub fn folder(at: &Location) -> Result<PathBuf, OpenError> {
+pub(crate) fn folder(at: &Location) -> Result<PathBuf, OpenError> {
     let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
     let missing = || OpenError::Url("a key-value store has a folder: kv:run is one".to_owned());
     url.local_path()?.ok_or_else(missing)
@@ -38,6 +40,14 @@ fn random() -> Result<u64, OpenError> {
 }
 
 impl KvConnector {
+    /// The folder of the store at a location.
+    ///
+    /// # Errors
+    /// [`OpenError::Url`] if the location names none.
+    pub fn folder(at: &Location) -> Result<PathBuf, OpenError> {
+        folder(at)
+    }
+
     /// The engine of the store at a location.
     ///
     /// # Errors
@@ -98,16 +108,15 @@ impl Connector for KvConnector {
         Ok(Arc::new(KvStore::new(KvConnector::open_session(at, how)?)))
     }
 
-    /// A store beside the one that names it.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
-        let Some(name) = name.as_str() else { return Vec::new() };
-        let beside = base.and_then(|base| folder(base).ok()).and_then(|base| Some(base.parent()?.join(name)));
-        let paths = beside.into_iter().chain([PathBuf::from(name)]);
-        let located = |path: PathBuf| match path.is_dir() {
-            true => Some(Url::literal(CONNECTOR, path.to_str()?).into()),
-            false => Some(Location::Path(path)),
+    /// Beside the store that names it, as native files have it. A folder is taken for a store of this kind.
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
+        let base = base.and_then(|base| folder(base).ok());
+        let paths = linked_paths(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
+        let located = |path: PathBuf| {
+            let store = path.is_dir().then(|| Some(Url::literal(CONNECTOR, path.to_str()?).into())).flatten();
+            store.unwrap_or(Location::Path(path))
         };
-        paths.filter_map(located).collect()
+        paths.into_iter().map(located).collect()
     }
 
     fn file_path(&self, _: &Location) -> Option<PathBuf> {
@@ -131,7 +140,7 @@ impl Connector for KvConnector {
         Some(self)
     }
 
-    fn watch(&self, _: &Location) -> Option<Box<dyn LocationWatch>> {
-        None
+    fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
+        Some(Box::new(FolderWatch::new(folder(at).ok()?)))
     }
 }

@@ -18,6 +18,8 @@ mod dataset_registry;
 mod element_blobs;
 pub mod engine;
 mod error;
+#[cfg(feature = "lmdb")]
+mod folder_watch;
 pub mod layout;
 mod map_records;
 mod maps;
@@ -26,6 +28,8 @@ mod objects;
 #[cfg(feature = "lmdb")]
 mod options;
 mod session;
+#[cfg(feature = "lmdb")]
+mod stat;
 mod state;
 mod store;
 #[cfg(feature = "lmdb")]
@@ -36,9 +40,11 @@ pub use check::{ChunkFault, KvFault, OrderFault, check_container};
 #[cfg(feature = "lmdb")]
 pub use connector::KvConnector;
 #[cfg(feature = "lmdb")]
-pub use engine::SyncPolicy;
+pub use engine::{DurableState, LmdbReader, LmdbStat, StoreClaim, SyncPolicy};
 pub use error::KvError;
 #[cfg(feature = "lmdb")]
 pub use options::Kv;
 pub use session::KvRequest;
+#[cfg(feature = "lmdb")]
+pub use stat::{KvStat, RecordCount};
 pub use store::KvStore;

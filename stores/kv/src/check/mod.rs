@@ -71,13 +71,17 @@ pub fn check_container<E: Engine>(
         has_unseen_links: false,
         report: StoreReport::default(),
     };
-    check_layout(&container.state)?;
     let mut long_keys = Vec::new();
     state.check_spaces(limit, &mut |fault| {
-        long_keys.push(fault);
+        long_keys.push((None, KvFault::LongKey(fault)));
         long_keys.len() < StoreReport::MAX_FINDINGS
     })?;
-    container.faults.extend(long_keys.into_iter().map(|fault| (None, KvFault::LongKey(fault))));
+    if !long_keys.is_empty() {
+        // Where spaces of long keys are damaged, other records cannot be read.
+        container.faults = long_keys;
+        return container.finish();
+    }
+    check_layout(&container.state)?;
     container.check_global_metadata()?;
     container.list_objects()?;
     container.check_indices();

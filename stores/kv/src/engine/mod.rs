@@ -23,7 +23,7 @@ use crate::layout::KeyRange;
 pub use edits::Edits;
 pub use error::EngineError;
 #[cfg(feature = "lmdb")]
-pub use lmdb::{LmdbEngine, LmdbOptions, SyncPolicy};
+pub use lmdb::{DurableState, LmdbEngine, LmdbOptions, LmdbReader, LmdbStat, StoreClaim, SyncPolicy};
 pub use long_key_check::{LongKeyFault, LongKeysState};
 pub use long_keys::LongKeys;
 pub use memory::MemoryEngine;

@@ -6,6 +6,7 @@
 mod durable_point;
 mod environment;
 mod files;
+mod stat;
 mod watch;
 
 use std::fs::{self, File};
@@ -19,8 +20,10 @@ use h5live_swmr::{LockHandle, LockPolicy};
 use parking_lot::Mutex;
 
 use self::durable_point::DurablePoint;
+pub use self::durable_point::DurableState;
 use self::environment::{Environment, ReadTransaction, lmdb_error};
 use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
+pub use self::stat::{LmdbReader, LmdbStat};
 use self::watch::LmdbWatch;
 use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
 
@@ -78,6 +81,8 @@ pub struct LmdbEngine {
     folder: PathBuf,
     environment: Arc<Environment>,
     sync: SyncPolicy,
+    /// Entries of dead processes in LMDB's table of readers that were removed when it was opened.
+    dead_readers: u64,
     /// The last view that was made: as long as nothing is committed, it serves all.
     newest: Mutex<Weak<ReadTransaction>>,
     writer: Mutex<Option<LmdbWriter>>,
@@ -90,6 +95,25 @@ struct LmdbWriter {
     _lock: File,
     /// `None` if nothing is durable.
     durable: Option<DurablePoint>,
+}
+
+/// A store that no writer can open as long as this lives.
+#[derive(Debug)]
+pub struct StoreClaim {
+    _lock: File,
+}
+
+impl StoreClaim {
+    /// Keeps writers away from the store in a folder.
+    ///
+    /// # Errors
+    /// [`EngineError::NotThere`] if there is none, [`EngineError::InUse`] if a process writes it.
+    pub fn new(folder: &Path) -> Result<Self> {
+        match LmdbEngine::is_at(folder) {
+            true => Ok(StoreClaim { _lock: lock_for_writing(folder)? }),
+            false => Err(EngineError::NotThere(folder.to_owned())),
+        }
+    }
 }
 
 impl LmdbEngine {
@@ -146,10 +170,15 @@ impl LmdbEngine {
             None => {}
         }
         let environment = Environment::open(folder, options.map_size, options.max_readers)?;
-        environment.env().clear_stale_readers().map_err(lmdb_error("dead readers cannot be cleared"))?;
-        let folder = folder.to_owned();
-        let engine =
-            LmdbEngine { folder, environment, sync: options.sync, newest: Mutex::default(), writer: Mutex::default() };
+        let dead_readers = environment.env().clear_stale_readers();
+        let engine = LmdbEngine {
+            folder: folder.to_owned(),
+            environment,
+            sync: options.sync,
+            dead_readers: dead_readers.map_err(lmdb_error("dead readers cannot be cleared"))? as u64,
+            newest: Mutex::default(),
+            writer: Mutex::default(),
+        };
         if let Some(lock) = lock {
             let durable = engine.begin_durability()?;
             *engine.writer.lock() = Some(LmdbWriter { _lock: lock, durable });
