@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use h5live_kv::engine::{Edits, Engine, LongKeys, MemoryEngine};
-use h5live_kv::layout::value::{VarLenBlob, encode_layout_version, encode_link, encode_u64};
+use h5live_kv::engine::{Edits, Engine, KeySpan, LongKeys, MemoryEngine, Snapshot};
+use h5live_kv::layout::value::{VarLenBlob, decode_link, encode_layout_version, encode_link, encode_u64};
 use h5live_kv::layout::{AttributeField, BlobId, EngineKey, MetadataField, RecordKey, key, oid};
 use h5live_kv::{KvRequest, KvStore, check_container};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec,
     Dataspace, Datatype, Durability, EntryStorage, FilterSpec, GroupSpec, Layout, LeakPlace, LinkTarget, MapEdit,
-    MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectBody, ObjectId, ObjectSpec, Publish, Shape, Sign, Store,
-    StoreCheck, StoreReport, StringPadding, Unfilter, VarLen, VarLenKind,
+    MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectBody, ObjectId, ObjectKind, ObjectSpec, Publish, Scope,
+    Shape, Sign, Store, StoreCheck, StoreReport, StringPadding, Unfilter, VarLen, VarLenKind,
 };
 
 /// A filter that adds a byte.
@@ -121,7 +121,7 @@ impl Container {
         let map = make(root, "map", ObjectBody::Map(Box::new(MapSpec { key: number(), value: number() })));
         let put = |key: &'static [u8]| MapEdit::Put { key: MapKey::Bytes(key), value: &[9] };
         store.maps().unwrap().write(map, &[put(&[1]), put(&[2])]).unwrap();
-        writer.commit(h5live_model::Scope::All, Publish::Visible).unwrap();
+        writer.commit(Scope::All, Publish::Visible).unwrap();
         let blobs = elements.iter().chain([&third]).map(|element| VarLenBlob::decode(element).unwrap().blob).collect();
         let engine = LongKeys::new(engine);
         Container { engine, group, inner, plain, filtered, committed, typed, map, blobs, long_name }
@@ -274,7 +274,7 @@ fn damaged_descriptions_are_found() {
 #[test]
 fn wrong_links_and_counts_are_found() {
     let hard = |id| encode_link(&LinkTarget::Hard(id)).unwrap();
-    let lost = oid::new(h5live_model::ObjectKind::Group, 99);
+    let lost = oid::new(ObjectKind::Group, 99);
     check_all(&[
         (
             "a raised count",
@@ -310,13 +310,11 @@ fn wrong_links_and_counts_are_found() {
         (
             "an object twice",
             &|c, e| {
-                let other = oid::new(h5live_model::ObjectKind::Datatype, oid::index(c.map));
+                let other = oid::new(ObjectKind::Datatype, oid::index(c.map));
                 let description = [MetadataField::Datatype, MetadataField::CreationProperties];
                 let view = c.engine.view().unwrap();
                 for field in description {
-                    let value = h5live_kv::engine::Snapshot::of(&view)
-                        .get(key::metadata(c.committed, field).as_bytes())
-                        .unwrap();
+                    let value = Snapshot::of(&view).get(key::metadata(c.committed, field).as_bytes()).unwrap();
                     put(e, &key::metadata(other, field), value.unwrap());
                 }
                 put(e, &key::metadata(other, MetadataField::RefCount), encode_u64(1));
@@ -441,12 +439,12 @@ fn wrong_chunks_are_found() {
         (
             "behind filters",
             &|c, e| put(e, &key::filtered_chunk(c.plain, &[0, 0]), [0; 9]),
-            &[("chunk", "it is stored as behind filters")],
+            &[("chunk", "it is stored with filters, or without")],
         ),
         (
             "not behind filters",
             &|c, e| put(e, &piece(c.filtered, &[0], 0), [0; 9]),
-            &[("chunk", "/filtered: its chunk at [0]: it is stored as behind filters")],
+            &[("chunk", "/filtered: its chunk at [0]: it is stored with filters, or without")],
         ),
         (
             "without a mask",
@@ -524,7 +522,7 @@ fn what_nothing_leads_to_is_listed() {
 fn spaces_of_long_keys_are_checked() {
     let stored = |container: &Container| {
         let (mut found, view) = (Vec::new(), container.engine.inner().view().unwrap());
-        let all = h5live_kv::engine::KeySpan::all();
+        let all = KeySpan::all();
         view.scan(&all, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));
             true
@@ -587,9 +585,8 @@ fn names_are_part_of_paths() {
     let mut edits = Edits::new();
     let id = {
         let view = container.engine.view().unwrap();
-        let value = h5live_kv::engine::Snapshot::of(&view)
-            .get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
-        match h5live_kv::layout::value::decode_link(&value.unwrap().unwrap()).unwrap() {
+        let value = Snapshot::of(&view).get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
+        match decode_link(&value.unwrap().unwrap()).unwrap() {
             LinkTarget::Hard(id) => id,
             other => panic!("{other:?}"),
         }

@@ -52,7 +52,7 @@ pub enum KvFault {
         target: ObjectId,
     },
     /// A link has a position in the order of creation, or has none, and its group says otherwise.
-    #[error("its link {0:?} has a position in the order of creation exactly if the group tracks it")]
+    #[error("its link {0:?} has a position in the order of creation, or has none, and the group says otherwise")]
     LinkPosition(String),
     /// The committed datatype that is the type is not there.
     #[error("its type is the committed datatype {0}, which is not there")]
@@ -69,7 +69,7 @@ pub enum KvFault {
         fault: LayoutError,
     },
     /// An attribute has a position in the order of creation, or has none, and its object says otherwise.
-    #[error("its attribute {0:?} has a position in the order of creation exactly if the object tracks it")]
+    #[error("its attribute {0:?} has a position in the order of creation, or has none, and the object says otherwise")]
     AttributePosition(String),
     /// The order of creation of links or attributes contradicts what is there.
     #[error("the creation order of its {of}: {fault}")]
@@ -184,7 +184,7 @@ pub enum ChunkFault {
     #[error("it is outside of the extent {0:?}")]
     Outside(Vec<u64>),
     /// It is stored with filters, and the dataset has none, or the other way round.
-    #[error("it is stored as behind filters exactly if the dataset has some")]
+    #[error("it is stored with filters, or without, and the dataset says otherwise")]
     Form,
     /// A piece lies behind the end of the chunk, or is longer than its part of the chunk.
     #[error("piece {piece} has {bytes} bytes, and may have {max}")]
@@ -205,9 +205,6 @@ pub enum ChunkFault {
     /// The filters cannot be undone.
     #[error("its filters cannot be undone: {0}")]
     Filters(String),
-    /// An element cannot be decoded.
-    #[error("an element makes no sense: {0}")]
-    Element(LayoutError),
 }
 
 impl KvFault {

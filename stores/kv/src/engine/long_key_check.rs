@@ -1,11 +1,9 @@
 //! The check of the spaces of long keys: each has keys, and exactly one key leads to it.
 
-use std::sync::Arc;
-
 use h5live_model::AllocationLimit;
 
-use super::long_keys::{NEXT_SPACE, SPACE_BYTES, SPACES, read_number};
-use super::{KeySpan, View};
+use super::KeySpan;
+use super::long_keys::{LongKeysState, NEXT_SPACE, SPACE_BYTES, SPACES, read_number};
 
 /// What is wrong with long keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,15 +32,6 @@ pub enum LongKeyFault {
         /// The number of the next one.
         next: u64,
     },
-}
-
-/// One state of an engine with long keys: as it is stored, and as it is seen.
-#[derive(Debug)]
-pub struct LongKeysState {
-    /// With keys of any length.
-    pub view: Arc<dyn View>,
-    pub(super) inner: Arc<dyn View>,
-    pub(super) part: usize,
 }
 
 /// The spaces of a state.

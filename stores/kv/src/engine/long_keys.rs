@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use h5live_model::{Publish, SharedBytes};
 
-use super::long_key_check::LongKeysState;
 use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, Snapshot, View};
 
 /// The first byte of keys that are not the caller's.
@@ -33,6 +32,15 @@ pub struct LongKeys<E> {
 struct LongKeysView {
     inner: Arc<dyn View>,
     part: usize,
+}
+
+/// One state of an engine with long keys: as it is stored, and as it is seen.
+#[derive(Debug)]
+pub struct LongKeysState {
+    /// With keys of any length.
+    pub view: Arc<dyn View>,
+    pub(super) inner: Arc<dyn View>,
+    pub(super) part: usize,
 }
 
 /// The bytes that keys in a space begin with.

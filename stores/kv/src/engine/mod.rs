@@ -24,8 +24,8 @@ pub use edits::Edits;
 pub use error::EngineError;
 #[cfg(feature = "lmdb")]
 pub use lmdb::{DurableState, LmdbEngine, LmdbOptions, LmdbReader, LmdbStat, StoreClaim, SyncPolicy};
-pub use long_key_check::{LongKeyFault, LongKeysState};
-pub use long_keys::LongKeys;
+pub use long_key_check::LongKeyFault;
+pub use long_keys::{LongKeys, LongKeysState};
 pub use memory::MemoryEngine;
 pub use snapshot::Snapshot;
 
