@@ -39,19 +39,20 @@ fn store_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
         let output = run(&[&["--max-allocation", MAX_ALLOCATION], arguments].concat());
         // Chunks that nobody can decode are copied as they are: then the exit code is 1, and no error is said.
         match output.status.success() || output.status.code() == Some(1) && output.stderr.is_empty() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            true => Ok((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success())),
             false => Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr))),
         }
     };
-    ends(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &store])?;
-    let checked = ends(&["check", "--leaks", "--data", &store])?;
-    let is_sound = checked.lines().all(|line| line.contains(": sound;") || line.contains(": not decoded,"));
-    if !is_sound || checked.contains("unused") {
+    let (_, can_be_decoded) = ends(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &store])?;
+    let (checked, is_sound) = ends(&["check", "--leaks", "--data", &store])?;
+    let undecoded = checked.matches("its filters cannot be undone").count();
+    let is_expected = is_sound || (!can_be_decoded && checked.contains(&format!("{store}: {undecoded} finding")));
+    if !is_expected || checked.contains("unused") {
         return Err(checked);
     }
     ends(&["copy", "--quiet", "--keep-names", &store, &back])?;
     // Elements that lead elsewhere have other sizes in the store itself.
-    let found = ends(&["manifest", &back])?;
+    let (found, _) = ends(&["manifest", &back])?;
     match agree(&wanted, &found) {
         true => Ok(()),
         false => {
@@ -164,10 +165,11 @@ fn what_is_wrong_with_a_store_is_found_and_what_nothing_leads_to_is_reclaimed() 
     let file = File::options().create().open(&*store).unwrap();
     file.root().create_group("a/b").unwrap();
     file.new_dataset::<String>().shape(&[2]).create("text").unwrap().write(&["x".to_owned(), "y".to_owned()]).unwrap();
-    assert!(text(&run(&["check", &store])).contains("being written") || file.flush().is_ok());
+    file.flush().unwrap();
     assert!(text(&run(&["check", &store])).contains(": sound; 4 objects"), "while it is written");
     // Two groups that lead to each other.
-    file.root().group("a/b").unwrap().link("up", &file.root().group("a").unwrap()).unwrap();
+    let (outer, inner) = (file.root().group("a").unwrap(), file.root().group("a/b").unwrap());
+    inner.link_hard("up", outer.id()).unwrap();
     file.root().unlink("a").unwrap();
     file.close().unwrap();
     let said = text(&run(&["check", &store]));

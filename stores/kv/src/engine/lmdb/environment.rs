@@ -27,7 +27,7 @@ pub struct Environment {
     env: Env<WithoutTls>,
     pairs: Database<Bytes, Bytes>,
     /// Held if LMDB's table of readers cannot be used: then writers are kept away.
-    _without_writers: Option<File>,
+    without_writers: Option<File>,
 }
 
 /// How the files of an environment are opened.
@@ -137,7 +137,7 @@ impl Environment {
         let pairs = env.open_database(&txn, None).map_err(lmdb_error(context))?;
         let pairs = pairs.ok_or(EngineError::Damaged("it has no main database"))?;
         txn.commit().map_err(lmdb_error(context))?;
-        Ok(Environment { env, pairs, _without_writers: without_writers })
+        Ok(Environment { env, pairs, without_writers })
     }
 
     fn open_files(
@@ -164,6 +164,11 @@ impl Environment {
                 opened => return opened,
             }
         }
+    }
+
+    /// Whether LMDB's table of readers is used.
+    pub fn has_reader_table(&self) -> bool {
+        self.without_writers.is_none()
     }
 
     /// LMDB's own handle.

@@ -89,6 +89,9 @@ impl LmdbStat {
 /// all bits are set if there is none), and the process (4 bytes; 0: the entry is free).
 fn readers(folder: &Path, environment: &Environment) -> Result<Vec<LmdbReader>> {
     let context = "the table of readers cannot be read";
+    if !environment.has_reader_table() {
+        return Ok(Vec::new());
+    }
     let table = File::open(folder.join(LOCK_FILE)).map_err(EngineError::io(context))?;
     let bytes = table.metadata().map_err(EngineError::io(context))?.len();
     let max_readers = u64::from(environment.env().info().maximum_number_of_readers);
