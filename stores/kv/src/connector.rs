@@ -52,10 +52,10 @@ impl KvConnector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub(crate) fn open_engine(at: &Location, how: &OpenRequest<'_>) -> Result<LmdbEngine, OpenError> {
+    pub(crate) fn open_engine(at: &Location, how: &OpenRequest<'_>) -> Result<LongKeys<LmdbEngine>, OpenError> {
         let Kv { map_size, max_readers, sync } = *how.typed_options::<Kv>()?;
         let engine = LmdbEngine::open(&folder(at)?, how.mode, &LmdbOptions { map_size, max_readers, sync });
-        engine.map_err(|error| OpenError::Store(error.into()))
+        engine.map(LongKeys::new).map_err(|error| OpenError::Store(error.into()))
     }
 
     /// A session on the store at a location.
@@ -63,7 +63,18 @@ impl KvConnector {
     /// # Errors
     /// As [`Connector::open`].
     pub(crate) fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<KvSession, OpenError> {
-        let engine = KvConnector::open_engine(at, how)?;
+        KvConnector::session_on(KvConnector::open_engine(at, how)?, at, how)
+    }
+
+    /// A session on an engine that is open.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn session_on(
+        engine: LongKeys<LmdbEngine>,
+        at: &Location,
+        how: &OpenRequest<'_>,
+    ) -> Result<KvSession, OpenError> {
         let request = KvRequest {
             mode: how.mode,
             root: how.root.clone(),
@@ -76,7 +87,7 @@ impl KvConnector {
             unfilter: how.unfilter.clone(),
             random: random()?,
         };
-        let session = KvSession::open(Box::new(LongKeys::new(engine)), &request);
+        let session = KvSession::open(Box::new(engine), &request);
         let mut session = session.map_err(OpenError::Store)?;
         session.described.location = Some(at.clone());
         Ok(session)

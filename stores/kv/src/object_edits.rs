@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, InfoChange, Layout, Leak, LeakPlace,
-    LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result, Unfilter,
+    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, FillValue, InfoChange, Layout, Leak,
+    LeakPlace, LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result,
+    Unfilter,
 };
 
 use crate::chunk_records;
@@ -339,6 +340,9 @@ fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result
     match &description.body {
         ObjectBody::Dataset(dataset) => {
             used.extend(dataset.committed);
+            if let FillValue::Value(element) = &dataset.fill.value {
+                blobs.extend(blobs_of(&snapshot, &dataset.datatype, element)?);
+            }
             if dataset.datatype.is_indirect() {
                 chunk_records::for_each_decoded(
                     &snapshot,

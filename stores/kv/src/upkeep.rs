@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use h5live_model::{
-    Diagnosis, FileCondition, Leak, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, Result, StoreCheck,
-    StoreReport, Upkeep,
+    Diagnosis, FileCondition, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, Result, StoreCheck, StoreReport,
+    Upkeep,
 };
 
 use crate::check::check_container;
 use crate::connector::{KvConnector, folder};
-use crate::engine::{EngineError, LmdbEngine, LongKeys};
+use crate::engine::{Engine, EngineError, LmdbEngine};
 use crate::error::KvError;
 use crate::object_edits;
 
@@ -25,14 +25,6 @@ fn diagnose(folder: &Path) -> Result<Diagnosis> {
         None => FileCondition::Closed,
     };
     Ok(Diagnosis { condition, superblock: None, length, announced: length })
-}
-
-/// Deletes what a check has found that nothing leads to.
-fn delete_leaks(at: &Location, how: &OpenRequest<'_>, leaks: &[Leak]) -> std::result::Result<(), OpenError> {
-    let session =
-        KvConnector::open_session(at, &OpenRequest { mode: Mode::Write, unfilter: how.unfilter.clone(), ..*how })?;
-    let deleted = session.change(|state| object_edits::delete_leaks(state, leaks, &session.cleanup));
-    deleted.and_then(|()| session.close()).map_err(OpenError::Store)
 }
 
 impl Upkeep for KvConnector {
@@ -52,17 +44,24 @@ impl Upkeep for KvConnector {
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<Reclaim, OpenError> {
         let before = self.diagnose(at)?.length;
+        let request = OpenRequest { mode: Mode::Write, unfilter: how.unfilter.clone(), ..*how };
         let mut objects = Vec::new();
         loop {
-            let found = self.check(at, how, &StoreCheck::default())?;
+            // From the check to the commit, nobody else writes.
+            let engine = KvConnector::open_engine(at, &request)?;
+            let found = check_container(&engine, StoreCheck::default(), &*how.unfilter, how.max_allocation);
+            let found = found.map_err(OpenError::Store)?;
             if let Some(first) = found.findings.first() {
                 let (findings, first) = (found.findings.len(), first.to_string());
                 return Err(OpenError::Store(KvError::Unsound { findings, first }.into()));
             }
             if found.leaks.is_empty() {
+                engine.close().map_err(|error| OpenError::Store(error.into()))?;
                 return Ok(Reclaim { objects, before, after: self.diagnose(at)?.length });
             }
-            delete_leaks(at, how, &found.leaks)?;
+            let session = KvConnector::session_on(engine, at, &request)?;
+            let deleted = session.change(|state| object_edits::delete_leaks(state, &found.leaks, &session.cleanup));
+            deleted.and_then(|()| session.close()).map_err(OpenError::Store)?;
             objects.extend(found.leaks);
         }
     }
@@ -75,6 +74,6 @@ impl Upkeep for KvConnector {
     ) -> std::result::Result<StoreReport, OpenError> {
         let request = OpenRequest { mode: Mode::Read, unfilter: how.unfilter.clone(), ..*how };
         let engine = KvConnector::open_engine(at, &request)?;
-        check_container(&LongKeys::new(engine), *what, &*how.unfilter, how.max_allocation).map_err(OpenError::Store)
+        check_container(&engine, *what, &*how.unfilter, how.max_allocation).map_err(OpenError::Store)
     }
 }
