@@ -64,7 +64,7 @@ fn show(out: &mut Output, KvStat { engine, records, lmdb }: &KvStat) -> Result<(
     let LmdbStat { map_bytes, file_bytes, page_bytes, used_pages, .. } = lmdb;
     let (file, map) = (counted(*file_bytes, "byte"), counted(*map_bytes, "byte"));
     out.line(format_args!("file: {file}; it may grow to {map}"))?;
-    let free = counted(lmdb.free_pages(), "page");
+    let free = lmdb.free_pages();
     out.line(format_args!("pages of {page_bytes} bytes: {used_pages} used, {free} free"))?;
     out.line(format_args!("readers: {} live, {} dead (removed)", lmdb.readers.len(), lmdb.dead_readers))?;
     for reader in &lmdb.readers {
