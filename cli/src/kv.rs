@@ -83,7 +83,7 @@ fn show(out: &mut Output, KvStat { engine, records, lmdb }: &KvStat) -> Result<(
 fn as_json(KvStat { engine, records, lmdb }: &KvStat) -> Value {
     let records: serde_json::Map<_, _> = records
         .iter()
-        .map(|count| (count.kind.to_owned(), json!({ "keys": count.keys, "bytes": count.bytes })))
+        .map(|count| (count.kind.replace([' ', '-'], "_"), json!({ "keys": count.keys, "bytes": count.bytes })))
         .collect();
     let writers = lmdb.writers.as_ref().map(|holders| {
         holders.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect::<Vec<_>>()

@@ -217,7 +217,7 @@ fn the_room_and_the_users_of_a_store_are_shown() {
     file.close().unwrap();
     let json: serde_json::Value = serde_json::from_str(&text(&run(&["kv", "stat", "--json", &store]))).unwrap();
     assert_eq!((&json["is_written"], &json["durable"]), (&false.into(), &"newest".into()));
-    assert_eq!(json["records"]["map pairs"]["keys"], 1);
+    assert_eq!(json["records"]["map_pairs"]["keys"], 1);
     assert_eq!(json["pages"], json["used_pages"].as_u64().unwrap() + json["free_pages"].as_u64().unwrap());
     assert!(error(&run(&["kv", "stat", "mem:x"])).contains("needs a key-value store"));
 }
