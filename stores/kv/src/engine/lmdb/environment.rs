@@ -186,6 +186,18 @@ impl Environment {
         self.env.info().last_txn_id as u64
     }
 
+    /// Takes up the newest commit that is in the file. A writer that was killed at the end of a commit has written it, and
+    /// has not said so in the table of readers: reads find the commit before it then, until somebody takes LMDB's lock of
+    /// writers. The caller has the lock of writers.
+    ///
+    /// # Errors
+    /// [`EngineError`] if LMDB refuses.
+    pub fn settle(&self) -> Result<()> {
+        let txn = self.env.write_txn().map_err(lmdb_error("the last commit cannot be taken up"))?;
+        txn.abort();
+        Ok(())
+    }
+
     /// A transaction that reads the newest state.
     ///
     /// # Errors

@@ -180,6 +180,8 @@ impl LmdbEngine {
             writer: Mutex::default(),
         };
         if let Some(lock) = lock {
+            // Else the session would change one state, and commit to another one.
+            engine.environment.settle()?;
             let durable = engine.begin_durability()?;
             *engine.writer.lock() = Some(LmdbWriter { _lock: lock, durable });
         }
