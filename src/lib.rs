@@ -126,9 +126,9 @@ pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
-    ByteOrder, ConnectorRegistry, DatasetView, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant,
-    LibVer, Location, MapPrefetch, Mode, OpenError, Reclaim, ReclaimedObject, Repair, Selection, Stats, StoreErrorKind,
-    UNLIMITED, UnknownLibVer,
+    ByteOrder, ConnectorRegistry, DatasetView, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant, Leak,
+    LeakPlace, LibVer, Location, MapPrefetch, Mode, OpenError, Reclaim, Repair, Selection, Stats, StoreCheck,
+    StoreErrorKind, StoreFinding, StoreReport, UNLIMITED, UnknownLibVer,
 };
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
@@ -153,7 +153,7 @@ pub use open::{Kv, SyncPolicy};
 pub use open::{Locking, Native, file_capabilities};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};
-pub use recovery::{diagnose, reclaim, repair};
+pub use recovery::{check, diagnose, reclaim, repair};
 pub use reference::Reference;
 pub use referent::ReferenceTarget;
 pub use select::{DimSelection, ResolvedSelection, Select, SelectDim, SelectIndex};

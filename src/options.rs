@@ -385,7 +385,7 @@ impl Options {
             root: &self.root,
             options: &*options,
             max_allocation: self.max_allocation,
-            unfilter: Arc::new(RegistryFilters(self.filters.clone())),
+            unfilter: Arc::new(RegistryFilters { registry: self.filters.clone(), limit: self.max_allocation }),
             registry: &self.connectors,
         })
     }

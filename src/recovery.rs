@@ -2,7 +2,7 @@
 
 use h5live_model::{self as model, Connector, Location, OpenError, ResolvedLocation, Upkeep};
 
-use crate::{Diagnosis, FileCondition, Options, Reclaim, Repair, Result};
+use crate::{Diagnosis, FileCondition, Options, Reclaim, Repair, Result, StoreCheck, StoreReport};
 
 /// Finds out what state the file at a location is in (closed, being written, or left by a writer that died), without
 /// changing it.
@@ -40,6 +40,16 @@ pub fn reclaim(location: impl Into<Location>) -> Result<Reclaim> {
     Options::default().reclaim(location)
 }
 
+/// Checks whether everything in the store at a location is accounted for. The store is not changed, and another process
+/// may write it meanwhile. Key-value stores can be checked so. Native files cannot: the command `h5live check` uses a
+/// checker of its own for them.
+///
+/// # Errors
+/// [`ErrorKind::Open`](crate::ErrorKind::Open) if it cannot be read, or is a store of another kind.
+pub fn check(location: impl Into<Location>, what: StoreCheck) -> Result<StoreReport> {
+    Options::default().check(location, what)
+}
+
 impl Options {
     /// As [`diagnose`](crate::diagnose()), with these options.
     ///
@@ -70,6 +80,19 @@ impl Options {
             self.with_request(&at, |how| upkeep.reclaim(at.location(), how))
         };
         reclaim().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
+    }
+
+    /// As [`check`](crate::check()), with these options.
+    ///
+    /// # Errors
+    /// As [`check`](crate::check()).
+    pub fn check(&self, location: impl Into<Location>, what: StoreCheck) -> Result<StoreReport> {
+        let at = self.resolve(&location.into())?;
+        let check = || {
+            let upkeep = required_upkeep(&**at.connector())?;
+            self.with_request(&at, |how| upkeep.check(at.location(), how, &what))
+        };
+        check().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
     fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use h5live_filters::{Pipeline, Registry};
-use h5live_model::{FilterResult, FilterSpec, Unfilter};
-
-/// Most bytes of such a structure.
-const MAX_UNFILTERED_BYTES: u64 = 64 << 20;
+use h5live_filters::{Error as FilterError, Pipeline, Registry};
+use h5live_model::{AllocationLimit, FilterResult, FilterSpec, Unfilter, UnknownFilter};
 
 /// Applies and undoes the filters that a file was opened with.
 #[derive(Clone)]
-pub(crate) struct RegistryFilters(pub Arc<Registry>);
+pub(crate) struct RegistryFilters {
+    /// The filters.
+    pub registry: Arc<Registry>,
+    /// Most bytes of such a structure.
+    pub limit: AllocationLimit,
+}
 
 impl std::fmt::Debug for RegistryFilters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -26,15 +28,15 @@ impl Unfilter for RegistryFilters {
         bytes: Vec<u8>,
         size: u64,
     ) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
-        if size > MAX_UNFILTERED_BYTES {
-            return Err(
-                format!("a structure behind filters has at most {MAX_UNFILTERED_BYTES} bytes, and not {size}").into()
-            );
-        }
-        Ok(Pipeline::new(filters, &self.0)?.decode(mask, &bytes, usize::try_from(size)?)?)
+        let size = self.limit.check(size)?;
+        let decoded = Pipeline::new(filters, &self.registry).and_then(|pipeline| pipeline.decode(mask, &bytes, size));
+        decoded.map_err(|error| match error {
+            FilterError::Unavailable { id, .. } => UnknownFilter(id).into(),
+            error => error.into(),
+        })
     }
 
     fn filter(&self, filters: &[FilterSpec], bytes: &[u8]) -> FilterResult {
-        Ok(Pipeline::new(filters, &self.0)?.encode(bytes)?)
+        Ok(Pipeline::new(filters, &self.registry)?.encode(bytes)?)
     }
 }

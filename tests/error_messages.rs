@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 13] = [
     "src",
     "cache/src",
     "checker/src",
@@ -16,7 +16,9 @@ const SOURCES: [&str; 11] = [
     "indexes/src",
     "model/src",
     "native/src",
+    "stores/kv/src",
     "stores/log/src",
+    "stores/map_table/src",
     "swmr/src",
 ];
 

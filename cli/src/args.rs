@@ -30,6 +30,8 @@ enum Command {
     Diff(diff::Diff),
     Dump(dump::DumpCommand),
     Guard(guard::Guard),
+    #[cfg(feature = "kv")]
+    Kv(crate::kv::KvCommand),
     Latency(latency::Latency),
     Log(log::LogCommand),
     Ls(ls::Ls),
@@ -61,6 +63,8 @@ impl Command {
             Command::Diff(command) => command.run(),
             Command::Dump(command) => command.run(),
             Command::Guard(command) => command.run(),
+            #[cfg(feature = "kv")]
+            Command::Kv(command) => command.run(),
             Command::Latency(command) => command.run(),
             Command::Log(command) => command.run(),
             Command::Ls(command) => command.run(),

@@ -39,7 +39,7 @@ impl fmt::Display for Noun {
         if self.is_one {
             return f.write_str(noun);
         }
-        match noun.strip_suffix('y') {
+        match noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
             Some(stem) => write!(f, "{stem}ies"),
             None if noun.ends_with("sh") => write!(f, "{noun}es"),
             None => write!(f, "{noun}s"),
@@ -56,6 +56,7 @@ mod tests {
         assert_eq!(counted(1u64, "row").to_string(), "1 row");
         assert_eq!(counted(0usize, "row").to_string(), "0 rows");
         assert_eq!(counted(2u32, "entry").to_string(), "2 entries");
+        assert_eq!(counted(2u32, "key").to_string(), "2 keys");
         assert_eq!(counted(11u32, "flush").to_string(), "11 flushes");
         assert_eq!(format!("{:>4}, {:>4}", counted(1u32, "look"), counted(21u32, "look")), "   1 look,   21 looks");
     }

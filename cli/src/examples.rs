@@ -1,7 +1,7 @@
 //! The examples at the end of the help of each command.
 
 /// For each command, what one types, and what it does.
-const EXAMPLES: [(&str, [(&str, &str); 2]); 23] = [
+const EXAMPLES: [(&str, [(&str, &str); 2]); 24] = [
     (
         "check",
         [
@@ -49,6 +49,13 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 23] = [
         [
             ("h5live guard -- python acquire.py", "repair what a program leaves behind if it is killed"),
             ("h5live guard --file run.h5 -- ./acquire --fast", "the same for a file that is known"),
+        ],
+    ),
+    (
+        "kv",
+        [
+            ("h5live kv stat kv:run", "how many keys of each kind there are, and how much room they take"),
+            ("h5live kv stat --json kv:run", "the same, for programs"),
         ],
     ),
     (
@@ -165,9 +172,14 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 23] = [
     ),
 ];
 
+/// The examples of the commands that this program was built with.
+fn known() -> impl Iterator<Item = &'static (&'static str, [(&'static str, &'static str); 2])> {
+    EXAMPLES.iter().filter(|(name, _)| cfg!(feature = "kv") || *name != "kv")
+}
+
 /// The program with examples at the end of the help of each command.
 pub fn add(program: clap::Command) -> clap::Command {
-    EXAMPLES.iter().fold(program, |program, (name, examples)| {
+    known().fold(program, |program, (name, examples)| {
         let lines = examples.iter().map(|(line, what)| format!("  {line}\n      {what}"));
         let help = format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n"));
         program.mut_subcommand(name, |command| command.after_help(help))
@@ -181,5 +193,5 @@ pub fn command_lines() -> impl Iterator<Item = (&'static str, Vec<&'static str>)
         let own = line.split('|').map(str::trim).rfind(|part| part.starts_with("h5live")).unwrap();
         own.split([' ']).take_while(|word| !matches!(*word, "<" | ">")).collect()
     };
-    EXAMPLES.iter().flat_map(move |(name, examples)| examples.iter().map(move |(line, _)| (*name, words(line))))
+    known().flat_map(move |(name, examples)| examples.iter().map(move |(line, _)| (*name, words(line))))
 }

@@ -22,7 +22,10 @@ mod examples;
 mod file_space_args;
 mod from_json;
 mod guard;
+#[cfg(feature = "kv")]
+mod kv;
 mod latency;
+mod leak_text;
 mod list_stores;
 mod live;
 mod log;

@@ -4,19 +4,31 @@ use h5live::{File, Location, OpenError, Options};
 
 use crate::error::{Error, Result};
 use crate::open;
+#[cfg(feature = "kv")]
+use crate::temp_output::TempFolder;
 use crate::temp_output::{ForceArgs, TempOutput};
 
 /// The option of a log with which a session is one of many writers. Such a session makes files beside the one that is to
 /// take its place.
 const JOIN: &str = "join";
 
-/// A new store. A file appears under its name when it is complete; another store is there from the start.
+/// Where a store is until it is complete.
+#[derive(Debug)]
+enum Unfinished {
+    File(TempOutput),
+    /// A key-value store.
+    #[cfg(feature = "kv")]
+    Folder(TempFolder),
+}
+
+/// A new store. A file, or a key-value store in a folder, appears under its name when it is complete; another store is
+/// there from the start.
 #[derive(Debug)]
 pub struct NewOutput {
     location: Location,
     /// The options of the location, which the unfinished file needs too.
     settings: Vec<(String, String)>,
-    unfinished: Option<TempOutput>,
+    unfinished: Option<Unfinished>,
     is_native: bool,
     force: ForceArgs,
 }
@@ -28,8 +40,10 @@ impl NewOutput {
     /// [`Error::Location`] if no store can open the location; as [`TempOutput::create_for`].
     pub fn create_for(location: &Location, force: ForceArgs) -> Result<Self> {
         let is_native = open::file_path(location)?.is_some();
-        let path = open::path_of_any_store(location)?;
-        let unfinished = path.map(|path| TempOutput::create_for(&path, force)).transpose()?;
+        let unfinished = match open::path_of_any_store(location)? {
+            Some(path) => Some(Unfinished::File(TempOutput::create_for(&path, force)?)),
+            None => folder_for(location, force)?,
+        };
         let settings = match (location, &unfinished) {
             (Location::Url(url), Some(_)) if !is_path(location) => {
                 let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
@@ -44,6 +58,16 @@ impl NewOutput {
     /// Whether it is a native file.
     pub fn is_native(&self) -> bool {
         self.is_native
+    }
+
+    /// Whether all changes are in memory until they are flushed. Nobody else sees the store before it takes its place, so
+    /// that it may be flushed at any time.
+    pub fn keeps_changes_in_memory(&self) -> bool {
+        match &self.unfinished {
+            #[cfg(feature = "kv")]
+            Some(Unfinished::Folder(_)) => true,
+            _ => false,
+        }
     }
 
     /// Makes the store.
@@ -61,8 +85,14 @@ impl NewOutput {
             return Err(Error::Location { location: self.location.to_string(), source });
         }
         let set = |options: Options, (name, value): &(String, String)| options.setting(name, value);
-        let place = open::location_in_file(&self.location, unfinished.path())?;
-        let place = place.unwrap_or_else(|| Location::Path(unfinished.path().to_owned()));
+        let place = match unfinished {
+            Unfinished::File(file) => {
+                let place = open::location_in_file(&self.location, file.path())?;
+                place.unwrap_or_else(|| Location::Path(file.path().to_owned()))
+            }
+            #[cfg(feature = "kv")]
+            Unfinished::Folder(folder) => open::key_value_store_in(folder.path())?,
+        };
         Ok(self.settings.iter().fold(options, set).create().open(place)?)
     }
 
@@ -71,8 +101,25 @@ impl NewOutput {
     /// # Errors
     /// As [`TempOutput::persist`].
     pub fn persist(self) -> Result<()> {
-        self.unfinished.map_or(Ok(()), TempOutput::persist)
+        match self.unfinished {
+            Some(Unfinished::File(file)) => file.persist(),
+            #[cfg(feature = "kv")]
+            Some(Unfinished::Folder(folder)) => folder.persist(),
+            None => Ok(()),
+        }
     }
+}
+
+/// Where a key-value store at a location is made; `None` if it is another store.
+#[cfg(feature = "kv")]
+fn folder_for(location: &Location, force: ForceArgs) -> Result<Option<Unfinished>> {
+    let folder = open::folder_of_key_value_store(location)?;
+    folder.map(|folder| TempFolder::create_for(&folder, force).map(Unfinished::Folder)).transpose()
+}
+
+#[cfg(not(feature = "kv"))]
+fn folder_for(_: &Location, _: ForceArgs) -> Result<Option<Unfinished>> {
+    Ok(None)
 }
 
 /// Whether a location is a path although it looks like a URL, as `run:1.h5` does.

@@ -82,6 +82,59 @@ pub fn file_path(location: &Location) -> Result<Option<PathBuf>> {
     native_path(&resolve(location)?)
 }
 
+/// Whether the store at a location is no file, so that it is checked by its own code, if it is.
+///
+/// # Errors
+/// As [`file_path`].
+pub fn has_own_check(location: &Location) -> Result<bool> {
+    let at = resolve(location)?;
+    Ok(at.file_path().is_none() && at.connector().upkeep().is_some())
+}
+
+/// The folder of the key-value store at a location; `None` if it is a location of another store.
+///
+/// # Errors
+/// As [`file_path`].
+#[cfg(feature = "kv")]
+pub fn folder_of_key_value_store(location: &Location) -> Result<Option<PathBuf>> {
+    let at = resolve(location)?;
+    if at.connector().name() != h5live_kv::KvConnector.name() {
+        return Ok(None);
+    }
+    let folder = h5live_kv::KvConnector::folder(at.location());
+    folder.map(Some).map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+}
+
+/// The location of a key-value store in a folder.
+///
+/// # Errors
+/// [`Error::Path`] if the name of the folder cannot be part of a location.
+#[cfg(feature = "kv")]
+pub fn key_value_store_in(folder: &Path) -> Result<Location> {
+    let text = folder.to_str().ok_or_else(|| Error::Path {
+        path: folder.to_owned(),
+        source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8"),
+    })?;
+    Ok(h5live::model::Url::literal(h5live_kv::KvConnector.name(), text).into())
+}
+
+/// Calls `read` with the location of a key-value store.
+///
+/// # Errors
+/// [`Error::Location`] if it is none, and those of `read`.
+#[cfg(feature = "kv")]
+pub fn in_key_value_store<T>(
+    location: &Location,
+    read: impl FnOnce(&Location) -> Result<T, h5live::OpenError>,
+) -> Result<T> {
+    let at = resolve(location)?;
+    let read = match at.connector().name() == h5live_kv::KvConnector.name() {
+        true => read(at.location()),
+        false => Err(h5live::OpenError::Url("this command needs a key-value store: kv:run is one".to_owned())),
+    };
+    read.map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+}
+
 /// The path of the file at a location, whatever store it is; `None` if the store is no file.
 ///
 /// # Errors

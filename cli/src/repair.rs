@@ -1,14 +1,13 @@
 //! `h5live repair`: repairs files whose writer has died.
 
-use h5live::model::ObjectKind;
-use h5live::{Diagnosis, FileCondition, Location, ReclaimedObject};
+use h5live::{Diagnosis, FileCondition, Location};
 use serde_json::json;
 
 use crate::counted::counted;
 use crate::diagnosis_text;
 use crate::error::{Outcome, Result};
 use crate::output::Output;
-use crate::{open, temp_output};
+use crate::{leak_text, open, temp_output};
 
 /// Repairs files whose writer has died, so that every program opens them
 ///
@@ -88,13 +87,13 @@ impl RepairCommand {
     /// Deletes the objects to which no path leads, and says which.
     fn reclaim(&self, out: &mut Output, location: &Location) -> Result<()> {
         let done = open::options().reclaim(location)?;
-        for ReclaimedObject { offset, kind, bytes } in &done.objects {
-            let kind = kind.map_or("remainder", kind_name);
+        for leak in &done.objects {
             if self.json {
-                let (file, at) = (location.to_string(), *offset);
-                out.line(json!({ "file": file, "is": "reclaimed", "kind": kind, "offset": at, "bytes": bytes }))?;
+                let mut line = json!({ "file": location.to_string(), "is": "reclaimed" });
+                leak_text::add_json(&mut line, leak);
+                out.line(line)?;
             } else {
-                out.line(format_args!("{location}: reclaimed: {kind} at {offset:#x}, {}", counted(*bytes, "byte")))?;
+                out.line(format_args!("{location}: reclaimed: {}", leak_text::text(leak)))?;
             }
         }
         let bytes: u64 = done.objects.iter().map(|object| object.bytes).sum();
@@ -105,16 +104,6 @@ impl RepairCommand {
             out.line(format_args!("{location}: {objects} reclaimed, {bytes}; the file is {shorter} shorter"))?;
         }
         Ok(())
-    }
-}
-
-/// The word for a kind of objects.
-fn kind_name(kind: ObjectKind) -> &'static str {
-    match kind {
-        ObjectKind::Group => "group",
-        ObjectKind::Dataset => "dataset",
-        ObjectKind::Datatype => "datatype",
-        _ => "object",
     }
 }
 

@@ -39,14 +39,20 @@ fn store_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
         let output = run(&[&["--max-allocation", MAX_ALLOCATION], arguments].concat());
         // Chunks that nobody can decode are copied as they are: then the exit code is 1, and no error is said.
         match output.status.success() || output.status.code() == Some(1) && output.stderr.is_empty() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            true => Ok((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success())),
             false => Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr))),
         }
     };
-    ends(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &store])?;
+    let (_, can_be_decoded) = ends(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &store])?;
+    let (checked, is_sound) = ends(&["check", "--leaks", "--data", &store])?;
+    let undecoded = checked.matches("its filters cannot be undone").count();
+    let is_expected = is_sound || (!can_be_decoded && checked.contains(&format!("{store}: {undecoded} finding")));
+    if !is_expected || checked.contains("unused") {
+        return Err(checked);
+    }
     ends(&["copy", "--quiet", "--keep-names", &store, &back])?;
     // Elements that lead elsewhere have other sizes in the store itself.
-    let found = ends(&["manifest", &back])?;
+    let (found, _) = ends(&["manifest", &back])?;
     match agree(&wanted, &found) {
         true => Ok(()),
         false => {
@@ -151,4 +157,144 @@ fn a_reader_stays_at_its_snapshot_until_it_refreshes() {
             assert_eq!(seen.read::<u64>().unwrap(), (1..=round).collect::<Vec<_>>());
         }
     }
+}
+
+#[test]
+fn what_is_wrong_with_a_store_is_found_and_what_nothing_leads_to_is_reclaimed() {
+    let (folder, path, store) = new_store();
+    let file = File::options().create().open(&*store).unwrap();
+    file.root().create_group("a/b").unwrap();
+    file.new_dataset::<String>().shape(&[2]).create("text").unwrap().write(&["x".to_owned(), "y".to_owned()]).unwrap();
+    file.flush().unwrap();
+    assert!(text(&run(&["check", &store])).contains(": sound; 4 objects"), "while it is written");
+    // Two groups that lead to each other.
+    let (outer, inner) = (file.root().group("a").unwrap(), file.root().group("a/b").unwrap());
+    inner.link_hard("up", outer.id()).unwrap();
+    file.root().unlink("a").unwrap();
+    file.close().unwrap();
+    let said = text(&run(&["check", &store]));
+    assert!(said.contains(": sound; 4 objects") && said.contains("2 unused (--leaks)"), "{said}");
+    let said = text(&run(&["check", "--leaks", &store]));
+    assert_eq!(said.lines().filter(|line| line.starts_with("unused: group with the identity ")).count(), 2, "{said}");
+    let said = text(&run(&["repair", "--reclaim", &store]));
+    assert!(said.contains(": in order") && said.contains("2 objects reclaimed"), "{said}");
+    let json = text(&run(&["check", "--json", "--leaks", &store]));
+    let summary: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+    assert_eq!((&summary["objects"], &summary["unused"], &summary["findings"]), (&2.into(), &0.into(), &0.into()));
+    assert_eq!(File::open(&*store).unwrap().dataset("text").unwrap().read::<String>().unwrap(), ["x", "y"]);
+    let missing = error(&run(&["check", &format!("kv:{}", folder.path().join("no").display())]));
+    assert!(missing.contains("no key-value store"), "{missing}");
+    // A count that is too high.
+    let options = h5live_kv::engine::LmdbOptions::default();
+    let engine = h5live_kv::engine::LmdbEngine::open(&path, h5live::Mode::Write, &options).unwrap();
+    let id = h5live_kv::layout::oid::new(h5live::model::ObjectKind::Dataset, 4);
+    let key = h5live_kv::layout::key::metadata(id, h5live_kv::layout::MetadataField::RefCount);
+    let mut edits = h5live_kv::engine::Edits::new();
+    edits.put(key.as_bytes(), 2u64.to_le_bytes().to_vec());
+    h5live_kv::engine::Engine::commit(&engine, &edits, h5live::model::Publish::Visible).unwrap();
+    drop(engine);
+    let output = run(&["check", &store]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("{store}: /text: it states 2 hard links and uses, and has 1")), "{said}");
+    let refused = error(&run(&["repair", "--reclaim", &store]));
+    assert!(refused.contains("nothing is deleted, because a check has 1 findings"), "{refused}");
+}
+
+#[test]
+fn the_room_and_the_users_of_a_store_are_shown() {
+    let (_folder, _, store) = new_store();
+    let file = File::options().create().open(&*store).unwrap();
+    file.new_dataset::<u8>().shape(&[100_000]).create("a").unwrap().write(&vec![1; 100_000]).unwrap();
+    file.new_map::<u64, u64>().create("map").unwrap().put(&1, &2).unwrap();
+    file.flush().unwrap();
+    let said = text(&run(&["kv", "stat", &store]));
+    let pid = std::process::id();
+    assert!(said.contains("engine LMDB") && said.contains(&format!("open for writing: process {pid} ")), "{said}");
+    assert!(said.contains("chunks: 2 keys") && said.contains("map pairs: 1 key,"), "{said}");
+    assert!(said.contains("durable: an earlier commit") && said.contains("0 dead"), "{said}");
+    assert!(said.contains(&format!("  process {pid} reads commit ")), "the last durable state is kept: {said}");
+    file.close().unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text(&run(&["kv", "stat", "--json", &store]))).unwrap();
+    assert_eq!((&json["is_written"], &json["durable"]), (&false.into(), &"newest".into()));
+    assert_eq!(json["records"]["map_pairs"]["keys"], 1);
+    assert_eq!(json["pages"], json["used_pages"].as_u64().unwrap() + json["free_pages"].as_u64().unwrap());
+    assert!(error(&run(&["kv", "stat", "mem:x"])).contains("needs a key-value store"));
+}
+
+#[test]
+fn a_command_waits_for_a_store_that_does_not_exist_yet() {
+    let (_folder, _, store) = new_store();
+    let watch = start(&["watch", "--wait", "60", "--json", &store, "rows"]);
+    let late = error(&run(&["watch", "--wait", "0.2", &store, "rows"]));
+    assert!(late.contains("waited 0.2 s for"), "{late}");
+    text(&run_with(&["record", &store, "rows"], b"v\n1\n2\n"));
+    assert_eq!(text(&watch.wait_with_output().unwrap()), "{\"v\":1}\n{\"v\":2}\n");
+}
+
+#[test]
+fn a_store_is_replaced_as_a_whole_and_never_while_it_is_written() {
+    let (folder, path, store) = new_store();
+    let source = folder.path().join("source.h5");
+    let file = File::create(&source).unwrap();
+    file.new_dataset::<u8>().shape(&[3]).create("new").unwrap().write(&[1, 2, 3]).unwrap();
+    file.close().unwrap();
+    let source = source.to_str().unwrap();
+    let file = File::options().create().open(&*store).unwrap();
+    file.new_dataset::<u8>().shape(&[1]).create("old").unwrap();
+    file.flush().unwrap();
+    let refused = error(&run(&["copy", source, &store]));
+    assert!(refused.contains("exists; --force replaces it"), "{refused}");
+    let refused = error(&run(&["copy", "--force", source, &store]));
+    assert!(refused.contains("open for writing"), "{refused}");
+    file.close().unwrap();
+    let reader = File::open(&*store).unwrap();
+    text(&run(&["copy", "--quiet", "--force", source, &format!("{store}?sync=always")]));
+    assert_eq!(File::open(source).unwrap().dataset("new").unwrap().read::<u8>().unwrap(), [1, 2, 3]);
+    assert_eq!(text(&run(&["ls", &store])).matches("/new").count(), 1);
+    assert!(reader.dataset("old").is_ok(), "a reader goes on with what it has opened");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    let thesis = folder.path().join("other");
+    std::fs::create_dir(&thesis).unwrap();
+    std::fs::write(thesis.join("thesis.tex"), "precious").unwrap();
+    let refused = error(&run(&["copy", "--force", source, &format!("kv:{}", thesis.display())]));
+    assert!(refused.contains("no key-value store"), "{refused}");
+    assert!(thesis.join("thesis.tex").exists() && path.exists());
+}
+
+/// Runs the program as a user who may not write in a folder.
+fn run_without_rights(arguments: &[&str]) -> std::process::Output {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_h5live"));
+    // Who runs the tests as the superuser may write everywhere.
+    if std::fs::metadata("/proc/self").is_ok_and(|found| std::os::unix::fs::MetadataExt::uid(&found) == 0) {
+        command.uid(65534).gid(65534);
+    }
+    command.args(arguments).output().unwrap()
+}
+
+#[test]
+fn a_store_that_may_not_be_written_can_be_read_unless_it_is_written() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, path, store) = new_store();
+    let make = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(folder.path(), make(0o755)).unwrap();
+    let file = File::options().create().open(&*store).unwrap();
+    file.new_dataset::<u8>().shape(&[1]).create("a").unwrap();
+    file.flush().unwrap();
+    for entry in std::fs::read_dir(&path).unwrap() {
+        std::fs::set_permissions(entry.unwrap().path(), make(0o444)).unwrap();
+    }
+    std::fs::set_permissions(&path, make(0o555)).unwrap();
+    let refused = error(&run_without_rights(&["ls", &store]));
+    assert!(refused.contains("may not write its table of readers"), "{refused}");
+    file.close().unwrap();
+    drop(file);
+    assert!(text(&run_without_rights(&["ls", &store])).contains("/a"));
+    assert!(text(&run_without_rights(&["check", &store])).contains("sound"));
+    assert!(text(&run_without_rights(&["kv", "stat", &store])).contains("newest commit"));
+    let refused = run_without_rights(&["set", &store, "a@b", "1"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    std::fs::set_permissions(&path, make(0o755)).unwrap();
 }

@@ -61,12 +61,13 @@ pub enum FileCondition {
 pub struct Diagnosis {
     /// The state.
     pub condition: FileCondition,
-    /// The version of the superblock. Before version 3 it does not say that the file is open for writing.
-    pub superblock: u8,
+    /// The version of the superblock; `None` for a store that has none. Before version 3 it does not say that the file
+    /// is open for writing.
+    pub superblock: Option<u8>,
     /// Bytes of the file.
     pub length: u64,
     /// The end of file that the superblock announces, in bytes from the start of the file. While a writer is at work,
-    /// it may be beyond the last byte that is stored.
+    /// it may be beyond the last byte that is stored. Without a superblock, it is the length.
     pub announced: u64,
 }
 

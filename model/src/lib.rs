@@ -36,6 +36,7 @@ mod settings;
 mod spec;
 mod stats;
 mod store;
+mod store_check;
 mod unfilter;
 mod watch;
 
@@ -65,7 +66,7 @@ pub use map::{MapKey, MapKeyBuf, MapKeyOrder, MapSpec};
 pub use mode::Mode;
 pub use name::Name;
 pub use object_id::ObjectId;
-pub use reclaim::{Reclaim, ReclaimedObject};
+pub use reclaim::{Leak, LeakPlace, Reclaim};
 pub use reference::{Referent, ReferentPart};
 pub use select::{BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRun, block_of_runs, blocks_of_run};
 pub use selection::{Block, DimIndices, Hyperslab, Selection};
@@ -81,5 +82,6 @@ pub use store::{
     Reads, Scope, Session, Staging, Store, StoreWriter, Unit, check_block, read_blob, read_block_by_runs, read_each,
 };
 pub use store::{DatasetView, MappedMemory, SharedBytes};
-pub use unfilter::{FilterResult, NoFilters, Unfilter};
+pub use store_check::{StoreCheck, StoreFinding, StoreReport};
+pub use unfilter::{FilterResult, NoFilters, Unfilter, UnknownFilter};
 pub use watch::{Watch, WatchEvent};

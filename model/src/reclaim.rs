@@ -1,25 +1,52 @@
-//! What was deleted, because no path led to it.
+//! What nothing in a store leads to, and its deletion.
 
-use crate::ObjectKind;
+use std::fmt;
 
-/// An object to which no path led, and which was deleted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReclaimedObject {
-    /// Where it began, in bytes from the start of the store.
-    pub offset: u64,
-    /// Its kind; `None` for what was left of an object that had been deleted before.
+use crate::{ObjectId, ObjectKind};
+
+/// An object or other data of a store to which nothing leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leak {
+    /// Where it is.
+    pub place: LeakPlace,
+    /// Its kind; `None` for data that is no object, and for what was left of an object that had been deleted before.
     pub kind: Option<ObjectKind>,
-    /// The bytes that it took, with its raw data.
+    /// The bytes that it takes, with its raw data.
     pub bytes: u64,
+}
+
+/// Where something is to which nothing leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LeakPlace {
+    /// In bytes from the start of a file.
+    Offset(u64),
+    /// The records of an object.
+    Object(ObjectId),
+    /// The data of a variable-length element, under this UUID.
+    Blob([u8; 16]),
 }
 
 /// What was deleted, because no path led to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reclaim {
-    /// The objects, first those that existed, by their place.
-    pub objects: Vec<ReclaimedObject>,
+    /// The objects and other data, first those that existed, by their place.
+    pub objects: Vec<Leak>,
     /// Bytes of the store before.
     pub before: u64,
     /// Bytes of the store afterwards.
     pub after: u64,
+}
+
+impl fmt::Display for LeakPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LeakPlace::Offset(offset) => write!(f, "at {offset:#x}"),
+            LeakPlace::Object(id) => write!(f, "with the identity {id}"),
+            LeakPlace::Blob(uuid) => {
+                f.write_str("with the UUID ")?;
+                uuid.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+    }
 }

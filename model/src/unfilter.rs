@@ -4,6 +4,11 @@ use std::fmt;
 
 use crate::FilterSpec;
 
+/// The answer of an [`Unfilter`] that does not know a filter. This is no fault of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("filter {0} is not available")]
+pub struct UnknownFilter(pub u16);
+
 /// The result of applying filters: the bytes, and the mask of the filters that were skipped.
 pub type FilterResult = std::result::Result<(Vec<u8>, u32), Box<dyn std::error::Error + Send + Sync>>;
 
@@ -12,7 +17,7 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
     /// The `size` bytes that went through `filters` to become `bytes`; bit `i` of `mask` set: filter `i` was skipped.
     ///
     /// # Errors
-    /// If a filter is not known, the bytes are damaged, or they are not `size` in the end.
+    /// [`UnknownFilter`]; others if the bytes are damaged, or they are not `size` in the end.
     fn unfilter(
         &self,
         filters: &[FilterSpec],
@@ -32,7 +37,7 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
                 bytes.to_vec(),
                 (0..filters.len()).fold(0, |mask, i| mask | 1u32.checked_shl(i as u32).unwrap_or(0)),
             )),
-            Some(filter) => Err(format!("filter {} is not known here", filter.id).into()),
+            Some(filter) => Err(UnknownFilter(filter.id).into()),
         }
     }
 }
@@ -52,7 +57,7 @@ impl Unfilter for NoFilters {
         let applied = |(i, _): &(usize, &FilterSpec)| mask.checked_shr(*i as u32).unwrap_or(0) & 1 == 0;
         match filters.iter().enumerate().find(applied) {
             None => Ok(bytes),
-            Some((_, filter)) => Err(format!("filter {} is not known here", filter.id).into()),
+            Some((_, filter)) => Err(UnknownFilter(filter.id).into()),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The connector of native files.
 
 mod file_identity;
-mod linked_paths;
 mod options;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Mode, Name,
     OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, Upkeep, path_from_bytes,
 };
-use h5live_swmr::PathWatch;
+use h5live_swmr::{PathWatch, linked_paths};
 
 pub use options::{Locking, Native};
 
@@ -105,8 +104,7 @@ impl Connector for NativeConnector {
 
     fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
         let base = base.and_then(|base| NativeConnector::path(base).ok());
-        let paths =
-            linked_paths::linked_paths(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
+        let paths = linked_paths(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
         paths.into_iter().map(Location::Path).collect()
     }
 

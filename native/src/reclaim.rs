@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h5live_cache::FlushScope;
 use h5live_format::Addr;
-use h5live_model::{Reclaim, ReclaimedObject};
+use h5live_model::{Leak, LeakPlace, Reclaim};
 
 use crate::object_deletion::add_object_to_plan;
 use crate::session::NativeSession;
@@ -33,14 +33,14 @@ pub fn reclaim(path: &Path, options: &OpenOptions) -> Result<Reclaim> {
     let found = find_unreachable(&session, &options)?;
     session.delete_unreachable(&found)?;
     session.close()?;
-    let offset = |addr: Addr| base.saturating_add(addr.get().unwrap_or(0));
-    let objects = found.objects.iter().map(|object| ReclaimedObject {
-        offset: offset(object.addr),
+    let place = |addr: Addr| LeakPlace::Offset(base.saturating_add(addr.get().unwrap_or(0)));
+    let objects = found.objects.iter().map(|object| Leak {
+        place: place(object.addr),
         kind: Some(object.kind),
         bytes: object.bytes(),
     });
     let headers = found.leftover_headers.iter();
-    let headers = headers.map(|(addr, bytes)| ReclaimedObject { offset: offset(*addr), kind: None, bytes: *bytes });
+    let headers = headers.map(|(addr, bytes)| Leak { place: place(*addr), kind: None, bytes: *bytes });
     let after = h5live_swmr::diagnose(path)?;
     Ok(Reclaim { objects: objects.chain(headers).collect(), before: before.length, after: after.length })
 }

@@ -31,5 +31,5 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
         _ => FileCondition::Closed,
     };
     let announced = superblock.end_of_file.get().unwrap_or(0);
-    Ok(Diagnosis { condition, superblock: superblock.version, length, announced })
+    Ok(Diagnosis { condition, superblock: Some(superblock.version), length, announced })
 }

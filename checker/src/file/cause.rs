@@ -3,6 +3,7 @@
 use std::fmt;
 
 use h5live_format::{DecodeError, Fault};
+pub use h5live_model::UnknownFilter;
 
 /// A range of bytes that something uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,8 +166,3 @@ impl Cause {
         }
     }
 }
-
-/// The answer of an [`Unfilter`](h5live_model::Unfilter) that does not know a filter. This is no fault of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("filter {0} is not known")]
-pub struct UnknownFilter(pub u16);

@@ -25,6 +25,8 @@ use crate::{open, progress};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
 const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
+/// Bytes of elements after which a new store is flushed that keeps changes in memory until then.
+const MAX_UNFLUSHED_BYTES: u64 = 256 << 20;
 
 /// Writes a file anew: without gaps, with other chunks or filters, for older or newer programs.
 ///
@@ -106,7 +108,16 @@ impl CopyCommand {
         } else {
             progress::bytes(stored_bytes(&root))
         };
-        let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| bar.inc(bytes));
+        let (mut unflushed, is_flushed) = (0, output.keeps_changes_in_memory());
+        let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| {
+            bar.inc(bytes);
+            unflushed += bytes;
+            if is_flushed && unflushed >= MAX_UNFLUSHED_BYTES {
+                unflushed = 0;
+                // Nobody sees the store before it is complete. What fails here fails again at the end.
+                let _ = to.flush();
+            }
+        });
         copy = copy.inline(self.inline);
         if let (false, Some(from), Some(to)) =
             (self.keep_names, open::path_of_any_store(&self.from)?, open::path_of_any_store(&self.to)?)

@@ -3,6 +3,8 @@
 //! Their names say which process makes them. They are removed when the command ends, also by an error or a signal. The
 //! files of a killed process are removed by the next command that writes in the same folder.
 
+#[cfg(feature = "kv")]
+mod folder;
 mod maker;
 mod signals;
 
@@ -16,6 +18,8 @@ use h5live_swmr::FileReplacement;
 
 use crate::error::{Error, Result};
 use crate::open;
+#[cfg(feature = "kv")]
+pub use folder::TempFolder;
 use maker::Maker;
 pub use signals::heeded;
 
@@ -62,23 +66,13 @@ impl TempOutput {
     /// [`Error::Path`] if that folder does not exist, or `path` is a folder; [`Error::Exists`], or [`Error::Held`] if a
     /// process writes the file that would be replaced.
     pub fn create_for(path: &Path, force: ForceArgs) -> Result<Self> {
-        let fault = |source| Error::Path { path: path.to_owned(), source };
-        let folder = folder_of(path);
-        match fs::metadata(folder) {
-            Err(error) => return Err(fault(error)),
-            Ok(found) if !found.is_dir() => return Err(fault(io::ErrorKind::NotADirectory.into())),
-            Ok(_) if path.is_dir() => return Err(fault(io::ErrorKind::IsADirectory.into())),
-            Ok(_) => {}
+        let folder = check_parent(path)?;
+        if path.is_dir() {
+            return Err(Error::Path { path: path.to_owned(), source: io::ErrorKind::IsADirectory.into() });
         }
         let replaced = claim(path, force)?;
         sweep(folder);
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
-        let unfinished = path.with_file_name(format!(".{name}.{}{ENDING}", Maker::this_process()));
-        signals::remove_at_end(&unfinished);
-        let names = [&*unfinished, path].map(|path| path.display().to_string());
-        PLACES.lock().unwrap_or_else(PoisonError::into_inner).push(names);
-        Ok(TempOutput { path: unfinished, place: path.to_owned(), force, replaced })
+        Ok(TempOutput { path: unfinished_path(path), place: path.to_owned(), force, replaced })
     }
 
     /// Its present path.
@@ -115,6 +109,28 @@ impl Drop for TempOutput {
         let _ = fs::remove_file(&self.path);
         signals::is_removed(&self.path);
     }
+}
+
+/// The folder of a file or folder that is to be made.
+fn check_parent(path: &Path) -> Result<&Path> {
+    let fault = |source| Error::Path { path: path.to_owned(), source };
+    let folder = folder_of(path);
+    match fs::metadata(folder) {
+        Err(error) => Err(fault(error)),
+        Ok(found) if !found.is_dir() => Err(fault(io::ErrorKind::NotADirectory.into())),
+        Ok(_) => Ok(folder),
+    }
+}
+
+/// The path of a file or folder until it is complete. It is removed when a signal ends this process.
+fn unfinished_path(place: &Path) -> PathBuf {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
+    let unfinished = place.with_file_name(format!(".{name}.{}{ENDING}", Maker::this_process()));
+    signals::remove_at_end(&unfinished);
+    let names = [&*unfinished, place].map(|path| path.display().to_string());
+    PLACES.lock().unwrap_or_else(PoisonError::into_inner).push(names);
+    unfinished
 }
 
 /// Claims the file at `path`, if there is one and it may be replaced.

@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use super::setting::ConnectorOptions;
 use super::{Location, OpenError};
-use crate::{AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Reclaim, Repair, Store, Unfilter};
+use crate::{
+    AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Reclaim, Repair, Store, StoreCheck, StoreReport,
+    Unfilter,
+};
 
 /// Opens the stores of one kind, and knows what their locations mean.
 pub trait Connector: Send + Sync + fmt::Debug + 'static {
@@ -154,6 +157,16 @@ pub trait Upkeep {
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
         let _ = (at, how);
         Err(crate::Error::Unsupported("deleting unreachable objects of such a store").into())
+    }
+
+    /// Checks whether everything in a store is accounted for. The store is not changed, and others may write it
+    /// meanwhile. Native files are checked by a crate of its own, which uses nothing of the code that writes them.
+    ///
+    /// # Errors
+    /// As [`Connector::open`]; [`crate::Error::Unsupported`] if the store cannot do this.
+    fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
+        let _ = (at, how, what);
+        Err(crate::Error::Unsupported("a check of such a store").into())
     }
 }
 

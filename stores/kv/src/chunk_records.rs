@@ -19,7 +19,7 @@ use crate::objects::contradiction;
 use crate::state::KvState;
 
 /// Bytes before a filtered chunk: the mask of the filters that were left out.
-const MASK_BYTES: usize = 4;
+pub const MASK_BYTES: usize = 4;
 /// Chunks that a listing looks up at a time.
 const LISTED_CHUNKS: usize = 1024;
 
@@ -71,7 +71,8 @@ impl ChunkShape {
         self.grid.as_ref().map(|grid| grid.start_of(coord).to_vec()).unwrap_or_default()
     }
 
-    fn coord(&self, start: &[u64]) -> ChunkCoord {
+    /// The position in the grid of the chunk that begins at an element (`[rank]`).
+    pub fn coord(&self, start: &[u64]) -> ChunkCoord {
         self.grid.as_ref().map_or_else(|| ChunkCoord::new(start), |grid| grid.chunk_of(start))
     }
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Durability, Error as ModelError, Identity, LinkUse, Location,
-    LocationWatch, Name, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
+    LocationWatch, Name, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url, path_from_bytes,
 };
+use h5live_swmr::linked_paths;
 
 use crate::engine::{LmdbEngine, LmdbOptions, LongKeys, SyncPolicy};
+use crate::folder_watch::FolderWatch;
 use crate::options::Kv;
 use crate::session::{CONNECTOR, KvRequest, KvSession, capabilities};
 use crate::store::KvStore;
@@ -18,7 +20,10 @@ use crate::store::KvStore;
 pub struct KvConnector;
 
 /// The folder of a store.
-fn folder(at: &Location) -> Result<PathBuf, OpenError> {
+///
+/// # Errors
+/// [`OpenError::Url`] if the location names none.
+pub(crate) fn folder(at: &Location) -> Result<PathBuf, OpenError> {
     let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
     let missing = || OpenError::Url("a key-value store has a folder: kv:run is one".to_owned());
     url.local_path()?.ok_or_else(missing)
@@ -32,6 +37,61 @@ fn random() -> Result<u64, OpenError> {
         OpenError::Store(ModelError::store(h5live_model::StoreErrorKind::Io, error))
     })?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+impl KvConnector {
+    /// The folder of the store at a location.
+    ///
+    /// # Errors
+    /// [`OpenError::Url`] if the location names none.
+    pub fn folder(at: &Location) -> Result<PathBuf, OpenError> {
+        folder(at)
+    }
+
+    /// The engine of the store at a location.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn open_engine(at: &Location, how: &OpenRequest<'_>) -> Result<LongKeys<LmdbEngine>, OpenError> {
+        let Kv { map_size, max_readers, sync } = *how.typed_options::<Kv>()?;
+        let engine = LmdbEngine::open(&folder(at)?, how.mode, &LmdbOptions { map_size, max_readers, sync });
+        engine.map(LongKeys::new).map_err(|error| OpenError::Store(error.into()))
+    }
+
+    /// A session on the store at a location.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<KvSession, OpenError> {
+        KvConnector::session_on(KvConnector::open_engine(at, how)?, at, how)
+    }
+
+    /// A session on an engine that is open.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn session_on(
+        engine: LongKeys<LmdbEngine>,
+        at: &Location,
+        how: &OpenRequest<'_>,
+    ) -> Result<KvSession, OpenError> {
+        let request = KvRequest {
+            mode: how.mode,
+            root: how.root.clone(),
+            durability: match how.typed_options::<Kv>()?.sync {
+                SyncPolicy::Always => Durability::Always,
+                SyncPolicy::Durable => Durability::OnRequest,
+                SyncPolicy::Never => Durability::Never,
+            },
+            max_allocation: how.max_allocation,
+            unfilter: how.unfilter.clone(),
+            random: random()?,
+        };
+        let session = KvSession::open(Box::new(engine), &request);
+        let mut session = session.map_err(OpenError::Store)?;
+        session.described.location = Some(at.clone());
+        Ok(session)
+    }
 }
 
 impl Connector for KvConnector {
@@ -56,38 +116,18 @@ impl Connector for KvConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        let options = how.typed_options::<Kv>()?;
-        let Kv { map_size, max_readers, sync } = *options;
-        let engine = LmdbEngine::open(&folder(at)?, how.mode, &LmdbOptions { map_size, max_readers, sync });
-        let engine = engine.map_err(|error| OpenError::Store(error.into()))?;
-        let request = KvRequest {
-            mode: how.mode,
-            root: how.root.clone(),
-            durability: match sync {
-                SyncPolicy::Always => Durability::Always,
-                SyncPolicy::Durable => Durability::OnRequest,
-                SyncPolicy::Never => Durability::Never,
-            },
-            max_allocation: how.max_allocation,
-            unfilter: how.unfilter.clone(),
-            random: random()?,
-        };
-        let session = KvSession::open(Box::new(LongKeys::new(engine)), &request);
-        let mut session = session.map_err(OpenError::Store)?;
-        session.described.location = Some(at.clone());
-        Ok(Arc::new(KvStore::new(session)))
+        Ok(Arc::new(KvStore::new(KvConnector::open_session(at, how)?)))
     }
 
-    /// A store beside the one that names it.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
-        let Some(name) = name.as_str() else { return Vec::new() };
-        let beside = base.and_then(|base| folder(base).ok()).and_then(|base| Some(base.parent()?.join(name)));
-        let paths = beside.into_iter().chain([PathBuf::from(name)]);
-        let located = |path: PathBuf| match path.is_dir() {
-            true => Some(Url::literal(CONNECTOR, path.to_str()?).into()),
-            false => Some(Location::Path(path)),
+    /// Beside the store that names it, as native files have it. A folder is taken for a store of this kind.
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
+        let base = base.and_then(|base| folder(base).ok());
+        let paths = linked_paths(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
+        let located = |path: PathBuf| {
+            let store = path.is_dir().then(|| Some(Url::literal(CONNECTOR, path.to_str()?).into())).flatten();
+            store.unwrap_or(Location::Path(path))
         };
-        paths.filter_map(located).collect()
+        paths.into_iter().map(located).collect()
     }
 
     fn file_path(&self, _: &Location) -> Option<PathBuf> {
@@ -108,10 +148,10 @@ impl Connector for KvConnector {
     }
 
     fn upkeep(&self) -> Option<&dyn Upkeep> {
-        None
+        Some(self)
     }
 
-    fn watch(&self, _: &Location) -> Option<Box<dyn LocationWatch>> {
-        None
+    fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
+        Some(Box::new(FolderWatch::new(folder(at).ok()?)))
     }
 }

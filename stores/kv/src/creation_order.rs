@@ -21,14 +21,24 @@ pub enum OrderOf {
 }
 
 impl OrderOf {
-    fn count(self, object: ObjectId) -> EngineKey {
+    /// What is in the order.
+    pub fn plural(self) -> &'static str {
+        match self {
+            OrderOf::Links => "links",
+            OrderOf::Attributes => "attributes",
+        }
+    }
+
+    /// The key of the number of names.
+    pub fn count(self, object: ObjectId) -> EngineKey {
         match self {
             OrderOf::Links => key::link_count(object),
             OrderOf::Attributes => key::attribute_count(object),
         }
     }
 
-    fn next(self, object: ObjectId) -> EngineKey {
+    /// The key of the position that the next name gets.
+    pub fn next(self, object: ObjectId) -> EngineKey {
         match self {
             OrderOf::Links => key::max_link_order(object),
             OrderOf::Attributes => key::max_attribute_order(object),
@@ -42,7 +52,8 @@ impl OrderOf {
         }
     }
 
-    fn ranks(self, object: ObjectId) -> KeyRange {
+    /// The keys of the names by their rank.
+    pub fn ranks(self, object: ObjectId) -> KeyRange {
         match self {
             OrderOf::Links => key::link_positions(object),
             OrderOf::Attributes => key::attribute_positions(object),

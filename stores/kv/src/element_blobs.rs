@@ -1,47 +1,71 @@
 //! The blobs to which elements lead: those of variable length, and references.
 
-use h5live_model::{Datatype, ObjectId, ReferenceKind, Result};
+use std::collections::HashSet;
+
+use h5live_model::{Datatype, ObjectId, ReferenceKind, Result, VarLenKind};
 
 use crate::engine::Snapshot;
 use crate::error::damaged;
 use crate::layout::value::{StoredReference, VarLenBlob};
-use crate::layout::{BlobId, key, oid};
+use crate::layout::{BlobId, LayoutError, key, oid};
 
-/// The blobs to which `elements` of a type lead, and those to which the blobs lead.
-///
-/// # Errors
-/// [`h5live_model::Error::Store`] if an element or a blob is damaged.
-pub fn blobs_of(state: &Snapshot<'_>, datatype: &Datatype, elements: &[u8]) -> Result<Vec<BlobId>> {
-    let mut found = Vec::new();
-    collect(state, datatype, elements, &mut found)?;
-    Ok(found)
+/// What an element says of a blob.
+#[derive(Debug)]
+pub enum BlobUse {
+    /// It leads to one.
+    Blob {
+        /// The blob.
+        id: BlobId,
+        /// The bytes that it has, as the element says.
+        bytes: u64,
+    },
+    /// It makes no sense.
+    Damaged(LayoutError),
 }
 
-/// The depth of the recursion is that of the type, which its decoder bounds.
-fn collect(state: &Snapshot<'_>, datatype: &Datatype, elements: &[u8], found: &mut Vec<BlobId>) -> Result<()> {
+/// Calls `each` with each use of a blob by `elements` of a type. If it returns `true`, what the blob itself leads to
+/// follows. `each` may call the store.
+///
+/// # Errors
+/// [`h5live_model::Error::Store`] if the store cannot be read, and those of `each`.
+pub fn for_each_blob_use(
+    state: &Snapshot<'_>,
+    datatype: &Datatype,
+    elements: &[u8],
+    each: &mut dyn FnMut(BlobUse) -> Result<bool>,
+) -> Result<()> {
     let size = datatype.size() as usize;
     if !datatype.is_indirect() || size == 0 {
         return Ok(());
     }
+    // The depth of the recursion is that of the type, which its decoder bounds.
     for element in elements.chunks_exact(size) {
         match datatype {
             Datatype::VarLen(t) => {
-                let stored = VarLenBlob::decode(element).map_err(damaged(oid::GLOBAL_METADATA))?;
-                if stored.has_blob() && !found.contains(&stored.blob) {
-                    found.push(stored.blob);
-                    if t.base.is_indirect() {
-                        let inner = state.get(key::blob(stored.blob).as_bytes())?.unwrap_or_default();
-                        collect(state, &t.base, &inner, found)?;
+                let base = if t.kind == VarLenKind::Sequence { u64::from(t.base.size()) } else { 1 };
+                match VarLenBlob::decode(element) {
+                    Ok(stored) if stored.has_blob() => {
+                        let (id, bytes) = (stored.blob, u64::from(stored.length) * base);
+                        if each(BlobUse::Blob { id, bytes })? && t.base.is_indirect() {
+                            let inner = state.get(key::blob(id).as_bytes())?.unwrap_or_default();
+                            for_each_blob_use(state, &t.base, &inner, each)?;
+                        }
                     }
+                    Ok(_) => {}
+                    Err(error) => drop(each(BlobUse::Damaged(error))?),
                 }
             }
-            Datatype::Reference(t) => found.extend(blob_of_reference(t.kind, element)?),
-            Datatype::Array(t) => collect(state, &t.base, element, found)?,
+            Datatype::Reference(t) => {
+                if let Some(found) = blob_of_reference(t.kind, element) {
+                    each(found)?;
+                }
+            }
+            Datatype::Array(t) => for_each_blob_use(state, &t.base, element, each)?,
             Datatype::Compound(t) => {
                 for member in &t.members {
                     let start = member.offset as usize;
                     let end = start.saturating_add(member.datatype.size() as usize);
-                    collect(state, &member.datatype, element.get(start..end).unwrap_or_default(), found)?;
+                    for_each_blob_use(state, &member.datatype, element.get(start..end).unwrap_or_default(), each)?;
                 }
             }
             _ => {}
@@ -50,11 +74,27 @@ fn collect(state: &Snapshot<'_>, datatype: &Datatype, elements: &[u8], found: &m
     Ok(())
 }
 
-fn blob_of_reference(kind: ReferenceKind, element: &[u8]) -> Result<Option<BlobId>> {
-    match StoredReference::decode(kind, element).map_err(damaged(oid::GLOBAL_METADATA))? {
-        StoredReference::InBlob { blob, .. } if blob.has_blob() => Ok(Some(blob.blob)),
-        _ => Ok(None),
+fn blob_of_reference(kind: ReferenceKind, element: &[u8]) -> Option<BlobUse> {
+    match StoredReference::decode(kind, element) {
+        Ok(StoredReference::InBlob { blob, .. }) if blob.has_blob() => {
+            Some(BlobUse::Blob { id: blob.blob, bytes: blob.length.into() })
+        }
+        Ok(_) => None,
+        Err(error) => Some(BlobUse::Damaged(error)),
     }
+}
+
+/// The blobs to which `elements` of a type lead, and those to which the blobs lead.
+///
+/// # Errors
+/// [`h5live_model::Error::Store`] if an element or a blob is damaged.
+pub fn blobs_of(state: &Snapshot<'_>, datatype: &Datatype, elements: &[u8]) -> Result<HashSet<BlobId>> {
+    let mut found = HashSet::new();
+    for_each_blob_use(state, datatype, elements, &mut |found_use| match found_use {
+        BlobUse::Blob { id, .. } => Ok(found.insert(id)),
+        BlobUse::Damaged(error) => Err(damaged(oid::GLOBAL_METADATA)(error)),
+    })?;
+    Ok(found)
 }
 
 /// The bytes of a variable-length element.

@@ -38,6 +38,14 @@ pub enum KvError {
         /// The layout that this program knows.
         known: u32,
     },
+    /// Something is wrong with the store, so that nothing is deleted from it.
+    #[error("nothing is deleted, because a check has {findings} findings; the first is: {first}")]
+    Unsound {
+        /// The number of findings.
+        findings: usize,
+        /// The first one.
+        first: String,
+    },
     /// A change failed in its middle.
     #[error("an earlier change failed in its middle: nothing is written any more")]
     Broken,
@@ -46,7 +54,7 @@ pub enum KvError {
 impl From<KvError> for ModelError {
     fn from(error: KvError) -> Self {
         let kind = match error {
-            KvError::Object { .. } | KvError::Contradiction { .. } => StoreErrorKind::Damaged,
+            KvError::Object { .. } | KvError::Contradiction { .. } | KvError::Unsound { .. } => StoreErrorKind::Damaged,
             KvError::Foreign(_) | KvError::Version { .. } => StoreErrorKind::NotThisFormat,
             KvError::Empty => StoreErrorKind::NotThere,
             KvError::Broken => StoreErrorKind::Io,

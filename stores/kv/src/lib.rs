@@ -7,6 +7,7 @@
 //! Source: "HDF5 DAOS VOL Connector Design" (`specs/kv-daos-vol.md` of the shared documents).
 
 mod blob_ids;
+mod check;
 mod chunk_records;
 #[cfg(feature = "lmdb")]
 mod connector;
@@ -17,6 +18,8 @@ mod dataset_registry;
 mod element_blobs;
 pub mod engine;
 mod error;
+#[cfg(feature = "lmdb")]
+mod folder_watch;
 pub mod layout;
 mod map_records;
 mod maps;
@@ -25,16 +28,23 @@ mod objects;
 #[cfg(feature = "lmdb")]
 mod options;
 mod session;
+#[cfg(feature = "lmdb")]
+mod stat;
 mod state;
 mod store;
+#[cfg(feature = "lmdb")]
+mod upkeep;
 mod watch;
 
+pub use check::{ChunkFault, KvFault, OrderFault, check_container};
 #[cfg(feature = "lmdb")]
 pub use connector::KvConnector;
 #[cfg(feature = "lmdb")]
-pub use engine::SyncPolicy;
+pub use engine::{DurableState, LmdbReader, LmdbStat, StoreClaim, SyncPolicy};
 pub use error::KvError;
 #[cfg(feature = "lmdb")]
 pub use options::Kv;
 pub use session::KvRequest;
+#[cfg(feature = "lmdb")]
+pub use stat::{KvStat, RecordCount};
 pub use store::KvStore;

@@ -1,5 +1,7 @@
 //! The records of maps.
 
+use std::collections::HashSet;
+
 use h5live_model::{Datatype, Error as ModelError, MapSpec, ObjectBody, ObjectId, ObjectKind, Result};
 
 use crate::element_blobs::blobs_of;
@@ -34,19 +36,21 @@ pub fn pair_count(state: &Snapshot<'_>, map: ObjectId) -> Result<u64> {
 ///
 /// # Errors
 /// [`ModelError::Store`] if one is damaged.
-pub fn value_blobs(state: &Snapshot<'_>, spec: &MapSpec, value: &[u8]) -> Result<Vec<BlobId>> {
+pub fn value_blobs(state: &Snapshot<'_>, spec: &MapSpec, value: &[u8]) -> Result<HashSet<BlobId>> {
+    blobs_of(state, value_elements(spec), value)
+}
+
+/// The type of the elements that the bytes of a value are.
+pub fn value_elements(spec: &MapSpec) -> &Datatype {
     match &spec.value {
-        Datatype::VarLen(t) => blobs_of(state, &t.base, value),
-        datatype => blobs_of(state, datatype, value),
+        Datatype::VarLen(t) => &t.base,
+        datatype => datatype,
     }
 }
 
 /// Whether values may lead to blobs.
 pub fn has_blobs(spec: &MapSpec) -> bool {
-    match &spec.value {
-        Datatype::VarLen(t) => t.base.is_indirect(),
-        datatype => datatype.is_indirect(),
-    }
+    value_elements(spec).is_indirect()
 }
 
 /// The blobs to which the values of a map lead.

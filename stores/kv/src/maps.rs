@@ -1,5 +1,6 @@
 //! Maps: each pair is a record of the map's object.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 
 use h5live_model::{MapEdit, MapKey, MapKeyOrder, MapScan, MapStore, ObjectId, Result};
@@ -105,7 +106,8 @@ impl MapStore for KvStore {
                     true => state.snapshot().get(at.as_bytes())?,
                     false => state.snapshot().has(at.as_bytes())?.then(Vec::new),
                 };
-                let mut gone = old.as_ref().map_or(Ok(Vec::new()), |old| value_blobs(&state.snapshot(), &spec, old))?;
+                let mut gone =
+                    old.as_ref().map_or(Ok(HashSet::new()), |old| value_blobs(&state.snapshot(), &spec, old))?;
                 match edit {
                     MapEdit::Put { value, .. } => {
                         let kept = value_blobs(&state.snapshot(), &spec, value)?;

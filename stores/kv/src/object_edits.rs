@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, InfoChange, Layout, LinkTarget, Name,
-    NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result, Unfilter,
+    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, FillValue, InfoChange, Layout, Leak,
+    LeakPlace, LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result,
+    Unfilter,
 };
 
 use crate::chunk_records;
@@ -13,7 +14,9 @@ use crate::creation_order::{self, OrderOf};
 use crate::element_blobs::blobs_of;
 use crate::engine::KeySpan;
 use crate::layout::value::{encode_link, encode_times, encode_u64};
-use crate::layout::{AttributeField, AttributeRecords, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid};
+use crate::layout::{
+    AttributeField, AttributeRecords, BlobId, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid,
+};
 use crate::map_records::blobs_of_values;
 use crate::objects::{attribute, for_each_attribute, group_spec, info, is_tracked, link, spec};
 use crate::state::{KvState, check_kind, fitting, uses, uses_key};
@@ -293,6 +296,25 @@ pub fn discard(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<(
     }
 }
 
+/// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.
+///
+/// # Errors
+/// [`ModelError::Store`] if something cannot be read.
+pub fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &Cleanup) -> Result<()> {
+    let mut held = Vec::new();
+    for leak in leaks {
+        match leak.place {
+            // It may have been deleted with another one.
+            LeakPlace::Object(id) if uses(&state.snapshot(), id)?.is_some() => {
+                held.extend(delete_object(state, id, cleanup)?);
+            }
+            LeakPlace::Blob(uuid) => state.delete(&key::blob(BlobId(uuid))),
+            _ => {}
+        }
+    }
+    remove_uses(state, held, cleanup)
+}
+
 /// Takes one use from each object, and deletes each that has none left, with what only it leads to.
 fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &Cleanup) -> Result<()> {
     while let Some(id) = ids.pop() {
@@ -319,6 +341,9 @@ fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result
     match &description.body {
         ObjectBody::Dataset(dataset) => {
             used.extend(dataset.committed);
+            if let FillValue::Value(element) = &dataset.fill.value {
+                blobs.extend(blobs_of(&snapshot, &dataset.datatype, element)?);
+            }
             if dataset.datatype.is_indirect() {
                 chunk_records::for_each_decoded(
                     &snapshot,

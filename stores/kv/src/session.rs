@@ -56,6 +56,19 @@ pub struct KvRequest {
     pub random: u64,
 }
 
+/// Refuses what is no container, or has a layout that this program does not know.
+///
+/// # Errors
+/// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`].
+pub fn check_layout(state: &Snapshot<'_>) -> Result<()> {
+    let version = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
+    let version = state.get(version.as_bytes())?.ok_or(KvError::Empty)?;
+    match decode_layout_version(&version).map_err(KvError::Foreign)? {
+        LAYOUT_VERSION => Ok(()),
+        found => Err(KvError::Version { found, known: LAYOUT_VERSION }.into()),
+    }
+}
+
 /// A session on a container.
 #[derive(Debug)]
 pub struct KvSession {
@@ -87,7 +100,7 @@ impl KvSession {
         };
         match request.mode {
             Mode::Create | Mode::CreateNew => session.create(&request.root)?,
-            _ => session.check_layout()?,
+            _ => check_layout(&session.state.read().snapshot())?,
         }
         Ok(session)
     }
@@ -109,16 +122,6 @@ impl KvSession {
             // The first commit replaces what is there: until then, nothing is lost.
             true => Ok(()),
             false => self.commit_state(&mut state, Publish::Visible),
-        }
-    }
-
-    fn check_layout(&self) -> Result<()> {
-        let state = self.state.read();
-        let version = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
-        let version = state.snapshot().get(version.as_bytes())?.ok_or(KvError::Empty)?;
-        match decode_layout_version(&version).map_err(KvError::Foreign)? {
-            LAYOUT_VERSION => Ok(()),
-            found => Err(KvError::Version { found, known: LAYOUT_VERSION }.into()),
         }
     }
 

@@ -34,6 +34,12 @@ pub enum EngineError {
     /// Another process writes.
     #[error("another session has {0:?} open for writing")]
     InUse(PathBuf),
+    /// The table of readers cannot be written, and a process writes the store.
+    #[error(
+        "{0:?} is being written, and this process may not write its table of readers, lock.mdb: only a process that may \
+         can read it meanwhile"
+    )]
+    NoReaderTable(PathBuf),
     /// There is no room.
     #[error("there is no room for what is to be written: {0}")]
     Full(String),
@@ -64,7 +70,7 @@ impl EngineError {
             EngineError::Occupied(_) => StoreErrorKind::Occupied,
             EngineError::InUse(_) => StoreErrorKind::InUse(Vec::new()),
             EngineError::Full(_) => StoreErrorKind::Full,
-            EngineError::ReadOnly | EngineError::NotDurable => StoreErrorKind::Denied,
+            EngineError::ReadOnly | EngineError::NotDurable | EngineError::NoReaderTable(_) => StoreErrorKind::Denied,
             EngineError::Fenced(_) => StoreErrorKind::Fenced,
             EngineError::KeyTooLong(_) => StoreErrorKind::Io,
             EngineError::Damaged(_) => StoreErrorKind::Damaged,

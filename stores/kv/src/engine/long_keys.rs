@@ -12,11 +12,11 @@ use h5live_model::{Publish, SharedBytes};
 use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, Snapshot, View};
 
 /// The first byte of keys that are not the caller's.
-const SPACES: u8 = 0xff;
+pub(super) const SPACES: u8 = 0xff;
 /// The key of the number of the next space.
-const NEXT_SPACE: [u8; 1] = [SPACES];
+pub(super) const NEXT_SPACE: [u8; 1] = [SPACES];
 /// Bytes before a key in a space: the first byte, and the number.
-const SPACE_BYTES: usize = 9;
+pub(super) const SPACE_BYTES: usize = 9;
 /// Most bytes of a key: names of links have up to 64 KiB, which escapes may double.
 const MAX_KEY_BYTES: usize = 1 << 20;
 
@@ -34,6 +34,15 @@ struct LongKeysView {
     part: usize,
 }
 
+/// One state of an engine with long keys: as it is stored, and as it is seen.
+#[derive(Debug)]
+pub struct LongKeysState {
+    /// With keys of any length.
+    pub view: Arc<dyn View>,
+    pub(super) inner: Arc<dyn View>,
+    pub(super) part: usize,
+}
+
 /// The bytes that keys in a space begin with.
 fn space(number: u64) -> [u8; SPACE_BYTES] {
     let mut prefix = [SPACES; SPACE_BYTES];
@@ -46,7 +55,7 @@ fn pointer(prefix: &[u8], first: &[u8]) -> Vec<u8> {
     [prefix, first, &[0]].concat()
 }
 
-fn read_number(value: &[u8]) -> Result<u64> {
+pub(super) fn read_number(value: &[u8]) -> Result<u64> {
     let bytes = value.try_into().map_err(|_| EngineError::Damaged("the number of a space of long keys has 8 bytes"))?;
     Ok(u64::from_le_bytes(bytes))
 }
@@ -65,6 +74,16 @@ impl<E: Engine> LongKeys<E> {
     /// The engine beneath.
     pub fn inner(&self) -> &E {
         &self.inner
+    }
+
+    /// The newest state, as it is stored and as it is seen.
+    ///
+    /// # Errors
+    /// As [`Engine::view`].
+    pub fn consistent_state(&self) -> Result<LongKeysState> {
+        let inner = self.inner.view()?;
+        let view = Arc::new(LongKeysView { inner: inner.clone(), part: self.part });
+        Ok(LongKeysState { view, inner, part: self.part })
     }
 
     fn translate(&self, edits: &Edits) -> Result<Edits> {

@@ -7,6 +7,7 @@ mod edits;
 mod error;
 #[cfg(feature = "lmdb")]
 mod lmdb;
+mod long_key_check;
 mod long_keys;
 mod memory;
 mod snapshot;
@@ -22,8 +23,9 @@ use crate::layout::KeyRange;
 pub use edits::Edits;
 pub use error::EngineError;
 #[cfg(feature = "lmdb")]
-pub use lmdb::{LmdbEngine, LmdbOptions, SyncPolicy};
-pub use long_keys::LongKeys;
+pub use lmdb::{DurableState, LmdbEngine, LmdbOptions, LmdbReader, LmdbStat, StoreClaim, SyncPolicy};
+pub use long_key_check::LongKeyFault;
+pub use long_keys::{LongKeys, LongKeysState};
 pub use memory::{MemoryEngine, MemoryView};
 pub use snapshot::Snapshot;
 

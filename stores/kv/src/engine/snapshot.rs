@@ -119,6 +119,33 @@ impl<'a> Snapshot<'a> {
         Ok(found)
     }
 
+    /// Calls `each` with the keys of a range and the number of bytes of their values, in order, until it returns `false`.
+    /// `each` may call the store, and an error of it ends the listing.
+    ///
+    /// # Errors
+    /// As [`View::scan`], and those of `each`.
+    pub fn for_each_key<E: From<super::EngineError>>(
+        &self,
+        range: &KeySpan,
+        mut each: impl FnMut(&[u8], u64) -> std::result::Result<bool, E>,
+    ) -> std::result::Result<(), E> {
+        let mut left = range.clone();
+        loop {
+            let mut batch: Vec<(Vec<u8>, u64)> = Vec::new();
+            self.scan(&left, &mut |key, value| {
+                batch.push((key.to_vec(), value.len() as u64));
+                batch.len() < SCAN_BATCH_KEYS
+            })?;
+            let Some((last, _)) = batch.last() else { return Ok(()) };
+            left = left.after(last);
+            for (key, len) in &batch {
+                if !each(key, *len)? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
     /// Like [`Snapshot::scan`], but `each` may call the store, and an error of it ends the scan.
     ///
     /// # Errors

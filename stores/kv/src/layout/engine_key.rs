@@ -88,6 +88,14 @@ impl EngineKey {
         Ok((object, record))
     }
 
+    /// The object of a key, whatever record it is.
+    ///
+    /// # Errors
+    /// [`LayoutError::Key`](super::LayoutError::Key) if the key does not begin with an object.
+    pub fn object_of(bytes: &[u8]) -> Result<ObjectId> {
+        read_object(&mut KeyReader::new(bytes))
+    }
+
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

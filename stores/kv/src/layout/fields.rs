@@ -1,5 +1,7 @@
 //! The records that describe an object or an attribute, by their akeys.
 
+use h5live_model::ObjectKind;
+
 /// A record of an object under the dkey `/Internal Metadata`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MetadataField {
@@ -60,6 +62,27 @@ impl MetadataField {
         MetadataField::Times,
         MetadataField::Extras,
     ];
+
+    /// Whether objects of a kind have it. The global metadata object is none of them.
+    pub const fn is_of(self, kind: ObjectKind) -> bool {
+        match self {
+            MetadataField::LayoutVersion | MetadataField::RootGroup | MetadataField::NextIndex => false,
+            MetadataField::Datatype => matches!(kind, ObjectKind::Dataset | ObjectKind::Datatype),
+            MetadataField::Dataspace | MetadataField::FillValue | MetadataField::CommittedDatatype => {
+                matches!(kind, ObjectKind::Dataset)
+            }
+            MetadataField::KeyDatatype
+            | MetadataField::ValueDatatype
+            | MetadataField::CommittedKeyDatatype
+            | MetadataField::CommittedValueDatatype
+            | MetadataField::PairCount => matches!(kind, ObjectKind::Map),
+            MetadataField::CreationProperties
+            | MetadataField::RefCount
+            | MetadataField::Comment
+            | MetadataField::Times
+            | MetadataField::Extras => true,
+        }
+    }
 
     /// The akey.
     pub const fn akey(self) -> &'static [u8] {

@@ -41,6 +41,15 @@ pub struct DurablePoint {
     _kept: ReadTransaction,
 }
 
+/// What is known of the last durable state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DurableState {
+    /// How many durable states there have been.
+    pub number: u64,
+    /// Whether it is the state of the newest commit.
+    pub is_newest: bool,
+}
+
 /// What a slot has.
 struct Slot {
     number: u64,
@@ -96,8 +105,8 @@ impl Slot {
     }
 }
 
-fn open_file(folder: &Path, name: &str) -> Result<Option<File>> {
-    match File::options().read(true).write(true).open(folder.join(name)) {
+fn open_file(folder: &Path, name: &str, writable: bool) -> Result<Option<File>> {
+    match File::options().read(true).write(writable).open(folder.join(name)) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(EngineError::io("the durable state cannot be opened")(error)),
@@ -105,15 +114,15 @@ fn open_file(folder: &Path, name: &str) -> Result<Option<File>> {
 }
 
 /// The state that is to be put back, if the machine was started anew and the file has another one.
-fn state_to_restore(folder: &Path) -> Result<Option<(File, Slot)>> {
-    let Some(file) = open_file(folder, DURABLE_FILE)? else { return Ok(None) };
-    let (Some(slot), Some(data)) = (Slot::read(&file)?, open_file(folder, DATA_FILE)?) else { return Ok(None) };
+fn state_to_restore(folder: &Path) -> Result<Option<Slot>> {
+    let Some(file) = open_file(folder, DURABLE_FILE, false)? else { return Ok(None) };
+    let (Some(slot), Some(data)) = (Slot::read(&file)?, open_file(folder, DATA_FILE, false)?) else { return Ok(None) };
     if slot.boot == boot_id() {
         return Ok(None);
     }
     let mut meta = vec![0; slot.meta.len()];
     let is_same = data.read_exact_at(&mut meta, 0).is_ok() && meta == slot.meta;
-    Ok((!is_same).then_some((data, slot)))
+    Ok((!is_same).then_some(slot))
 }
 
 impl DurablePoint {
@@ -125,6 +134,20 @@ impl DurablePoint {
         Ok(state_to_restore(folder)?.is_some())
     }
 
+    /// What is known of the last durable state; `None` if none is kept.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] if a file cannot be read.
+    pub fn state(folder: &Path) -> Result<Option<DurableState>> {
+        let Some(file) = open_file(folder, DURABLE_FILE, false)? else { return Ok(None) };
+        let (Some(slot), Some(data)) = (Slot::read(&file)?, open_file(folder, DATA_FILE, false)?) else {
+            return Ok(None);
+        };
+        let mut meta = vec![0; slot.meta.len()];
+        let is_newest = data.read_exact_at(&mut meta, 0).is_ok() && meta == slot.meta;
+        Ok(Some(DurableState { number: slot.number, is_newest }))
+    }
+
     /// Goes back to the last durable state if the machine was started anew since it was written. The caller has the lock
     /// of writers, and nobody has the database open.
     ///
@@ -132,7 +155,9 @@ impl DurablePoint {
     /// [`EngineError::Io`] if a file cannot be read or written.
     pub fn recover(folder: &Path) -> Result<()> {
         let context = "the durable state cannot be put back";
-        if let Some((data, slot)) = state_to_restore(folder)? {
+        if let Some(slot) = state_to_restore(folder)?
+            && let Some(data) = open_file(folder, DATA_FILE, true)?
+        {
             data.write_all_at(&slot.meta, 0).and_then(|()| data.sync_data()).map_err(EngineError::io(context))?;
         }
         Ok(())
@@ -161,7 +186,7 @@ impl DurablePoint {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(folder.join(DURABLE_FILE));
         let file = file.map_err(EngineError::io(context))?;
         let number = Slot::read(&file)?.map_or(0, |slot| slot.number);
-        let data = open_file(folder, DATA_FILE)?.ok_or(EngineError::Damaged("its file is gone"))?;
+        let data = open_file(folder, DATA_FILE, true)?.ok_or(EngineError::Damaged("its file is gone"))?;
         let meta_bytes = 2 * environment.env().stat().page_size as usize;
         if meta_bytes > MAX_META_BYTES {
             return Err(EngineError::Damaged("its pages are larger than any that are known"));

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::{File, TryLockError};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -14,6 +15,7 @@ use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls}
 use parking_lot::Mutex;
 
 use super::super::{EngineError, KeySpan, Result};
+use super::files::WRITER_FILE;
 
 /// Bytes of which the size of a page is a divisor on every system.
 const PAGE_MULTIPLE: u64 = 64 << 10;
@@ -24,6 +26,30 @@ const MIN_MAP_BYTES: u64 = 1 << 30;
 pub struct Environment {
     env: Env<WithoutTls>,
     pairs: Database<Bytes, Bytes>,
+    /// Held if LMDB's table of readers cannot be used: then writers are kept away.
+    without_writers: Option<File>,
+}
+
+/// How the files of an environment are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileAccess {
+    /// For writing, if only of the table of readers.
+    Write,
+    /// The keys and values for reading.
+    Read,
+    /// All files for reading: there is no table of readers.
+    ReadWithoutTable,
+}
+
+impl FileAccess {
+    fn flags(self) -> EnvFlags {
+        let flags = EnvFlags::NO_SYNC | EnvFlags::NO_READ_AHEAD;
+        match self {
+            FileAccess::Write => flags,
+            FileAccess::Read => flags | EnvFlags::READ_ONLY,
+            FileAccess::ReadWithoutTable => flags | EnvFlags::READ_ONLY | EnvFlags::NO_LOCK,
+        }
+    }
 }
 
 impl fmt::Debug for Environment {
@@ -55,6 +81,22 @@ pub fn lmdb_error(context: &'static str) -> impl FnOnce(heed::Error) -> EngineEr
     }
 }
 
+/// Whether the system does not let this process write.
+fn is_denied(error: &heed::Error) -> bool {
+    let kinds = [std::io::ErrorKind::PermissionDenied, std::io::ErrorKind::ReadOnlyFilesystem];
+    matches!(error, heed::Error::Io(error) if kinds.contains(&error.kind()))
+}
+
+/// Keeps writers away from a folder as long as the file is open. Where nothing can be written, no writer comes either.
+fn keep_writers_away(folder: &Path) -> Result<File> {
+    let lock = File::open(folder.join(WRITER_FILE)).map_err(EngineError::io("the lock of writers cannot be opened"))?;
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(EngineError::NoReaderTable(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(EngineError::io("the lock of writers fails")(error)),
+    }
+}
+
 impl Environment {
     /// The environment in a folder, which is there. Its first opening in this process takes up to `map_size` bytes of
     /// addresses, or as many as the system gives.
@@ -73,31 +115,60 @@ impl Environment {
         Ok(environment)
     }
 
-    fn open_first(folder: &Path, mut map_size: u64, max_readers: u32) -> Result<Self> {
+    /// Opens the files as far as this process may: readers do without what they may not write.
+    fn open_first(folder: &Path, map_size: u64, max_readers: u32) -> Result<Self> {
         let context = "the database cannot be opened";
-        let env = loop {
+        let mut without_writers = None;
+        let opened = Environment::open_files(folder, map_size, max_readers, FileAccess::Write);
+        let opened = match opened {
+            Err(error) if is_denied(&error) => Environment::open_files(folder, map_size, max_readers, FileAccess::Read),
+            opened => opened,
+        };
+        let env = match opened {
+            // Without the table a writer uses pages again that are being read.
+            Err(error) if is_denied(&error) => {
+                without_writers = Some(keep_writers_away(folder)?);
+                Environment::open_files(folder, map_size, max_readers, FileAccess::ReadWithoutTable)
+            }
+            opened => opened,
+        };
+        let env = env.map_err(lmdb_error(context))?;
+        let txn = env.read_txn().map_err(lmdb_error(context))?;
+        let pairs = env.open_database(&txn, None).map_err(lmdb_error(context))?;
+        let pairs = pairs.ok_or(EngineError::Damaged("it has no main database"))?;
+        txn.commit().map_err(lmdb_error(context))?;
+        Ok(Environment { env, pairs, without_writers })
+    }
+
+    fn open_files(
+        folder: &Path,
+        mut map_size: u64,
+        max_readers: u32,
+        access: FileAccess,
+    ) -> std::result::Result<Env<WithoutTls>, heed::Error> {
+        loop {
             let mut options = EnvOpenOptions::new().read_txn_without_tls();
             let whole_pages = usize::try_from(map_size / PAGE_MULTIPLE * PAGE_MULTIPLE).unwrap_or(usize::MAX);
             options.map_size(whole_pages).max_readers(max_readers);
-            // SAFETY: what unsynchronised commits may lose is kept by `DurablePoint`.
-            unsafe { options.flags(EnvFlags::NO_SYNC | EnvFlags::NO_READ_AHEAD) };
+            // SAFETY: what unsynchronised commits may lose is kept by `DurablePoint`. Without the table of readers, no
+            // writer is there: `keep_writers_away`.
+            unsafe { options.flags(access.flags()) };
             // SAFETY: the files in the folder are changed through LMDB alone, and this process opens them once.
             match unsafe { options.open(folder) } {
-                Ok(env) => break env,
                 // The system has not so many addresses.
                 Err(heed::Error::Io(error))
                     if error.kind() == std::io::ErrorKind::OutOfMemory && map_size > MIN_MAP_BYTES =>
                 {
                     map_size /= 2;
                 }
-                Err(error) => return Err(lmdb_error(context)(error)),
+                opened => return opened,
             }
-        };
-        let txn = env.read_txn().map_err(lmdb_error(context))?;
-        let pairs = env.open_database(&txn, None).map_err(lmdb_error(context))?;
-        let pairs = pairs.ok_or(EngineError::Damaged("it has no main database"))?;
-        txn.commit().map_err(lmdb_error(context))?;
-        Ok(Environment { env, pairs })
+        }
+    }
+
+    /// Whether LMDB's table of readers is used.
+    pub fn has_reader_table(&self) -> bool {
+        self.without_writers.is_none()
     }
 
     /// LMDB's own handle.
@@ -113,6 +184,18 @@ impl Environment {
     /// The number of the newest commit.
     pub fn newest_commit(&self) -> u64 {
         self.env.info().last_txn_id as u64
+    }
+
+    /// Takes up the newest commit that is in the file. A writer that was killed at the end of a commit has written it, and
+    /// has not said so in the table of readers: reads find the commit before it then, until somebody takes LMDB's lock of
+    /// writers. The caller has the lock of writers.
+    ///
+    /// # Errors
+    /// [`EngineError`] if LMDB refuses.
+    pub fn settle(&self) -> Result<()> {
+        let txn = self.env.write_txn().map_err(lmdb_error("the last commit cannot be taken up"))?;
+        txn.abort();
+        Ok(())
     }
 
     /// A transaction that reads the newest state.

@@ -6,6 +6,7 @@
 mod durable_point;
 mod environment;
 mod files;
+mod stat;
 mod watch;
 
 use std::fs::{self, File};
@@ -14,12 +15,15 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live_model::{Mode, Publish, SettingValue, SharedBytes, name_of_value, value_with_name};
+use h5live_model::{Holder, Mode, Publish, SettingValue, SharedBytes, name_of_value, value_with_name};
+use h5live_swmr::{LockHandle, LockPolicy};
 use parking_lot::Mutex;
 
 use self::durable_point::DurablePoint;
+pub use self::durable_point::DurableState;
 use self::environment::{Environment, ReadTransaction, lmdb_error};
 use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
+pub use self::stat::{LmdbReader, LmdbStat};
 use self::watch::LmdbWatch;
 use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
 
@@ -77,6 +81,8 @@ pub struct LmdbEngine {
     folder: PathBuf,
     environment: Arc<Environment>,
     sync: SyncPolicy,
+    /// Entries of dead processes in LMDB's table of readers that were removed when it was opened.
+    dead_readers: u64,
     /// The last view that was made: as long as nothing is committed, it serves all.
     newest: Mutex<Weak<ReadTransaction>>,
     writer: Mutex<Option<LmdbWriter>>,
@@ -91,10 +97,53 @@ struct LmdbWriter {
     durable: Option<DurablePoint>,
 }
 
+/// A store that no writer can open as long as this lives.
+#[derive(Debug)]
+pub struct StoreClaim {
+    _lock: File,
+}
+
+impl StoreClaim {
+    /// Keeps writers away from the store in a folder.
+    ///
+    /// # Errors
+    /// [`EngineError::NotThere`] if there is none, [`EngineError::InUse`] if a process writes it.
+    pub fn new(folder: &Path) -> Result<Self> {
+        match LmdbEngine::is_at(folder) {
+            true => Ok(StoreClaim { _lock: lock_for_writing(folder)? }),
+            false => Err(EngineError::NotThere(folder.to_owned())),
+        }
+    }
+}
+
 impl LmdbEngine {
     /// Whether a folder has such a store.
     pub fn is_at(folder: &Path) -> bool {
         folder.join(DATA_FILE).is_file() && folder.join(WRITER_FILE).is_file()
+    }
+
+    /// The file of keys and values of a folder.
+    pub fn data_file(folder: &Path) -> PathBuf {
+        folder.join(DATA_FILE)
+    }
+
+    /// The processes that have the store in a folder open for writing, where the system names them; `None` if there are
+    /// none.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] if a file cannot be opened.
+    pub fn writers_of(folder: &Path) -> Result<Option<Vec<Holder>>> {
+        let path = folder.join(WRITER_FILE);
+        let handle = || LockHandle::open(&path, LockPolicy::Off).map(|lock| lock.holders()).unwrap_or_default();
+        Ok(is_locked(&path)?.then(handle))
+    }
+
+    /// Whether the machine was started anew, and the state of the last durable commit is to be put back.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] if a file cannot be opened.
+    pub fn is_to_be_restored(folder: &Path) -> Result<bool> {
+        DurablePoint::is_needed(folder)
     }
 
     /// Opens a folder, or makes it. A store that is to be replaced is emptied by its next commit.
@@ -121,11 +170,18 @@ impl LmdbEngine {
             None => {}
         }
         let environment = Environment::open(folder, options.map_size, options.max_readers)?;
-        environment.env().clear_stale_readers().map_err(lmdb_error("dead readers cannot be cleared"))?;
-        let folder = folder.to_owned();
-        let engine =
-            LmdbEngine { folder, environment, sync: options.sync, newest: Mutex::default(), writer: Mutex::default() };
+        let dead_readers = environment.env().clear_stale_readers();
+        let engine = LmdbEngine {
+            folder: folder.to_owned(),
+            environment,
+            sync: options.sync,
+            dead_readers: dead_readers.map_err(lmdb_error("dead readers cannot be cleared"))? as u64,
+            newest: Mutex::default(),
+            writer: Mutex::default(),
+        };
         if let Some(lock) = lock {
+            // Else the session would change one state, and commit to another one.
+            engine.environment.settle()?;
             let durable = engine.begin_durability()?;
             *engine.writer.lock() = Some(LmdbWriter { _lock: lock, durable });
         }
@@ -194,6 +250,16 @@ fn lock_for_writing(folder: &Path) -> Result<File> {
     }
 }
 
+/// Whether a session that writes has locked this file.
+fn is_locked(path: &Path) -> Result<bool> {
+    let lock = File::open(path);
+    match lock.map_err(EngineError::io("the lock of writers cannot be opened"))?.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(fs::TryLockError::WouldBlock) => Ok(true),
+        Err(fs::TryLockError::Error(error)) => Err(EngineError::io("the lock of writers fails")(error)),
+    }
+}
+
 impl Engine for LmdbEngine {
     fn view(&self) -> Result<Arc<dyn View>> {
         Ok(Arc::new(LmdbView(self.read()?)))
@@ -221,12 +287,7 @@ impl Engine for LmdbEngine {
     }
 
     fn has_writer(&self) -> Result<bool> {
-        let lock = File::open(self.folder.join(WRITER_FILE));
-        match lock.map_err(EngineError::io("the lock of writers cannot be opened"))?.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(fs::TryLockError::WouldBlock) => Ok(true),
-            Err(fs::TryLockError::Error(error)) => Err(EngineError::io("the lock of writers fails")(error)),
-        }
+        is_locked(&self.folder.join(WRITER_FILE))
     }
 
     fn watch(&self) -> Result<Box<dyn EngineWatch>> {

@@ -23,6 +23,6 @@ pub fn decode_u64(record: &'static str, value: &[u8]) -> Result<u64> {
 /// # Errors
 /// [`LayoutError::Value`] if the value has not 16 bytes.
 pub fn decode_oid(record: &'static str, value: &[u8]) -> Result<ObjectId> {
-    let bytes = value.try_into().map_err(|_| LayoutError::Value { record, rule: "an identity has 16 bytes" })?;
+    let bytes = value.try_into().map_err(|_| LayoutError::Value { record, rule: "it has 16 bytes" })?;
     Ok(oid::from_token(bytes))
 }

@@ -1,4 +1,4 @@
-//! Where the files are that a native file names: the rules of libhdf5.
+//! Where the files are that a file names: the rules of libhdf5.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ fn prefix_folders(link: LinkUse, folder: Option<&Path>) -> Vec<PathBuf> {
 
 /// Where a file called `name` may be: as it is called, if that is a whole path; in the folders of the variable; in the
 /// folder of the file that names it; and in the current folder.
-pub(super) fn linked_paths(folder: Option<&Path>, name: &Path, link: LinkUse) -> Vec<PathBuf> {
+pub fn linked_paths(folder: Option<&Path>, name: &Path, link: LinkUse) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let mut below = name;
     if name.is_absolute() {

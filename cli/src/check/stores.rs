@@ -1,0 +1,81 @@
+//! The check of stores that are no native files.
+
+use h5live::{Location, StoreCheck, StoreReport};
+use serde_json::json;
+
+use crate::counted::counted;
+use crate::error::Result;
+use crate::output::Output;
+use crate::{leak_text, open};
+
+/// Checks a store; whether it is sound.
+///
+/// # Errors
+/// [`crate::error::Error::File`] if it cannot be read, or such stores cannot be checked.
+pub fn check(out: &mut Output, location: &Location, data: bool, leaks: bool, as_json: bool) -> Result<bool> {
+    let report = open::options().check(location, StoreCheck { data })?;
+    match as_json {
+        true => print_json(out, location, &report, leaks)?,
+        false => print_text(out, location, &report, leaks)?,
+    }
+    Ok(report.is_clean())
+}
+
+fn print_text(out: &mut Output, location: &Location, report: &StoreReport, leaks: bool) -> Result<()> {
+    for finding in &report.findings {
+        out.line(format_args!("{location}: {finding}"))?;
+    }
+    for leak in report.leaks.iter().filter(|_| leaks) {
+        let text = leak_text::text(leak);
+        out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
+    }
+    if report.undecoded_chunks > 0 {
+        let chunks = counted(report.undecoded_chunks, "chunk");
+        out.line(format_args!("{location}: not decoded, because a filter is not available: {chunks}"))?;
+    }
+    let verdict = match report.findings.len() {
+        0 => "sound".to_owned(),
+        n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
+        n => counted(n, "finding").to_string(),
+    };
+    let unused = match report.leak_count {
+        0 => String::new(),
+        n => format!(", {n} unused (--leaks)"),
+    };
+    out.line(format_args!(
+        "{location}: {verdict}; {}, {} of metadata, {} of raw data{unused}",
+        counted(report.objects, "object"),
+        counted(report.metadata_bytes, "byte"),
+        report.raw_bytes,
+    ))
+}
+
+fn print_json(out: &mut Output, location: &Location, report: &StoreReport, leaks: bool) -> Result<()> {
+    let file = location.to_string();
+    for finding in &report.findings {
+        out.line(json!({
+            "file": file,
+            "is": "finding",
+            "path": finding.path,
+            "object": finding.object.map(|id| id.to_string()),
+            "kind": finding.kind,
+            "cause": finding.cause.to_string(),
+        }))?;
+    }
+    for leak in report.leaks.iter().filter(|_| leaks) {
+        let mut line = json!({ "file": file, "is": "unused" });
+        leak_text::add_json(&mut line, leak);
+        out.line(line)?;
+    }
+    out.line(json!({
+        "file": file,
+        "is": "summary",
+        "findings": report.findings.len(),
+        "complete": !report.is_full(),
+        "objects": report.objects,
+        "metadata_bytes": report.metadata_bytes,
+        "raw_bytes": report.raw_bytes,
+        "unused": report.leak_count,
+        "undecoded_chunks": report.undecoded_chunks,
+    }))
+}

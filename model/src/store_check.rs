@@ -1,0 +1,71 @@
+//! The check of a store: whether everything in it is accounted for.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::{Leak, ObjectId};
+
+/// What the check of a store looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreCheck {
+    /// Undo the filters of all chunks.
+    pub data: bool,
+}
+
+/// Something that is wrong with a store.
+#[derive(Debug)]
+pub struct StoreFinding {
+    /// The object that it belongs to; `None` for the store as a whole.
+    pub object: Option<ObjectId>,
+    /// A path that leads to the object, if there is one.
+    pub path: Option<String>,
+    /// A word for the kind of fault, for programs.
+    pub kind: &'static str,
+    /// The fault.
+    pub cause: Box<dyn Error + Send + Sync>,
+}
+
+/// The result of the check of a store.
+#[derive(Debug, Default)]
+pub struct StoreReport {
+    /// The faults. At most [`StoreReport::MAX_FINDINGS`]; then the check ends.
+    pub findings: Vec<StoreFinding>,
+    /// Objects and other data to which nothing leads. That is no fault: [`crate::Upkeep::reclaim`] deletes them. At most
+    /// [`StoreReport::MAX_FINDINGS`] are listed.
+    pub leaks: Vec<Leak>,
+    /// All of them.
+    pub leak_count: u64,
+    /// Chunks whose filters are not known here.
+    pub undecoded_chunks: u64,
+    /// Objects that were looked at.
+    pub objects: u64,
+    /// Bytes of metadata.
+    pub metadata_bytes: u64,
+    /// Bytes of raw data.
+    pub raw_bytes: u64,
+}
+
+impl StoreReport {
+    /// Most findings that are kept, and most leaks.
+    pub const MAX_FINDINGS: usize = 10_000;
+
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Whether there are as many findings as are kept, so that the check ended early.
+    pub fn is_full(&self) -> bool {
+        self.findings.len() >= Self::MAX_FINDINGS
+    }
+}
+
+impl fmt::Display for StoreFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.path, self.object) {
+            (Some(path), _) => write!(f, "{path}: {}", self.cause),
+            (None, Some(id)) => write!(f, "object {id}: {}", self.cause),
+            (None, None) => write!(f, "{}", self.cause),
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The check of a container: each key accounted for, on one state of the engine.
+//!
+//! What it takes: all keys are read twice, values once. In memory are 64 bytes for each object and 17 for each blob; one
+//! value at a time; and a chunk at a time, if its elements are looked at. What would be more than the allocation limit
+//! is an error.
+
+mod attributes;
+mod chunks;
+mod fault;
+mod links;
+mod maps;
+mod metadata;
+mod order;
+mod paths;
+mod tables;
+mod values;
+
+use h5live_model::{
+    AllocationLimit, Leak, LeakPlace, ObjectBody, ObjectId, ObjectKind, Result, StoreCheck, StoreFinding, StoreReport,
+    Unfilter,
+};
+
+use crate::engine::{Engine, KeySpan, LongKeys, Snapshot};
+use crate::layout::value::{decode_oid, decode_u64};
+use crate::layout::{EngineKey, MetadataField, RecordKey, key, oid};
+use crate::session::check_layout;
+
+pub use fault::{ChunkFault, KvFault, OrderFault};
+use tables::{BlobTable, ObjectTable};
+
+/// A container that is checked.
+struct CheckedContainer<'a> {
+    state: Snapshot<'a>,
+    what: StoreCheck,
+    unfilter: &'a dyn Unfilter,
+    limit: AllocationLimit,
+    /// The first index that no writer has reserved.
+    next_index: u64,
+    objects: ObjectTable,
+    blobs: BlobTable,
+    faults: Vec<(Option<ObjectId>, KvFault)>,
+    /// Some elements could not be looked at: blobs may be used by them.
+    has_unseen_values: bool,
+    /// Some links or uses could not be looked at.
+    has_unseen_links: bool,
+    report: StoreReport,
+}
+
+/// Checks the container of an engine, as it is now.
+///
+/// # Errors
+/// [`h5live_model::Error::Store`] if there is no container, or the engine cannot be read; an allocation error if the container has
+/// too many objects or blobs for the limit.
+pub fn check_container<E: Engine>(
+    engine: &LongKeys<E>,
+    what: StoreCheck,
+    unfilter: &dyn Unfilter,
+    limit: AllocationLimit,
+) -> Result<StoreReport> {
+    let state = engine.consistent_state()?;
+    let mut container = CheckedContainer {
+        state: Snapshot::of(&state.view),
+        what,
+        unfilter,
+        limit,
+        next_index: oid::FIRST_USER_INDEX,
+        objects: ObjectTable::default(),
+        blobs: BlobTable::default(),
+        faults: Vec::new(),
+        has_unseen_values: false,
+        has_unseen_links: false,
+        report: StoreReport::default(),
+    };
+    let mut long_keys = Vec::new();
+    state.check_spaces(limit, &mut |fault| {
+        long_keys.push((None, KvFault::LongKey(fault)));
+        long_keys.len() < StoreReport::MAX_FINDINGS
+    })?;
+    if !long_keys.is_empty() {
+        // Where spaces of long keys are damaged, other records cannot be read.
+        container.faults = long_keys;
+        return container.finish();
+    }
+    check_layout(&container.state)?;
+    container.check_global_metadata()?;
+    container.list_objects()?;
+    container.check_indices();
+    for number in 0..container.objects.len() {
+        if container.is_full() {
+            break;
+        }
+        container.check_object(number)?;
+    }
+    container.check_link_counts();
+    container.find_paths()?;
+    container.list_leaks()?;
+    container.finish()
+}
+
+/// Whether objects of a kind have a record.
+fn is_record_of(kind: ObjectKind, record: &RecordKey<'_>) -> bool {
+    match record {
+        RecordKey::Metadata(field) => field.is_of(kind),
+        RecordKey::AttributeCount
+        | RecordKey::MaxAttributeOrder
+        | RecordKey::AttributeAt(_)
+        | RecordKey::Attribute(..) => true,
+        RecordKey::LinkCount
+        | RecordKey::MaxLinkOrder
+        | RecordKey::LinkNameAt(_)
+        | RecordKey::LinkTargetAt(_)
+        | RecordKey::Link(_)
+        | RecordKey::LinkOrder(_) => kind == ObjectKind::Group,
+        RecordKey::ChunkPiece { .. } | RecordKey::FilteredChunk { .. } => kind == ObjectKind::Dataset,
+        RecordKey::MapRecord(_) => kind == ObjectKind::Map,
+        RecordKey::Blob(_) | RecordKey::Unknown { .. } => false,
+    }
+}
+
+/// A record, for people: its keys as text.
+fn record_text(record: &RecordKey<'_>) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
+    format!("{} of {}", text(&record.akey()), text(&record.dkey()))
+}
+
+impl CheckedContainer<'_> {
+    fn is_full(&self) -> bool {
+        self.faults.len() >= StoreReport::MAX_FINDINGS
+    }
+
+    fn add_fault(&mut self, object: impl Into<Option<ObjectId>>, fault: KvFault) {
+        if !self.is_full() {
+            self.faults.push((object.into(), fault));
+        }
+    }
+
+    /// Looks at the records of the global metadata object, and lists its blobs.
+    fn check_global_metadata(&mut self) -> Result<()> {
+        let state = self.state;
+        state.for_each_key(&KeySpan::from(&key::object(oid::GLOBAL_METADATA)), |key, bytes| -> Result<bool> {
+            match EngineKey::parse(key) {
+                Ok((_, RecordKey::Blob(id))) => {
+                    self.report.raw_bytes += bytes;
+                    self.blobs.add(id, self.limit)?;
+                }
+                Ok((_, RecordKey::Metadata(field))) if !field.is_of(ObjectKind::Group) => {
+                    self.report.metadata_bytes += bytes;
+                    self.check_global_record(field)?;
+                }
+                Ok((_, record)) => {
+                    let fault = KvFault::UnexpectedRecord(record_text(&record));
+                    self.add_fault(oid::GLOBAL_METADATA, fault);
+                }
+                Err(error) => self.add_fault(oid::GLOBAL_METADATA, KvFault::Record(error)),
+            }
+            Ok(!self.is_full())
+        })
+    }
+
+    fn check_global_record(&mut self, field: MetadataField) -> Result<()> {
+        let value = self.state.get(key::metadata(oid::GLOBAL_METADATA, field).as_bytes())?.unwrap_or_default();
+        let fault = match field {
+            // It was looked at before anything else.
+            MetadataField::LayoutVersion => None,
+            MetadataField::RootGroup => match decode_oid(field.name(), &value) {
+                Ok(oid::ROOT) => None,
+                Ok(other) => Some(KvFault::OtherRoot(other)),
+                Err(error) => Some(KvFault::Record(error)),
+            },
+            MetadataField::NextIndex => match decode_u64(field.name(), &value) {
+                Ok(next) => {
+                    self.next_index = next.max(oid::FIRST_USER_INDEX);
+                    None
+                }
+                Err(error) => {
+                    self.next_index = u64::MAX;
+                    Some(KvFault::Record(error))
+                }
+            },
+            _ => Some(KvFault::UnexpectedRecord(field.name().to_owned())),
+        };
+        fault.into_iter().for_each(|fault| self.add_fault(oid::GLOBAL_METADATA, fault));
+        Ok(())
+    }
+
+    /// Lists the objects: one look for each, as their records lie together.
+    fn list_objects(&mut self) -> Result<()> {
+        let (state, mut left) = (self.state, KeySpan::all());
+        let mut last = None;
+        while !self.is_full() {
+            let mut first = None;
+            state.scan(&left, &mut |key, _| {
+                first = Some(key.to_vec());
+                false
+            })?;
+            let Some(first) = first else { break };
+            let behind = KeySpan::all().after(&first);
+            match EngineKey::object_of(&first) {
+                Ok(id) if last != Some(id) => {
+                    if id != oid::GLOBAL_METADATA {
+                        self.objects.add(id, self.limit)?;
+                    }
+                    last = Some(id);
+                    let end = KeySpan::from(&key::object(id)).end.unwrap_or_default();
+                    left = KeySpan { start: end.max(behind.start), end: None };
+                    continue;
+                }
+                // It is behind all records that an object can have.
+                Ok(id) => {
+                    let fault = EngineKey::parse(&first).err().map(KvFault::Record);
+                    fault.into_iter().for_each(|fault| self.add_fault(id, fault));
+                }
+                Err(error) => self.add_fault(None, KvFault::Record(error)),
+            }
+            left = behind;
+        }
+        self.objects.sort();
+        self.report.objects = self.objects.len() as u64;
+        Ok(())
+    }
+
+    /// Looks whether the identities of objects were given out, each index once.
+    fn check_indices(&mut self) {
+        if self.objects.position(oid::ROOT).is_none() {
+            self.add_fault(None, KvFault::NoRoot);
+        }
+        let mut found = Vec::new();
+        for object in self.objects.iter() {
+            let index = oid::index(object.id);
+            if object.id != oid::ROOT && (index < oid::FIRST_USER_INDEX || index >= self.next_index) {
+                found.push((object.id, KvFault::UnreservedIndex { next: self.next_index }));
+            }
+            let other_kinds = [ObjectKind::Group, ObjectKind::Dataset, ObjectKind::Datatype, ObjectKind::Map];
+            let other = other_kinds.map(|kind| oid::new(kind, index)).into_iter();
+            let mut other = other.filter(|other| *other < object.id && self.objects.position(*other).is_some());
+            found.extend(other.next().map(|other| (object.id, KvFault::SharedIndex(other))));
+        }
+        found.into_iter().for_each(|(id, fault)| self.add_fault(id, fault));
+    }
+
+    fn check_object(&mut self, number: usize) -> Result<()> {
+        let Some(id) = self.objects.get(number).map(|object| object.id) else { return Ok(()) };
+        self.check_record_kinds(number, id)?;
+        let spec = self.check_metadata(number, id)?;
+        self.check_attributes(id, spec.as_ref())?;
+        match (oid::kind(id), spec.map(|spec| spec.body)) {
+            (ObjectKind::Group, Some(ObjectBody::Group(group))) => self.check_links(id, Some(&group)),
+            (ObjectKind::Group, _) => self.check_links(id, None),
+            (ObjectKind::Dataset, Some(ObjectBody::Dataset(dataset))) => self.check_chunks(id, &dataset),
+            (ObjectKind::Map, Some(ObjectBody::Map(map))) => self.check_pairs(id, &map),
+            (ObjectKind::Datatype, Some(_)) => Ok(()),
+            _ => {
+                // What cannot be described cannot be decoded.
+                self.has_unseen_values = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Looks whether all records are of the object's kind, and counts their bytes.
+    fn check_record_kinds(&mut self, number: usize, id: ObjectId) -> Result<()> {
+        let (state, kind, mut all) = (self.state, oid::kind(id), 0);
+        state.for_each_key(&KeySpan::from(&key::object(id)), |key, bytes| -> Result<bool> {
+            all += key.len() as u64 + bytes;
+            match EngineKey::parse(key) {
+                Ok((_, record)) => {
+                    match record {
+                        RecordKey::ChunkPiece { .. } | RecordKey::FilteredChunk { .. } | RecordKey::MapRecord(_) => {
+                            self.report.raw_bytes += bytes;
+                        }
+                        _ => self.report.metadata_bytes += bytes,
+                    }
+                    if !is_record_of(kind, &record) {
+                        self.add_fault(id, KvFault::UnexpectedRecord(record_text(&record)));
+                    }
+                }
+                Err(error) => self.add_fault(id, KvFault::Record(error)),
+            }
+            Ok(!self.is_full())
+        })?;
+        if let Some(object) = self.objects.get_mut(number) {
+            object.bytes = all;
+        }
+        Ok(())
+    }
+
+    /// Compares the links that were found with those that objects state.
+    fn check_link_counts(&mut self) {
+        let mut faults = Vec::new();
+        for object in self.objects.iter() {
+            let (Some(stated), found) = (object.stated_links, object.found_links) else { continue };
+            // The root group is there without a link.
+            let found = found + u64::from(object.id == oid::ROOT);
+            let may_have_more = self.has_unseen_links || self.is_full();
+            if stated != found && !(may_have_more && found < stated) {
+                faults.push((object.id, KvFault::LinkCount { stated, found }));
+            }
+        }
+        faults.into_iter().for_each(|(id, fault)| self.add_fault(id, fault));
+    }
+
+    /// Lists what nothing leads to, unless something is unknown that may lead there.
+    fn list_leaks(&mut self) -> Result<()> {
+        let mut found = Vec::new();
+        if !self.has_unseen_links && !self.is_full() {
+            for object in self.objects.iter().filter(|object| !object.is_reachable) {
+                // A committed datatype that a dataset uses needs no link. A wrong count is a fault already.
+                let is_used = oid::kind(object.id) == ObjectKind::Datatype && object.found_links > 0;
+                if !is_used && object.stated_links == Some(object.found_links) {
+                    let place = LeakPlace::Object(object.id);
+                    found.push(Leak { place, kind: Some(oid::kind(object.id)), bytes: object.bytes });
+                }
+            }
+        }
+        if !self.has_unseen_values && !self.is_full() {
+            for blob in self.blobs.unused() {
+                self.report.leak_count += 1;
+                if found.len() < StoreReport::MAX_FINDINGS {
+                    let bytes = self.bytes_of_blob(blob)?.unwrap_or_default();
+                    found.push(Leak { place: LeakPlace::Blob(blob.0), kind: None, bytes });
+                }
+            }
+        }
+        let objects = found.iter().filter(|leak| leak.kind.is_some()).count() as u64;
+        self.report.leak_count += objects;
+        found.truncate(StoreReport::MAX_FINDINGS);
+        self.report.leaks = found;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<StoreReport> {
+        let faults = std::mem::take(&mut self.faults);
+        for (object, fault) in faults {
+            let path = object.map(|id| self.path_of(id)).transpose()?.flatten();
+            self.report.findings.push(StoreFinding { object, path, kind: fault.kind(), cause: Box::new(fault) });
+        }
+        Ok(self.report)
+    }
+}

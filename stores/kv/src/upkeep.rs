@@ -1,0 +1,79 @@
+//! The state of stores in folders, their check, and the deletion of what nothing leads to.
+
+use std::fs;
+use std::path::Path;
+
+use h5live_model::{
+    Diagnosis, FileCondition, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, Result, StoreCheck, StoreReport,
+    Upkeep,
+};
+
+use crate::check::check_container;
+use crate::connector::{KvConnector, folder};
+use crate::engine::{Engine, EngineError, LmdbEngine};
+use crate::error::KvError;
+use crate::object_edits;
+
+/// The state of the store in a folder.
+fn diagnose(folder: &Path) -> Result<Diagnosis> {
+    let length = fs::metadata(LmdbEngine::data_file(folder)).map(|found| found.len());
+    let is_there = LmdbEngine::is_at(folder);
+    let length = length.ok().filter(|_| is_there).ok_or_else(|| EngineError::NotThere(folder.to_owned()))?;
+    let condition = match LmdbEngine::writers_of(folder)? {
+        Some(holders) => FileCondition::OpenForWriting { live: true, holders },
+        None if LmdbEngine::is_to_be_restored(folder)? => FileCondition::Abandoned { live: true },
+        None => FileCondition::Closed,
+    };
+    Ok(Diagnosis { condition, superblock: None, length, announced: length })
+}
+
+impl Upkeep for KvConnector {
+    fn diagnose(&self, at: &Location) -> std::result::Result<Diagnosis, OpenError> {
+        diagnose(&folder(at)?).map_err(OpenError::Store)
+    }
+
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<Repair, OpenError> {
+        let before = self.diagnose(at)?;
+        // Nothing else is left behind by a writer that died.
+        if before.condition != FileCondition::Closed {
+            let request = OpenRequest { mode: Mode::Write, unfilter: how.unfilter.clone(), ..*how };
+            KvConnector::open_session(at, &request)?.close().map_err(OpenError::Store)?;
+        }
+        Ok(Repair { before, after: self.diagnose(at)? })
+    }
+
+    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<Reclaim, OpenError> {
+        let before = self.diagnose(at)?.length;
+        let request = OpenRequest { mode: Mode::Write, unfilter: how.unfilter.clone(), ..*how };
+        let mut objects = Vec::new();
+        loop {
+            // From the check to the commit, nobody else writes.
+            let engine = KvConnector::open_engine(at, &request)?;
+            let found = check_container(&engine, StoreCheck::default(), &*how.unfilter, how.max_allocation);
+            let found = found.map_err(OpenError::Store)?;
+            if let Some(first) = found.findings.first() {
+                let (findings, first) = (found.findings.len(), first.to_string());
+                return Err(OpenError::Store(KvError::Unsound { findings, first }.into()));
+            }
+            if found.leaks.is_empty() {
+                engine.close().map_err(|error| OpenError::Store(error.into()))?;
+                return Ok(Reclaim { objects, before, after: self.diagnose(at)?.length });
+            }
+            let session = KvConnector::session_on(engine, at, &request)?;
+            let deleted = session.change(|state| object_edits::delete_leaks(state, &found.leaks, &session.cleanup));
+            deleted.and_then(|()| session.close()).map_err(OpenError::Store)?;
+            objects.extend(found.leaks);
+        }
+    }
+
+    fn check(
+        &self,
+        at: &Location,
+        how: &OpenRequest<'_>,
+        what: &StoreCheck,
+    ) -> std::result::Result<StoreReport, OpenError> {
+        let request = OpenRequest { mode: Mode::Read, unfilter: how.unfilter.clone(), ..*how };
+        let engine = KvConnector::open_engine(at, &request)?;
+        check_container(&engine, *what, &*how.unfilter, how.max_allocation).map_err(OpenError::Store)
+    }
+}

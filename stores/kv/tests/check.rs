@@ -1,0 +1,600 @@
+//! The check of containers: a sound one has no findings, and each class of damage is found, and nothing else.
+
+use std::sync::Arc;
+
+use h5live_kv::engine::{Edits, Engine, KeySpan, LongKeys, MemoryEngine, Snapshot};
+use h5live_kv::layout::value::{VarLenBlob, decode_link, encode_layout_version, encode_link, encode_u64};
+use h5live_kv::layout::{AttributeField, BlobId, EngineKey, MetadataField, RecordKey, key, oid};
+use h5live_kv::{KvRequest, KvStore, check_container};
+use h5live_model::{
+    AllocationLimit, AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec,
+    Dataspace, Datatype, Durability, EntryStorage, FilterSpec, GroupSpec, Layout, LeakPlace, LinkTarget, MapEdit,
+    MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectBody, ObjectId, ObjectKind, ObjectSpec, Publish, Scope,
+    Shape, Sign, Store, StoreCheck, StoreReport, StringPadding, Unfilter, VarLen, VarLenKind,
+};
+
+/// A filter that adds a byte.
+const FILTER: u16 = 300;
+
+/// Undoes that filter: a byte 7 before the chunk.
+#[derive(Debug)]
+struct Undo;
+
+impl Unfilter for Undo {
+    fn unfilter(
+        &self,
+        _: &[FilterSpec],
+        _: u32,
+        bytes: Vec<u8>,
+        size: u64,
+    ) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        match bytes.split_first() {
+            Some((7, rest)) if rest.len() as u64 == size => Ok(rest.to_vec()),
+            _ => Err("the first byte is 7".into()),
+        }
+    }
+}
+
+/// A sound container, and the identities of its objects.
+struct Container {
+    engine: LongKeys<MemoryEngine>,
+    group: ObjectId,
+    inner: ObjectId,
+    plain: ObjectId,
+    filtered: ObjectId,
+    committed: ObjectId,
+    typed: ObjectId,
+    map: ObjectId,
+    blobs: Vec<BlobId>,
+    long_name: String,
+}
+
+fn number() -> Datatype {
+    Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)
+}
+
+fn text_type() -> Datatype {
+    let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: Default::default() };
+    Datatype::VarLen(VarLen { kind, size: 20, base: Box::new(Datatype::default()) })
+}
+
+fn spec(body: ObjectBody) -> ObjectSpec {
+    ObjectSpec { body, ..ObjectSpec::group() }
+}
+
+fn dataset(datatype: Datatype, dims: &[u64], layout: Layout) -> DatasetSpec {
+    DatasetSpec { datatype, dataspace: Dataspace::Simple(Shape::fixed(dims)), layout, ..DatasetSpec::default() }
+}
+
+fn attribute(name: &str, value: u8) -> AttributeData {
+    let (datatype, dataspace) = (number(), Dataspace::Scalar);
+    AttributeData { name: name.into(), datatype, committed: None, dataspace, value: vec![value], creation_order: None }
+}
+
+impl Container {
+    fn new() -> Self {
+        let engine = MemoryEngine::new();
+        let request = KvRequest {
+            mode: Mode::CreateNew,
+            root: ObjectSpec::group(),
+            durability: Durability::Always,
+            max_allocation: AllocationLimit::default(),
+            unfilter: Arc::new(NoFilters),
+            random: 5,
+        };
+        let store = KvStore::open(LongKeys::new(engine.clone()), &request).unwrap();
+        let (root, writer) = (oid::ROOT, store.writer().unwrap());
+        let make =
+            |group, name: &str, body| writer.create(&NewObject::linked(group, &name.into(), &spec(body))).unwrap();
+        let tracked = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
+        let group_spec = ObjectSpec { attributes: tracked, ..spec(ObjectBody::Group(GroupSpec { links: tracked })) };
+        let group = writer.create(&NewObject::linked(root, &"group".into(), &group_spec)).unwrap();
+        let inner = make(group, "inner", ObjectBody::Group(GroupSpec::default()));
+        for name in ["gone", "soft", "other"] {
+            writer.add_link(group, &name.into(), &LinkTarget::Soft("inner".into())).unwrap();
+        }
+        writer.remove_link(group, &"gone".into()).unwrap();
+        for (value, name) in (0..).zip(["x", "gone", "y", "z"]) {
+            writer.set_attribute(group, &attribute(name, value)).unwrap();
+        }
+        writer.remove_attribute(group, &"gone".into()).unwrap();
+        writer.add_link(inner, &"again".into(), &LinkTarget::Hard(group)).unwrap();
+        let long_name = "long ".repeat(60);
+        make(inner, &long_name, ObjectBody::Group(GroupSpec::default()));
+        let plain = dataset(number(), &[200_000, 3], Layout::Chunked(vec![100_000, 2]));
+        let plain = make(root, "plain", ObjectBody::Dataset(Box::new(plain)));
+        write(&store, plain, &[1, 1], 0, &vec![1; 200_000]);
+        let text = make(root, "text", ObjectBody::Dataset(Box::new(dataset(text_type(), &[3], Layout::Contiguous))));
+        let elements: Vec<_> =
+            ["one", "three"].map(|text| writer.put_blob(text.as_bytes(), text.len() as u32).unwrap()).into();
+        write(&store, text, &[0], 0, &[elements.concat(), vec![0; 20]].concat());
+        let mut filtered = dataset(text_type(), &[3], Layout::Chunked(vec![2]));
+        filtered.filters.push(FilterSpec { id: FILTER, ..FilterSpec::default() });
+        let filtered = make(root, "filtered", ObjectBody::Dataset(Box::new(filtered)));
+        let third = writer.put_blob(b"filters", 7).unwrap();
+        write(&store, filtered, &[1], 0, &[vec![7], third.clone(), vec![0; 20]].concat());
+        let committed = make(root, "type", ObjectBody::Datatype(number()));
+        let mut typed = dataset(number(), &[4], Layout::Contiguous);
+        typed.committed = Some(committed);
+        let typed = make(root, "typed", ObjectBody::Dataset(Box::new(typed)));
+        writer.set_attribute(typed, &AttributeData { committed: Some(committed), ..attribute("typed", 1) }).unwrap();
+        let map = make(root, "map", ObjectBody::Map(Box::new(MapSpec { key: number(), value: number() })));
+        let put = |key: &'static [u8]| MapEdit::Put { key: MapKey::Bytes(key), value: &[9] };
+        store.maps().unwrap().write(map, &[put(&[1]), put(&[2])]).unwrap();
+        writer.commit(Scope::All, Publish::Visible).unwrap();
+        let blobs = elements.iter().chain([&third]).map(|element| VarLenBlob::decode(element).unwrap().blob).collect();
+        let engine = LongKeys::new(engine);
+        Container { engine, group, inner, plain, filtered, committed, typed, map, blobs, long_name }
+    }
+
+    fn check(&self) -> StoreReport {
+        check_container(&self.engine, StoreCheck::default(), &Undo, AllocationLimit::default()).unwrap()
+    }
+}
+
+fn write(store: &KvStore, id: ObjectId, coord: &[u64], filter_mask: u32, bytes: &[u8]) {
+    let coord = ChunkCoord::new(coord);
+    let writes = [ChunkWrite::Whole { coord: &coord, filter_mask, bytes }];
+    store.dataset(id).unwrap().write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() }).unwrap();
+}
+
+/// The findings, as their kinds and texts.
+fn findings(report: &StoreReport) -> Vec<(&'static str, String)> {
+    report.findings.iter().map(|found| (found.kind, found.to_string())).collect()
+}
+
+/// What a container is damaged by, and the findings: their kinds, and parts of their texts.
+type Damage<'a> = (&'a str, &'a dyn Fn(&Container, &mut Edits), &'a [(&'a str, &'a str)]);
+
+fn put(edits: &mut Edits, key: &EngineKey, value: impl Into<Vec<u8>>) {
+    edits.put(key.as_bytes(), value.into());
+}
+
+fn delete(edits: &mut Edits, key: &EngineKey) {
+    edits.delete(key.as_bytes());
+}
+
+fn check_all(damages: &[Damage<'_>]) {
+    for (what, damage, expected) in damages {
+        let container = Container::new();
+        let mut edits = Edits::new();
+        damage(&container, &mut edits);
+        container.engine.commit(&edits, Publish::Visible).unwrap();
+        let found = findings(&container.check());
+        let is_same = found.len() == expected.len()
+            && found
+                .iter()
+                .zip(*expected)
+                .all(|((kind, text), (expected, part))| kind == expected && text.contains(part));
+        assert!(is_same, "{what}: {found:#?}");
+    }
+}
+
+#[test]
+fn a_sound_container_has_no_findings_and_each_record_is_counted() {
+    let container = Container::new();
+    let report =
+        check_container(&container.engine, StoreCheck { data: true }, &Undo, AllocationLimit::default()).unwrap();
+    assert_eq!(findings(&report), []);
+    assert_eq!((report.leak_count, report.objects, report.undecoded_chunks), (0, 10, 0));
+    assert!(report.raw_bytes > 200_000 && report.metadata_bytes > 1000, "{report:?}");
+    let report =
+        check_container(&container.engine, StoreCheck::default(), &NoFilters, AllocationLimit::default()).unwrap();
+    assert_eq!(findings(&report), []);
+    assert_eq!((report.leak_count, report.undecoded_chunks), (0, 1), "blobs may be used by what cannot be decoded");
+}
+
+#[test]
+fn damaged_descriptions_are_found() {
+    let metadata = key::metadata;
+    check_all(&[
+        (
+            "no type",
+            &|c, e| delete(e, &metadata(c.plain, MetadataField::Datatype)),
+            &[("record", "/plain: the object has no record Datatype")],
+        ),
+        (
+            "half a shape",
+            &|c, e| put(e, &metadata(c.plain, MetadataField::Dataspace), [1, 0, 8]),
+            &[("record", "/plain: ")],
+        ),
+        (
+            "no count",
+            &|c, e| delete(e, &metadata(c.plain, MetadataField::RefCount)),
+            &[("record", "/plain: the object has no record Ref Count")],
+        ),
+        (
+            "times of 3 bytes",
+            &|c, e| put(e, &metadata(c.map, MetadataField::Times), [1, 2, 3]),
+            &[("record", "/map: ")],
+        ),
+        (
+            "a type of a group",
+            &|c, e| put(e, &metadata(c.group, MetadataField::Datatype), [3, 0]),
+            &[(
+                "unexpected-record",
+                "/group: objects of its kind do not have the record Datatype of /Internal Metadata",
+            )],
+        ),
+        (
+            "a chunk of a map",
+            &|c, e| put(e, &key::chunk_piece(c.map, &[0], 0), [1]),
+            &[("unexpected-record", "/map: ")],
+        ),
+        (
+            "an unknown record",
+            &|c, e| {
+                put(
+                    e,
+                    &EngineKey::new(c.map, &RecordKey::Unknown { dkey: b"a"[..].into(), akey: b"b"[..].into() }),
+                    [1],
+                )
+            },
+            &[("unexpected-record", "/map: objects of its kind do not have the record b of a")],
+        ),
+        ("a key of nobody", &|_, e| e.put(&[0x3f, 1], vec![]), &[("record", "an engine key of 2 bytes")]),
+        (
+            "a key behind all records",
+            &|c, e| put(e, &key::object(c.map).end, []),
+            &[("record", "/map: an engine key of 3 bytes is not one of the layout: no such section")],
+        ),
+        (
+            "a key in no section",
+            &|c, e| e.put(&[key::object(c.map).start.as_bytes(), &[0x80]].concat(), vec![]),
+            &[("record", "/map: an engine key of 3 bytes is not one of the layout: no such section")],
+        ),
+        (
+            "another root",
+            &|c, e| put(e, &metadata(oid::GLOBAL_METADATA, MetadataField::RootGroup), oid::token(c.group)),
+            &[("root", "the root group is said to be object")],
+        ),
+        (
+            "an index that nobody has",
+            &|_, e| put(e, &metadata(oid::GLOBAL_METADATA, MetadataField::NextIndex), encode_u64(9)),
+            &[("index", "its index is not below 9"), ("index", "its index is not below 9")],
+        ),
+        (
+            "a comment on the container",
+            &|_, e| put(e, &metadata(oid::GLOBAL_METADATA, MetadataField::Comment), *b"a"),
+            &[("unexpected-record", "Comment")],
+        ),
+        (
+            "another committed datatype",
+            &|c, e| put(e, &metadata(c.typed, MetadataField::CommittedDatatype), oid::token(c.map)),
+            &[("committed-datatype", "/typed: "), ("link-count", "/type: it states 3 hard links and uses, and has 2")],
+        ),
+        (
+            "an attribute without a shape",
+            &|c, e| delete(e, &key::attribute(c.group, AttributeField::Dataspace, b"x")),
+            &[("attribute", "/group: its attribute \"x\": the object has no record S-")],
+        ),
+    ]);
+}
+
+#[test]
+fn wrong_links_and_counts_are_found() {
+    let hard = |id| encode_link(&LinkTarget::Hard(id)).unwrap();
+    let lost = oid::new(ObjectKind::Group, 99);
+    check_all(&[
+        (
+            "a raised count",
+            &|c, e| put(e, &key::metadata(c.plain, MetadataField::RefCount), encode_u64(2)),
+            &[("link-count", "/plain: it states 2 hard links and uses, and has 1")],
+        ),
+        (
+            "a lost link",
+            &|_, e| delete(e, &key::link(oid::ROOT, b"plain")),
+            &[("link-count", "it states 1 hard links and uses, and has 0")],
+        ),
+        (
+            "a further link",
+            &|c, e| put(e, &key::link(c.inner, b"more"), hard(c.plain)),
+            &[("link-count", "/plain: it states 1 hard links and uses, and has 2")],
+        ),
+        (
+            "a link to the root",
+            &|c, e| put(e, &key::link(c.inner, b"up"), hard(oid::ROOT)),
+            &[("link-count", "/: it states 1 hard links and uses, and has 2")],
+        ),
+        (
+            "a link to nothing",
+            &|c, e| put(e, &key::link(c.inner, b"more"), hard(lost)),
+            &[("dangling-link", "/group/inner: its link \"more\" leads to object 0x63, which is not there")],
+        ),
+        ("a link of no class", &|c, e| put(e, &key::link(c.inner, b"more"), [2, 3]), &[("record", "/group/inner: ")]),
+        (
+            "a position without a link",
+            &|c, e| put(e, &key::link_order(c.inner, b"more"), encode_u64(1)),
+            &[("creation-order", "/group/inner: its link \"more\"")],
+        ),
+        (
+            "an object twice",
+            &|c, e| {
+                let other = oid::new(ObjectKind::Datatype, oid::index(c.map));
+                let description = [MetadataField::Datatype, MetadataField::CreationProperties];
+                let view = c.engine.view().unwrap();
+                for field in description {
+                    let value = Snapshot::of(&view).get(key::metadata(c.committed, field).as_bytes()).unwrap();
+                    put(e, &key::metadata(other, field), value.unwrap());
+                }
+                put(e, &key::metadata(other, MetadataField::RefCount), encode_u64(1));
+                put(e, &key::link(oid::ROOT, b"other"), hard(other));
+            },
+            &[("index", "/map: object 0x8")],
+        ),
+    ]);
+}
+
+#[test]
+fn wrong_creation_orders_are_found() {
+    let wrong = |text: &'static str| [("creation-order", text)];
+    check_all(&[
+        (
+            "a wrong number of links",
+            &|c, e| put(e, &key::link_count(c.group), encode_u64(4)),
+            &wrong("/group: the creation order of its links: 4 are stated, and 3 are there"),
+        ),
+        ("a rank that is missing", &|c, e| delete(e, &key::link_name_at(c.group, 1)), &wrong("rank 1 is missing")),
+        (
+            "the last rank",
+            &|c, e| {
+                delete(e, &key::link_name_at(c.group, 2));
+                delete(e, &key::link_target_at(c.group, 2))
+            },
+            &wrong("the index has 2 of 3"),
+        ),
+        (
+            "a target that is missing",
+            &|c, e| delete(e, &key::link_target_at(c.group, 2)),
+            &wrong("the index has 2 of 3"),
+        ),
+        (
+            "another target",
+            &|c, e| put(e, &key::link_target_at(c.group, 1), [1, b'x']),
+            &wrong("rank 1 has another target"),
+        ),
+        ("another name", &|c, e| put(e, &key::link_name_at(c.group, 1), *b"x"), &wrong("rank 1 has the name \"x\"")),
+        (
+            "a name twice",
+            &|c, e| put(e, &key::link_name_at(c.group, 2), *b"soft"),
+            &wrong("rank 2 has a position that is not above the one before"),
+        ),
+        (
+            "a low counter",
+            &|c, e| put(e, &key::max_link_order(c.group), encode_u64(3)),
+            &wrong("rank 2 has the position 3, and 3 is to be given next"),
+        ),
+        (
+            "a counter of a group that has no order",
+            &|c, e| put(e, &key::max_link_order(c.inner), encode_u64(3)),
+            &wrong("/group/inner: the creation order of its links: there are records of it"),
+        ),
+        (
+            "a link without a position",
+            &|c, e| delete(e, &key::link_order(c.group, b"soft")),
+            &[("creation-order", "its link \"soft\""), ("creation-order", "rank 1 has the name \"soft\"")],
+        ),
+        (
+            "a wrong number of attributes",
+            &|c, e| put(e, &key::attribute_count(c.group), encode_u64(2)),
+            &wrong("/group: the creation order of its attributes: 2 are stated, and 3 are there"),
+        ),
+        (
+            "an attribute's rank that is missing",
+            &|c, e| delete(e, &key::attribute_at(c.group, 0)),
+            &wrong("rank 0 is missing"),
+        ),
+        (
+            "an attribute's low counter",
+            &|c, e| put(e, &key::max_attribute_order(c.group), encode_u64(2)),
+            &wrong("rank 1 has the position 2, and 2 is to be given next"),
+        ),
+        (
+            "an attribute without a position",
+            &|c, e| delete(e, &key::attribute(c.group, AttributeField::CreationOrder, b"z")),
+            &[("creation-order", "its attribute \"z\""), ("creation-order", "rank 2 has the name \"z\"")],
+        ),
+    ]);
+}
+
+#[test]
+fn wrong_chunks_are_found() {
+    let piece = key::chunk_piece;
+    check_all(&[
+        (
+            "outside",
+            &|c, e| put(e, &piece(c.plain, &[200_000, 0], 0), [1]),
+            &[("chunk", "/plain: its chunk at [200000, 0]: it is outside of the extent [200000, 3]")],
+        ),
+        (
+            "between",
+            &|c, e| put(e, &piece(c.plain, &[1, 0], 0), [1]),
+            &[("chunk", "no chunk of the dataset begins there")],
+        ),
+        (
+            "of another rank",
+            &|c, e| put(e, &piece(c.plain, &[0], 0), [1]),
+            &[("chunk", "no chunk of the dataset begins there")],
+        ),
+        (
+            "too long",
+            &|c, e| put(e, &piece(c.plain, &[0, 0], 0), vec![1; 65_537]),
+            &[("chunk", "piece 0 has 65537 bytes, and may have 65536")],
+        ),
+        (
+            "too long at the end",
+            &|c, e| put(e, &piece(c.plain, &[100_000, 2], 3), vec![1; 3393]),
+            &[("chunk", "piece 3 has 3393 bytes, and may have 3392")],
+        ),
+        (
+            "behind the end",
+            &|c, e| put(e, &piece(c.plain, &[100_000, 2], 4), []),
+            &[("chunk", "piece 4 has 0 bytes, and may have 0")],
+        ),
+        (
+            "without a first piece",
+            &|c, e| delete(e, &piece(c.plain, &[100_000, 2], 0)),
+            &[("chunk", "it has no piece 0")],
+        ),
+        (
+            "behind filters",
+            &|c, e| put(e, &key::filtered_chunk(c.plain, &[0, 0]), [0; 9]),
+            &[("chunk", "it is stored with filters, or without")],
+        ),
+        (
+            "not behind filters",
+            &|c, e| put(e, &piece(c.filtered, &[0], 0), [0; 9]),
+            &[("chunk", "/filtered: its chunk at [0]: it is stored with filters, or without")],
+        ),
+        (
+            "without a mask",
+            &|c, e| put(e, &key::filtered_chunk(c.filtered, &[0]), [0; 3]),
+            &[("chunk", "it has no mask of filters")],
+        ),
+        (
+            "filters that cannot be undone",
+            &|c, e| put(e, &key::filtered_chunk(c.filtered, &[0]), [0; 9]),
+            &[("chunk", "its filters cannot be undone: the first byte is 7")],
+        ),
+    ]);
+}
+
+#[test]
+fn wrong_pairs_and_variable_length_data_are_found() {
+    check_all(&[
+        (
+            "a wrong number of pairs",
+            &|c, e| put(e, &key::metadata(c.map, MetadataField::PairCount), encode_u64(3)),
+            &[("pair-count", "/map: it states 3 pairs, and has 2")],
+        ),
+        ("a long value", &|c, e| put(e, &key::map_record(c.map, &[2]), [1, 2]), &[("pair", "/map: its pair number 1")]),
+        (
+            "a long key",
+            &|c, e| {
+                put(e, &key::map_record(c.map, &[3, 3]), [1]);
+                put(e, &key::metadata(c.map, MetadataField::PairCount), encode_u64(3))
+            },
+            &[("pair", "/map: its pair number 2")],
+        ),
+        (
+            "a lost blob",
+            &|c, e| delete(e, &key::blob(c.blobs[0])),
+            &[("variable-length-data", "/text: an element leads to the variable-length data")],
+        ),
+        (
+            "a lost blob behind filters",
+            &|c, e| delete(e, &key::blob(c.blobs[2])),
+            &[("variable-length-data", "/filtered: an element leads")],
+        ),
+        (
+            "a short blob",
+            &|c, e| put(e, &key::blob(c.blobs[1]), *b"thre"),
+            &[("variable-length-data", "/text: an element says that its variable-length data has 5 bytes")],
+        ),
+        ("a blob of nobody", &|_, e| put(e, &key::blob(BlobId([9; 16])), *b"thre"), &[]),
+    ]);
+}
+
+#[test]
+fn what_nothing_leads_to_is_listed() {
+    let container = Container::new();
+    let mut edits = Edits::new();
+    put(&mut edits, &key::blob(BlobId([9; 16])), *b"lost");
+    // The group and the one in it lead to each other.
+    delete(&mut edits, &key::link(oid::ROOT, b"group"));
+    container.engine.commit(&edits, Publish::Visible).unwrap();
+    let report = container.check();
+    assert_eq!(findings(&report).len(), 1, "the link that is left is one of two");
+    let mut edits = Edits::new();
+    put(&mut edits, &key::metadata(container.group, MetadataField::RefCount), encode_u64(1));
+    container.engine.commit(&edits, Publish::Visible).unwrap();
+    let report = container.check();
+    assert_eq!(findings(&report), []);
+    let places: Vec<_> = report.leaks.iter().map(|leak| leak.place).collect();
+    let inner = [container.group, container.inner].map(LeakPlace::Object);
+    assert_eq!(report.leak_count, 4);
+    assert!(inner.iter().all(|place| places.contains(place)), "{places:?}");
+    assert_eq!(places.last(), Some(&LeakPlace::Blob([9; 16])));
+    assert_eq!(report.leaks.last().map(|leak| leak.bytes), Some(4));
+}
+
+#[test]
+fn spaces_of_long_keys_are_checked() {
+    let stored = |container: &Container| {
+        let (mut found, view) = (Vec::new(), container.engine.inner().view().unwrap());
+        let all = KeySpan::all();
+        view.scan(&all, &mut |key, value| {
+            found.push((key.to_vec(), value.to_vec()));
+            true
+        })
+        .unwrap();
+        found
+    };
+    let container = Container::new();
+    assert!(container.long_name.len() > 200);
+    let leads: Vec<_> =
+        stored(&container).into_iter().filter(|(key, value)| key.len() > 50 && value.len() == 8).collect();
+    assert!(leads.len() > 4, "{leads:?}");
+    let damage = |change: &dyn Fn(&mut Edits)| {
+        let container = Container::new();
+        let mut edits = Edits::new();
+        change(&mut edits);
+        container.engine.inner().commit(&edits, Publish::Visible).unwrap();
+        let found = container.check();
+        findings(&found).into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+    };
+    let first = |text: Vec<String>| text.first().cloned().unwrap_or_default();
+    assert_eq!(damage(&|_| ()), Vec::<String>::new());
+    assert!(first(damage(&|edits| edits.delete(&leads[0].0))).contains("no key leads to the space"));
+    assert!(first(damage(&|edits| edits.put(&leads[0].0, vec![1]))).contains("no number of 8 bytes"));
+    let far = 99u64.to_le_bytes().to_vec();
+    assert!(
+        damage(&|edits| edits.put(&leads[0].0, far.clone()))
+            .iter()
+            .any(|text| text.contains("space 99 of long keys, which has none"))
+    );
+    let second = leads[1].1.clone();
+    assert!(
+        damage(&|edits| edits.put(&leads[0].0, second.clone()))
+            .iter()
+            .any(|text| text.contains("two keys lead to the space"))
+    );
+    assert!(first(damage(&|edits| edits.put(&[0xff], 0u64.to_le_bytes().to_vec()))).contains("is not below 0"));
+    assert!(first(damage(&|edits| edits.put(&[0xff, 1], vec![]))).contains("neither a key nor one that leads"));
+}
+
+#[test]
+fn what_is_no_container_and_what_is_too_large_is_refused() {
+    let container = Container::new();
+    let few = check_container(&container.engine, StoreCheck::default(), &Undo, AllocationLimit::new(100)).unwrap_err();
+    assert!(few.to_string().contains("max_allocation"), "{few}");
+    let mut edits = Edits::new();
+    put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion), encode_layout_version(2));
+    container.engine.commit(&edits, Publish::Visible).unwrap();
+    let version =
+        check_container(&container.engine, StoreCheck::default(), &Undo, AllocationLimit::default()).unwrap_err();
+    assert!(version.to_string().contains("layout 2"), "{version}");
+    let empty = LongKeys::new(MemoryEngine::new());
+    let empty = check_container(&empty, StoreCheck::default(), &Undo, AllocationLimit::default()).unwrap_err();
+    assert!(empty.to_string().contains("no key-value store"), "{empty}");
+}
+
+#[test]
+fn names_are_part_of_paths() {
+    let container = Container::new();
+    let mut edits = Edits::new();
+    let id = {
+        let view = container.engine.view().unwrap();
+        let value = Snapshot::of(&view).get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
+        match decode_link(&value.unwrap().unwrap()).unwrap() {
+            LinkTarget::Hard(id) => id,
+            other => panic!("{other:?}"),
+        }
+    };
+    put(&mut edits, &key::metadata(id, MetadataField::RefCount), encode_u64(7));
+    container.engine.commit(&edits, Publish::Visible).unwrap();
+    let report = container.check();
+    let path = format!("/group/inner/{}", Name::from(container.long_name.as_bytes()));
+    assert_eq!(report.findings[0].path.as_ref(), Some(&path));
+    assert_eq!(report.findings[0].object, Some(id));
+}

@@ -1,0 +1,46 @@
+//! What a deleted object led to is deleted with it.
+
+use std::sync::Arc;
+
+use h5live_kv::engine::{LongKeys, MemoryEngine};
+use h5live_kv::layout::oid;
+use h5live_kv::{KvRequest, KvStore, check_container};
+use h5live_model::{
+    AllocationLimit, DatasetSpec, Dataspace, Datatype, Durability, Fill, FillValue, Mode, NewObject, NoFilters,
+    ObjectBody, ObjectSpec, Publish, Scope, Shape, Store, StoreCheck, VarLen, VarLenKind,
+};
+
+#[test]
+fn the_data_of_a_fill_value_goes_with_its_dataset() {
+    let engine = MemoryEngine::new();
+    let request = KvRequest {
+        mode: Mode::CreateNew,
+        root: ObjectSpec::group(),
+        durability: Durability::Always,
+        max_allocation: AllocationLimit::default(),
+        unfilter: Arc::new(NoFilters),
+        random: 5,
+    };
+    let store = KvStore::open(LongKeys::new(engine.clone()), &request).unwrap();
+    let writer = store.writer().unwrap();
+    let fill = writer.put_blob(&[1, 2], 2).unwrap();
+    let base = Box::new(Datatype::integer(1, Default::default(), Default::default()));
+    let dataset = DatasetSpec {
+        datatype: Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 20, base }),
+        dataspace: Dataspace::Simple(Shape::fixed(&[3])),
+        fill: Fill { value: FillValue::Value(fill), ..Fill::default() },
+        ..DatasetSpec::default()
+    };
+    let spec = ObjectSpec { body: ObjectBody::Dataset(Box::new(dataset)), ..ObjectSpec::group() };
+    writer.create(&NewObject::linked(oid::ROOT, &"a".into(), &spec)).unwrap();
+    let check = || {
+        writer.commit(Scope::All, Publish::Visible).unwrap();
+        let engine = LongKeys::new(engine.clone());
+        let report = check_container(&engine, StoreCheck::default(), &NoFilters, AllocationLimit::default()).unwrap();
+        assert!(report.is_clean(), "{:?}", report.findings);
+        (report.objects, report.leak_count, report.raw_bytes)
+    };
+    assert_eq!(check(), (2, 0, 2));
+    writer.remove_link(oid::ROOT, &"a".into()).unwrap();
+    assert_eq!(check(), (1, 0, 0));
+}
