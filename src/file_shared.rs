@@ -48,7 +48,7 @@ impl FileShared {
     }
 
     /// The dataset of this identity, if it was opened.
-    fn cached_core(&self, id: ObjectId) -> Option<Arc<DatasetCore>> {
+    pub(crate) fn cached_core(&self, id: ObjectId) -> Option<Arc<DatasetCore>> {
         self.dataset_cache.lock().get(id)
     }
 

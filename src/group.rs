@@ -139,6 +139,7 @@ impl Group {
     pub fn unlink(&self, path: &str) -> Result<()> {
         let remove = || -> Result<(), ErrorKind> {
             let (file, parent, name) = path::resolve_last_link(&self.file, self.id, path)?;
+            file.shared().write_out_variable_length();
             Ok(file.writer()?.remove_link(parent, &name)?)
         };
         remove().map_err(|kind| self.file.error(Some(&path::join_path(&self.path, path)), kind))

@@ -12,7 +12,7 @@ use super::staged_data::StagedData;
 use crate::Options;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
-use crate::superseded_blobs::{BlobUses, StoredBlob};
+use crate::superseded_blobs::{BlobUses, StoredBlob, has_blobs};
 
 /// Most bytes that are read at once to be converted. So many are still in a near cache of the processor.
 const MAX_CONVERSION_BYTES: usize = 48 << 10;
@@ -224,6 +224,11 @@ impl DatasetCore {
     /// Whether something is staged that the store does not have.
     pub(crate) fn has_staged(&self) -> bool {
         self.staged_data.lock().is_dirty()
+    }
+
+    /// Whether its elements have variable-length data.
+    pub(crate) fn has_variable_length_data(&self) -> bool {
+        self.chunks.spec().is_ok_and(|spec| has_blobs(&spec.datatype))
     }
 
     /// Whether it is more than what the store knows of the dataset.

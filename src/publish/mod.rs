@@ -29,6 +29,17 @@ impl FileShared {
         })
     }
 
+    /// Hands staged elements with variable-length data to the store, as far as it takes them. It deletes such data with its
+    /// dataset, and knows only what it has. What fails here is still staged: the next flush tells of it.
+    pub(crate) fn write_out_variable_length(&self) {
+        let staged = self.staged.lock().clone();
+        for core in staged.into_iter().filter_map(|id| self.cached_core(id)) {
+            if core.has_variable_length_data() && !core.is_deleted() {
+                let _ = core.write_out(self);
+            }
+        }
+    }
+
     fn error(&self, error: ModelError) -> Error {
         Error::new(&self.name, None, error)
     }

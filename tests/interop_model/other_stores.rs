@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use h5live::{File, Map};
+use h5live::{File, Map, StoreCheck};
 
 use crate::editors::{catalog, lines, orders, take};
 use crate::edits::{Step, Turn};
@@ -51,6 +51,16 @@ fn compare(file: &File, expected: &[String], wanted: &[(String, u64)]) -> Result
     }
 }
 
+/// Everything in the store is accounted for.
+fn check(location: &str) -> Result<(), String> {
+    let report = h5live::check(location, StoreCheck { data: true }).map_err(text)?;
+    match report.findings.first() {
+        Some(finding) => Err(format!("the store is not sound: {finding}")),
+        None if report.leak_count > 0 => Err(format!("nothing leads to {:?}", report.leaks)),
+        None => Ok(()),
+    }
+}
+
 /// Plays one sequence on the store at a location.
 fn play(
     location: &str,
@@ -86,6 +96,7 @@ fn play(
         let (expected, wanted) = (contents(&model).map_err(&at)?, pairs(&model).map_err(&at)?);
         compare(&file, &expected, &wanted).map_err(|what| at(format!("who writes sees: {what}")))?;
         file.close().map_err(|error| at(format!("close: {error}")))?;
+        check(location).map_err(&at)?;
         follower.refresh().map_err(|error| at(format!("refresh: {error}")))?;
         compare(&follower, &expected, &wanted).map_err(|what| at(format!("who follows sees: {what}")))?;
         let later = File::open(location).map_err(|error| at(format!("open to read: {error}")))?;

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use h5live::{File, Options};
 use h5live_kv::engine::{Engine, KeySpan, LongKeys, MemoryEngine, MemoryView, Snapshot, View};
 use h5live_kv::layout::EngineKey;
-use h5live_kv::{KvRequest, KvStore};
-use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, ObjectSpec};
+use h5live_kv::{KvRequest, KvStore, check_container};
+use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, ObjectSpec, StoreCheck};
 
 use crate::observer::error_chain_text;
 pub use engines::KvMutant;
@@ -217,9 +217,22 @@ fn count_records(engine: &MemoryEngine) -> Result<BTreeMap<String, usize>, Strin
     Ok(counts)
 }
 
+/// Everything in the store is accounted for.
+fn check(engine: &MemoryEngine) -> Result<(), String> {
+    let (limit, keys) = (AllocationLimit::default(), LongKeys::new(engine.clone()));
+    let report = check_container(&keys, StoreCheck { data: true }, &NoFilters, limit);
+    let report = report.map_err(|error| error_chain_text(&error))?;
+    match report.findings.first() {
+        Some(finding) => Err(format!("the store is not sound: {finding}")),
+        None if report.leak_count > 0 => Err(format!("nothing leads to {:?}", report.leaks)),
+        None => Ok(()),
+    }
+}
+
 /// The writer dies at a state. What is there is whole, and the next writer goes on as if nothing had been.
 fn recover(recording: &Recording, sound: &Recording, state: usize) -> Result<(), String> {
     let engine = MemoryEngine::from_view(&recording.states[state]);
+    check(&engine)?;
     let file = open(LongKeys::new(engine.clone()), Mode::Write)?;
     let found = common_step(&file)?;
     let flushed = recording.acknowledged(state);
@@ -238,6 +251,7 @@ fn recover(recording: &Recording, sound: &Recording, state: usize) -> Result<(),
     if after != next {
         return Err(format!("step {after} is there after step {next} was taken"));
     }
+    check(&engine)?;
     let (counts, wanted) =
         (count_records(&engine)?, count_records(&MemoryEngine::from_view(&sound.states[sound.flushed[next]]))?);
     if counts != wanted {
