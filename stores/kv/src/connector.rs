@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Durability, Error as ModelError, Identity, LinkUse, Location,
-    LocationWatch, Name, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
+    Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Name, OpenError,
+    OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
 };
 
-use crate::engine::{LmdbEngine, LmdbOptions, LongKeys, SyncPolicy};
+use crate::engine::{LmdbEngine, LmdbOptions, LongKeys};
 use crate::options::Kv;
+use crate::random::random;
 use crate::session::{CONNECTOR, KvRequest, KvSession, capabilities};
 use crate::store::KvStore;
 
@@ -22,16 +23,6 @@ fn folder(at: &Location) -> Result<PathBuf, OpenError> {
     let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
     let missing = || OpenError::Url("a key-value store has a folder: kv:run is one".to_owned());
     url.local_path()?.ok_or_else(missing)
-}
-
-/// A number that no other session has.
-fn random() -> Result<u64, OpenError> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        let error = std::io::Error::other(error.to_string());
-        OpenError::Store(ModelError::store(h5live_model::StoreErrorKind::Io, error))
-    })?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 impl Connector for KvConnector {
@@ -63,11 +54,7 @@ impl Connector for KvConnector {
         let request = KvRequest {
             mode: how.mode,
             root: how.root.clone(),
-            durability: match sync {
-                SyncPolicy::Always => Durability::Always,
-                SyncPolicy::Durable => Durability::OnRequest,
-                SyncPolicy::Never => Durability::Never,
-            },
+            durability: sync.durability(),
             max_allocation: how.max_allocation,
             unfilter: how.unfilter.clone(),
             random: random()?,

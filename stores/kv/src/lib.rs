@@ -24,17 +24,26 @@ mod object_edits;
 mod objects;
 #[cfg(feature = "lmdb")]
 mod options;
+#[cfg(any(feature = "lmdb", feature = "slatedb"))]
+mod random;
 mod session;
+#[cfg(feature = "slatedb")]
+mod slate_connector;
+#[cfg(feature = "slatedb")]
+mod slate_options;
 mod state;
 mod store;
 mod watch;
 
 #[cfg(feature = "lmdb")]
 pub use connector::KvConnector;
-#[cfg(feature = "lmdb")]
 pub use engine::SyncPolicy;
 pub use error::KvError;
 #[cfg(feature = "lmdb")]
 pub use options::Kv;
 pub use session::KvRequest;
+#[cfg(feature = "slatedb")]
+pub use slate_connector::SlateConnector;
+#[cfg(feature = "slatedb")]
+pub use slate_options::KvSlate;
 pub use store::KvStore;

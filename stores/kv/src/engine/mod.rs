@@ -9,7 +9,10 @@ mod error;
 mod lmdb;
 mod long_keys;
 mod memory;
+#[cfg(feature = "slatedb")]
+mod slate;
 mod snapshot;
+mod sync_policy;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,10 +25,13 @@ use crate::layout::KeyRange;
 pub use edits::Edits;
 pub use error::EngineError;
 #[cfg(feature = "lmdb")]
-pub use lmdb::{LmdbEngine, LmdbOptions, SyncPolicy};
+pub use lmdb::{LmdbEngine, LmdbOptions};
 pub use long_keys::LongKeys;
 pub use memory::MemoryEngine;
+#[cfg(feature = "slatedb")]
+pub use slate::{Cloud, CloudOptions, SlateEngine, SlateLocation, SlateOptions};
 pub use snapshot::Snapshot;
+pub use sync_policy::SyncPolicy;
 
 /// A result of an engine.
 pub type Result<T> = std::result::Result<T, EngineError>;
@@ -120,7 +126,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// As [`Engine::view`].
     fn watch(&self) -> Result<Box<dyn EngineWatch>>;
 
-    /// Ends writing; a second call does nothing. Views stay.
+    /// Ends the session; a second call does nothing. Views may end with it.
     ///
     /// # Errors
     /// As [`Engine::commit`].
