@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use h5live_kv::KvStore;
 use h5live_kv::engine::{
-    Cloud, CloudOptions, Edits, Engine, EngineError, EngineWatch, KeySpan, LongKeys, SlateEngine, SlateLocation,
-    SlateOptions, Snapshot, SyncPolicy, View,
+    Cloud, CloudOptions, Edits, Engine, EngineError, KeySpan, LongKeys, SlateEngine, SlateLocation, SlateOptions,
+    Snapshot, SyncPolicy, View,
 };
 use h5live_model::conformance::{self, Lab};
 use h5live_model::{Mode, Publish, Store, StoreErrorKind, WatchEvent};
@@ -214,7 +214,7 @@ fn a_flush_of_a_session_whose_store_was_taken_over_says_so() {
     let spec = h5live_model::ObjectSpec::group();
     let group = |name: &str| h5live_model::NewObject::linked(root, &name.into(), &spec);
     first.writer().unwrap().create(&group("lost")).unwrap();
-    let error = first.writer().unwrap().publish(h5live_model::Scope::All, Publish::Visible).unwrap_err();
+    let error = first.writer().unwrap().commit(h5live_model::Scope::All, Publish::Visible).unwrap_err();
     assert!(error.to_string().contains("another writer has taken over"), "{error}");
     second.writer().unwrap().create(&group("kept")).unwrap();
     second.close().unwrap();

@@ -62,7 +62,8 @@ impl Failures {
 
 /// All errors of a chain, the outermost first.
 fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
+    let source = |error: &&'a (dyn StdError + 'static)| -> Option<&'a (dyn StdError + 'static)> { (*error).source() };
+    std::iter::successors(Some(error), source)
 }
 
 /// An error of a type, as it is or shared.

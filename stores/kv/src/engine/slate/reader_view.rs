@@ -50,10 +50,6 @@ impl ScanPosition {
 }
 
 impl ReaderView {
-    async fn start_scan(tables: LogTail, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<RangeReader, slatedb::Error> {
-        tables.tables.tables.scan_with_options(range, &scan_options()).await.map(RangeReader::new)
-    }
-
     /// Merges keys of the tables with the writes up to the last of these keys. Returns whether the scan goes on.
     fn merge(&self, at: &mut ScanPosition, piece: &Piece, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool {
         let Some(last) = piece.pairs.last() else { return true };
@@ -120,8 +116,11 @@ impl View for ReaderView {
             start: Bytes::copy_from_slice(&range.start),
             end: range.end.as_deref().map(Bytes::copy_from_slice),
         };
-        let (tables, range) = (self.state.clone(), bounds(range));
-        let work = async move { ReaderView::start_scan(tables, range).await?.next_piece().await };
+        let (tables, range) = (self.state.tables.clone(), bounds(range));
+        let work = async move {
+            let keys = tables.tables.scan_with_options(range, &scan_options()).await?;
+            RangeReader::new(keys).next_piece().await
+        };
         let (mut keys, mut piece) = self.session.run(CONTEXT, work)?;
         loop {
             if !self.merge(&mut at, &piece, each) {

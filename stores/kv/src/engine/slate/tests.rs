@@ -8,7 +8,7 @@ use std::time::Duration;
 use h5live_model::{Mode, Publish, WatchEvent};
 
 use super::{SlateEngine, SlateLocation, SlateOptions};
-use crate::engine::{Edits, Engine, EngineError, EngineWatch, Result, Snapshot, View};
+use crate::engine::{Edits, Engine, EngineError, Result, Snapshot, View};
 
 fn open(folder: &Path, mode: Mode, session: u64) -> SlateEngine {
     let options = SlateOptions { poll_interval: Duration::from_millis(5), ..SlateOptions::default() };

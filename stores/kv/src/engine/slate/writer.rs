@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use h5live_model::{Publish, SharedBytes};
 use parking_lot::Mutex;
-use slatedb::config::{CompactorOptions, Settings};
+use slatedb::config::{FlushOptions, FlushType, Settings};
 use slatedb::{CloseReason, Db, DbSnapshot, WriteBatch};
 
 use super::heartbeat::Heartbeat;
@@ -16,6 +17,7 @@ use super::session::SlateSession;
 use crate::engine::{Edits, EngineError, KeySpan, Result, SyncPolicy, View};
 
 /// After so many files of the log their writes go into a table: a reader that opens the store reads the files behind it.
+/// SlateDB by itself waits for 4,096 of them.
 const MAX_LOG_FILES: u64 = 512;
 /// The number of this store in the cache, which has only one.
 const CACHE_SCOPE: u64 = 1;
@@ -27,6 +29,8 @@ const HEARTBEAT_CONTEXT: &str = "the session cannot be announced";
 pub struct SlateWriter {
     session: Arc<SlateSession>,
     db: Arc<Db>,
+    /// Files of the log since their writes went into a table.
+    log_files: AtomicU64,
     /// `None` after the session was closed.
     heartbeat: Mutex<Option<Heartbeat>>,
 }
@@ -46,9 +50,7 @@ impl SlateWriter {
         let options = &session.options;
         let settings = Settings {
             flush_interval: Some(options.flush_interval),
-            max_wal_flushes_before_l0_flush: MAX_LOG_FILES,
             object_store_max_retries: Some(MAX_OPERATION_RETRIES),
-            compactor_options: Some(CompactorOptions::default()),
             ..Settings::default()
         };
         let builder = Db::builder(session.location.prefix.clone(), session.location.store.clone())
@@ -58,7 +60,7 @@ impl SlateWriter {
         let interval = options.heartbeat_interval;
         session.run_on_objects(HEARTBEAT_CONTEXT, Heartbeat::announce(session.location.clone(), random, interval))?;
         let heartbeat = Heartbeat::start(&session.runtime, &session.location, Arc::downgrade(&db), random, interval);
-        let writer = SlateWriter { session, db, heartbeat: Mutex::new(Some(heartbeat)) };
+        let writer = SlateWriter { session, db, log_files: AtomicU64::new(0), heartbeat: Mutex::new(Some(heartbeat)) };
         writer.session.signal.committed(writer.view()?.version());
         writer.session.signal.set_writer(true);
         Ok(writer)
@@ -101,8 +103,21 @@ impl SlateWriter {
             Ok(written)
         });
         let written = written.map_err(|error| self.fencing(error))?;
+        if waits && self.log_files.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_LOG_FILES {
+            self.write_table();
+        }
         written.into_iter().for_each(|sequence| self.session.signal.committed(sequence));
         Ok(())
+    }
+
+    /// Has the writes of the log go into a table, and does not wait for it.
+    fn write_table(&self) {
+        self.log_files.store(0, Ordering::Relaxed);
+        let db = self.db.clone();
+        self.session.runtime.spawn(async move {
+            // If it fails, the writes stay in the log, and a failure that is more than this meets the next commit.
+            let _ = db.flush_with_options(FlushOptions { flush_type: FlushType::MemTable }).await;
+        });
     }
 
     /// The error, or that another writer has taken over, if this is why.
