@@ -14,7 +14,7 @@ use h5live_kv::engine::{
     Snapshot, SyncPolicy, View,
 };
 use h5live_model::conformance::{self, Lab};
-use h5live_model::{Mode, Publish, Store, StoreErrorKind, WatchEvent};
+use h5live_model::{Mode, Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreErrorKind, WatchEvent};
 
 use self::s3_server::{S3Server, has_keys};
 use self::shared::request;
@@ -211,16 +211,17 @@ fn a_flush_of_a_session_whose_store_was_taken_over_says_so() {
     let first = lab.create();
     let root = first.session().root;
     let second = lab.open(Mode::Write);
-    let spec = h5live_model::ObjectSpec::group();
-    let group = |name: &str| h5live_model::NewObject::linked(root, &name.into(), &spec);
-    first.writer().unwrap().create(&group("lost")).unwrap();
-    let error = first.writer().unwrap().commit(h5live_model::Scope::All, Publish::Visible).unwrap_err();
+    let spec = ObjectSpec::group();
+    let (lost, kept) = (Name::from("lost"), Name::from("kept"));
+    let group = |name| NewObject::linked(root, name, &spec);
+    first.writer().unwrap().create(&group(&lost)).unwrap();
+    let error = first.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap_err();
     assert!(error.to_string().contains("another writer has taken over"), "{error}");
-    second.writer().unwrap().create(&group("kept")).unwrap();
+    second.writer().unwrap().create(&group(&kept)).unwrap();
     second.close().unwrap();
     let reader = lab.open(Mode::Read);
-    assert!(reader.link(root, &"kept".into()).unwrap().is_some());
-    assert!(reader.link(root, &"lost".into()).unwrap().is_none());
+    assert!(reader.link(root, &kept).unwrap().is_some());
+    assert!(reader.link(root, &lost).unwrap().is_none());
 }
 
 #[test]
