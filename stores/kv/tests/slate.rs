@@ -380,18 +380,25 @@ fn the_s3_server_creates_an_object_once() {
     }
 }
 
+/// Runs groups of the suite on one lab.
+macro_rules! run_groups {
+    ($lab:expr; $($group:ident)*) => {
+        $(
+            println!("{}", stringify!($group));
+            conformance::$group($lab);
+        )*
+    };
+}
+
+/// All groups, with one server.
 #[test]
 fn a_store_on_an_s3_server_passes_the_suite() {
     let Some(bucket) = Bucket::start() else { return };
-    conformance::groups(&bucket);
-    conformance::attributes(&bucket);
-    conformance::chunks(&bucket);
-    conformance::batches(&bucket);
-    conformance::commits(&bucket);
-    conformance::map_pairs(&bucket);
-    conformance::live_maps(&bucket);
-    conformance::persistence(&bucket);
-    conformance::live(&bucket);
+    run_groups!(&bucket; groups links link_removal attributes committed_types contiguous compact chunks filtered_chunks
+        extents shrinking heap removed_blobs references region_references renaming unlinked creation_order
+        uses_of_committed_types comments batches refused_batches parts staged_writes reads_of_many reads_of_blocks
+        ordering commits threads unclaimed_features map_pairs refused_map_edits map_ranges map_key_types kept_maps
+        live_maps persistence live);
 }
 
 #[test]

@@ -16,6 +16,8 @@ use crate::engine::Result;
 
 /// How long a caller waits at most for one piece of work. Requests of the object store end much earlier.
 const WORK_LIMIT: Duration = Duration::from_secs(120);
+/// The slowest connection on which a large commit is waited for (bytes per second).
+const MIN_BYTES_PER_SECOND: u64 = 256 << 10;
 /// The share of the cache that indexes and filters of tables have.
 const META_CACHE_SHARE: u64 = 4;
 
@@ -38,8 +40,22 @@ impl SlateSession {
         context: &'static str,
         work: impl Future<Output = std::result::Result<T, slatedb::Error>> + Send + 'static,
     ) -> Result<T> {
+        self.run_with_bytes(context, 0, work)
+    }
+
+    /// As [`SlateSession::run`], for work that moves so many bytes.
+    ///
+    /// # Errors
+    /// As [`SlateSession::run`].
+    pub fn run_with_bytes<T: Send + 'static>(
+        &self,
+        context: &'static str,
+        bytes: u64,
+        work: impl Future<Output = std::result::Result<T, slatedb::Error>> + Send + 'static,
+    ) -> Result<T> {
         let failures = self.location.failures();
-        let done = self.runtime.run(WORK_LIMIT, work).map_err(failures.system(context))?;
+        let limit = WORK_LIMIT + Duration::from_secs(bytes / MIN_BYTES_PER_SECOND);
+        let done = self.runtime.run(limit, work).map_err(failures.system(context))?;
         done.map_err(failures.slate(context))
     }
 

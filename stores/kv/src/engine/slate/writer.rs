@@ -19,6 +19,8 @@ use crate::engine::{Edits, EngineError, KeySpan, Result, SyncPolicy, View};
 /// After so many files of the log their writes go into a table: a reader that opens the store reads the files behind it.
 /// SlateDB by itself waits for 4,096 of them.
 const MAX_LOG_FILES: u64 = 512;
+/// Bytes of writes that are in no table when a session ends, at most about.
+const MAX_TABLE_BYTES: u64 = 128 << 20;
 /// The number of this store in the cache, which has only one.
 const CACHE_SCOPE: u64 = 1;
 const READ_CONTEXT: &str = "the key-value store cannot be read";
@@ -31,6 +33,8 @@ pub struct SlateWriter {
     db: Arc<Db>,
     /// Files of the log since their writes went into a table.
     log_files: AtomicU64,
+    /// Bytes of commits since one has waited.
+    unwritten_bytes: AtomicU64,
     /// `None` after the session was closed.
     heartbeat: Mutex<Option<Heartbeat>>,
 }
@@ -60,7 +64,13 @@ impl SlateWriter {
         let interval = options.heartbeat_interval;
         session.run_on_objects(HEARTBEAT_CONTEXT, Heartbeat::announce(session.location.clone(), random, interval))?;
         let heartbeat = Heartbeat::start(&session.runtime, &session.location, Arc::downgrade(&db), random, interval);
-        let writer = SlateWriter { session, db, log_files: AtomicU64::new(0), heartbeat: Mutex::new(Some(heartbeat)) };
+        let writer = SlateWriter {
+            session,
+            db,
+            log_files: AtomicU64::new(0),
+            unwritten_bytes: AtomicU64::new(0),
+            heartbeat: Mutex::new(Some(heartbeat)),
+        };
         writer.session.signal.committed(writer.view()?.version());
         writer.session.signal.set_writer(true);
         Ok(writer)
@@ -92,7 +102,8 @@ impl SlateWriter {
         };
         let batch = (!edits.is_empty()).then(|| batch(edits));
         let db = self.db.clone();
-        let written = self.session.run(WRITE_CONTEXT, async move {
+        let bytes = self.unwritten_bytes.fetch_add(edits.bytes() as u64, Ordering::Relaxed) + edits.bytes() as u64;
+        let written = self.session.run_with_bytes(WRITE_CONTEXT, bytes, async move {
             let written = match batch {
                 Some(batch) => Some(db.write(batch).await?.seqnum()),
                 None => None,
@@ -103,6 +114,9 @@ impl SlateWriter {
             Ok(written)
         });
         let written = written.map_err(|error| self.fencing(error))?;
+        if waits {
+            self.unwritten_bytes.store(0, Ordering::Relaxed);
+        }
         if waits && self.log_files.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_LOG_FILES {
             self.write_table();
         }
@@ -139,7 +153,8 @@ impl SlateWriter {
         let Some(heartbeat) = self.heartbeat.lock().take() else { return Ok(()) };
         heartbeat.stop();
         let db = self.db.clone();
-        let closed = self.session.run(WRITE_CONTEXT, async move { db.close().await });
+        let bytes = self.unwritten_bytes.load(Ordering::Relaxed) + MAX_TABLE_BYTES;
+        let closed = self.session.run_with_bytes(WRITE_CONTEXT, bytes, async move { db.close().await });
         let (location, session) = (self.session.location.clone(), heartbeat.session());
         let retracted = self.session.run_on_objects(HEARTBEAT_CONTEXT, Heartbeat::retract(location, session));
         self.session.signal.close();
