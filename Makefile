@@ -51,7 +51,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
+.PHONY: test lint unit test-slatedb doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus doc-test loom stress live-matrix-cut attack-cut unit ## every test; sets up what they need by itself
 
@@ -76,6 +76,12 @@ unit: setup corpus ## unit and integration tests
 	else \
 	    cargo test --workspace --lib --bins --tests --no-fail-fast; \
 	fi
+
+# Not in `test`: the libraries of SlateDB take minutes to build. The S3 server takes any keys.
+test-slatedb: python-env ## key-value stores in SlateDB, in folders and on an S3 server of this machine (the first time 10 minutes)
+	cargo clippy -p h5live-kv --features slatedb --all-targets --quiet -- -D warnings
+	AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test \
+	    cargo test -p h5live-kv --features slatedb --lib --test slate -- --show-output
 
 doc-test: ## the examples in the documentation
 	cargo test --workspace --doc --quiet

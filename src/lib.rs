@@ -146,10 +146,14 @@ pub use link_rules::{Links, MAX_LINKS};
 pub use map::{Map, MapBuilder, MapFollower, MapItem, MapIter, MapObject, MapPairs};
 pub use named_type::NamedType;
 pub use object::Object;
+#[cfg(feature = "kv")]
+pub use open::Kv;
+#[cfg(feature = "kv-slatedb")]
+pub use open::KvSlate;
+#[cfg(any(feature = "kv", feature = "kv-slatedb"))]
+pub use open::SyncPolicy;
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
-#[cfg(feature = "kv")]
-pub use open::{Kv, SyncPolicy};
 pub use open::{Locking, Native, file_capabilities};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};

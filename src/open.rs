@@ -3,9 +3,15 @@
 use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "kv")]
-use h5live_kv::KvConnector;
+pub use h5live_kv::Kv;
 #[cfg(feature = "kv")]
-pub use h5live_kv::{Kv, SyncPolicy};
+use h5live_kv::KvConnector;
+#[cfg(feature = "kv-slatedb")]
+pub use h5live_kv::KvSlate;
+#[cfg(feature = "kv-slatedb")]
+use h5live_kv::SlateConnector;
+#[cfg(any(feature = "kv", feature = "kv-slatedb"))]
+pub use h5live_kv::SyncPolicy;
 #[cfg(feature = "log")]
 use h5live_log::LogConnector;
 #[cfg(feature = "log")]
@@ -35,6 +41,12 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     let registry = registry.with(KvConnector);
     #[cfg(not(feature = "kv"))]
     let registry = registry.with_missing("kv", "kv");
+    #[cfg(feature = "kv-slatedb")]
+    let registry = registry.with(SlateConnector);
+    #[cfg(not(feature = "kv-slatedb"))]
+    let registry = ["kv+s3", "kv+gs", "kv+az", "kv+file"]
+        .into_iter()
+        .fold(registry, |registry, scheme| registry.with_missing(scheme, "kv-slatedb"));
     registry
 }
 

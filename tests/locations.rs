@@ -23,6 +23,15 @@ fn an_unknown_scheme_is_an_error_that_names_the_known_ones() {
     assert_eq!(error, format!("s3://bucket/run.h5: no store has the scheme \"s3\"; {known}"));
 }
 
+#[cfg(not(feature = "kv-slatedb"))]
+#[test]
+fn a_scheme_whose_feature_is_missing_is_an_error_that_names_the_feature() {
+    for scheme in ["kv+s3", "kv+gs", "kv+az", "kv+file"] {
+        let error = text(File::open(format!("{scheme}://bucket/run")).unwrap_err());
+        assert!(error.contains(&format!("{scheme:?} needs the feature \"kv-slatedb\"")), "{error}");
+    }
+}
+
 #[test]
 fn a_path_with_a_colon_a_question_mark_or_a_percent_sign_is_what_it_says() {
     let folder = tempfile::tempdir().unwrap();

@@ -77,7 +77,7 @@ impl ConnectorRegistry {
         };
         if !url.is_literal() && !url.has_authority() && url.to_path().symlink_metadata().is_ok() {
             let (text, rest) = (url.to_path().display().to_string(), url.encoded_path());
-            return Err(OpenError::Ambiguous { text, url: format!("{}://{rest}", connector.name()) });
+            return Err(OpenError::Ambiguous { text, url: format!("{}://{rest}", url.scheme()) });
         }
         Ok(ResolvedLocation { connector: connector.clone(), location: at.clone() })
     }

@@ -228,6 +228,18 @@ impl SettingValue for Vec<u8> {
     }
 }
 
+impl SettingValue for String {
+    const FORM: &'static str = "TEXT";
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn to_text(&self) -> String {
+        self.clone()
+    }
+}
+
 /// Declares the options of a store once: the typed struct with its defaults, the options as texts, and their list.
 ///
 /// Each field has its default and a doc comment, of which the first line is the option's help. Its type is a

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Durability, Error as ModelError, Identity, LinkUse, Location,
-    LocationWatch, Name, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url, path_from_bytes,
+    Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Name, OpenError,
+    OpenRequest, Origin, PathProbe, Store, Upkeep, Url, path_from_bytes,
 };
 use h5live_swmr::linked_paths;
 
-use crate::engine::{LmdbEngine, LmdbOptions, LongKeys, SyncPolicy};
+use crate::engine::{LmdbEngine, LmdbOptions, LongKeys};
 use crate::folder_watch::FolderWatch;
 use crate::options::Kv;
+use crate::random::random;
 use crate::session::{CONNECTOR, KvRequest, KvSession, capabilities};
 use crate::store::KvStore;
 
@@ -27,16 +28,6 @@ pub(crate) fn folder(at: &Location) -> Result<PathBuf, OpenError> {
     let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
     let missing = || OpenError::Url("a key-value store has a folder: kv:run is one".to_owned());
     url.local_path()?.ok_or_else(missing)
-}
-
-/// A number that no other session has.
-fn random() -> Result<u64, OpenError> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        let error = std::io::Error::other(error.to_string());
-        OpenError::Store(ModelError::store(h5live_model::StoreErrorKind::Io, error))
-    })?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 impl KvConnector {
@@ -78,11 +69,7 @@ impl KvConnector {
         let request = KvRequest {
             mode: how.mode,
             root: how.root.clone(),
-            durability: match how.typed_options::<Kv>()?.sync {
-                SyncPolicy::Always => Durability::Always,
-                SyncPolicy::Durable => Durability::OnRequest,
-                SyncPolicy::Never => Durability::Never,
-            },
+            durability: how.typed_options::<Kv>()?.sync.durability(),
             max_allocation: how.max_allocation,
             unfilter: how.unfilter.clone(),
             random: random()?,

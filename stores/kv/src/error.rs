@@ -28,7 +28,7 @@ pub enum KvError {
     #[error("this is not a key-value store of h5live: {0}")]
     Foreign(LayoutError),
     /// The engine has no store.
-    #[error("the folder has no key-value store of h5live")]
+    #[error("no key-value store of h5live is there")]
     Empty,
     /// A layout that this program does not know.
     #[error("the key-value store has layout {found}; this program knows layout {known}")]

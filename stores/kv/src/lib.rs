@@ -27,7 +27,13 @@ mod object_edits;
 mod objects;
 #[cfg(feature = "lmdb")]
 mod options;
+#[cfg(any(feature = "lmdb", feature = "slatedb"))]
+mod random;
 mod session;
+#[cfg(feature = "slatedb")]
+mod slate_connector;
+#[cfg(feature = "slatedb")]
+mod slate_options;
 #[cfg(feature = "lmdb")]
 mod stat;
 mod state;
@@ -39,12 +45,17 @@ mod watch;
 pub use check::{ChunkFault, KvFault, OrderFault, check_container};
 #[cfg(feature = "lmdb")]
 pub use connector::KvConnector;
+pub use engine::SyncPolicy;
 #[cfg(feature = "lmdb")]
-pub use engine::{DurableState, LmdbReader, LmdbStat, StoreClaim, SyncPolicy};
+pub use engine::{DurableState, LmdbReader, LmdbStat, StoreClaim};
 pub use error::KvError;
 #[cfg(feature = "lmdb")]
 pub use options::Kv;
 pub use session::KvRequest;
+#[cfg(feature = "slatedb")]
+pub use slate_connector::SlateConnector;
+#[cfg(feature = "slatedb")]
+pub use slate_options::KvSlate;
 #[cfg(feature = "lmdb")]
 pub use stat::{KvStat, RecordCount};
 pub use store::KvStore;

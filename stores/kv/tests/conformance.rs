@@ -1,25 +1,17 @@
 //! The suite that every store runs, on key-value stores.
 
+mod shared;
+
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use h5live_kv::KvStore;
 use h5live_kv::engine::{Engine, LmdbEngine, LmdbOptions, LongKeys, MemoryEngine, SyncPolicy};
-use h5live_kv::{KvRequest, KvStore};
 use h5live_model::conformance::{self, FaultyLab, Lab};
-use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, ObjectSpec, Store};
+use h5live_model::{Durability, Mode, Store};
 use parking_lot::Mutex;
 
-fn request(mode: Mode, durability: Durability, random: u64) -> KvRequest {
-    KvRequest {
-        mode,
-        root: ObjectSpec::group(),
-        durability,
-        max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
-        random,
-    }
-}
+use self::shared::request;
 
 /// Stores in folders.
 struct Folders {
@@ -41,13 +33,8 @@ impl Folders {
     fn open(&self, mode: Mode) -> KvStore {
         let options = LmdbOptions { sync: self.sync, map_size: 1 << 30, ..LmdbOptions::default() };
         let engine = LmdbEngine::open(&self.last(), mode, &options).unwrap();
-        let durability = match self.sync {
-            SyncPolicy::Always => Durability::Always,
-            SyncPolicy::Durable => Durability::OnRequest,
-            SyncPolicy::Never => Durability::Never,
-        };
         let random = self.opened.fetch_add(1, Ordering::Relaxed);
-        KvStore::open(LongKeys::new(engine), &request(mode, durability, random)).unwrap()
+        KvStore::open(LongKeys::new(engine), &request(mode, self.sync.durability(), random)).unwrap()
     }
 }
 

@@ -10,7 +10,10 @@ mod lmdb;
 mod long_key_check;
 mod long_keys;
 mod memory;
+#[cfg(feature = "slatedb")]
+mod slate;
 mod snapshot;
+mod sync_policy;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,11 +26,14 @@ use crate::layout::KeyRange;
 pub use edits::Edits;
 pub use error::EngineError;
 #[cfg(feature = "lmdb")]
-pub use lmdb::{DurableState, LmdbEngine, LmdbOptions, LmdbReader, LmdbStat, StoreClaim, SyncPolicy};
+pub use lmdb::{DurableState, LmdbEngine, LmdbOptions, LmdbReader, LmdbStat, StoreClaim};
 pub use long_key_check::LongKeyFault;
 pub use long_keys::{LongKeys, LongKeysState};
 pub use memory::{MemoryEngine, MemoryView};
+#[cfg(feature = "slatedb")]
+pub use slate::{Cloud, CloudOptions, SlateEngine, SlateLocation, SlateOptions};
 pub use snapshot::Snapshot;
+pub use sync_policy::SyncPolicy;
 
 /// A result of an engine.
 pub type Result<T> = std::result::Result<T, EngineError>;
@@ -122,7 +128,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// As [`Engine::view`].
     fn watch(&self) -> Result<Box<dyn EngineWatch>>;
 
-    /// Ends writing; a second call does nothing. Views stay.
+    /// Ends the session; a second call does nothing. Views may end with it.
     ///
     /// # Errors
     /// As [`Engine::commit`].

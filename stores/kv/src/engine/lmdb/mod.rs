@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live_model::{Holder, Mode, Publish, SettingValue, SharedBytes, name_of_value, value_with_name};
+use h5live_model::{Holder, Mode, Publish, SharedBytes};
 use h5live_swmr::{LockHandle, LockPolicy};
 use parking_lot::Mutex;
 
@@ -25,37 +25,10 @@ use self::environment::{Environment, ReadTransaction, lmdb_error};
 use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
 pub use self::stat::{LmdbReader, LmdbStat};
 use self::watch::LmdbWatch;
-use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
+use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, SyncPolicy, View};
 
 /// How long a writer waits for readers that only look whether somebody writes.
 const WRITER_LOCK_WAIT: Duration = Duration::from_millis(200);
-
-/// Which commits wait for the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SyncPolicy {
-    /// All.
-    Always,
-    /// Durable ones. After a power failure there is the state of the last durable commit, or a later one.
-    #[default]
-    Durable,
-    /// None, and no commit is durable. After a power failure the store may be lost.
-    Never,
-}
-
-const POLICIES: [(SyncPolicy, &str); 3] =
-    [(SyncPolicy::Always, "always"), (SyncPolicy::Durable, "durable"), (SyncPolicy::Never, "never")];
-
-impl SettingValue for SyncPolicy {
-    const FORM: &'static str = "always|durable|never";
-
-    fn from_text(text: &str) -> Option<Self> {
-        value_with_name(&POLICIES, text)
-    }
-
-    fn to_text(&self) -> String {
-        name_of_value(&POLICIES, self)
-    }
-}
 
 /// How an LMDB store is opened.
 #[derive(Debug, Clone)]

@@ -1,0 +1,84 @@
+//! The end of the write-ahead log, as a reader takes it up file by file.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use slatedb::{ValueDeletable, WalReader};
+
+use super::failure::is_not_found;
+use super::memtable::{LoggedWrite, Memtable};
+use super::pinned::PinnedTables;
+
+/// Most files of the log that are read at a time.
+const MAX_PARALLEL_FILES: u64 = 16;
+
+/// The newest state that a reader knows: tables, and writes of the log that they do not have.
+///
+/// Each file of the log has whole batches. A state with all writes up to the last one of a file has no batch in part.
+#[derive(Clone)]
+pub struct LogTail {
+    pub tables: Arc<PinnedTables>,
+    pub memtable: Arc<Memtable>,
+    /// The last file of the log that was read.
+    pub last_file: u64,
+    /// The number of the last write.
+    pub sequence: u64,
+}
+
+impl LogTail {
+    /// The state of the tables.
+    pub fn of(tables: PinnedTables) -> Self {
+        LogTail {
+            memtable: Arc::default(),
+            last_file: tables.last_log_file,
+            sequence: tables.last_sequence,
+            tables: Arc::new(tables),
+        }
+    }
+
+    /// The same state over newer tables, without the writes that these have.
+    #[must_use]
+    pub fn over(&self, tables: PinnedTables) -> Self {
+        LogTail {
+            memtable: Arc::new(self.memtable.after(tables.last_sequence)),
+            last_file: self.last_file.max(tables.last_log_file),
+            sequence: self.sequence.max(tables.last_sequence),
+            tables: Arc::new(tables),
+        }
+    }
+
+    /// Takes up all files that follow. After a failure it has those before the failure.
+    pub async fn advance(&mut self, log: &WalReader) -> Result<(), slatedb::Error> {
+        let mut window = 1;
+        loop {
+            let files = (1..=window).map(|ahead| read_file(log, self.last_file + ahead, self.tables.last_sequence));
+            for file in join_all(files).await {
+                let Some(writes) = file? else { return Ok(()) };
+                self.sequence = writes.iter().map(|write| write.sequence).fold(self.sequence, u64::max);
+                self.memtable.insert(writes);
+                self.last_file += 1;
+            }
+            window = (window * 2).min(MAX_PARALLEL_FILES);
+        }
+    }
+}
+
+/// The writes of a file of the log behind a sequence number; `None` if there is no such file yet.
+async fn read_file(log: &WalReader, id: u64, after: u64) -> Result<Option<Vec<LoggedWrite>>, slatedb::Error> {
+    let mut entries = match log.get(id).iterator().await {
+        Ok(entries) => entries,
+        Err(error) if is_not_found(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut writes = Vec::new();
+    while let Some(entry) = entries.next().await? {
+        let value = match entry.value {
+            ValueDeletable::Value(value) | ValueDeletable::Merge(value) => Some(value),
+            ValueDeletable::Tombstone => None,
+        };
+        if entry.seq > after {
+            writes.push(LoggedWrite { key: entry.key, sequence: entry.seq, value });
+        }
+    }
+    Ok(Some(writes))
+}

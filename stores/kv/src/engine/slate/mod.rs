@@ -1,0 +1,156 @@
+//! SlateDB: keys and values in the objects of an object store, or in the files of a folder.
+//!
+//! One session writes; a later one that writes fences it. Any number of sessions read, also on other machines: they follow
+//! the write-ahead log. All asynchronous work is done on threads of the engine.
+
+mod failure;
+mod heartbeat;
+mod location;
+mod log_tail;
+mod memtable;
+mod options;
+mod pinned;
+mod reader;
+mod reader_view;
+mod runtime;
+mod scan;
+mod session;
+mod signal;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use h5live_model::{Mode, Publish};
+
+use self::reader::SlateReader;
+use self::runtime::SlateRuntime;
+use self::session::SlateSession;
+use self::signal::{CommitSignal, SlateWatch};
+use self::writer::SlateWriter;
+use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
+
+pub use self::location::{Cloud, CloudOptions, SlateLocation};
+pub use self::options::SlateOptions;
+
+/// Most bytes of a key. SlateDB takes 65,535; descriptions of tables have keys too, and are to stay small.
+const MAX_KEY_BYTES: usize = 16 << 10;
+
+/// A session on keys and values in an object store.
+#[derive(Debug)]
+pub struct SlateEngine {
+    session: Arc<SlateSession>,
+    role: SlateRole,
+}
+
+#[derive(Debug)]
+enum SlateRole {
+    Writer(SlateWriter),
+    Reader(Arc<SlateReader>),
+}
+
+impl SlateEngine {
+    /// Whether a folder has such a store.
+    pub fn is_at(folder: &Path) -> bool {
+        folder.join("h5live").is_dir() && folder.join("manifest").is_dir()
+    }
+
+    /// Opens a store, or makes it. `random` is a number that no other session has.
+    ///
+    /// # Errors
+    /// [`EngineError::NotThere`], [`EngineError::Occupied`], and others if it cannot be reached.
+    pub fn open(location: SlateLocation, mode: Mode, options: &SlateOptions, random: u64) -> Result<Self> {
+        let failures = location.failures();
+        let runtime = SlateRuntime::start().map_err(failures.system("there are no threads"))?;
+        let session = Arc::new(SlateSession {
+            runtime: Arc::new(runtime),
+            location,
+            options: options.bounded(),
+            signal: Arc::new(CommitSignal::default()),
+        });
+        let location = session.location.clone();
+        let is_there = async move { location.holds_store().await };
+        let is_there = session.run_on_objects("the key-value store cannot be reached", is_there)?;
+        match mode {
+            // A store that was not finished has no keys.
+            Mode::CreateNew if is_there && holds_keys(&*SlateReader::open(session.clone())?.view()?)? => {
+                return Err(EngineError::Occupied(session.location.path()));
+            }
+            Mode::Create | Mode::CreateNew => {}
+            _ if !is_there => return Err(EngineError::NotThere(session.location.path())),
+            _ => {}
+        }
+        let role = match mode.writes() {
+            true => SlateRole::Writer(SlateWriter::open(session.clone(), random)?),
+            false => SlateRole::Reader(SlateReader::open(session.clone())?),
+        };
+        let engine = SlateEngine { session, role };
+        // Another session may have made it meanwhile.
+        if mode == Mode::CreateNew && holds_keys(&*engine.view()?)? {
+            engine.close()?;
+            return Err(EngineError::Occupied(engine.session.location.path()));
+        }
+        Ok(engine)
+    }
+}
+
+/// Whether a state has a key.
+fn holds_keys(view: &dyn View) -> Result<bool> {
+    let mut any = false;
+    view.scan(&KeySpan::all(), &mut |_, _| {
+        any = true;
+        false
+    })?;
+    Ok(any)
+}
+
+impl Engine for SlateEngine {
+    fn view(&self) -> Result<Arc<dyn View>> {
+        Ok(match &self.role {
+            SlateRole::Writer(writer) => Arc::new(writer.view()?),
+            SlateRole::Reader(reader) => reader.view()?,
+        })
+    }
+
+    fn version(&self) -> Result<u64> {
+        match &self.role {
+            SlateRole::Writer(_) => Ok(self.session.signal.version()),
+            SlateRole::Reader(reader) => Ok(reader.view()?.version()),
+        }
+    }
+
+    fn commit(&self, edits: &Edits, publish: Publish) -> Result<()> {
+        let SlateRole::Writer(writer) = &self.role else { return Err(EngineError::ReadOnly) };
+        if let Some((key, _)) = edits.iter().find(|(key, _)| key.is_empty() || key.len() > MAX_KEY_BYTES) {
+            return Err(EngineError::KeyTooLong(key.len()));
+        }
+        writer.commit(edits, publish)
+    }
+
+    fn max_key_bytes(&self) -> usize {
+        MAX_KEY_BYTES
+    }
+
+    fn has_writer(&self) -> Result<bool> {
+        match &self.role {
+            SlateRole::Writer(_) => Ok(true),
+            SlateRole::Reader(reader) => reader.has_writer(),
+        }
+    }
+
+    fn watch(&self) -> Result<Box<dyn EngineWatch>> {
+        Ok(Box::new(SlateWatch::new(self.session.signal.clone())))
+    }
+
+    fn close(&self) -> Result<()> {
+        match &self.role {
+            SlateRole::Writer(writer) => writer.close(),
+            SlateRole::Reader(reader) => {
+                reader.close();
+                Ok(())
+            }
+        }
+    }
+}

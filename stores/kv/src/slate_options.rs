@@ -1,0 +1,28 @@
+//! The options that only a key-value store in SlateDB has.
+
+use std::time::Duration;
+
+use h5live_model::settings;
+
+use crate::engine::SyncPolicy;
+
+settings! {
+    connector "kv+s3";
+    /// The options of a key-value store in an object store or, by SlateDB, in a folder.
+    pub struct KvSlate {
+        /// Which commits wait for the object store: all, durable flushes, or none.
+        sync: SyncPolicy = SyncPolicy::Always,
+        /// How often a reader looks for commits.
+        poll_interval: Duration = Duration::from_millis(100),
+        /// How long commits that do not wait stay in the memory of the writer at most.
+        flush_interval: Duration = Duration::from_millis(100),
+        /// The most bytes of blocks that are kept in memory.
+        cache_size: u64 = 64 << 20,
+        /// The URL of the server; if it is empty, the one that the environment names, or the provider's.
+        endpoint: String = String::new(),
+        /// The region of the bucket; if it is empty, the one that the environment names.
+        region: String = String::new(),
+        /// Whether the server may be reached without encryption.
+        allow_http: bool = false,
+    }
+}
