@@ -491,7 +491,7 @@ fn wrong_pairs_and_variable_length_data_are_found() {
             &|c, e| put(e, &key::blob(c.blobs[1]), *b"thre"),
             &[("variable-length-data", "/text: an element says that its variable-length data has 5 bytes")],
         ),
-        ("a blob of nobody", &|_, e| put(e, &key::blob(BlobId([9; 16])), *b"thre"), &[]),
+        ("a blob of nobody", &|_, e| put(e, &key::blob(BlobId([9; 16])), *b"data"), &[]),
     ]);
 }
 
