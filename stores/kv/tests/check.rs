@@ -488,7 +488,7 @@ fn wrong_pairs_and_variable_length_data_are_found() {
         ),
         (
             "a short blob",
-            &|c, e| put(e, &key::blob(c.blobs[1]), *b"thre"),
+            &|c, e| put(e, &key::blob(c.blobs[1]), *b"data"),
             &[("variable-length-data", "/text: an element says that its variable-length data has 5 bytes")],
         ),
         ("a blob of nobody", &|_, e| put(e, &key::blob(BlobId([9; 16])), *b"data"), &[]),
