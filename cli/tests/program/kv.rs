@@ -1,0 +1,298 @@
+//! Key-value stores (`kv:run`), with every command that a file has.
+#![cfg(all(unix, feature = "kv"))]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::common::manifests::{agree, check_sound_files};
+use h5live::{File, UNLIMITED};
+
+use crate::common::{error, run, run_with, shared, start, text, until};
+
+/// Files of the corpus that do not come back from a key-value store as they were, and why.
+const EXCEPTIONS: [(&str, &str); 10] = [
+    ("generated/external.earliest.h5", "elements are in raw files, and a key-value store has no path for them"),
+    ("libhdf5/h5repack/h5repack_ext.h5", "elements are in raw files"),
+    ("libhdf5/h5repack/h5repack_f32le_ex.h5", "elements are in raw files"),
+    ("libhdf5/h5repack/h5repack_int32le_1d_ex.h5", "elements are in raw files"),
+    ("libhdf5/h5repack/h5repack_int32le_3d_ex.h5", "elements are in raw files"),
+    ("libhdf5/h5stat/h5stat_filters.h5", "elements are in raw files"),
+    ("libhdf5/tools/tfilters.h5", "elements are in raw files"),
+    ("libhdf5/test/tbogus.h5", "objects in it have messages that are to make programs refuse them"),
+    ("generated/sizes.earliest.h5", "what comes back has references of eight bytes, and these have four"),
+    ("generated/sizes.latest.h5", "what comes back has references of eight bytes, and these have four"),
+];
+
+/// What a copy may allocate at once: one file has a chunk of 480 MiB (bytes).
+const MAX_ALLOCATION: &str = "536870912";
+
+/// Copies a file into a key-value store and back. Says what went wrong.
+fn store_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
+    let file = reference.with_extension("");
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let store = format!("kv:{}?sync=never", folder.join(format!("kv-{name}")).display());
+    let back = folder.join(format!("back-{name}")).display().to_string();
+    let wanted = std::fs::read_to_string(reference).unwrap();
+    let ends = |arguments: &[&str]| {
+        let output = run(&[&["--max-allocation", MAX_ALLOCATION], arguments].concat());
+        // Chunks that nobody can decode are copied as they are: then the exit code is 1, and no error is said.
+        match output.status.success() || output.status.code() == Some(1) && output.stderr.is_empty() {
+            true => Ok((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success())),
+            false => Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr))),
+        }
+    };
+    let (_, can_be_decoded) = ends(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &store])?;
+    let (checked, is_sound) = ends(&["check", "--leaks", "--data", &store])?;
+    let undecoded = checked.matches("its filters cannot be undone").count();
+    let is_expected = is_sound || (!can_be_decoded && checked.contains(&format!("{store}: {undecoded} finding")));
+    if !is_expected || checked.contains("unused") {
+        return Err(checked);
+    }
+    ends(&["copy", "--quiet", "--keep-names", &store, &back])?;
+    // Elements that lead elsewhere have other sizes in the store itself.
+    let (found, _) = ends(&["manifest", &back])?;
+    match agree(&wanted, &found) {
+        true => Ok(()),
+        false => {
+            let differ = wanted.lines().zip(found.lines()).find(|(wanted, found)| !agree(wanted, found));
+            Err(format!("{back}: {differ:?}"))
+        }
+    }
+}
+
+#[test]
+fn every_sound_file_comes_back_from_a_key_value_store_as_it_was() {
+    let Some(shared) = shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    check_sound_files(&shared, folder.path(), &EXCEPTIONS, store_and_back);
+}
+
+/// A folder for a store, its path, and its location.
+fn new_store() -> (tempfile::TempDir, PathBuf, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let location = format!("kv:{}", path.display());
+    (folder, path, location)
+}
+
+#[test]
+fn rows_are_followed_while_they_are_recorded() {
+    let (_folder, path, store) = new_store();
+    let mut writer = start(&["record", &store, "rows"]);
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(b"v\n1\n").unwrap();
+    until("a row", || path.exists() && run(&["dump", &store, "rows"]).stdout == b"0: {v: 1}\n");
+    let watch = start(&["watch", "--json", &store, "rows"]);
+    input.write_all(b"2\n3\n").unwrap();
+    until("more rows", || run(&["dump", &store, "rows"]).stdout == b"0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
+    drop(input);
+    text(&writer.wait_with_output().unwrap());
+    assert_eq!(text(&watch.wait_with_output().unwrap()), "{\"v\":1}\n{\"v\":2}\n{\"v\":3}\n");
+    // The path alone is known to be such a store.
+    assert_eq!(text(&run(&["dump", path.to_str().unwrap(), "rows"])), "0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
+}
+
+#[test]
+fn a_killed_recording_has_all_rows_that_were_seen_and_goes_on() {
+    let (_folder, path, store) = new_store();
+    let mut writer = start(&["record", &store, "rows"]);
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(b"v\n1\n2\n").unwrap();
+    until("rows", || path.exists() && run(&["dump", &store, "rows"]).stdout == b"0: {v: 1}\n1: {v: 2}\n");
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert_eq!(text(&run(&["dump", &store, "rows"])), "0: {v: 1}\n1: {v: 2}\n");
+    text(&run_with(&["record", &store, "rows"], b"v\n3\n"));
+    assert_eq!(text(&run(&["dump", &store, "rows"])), "0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
+}
+
+#[test]
+fn a_second_writer_and_a_folder_of_something_else_are_refused() {
+    let (folder, path, store) = new_store();
+    let file = File::options().create().open(&*store).unwrap();
+    file.new_dataset::<u8>().shape(&[1]).create("a").unwrap();
+    file.flush().unwrap();
+    let refused = error(&run_with(&["record", &store, "rows"], b"v\n1\n"));
+    assert!(refused.contains("open for writing"), "{refused}");
+    file.close().unwrap();
+    let source = folder.path().join("source.h5");
+    File::create(&source).unwrap().close().unwrap();
+    let refused = error(&run(&["copy", source.to_str().unwrap(), &store]));
+    assert!(refused.contains("exists"), "{refused}");
+    assert!(text(&run(&["ls", &store])).contains("/a"), "nothing was replaced");
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("thesis.tex"), "precious").unwrap();
+    let refused = error(&run_with(&["record", &format!("kv:{}", other.display()), "rows"], b"v\n1\n"));
+    assert!(refused.contains("exists"), "{refused}");
+    assert_eq!(std::fs::read_to_string(other.join("thesis.tex")).unwrap(), "precious");
+    assert!(path.exists());
+    let missing = error(&run(&["ls", &format!("kv:{}", folder.path().join("nothing").display())]));
+    assert!(missing.contains("no key-value store"), "{missing}");
+}
+
+#[test]
+fn a_reader_stays_at_its_snapshot_until_it_refreshes() {
+    let (_folder, _, store) = new_store();
+    let writer = File::options().create().open(&*store).unwrap();
+    let names = ["a", "b", "c", "d", "e"];
+    let make = |name: &&str| {
+        writer.new_dataset::<u64>().shape(&[0]).max_shape(&[UNLIMITED]).chunk_shape(&[4]).create(name).unwrap()
+    };
+    let data: Vec<_> = names.iter().map(make).collect();
+    writer.flush().unwrap();
+    let reader = File::options().swmr_read().open(&*store).unwrap();
+    let seen: Vec<_> = names.iter().map(|name| reader.dataset(name).unwrap()).collect();
+    for round in 1..=20u64 {
+        for data in &data {
+            data.append(&[round]).unwrap();
+        }
+        assert!(seen.iter().all(|seen| seen.shape().unwrap() == [round - 1]), "nothing moves by itself");
+        writer.flush().unwrap();
+        assert!(seen.iter().all(|seen| seen.shape().unwrap() == [round - 1]), "nothing moves by itself");
+        reader.refresh().unwrap();
+        for seen in &seen {
+            assert_eq!(seen.read::<u64>().unwrap(), (1..=round).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_store_is_found_and_what_nothing_leads_to_is_reclaimed() {
+    let (folder, path, store) = new_store();
+    let file = File::options().create().open(&*store).unwrap();
+    file.root().create_group("a/b").unwrap();
+    file.new_dataset::<String>().shape(&[2]).create("text").unwrap().write(&["x".to_owned(), "y".to_owned()]).unwrap();
+    file.flush().unwrap();
+    assert!(text(&run(&["check", &store])).contains(": sound; 4 objects"), "while it is written");
+    // Two groups that lead to each other.
+    let (outer, inner) = (file.root().group("a").unwrap(), file.root().group("a/b").unwrap());
+    inner.link_hard("up", outer.id()).unwrap();
+    file.root().unlink("a").unwrap();
+    file.close().unwrap();
+    let said = text(&run(&["check", &store]));
+    assert!(said.contains(": sound; 4 objects") && said.contains("2 unused (--leaks)"), "{said}");
+    let said = text(&run(&["check", "--leaks", &store]));
+    assert_eq!(said.lines().filter(|line| line.starts_with("unused: group with the identity ")).count(), 2, "{said}");
+    let said = text(&run(&["repair", "--reclaim", &store]));
+    assert!(said.contains(": in order") && said.contains("2 objects reclaimed"), "{said}");
+    let json = text(&run(&["check", "--json", "--leaks", &store]));
+    let summary: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+    assert_eq!((&summary["objects"], &summary["unused"], &summary["findings"]), (&2.into(), &0.into(), &0.into()));
+    assert_eq!(File::open(&*store).unwrap().dataset("text").unwrap().read::<String>().unwrap(), ["x", "y"]);
+    let missing = error(&run(&["check", &format!("kv:{}", folder.path().join("no").display())]));
+    assert!(missing.contains("no key-value store"), "{missing}");
+    // A count that is too high.
+    let options = h5live_kv::engine::LmdbOptions::default();
+    let engine = h5live_kv::engine::LmdbEngine::open(&path, h5live::Mode::Write, &options).unwrap();
+    let id = h5live_kv::layout::oid::new(h5live::model::ObjectKind::Dataset, 4);
+    let key = h5live_kv::layout::key::metadata(id, h5live_kv::layout::MetadataField::RefCount);
+    let mut edits = h5live_kv::engine::Edits::new();
+    edits.put(key.as_bytes(), 2u64.to_le_bytes().to_vec());
+    h5live_kv::engine::Engine::commit(&engine, &edits, h5live::model::Publish::Visible).unwrap();
+    drop(engine);
+    let output = run(&["check", &store]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("{store}: /text: it states 2 hard links and uses, and has 1")), "{said}");
+    let refused = error(&run(&["repair", "--reclaim", &store]));
+    assert!(refused.contains("nothing is deleted, because a check has 1 findings"), "{refused}");
+}
+
+#[test]
+fn the_room_and_the_users_of_a_store_are_shown() {
+    let (_folder, _, store) = new_store();
+    let file = File::options().create().open(&*store).unwrap();
+    file.new_dataset::<u8>().shape(&[100_000]).create("a").unwrap().write(&vec![1; 100_000]).unwrap();
+    file.new_map::<u64, u64>().create("map").unwrap().put(&1, &2).unwrap();
+    file.flush().unwrap();
+    let said = text(&run(&["kv", "stat", &store]));
+    let pid = std::process::id();
+    assert!(said.contains("engine LMDB") && said.contains(&format!("open for writing: process {pid} ")), "{said}");
+    assert!(said.contains("chunks: 2 keys") && said.contains("map pairs: 1 key,"), "{said}");
+    assert!(said.contains("durable: an earlier commit") && said.contains("0 dead"), "{said}");
+    assert!(said.contains(&format!("  process {pid} reads commit ")), "the last durable state is kept: {said}");
+    file.close().unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text(&run(&["kv", "stat", "--json", &store]))).unwrap();
+    assert_eq!((&json["is_written"], &json["durable"]), (&false.into(), &"newest".into()));
+    assert_eq!(json["records"]["map_pairs"]["keys"], 1);
+    assert_eq!(json["pages"], json["used_pages"].as_u64().unwrap() + json["free_pages"].as_u64().unwrap());
+    assert!(error(&run(&["kv", "stat", "mem:x"])).contains("needs a key-value store"));
+}
+
+#[test]
+fn a_command_waits_for_a_store_that_does_not_exist_yet() {
+    let (_folder, _, store) = new_store();
+    let watch = start(&["watch", "--wait", "60", "--json", &store, "rows"]);
+    let late = error(&run(&["watch", "--wait", "0.2", &store, "rows"]));
+    assert!(late.contains("waited 0.2 s for"), "{late}");
+    text(&run_with(&["record", &store, "rows"], b"v\n1\n2\n"));
+    assert_eq!(text(&watch.wait_with_output().unwrap()), "{\"v\":1}\n{\"v\":2}\n");
+}
+
+#[test]
+fn a_store_is_replaced_as_a_whole_and_never_while_it_is_written() {
+    let (folder, path, store) = new_store();
+    let source = folder.path().join("source.h5");
+    let file = File::create(&source).unwrap();
+    file.new_dataset::<u8>().shape(&[3]).create("new").unwrap().write(&[1, 2, 3]).unwrap();
+    file.close().unwrap();
+    let source = source.to_str().unwrap();
+    let file = File::options().create().open(&*store).unwrap();
+    file.new_dataset::<u8>().shape(&[1]).create("old").unwrap();
+    file.flush().unwrap();
+    let refused = error(&run(&["copy", source, &store]));
+    assert!(refused.contains("exists; --force replaces it"), "{refused}");
+    let refused = error(&run(&["copy", "--force", source, &store]));
+    assert!(refused.contains("open for writing"), "{refused}");
+    file.close().unwrap();
+    let reader = File::open(&*store).unwrap();
+    text(&run(&["copy", "--quiet", "--force", source, &format!("{store}?sync=always")]));
+    assert_eq!(File::open(source).unwrap().dataset("new").unwrap().read::<u8>().unwrap(), [1, 2, 3]);
+    assert_eq!(text(&run(&["ls", &store])).matches("/new").count(), 1);
+    assert!(reader.dataset("old").is_ok(), "a reader goes on with what it has opened");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    let thesis = folder.path().join("other");
+    std::fs::create_dir(&thesis).unwrap();
+    std::fs::write(thesis.join("thesis.tex"), "precious").unwrap();
+    let refused = error(&run(&["copy", "--force", source, &format!("kv:{}", thesis.display())]));
+    assert!(refused.contains("no key-value store"), "{refused}");
+    assert!(thesis.join("thesis.tex").exists() && path.exists());
+}
+
+/// Runs the program as a user who may not write in a folder.
+fn run_without_rights(arguments: &[&str]) -> std::process::Output {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_h5live"));
+    // Who runs the tests as the superuser may write everywhere.
+    if std::fs::metadata("/proc/self").is_ok_and(|found| std::os::unix::fs::MetadataExt::uid(&found) == 0) {
+        command.uid(65534).gid(65534);
+    }
+    command.args(arguments).output().unwrap()
+}
+
+#[test]
+fn a_store_that_may_not_be_written_can_be_read_unless_it_is_written() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, path, store) = new_store();
+    let make = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(folder.path(), make(0o755)).unwrap();
+    let file = File::options().create().open(&*store).unwrap();
+    file.new_dataset::<u8>().shape(&[1]).create("a").unwrap();
+    file.flush().unwrap();
+    for entry in std::fs::read_dir(&path).unwrap() {
+        std::fs::set_permissions(entry.unwrap().path(), make(0o444)).unwrap();
+    }
+    std::fs::set_permissions(&path, make(0o555)).unwrap();
+    let refused = error(&run_without_rights(&["ls", &store]));
+    assert!(refused.contains("may not write its table of readers"), "{refused}");
+    file.close().unwrap();
+    drop(file);
+    assert!(text(&run_without_rights(&["ls", &store])).contains("/a"));
+    assert!(text(&run_without_rights(&["check", &store])).contains("sound"));
+    assert!(text(&run_without_rights(&["kv", "stat", &store])).contains("newest commit"));
+    let refused = run_without_rights(&["set", &store, "a@b", "1"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    std::fs::set_permissions(&path, make(0o755)).unwrap();
+}

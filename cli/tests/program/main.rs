@@ -1,0 +1,44 @@
+//! What the program does: each file has a command or a concern. They are one test program, because linking takes longer
+//! than compiling them.
+
+mod bad_input;
+mod check;
+mod common;
+mod copy;
+mod corpus;
+mod damaged;
+mod description;
+mod description_corpus;
+mod diff;
+mod dump;
+mod edit;
+mod file_changes;
+mod file_space;
+mod guard;
+mod guide;
+mod help;
+mod killed;
+mod kv;
+mod latency;
+mod live;
+mod log;
+mod log_vol;
+mod ls;
+mod map;
+mod members;
+mod memory;
+mod opens;
+mod real_files;
+mod real_formats;
+mod record;
+mod record_types;
+mod repair;
+mod replace;
+mod replay;
+mod round_trip;
+mod scenario;
+mod shared_messages;
+mod sources;
+mod stores;
+mod unfinished;
+mod wait;
