@@ -70,6 +70,9 @@ const MUTANT_RUNS: u64 = 2000;
 const PASSES: usize = 2;
 /// Writes of a workload that is looked at once.
 const MANY_WRITES: usize = 15;
+/// How often the writer comes further, by any number of writes, while a reader of a small workload looks, where all such
+/// schedules are explored.
+const MAX_MOVES: u32 = 2;
 
 /// How much is explored of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +82,8 @@ struct Effort {
     time: Option<Duration>,
     /// Most runs of a reader.
     runs: Option<u64>,
+    /// Most times that the writer comes further while a reader looks.
+    moves: Option<u32>,
 }
 
 fn schedules(
@@ -87,8 +92,9 @@ fn schedules(
     tearing: Tearing,
     effort: Effort,
 ) -> ExploreReport {
-    let Effort { threads, time, runs } = effort;
-    let bounds = ExploreBounds { start: workload.start, threads, time, runs, tearing, ..ExploreBounds::default() };
+    let Effort { threads, time, runs, moves } = effort;
+    let bounds =
+        ExploreBounds { start: workload.start, threads, time, runs, moves, tearing, ..ExploreBounds::default() };
     explore(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, looks, sight))
 }
 
@@ -101,44 +107,63 @@ fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
 /// The parts of the exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LogPart {
-    OneWriterOpened,
-    OneWriterFollowed,
+    OneWriterOpened { moves: Option<u32> },
+    OneWriterFollowed { moves: Option<u32> },
     OneWriter,
     OneWriterTorn,
     OneWriterDies,
     PowerFails,
-    TwoWritersOpened,
-    TwoWritersFollowed,
+    TwoWritersOpened { moves: Option<u32> },
+    TwoWritersFollowed { moves: Option<u32> },
     TwoWriters,
     TwoWritersDie,
 }
 
 impl LogPart {
-    const ALL: [LogPart; 10] = [
-        LogPart::OneWriterOpened,
-        LogPart::OneWriterFollowed,
+    const ALL: [LogPart; 14] = [
+        LogPart::OneWriterOpened { moves: Some(MAX_MOVES) },
+        LogPart::OneWriterFollowed { moves: Some(MAX_MOVES) },
+        LogPart::OneWriterOpened { moves: None },
+        LogPart::OneWriterFollowed { moves: None },
         LogPart::OneWriter,
         LogPart::OneWriterTorn,
         LogPart::OneWriterDies,
         LogPart::PowerFails,
-        LogPart::TwoWritersOpened,
-        LogPart::TwoWritersFollowed,
+        LogPart::TwoWritersOpened { moves: Some(MAX_MOVES) },
+        LogPart::TwoWritersFollowed { moves: Some(MAX_MOVES) },
+        LogPart::TwoWritersOpened { moves: None },
+        LogPart::TwoWritersFollowed { moves: None },
         LogPart::TwoWriters,
         LogPart::TwoWritersDie,
     ];
 
-    fn name(self) -> &'static str {
-        match self {
-            LogPart::OneWriterOpened => "one writer, the log is opened",
-            LogPart::OneWriterFollowed => "one writer, the log is refreshed",
+    fn name(self) -> String {
+        let name = match self {
+            LogPart::OneWriterOpened { .. } => "one writer, the log is opened",
+            LogPart::OneWriterFollowed { .. } => "one writer, the log is refreshed",
             LogPart::OneWriter => "one writer, one after the other",
             LogPart::OneWriterTorn => "one writer, entries torn",
             LogPart::OneWriterDies => "one writer dies",
             LogPart::PowerFails => "one writer, the power fails",
-            LogPart::TwoWritersOpened => "two writers, the log is opened",
-            LogPart::TwoWritersFollowed => "two writers, the log is refreshed",
+            LogPart::TwoWritersOpened { .. } => "two writers, the log is opened",
+            LogPart::TwoWritersFollowed { .. } => "two writers, the log is refreshed",
             LogPart::TwoWriters => "two writers, one after the other",
             LogPart::TwoWritersDie => "two writers die",
+        };
+        match self.moves() {
+            Some(moves) => format!("{name}, {moves} moves"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// Most times that the writer comes further while a reader looks.
+    fn moves(self) -> Option<u32> {
+        match self {
+            LogPart::OneWriterOpened { moves }
+            | LogPart::OneWriterFollowed { moves }
+            | LogPart::TwoWritersOpened { moves }
+            | LogPart::TwoWritersFollowed { moves } => moves,
+            _ => None,
         }
     }
 
@@ -146,7 +171,7 @@ impl LogPart {
     fn workloads(self, mutant: LogMutant) -> Vec<LogWorkload> {
         let parts = |plan: WriterPlan| one_writer(mutant, plan).parts().unwrap_or_default();
         match self {
-            LogPart::OneWriterOpened | LogPart::OneWriterFollowed => {
+            LogPart::OneWriterOpened { .. } | LogPart::OneWriterFollowed { .. } => {
                 WriterPlan::SMALL.into_iter().flat_map(parts).collect()
             }
             LogPart::OneWriter => parts(WriterPlan::ALL),
@@ -155,13 +180,15 @@ impl LogPart {
             }
             LogPart::OneWriterDies => vec![one_writer(mutant, WriterPlan::ALL)],
             LogPart::PowerFails => vec![one_writer(mutant, WriterPlan { durable: true, ..WriterPlan::ALL })],
-            LogPart::TwoWritersOpened | LogPart::TwoWritersFollowed | LogPart::TwoWriters | LogPart::TwoWritersDie => {
-                joined_writers(mutant)
-            }
+            LogPart::TwoWritersOpened { .. }
+            | LogPart::TwoWritersFollowed { .. }
+            | LogPart::TwoWriters
+            | LogPart::TwoWritersDie => joined_writers(mutant),
         }
     }
 
     fn explore(self, workload: &LogWorkload, effort: Effort, report: &mut LogReport) {
+        let effort = Effort { moves: self.moves(), ..effort };
         // The states after a crash are few: time is no bound.
         let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
         let torn = Tearing { observations: 1, ..Tearing::at(512) };
@@ -173,8 +200,10 @@ impl LogPart {
             }
         };
         match self {
-            LogPart::OneWriterOpened | LogPart::TwoWritersOpened => look_at_little(Looks::AfterOpening),
-            LogPart::OneWriterFollowed | LogPart::TwoWritersFollowed => look_at_little(Looks::AfterRefresh),
+            LogPart::OneWriterOpened { .. } | LogPart::TwoWritersOpened { .. } => look_at_little(Looks::AfterOpening),
+            LogPart::OneWriterFollowed { .. } | LogPart::TwoWritersFollowed { .. } => {
+                look_at_little(Looks::AfterRefresh)
+            }
             LogPart::OneWriter | LogPart::TwoWriters => {
                 // More writes multiply what there is to see.
                 let times = if workload.writes() < MANY_WRITES { PASSES } else { 1 };
@@ -196,21 +225,22 @@ impl LogPart {
 pub fn explore_all(threads: usize, limit: Duration) -> impl Iterator<Item = LogReport> {
     LogPart::ALL.into_iter().map(move |part| {
         let workloads = part.workloads(LogMutant::None);
-        let mut report = LogReport::new(part.name(), workloads.iter().map(LogWorkload::writes).max().unwrap_or(0));
+        let mut report = LogReport::new(&part.name(), workloads.iter().map(LogWorkload::writes).max().unwrap_or(0));
         let time = Some(limit / workloads.len().max(1) as u32);
-        workloads.iter().for_each(|workload| part.explore(workload, Effort { threads, time, runs: None }, &mut report));
+        let effort = Effort { threads, time, runs: None, moves: None };
+        workloads.iter().for_each(|workload| part.explore(workload, effort, &mut report));
         report
     })
 }
 
 /// The fault by which a mutant is found out, and the part that has found it. Deaths are soonest looked through.
-pub fn find_killer(mutant: LogMutant, threads: usize) -> Option<(&'static str, String)> {
+pub fn find_killer(mutant: LogMutant, threads: usize) -> Option<(String, String)> {
     let parts = [LogPart::OneWriterDies, LogPart::TwoWritersDie, LogPart::OneWriter, LogPart::TwoWriters];
     parts.into_iter().find_map(|part| {
         let workloads = part.workloads(mutant);
         workloads.iter().find_map(|workload| {
             let mut report = LogReport::default();
-            part.explore(workload, Effort { threads, time: None, runs: Some(MUTANT_RUNS) }, &mut report);
+            part.explore(workload, Effort { threads, time: None, runs: Some(MUTANT_RUNS), moves: None }, &mut report);
             Some((part.name(), report.fault?))
         })
     })
