@@ -5,7 +5,7 @@ pub mod regions;
 mod workloads;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h5live_checker::crash::{CrashBounds, CrashReport, CrashedDisk, ExpectedPrefix, explore_crashes};
 use h5live_checker::schedule::{ExploreBounds, ExploreReport, ReaderView, Tearing, explore};
@@ -70,9 +70,10 @@ const MUTANT_RUNS: u64 = 2000;
 const PASSES: usize = 2;
 /// Writes of a workload that is looked at once.
 const MANY_WRITES: usize = 15;
-/// How often the writer comes further, by any number of writes, while a reader of a small workload looks, where all such
-/// schedules are explored.
-const MAX_MOVES: u32 = 2;
+/// How many writes there are while a reader looks, where all schedules of so many are explored.
+const FEW_WRITES: usize = 4;
+/// How often two writers come further, by any number of writes, while a reader looks, where all such schedules are explored.
+const FEW_MOVES: u32 = 2;
 
 /// How much is explored of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -104,74 +105,83 @@ fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
     explore_crashes(&workload.trace, &bounds, &recovery)
 }
 
+/// How much happens while a reader looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Few writes of one writer, or few moves of two: so little that all schedules are explored.
+    Little,
+    /// Anything.
+    All,
+}
+
 /// The parts of the exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LogPart {
-    OneWriterOpened { moves: Option<u32> },
-    OneWriterFollowed { moves: Option<u32> },
+    OneWriterOpened(Extent),
+    OneWriterFollowed(Extent),
     OneWriter,
     OneWriterTorn,
     OneWriterDies,
     PowerFails,
-    TwoWritersOpened { moves: Option<u32> },
-    TwoWritersFollowed { moves: Option<u32> },
+    TwoWritersOpened(Extent),
+    TwoWritersFollowed(Extent),
     TwoWriters,
     TwoWritersDie,
 }
 
 impl LogPart {
     const ALL: [LogPart; 14] = [
-        LogPart::OneWriterOpened { moves: Some(MAX_MOVES) },
-        LogPart::OneWriterFollowed { moves: Some(MAX_MOVES) },
-        LogPart::OneWriterOpened { moves: None },
-        LogPart::OneWriterFollowed { moves: None },
+        LogPart::OneWriterOpened(Extent::Little),
+        LogPart::OneWriterFollowed(Extent::Little),
+        LogPart::OneWriterOpened(Extent::All),
+        LogPart::OneWriterFollowed(Extent::All),
         LogPart::OneWriter,
         LogPart::OneWriterTorn,
         LogPart::OneWriterDies,
         LogPart::PowerFails,
-        LogPart::TwoWritersOpened { moves: Some(MAX_MOVES) },
-        LogPart::TwoWritersFollowed { moves: Some(MAX_MOVES) },
-        LogPart::TwoWritersOpened { moves: None },
-        LogPart::TwoWritersFollowed { moves: None },
+        LogPart::TwoWritersOpened(Extent::Little),
+        LogPart::TwoWritersFollowed(Extent::Little),
+        LogPart::TwoWritersOpened(Extent::All),
+        LogPart::TwoWritersFollowed(Extent::All),
         LogPart::TwoWriters,
         LogPart::TwoWritersDie,
     ];
 
-    fn name(self) -> String {
-        let name = match self {
-            LogPart::OneWriterOpened { .. } => "one writer, the log is opened",
-            LogPart::OneWriterFollowed { .. } => "one writer, the log is refreshed",
+    fn name(self) -> &'static str {
+        match self {
+            LogPart::OneWriterOpened(Extent::Little) => "one writer, the log is opened, few writes",
+            LogPart::OneWriterFollowed(Extent::Little) => "one writer, the log is refreshed, few writes",
+            LogPart::OneWriterOpened(Extent::All) => "one writer, the log is opened",
+            LogPart::OneWriterFollowed(Extent::All) => "one writer, the log is refreshed",
             LogPart::OneWriter => "one writer, one after the other",
             LogPart::OneWriterTorn => "one writer, entries torn",
             LogPart::OneWriterDies => "one writer dies",
             LogPart::PowerFails => "one writer, the power fails",
-            LogPart::TwoWritersOpened { .. } => "two writers, the log is opened",
-            LogPart::TwoWritersFollowed { .. } => "two writers, the log is refreshed",
+            LogPart::TwoWritersOpened(Extent::Little) => "two writers, the log is opened, few moves",
+            LogPart::TwoWritersFollowed(Extent::Little) => "two writers, the log is refreshed, few moves",
+            LogPart::TwoWritersOpened(Extent::All) => "two writers, the log is opened",
+            LogPart::TwoWritersFollowed(Extent::All) => "two writers, the log is refreshed",
             LogPart::TwoWriters => "two writers, one after the other",
             LogPart::TwoWritersDie => "two writers die",
-        };
-        match self.moves() {
-            Some(moves) => format!("{name}, {moves} moves"),
-            None => name.to_owned(),
         }
     }
 
-    /// Most times that the writer comes further while a reader looks.
+    /// Most times that the writers come further while a reader looks.
     fn moves(self) -> Option<u32> {
-        match self {
-            LogPart::OneWriterOpened { moves }
-            | LogPart::OneWriterFollowed { moves }
-            | LogPart::TwoWritersOpened { moves }
-            | LogPart::TwoWritersFollowed { moves } => moves,
-            _ => None,
-        }
+        let is_bounded =
+            matches!(self, LogPart::TwoWritersOpened(Extent::Little) | LogPart::TwoWritersFollowed(Extent::Little));
+        is_bounded.then_some(FEW_MOVES)
     }
 
     /// The workloads, each explored by itself.
     fn workloads(self, mutant: LogMutant) -> Vec<LogWorkload> {
         let parts = |plan: WriterPlan| one_writer(mutant, plan).parts().unwrap_or_default();
         match self {
-            LogPart::OneWriterOpened { .. } | LogPart::OneWriterFollowed { .. } => {
+            LogPart::OneWriterOpened(Extent::Little) | LogPart::OneWriterFollowed(Extent::Little) => {
+                let windows = |plan: WriterPlan| one_writer(mutant, plan).windows(FEW_WRITES).unwrap_or_default();
+                WriterPlan::SMALL.into_iter().flat_map(windows).collect()
+            }
+            LogPart::OneWriterOpened(Extent::All) | LogPart::OneWriterFollowed(Extent::All) => {
                 WriterPlan::SMALL.into_iter().flat_map(parts).collect()
             }
             LogPart::OneWriter => parts(WriterPlan::ALL),
@@ -180,8 +190,8 @@ impl LogPart {
             }
             LogPart::OneWriterDies => vec![one_writer(mutant, WriterPlan::ALL)],
             LogPart::PowerFails => vec![one_writer(mutant, WriterPlan { durable: true, ..WriterPlan::ALL })],
-            LogPart::TwoWritersOpened { .. }
-            | LogPart::TwoWritersFollowed { .. }
+            LogPart::TwoWritersOpened(_)
+            | LogPart::TwoWritersFollowed(_)
             | LogPart::TwoWriters
             | LogPart::TwoWritersDie => joined_writers(mutant),
         }
@@ -200,10 +210,8 @@ impl LogPart {
             }
         };
         match self {
-            LogPart::OneWriterOpened { .. } | LogPart::TwoWritersOpened { .. } => look_at_little(Looks::AfterOpening),
-            LogPart::OneWriterFollowed { .. } | LogPart::TwoWritersFollowed { .. } => {
-                look_at_little(Looks::AfterRefresh)
-            }
+            LogPart::OneWriterOpened(_) | LogPart::TwoWritersOpened(_) => look_at_little(Looks::AfterOpening),
+            LogPart::OneWriterFollowed(_) | LogPart::TwoWritersFollowed(_) => look_at_little(Looks::AfterRefresh),
             LogPart::OneWriter | LogPart::TwoWriters => {
                 // More writes multiply what there is to see.
                 let times = if workload.writes() < MANY_WRITES { PASSES } else { 1 };
@@ -225,16 +233,20 @@ impl LogPart {
 pub fn explore_all(threads: usize, limit: Duration) -> impl Iterator<Item = LogReport> {
     LogPart::ALL.into_iter().map(move |part| {
         let workloads = part.workloads(LogMutant::None);
-        let mut report = LogReport::new(&part.name(), workloads.iter().map(LogWorkload::writes).max().unwrap_or(0));
-        let time = Some(limit / workloads.len().max(1) as u32);
-        let effort = Effort { threads, time, runs: None, moves: None };
-        workloads.iter().for_each(|workload| part.explore(workload, effort, &mut report));
+        let mut report = LogReport::new(part.name(), workloads.iter().map(LogWorkload::writes).max().unwrap_or(0));
+        let deadline = Instant::now() + limit;
+        for (number, workload) in workloads.iter().enumerate() {
+            // What one leaves of its time, the others have.
+            let left = deadline.saturating_duration_since(Instant::now());
+            let time = Some(left / (workloads.len() - number) as u32);
+            part.explore(workload, Effort { threads, time, runs: None, moves: None }, &mut report);
+        }
         report
     })
 }
 
 /// The fault by which a mutant is found out, and the part that has found it. Deaths are soonest looked through.
-pub fn find_killer(mutant: LogMutant, threads: usize) -> Option<(String, String)> {
+pub fn find_killer(mutant: LogMutant, threads: usize) -> Option<(&'static str, String)> {
     let parts = [LogPart::OneWriterDies, LogPart::TwoWritersDie, LogPart::OneWriter, LogPart::TwoWriters];
     parts.into_iter().find_map(|part| {
         let workloads = part.workloads(mutant);
