@@ -239,10 +239,10 @@ impl ProverRun {
     }
 
     fn explore_log(&mut self) {
-        println!("\n{:<36} {:>6} {:>10} {:>6} {:>11}", "files with a log", "writes", "states", "wrong", "exhausted");
+        println!("\n{:<46} {:>6} {:>10} {:>6} {:>13}", "files with a log", "writes", "states", "wrong", "exhausted");
         for found in log::explore_all(self.threads, self.time_limit) {
             println!(
-                "{:<36} {:>6} {:>10} {:>6} {:>11}",
+                "{:<46} {:>6} {:>10} {:>6} {:>13}",
                 found.name,
                 found.writes,
                 found.states,

@@ -185,15 +185,6 @@ impl DatasetCore {
         (self.transfer_memory_bytes / 2 / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads())
     }
 
-    /// Bytes of an unfiltered chunk to read at a time, at least so many: as many as there is memory for if the store brings
-    /// them together, because it then reads more of what it has at once.
-    pub(super) fn bytes_per_read(&self, least: u64) -> u64 {
-        match self.reads {
-            Reads::Blocks => least.max(self.transfer_memory_bytes as u64),
-            Reads::Direct { .. } | Reads::Batched { .. } => least,
-        }
-    }
-
     /// Notes by which path the dataset is written.
     pub(super) fn note_path(&self, path: &str) {
         let mut known = self.path.lock();

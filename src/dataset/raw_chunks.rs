@@ -131,7 +131,6 @@ impl Dataset {
         // A chunk that is not there yet is made of fill values.
         let is_filled = spec.fill.time != FillTime::Never || to.chunk(&chunk.coord)?.is_none();
         let skips_holes = is_filled && spec.fill_pattern().is_none();
-        let step = self.core.bytes_per_read(step);
         let mut fill = self.copy_buffer(step.min(chunk.size))?;
         let mut read = self.read_next_part(chunk, 0..step, skips_holes, self.copy_buffer(step.min(chunk.size))?)?;
         let mut spare = if step < chunk.size { self.copy_buffer(step)? } else { Vec::new() };

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use h5live_model::{BoundSelection, ChunkBatch, ChunkCoord, ChunkGrid, Layout, Selection};
+use h5live_model::{Block, BoundSelection, ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Layout, Selection};
 
 use super::append_buffer::AppendBuffer;
 use super::append_rows::{MAX_BUFFERED_APPEND_BYTES, StoredRows};
@@ -11,7 +11,7 @@ use super::chunk_writer::{ChunkWriter, dest_range};
 use super::core::PartWrites;
 use super::error::DatasetError;
 use super::spec_snapshot::SpecSnapshot;
-use super::staged_chunks::StagedChunk;
+use super::staged_chunks::{MAX_STAGED_PART_BYTES, StagedChunk};
 use super::transfer::ElementSource;
 use super::writer::DatasetWriter;
 use crate::dims::CoreDims;
@@ -42,6 +42,9 @@ impl DatasetWriter<'_> {
         }
         self.core.store_rows(StoredRows::All)?;
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
+        if self.core.part_writes == PartWrites::Blocks && self.write_block(selected, &grid, source)? {
+            return Ok(());
+        }
         let cut = &selected.split_by_chunks(&grid);
         if let Some((coord, run)) = cut.single_chunk_run()
             && self.core.filters.is_empty()
@@ -76,6 +79,26 @@ impl DatasetWriter<'_> {
             self.drop_stored_chunks(&grid);
         }
         Ok(())
+    }
+
+    /// Hands a box of one chunk to the store, where the caller has its elements. Returns `false` if they are no such box.
+    fn write_block(
+        &self,
+        selected: &BoundSelection,
+        grid: &ChunkGrid,
+        source: &impl ElementSource,
+    ) -> Result<bool, DatasetError> {
+        let elements = usize::try_from(selected.elements()).unwrap_or(usize::MAX);
+        if elements.saturating_mul(self.view.size) > MAX_STAGED_PART_BYTES {
+            return Ok(false);
+        }
+        let Some((coord, Block { start, count })) = selected.single_chunk_block(grid) else { return Ok(false) };
+        let Some(bytes) = source.direct_bytes(0..elements) else { return Ok(false) };
+        let writes = [ChunkWrite::Block { coord: &coord, start: &start, count: &count, bytes }];
+        let written = self.core.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() });
+        written.map_err(|error| DatasetError::in_chunk(&coord, error))?;
+        self.core.count_change();
+        Ok(true)
     }
 
     /// The dimension along which rows are appended: the first one if it can grow, or else the unlimited one.

@@ -269,6 +269,15 @@ impl BoundSelection {
         Ok(BoundSelection { extent: SelectDims::from_slice(extent), elements, kind: BoundKind::Regular(regular) })
     }
 
+    /// The chunk that has all elements of a hyperslab, and the box there that they are, if they are one, row-major. Its
+    /// start counts from that of the chunk.
+    pub fn single_chunk_block(&self, grid: &ChunkGrid) -> Option<(ChunkCoord, Block)> {
+        match &self.kind {
+            BoundKind::Regular(regular) if self.elements > 0 => regular.single_chunk_block(grid),
+            _ => None,
+        }
+    }
+
     /// The number of elements.
     pub fn elements(&self) -> u64 {
         self.elements

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::axis_walk::{AxisSelection, for_each_strided_run};
 use super::pattern::Pattern;
 use super::{ElementRun, SelectDims, SelectionError, StridedRun, strides};
-use crate::{ChunkCoord, ChunkGrid, DimIndices, Hyperslab};
+use crate::{Block, ChunkCoord, ChunkGrid, DimIndices, Hyperslab};
 
 /// How the selected elements lie in a chunk.
 struct ChunkOverlap {
@@ -120,6 +120,23 @@ impl RegularSelection {
             chunk_stride = chunk_stride.saturating_mul(size);
         }
         Some((ChunkCoord::new(&scaled), run))
+    }
+
+    /// The chunk that has all selected elements, of which there are some, and the box there that they are, if they are
+    /// one.
+    pub(super) fn single_chunk_block(&self, grid: &ChunkGrid) -> Option<(ChunkCoord, Block)> {
+        let zeros = SelectDims::from_elem(0, self.patterns.len());
+        let (mut scaled, mut start, mut count) = (zeros.clone(), zeros.clone(), zeros);
+        for (dim, pattern) in self.patterns.iter().enumerate() {
+            let (size, first) = (*grid.dims().get(dim)?, pattern.index_at(0));
+            scaled[dim] = first / size;
+            start[dim] = first - scaled[dim] * size;
+            count[dim] = pattern.len;
+            if !pattern.is_segment(&(0..pattern.len)) || pattern.len > size - start[dim] {
+                return None;
+            }
+        }
+        Some((ChunkCoord::new(&scaled), Block { start, count }))
     }
 
     /// The selected elements of a chunk, if they are one run.

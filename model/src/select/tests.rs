@@ -67,6 +67,17 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
         _ => None,
     };
     assert_eq!(cut.single_chunk_run(), only);
+    let block = selected.single_chunk_block(&grid);
+    assert!(block.is_some() || !matches!((&chunks[..], selection), ([_], Selection::All)));
+    if let Some((coord, block)) = block {
+        assert_eq!(chunks, [coord.clone()]);
+        let first = grid.start_of(&coord);
+        let start: SelectDims = first.iter().zip(&block.start).map(|(chunk, at)| chunk + at).collect();
+        let all = Selection::block(&start, &block.count).bind(extent).unwrap();
+        let mut elements = Vec::new();
+        all.for_each_run(|run| elements.extend(run.at..run.at + run.len));
+        assert_eq!(elements, got, "the box has the elements in their order");
+    }
     let mut filled = vec![None; want.len()];
     for coord in &chunks {
         let mut runs = Vec::new();

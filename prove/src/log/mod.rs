@@ -5,7 +5,7 @@ pub mod regions;
 mod workloads;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h5live_checker::crash::{CrashBounds, CrashReport, CrashedDisk, ExpectedPrefix, explore_crashes};
 use h5live_checker::schedule::{ExploreBounds, ExploreReport, ReaderView, Tearing, explore};
@@ -70,6 +70,10 @@ const MUTANT_RUNS: u64 = 2000;
 const PASSES: usize = 2;
 /// Writes of a workload that is looked at once.
 const MANY_WRITES: usize = 15;
+/// How many writes there are while a reader looks, where all schedules of so many are explored.
+const FEW_WRITES: usize = 4;
+/// How often two writers come further, by any number of writes, while a reader looks, where all such schedules are explored.
+const FEW_MOVES: u32 = 2;
 
 /// How much is explored of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +83,8 @@ struct Effort {
     time: Option<Duration>,
     /// Most runs of a reader.
     runs: Option<u64>,
+    /// Most times that the writer comes further while a reader looks.
+    moves: Option<u32>,
 }
 
 fn schedules(
@@ -87,8 +93,9 @@ fn schedules(
     tearing: Tearing,
     effort: Effort,
 ) -> ExploreReport {
-    let Effort { threads, time, runs } = effort;
-    let bounds = ExploreBounds { start: workload.start, threads, time, runs, tearing, ..ExploreBounds::default() };
+    let Effort { threads, time, runs, moves } = effort;
+    let bounds =
+        ExploreBounds { start: workload.start, threads, time, runs, moves, tearing, ..ExploreBounds::default() };
     explore(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, looks, sight))
 }
 
@@ -98,55 +105,83 @@ fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
     explore_crashes(&workload.trace, &bounds, &recovery)
 }
 
+/// How much happens while a reader looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Few writes of one writer, or few moves of two: so little that all schedules are explored.
+    Little,
+    /// Anything.
+    All,
+}
+
 /// The parts of the exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LogPart {
-    OneWriterOpened,
-    OneWriterFollowed,
+    OneWriterOpened(Extent),
+    OneWriterFollowed(Extent),
     OneWriter,
     OneWriterTorn,
     OneWriterDies,
     PowerFails,
-    TwoWritersOpened,
-    TwoWritersFollowed,
+    TwoWritersOpened(Extent),
+    TwoWritersFollowed(Extent),
     TwoWriters,
     TwoWritersDie,
 }
 
 impl LogPart {
-    const ALL: [LogPart; 10] = [
-        LogPart::OneWriterOpened,
-        LogPart::OneWriterFollowed,
+    const ALL: [LogPart; 14] = [
+        LogPart::OneWriterOpened(Extent::Little),
+        LogPart::OneWriterFollowed(Extent::Little),
+        LogPart::OneWriterOpened(Extent::All),
+        LogPart::OneWriterFollowed(Extent::All),
         LogPart::OneWriter,
         LogPart::OneWriterTorn,
         LogPart::OneWriterDies,
         LogPart::PowerFails,
-        LogPart::TwoWritersOpened,
-        LogPart::TwoWritersFollowed,
+        LogPart::TwoWritersOpened(Extent::Little),
+        LogPart::TwoWritersFollowed(Extent::Little),
+        LogPart::TwoWritersOpened(Extent::All),
+        LogPart::TwoWritersFollowed(Extent::All),
         LogPart::TwoWriters,
         LogPart::TwoWritersDie,
     ];
 
     fn name(self) -> &'static str {
         match self {
-            LogPart::OneWriterOpened => "one writer, the log is opened",
-            LogPart::OneWriterFollowed => "one writer, the log is refreshed",
+            LogPart::OneWriterOpened(Extent::Little) => "one writer, the log is opened, few writes",
+            LogPart::OneWriterFollowed(Extent::Little) => "one writer, the log is refreshed, few writes",
+            LogPart::OneWriterOpened(Extent::All) => "one writer, the log is opened",
+            LogPart::OneWriterFollowed(Extent::All) => "one writer, the log is refreshed",
             LogPart::OneWriter => "one writer, one after the other",
             LogPart::OneWriterTorn => "one writer, entries torn",
             LogPart::OneWriterDies => "one writer dies",
             LogPart::PowerFails => "one writer, the power fails",
-            LogPart::TwoWritersOpened => "two writers, the log is opened",
-            LogPart::TwoWritersFollowed => "two writers, the log is refreshed",
+            LogPart::TwoWritersOpened(Extent::Little) => "two writers, the log is opened, few moves",
+            LogPart::TwoWritersFollowed(Extent::Little) => "two writers, the log is refreshed, few moves",
+            LogPart::TwoWritersOpened(Extent::All) => "two writers, the log is opened",
+            LogPart::TwoWritersFollowed(Extent::All) => "two writers, the log is refreshed",
             LogPart::TwoWriters => "two writers, one after the other",
             LogPart::TwoWritersDie => "two writers die",
         }
+    }
+
+    /// Most times that the writers come further while a reader looks.
+    fn moves(self) -> Option<u32> {
+        let is_bounded =
+            matches!(self, LogPart::TwoWritersOpened(Extent::Little) | LogPart::TwoWritersFollowed(Extent::Little));
+        is_bounded.then_some(FEW_MOVES)
     }
 
     /// The workloads, each explored by itself.
     fn workloads(self, mutant: LogMutant) -> Vec<LogWorkload> {
         let parts = |plan: WriterPlan| one_writer(mutant, plan).parts().unwrap_or_default();
         match self {
-            LogPart::OneWriterOpened | LogPart::OneWriterFollowed => {
+            LogPart::OneWriterOpened(Extent::Little) | LogPart::OneWriterFollowed(Extent::Little) => {
+                let windows = |plan: WriterPlan| one_writer(mutant, plan).windows(FEW_WRITES).unwrap_or_default();
+                WriterPlan::SMALL.into_iter().flat_map(windows).collect()
+            }
+            LogPart::OneWriterOpened(Extent::All) | LogPart::OneWriterFollowed(Extent::All) => {
                 WriterPlan::SMALL.into_iter().flat_map(parts).collect()
             }
             LogPart::OneWriter => parts(WriterPlan::ALL),
@@ -155,13 +190,15 @@ impl LogPart {
             }
             LogPart::OneWriterDies => vec![one_writer(mutant, WriterPlan::ALL)],
             LogPart::PowerFails => vec![one_writer(mutant, WriterPlan { durable: true, ..WriterPlan::ALL })],
-            LogPart::TwoWritersOpened | LogPart::TwoWritersFollowed | LogPart::TwoWriters | LogPart::TwoWritersDie => {
-                joined_writers(mutant)
-            }
+            LogPart::TwoWritersOpened(_)
+            | LogPart::TwoWritersFollowed(_)
+            | LogPart::TwoWriters
+            | LogPart::TwoWritersDie => joined_writers(mutant),
         }
     }
 
     fn explore(self, workload: &LogWorkload, effort: Effort, report: &mut LogReport) {
+        let effort = Effort { moves: self.moves(), ..effort };
         // The states after a crash are few: time is no bound.
         let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
         let torn = Tearing { observations: 1, ..Tearing::at(512) };
@@ -173,8 +210,8 @@ impl LogPart {
             }
         };
         match self {
-            LogPart::OneWriterOpened | LogPart::TwoWritersOpened => look_at_little(Looks::AfterOpening),
-            LogPart::OneWriterFollowed | LogPart::TwoWritersFollowed => look_at_little(Looks::AfterRefresh),
+            LogPart::OneWriterOpened(_) | LogPart::TwoWritersOpened(_) => look_at_little(Looks::AfterOpening),
+            LogPart::OneWriterFollowed(_) | LogPart::TwoWritersFollowed(_) => look_at_little(Looks::AfterRefresh),
             LogPart::OneWriter | LogPart::TwoWriters => {
                 // More writes multiply what there is to see.
                 let times = if workload.writes() < MANY_WRITES { PASSES } else { 1 };
@@ -197,8 +234,13 @@ pub fn explore_all(threads: usize, limit: Duration) -> impl Iterator<Item = LogR
     LogPart::ALL.into_iter().map(move |part| {
         let workloads = part.workloads(LogMutant::None);
         let mut report = LogReport::new(part.name(), workloads.iter().map(LogWorkload::writes).max().unwrap_or(0));
-        let time = Some(limit / workloads.len().max(1) as u32);
-        workloads.iter().for_each(|workload| part.explore(workload, Effort { threads, time, runs: None }, &mut report));
+        let deadline = Instant::now() + limit;
+        for (number, workload) in workloads.iter().enumerate() {
+            // What one leaves of its time, the others have.
+            let left = deadline.saturating_duration_since(Instant::now());
+            let time = Some(left / (workloads.len() - number) as u32);
+            part.explore(workload, Effort { threads, time, runs: None, moves: None }, &mut report);
+        }
         report
     })
 }
@@ -210,7 +252,7 @@ pub fn find_killer(mutant: LogMutant, threads: usize) -> Option<(&'static str, S
         let workloads = part.workloads(mutant);
         workloads.iter().find_map(|workload| {
             let mut report = LogReport::default();
-            part.explore(workload, Effort { threads, time: None, runs: Some(MUTANT_RUNS) }, &mut report);
+            part.explore(workload, Effort { threads, time: None, runs: Some(MUTANT_RUNS), moves: None }, &mut report);
             Some((part.name(), report.fault?))
         })
     })

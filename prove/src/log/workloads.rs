@@ -67,6 +67,27 @@ impl LogWorkload {
         };
         begins.iter().zip(ends).map(part).collect()
     }
+
+    /// Parts in which any `len` operations that follow each other are, together in one of them. Each begins with what was
+    /// acknowledged before.
+    ///
+    /// # Errors
+    /// Those of making the files.
+    pub fn windows(&self, len: usize) -> std::io::Result<Vec<LogWorkload>> {
+        /// From one to the next. The last operations of each are the first ones of the next.
+        const STEP: usize = 2;
+        let (operations, marks) = (self.trace.operations(), self.trace.marks(ACKNOWLEDGED));
+        let window = |begin: usize| {
+            let mark = marks.iter().rev().map(|(end, _)| end - 1).find(|at| *at <= begin);
+            let mark = mark.filter(|at| *at < begin).map(|at| operations[at].clone());
+            let end = operations.len().min(begin + len + STEP - 1);
+            let operations = mark.into_iter().chain(operations[begin..end].iter().cloned()).collect();
+            let LogWorkload { writers, makes_datasets, mutant, .. } = *self;
+            let trace = Trace::new(self.trace.image_after(begin)?, operations);
+            Ok(LogWorkload { trace, start: 0, writers, makes_datasets, mutant })
+        };
+        (0..operations.len().saturating_sub(len - 1)).step_by(STEP).map(window).collect()
+    }
 }
 
 type Recording = RecordingStorage<MemoryStorage>;
@@ -274,5 +295,9 @@ mod tests {
         let parts = one.parts().unwrap();
         let writes = parts.iter().map(LogWorkload::writes).sum::<usize>();
         assert_eq!((parts.len(), writes), (usize::from(BATCHES) + 1, one.writes()));
+        let windows = one.windows(4).unwrap();
+        assert_eq!(windows.len(), (one.writes() - 3).div_ceil(2));
+        // Each has its operations, and the mark of what was acknowledged before.
+        assert!(windows.iter().all(|window| (4..=6).contains(&window.writes())));
     }
 }

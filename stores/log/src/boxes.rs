@@ -79,26 +79,28 @@ impl BoxRange<'_> {
         if !self.meets(other) {
             return None;
         }
-        let rank = self.start.len();
-        let low: Dims = self.start.iter().zip(other.start).map(|(a, b)| *a.max(b)).collect();
-        let mut counts: Dims = self.end.iter().zip(other.end).zip(&low).map(|((a, b), low)| a.min(b) - low).collect();
-        // Dimensions from `inner` on are one run: both boxes have all of those behind it.
-        let is_whole = |dim: usize| counts[dim] == self.side(dim) && counts[dim] == other.side(dim);
-        let mut inner = rank.saturating_sub(1);
-        while inner > 0 && is_whole(inner) {
-            inner -= 1;
+        let mut first = SharedRun { first: 0, second: 0, len: 1 };
+        let (mut counts, mut strides) = (Dims::new(), SmallVec::<[(u64, u64); 4]>::new());
+        // Dimensions are part of the run as long as both boxes have all of those behind them.
+        let (mut is_run, mut stride) = (true, (1u64, 1u64));
+        for dim in (0..self.start.len()).rev() {
+            let (low, sides) = (self.start[dim].max(other.start[dim]), (self.side(dim), other.side(dim)));
+            let count = self.end[dim].min(other.end[dim]) - low;
+            let (ours, theirs) = (low - self.start[dim], low - other.start[dim]);
+            first.first = first.first.saturating_add(ours.saturating_mul(stride.0));
+            first.second = first.second.saturating_add(theirs.saturating_mul(stride.1));
+            if is_run {
+                first.len = first.len.saturating_mul(count);
+                is_run = sides == (count, count);
+            } else {
+                counts.push(count);
+                strides.push(stride);
+            }
+            stride = (stride.0.saturating_mul(sides.0), stride.1.saturating_mul(sides.1));
         }
-        let (ours, theirs) = (self.strides(), other.strides());
-        let offset = |start: &[u64], strides: &[u64]| -> u64 {
-            low.iter().zip(start).zip(strides).map(|((at, start), stride)| (at - start) * stride).sum()
-        };
-        let first = SharedRun {
-            first: offset(self.start, &ours),
-            second: offset(other.start, &theirs),
-            len: counts[inner..].iter().product(),
-        };
-        counts.truncate(inner);
-        Some(SharedBox { first, counts, strides: ours.into_iter().zip(theirs).take(inner).collect() })
+        counts.reverse();
+        strides.reverse();
+        Some(SharedBox { first, counts, strides })
     }
 }
 

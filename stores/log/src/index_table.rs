@@ -142,11 +142,16 @@ impl SavedTable {
     ) -> Result<Vec<(usize, TableRow)>> {
         let slice = usize::try_from(number).ok().and_then(|number| self.begins.get(number..=number + 1));
         let Some(&[begin, end]) = slice else { return Ok(Vec::new()) };
-        let (mut window, mut read_to, mut rows) = (Vec::new(), begin, Vec::new());
+        let (mut window, mut read_to, mut rows) = (Vec::new(), begin, Vec::<(usize, TableRow)>::new());
         loop {
             let mut table = &window[..];
             let damage = loop {
                 match split_entry(&mut table, &position) {
+                    // Entries are in the order of the log. So a file that stores one chunk as many of the table has none
+                    // of them twice, and what is read is no more than the log has.
+                    Ok((_, row)) if rows.last().is_some_and(|(_, last)| row.at.number() <= last.at.number()) => {
+                        break EntryError::Field("its place");
+                    }
                     Ok(row) => rows.push(row),
                     Err(damage) => break damage,
                 }

@@ -9,6 +9,7 @@
 //! Source: "Design of log VOL" (`specs/log-vol.md` of the shared documents).
 
 pub mod anchor;
+mod background_write;
 mod blobs;
 mod box_tree;
 mod boxes;

@@ -69,6 +69,15 @@ fn is_whole(bytes: &Option<SharedBytes>) -> bool {
     bytes.as_ref().is_none_or(SharedBytes::is_whole)
 }
 
+/// Writes entries into a log dataset, from `at` on (bytes). Nobody was led to these bytes.
+///
+/// # Errors
+/// Errors of the store.
+pub fn write_entries(chunks: &dyn ChunkStore, at: u64, bytes: &[u8]) -> Result<()> {
+    let writes = [ChunkWrite::Part { coord: &ChunkCoord::origin(1), at, bytes, unseen: true }];
+    chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })
+}
+
 fn log_name(number: usize) -> Name {
     Name::from(format!("log_{number}"))
 }
@@ -246,15 +255,30 @@ impl LogDatasets {
     /// # Errors
     /// Errors of the store beneath. The entries may be given again.
     pub fn append(&mut self, store: &dyn Store, bytes: &[u8], room: u64) -> Result<()> {
-        let len = bytes.len() as u64;
+        let last = self.with_room(store, bytes.len() as u64, room)?;
+        write_entries(&*last.chunks, last.used, bytes)?;
+        last.used += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// As [`LogDatasets::append`], of so many bytes that somebody else writes: to the log dataset that is returned, from the
+    /// offset in it that is returned.
+    ///
+    /// # Errors
+    /// As [`LogDatasets::append`].
+    pub fn append_later(&mut self, store: &dyn Store, len: u64, room: u64) -> Result<(Arc<dyn ChunkStore>, u64)> {
+        let last = self.with_room(store, len, room)?;
+        let offset = last.used;
+        last.used += len;
+        Ok((last.chunks.clone(), offset))
+    }
+
+    /// The last log dataset, if it has room for so many bytes, or else a new one.
+    fn with_room(&mut self, store: &dyn Store, len: u64, room: u64) -> Result<&mut LogDataset> {
         if self.list.last().is_none_or(|last| last.size - last.used < len) {
             self.add(store, room.max(len))?;
         }
-        let Some(last) = self.list.last_mut() else { return Ok(()) };
-        let writes = [ChunkWrite::Part { coord: &ChunkCoord::origin(1), at: last.used, bytes, unseen: true }];
-        last.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
-        last.used += len;
-        Ok(())
+        self.list.last_mut().ok_or_else(|| LogError::Missing("log dataset".to_owned()).into())
     }
 
     fn add(&mut self, store: &dyn Store, size: u64) -> Result<()> {

@@ -5,6 +5,7 @@ use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Publish, Store};
 use h5live_model::{Scope, StoreWriter};
 use rustc_hash::FxHashMap;
 
+use crate::background_write::{BackgroundWriter, PendingWrite};
 use crate::encode::EncodedEntry;
 use crate::entry::{Dims, EntryChange, EntryHead};
 use crate::entry_format::{EntryFormat, StagedBytes};
@@ -15,10 +16,14 @@ use crate::log_datasets::LogDatasets;
 use crate::log_file::LogFile;
 use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
+use crate::parallel::available_threads;
 use crate::position::LogPosition;
 
 /// Points of one entry. The head of an entry stays far below [`crate::entry::MAX_HEAD_BYTES`].
 const MAX_POINTS: usize = 4096;
+
+/// Fewer bytes of entries are written at once: to hand them to another thread takes longer.
+const MIN_BACKGROUND_BYTES: usize = 128 << 10;
 
 /// Points of one dataset that were written one after the other, and wait to become one entry.
 #[derive(Debug)]
@@ -42,6 +47,8 @@ pub struct LogState {
     datasets: FxHashMap<u64, LoggedDataset>,
     /// Entries that are not in a log dataset yet. They follow the last one that is.
     staged: Vec<u8>,
+    /// Entries in a log dataset that are still to be written there.
+    background: BackgroundWriter,
     points: Option<PointRun>,
     /// The datasets with entries of the batch that is gathered.
     not_ended: Vec<u64>,
@@ -75,6 +82,7 @@ impl LogState {
             knows_others: false,
             datasets: FxHashMap::default(),
             staged: Vec::new(),
+            background: BackgroundWriter::default(),
             points: None,
             not_ended: Vec::new(),
             unpublished: 0,
@@ -405,12 +413,33 @@ impl LogState {
     /// Errors of the store beneath; everything stays staged then.
     pub fn write_staged(&mut self, room: impl FnOnce(&Self) -> u64) -> Result<()> {
         self.end_points()?;
+        self.background.finish()?;
         if self.staged.is_empty() {
             return Ok(());
         }
         let room = room(self);
         self.format.append(&mut self.files[self.own], &self.staged, room)?;
         self.staged.clear();
+        Ok(())
+    }
+
+    /// As [`LogState::write_staged`]. Another thread writes what is much, while the next entries are staged. At most one
+    /// such write is under way, and its bytes are in memory.
+    ///
+    /// # Errors
+    /// As [`LogState::write_staged`], also those of the write before.
+    pub fn begin_write_staged(&mut self, room: impl FnOnce(&Self) -> u64) -> Result<()> {
+        if self.staged.len() < MIN_BACKGROUND_BYTES || !self.format.has_all_kinds() || available_threads() < 2 {
+            return self.write_staged(room);
+        }
+        self.end_points()?;
+        self.background.finish()?;
+        let room = room(self);
+        let own = &mut self.files[self.own];
+        let at = own.log.end();
+        let (chunks, offset) = own.log.append_later(&*own.store, self.staged.len() as u64, room)?;
+        let bytes = std::mem::replace(&mut self.staged, self.background.take_spare()).into();
+        self.background.begin(PendingWrite { chunks, offset, at, bytes });
         Ok(())
     }
 
@@ -475,7 +504,14 @@ impl LogState {
         let number = at.file() as usize;
         let file = self.files.get(number).ok_or_else(outside)?;
         let staged = at.offset().checked_sub(file.log.end()).filter(|_| number == self.own);
-        let Some(offset) = staged else { return file.read(at.offset(), into) };
+        let Some(offset) = staged else {
+            let read = |at: u64, into: &mut [u8]| file.read(at, into);
+            return if number == self.own {
+                self.background.read(at.offset(), into, read)
+            } else {
+                read(at.offset(), into)
+            };
+        };
         let bytes = usize::try_from(offset).ok().and_then(|from| self.staged.get(from..)?.get(..into.len()));
         into.copy_from_slice(bytes.ok_or_else(outside)?);
         Ok(())

@@ -13,7 +13,8 @@ settings! {
     pub struct Log {
         /// Bytes of writes that are gathered in memory before they go to the file, where nobody sees them before the flush.
         ///
-        /// More is slower: what is written should still be in a cache of the processor.
+        /// As many again are in memory while they are written. More is slower: what is written should still be in a cache of
+        /// the processor.
         staging: u64 = 1 << 20,
         /// The least bytes that a new log dataset has room for.
         min_log_size: u64 = 1 << 20,

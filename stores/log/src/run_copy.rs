@@ -86,12 +86,13 @@ pub fn copy_runs(from: &[u8], to: &mut [u8], runs: &RunCopy) {
 
 /// Copies elements whose size the compiler knows.
 fn copy_elements<const N: usize>(from: &[u8], to: &mut [u8], (from_stride, to_stride): (usize, usize), count: usize) {
-    let to = to.chunks_mut(to_stride).filter_map(|to| to.first_chunk_mut::<N>());
-    if from_stride == N {
-        to.zip(from.as_chunks::<N>().0).take(count).for_each(|(to, from)| *to = *from);
-    } else {
-        let from = from.chunks(from_stride).filter_map(|from| from.first_chunk::<N>());
-        to.zip(from).take(count).for_each(|(to, from)| *to = *from);
+    let (mut at, mut place) = (0, 0);
+    for _ in 0..count {
+        let from = from.get(at..).and_then(|rest| rest.first_chunk::<N>());
+        let to = to.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<N>());
+        let (Some(from), Some(to)) = (from, to) else { return };
+        *to = *from;
+        (at, place) = (at + from_stride, place + to_stride);
     }
 }
 

@@ -263,7 +263,7 @@ impl LogSession {
         let mut state = self.state.write();
         change(&mut state)?;
         if state.staged_bytes() as u64 > self.options.staging {
-            state.write_staged(|state| self.log_dataset_room(state))?;
+            state.begin_write_staged(|state| self.log_dataset_room(state))?;
         }
         Ok(())
     }

@@ -109,6 +109,11 @@ fn read_all(store: &LogStore) -> usize {
     read
 }
 
+fn error_text(error: &h5live_model::Error) -> String {
+    let chain = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    chain.map(|error| error.to_string()).collect::<Vec<_>>().join(": ")
+}
+
 /// Where entries begin, in the log or in the index table.
 fn heads(bytes: &[u8]) -> Vec<usize> {
     (0..bytes.len().saturating_sub(48)).filter(|at| bytes[*at..].starts_with(b"LENT")).collect()
@@ -172,10 +177,35 @@ fn no_more_of_the_skip_list_is_read_than_may_be_allocated() {
     let bytes = log_file(true);
     // Two datasets have 32 bytes.
     let error = open_with_limit(bytes.clone(), Mode::Read, 31).err().unwrap();
-    let text = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source())
-        .map(|error| error.to_string())
-        .collect::<Vec<_>>()
-        .join(": ");
+    let text = error_text(&error);
     assert!(text.contains("max_allocation is 31 bytes"), "{text}");
     open_with_limit(bytes, Mode::Read, 32).unwrap();
+}
+
+/// An entry that the table has twice, as it would be where a file stores one chunk of the table as many: of such a table,
+/// more would be read than the file has.
+#[test]
+fn a_table_that_has_an_entry_twice_is_damaged() {
+    // Each write makes three entries: a box, points, and growth.
+    const ENTRIES: usize = 3;
+    const PLACE_BYTES: usize = 32;
+    let mut bytes = log_file(true);
+    let heads = heads(&bytes);
+    let row_len = |at: usize| u32::from_le_bytes(bytes[at + 44..at + 48].try_into().unwrap()) as usize + PLACE_BYTES;
+    let dataset = |at: usize| &bytes[at + 48..at + 56];
+    let are_rows = |heads: &&[usize]| {
+        let is_followed =
+            |pair: &[usize]| pair[1] - pair[0] == row_len(pair[0]) && dataset(pair[0]) == dataset(pair[1]);
+        heads.windows(2).all(is_followed) && heads[ENTRIES] - heads[0] == heads[2 * ENTRIES] - heads[ENTRIES]
+    };
+    let rows = heads.windows(2 * ENTRIES + 1).rev().find(are_rows).unwrap();
+    bytes.copy_within(rows[0]..rows[ENTRIES], rows[ENTRIES]);
+    let store = open(bytes, Mode::Read).unwrap();
+    let names = ["a", "b"].map(Name::from);
+    let found = names.map(|name| match store.link(store.session().root, &name).unwrap().unwrap().target {
+        LinkTarget::Hard(id) => store.dataset(id).err().map(|error| error_text(&error)),
+        _ => None,
+    });
+    let text = found.into_iter().flatten().next().unwrap();
+    assert!(text.contains("the index table of the log is damaged") && text.contains("its place"), "{text}");
 }

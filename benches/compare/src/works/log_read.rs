@@ -1,5 +1,8 @@
 //! Reading from a log.
 
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use h5live::{File, Selection};
@@ -19,9 +22,43 @@ fn plain(ground: &Ground) -> PathBuf {
     ground.file("plain")
 }
 
+/// The file that has what was written, one piece after the other, and nothing else: the least that a reader of a log has
+/// to bring to its place.
+fn pieces(ground: &Ground) -> PathBuf {
+    ground.file("pieces")
+}
+
 fn prepare_blocks(ground: &Ground) -> Result<()> {
     make_blocks(&in_log(ground), blocks(ground))?;
-    make_blocks(&plain(ground).display().to_string(), blocks(ground))
+    make_blocks(&plain(ground).display().to_string(), blocks(ground))?;
+    let mut file = BufWriter::new(fs::File::create(pieces(ground))?);
+    let mut values: Vec<u64> = (0..BLOCK_LEN as u64).collect();
+    for number in 0..blocks(ground).len() {
+        values[0] = number;
+        file.write_all(bytes(&values))?;
+    }
+    Ok(file.flush()?)
+}
+
+/// Brings the pieces of a file together by one thread: the blocks that were read by one call go to their rows.
+fn gather_blocks(ground: &Ground, into: &mut [u64]) -> Result<()> {
+    /// Blocks that are read by one call: 1 MiB.
+    const AT_ONCE: usize = 256;
+    let (square, file) = (blocks(ground), fs::File::open(pieces(ground))?);
+    let (columns, side) = (square.shape(BLOCK)[1] as usize, BLOCK[1] as usize);
+    let starts: Vec<_> = square.starts(BLOCK).collect();
+    let mut read = vec![0u64; AT_ONCE * BLOCK_LEN];
+    for (number, starts) in starts.chunks(AT_ONCE).enumerate() {
+        let read = &mut read[..starts.len() * BLOCK_LEN];
+        file.read_exact_at(bytemuck::cast_slice_mut(read), (number * AT_ONCE * BLOCK_LEN * 8) as u64)?;
+        for ([row, column], block) in starts.iter().zip(read.chunks(BLOCK_LEN)) {
+            let first = *row as usize * columns + *column as usize;
+            for (elements, at) in block.chunks(side).zip((first..).step_by(columns)) {
+                into[at..at + side].copy_from_slice(elements);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads all blocks, one by one, in the order in which they were written.
@@ -47,6 +84,7 @@ fn read_whole(side: Side, ground: &Ground) -> Result<Done> {
             let data = File::open(&*in_log(ground))?.dataset("data")?;
             timed(square.bytes(BLOCK), || Ok(data.read_into(.., &mut values)?))?
         }
+        Side::Bare => timed(square.bytes(BLOCK), || gather_blocks(ground, &mut values))?,
         _ => {
             let file = peer::File::open(&plain(ground))?;
             let data = file.dataset("data", 0)?;
@@ -64,6 +102,12 @@ const ROWS: u64 = 64;
 
 fn prepare_columns(ground: &Ground) -> Result<()> {
     let columns = ground.times(COLUMNS);
+    let mut pieces = BufWriter::new(fs::File::create(pieces(ground))?);
+    for column in 0..columns {
+        let values: Vec<u64> = (0..COLUMN).map(|row| row * columns + column).collect();
+        pieces.write_all(bytes(&values))?;
+    }
+    pieces.flush()?;
     for location in [in_log(ground), plain(ground).display().to_string()] {
         let file = File::options().create().open(&*location)?;
         let data = file.new_dataset::<u64>().shape(&[COLUMN, columns]).contiguous().create("data")?;
@@ -90,6 +134,23 @@ fn read_rows(side: Side, ground: &Ground) -> Result<Done> {
                     let rows = ROWS.min(COLUMN - row);
                     let values = &mut values[..(rows * columns) as usize];
                     data.read_into((row..row + rows, ..), values)?;
+                    note(values);
+                }
+                Ok(())
+            })?
+        }
+        Side::Bare => {
+            let (file, mut piece) = (fs::File::open(pieces(ground))?, [0u64; ROWS as usize]);
+            timed(COLUMN * columns * 8, || {
+                for row in (0..COLUMN).step_by(ROWS as usize) {
+                    let rows = ROWS.min(COLUMN - row) as usize;
+                    let values = &mut values[..rows * columns as usize];
+                    for column in 0..columns {
+                        let piece = &mut piece[..rows];
+                        file.read_exact_at(bytemuck::cast_slice_mut(piece), (column * COLUMN + row) * 8)?;
+                        let places = (column as usize..).step_by(columns as usize);
+                        piece.iter().zip(places).for_each(|(value, at)| values[at] = *value);
+                    }
                     note(values);
                 }
                 Ok(())
@@ -183,17 +244,21 @@ pub fn works() -> Vec<Work> {
         },
         Work {
             name: "log-read-whole",
-            title: "read all of these blocks of a log by one call, as rows (libhdf5: contiguous dataset)",
+            title: "read all of these blocks of a log by one call, as rows (libhdf5: contiguous dataset; bare: the blocks \
+                    alone brought to their rows by one thread)",
             aim: 0.5,
-            sides: &[Side::H5live, Side::Libhdf5],
+            bare_aim: Some(0.9),
+            sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
             run: read_whole,
             ..native
         },
         Work {
             name: "log-rows",
-            title: "read 64 rows at a time of what was written to a log by columns (libhdf5: contiguous dataset)",
+            title: "read 64 rows at a time of what was written to a log by columns (libhdf5: contiguous dataset; bare: the \
+                    columns alone, each piece by a call of one thread)",
             aim: 0.5,
-            sides: &[Side::H5live, Side::Libhdf5],
+            bare_aim: Some(0.9),
+            sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
             prepare: prepare_columns,
             run: read_rows,
             ..native
