@@ -245,10 +245,11 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
 
     /// All keys, in their order. No values are read.
     pub fn keys(&self) -> impl Iterator<Item = Result<K>> + use<K, V> {
-        let (map, pages) = (self.clone(), self.object.pages(Bound::Unbounded, Bound::Unbounded, false));
-        pages.map(move |pair| {
-            let decoded = map.codecs.0.decode_key(map.file(), pair?.0.as_key());
-            decoded.map_err(|error| map.object.error(error))
+        let (map, mut pages) = (self.clone(), self.object.pages(Bound::Unbounded, Bound::Unbounded, false));
+        std::iter::from_fn(move || {
+            Some(pages.next_pair()?.and_then(|(object, key, _)| {
+                map.codecs.0.decode_key(map.file(), key).map_err(|error| object.error(error))
+            }))
         })
     }
 
@@ -296,7 +297,7 @@ impl<K: H5Type, V: H5Type> Iterator for MapIter<K, V> {
     type Item = Result<(K, V)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.pages.next()?.and_then(|(key, value)| self.map.decode_pair(key.as_key(), &value)))
+        Some(self.pages.next_pair()?.and_then(|(_, key, value)| self.map.decode_pair(key, value)))
     }
 }
 
