@@ -45,66 +45,83 @@ impl PairPage {
     }
 }
 
-/// Pairs as the map has them, in the order of the keys. No call of the store lasts longer than a page, so the caller may
+/// The pages of a range of keys that are still to be read. No call of the store lasts longer than a page, so the caller may
 /// use the map meanwhile.
 #[derive(Debug)]
-pub(crate) struct PairPages {
-    map: MapObject,
+pub(super) struct PageCursor {
+    pub(super) map: MapObject,
     start: Bound<MapKeyBuf>,
     end: Bound<MapKeyBuf>,
     values: bool,
-    page: PairPage,
-    /// Pairs of the page that were taken.
-    taken: usize,
     /// No page follows.
-    is_last: bool,
+    pub(super) is_last: bool,
 }
 
 fn as_key(bound: &Bound<MapKeyBuf>) -> Bound<MapKey<'_>> {
     bound.as_ref().map(MapKeyBuf::as_key)
 }
 
-impl PairPages {
+impl PageCursor {
     pub(super) fn new(map: MapObject, start: Bound<MapKeyBuf>, end: Bound<MapKeyBuf>, values: bool) -> Self {
-        PairPages { map, start, end, values, page: PairPage::default(), taken: 0, is_last: false }
+        PageCursor { map, start, end, values, is_last: false }
     }
 
-    /// Reads the next page.
-    fn fetch(&mut self) -> Result<()> {
+    /// Calls `take`, which calls no store, with the pairs of the next page. After an error no page follows.
+    pub(super) fn fetch(&mut self, mut take: impl FnMut(MapKey<'_>, &[u8])) -> Result<()> {
         let prefetch = self.map.prefetch();
         let scan = MapScan { start: as_key(&self.start), end: as_key(&self.end), values: self.values, prefetch };
-        let (page, mut is_full) = (&mut self.page, false);
-        page.clear();
-        self.taken = 0;
+        let (mut count, mut bytes, mut last) = (0, 0, None);
         let mut each = |key: MapKey<'_>, value: &[u8]| {
-            page.push(key, value);
-            is_full = page.ends.len() >= prefetch.keys || page.bytes.len() >= prefetch.bytes;
-            !is_full
+            take(key, value);
+            count += 1;
+            bytes += key.bytes().len() + value.len();
+            if count >= prefetch.keys || bytes >= prefetch.bytes {
+                last = Some(key.to_buf());
+            }
+            last.is_none()
         };
-        let listed = self.map.maps()?.for_each(self.map.id(), &scan, &mut each);
-        listed.map_err(|error| self.map.error(error))?;
-        match self.page.ends.len().checked_sub(1).and_then(|last| self.page.pair(last)) {
-            Some((last, _)) if is_full => self.start = Bound::Excluded(last.to_buf()),
+        let listed = self
+            .map
+            .maps()
+            .and_then(|maps| maps.for_each(self.map.id(), &scan, &mut each).map_err(|error| self.map.error(error)));
+        match last {
+            Some(last) if listed.is_ok() => self.start = Bound::Excluded(last),
             _ => self.is_last = true,
         }
-        Ok(())
+        listed
+    }
+}
+
+/// Pairs as the map has them, in the order of the keys.
+#[derive(Debug)]
+pub(crate) struct PairPages {
+    cursor: PageCursor,
+    page: PairPage,
+    /// Pairs of the page that were taken.
+    taken: usize,
+}
+
+impl PairPages {
+    pub(super) fn new(cursor: PageCursor) -> Self {
+        PairPages { cursor, page: PairPage::default(), taken: 0 }
     }
 
     /// The next pair. After an error there is none.
     pub(crate) fn next_pair(&mut self) -> Option<Result<(&MapObject, MapKey<'_>, &[u8])>> {
         if self.taken == self.page.ends.len() {
-            if self.is_last {
+            if self.cursor.is_last {
                 return None;
             }
-            if let Err(error) = self.fetch() {
-                self.is_last = true;
+            self.page.clear();
+            self.taken = 0;
+            if let Err(error) = self.cursor.fetch(|key, value| self.page.push(key, value)) {
                 self.page.clear();
                 return Some(Err(error));
             }
         }
         let (key, value) = self.page.pair(self.taken)?;
         self.taken += 1;
-        Some(Ok((&self.map, key, value)))
+        Some(Ok((&self.cursor.map, key, value)))
     }
 }
 
@@ -127,7 +144,7 @@ impl Iterator for MapPairs {
 
 impl MapObject {
     pub(crate) fn pages(&self, start: Bound<MapKeyBuf>, end: Bound<MapKeyBuf>, values: bool) -> PairPages {
-        PairPages::new(self.clone(), start, end, values)
+        PairPages::new(PageCursor::new(self.clone(), start, end, values))
     }
 
     /// The pairs of a range of keys, in the order of the keys. `..` is all of them.

@@ -390,6 +390,9 @@ impl NumberBits {
 
 /// The number that at most 16 bytes are, the highest first.
 fn number_be(bytes: &[u8]) -> u128 {
+    if let Ok(bytes) = bytes.try_into() {
+        return u64::from_be_bytes(bytes).into();
+    }
     let mut all = [0; 16];
     all.iter_mut().rev().zip(bytes.iter().rev()).for_each(|(to, from)| *to = *from);
     u128::from_be_bytes(all)
@@ -397,6 +400,9 @@ fn number_be(bytes: &[u8]) -> u128 {
 
 /// The number that at most 16 bytes are, the lowest first.
 fn number_le(bytes: &[u8]) -> u128 {
+    if let Ok(bytes) = bytes.try_into() {
+        return u64::from_le_bytes(bytes).into();
+    }
     let mut all = [0; 16];
     all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     u128::from_le_bytes(all)

@@ -46,7 +46,8 @@ impl KnownMap {
     /// # Errors
     /// [`h5live_model::Error::Store`] if the record is none of them.
     pub fn key_of<'b>(&self, map: ObjectId, record: &[u8], into: &'b mut Vec<u8>) -> Result<MapKey<'b>> {
-        let ordered = record.strip_prefix(self.prefix.as_bytes());
+        // What lies in a range of its records has the prefix.
+        let ordered = record.get(self.prefix.as_bytes().len()..);
         self.order.decode(ordered.ok_or_else(|| contradiction(map, "a record among its pairs is none"))?, into)
     }
 }

@@ -216,7 +216,12 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
     new.check()?;
     state.check_object(id)?;
     check_committed(state, new.committed, &new.datatype)?;
-    let old = attribute(&state.snapshot(), id, &new.name)?;
+    // The first record of an attribute says whether there is one.
+    let first = key::attribute(id, AttributeField::Datatype, new.name.as_bytes());
+    let old = match state.snapshot().has(first.as_bytes())? {
+        true => attribute(&state.snapshot(), id, &new.name)?,
+        false => None,
+    };
     let creation_order = match &old {
         Some(old) => old.creation_order,
         None if tracked_orders(state, id)?.attributes => {

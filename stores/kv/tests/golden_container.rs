@@ -15,11 +15,19 @@ use h5live_model::{
 
 use self::shared::{hex_bytes, request};
 
-/// A dataset of `u8` without times, whose layout and filters have these bytes in its property list.
-fn properties(layout: &str, pline: &str, alloc: &str) -> String {
+/// The property list of a chunked dataset without times, with this layout and these filters.
+fn chunked(layout: &str, pline: &str) -> String {
     format!(
-        r#"00 05 "layout" 00 {layout} "efl" 00 0100 "pline" 00 {pline} "fill_value" 00 {alloc} 02 0000000000000000
+        r#"00 05 "layout" 00 {layout} "efl" 00 0100 "pline" 00 {pline} "fill_value" 00 03 02 0000000000000000
            "object header flags" 00 00 "dset_oh_minimize" 00 00 "alloc_time_state" 00 04 01000000 {DENSE} 00"#
+    )
+}
+
+/// That of a contiguous dataset without times. It gets its space as chunked ones do, which is not the way of the layout.
+fn contiguous() -> String {
+    format!(
+        r#"00 05 "layout" 00 01 "efl" 00 0100 "pline" 00 {NO_FILTERS} "alloc_time_state" 00 04 00000000
+           "fill_value" 00 03 02 0000000000000000 "object header flags" 00 00 "dset_oh_minimize" 00 00 {DENSE} 00"#
     )
 }
 
@@ -60,13 +68,13 @@ fn fill(store: &KvStore) {
     let outside = LinkTarget::External { file: "o.h5".into(), path: "/x".into() };
     store.add_link(oid::ROOT, &"outside".into(), &outside).unwrap();
     let shape = Dataspace::Simple(Shape::with_max(&[3], &[UNLIMITED]).unwrap());
-    let chunked =
+    let rows =
         DatasetSpec { datatype: byte(), dataspace: shape, layout: Layout::Chunked(vec![2]), ..Default::default() };
-    let plain = make_dataset(store, "plain", chunked.clone());
+    let plain = make_dataset(store, "plain", rows.clone());
     write(store, plain, &[0], 0, &[1, 2]);
     write(store, plain, &[1], 0, &[3, 0]);
     let filter = FilterSpec { id: 1, optional: true, name: None, params: vec![6] };
-    let filtered = make_dataset(store, "z", DatasetSpec { filters: vec![filter], ..chunked });
+    let filtered = make_dataset(store, "z", DatasetSpec { filters: vec![filter], ..rows });
     write(store, filtered, &[1], 1, b"as it is");
     let scalar = DatasetSpec { datatype: text(), dataspace: Dataspace::Scalar, ..DatasetSpec::default() };
     let texts = make_dataset(store, "text", scalar);
@@ -145,20 +153,20 @@ fn expected() -> Vec<(String, String)> {
         // The dataset without filters: what is fill value at the end of a chunk is not stored.
         ("4103 1010", BYTE),
         ("4103 1011", &rows),
-        ("4103 1012", &properties("02 01 02000000", NO_FILTERS, "03")),
+        ("4103 1012", &chunked("02 01 02000000", NO_FILTERS)),
         ("4103 1014", one),
         ("4103 50 00 10 00000000", "0102"),
         ("4103 50 0102 10 00000000", "03"),
         // The dataset with a filter, which one chunk has not passed.
         ("4104 1010", BYTE),
         ("4104 1011", &rows),
-        ("4104 1012", &properties("02 01 02000000", deflate, "03")),
+        ("4104 1012", &chunked("02 01 02000000", deflate)),
         ("4104 1014", one),
         ("4104 50 0102 11", r#"01000000 "as it is""#),
         // The text.
         ("4105 1010", text_type),
         ("4105 1011", &scalar),
-        ("4105 1012", &properties("01", NO_FILTERS, "02")),
+        ("4105 1012", &contiguous()),
         ("4105 1014", one),
         ("4105 50 10 00000000", &format!("03000000 {uuid}")),
         // The committed datatype: a link, and an attribute.

@@ -14,8 +14,6 @@ use super::durable_point::{DurablePoint, PendingPoint};
 use super::environment::Environment;
 use crate::engine::{EngineError, Result};
 
-/// The part of the file by which it may grow before a state is made durable, if that is more than the least growth.
-const GROWTH_DIVISOR: u64 = 4;
 /// How many times as much the file may grow before commits wait.
 const MAX_GROWTHS: u64 = 16;
 
@@ -77,8 +75,7 @@ impl DurablePointWriter {
     /// [`EngineError`] if the state cannot be read.
     pub fn advance_if_grown(&mut self, environment: &Arc<Environment>) -> Result<()> {
         let bytes = environment.used_bytes();
-        let growth = self.min_growth.max(self.bytes_before / GROWTH_DIVISOR);
-        let grown = bytes.saturating_sub(self.bytes_before);
+        let (growth, grown) = (self.min_growth, bytes.saturating_sub(self.bytes_before));
         let is_running = self.running.as_ref().is_some_and(|thread| !thread.is_finished());
         if grown < growth || is_running && grown / MAX_GROWTHS < growth {
             return Ok(());
