@@ -130,7 +130,7 @@ fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
     let bytes = fs::metadata(LmdbEngine::data_file(&store)).unwrap().len();
     // It grows by 1 MiB at most while one state is on its way to the disk.
     assert!(bytes < 24 << 20, "more than 32 MiB were written, of which 1 MiB counts; the file has {bytes} bytes");
-    println!("{bytes} bytes"); the file has {bytes} bytes");
+    println!("{bytes} bytes");
     drop(engine);
     start_anew(&store);
     assert!(number(&store) < 100, "it is one of the states");
