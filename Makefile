@@ -26,8 +26,8 @@ export PATH := $(CURDIR)/.deps/bin:$(CURDIR)/.venv/bin:$(PATH)
 
 CARGO_DENY_VERSION := 0.20.2
 CARGO_FUZZ_VERSION := 0.13.2
-# Crates with models of their concurrency in tests/loom*.rs.
-LOOM_CRATES ?= $(sort $(patsubst %/,%,$(dir $(patsubst %/,%,$(dir $(wildcard */tests/loom*.rs))))))
+# Crates with models of their concurrency in tests/loom*.rs. A crate has the name of its folder.
+LOOM_CRATES ?= $(sort $(notdir $(patsubst %/tests/,%,$(dir $(wildcard */tests/loom*.rs stores/*/tests/loom*.rs)))))
 LOOM_TARGETS ?= --test 'loom*'
 LOOM_MAX_PREEMPTIONS ?= 3
 export LOOM_MAX_PREEMPTIONS
@@ -81,7 +81,7 @@ unit: setup corpus ## unit and integration tests
 test-slatedb: python-env ## key-value stores in SlateDB, in folders and on an S3 server of this machine (the first time 10 minutes)
 	cargo clippy -p h5live-kv --features slatedb --all-targets --quiet -- -D warnings
 	AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test \
-	    cargo test -p h5live-kv --features slatedb --lib --test slate -- --show-output
+	    cargo test -p h5live-kv --features slatedb --lib --test slate --test slate_kills -- --show-output
 
 doc-test: ## the examples in the documentation
 	cargo test --workspace --doc --quiet

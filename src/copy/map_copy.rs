@@ -46,11 +46,12 @@ impl Copier<'_> {
         let to = MapObject::open(self.files.to.clone(), made.to, made.path.clone())?;
         let plan = value_copy(from.value_type(), to.value_type());
         let mut batch = PairBatch::default();
-        for pair in from.pages(Bound::Unbounded, Bound::Unbounded, true) {
-            let (key, value) = pair?;
-            batch.bytes += key.as_key().bytes().len() + value.len();
-            let value = plan.run(&value, &self.files).map_err(|kind| self.read_error(&made.path, kind))?;
-            batch.pairs.push((key, value));
+        let mut pages = from.pages(Bound::Unbounded, Bound::Unbounded, true);
+        while let Some(pair) = pages.next_pair() {
+            let (_, key, value) = pair?;
+            batch.bytes += key.bytes().len() + value.len();
+            let value = plan.run(value, &self.files).map_err(|kind| self.read_error(&made.path, kind))?;
+            batch.pairs.push((key.to_buf(), value));
             if batch.bytes >= MAX_BATCH_BYTES {
                 let bytes = batch.bytes as u64;
                 batch.put(&self.files, made).map_err(|kind| self.write_error(&made.path, kind))?;

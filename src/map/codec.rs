@@ -57,6 +57,8 @@ fn decode_with(
 #[derive(Debug)]
 pub(super) struct Codec<T: H5Type> {
     datatype: Datatype,
+    /// Nothing in the bytes leads to other bytes of the store.
+    is_plain: bool,
     encoder: Result<T::Encoder, ConvertError>,
     decoder: Result<T::Decoder, ConvertError>,
 }
@@ -70,8 +72,19 @@ impl<T: H5Type> Codec<T> {
         let (encoder, decoder) = (T::encoder(datatype), T::decoder(datatype));
         match (encoder, decoder) {
             (Err(error), Err(_)) => Err(error),
-            (encoder, decoder) => Ok(Codec { datatype: datatype.clone(), encoder, decoder }),
+            (encoder, decoder) => {
+                let is_plain = match datatype {
+                    Datatype::VarLen(t) => !t.base.is_indirect(),
+                    datatype => !datatype.is_indirect(),
+                };
+                Ok(Codec { datatype: datatype.clone(), is_plain, encoder, decoder })
+            }
         }
+    }
+
+    /// Whether nothing in the bytes leads to other bytes of the store, so that decoding does not call it.
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Whether encoding leaves part of what was there.

@@ -8,7 +8,7 @@ use h5live_model::{self as model, Datatype, MapEdit, MapKey, MapKeyBuf, MapPrefe
 
 use super::codec::Codec;
 use super::object::key_bound;
-use super::pages::PairPages;
+use super::pages::{PageCursor, PairPages};
 use super::{MapFollower, MapItem, MapObject};
 use crate::convert::{ConvertError, class};
 use crate::error::ErrorKind;
@@ -133,7 +133,14 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     /// # Errors
     /// As [`Map::contains`]; [`ErrorKind::Convert`] if the value cannot be a `V`.
     pub fn get(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<Option<V>> {
-        let (key, mut found) = (self.key(key)?, None);
+        let key = self.key(key)?;
+        if self.codecs.1.is_plain() {
+            let (values, mut found) = (&self.codecs.1, None);
+            let mut decode = |_, bytes: Option<&[u8]>| found = bytes.map(|bytes| values.decode(self.file(), bytes));
+            self.object.get_bytes(&[MapKey::Bytes(&key)], &mut decode)?;
+            return found.transpose().map_err(|error| self.object.error(error));
+        }
+        let mut found = None;
         self.object.get_bytes(&[MapKey::Bytes(&key)], &mut |_, bytes| found = bytes.map(<[u8]>::to_vec))?;
         found.map(|bytes| self.decode_value(&bytes)).transpose()
     }
@@ -213,14 +220,23 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
         self.codecs.1.decode(self.file(), bytes).map_err(|error| self.object.error(error))
     }
 
+    fn decode(&self, key: MapKey<'_>, value: &[u8]) -> Result<(K, V), ConvertError> {
+        let (keys, values) = &*self.codecs;
+        Ok((keys.decode_key(self.file(), key)?, values.decode(self.file(), value)?))
+    }
+
     pub(super) fn decode_pair(&self, key: MapKey<'_>, value: &[u8]) -> Result<(K, V)> {
-        let key = self.codecs.0.decode_key(self.file(), key).map_err(|error| self.object.error(error))?;
-        Ok((key, self.decode_value(value)?))
+        self.decode(key, value).map_err(|error| self.object.error(error))
+    }
+
+    /// Whether nothing in keys and values leads to other bytes of the store.
+    fn has_plain_pairs(&self) -> bool {
+        self.codecs.0.is_plain() && self.codecs.1.is_plain()
     }
 
     /// All pairs, in the order of the keys.
     pub fn iter(&self) -> MapIter<K, V> {
-        MapIter { map: self.clone(), pages: self.object.pages(Bound::Unbounded, Bound::Unbounded, true) }
+        MapIter::new(self, Bound::Unbounded, Bound::Unbounded)
     }
 
     /// The pairs of a range of keys, in the order of the keys. An iteration goes on after a key by the range
@@ -240,15 +256,16 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     pub fn range(&self, keys: impl RangeBounds<K>) -> Result<MapIter<K, V>> {
         let key = |key: &K| self.key(key).map(MapKeyBuf::Bytes);
         let (start, end) = (key_bound(keys.start_bound(), key)?, key_bound(keys.end_bound(), key)?);
-        Ok(MapIter { map: self.clone(), pages: self.object.pages(start, end, true) })
+        Ok(MapIter::new(self, start, end))
     }
 
     /// All keys, in their order. No values are read.
     pub fn keys(&self) -> impl Iterator<Item = Result<K>> + use<K, V> {
-        let (map, pages) = (self.clone(), self.object.pages(Bound::Unbounded, Bound::Unbounded, false));
-        pages.map(move |pair| {
-            let decoded = map.codecs.0.decode_key(map.file(), pair?.0.as_key());
-            decoded.map_err(|error| map.object.error(error))
+        let (map, mut pages) = (self.clone(), self.object.pages(Bound::Unbounded, Bound::Unbounded, false));
+        std::iter::from_fn(move || {
+            Some(pages.next_pair()?.and_then(|(object, key, _)| {
+                map.codecs.0.decode_key(map.file(), key).map_err(|error| object.error(error))
+            }))
         })
     }
 
@@ -286,17 +303,60 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
 ///
 /// It reads a page at a time, as large as [`Map::with_prefetch`] says. It shows what the session sees of the map, which
 /// only a refresh moves, and the session's own changes behind the page that was read last.
-#[derive(Debug)]
 pub struct MapIter<K: H5Type, V: H5Type> {
     map: Map<K, V>,
-    pages: PairPages,
+    pages: MapIterPages<K, V>,
+}
+
+/// A pair of Rust types, or why it cannot be one.
+type DecodedPair<K, V> = Result<(K, V), Box<ConvertError>>;
+
+/// The pages of an iteration.
+enum MapIterPages<K, V> {
+    /// The store's bytes are decoded as they are listed.
+    Decoded(PageCursor, std::vec::IntoIter<DecodedPair<K, V>>),
+    /// Bytes lead to others in the store, which is not called while it lists pairs.
+    Stored(PairPages),
+}
+
+impl<K: H5Type, V: H5Type> fmt::Debug for MapIter<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MapIter").field("map", &self.map).finish_non_exhaustive()
+    }
+}
+
+impl<K: H5Type, V: H5Type> MapIter<K, V> {
+    fn new(map: &Map<K, V>, start: Bound<MapKeyBuf>, end: Bound<MapKeyBuf>) -> Self {
+        let cursor = PageCursor::new(map.object.clone(), start, end, true);
+        let pages = match map.has_plain_pairs() {
+            true => MapIterPages::Decoded(cursor, Vec::new().into_iter()),
+            false => MapIterPages::Stored(PairPages::new(cursor)),
+        };
+        MapIter { map: map.clone(), pages }
+    }
 }
 
 impl<K: H5Type, V: H5Type> Iterator for MapIter<K, V> {
     type Item = Result<(K, V)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.pages.next()?.and_then(|(key, value)| self.map.decode_pair(key.as_key(), &value)))
+        let map = &self.map;
+        match &mut self.pages {
+            MapIterPages::Stored(pages) => {
+                Some(pages.next_pair()?.and_then(|(_, key, value)| map.decode_pair(key, value)))
+            }
+            MapIterPages::Decoded(cursor, page) => {
+                if page.as_slice().is_empty() && !cursor.is_last {
+                    let mut pairs = Vec::new();
+                    if let Err(error) = cursor.fetch(|key, value| pairs.push(map.decode(key, value).map_err(Box::new)))
+                    {
+                        return Some(Err(error));
+                    }
+                    *page = pairs.into_iter();
+                }
+                Some(page.next()?.map_err(|error| map.object.error(*error)))
+            }
+        }
     }
 }
 

@@ -354,8 +354,7 @@ impl NumberBits {
     }
 
     fn encode(&self, element: &[u8], ordered: &mut Vec<u8>) {
-        let push = |bits: u128, byte: &u8| bits << 8 | u128::from(*byte);
-        let stored = if self.big_endian { element.iter().fold(0, push) } else { element.iter().rev().fold(0, push) };
+        let stored = if self.big_endian { number_be(element) } else { number_le(element) };
         let (all, sign) = (mask(self.precision), 1 << (self.precision - 1));
         let value = stored >> self.offset & all;
         let sorted = match self.kind {
@@ -372,7 +371,7 @@ impl NumberBits {
     /// `ordered` has the length of what is made of such numbers.
     fn decode(&self, ordered: &[u8], into: &mut Vec<u8>) {
         let (all, sign) = (mask(self.precision), 1 << (self.precision - 1));
-        let sorted = ordered.iter().fold(0u128, |bits, byte| bits << 8 | u128::from(*byte)) & all;
+        let sorted = number_be(ordered) & all;
         let value = match self.kind {
             NumberKind::Unsigned => sorted,
             NumberKind::Signed => sorted ^ sign,
@@ -387,6 +386,26 @@ impl NumberBits {
             false => into.extend_from_slice(&stored.to_le_bytes()[..self.size]),
         }
     }
+}
+
+/// The number that at most 16 bytes are, the highest first.
+fn number_be(bytes: &[u8]) -> u128 {
+    if let Ok(bytes) = bytes.try_into() {
+        return u64::from_be_bytes(bytes).into();
+    }
+    let mut all = [0; 16];
+    all.iter_mut().rev().zip(bytes.iter().rev()).for_each(|(to, from)| *to = *from);
+    u128::from_be_bytes(all)
+}
+
+/// The number that at most 16 bytes are, the lowest first.
+fn number_le(bytes: &[u8]) -> u128 {
+    if let Ok(bytes) = bytes.try_into() {
+        return u64::from_le_bytes(bytes).into();
+    }
+    let mut all = [0; 16];
+    all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    u128::from_le_bytes(all)
 }
 
 /// So many low bits.

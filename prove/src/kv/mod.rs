@@ -58,6 +58,7 @@ fn open(engine: impl Engine + 'static, mode: Mode) -> Result<File, String> {
         durability: Durability::Always,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
+        max_uncommitted: KvRequest::MAX_UNCOMMITTED,
         random: SESSIONS.fetch_add(1, Ordering::Relaxed),
     };
     let store = KvStore::open(engine, &request).map_err(|error| error_chain_text(&error))?;

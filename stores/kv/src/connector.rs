@@ -44,8 +44,12 @@ impl KvConnector {
     /// # Errors
     /// As [`Connector::open`].
     pub(crate) fn open_engine(at: &Location, how: &OpenRequest<'_>) -> Result<LongKeys<LmdbEngine>, OpenError> {
-        let Kv { map_size, max_readers, sync } = *how.typed_options::<Kv>()?;
-        let engine = LmdbEngine::open(&folder(at)?, how.mode, &LmdbOptions { map_size, max_readers, sync });
+        let Kv { map_size, max_readers, sync, .. } = *how.typed_options::<Kv>()?;
+        let engine = LmdbEngine::open(
+            &folder(at)?,
+            how.mode,
+            &LmdbOptions { map_size, max_readers, sync, ..LmdbOptions::default() },
+        );
         engine.map(LongKeys::new).map_err(|error| OpenError::Store(error.into()))
     }
 
@@ -66,12 +70,14 @@ impl KvConnector {
         at: &Location,
         how: &OpenRequest<'_>,
     ) -> Result<KvSession, OpenError> {
+        let options = how.typed_options::<Kv>()?;
         let request = KvRequest {
             mode: how.mode,
             root: how.root.clone(),
-            durability: how.typed_options::<Kv>()?.sync.durability(),
+            durability: options.sync.durability(),
             max_allocation: how.max_allocation,
             unfilter: how.unfilter.clone(),
+            max_uncommitted: options.max_uncommitted,
             random: random()?,
         };
         let session = KvSession::open(Box::new(engine), &request);

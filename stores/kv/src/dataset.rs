@@ -2,13 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error as ModelError,
     Layout, ObjectBody, ObjectId, ObjectKind, Result, SharedBytes, StoredChunk, read_block_by_runs, read_each,
 };
-use parking_lot::RwLock;
 
 use crate::chunk_records::{self, ChunkShape, FoundChunk};
 use crate::engine::{Snapshot, View};
@@ -16,6 +14,8 @@ use crate::error::damaged;
 use crate::layout::encode::encode_dataspace;
 use crate::layout::{MetadataField, key};
 use crate::objects;
+use crate::primitive::RwLock;
+use crate::primitive::atomic::{AtomicU64, Ordering};
 use crate::session::KvSession;
 use crate::state::{KvState, check_kind, check_object, fitting};
 

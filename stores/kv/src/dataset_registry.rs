@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use h5live_model::{ObjectId, Result};
-use parking_lot::Mutex;
 
 use crate::dataset::KvDataset;
+use crate::primitive::Mutex;
 use crate::session::KvSession;
 
 /// Datasets after which those are forgotten that nobody has open any more; then each time their number has doubled.

@@ -46,6 +46,17 @@ pub enum KvError {
         /// The first one.
         first: String,
     },
+    /// So much is not committed that nothing more is taken.
+    #[error(
+        "changes of {bytes} bytes are in memory, more than the option max_uncommitted allows ({most} bytes): flush the \
+         file, and then go on"
+    )]
+    Uncommitted {
+        /// Bytes of the changes.
+        bytes: u64,
+        /// Most bytes after which a change is still taken.
+        most: u64,
+    },
     /// A change failed in its middle.
     #[error("an earlier change failed in its middle: nothing is written any more")]
     Broken,
@@ -57,6 +68,7 @@ impl From<KvError> for ModelError {
             KvError::Object { .. } | KvError::Contradiction { .. } | KvError::Unsound { .. } => StoreErrorKind::Damaged,
             KvError::Foreign(_) | KvError::Version { .. } => StoreErrorKind::NotThisFormat,
             KvError::Empty => StoreErrorKind::NotThere,
+            KvError::Uncommitted { .. } => StoreErrorKind::Full,
             KvError::Broken => StoreErrorKind::Io,
         };
         ModelError::store(kind, error)

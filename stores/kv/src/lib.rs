@@ -22,11 +22,13 @@ mod error;
 mod folder_watch;
 pub mod layout;
 mod map_records;
+mod map_registry;
 mod maps;
 mod object_edits;
 mod objects;
 #[cfg(feature = "lmdb")]
 mod options;
+mod primitive;
 #[cfg(any(feature = "lmdb", feature = "slatedb"))]
 mod random;
 mod session;
@@ -38,6 +40,7 @@ mod slate_options;
 mod stat;
 mod state;
 mod store;
+mod tracked_orders;
 #[cfg(feature = "lmdb")]
 mod upkeep;
 mod watch;

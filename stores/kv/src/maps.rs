@@ -1,16 +1,15 @@
 //! Maps: each pair is a record of the map's object.
 
-use std::collections::HashSet;
 use std::ops::Bound;
 
-use h5live_model::{MapEdit, MapKey, MapKeyOrder, MapScan, MapStore, ObjectId, Result};
+use h5live_model::{MapEdit, MapKey, MapKeyOrder, MapScan, MapSpec, MapStore, ObjectId, Result};
 
-use crate::engine::KeySpan;
-use crate::error::damaged;
+use crate::engine::{KeySpan, Snapshot};
 use crate::layout::value::encode_u64;
-use crate::layout::{EngineKey, MetadataField, RecordKey, key};
-use crate::map_records::{has_blobs, map_spec, pair_count, value_blobs};
-use crate::objects;
+use crate::layout::{MetadataField, key};
+use crate::map_records::{has_blobs, pair_count, value_blobs};
+use crate::map_registry::KnownMap;
+use crate::state::KvState;
 use crate::store::KvStore;
 
 /// The keys of the records of a range of pairs.
@@ -29,31 +28,47 @@ fn records_in(map: ObjectId, order: &MapKeyOrder, scan: &MapScan<'_>) -> Result<
     Ok(KeySpan { start, end })
 }
 
+/// Gives up what only the value of a record leads to, before an edit of it. Returns whether there is a value.
+fn release_value(state: &mut KvState, spec: &MapSpec, record: &[u8], edit: &MapEdit<'_>) -> Result<bool> {
+    let Some(old) = state.snapshot().get(record)? else { return Ok(false) };
+    let mut gone = value_blobs(&state.snapshot(), spec, &old)?;
+    if let MapEdit::Put { value, .. } = edit {
+        let kept = value_blobs(&state.snapshot(), spec, value)?;
+        gone.retain(|blob| !kept.contains(blob));
+    }
+    gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
+    Ok(true)
+}
+
+impl KvStore {
+    /// Reads a map.
+    fn with_map<T>(&self, map: ObjectId, read: impl FnOnce(&Snapshot<'_>, &KnownMap) -> Result<T>) -> Result<T> {
+        self.session.check_open()?;
+        let state = self.session.state();
+        let known = self.maps.open(&state, map)?;
+        read(&state.snapshot(), &known)
+    }
+}
+
 impl MapStore for KvStore {
     fn len(&self, map: ObjectId) -> Result<u64> {
         self.session.read(|state| pair_count(state, map))
     }
 
     fn contains(&self, map: ObjectId, key: MapKey<'_>) -> Result<bool> {
-        self.session.read(|state| {
-            let spec = map_spec(state, map)?;
-            spec.check_key(key)?;
-            let ordered = MapKeyOrder::new(&spec.key).ordered(key)?;
-            Ok(state.has(key::map_record(map, &ordered).as_bytes())?)
+        self.with_map(map, |state, known| {
+            let mut record = known.record_prefix();
+            known.put_key(key, &mut record)?;
+            Ok(state.has(&record)?)
         })
     }
 
     fn get(&self, map: ObjectId, keys: &[MapKey<'_>], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
-        self.session.read(|state| {
-            let spec = map_spec(state, map)?;
-            let order = MapKeyOrder::new(&spec.key);
-            let mut ordered = Vec::new();
+        self.with_map(map, |state, known| {
+            let mut record = known.record_prefix();
             for (number, key) in keys.iter().enumerate() {
-                spec.check_key(*key)?;
-                ordered.clear();
-                order.encode(*key, &mut ordered)?;
-                let at = key::map_record(map, &ordered);
-                if !state.with_value(at.as_bytes(), &mut |value| each(number, Some(value)))? {
+                known.put_key(*key, &mut record)?;
+                if !state.with_value(&record, &mut |value| each(number, Some(value)))? {
                     each(number, None);
                 }
             }
@@ -67,21 +82,13 @@ impl MapStore for KvStore {
         scan: &MapScan<'_>,
         each: &mut dyn FnMut(MapKey<'_>, &[u8]) -> bool,
     ) -> Result<()> {
-        self.session.read(|state| {
-            let spec = map_spec(state, map)?;
-            let order = MapKeyOrder::new(&spec.key);
-            let (span, mut bytes, mut failure) = (records_in(map, &order, scan)?, Vec::new(), None);
-            state.scan(&span, &mut |key, value| {
-                let pair = EngineKey::parse(key).map_err(damaged(map)).and_then(|(_, record)| match record {
-                    RecordKey::MapRecord(ordered) => order.decode(&ordered, &mut bytes),
-                    _ => Err(objects::contradiction(map, "a record among its pairs is none")),
-                });
-                match pair {
-                    Ok(key) => each(key, if scan.values { value } else { &[] }),
-                    Err(error) => {
-                        failure = Some(error);
-                        false
-                    }
+        self.with_map(map, |state, known| {
+            let (span, mut bytes, mut failure) = (records_in(map, &known.order, scan)?, Vec::new(), None);
+            state.scan(&span, &mut |key, value| match known.key_of(map, key, &mut bytes) {
+                Ok(key) => each(key, if scan.values { value } else { &[] }),
+                Err(error) => {
+                    failure = Some(error);
+                    false
                 }
             })?;
             failure.map_or(Ok(()), Err)
@@ -90,38 +97,33 @@ impl MapStore for KvStore {
 
     fn write(&self, map: ObjectId, edits: &[MapEdit<'_>]) -> Result<()> {
         self.session.change(|state| {
-            let spec = map_spec(&state.snapshot(), map)?;
-            let order = MapKeyOrder::new(&spec.key);
+            let known = self.maps.open(state, map)?;
             let mut records = Vec::with_capacity(edits.len());
             for edit in edits {
-                spec.check_key(edit.key())?;
                 if let MapEdit::Put { value, .. } = edit {
-                    spec.check_value(value)?;
+                    known.spec.check_value(value)?;
                 }
-                records.push(key::map_record(map, &order.ordered(edit.key())?));
+                let mut record = known.record_prefix();
+                known.put_key(edit.key(), &mut record)?;
+                records.push(record);
             }
-            let (mut count, has_blobs) = (pair_count(&state.snapshot(), map)?, has_blobs(&spec));
-            for (edit, at) in edits.iter().zip(&records) {
-                let old = match has_blobs {
-                    true => state.snapshot().get(at.as_bytes())?,
-                    false => state.snapshot().has(at.as_bytes())?.then(Vec::new),
+            let mut count = pair_count(&state.snapshot(), map)?;
+            for (edit, record) in edits.iter().zip(&records) {
+                let was_there = match has_blobs(&known.spec) {
+                    true => release_value(state, &known.spec, record, edit)?,
+                    false => state.snapshot().has(record)?,
                 };
-                let mut gone =
-                    old.as_ref().map_or(Ok(HashSet::new()), |old| value_blobs(&state.snapshot(), &spec, old))?;
                 match edit {
                     MapEdit::Put { value, .. } => {
-                        let kept = value_blobs(&state.snapshot(), &spec, value)?;
-                        gone.retain(|blob| !kept.contains(blob));
-                        count += u64::from(old.is_none());
-                        state.put(at, *value);
+                        count += u64::from(!was_there);
+                        state.edits.put(record, value.to_vec());
                     }
-                    MapEdit::Remove { .. } if old.is_some() => {
+                    MapEdit::Remove { .. } if was_there => {
                         count = count.saturating_sub(1);
-                        state.delete(at);
+                        state.edits.delete(record);
                     }
                     MapEdit::Remove { .. } => {}
                 }
-                gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
             }
             state.put(&key::metadata(map, MetadataField::PairCount), encode_u64(count));
             Ok(())

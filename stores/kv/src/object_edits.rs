@@ -18,8 +18,9 @@ use crate::layout::{
     AttributeField, AttributeRecords, BlobId, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid,
 };
 use crate::map_records::blobs_of_values;
-use crate::objects::{attribute, for_each_attribute, group_spec, info, is_tracked, link, spec};
+use crate::objects::{attribute, for_each_attribute, info, link, spec};
 use crate::state::{KvState, check_kind, fitting, uses, uses_key};
+use crate::tracked_orders::TrackedOrders;
 
 /// What the deletion of elements needs to find the blobs to which they lead.
 #[derive(Debug, Clone)]
@@ -41,6 +42,7 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
     check_spec(state, new)?;
     let records = fitting(MetadataRecords::of_object(new.spec))?;
     let id = state.new_object_id(kind_of(&new.spec.body))?;
+    state.tracked_orders.insert(id, TrackedOrders::of(new.spec));
     put_metadata(state, id, records, new.spec);
     match &new.spec.body {
         ObjectBody::Dataset(dataset) => {
@@ -56,7 +58,8 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
         ObjectBody::Group(_) | ObjectBody::Datatype(_) => {}
     }
     if let Some((group, name)) = new.link {
-        add_link(state, group, name, &LinkTarget::Hard(id))?;
+        put_link(state, group, name, &LinkTarget::Hard(id))?;
+        state.put(&uses_key(id), encode_u64(1));
     }
     Ok(id)
 }
@@ -149,9 +152,19 @@ pub fn add_link(state: &mut KvState, group: ObjectId, name: &Name, target: &Link
     }
 }
 
+/// Whether orders of creation are kept at an object, which is there.
+fn tracked_orders(state: &mut KvState, id: ObjectId) -> Result<TrackedOrders> {
+    if let Some(known) = state.tracked_orders.get(id) {
+        return Ok(known);
+    }
+    let orders = TrackedOrders::of(&spec(&state.snapshot(), id)?);
+    state.tracked_orders.insert(id, orders);
+    Ok(orders)
+}
+
 fn put_link(state: &mut KvState, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
     let value = fitting(encode_link(target))?;
-    if is_tracked(group_spec(&state.snapshot(), group)?.links.order) {
+    if tracked_orders(state, group)?.links {
         let position = creation_order::append(state, OrderOf::Links, group, name.as_bytes(), Some(&value))?;
         state.put(&key::link_order(group, name.as_bytes()), encode_u64(position));
     }
@@ -203,11 +216,15 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
     new.check()?;
     state.check_object(id)?;
     check_committed(state, new.committed, &new.datatype)?;
-    let old = attribute(&state.snapshot(), id, &new.name)?;
-    let is_tracked = is_tracked(spec(&state.snapshot(), id)?.attributes.order);
+    // The first record of an attribute says whether there is one.
+    let first = key::attribute(id, AttributeField::Datatype, new.name.as_bytes());
+    let old = match state.snapshot().has(first.as_bytes())? {
+        true => attribute(&state.snapshot(), id, &new.name)?,
+        false => None,
+    };
     let creation_order = match &old {
         Some(old) => old.creation_order,
-        None if is_tracked => {
+        None if tracked_orders(state, id)?.attributes => {
             let position = creation_order::append(state, OrderOf::Attributes, id, new.name.as_bytes(), None)?;
             let full = || ModelError::Invalid("an object knows the order of at most 65536 attributes".into());
             Some(u16::try_from(position).map_err(|_| full())?)
@@ -330,6 +347,7 @@ fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &Cleanup) -
 /// Deletes all records of an object, and the blobs that they lead to. Returns the objects that it used.
 fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<Vec<ObjectId>> {
     state.deleted_objects += 1;
+    state.tracked_orders.remove(id);
     let (mut used, mut blobs) = (Vec::new(), Vec::new());
     let snapshot = state.snapshot();
     let description = spec(&snapshot, id)?;

@@ -1,8 +1,7 @@
 //! Descriptions of objects, their links and attributes, as a state has them.
 
 use h5live_model::{
-    AttributeData, CreationOrder, Error as ModelError, GroupSpec, Link, LinkTarget, Name, ObjectBody, ObjectId,
-    ObjectInfo, ObjectKind, ObjectSpec, Result,
+    AttributeData, Error as ModelError, Link, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Result,
 };
 
 use crate::engine::{KeySpan, Snapshot};
@@ -40,18 +39,6 @@ pub fn metadata(state: &Snapshot<'_>, id: ObjectId) -> Result<MetadataRecords> {
 /// [`ModelError::NoObject`].
 pub fn spec(state: &Snapshot<'_>, id: ObjectId) -> Result<ObjectSpec> {
     metadata(state, id)?.object(oid::kind(id)).map_err(damaged(id))
-}
-
-/// The description of a group.
-///
-/// # Errors
-/// [`ModelError::NoObject`], [`ModelError::WrongKind`].
-pub fn group_spec(state: &Snapshot<'_>, id: ObjectId) -> Result<GroupSpec> {
-    check_kind(id, ObjectKind::Group)?;
-    match spec(state, id)?.body {
-        ObjectBody::Group(group) => Ok(group),
-        _ => Err(ModelError::WrongKind { expected: "group" }),
-    }
 }
 
 /// What is known of an object beside that.
@@ -200,11 +187,6 @@ fn for_each_attribute_in(
         each(records.attribute(name).map_err(damaged(id))?)?;
     }
     Ok(())
-}
-
-/// Whether an order of creation is kept.
-pub fn is_tracked(order: CreationOrder) -> bool {
-    order != CreationOrder::Untracked
 }
 
 /// Says that records of an object contradict each other.

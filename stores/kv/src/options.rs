@@ -3,6 +3,7 @@
 use h5live_model::settings;
 
 use crate::engine::SyncPolicy;
+use crate::session::KvRequest;
 
 settings! {
     connector "kv";
@@ -14,5 +15,7 @@ settings! {
         max_readers: u32 = 4096,
         /// Which commits wait for the disk: all, durable flushes, or none, and then a power failure may lose the store.
         sync: SyncPolicy = SyncPolicy::Durable,
+        /// The most bytes of changes in memory that are not flushed: beyond them, a change is refused.
+        max_uncommitted: u64 = KvRequest::MAX_UNCOMMITTED,
     }
 }

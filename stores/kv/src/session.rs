@@ -1,13 +1,11 @@
 //! A session on a container: what all of its parts share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::{
     AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectSpec,
     Parts, Publish, Reads, Result, Session, Staging, Unfilter, Unit,
 };
-use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::blob_ids::BlobIds;
 use crate::engine::{Engine, KeySpan, Snapshot, View};
@@ -16,12 +14,17 @@ use crate::layout::encode::ELEMENT_FORMS;
 use crate::layout::value::{LAYOUT_VERSION, decode_layout_version, encode_layout_version};
 use crate::layout::{MetadataField, key, oid};
 use crate::object_edits::{self, Cleanup};
+use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::primitive::{RwLock, RwLockReadGuard};
 use crate::state::KvState;
 
 /// The name of the kind of store, and its scheme.
 pub const CONNECTOR: &str = "kv";
 /// Most bytes of a chunk: engines have values of up to 4 GiB.
 const MAX_CHUNK_BYTES: u64 = u32::MAX as u64 - 16;
+
+/// The share of the bytes that may wait for a commit which is taken beyond them after each refusal: the inverse of it.
+const FLUSH_SHARE: u64 = 8;
 
 /// What a session on a container can do whose commits are durable like this.
 pub const fn capabilities(durability: Durability) -> Capabilities {
@@ -52,8 +55,15 @@ pub struct KvRequest {
     pub max_allocation: AllocationLimit,
     /// What undoes filters of elements that are deleted.
     pub unfilter: Arc<dyn Unfilter>,
+    /// Most bytes of changes that are not committed, before a further change is refused.
+    pub max_uncommitted: u64,
     /// A random number, for the identities of blobs.
     pub random: u64,
+}
+
+impl KvRequest {
+    /// [`KvRequest::max_uncommitted`], if nobody asks for another one: 1 GiB.
+    pub const MAX_UNCOMMITTED: u64 = 1 << 30;
 }
 
 /// Refuses what is no container, or has a layout that this program does not know.
@@ -75,6 +85,7 @@ pub struct KvSession {
     pub described: Session,
     pub engine: Box<dyn Engine>,
     pub cleanup: Cleanup,
+    max_uncommitted: u64,
     state: RwLock<KvState>,
     /// How many objects it has deleted: those that are open look whether they are still there when this changes.
     deleted_objects: AtomicU64,
@@ -89,11 +100,12 @@ impl KvSession {
     pub fn open(engine: Box<dyn Engine>, request: &KvRequest) -> Result<Self> {
         let mut described = Session::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
         described.forms = ELEMENT_FORMS;
-        let state = RwLock::new(KvState::new(engine.view()?, BlobIds::new(request.random)));
+        let state = RwLock::new(KvState::new(engine.view()?, BlobIds::new(request.random), request.max_uncommitted));
         let session = KvSession {
             described,
             engine,
             cleanup: Cleanup { unfilter: request.unfilter.clone(), max_allocation: request.max_allocation },
+            max_uncommitted: request.max_uncommitted,
             state,
             deleted_objects: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
@@ -156,10 +168,19 @@ impl KvSession {
     /// more.
     ///
     /// # Errors
-    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of `change`.
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], [`KvError::Uncommitted`] before anything is changed, and those
+    /// of `change`.
     pub fn change<T>(&self, change: impl FnOnce(&mut KvState) -> Result<T>) -> Result<T> {
         self.check_writable()?;
         let mut state = self.state.write();
+        // It may have been closed since: nothing commits what is changed then.
+        self.check_open()?;
+        let bytes = state.edits.bytes() as u64;
+        if bytes > state.max_uncommitted {
+            // What the next flush hands over is taken. Else nothing could be committed any more.
+            state.max_uncommitted = bytes + self.max_uncommitted / FLUSH_SHARE;
+            return Err(KvError::Uncommitted { bytes, most: self.max_uncommitted }.into());
+        }
         let changed = change(&mut state);
         self.deleted_objects.store(state.deleted_objects, Ordering::Release);
         if matches!(changed, Err(ModelError::Store(_))) {
@@ -179,7 +200,9 @@ impl KvSession {
     /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of the engine.
     pub fn commit(&self, publish: Publish) -> Result<()> {
         self.check_writable()?;
-        self.commit_state(&mut self.state.write(), publish)
+        let mut state = self.state.write();
+        self.check_open()?;
+        self.commit_state(&mut state, publish)
     }
 
     fn commit_state(&self, state: &mut KvState, publish: Publish) -> Result<()> {
@@ -192,6 +215,7 @@ impl KvSession {
         if !state.edits.is_empty() || publish == Publish::Durable {
             self.engine.commit(&state.edits, publish)?;
             state.edits.clear();
+            state.max_uncommitted = self.max_uncommitted;
             state.view = self.engine.view()?;
         }
         Ok(())
@@ -216,13 +240,16 @@ impl KvSession {
     /// # Errors
     /// As [`KvSession::commit`].
     pub fn close(&self) -> Result<()> {
+        let mut state = self.state.write();
         if self.is_closed.load(Ordering::Acquire) {
             return Ok(());
         }
         if self.described.mode.writes() {
-            self.commit(Publish::Visible)?;
+            self.commit_state(&mut state, Publish::Visible)?;
         }
+        // Under the lock: another thread's change is committed here, or is refused.
         self.is_closed.store(true, Ordering::Release);
+        drop(state);
         Ok(self.engine.close()?)
     }
 }

@@ -138,6 +138,7 @@ impl Connector for SlateConnector {
             durability: options.sync.durability(),
             max_allocation: how.max_allocation,
             unfilter: how.unfilter.clone(),
+            max_uncommitted: options.max_uncommitted,
             random: random()?,
         };
         let session = KvSession::open(Box::new(LongKeys::new(engine)), &request);

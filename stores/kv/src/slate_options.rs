@@ -5,6 +5,7 @@ use std::time::Duration;
 use h5live_model::settings;
 
 use crate::engine::SyncPolicy;
+use crate::session::KvRequest;
 
 settings! {
     connector "kv+s3";
@@ -16,6 +17,8 @@ settings! {
         poll_interval: Duration = Duration::from_millis(100),
         /// How long commits that do not wait stay in the memory of the writer at most.
         flush_interval: Duration = Duration::from_millis(100),
+        /// The most bytes of changes in memory that are not flushed: beyond them, a change is refused.
+        max_uncommitted: u64 = KvRequest::MAX_UNCOMMITTED,
         /// The most bytes of blocks that are kept in memory.
         cache_size: u64 = 64 << 20,
         /// The URL of the server; if it is empty, the one that the environment names, or the provider's.

@@ -9,6 +9,7 @@ use crate::engine::{Edits, Snapshot, View};
 use crate::error::{KvError, damaged, unfit};
 use crate::layout::value::{decode_u64, encode_u64};
 use crate::layout::{EngineKey, MetadataField, OidAllocator, OidRange, key, oid};
+use crate::tracked_orders::KnownOrders;
 
 /// A state of the engine, and the edits of this session over it.
 #[derive(Debug)]
@@ -17,10 +18,14 @@ pub struct KvState {
     pub view: Arc<dyn View>,
     /// What is not committed.
     pub edits: Edits,
+    /// Bytes of edits beyond which the next change is refused.
+    pub max_uncommitted: u64,
     /// Identities of new objects.
     pub ids: OidAllocator,
     /// Identities of new blobs.
     pub blob_ids: BlobIds,
+    /// At which objects orders of creation are kept.
+    pub tracked_orders: KnownOrders,
     /// A change failed in its middle.
     pub is_broken: bool,
     /// How many objects this session has deleted.
@@ -29,12 +34,14 @@ pub struct KvState {
 
 impl KvState {
     /// Nothing is changed.
-    pub fn new(view: Arc<dyn View>, blob_ids: BlobIds) -> Self {
+    pub fn new(view: Arc<dyn View>, blob_ids: BlobIds, max_uncommitted: u64) -> Self {
         KvState {
             view,
             edits: Edits::new(),
+            max_uncommitted,
             ids: OidAllocator::default(),
             blob_ids,
+            tracked_orders: KnownOrders::default(),
             is_broken: false,
             deleted_objects: 0,
         }

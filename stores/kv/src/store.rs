@@ -14,6 +14,7 @@ use crate::engine::{Engine, Snapshot};
 use crate::error::{damaged, unfit};
 use crate::layout::value::{EncodedReference, StoredReference, VarLenBlob};
 use crate::layout::{BlobId, key, oid};
+use crate::map_registry::MapRegistry;
 use crate::object_edits;
 use crate::objects::{self, contradiction};
 use crate::session::{KvRequest, KvSession};
@@ -25,6 +26,7 @@ use crate::watch::KvWatch;
 pub struct KvStore {
     pub(crate) session: Arc<KvSession>,
     datasets: Arc<DatasetRegistry>,
+    pub(crate) maps: Arc<MapRegistry>,
 }
 
 impl KvStore {
@@ -38,7 +40,7 @@ impl KvStore {
 
     /// A store with this session.
     pub(crate) fn new(session: KvSession) -> Self {
-        KvStore { session: Arc::new(session), datasets: Arc::default() }
+        KvStore { session: Arc::new(session), datasets: Arc::default(), maps: Arc::default() }
     }
 
     /// Calls `found` with the bytes of a blob: as this session sees it, or one of its datasets, which may see an earlier

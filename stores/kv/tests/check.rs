@@ -1,17 +1,19 @@
 //! The check of containers: a sound one has no findings, and each class of damage is found, and nothing else.
 
-use std::sync::Arc;
+mod shared;
 
 use h5live_kv::engine::{Edits, Engine, KeySpan, LongKeys, MemoryEngine, Snapshot};
 use h5live_kv::layout::value::{VarLenBlob, decode_link, encode_layout_version, encode_link, encode_u64};
 use h5live_kv::layout::{AttributeField, BlobId, EngineKey, MetadataField, RecordKey, key, oid};
-use h5live_kv::{KvRequest, KvStore, check_container};
+use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec,
     Dataspace, Datatype, Durability, EntryStorage, FilterSpec, GroupSpec, Layout, LeakPlace, LinkTarget, MapEdit,
     MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectBody, ObjectId, ObjectKind, ObjectSpec, Publish, Scope,
     Shape, Sign, Store, StoreCheck, StoreReport, StringPadding, Unfilter, VarLen, VarLenKind,
 };
+
+use self::shared::request;
 
 /// A filter that adds a byte.
 const FILTER: u16 = 300;
@@ -74,14 +76,7 @@ fn attribute(name: &str, value: u8) -> AttributeData {
 impl Container {
     fn new() -> Self {
         let engine = MemoryEngine::new();
-        let request = KvRequest {
-            mode: Mode::CreateNew,
-            root: ObjectSpec::group(),
-            durability: Durability::Always,
-            max_allocation: AllocationLimit::default(),
-            unfilter: Arc::new(NoFilters),
-            random: 5,
-        };
+        let request = request(Mode::CreateNew, Durability::Always, 5);
         let store = KvStore::open(LongKeys::new(engine.clone()), &request).unwrap();
         let (root, writer) = (oid::ROOT, store.writer().unwrap());
         let make =

@@ -2,75 +2,37 @@
 
 mod shared;
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use h5live_kv::KvStore;
 use h5live_kv::engine::{Engine, LmdbEngine, LmdbOptions, LongKeys, MemoryEngine, SyncPolicy};
 use h5live_model::conformance::{self, FaultyLab, Lab};
 use h5live_model::{Durability, Mode, Store};
 use parking_lot::Mutex;
 
-use self::shared::request;
+use self::shared::{StoreLab, folder_lab, request, session_number};
 
-/// Stores in folders.
-struct Folders {
-    sync: SyncPolicy,
-    folder: tempfile::TempDir,
-    made: AtomicU64,
-    opened: AtomicU64,
+/// Stores in files of LMDB.
+fn lmdb(sync: SyncPolicy) -> StoreLab<impl Fn(&str, Mode) -> KvStore> {
+    folder_lab(move |folder, mode| {
+        let options = LmdbOptions { sync, map_size: 1 << 30, ..LmdbOptions::default() };
+        let engine = LongKeys::new(LmdbEngine::open(folder, mode, &options).unwrap());
+        KvStore::open(engine, &request(mode, sync.durability(), session_number())).unwrap()
+    })
 }
 
-impl Folders {
-    fn new(sync: SyncPolicy) -> Self {
-        Folders { sync, folder: tempfile::tempdir().unwrap(), made: AtomicU64::new(0), opened: AtomicU64::new(0) }
-    }
-
-    fn last(&self) -> PathBuf {
-        self.folder.path().join(format!("{}.kv", self.made.load(Ordering::Relaxed)))
-    }
-
-    fn open(&self, mode: Mode) -> KvStore {
-        let options = LmdbOptions { sync: self.sync, map_size: 1 << 30, ..LmdbOptions::default() };
-        let engine = LmdbEngine::open(&self.last(), mode, &options).unwrap();
-        let random = self.opened.fetch_add(1, Ordering::Relaxed);
-        KvStore::open(LongKeys::new(engine), &request(mode, self.sync.durability(), random)).unwrap()
-    }
-}
-
-impl Lab for Folders {
-    type Store = KvStore;
-
-    fn create(&self) -> KvStore {
-        self.made.fetch_add(1, Ordering::Relaxed);
-        self.open(Mode::CreateNew)
-    }
-
-    fn reopen(&self, closed: KvStore) -> KvStore {
-        closed.close().unwrap();
-        drop(closed);
-        self.open(Mode::Write)
-    }
-
-    fn reader(&self, _: &KvStore) -> Option<KvStore> {
-        Some(self.open(Mode::SwmrRead))
-    }
-}
-
-conformance::suite!(Folders::new(SyncPolicy::Durable));
+conformance::suite!(lmdb(SyncPolicy::Durable));
 
 /// Commits that all wait for the disk.
 mod always_durable {
     use super::*;
 
-    conformance::suite!(Folders::new(SyncPolicy::Always));
+    conformance::suite!(lmdb(SyncPolicy::Always));
 }
 
 /// Commits of which none waits for the disk.
 mod never_durable {
     use super::*;
 
-    conformance::suite!(Folders::new(SyncPolicy::Never));
+    conformance::suite!(lmdb(SyncPolicy::Never));
 }
 
 /// Stores in memory, with keys of few bytes.
@@ -80,13 +42,12 @@ mod memory {
     #[derive(Default)]
     struct Engines {
         last: Mutex<Option<MemoryEngine>>,
-        opened: AtomicU64,
     }
 
     impl Engines {
         fn open(&self, engine: MemoryEngine, mode: Mode) -> KvStore {
-            let random = self.opened.fetch_add(1, Ordering::Relaxed);
-            KvStore::open(LongKeys::new(engine), &request(mode, Durability::Always, random)).unwrap()
+            let request = request(mode, Durability::Always, session_number());
+            KvStore::open(LongKeys::new(engine), &request).unwrap()
         }
 
         fn engine(&self) -> MemoryEngine {

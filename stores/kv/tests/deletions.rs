@@ -1,26 +1,21 @@
 //! What a deleted object led to is deleted with it.
 
-use std::sync::Arc;
+mod shared;
 
 use h5live_kv::engine::{LongKeys, MemoryEngine};
 use h5live_kv::layout::oid;
-use h5live_kv::{KvRequest, KvStore, check_container};
+use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, DatasetSpec, Dataspace, Datatype, Durability, Fill, FillValue, Mode, NewObject, NoFilters,
     ObjectBody, ObjectSpec, Publish, Scope, Shape, Store, StoreCheck, VarLen, VarLenKind,
 };
 
+use self::shared::request;
+
 #[test]
 fn the_data_of_a_fill_value_goes_with_its_dataset() {
     let engine = MemoryEngine::new();
-    let request = KvRequest {
-        mode: Mode::CreateNew,
-        root: ObjectSpec::group(),
-        durability: Durability::Always,
-        max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
-        random: 5,
-    };
+    let request = request(Mode::CreateNew, Durability::Always, 5);
     let store = KvStore::open(LongKeys::new(engine.clone()), &request).unwrap();
     let writer = store.writer().unwrap();
     let fill = writer.put_blob(&[1, 2], 2).unwrap();

@@ -1,5 +1,7 @@
 //! The bytes of every key and value of a container with objects of every kind, written down from `docs/kv-layout.md`.
 
+mod shared;
+
 use h5live_kv::layout::value::{
     EncodedReference, VarLenBlob, encode_layout_version, encode_link, encode_times, encode_u64,
 };
@@ -14,20 +16,7 @@ use h5live_model::{
     VarLen, VarLenKind,
 };
 
-/// Bytes from hexadecimal digits with spaces, and text in quotes.
-fn bytes(text: &str) -> Vec<u8> {
-    let mut found = Vec::new();
-    for (at, part) in text.split('"').enumerate() {
-        if at % 2 == 1 {
-            found.extend_from_slice(part.as_bytes());
-            continue;
-        }
-        let digits: String = part.split_whitespace().collect();
-        assert!(digits.len().is_multiple_of(2), "{text}");
-        found.extend((0..digits.len() / 2).map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap()));
-    }
-    found
-}
+use self::shared::hex_bytes as bytes;
 
 /// Compares a record with its engine key, dkey, akey and value.
 #[track_caller]

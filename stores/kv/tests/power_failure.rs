@@ -116,3 +116,27 @@ fn a_half_written_durable_state_is_not_taken() {
     start_anew(&store);
     assert_eq!(number(&store), 1);
 }
+
+#[test]
+fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("run");
+    let options = LmdbOptions { min_growth: 64 << 10, ..options() };
+    let engine = LmdbEngine::open(&store, Mode::CreateNew, &options).unwrap();
+    // Each commit writes some 800 KiB anew.
+    for number in 0..40 {
+        commit(&engine, number, Publish::Visible);
+    }
+    let bytes = fs::metadata(LmdbEngine::data_file(&store)).unwrap().len();
+    // It grows by 1 MiB at most while one state is on its way to the disk.
+    assert!(bytes < 24 << 20, "more than 32 MiB were written, of which 1 MiB counts; the file has {bytes} bytes");
+    println!("{bytes} bytes");
+    drop(engine);
+    start_anew(&store);
+    assert!(number(&store) < 40, "it is one of the states");
+    let engine = LmdbEngine::open(&store, Mode::Write, &options).unwrap();
+    commit(&engine, 100, Publish::Durable);
+    drop(engine);
+    start_anew(&store);
+    assert_eq!(number(&store), 100);
+}

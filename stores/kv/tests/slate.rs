@@ -3,9 +3,8 @@
 mod s3_server;
 mod shared;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use h5live_kv::KvStore;
@@ -17,13 +16,7 @@ use h5live_model::conformance::{self, Lab};
 use h5live_model::{Mode, Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreErrorKind, WatchEvent};
 
 use self::s3_server::{S3Server, has_keys};
-use self::shared::request;
-
-/// A number that no other session of the tests has.
-fn session_number() -> u64 {
-    static OPENED: AtomicU64 = AtomicU64::new(1);
-    OPENED.fetch_add(1, Ordering::Relaxed)
-}
+use self::shared::{StoreLab, folder_lab, request, session_number};
 
 fn options() -> SlateOptions {
     SlateOptions { poll_interval: Duration::from_millis(10), ..SlateOptions::default() }
@@ -34,48 +27,18 @@ fn folder_engine(folder: &Path, mode: Mode) -> Result<SlateEngine, EngineError> 
     SlateEngine::open(SlateLocation::folder(folder, makes, false)?, mode, &options(), session_number())
 }
 
+/// A session on an engine.
+fn session(engine: SlateEngine, mode: Mode) -> KvStore {
+    let request = request(mode, SyncPolicy::Always.durability(), session_number());
+    KvStore::open(LongKeys::new(engine), &request).unwrap()
+}
+
 /// Stores in folders.
-struct SlateFolders {
-    folder: tempfile::TempDir,
-    made: AtomicU64,
+fn slate_folders() -> StoreLab<impl Fn(&str, Mode) -> KvStore> {
+    folder_lab(|folder, mode| session(folder_engine(folder, mode).unwrap(), mode))
 }
 
-impl SlateFolders {
-    fn new() -> Self {
-        SlateFolders { folder: tempfile::tempdir().unwrap(), made: AtomicU64::new(0) }
-    }
-
-    fn last(&self) -> PathBuf {
-        self.folder.path().join(format!("{}.kv", self.made.load(Ordering::Relaxed)))
-    }
-
-    fn open(&self, mode: Mode) -> KvStore {
-        let engine = folder_engine(&self.last(), mode).unwrap();
-        let request = request(mode, SyncPolicy::Always.durability(), session_number());
-        KvStore::open(LongKeys::new(engine), &request).unwrap()
-    }
-}
-
-impl Lab for SlateFolders {
-    type Store = KvStore;
-
-    fn create(&self) -> KvStore {
-        self.made.fetch_add(1, Ordering::Relaxed);
-        self.open(Mode::CreateNew)
-    }
-
-    fn reopen(&self, closed: KvStore) -> KvStore {
-        closed.close().unwrap();
-        drop(closed);
-        self.open(Mode::Write)
-    }
-
-    fn reader(&self, _: &KvStore) -> Option<KvStore> {
-        Some(self.open(Mode::SwmrRead))
-    }
-}
-
-conformance::suite!(SlateFolders::new());
+conformance::suite!(slate_folders());
 
 /// Gives 200 keys a value that says a number, and one key that only this number has.
 fn commit(engine: &SlateEngine, number: u64, publish: Publish) -> Result<(), EngineError> {
@@ -207,7 +170,7 @@ fn a_second_writer_fences_the_first_which_has_lost_nothing() {
 
 #[test]
 fn a_flush_of_a_session_whose_store_was_taken_over_says_so() {
-    let lab = SlateFolders::new();
+    let lab = slate_folders();
     let first = lab.create();
     let root = first.session().root;
     let second = lab.open(Mode::Write);
@@ -310,14 +273,13 @@ fn what_is_not_there_or_is_there_already_is_a_clear_error() {
 /// Stores in a bucket.
 struct Bucket {
     server: S3Server,
-    made: AtomicU64,
 }
 
 impl Bucket {
     fn start() -> Option<Self> {
         let server = S3Server::start()?;
         server.make_bucket("bucket");
-        Some(Bucket { server, made: AtomicU64::new(0) })
+        Some(Bucket { server })
     }
 
     fn location(&self, prefix: &str) -> SlateLocation {
@@ -331,31 +293,6 @@ impl Bucket {
 
     fn engine(&self, prefix: &str, mode: Mode) -> Result<SlateEngine, EngineError> {
         SlateEngine::open(self.location(prefix), mode, &options(), session_number())
-    }
-
-    fn open(&self, mode: Mode) -> KvStore {
-        let engine = self.engine(&format!("runs/{}", self.made.load(Ordering::Relaxed)), mode).unwrap();
-        let request = request(mode, SyncPolicy::Always.durability(), session_number());
-        KvStore::open(LongKeys::new(engine), &request).unwrap()
-    }
-}
-
-impl Lab for Bucket {
-    type Store = KvStore;
-
-    fn create(&self) -> KvStore {
-        self.made.fetch_add(1, Ordering::Relaxed);
-        self.open(Mode::CreateNew)
-    }
-
-    fn reopen(&self, closed: KvStore) -> KvStore {
-        closed.close().unwrap();
-        drop(closed);
-        self.open(Mode::Write)
-    }
-
-    fn reader(&self, _: &KvStore) -> Option<KvStore> {
-        Some(self.open(Mode::SwmrRead))
     }
 }
 
@@ -394,7 +331,8 @@ macro_rules! run_groups {
 #[test]
 fn a_store_on_an_s3_server_passes_the_suite() {
     let Some(bucket) = Bucket::start() else { return };
-    run_groups!(&bucket; groups links link_removal attributes committed_types contiguous compact chunks filtered_chunks
+    let lab = StoreLab::new(|name: &str, mode| session(bucket.engine(&format!("runs/{name}"), mode).unwrap(), mode));
+    run_groups!(&lab; groups links link_removal attributes committed_types contiguous compact chunks filtered_chunks
         extents shrinking heap removed_blobs references region_references renaming unlinked creation_order
         uses_of_committed_types comments batches refused_batches parts staged_writes reads_of_many reads_of_blocks
         ordering commits threads unclaimed_features map_pairs refused_map_edits map_ranges map_key_types kept_maps

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ struct Words {
 }
 
 impl Words {
-    fn open(path: &std::path::Path, number: u64) -> Result<Self> {
+    fn open(path: &Path, number: u64) -> Result<Self> {
         let file = fs::File::options().read(true).write(true).create(true).truncate(false).open(path)?;
         file.set_len(number * 8)?;
         let (number, protection) = (number as usize, libc::PROT_READ | libc::PROT_WRITE);
@@ -58,11 +59,11 @@ impl Drop for Words {
 }
 
 /// The reader: prints a line when it follows, then how long each row was under way, until `times` rows have come.
-fn read(side: Side, path: &std::path::Path, times: u64) -> Result<()> {
+fn read(side: Side, (path, location): (&Path, &str), times: u64) -> Result<()> {
     let mut delays = Vec::new();
     match side {
         Side::H5live => {
-            let file = File::options().swmr_read().open(path)?;
+            let file = File::options().swmr_read().open(location)?;
             let data = file.dataset("data")?;
             let follow = data.follow::<u64>().busy_poll().timeout(Duration::from_secs(10));
             println!("ready");
@@ -108,16 +109,18 @@ fn read(side: Side, path: &std::path::Path, times: u64) -> Result<()> {
     Ok(())
 }
 
-fn run(side: Side, ground: &Ground) -> Result<Done> {
-    let (path, times) = (ground.file(&format!("latency-{side}")), ground.times(3_000));
+/// Measures a work of this name, in files or in stores whose location `locate` makes of a path.
+fn measure(work: &str, locate: fn(&Path) -> String, side: Side, ground: &Ground) -> Result<Done> {
+    let (path, times) = (ground.file(&format!("{work}-{side}")), ground.times(3_000));
+    let location = &*locate(&path);
     if std::env::var_os(READER).is_some() {
-        read(side, &path, times)?;
+        read(side, (&path, location), times)?;
         // The parent reads delays, not measures.
         std::process::exit(0);
     }
     let start_reader = || -> Result<_> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["--child", "latency", &side.to_string(), "--scale", &ground.scale.to_string(), "--folder"])
+            .args(["--child", work, &side.to_string(), "--scale", &ground.scale.to_string(), "--folder"])
             .arg(&ground.folder)
             .env(READER, "1")
             .stdout(Stdio::piped())
@@ -140,7 +143,7 @@ fn run(side: Side, ground: &Ground) -> Result<Done> {
     };
     let (mut child, lines) = match side {
         Side::H5live => {
-            let file = File::options().mode(Mode::Create).open(&path)?;
+            let file = File::options().mode(Mode::Create).open(location)?;
             let data = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create("data")?;
             file.start_swmr()?;
             let reader = start_reader()?;
@@ -178,7 +181,7 @@ fn run(side: Side, ground: &Ground) -> Result<Done> {
     };
     let mut delays: Vec<u64> = lines.map_while(|line| line.ok()?.parse().ok()).collect();
     child.wait()?;
-    fs::remove_file(path)?;
+    super::kv::remove(&path)?;
     delays.sort_unstable();
     if delays.len() as u64 != times {
         return Err(Error::Child(format!("{} of {times} rows were seen", delays.len())));
@@ -188,14 +191,25 @@ fn run(side: Side, ground: &Ground) -> Result<Done> {
 }
 
 pub fn works() -> Vec<Work> {
-    vec![Work {
+    let work = Work {
         name: "latency",
         title: "flush to visible in another process, 1,000/s (both readers look without a pause)",
         unit: Unit::Latency,
         aim: 10.0,
         budget: WRITING,
         sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
-        run,
+        run: |side, ground| measure("latency", |path| path.display().to_string(), side, ground),
         ..Work::PLAIN
-    }]
+    };
+    vec![
+        work,
+        Work {
+            name: "kv-latency",
+            title: "flush to visible in another process in a key-value store, 1,000/s (libhdf5: in a file)",
+            aim: 1.0,
+            sides: &[Side::H5live, Side::Libhdf5],
+            run: |side, ground| measure("kv-latency", super::kv::kv, side, ground),
+            ..work
+        },
+    ]
 }

@@ -7,7 +7,7 @@ use crate::creation_order::OrderOf;
 use crate::engine::KeySpan;
 use crate::layout::encode::{AttributeCreation, decode_properties};
 use crate::layout::{AttributeField, AttributeRecords, EngineKey, RecordKey, key};
-use crate::objects::is_tracked;
+use crate::tracked_orders::is_tracked;
 
 impl CheckedContainer<'_> {
     /// Looks at the attributes of an object, and at their order of creation if the object could be decoded.

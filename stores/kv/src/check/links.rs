@@ -7,7 +7,7 @@ use crate::creation_order::OrderOf;
 use crate::engine::KeySpan;
 use crate::layout::value::{decode_link, decode_u64};
 use crate::layout::{EngineKey, RecordKey, key};
-use crate::objects::is_tracked;
+use crate::tracked_orders::is_tracked;
 
 /// A link of which the position in the order of creation may follow.
 struct PendingLink {

@@ -1,6 +1,7 @@
 //! Changes that are to become the next state of an engine.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
 use super::KeySpan;
@@ -55,15 +56,12 @@ impl Edits {
     fn insert(&mut self, key: &[u8], value: Option<Vec<u8>>) {
         let len = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
         self.bytes += len(&value);
-        match self.by_key.get_mut(key) {
-            Some(edit) => {
-                self.bytes -= len(edit);
-                *edit = value;
-            }
-            None => {
+        match self.by_key.entry(key.into()) {
+            Entry::Occupied(mut edit) => self.bytes -= len(&edit.insert(value)),
+            Entry::Vacant(place) => {
                 self.bytes += key.len() + EDIT_OVERHEAD_BYTES;
                 self.longest_key = self.longest_key.max(key.len());
-                self.by_key.insert(key.into(), value);
+                place.insert(value);
             }
         }
     }

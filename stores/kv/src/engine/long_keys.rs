@@ -245,14 +245,19 @@ impl View for LongKeysView {
             let mut whole = space.before.clone();
             self.inner.scan(&space.left, &mut |key, value| {
                 let rest = key.get(space.prefix.len()..).unwrap_or_default();
-                whole.truncate(space.before.len());
                 if key.len() == pointer_len {
+                    whole.truncate(space.before.len());
                     whole.extend(rest.iter().take(self.part));
                     deeper = Some((key.to_vec(), read_number(value)));
                     return false;
                 }
-                whole.extend(rest);
-                goes_on = each(&whole, value);
+                goes_on = if space.before.is_empty() {
+                    each(rest, value)
+                } else {
+                    whole.truncate(space.before.len());
+                    whole.extend_from_slice(rest);
+                    each(&whole, value)
+                };
                 goes_on
             })?;
             if !goes_on {

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::environment::{Environment, ReadTransaction, lmdb_error};
+use super::environment::{Environment, ReadTransaction};
 use super::files::{DATA_FILE, DURABLE_FILE};
 use crate::engine::{EngineError, Result};
 
@@ -38,7 +38,14 @@ pub struct DurablePoint {
     meta_bytes: usize,
     boot: [u8; BOOT_BYTES],
     /// LMDB keeps the pages of the state that this reads.
-    _kept: ReadTransaction,
+    kept: ReadTransaction,
+}
+
+/// A state that may become the last durable one.
+#[derive(Debug)]
+pub struct PendingPoint {
+    kept: ReadTransaction,
+    meta: Vec<u8>,
 }
 
 /// What is known of the last durable state.
@@ -192,7 +199,7 @@ impl DurablePoint {
             return Err(EngineError::Damaged("its pages are larger than any that are known"));
         }
         let kept = environment.read()?;
-        let mut point = DurablePoint { file, data, number, meta_bytes, boot: boot_id(), _kept: kept };
+        let mut point = DurablePoint { file, data, number, meta_bytes, boot: boot_id(), kept };
         point.advance(environment)?;
         if is_new {
             sync_folder(folder).map_err(EngineError::io(context))?;
@@ -205,17 +212,38 @@ impl DurablePoint {
     /// # Errors
     /// [`EngineError`] if something cannot be written. The state before is kept then.
     pub fn advance(&mut self, environment: &Arc<Environment>) -> Result<()> {
-        let context = "the durable state cannot be written";
+        let pending = self.prepare(environment)?;
+        environment.synchronise()?;
+        self.replace(pending)
+    }
+
+    /// Takes hold of the present state. Nobody commits meanwhile.
+    ///
+    /// # Errors
+    /// [`EngineError`] if it cannot be read.
+    pub fn prepare(&self, environment: &Arc<Environment>) -> Result<PendingPoint> {
         let kept = environment.read()?;
-        environment.env().force_sync().map_err(lmdb_error(context))?;
         let mut meta = vec![0; self.meta_bytes];
-        self.data.read_exact_at(&mut meta, 0).map_err(EngineError::io(context))?;
-        let slot = Slot { number: self.number + 1, boot: self.boot, meta };
+        let read = self.data.read_exact_at(&mut meta, 0);
+        read.map_err(EngineError::io("the durable state cannot be written"))?;
+        Ok(PendingPoint { kept, meta })
+    }
+
+    /// Keeps a state instead of the one before, unless that one is newer. [`Environment::synchronise`] was called after
+    /// it was prepared.
+    ///
+    /// # Errors
+    /// [`EngineError`] if it cannot be written. The state before is kept then.
+    pub fn replace(&mut self, pending: PendingPoint) -> Result<()> {
+        if pending.kept.version() < self.kept.version() {
+            return Ok(());
+        }
+        let slot = Slot { number: self.number + 1, boot: self.boot, meta: pending.meta };
         let at = if slot.number.is_multiple_of(2) { 0 } else { SLOT_BYTES as u64 };
         let written = self.file.write_all_at(&slot.encode(), at).and_then(|()| self.file.sync_data());
-        written.map_err(EngineError::io(context))?;
+        written.map_err(EngineError::io("the durable state cannot be written"))?;
         self.number = slot.number;
-        self._kept = kept;
+        self.kept = pending.kept;
         Ok(())
     }
 }

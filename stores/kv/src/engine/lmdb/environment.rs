@@ -186,6 +186,19 @@ impl Environment {
         self.env.info().last_txn_id as u64
     }
 
+    /// Bytes of the file that were ever used.
+    pub fn used_bytes(&self) -> u64 {
+        (self.env.info().last_page_number as u64 + 1) * u64::from(self.env.stat().page_size)
+    }
+
+    /// Waits until the disk has what was committed so far. Others may commit meanwhile.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the disk refuses.
+    pub fn synchronise(&self) -> Result<()> {
+        self.env.force_sync().map_err(lmdb_error("the disk does not take the database"))
+    }
+
     /// Takes up the newest commit that is in the file. A writer that was killed at the end of a commit has written it, and
     /// has not said so in the table of readers: reads find the commit before it then, until somebody takes LMDB's lock of
     /// writers. The caller has the lock of writers.

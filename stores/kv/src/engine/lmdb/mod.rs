@@ -4,6 +4,7 @@
 //! part of what was written since. [`DurablePoint`] goes back to the state of the last durable commit.
 
 mod durable_point;
+mod durable_point_writer;
 mod environment;
 mod files;
 mod stat;
@@ -21,6 +22,7 @@ use parking_lot::Mutex;
 
 use self::durable_point::DurablePoint;
 pub use self::durable_point::DurableState;
+use self::durable_point_writer::DurablePointWriter;
 use self::environment::{Environment, ReadTransaction, lmdb_error};
 use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
 pub use self::stat::{LmdbReader, LmdbStat};
@@ -39,12 +41,15 @@ pub struct LmdbOptions {
     pub max_readers: u32,
     /// Which commits wait for the disk.
     pub sync: SyncPolicy,
+    /// The least bytes by which the file grows before its state is made durable though nobody asks for it: the pages that
+    /// were freed since the last durable state are not used again before.
+    pub min_growth: u64,
 }
 
 impl Default for LmdbOptions {
-    /// A TiB, 4,096 states.
+    /// A TiB, 4,096 states, 64 MiB.
     fn default() -> Self {
-        LmdbOptions { map_size: 1 << 40, max_readers: 4096, sync: SyncPolicy::Durable }
+        LmdbOptions { map_size: 1 << 40, max_readers: 4096, sync: SyncPolicy::Durable, min_growth: 64 << 20 }
     }
 }
 
@@ -54,6 +59,7 @@ pub struct LmdbEngine {
     folder: PathBuf,
     environment: Arc<Environment>,
     sync: SyncPolicy,
+    min_growth: u64,
     /// Entries of dead processes in LMDB's table of readers that were removed when it was opened.
     dead_readers: u64,
     /// The last view that was made: as long as nothing is committed, it serves all.
@@ -64,10 +70,10 @@ pub struct LmdbEngine {
 /// What a session holds that writes.
 #[derive(Debug)]
 struct LmdbWriter {
+    /// `None` if nothing is durable. It ends before the lock does.
+    durable: Option<DurablePointWriter>,
     /// Locked as long as the session writes.
     _lock: File,
-    /// `None` if nothing is durable.
-    durable: Option<DurablePoint>,
 }
 
 /// A store that no writer can open as long as this lives.
@@ -148,6 +154,7 @@ impl LmdbEngine {
             folder: folder.to_owned(),
             environment,
             sync: options.sync,
+            min_growth: options.min_growth,
             dead_readers: dead_readers.map_err(lmdb_error("dead readers cannot be cleared"))? as u64,
             newest: Mutex::default(),
             writer: Mutex::default(),
@@ -156,17 +163,17 @@ impl LmdbEngine {
             // Else the session would change one state, and commit to another one.
             engine.environment.settle()?;
             let durable = engine.begin_durability()?;
-            *engine.writer.lock() = Some(LmdbWriter { _lock: lock, durable });
+            *engine.writer.lock() = Some(LmdbWriter { durable, _lock: lock });
         }
         Ok(engine)
     }
 
-    fn begin_durability(&self) -> Result<Option<DurablePoint>> {
+    fn begin_durability(&self) -> Result<Option<DurablePointWriter>> {
         if self.sync == SyncPolicy::Never {
             DurablePoint::remove(&self.folder)?;
             return Ok(None);
         }
-        DurablePoint::begin(&self.folder, &self.environment).map(Some)
+        DurablePointWriter::begin(&self.folder, &self.environment, self.min_growth).map(Some)
     }
 
     fn read(&self) -> Result<Arc<ReadTransaction>> {
@@ -250,9 +257,9 @@ impl Engine for LmdbEngine {
         }
         if publish == Publish::Durable || self.sync == SyncPolicy::Always {
             let durable = writer.durable.as_mut().ok_or(EngineError::NotDurable)?;
-            durable.advance(&self.environment)?;
+            return durable.advance(&self.environment);
         }
-        Ok(())
+        writer.durable.as_mut().map_or(Ok(()), |durable| durable.advance_if_grown(&self.environment))
     }
 
     fn max_key_bytes(&self) -> usize {

@@ -1,0 +1,118 @@
+//! When states of an LMDB file become durable.
+//!
+//! LMDB keeps all pages that were freed since the last durable state ([`DurablePoint`]). A session that never asks for a
+//! durable commit would make the file longer with each commit. So when the file has grown, the present state is made
+//! durable by a thread of its own, while commits go on. When it has grown much, commits wait for that.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use parking_lot::Mutex;
+
+use super::durable_point::{DurablePoint, PendingPoint};
+use super::environment::Environment;
+use crate::engine::{EngineError, Result};
+
+/// How many times as much the file may grow before commits wait.
+const MAX_GROWTHS: u64 = 16;
+
+/// What makes states of a session durable that writes.
+#[derive(Debug)]
+pub struct DurablePointWriter {
+    point: Arc<Mutex<DurablePoint>>,
+    /// The least bytes by which the file grows before a state is made durable.
+    min_growth: u64,
+    /// Bytes of the file when the present durable state, or the one that is on its way, was taken.
+    bytes_before: u64,
+    running: Option<JoinHandle<()>>,
+    /// Why the disk did not take a state. Whether it has the ones before and behind it is not known then.
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl DurablePointWriter {
+    /// Makes the present state durable. The caller has the lock of writers.
+    ///
+    /// # Errors
+    /// [`EngineError`] if something cannot be written.
+    pub fn begin(folder: &Path, environment: &Arc<Environment>, min_growth: u64) -> Result<Self> {
+        Ok(DurablePointWriter {
+            point: Arc::new(Mutex::new(DurablePoint::begin(folder, environment)?)),
+            min_growth,
+            bytes_before: environment.used_bytes(),
+            running: None,
+            failure: Arc::default(),
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        let lost = |text: &String| {
+            EngineError::io("the disk has refused an earlier state")(std::io::Error::other(text.clone()))
+        };
+        self.failure.lock().as_ref().map(lost).map_or(Ok(()), Err)
+    }
+
+    /// Makes the present state durable, and waits for it. Nobody commits meanwhile.
+    ///
+    /// # Errors
+    /// [`EngineError`] if something cannot be written, now or earlier.
+    pub fn advance(&mut self, environment: &Arc<Environment>) -> Result<()> {
+        self.check()?;
+        let pending = self.point.lock().prepare(environment)?;
+        let bytes = environment.used_bytes();
+        let done = environment.synchronise().and_then(|()| self.point.lock().replace(pending));
+        if let Err(error) = &done {
+            *self.failure.lock() = Some(error.to_string());
+        }
+        self.bytes_before = bytes;
+        done
+    }
+
+    /// Looks after a commit whether the file has grown so much that its state is to be made durable. Nobody commits
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the state cannot be read.
+    pub fn advance_if_grown(&mut self, environment: &Arc<Environment>) -> Result<()> {
+        let bytes = environment.used_bytes();
+        let (growth, grown) = (self.min_growth, bytes.saturating_sub(self.bytes_before));
+        let is_running = self.running.as_ref().is_some_and(|thread| !thread.is_finished());
+        if grown < growth || is_running && grown / MAX_GROWTHS < growth {
+            return Ok(());
+        }
+        self.wait();
+        // Later durable commits say what has failed.
+        if self.failure.lock().is_some() {
+            return Ok(());
+        }
+        let pending = self.point.lock().prepare(environment)?;
+        self.bytes_before = bytes;
+        self.start(environment.clone(), pending);
+        Ok(())
+    }
+
+    fn start(&mut self, environment: Arc<Environment>, pending: PendingPoint) {
+        let (point, failure) = (self.point.clone(), self.failure.clone());
+        let work = move || {
+            if let Err(error) = environment.synchronise().and_then(|()| point.lock().replace(pending)) {
+                *failure.lock() = Some(error.to_string());
+            }
+        };
+        // Without a thread, the next commit tries again when the file has grown further.
+        self.running = thread::Builder::new().name("h5live-kv-sync".to_owned()).spawn(work).ok();
+    }
+
+    /// Waits for the thread.
+    fn wait(&mut self) {
+        if let Some(thread) = self.running.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for DurablePointWriter {
+    /// The thread writes files that belong to who has the lock of writers.
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
