@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 
+use crate::server_text::server_text;
 #[cfg(feature = "cloud")]
 use crate::transport::ServerAnswer;
 
@@ -15,7 +16,7 @@ pub fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'
 /// Whether the same request may succeed if it is made again: the connection failed or broke, there was no answer in
 /// time, or the server said that it could not now.
 pub fn is_transient(error: &object_store::Error) -> bool {
-    if !matches!(error, object_store::Error::Generic { .. }) {
+    if !matches!(error, object_store::Error::Generic { .. }) || lacks_credentials(error) {
         return false;
     }
     chain(error).any(|error| {
@@ -49,11 +50,15 @@ pub fn is_transient(error: &object_store::Error) -> bool {
     })
 }
 
+/// What addresses of the services have that give credentials to virtual machines: of Amazon, Google and Azure.
+const METADATA_SERVICES: [&str; 4] =
+    ["/latest/api/token", "/latest/meta-data", "/computeMetadata/", "/metadata/identity"];
+
 /// Whether no credentials were given, so that those of a virtual machine were asked for, and there are none.
 pub fn lacks_credentials(error: &object_store::Error) -> bool {
     chain(error).any(|error| {
         let text = error.to_string();
-        text.contains("instance metadata") || text.contains("latest/api/token") || text.contains("metadata.google")
+        METADATA_SERVICES.iter().any(|part| text.contains(part))
     })
 }
 
@@ -80,19 +85,6 @@ pub fn cause_text(error: &object_store::Error) -> String {
         text = format!("{text}: {last}");
     }
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Of the text of an answer, what it says in its XML, if it has some.
-pub fn server_text(text: &str) -> String {
-    let element = |name: &str| {
-        let (_, after) = text.split_once(&format!("<{name}>"))?;
-        after.split_once(&format!("</{name}>")).map(|(inner, _)| inner.trim().to_owned())
-    };
-    match (element("Code"), element("Message")) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(code), None) => code,
-        _ => text.to_owned(),
-    }
 }
 
 /// There was no answer within the time of an attempt.

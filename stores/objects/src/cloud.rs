@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use object_store::{ClientOptions, RetryConfig};
 
+use crate::attempts::Attempts;
 use crate::client::{Abilities, ObjectClient};
 use crate::error::{ObjectError, Result};
 use crate::options::ObjectOptions;
-use crate::place::Attempts;
 use crate::transport::AnswerConnector;
 
 /// How long a connection may take.

@@ -98,8 +98,7 @@ impl ObjectError {
 }
 
 /// What is said if nobody has given credentials.
-const NO_CREDENTIALS: &str =
-    "the environment has no credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY); anonymous=yes asks without";
+const NO_CREDENTIALS: &str = "the environment has no credentials (as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY); anonymous=yes asks without any";
 
 /// The kind of an error that the library does not tell apart.
 fn kind_of_chain(error: &object_store::Error) -> ObjectErrorKind {

@@ -21,6 +21,7 @@
 //! An attempt that nobody waits for any more may still reach the server later, behind a later write of the same object.
 //! What must not be overwritten so is to be written on a condition.
 
+mod attempts;
 mod cause;
 mod client;
 #[cfg(feature = "cloud")]
@@ -36,6 +37,7 @@ mod place;
 mod put;
 mod ranges;
 mod runtime;
+mod server_text;
 mod tag;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -32,8 +32,8 @@ pub enum ListEntry {
     Prefix(String),
 }
 
-/// A page of a listing, or why there is none.
-type Page = Result<Vec<ListEntry>>;
+/// A page of a listing, or why there is none. `None` comes last.
+type Page = Result<Option<Vec<ListEntry>>>;
 
 impl ObjectClient {
     /// Lists all objects whose keys begin with `prefix` and a slash; all of them, if it is empty. `each` is called on
@@ -65,20 +65,18 @@ impl ObjectClient {
                 true => state.list_by_pages(prefix, is_flat, &sender).await,
                 false => state.list_at_once(prefix, is_flat, &sender).await,
             };
-            if let Err(error) = listed {
-                let _ = send(&sender, Err(error)).await;
-            }
+            let _ = send(&sender, listed.map(|()| None)).await;
         };
-        let lost = |error: std::io::Error| ObjectError::new(ObjectErrorKind::Io, name, error.to_string());
-        let running = runtime::spawn(work).map_err(lost)?;
+        let lost = |cause: &str| ObjectError::new(ObjectErrorKind::Io, name.clone(), cause);
+        runtime::spawn(work).map_err(|error| lost(&error.to_string()))?;
         // Without a receiver, the work ends by itself.
         for page in receiver {
-            if !page?.into_iter().all(&mut *each) {
-                running.abort();
+            let Some(entries) = page? else { return Ok(()) };
+            if !entries.into_iter().all(&mut *each) {
                 return Ok(());
             }
         }
-        Ok(())
+        Err(lost("the listing has ended before its end"))
     }
 }
 
@@ -115,7 +113,7 @@ impl ClientState {
             let page = self.request(RequestKind::List, |_| false, list).await;
             let page = page.map_err(|failure| self.error(prefix, &failure))?;
             token = page.page_token;
-            if !send(sender, Ok(entries(page.result))).await || token.is_none() {
+            if !send(sender, Ok(Some(entries(page.result)))).await || token.is_none() {
                 return Ok(());
             }
         }
@@ -128,7 +126,7 @@ impl ClientState {
             let list = |_| self.store.list_with_delimiter(path.as_ref());
             let listed = self.request(RequestKind::List, |_| false, list).await;
             let listed = listed.map_err(|failure| self.error(prefix, &failure))?;
-            send(sender, Ok(entries(listed))).await;
+            send(sender, Ok(Some(entries(listed)))).await;
             return Ok(());
         }
         self.counters.count(RequestKind::List, false);
@@ -137,7 +135,7 @@ impl ClientState {
             let page: object_store::Result<Vec<ListEntry>> =
                 page.into_iter().map(|object| object.map(|meta| entry(&meta))).collect();
             let page = page.map_err(|error| ObjectError::of_library(&self.object_name(prefix), &error, 1))?;
-            if !send(sender, Ok(page)).await {
+            if !send(sender, Ok(Some(page))).await {
                 return Ok(());
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use object_store::ObjectStore;
 
+use crate::attempts::Attempts;
 use crate::client::ObjectClient;
 use crate::error::{ObjectError, ObjectErrorKind, Result};
 use crate::options::ObjectOptions;
@@ -128,13 +129,6 @@ impl ObjectPlace {
             ObjectPlace::Web { url } => web_client(url, name, options, attempts),
         }
     }
-}
-
-/// Who makes requests again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attempts {
-    ByClient,
-    ByLibrary,
 }
 
 #[allow(unused_variables, reason = "without features")]

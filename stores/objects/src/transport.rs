@@ -6,7 +6,7 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
 
-use crate::cause::server_text;
+use crate::server_text::server_text;
 
 /// Most bytes of the body of a failure that are looked at.
 const MAX_FAILURE_BYTES: usize = 16 << 10;

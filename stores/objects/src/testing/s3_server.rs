@@ -14,7 +14,9 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 pub fn has_keys() -> bool {
     let has_keys = std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
     if !has_keys {
-        println!("skipped: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set (make test-objects sets them)");
+        println!(
+            "skipped: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set (make test-objects and make test-slatedb set them)"
+        );
     }
     has_keys
 }
