@@ -48,5 +48,7 @@ pub use mutant::CacheMutant;
 pub use os::{LeaseKind, try_lease};
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};
 pub use space::{FreeEpoch, FreeList, RawRead, ReusePolicy, Space, SpaceKind};
-pub use storage::{BaseOffsetStorage, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure};
+pub use storage::{
+    BaseOffsetStorage, BatchedReads, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure,
+};
 pub use storage::{MemberStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay_operations};

@@ -46,6 +46,28 @@ pub trait Storage: Send + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// How many ranges are best read at a time by [`Storage::read_ranges`], for a medium where each read waits long for
+    /// its first byte; `None` if reads one by one cost no more.
+    fn batched_reads(&self) -> Option<BatchedReads> {
+        None
+    }
+
+    /// Reads ranges of bytes, and calls `each` with the number of each and its bytes, in any order, until `each` returns
+    /// `false`. There are fewer bytes only at the end, as in [`Storage::read_at`]. At most `budget` bytes are held at a time,
+    /// or one range.
+    ///
+    /// # Errors
+    /// Those of the medium; [`io::ErrorKind::OutOfMemory`] if there is no memory for a range.
+    fn read_ranges(
+        &self,
+        ranges: &[Range<u64>],
+        budget: usize,
+        each: &mut dyn FnMut(usize, &[u8]) -> bool,
+    ) -> io::Result<()> {
+        let _ = budget;
+        read_each_range(self, ranges, each)
+    }
+
     /// Writes all of `bytes` from `at` on, in one call to the medium where possible. Makes the storage longer
     /// when needed.
     ///
@@ -140,6 +162,35 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn close(&self) {}
 }
 
+/// How a medium best reads many ranges ([`Storage::read_ranges`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchedReads {
+    /// Reads that are best under way at a time.
+    pub in_flight: usize,
+    /// Bytes between two ranges that are better read than left out.
+    pub gap: u64,
+}
+
+/// [`Storage::read_ranges`] by one read for each range.
+fn read_each_range<S: Storage + ?Sized>(
+    storage: &S,
+    ranges: &[Range<u64>],
+    each: &mut dyn FnMut(usize, &[u8]) -> bool,
+) -> io::Result<()> {
+    let no_memory = || io::Error::from(io::ErrorKind::OutOfMemory);
+    let mut bytes = Vec::new();
+    for (number, range) in ranges.iter().enumerate() {
+        let len = usize::try_from(range.end.saturating_sub(range.start)).map_err(|_| no_memory())?;
+        bytes.try_reserve(len.saturating_sub(bytes.len())).map_err(|_| no_memory())?;
+        bytes.resize(len, 0);
+        let found = storage.read_at(&mut bytes, range.start)?;
+        if !each(number, &bytes[..found.min(len)]) {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// From the first to the last byte of two images that differ; `None` if none do.
 fn changed_range(a: &[u8], b: &[u8]) -> Option<Range<usize>> {
     let differ = |(a, b): (&u8, &u8)| a != b;
@@ -155,6 +206,19 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn read_zero_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
         (**self).read_zero_padded(into, at)
+    }
+
+    fn batched_reads(&self) -> Option<BatchedReads> {
+        (**self).batched_reads()
+    }
+
+    fn read_ranges(
+        &self,
+        ranges: &[Range<u64>],
+        budget: usize,
+        each: &mut dyn FnMut(usize, &[u8]) -> bool,
+    ) -> io::Result<()> {
+        (**self).read_ranges(ranges, budget, each)
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
@@ -236,6 +300,22 @@ impl<S: Storage> Storage for BaseOffsetStorage<S> {
 
     fn read_zero_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
         self.storage.read_zero_padded(into, self.absolute(at)?)
+    }
+
+    fn batched_reads(&self) -> Option<BatchedReads> {
+        self.storage.batched_reads()
+    }
+
+    fn read_ranges(
+        &self,
+        ranges: &[Range<u64>],
+        budget: usize,
+        each: &mut dyn FnMut(usize, &[u8]) -> bool,
+    ) -> io::Result<()> {
+        let absolute =
+            |range: &Range<u64>| -> io::Result<_> { Ok(self.absolute(range.start)?..self.absolute(range.end)?) };
+        let ranges = ranges.iter().map(absolute).collect::<io::Result<Vec<_>>>()?;
+        self.storage.read_ranges(&ranges, budget, each)
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {

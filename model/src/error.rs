@@ -136,6 +136,10 @@ pub enum StoreErrorKind {
 
 impl From<&io::Error> for StoreErrorKind {
     fn from(error: &io::Error) -> Self {
+        // What has the bytes may know better than the system's kinds can say.
+        if let Some(known) = error.get_ref().and_then(|inner| inner.downcast_ref::<StoreError>()) {
+            return known.kind.clone();
+        }
         match error.kind() {
             io::ErrorKind::NotFound => StoreErrorKind::NotThere,
             io::ErrorKind::AlreadyExists => StoreErrorKind::Occupied,

@@ -2,6 +2,7 @@
 
 mod append_fast_path;
 mod batch;
+mod batched_read;
 mod chunk_row;
 mod create;
 mod dataset_registry;
@@ -358,7 +359,10 @@ impl ChunkStore for NativeDataset {
     }
 
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
-        read_each(self, wanted, budget, each)
+        match self.session.batched_reads() {
+            Some(_) => self.read_ranges(wanted, budget, each),
+            None => read_each(self, wanted, budget, each),
+        }
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> ModelResult<Option<u64>> {

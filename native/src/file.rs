@@ -8,9 +8,9 @@ use h5live_cache::Storage;
 use h5live_format::messages::DatatypeMessage;
 use h5live_format::{Addr, Superblock, VarLenElement, decode};
 use h5live_model::{
-    AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, MapStore, Name, ObjectBody,
-    ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result as ModelResult, Scope, Session,
-    Stats, Store, StoreWriter, Watch,
+    AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, Location, MapStore, Name,
+    ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result as ModelResult, Scope,
+    Session, Stats, Store, StoreWriter, Watch,
 };
 
 use crate::attributes::{AttributeStorage, StoredAttribute};
@@ -44,6 +44,12 @@ impl NativeFile {
     /// As [`NativeFile::open`].
     pub fn open_storage(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self> {
         Ok(NativeFile::new(options.open_storage(storage)?))
+    }
+
+    /// The session as that of another connector, which has opened the storage at a location.
+    pub fn with_location(self, connector: &'static str, at: Location) -> Self {
+        let session = Session { connector, location: Some(at), ..(*self.1).clone() };
+        NativeFile(self.0, Arc::new(session))
     }
 
     fn new(session: NativeSession) -> Self {

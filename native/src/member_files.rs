@@ -52,6 +52,10 @@ pub(crate) fn join_members(
     settings: CacheOptions,
 ) -> Result<Arc<dyn Storage>> {
     match load_driver_info(&first, at, superblock, settings)? {
+        // The names of members lead nowhere from what is no file.
+        Some(info) if path.as_os_str().is_empty() && is_cut(&info) => {
+            Err(Error::Model(model::Error::Unsupported("a file that is cut into several and not in the file system")))
+        }
         Some(info) if info.driver == *b"NCSAfami" => join_family(
             path,
             read_le_u64(&info.data, 0).ok_or_else(|| damaged_driver_info_error("members of a family have a size"))?,
@@ -67,6 +71,11 @@ pub(crate) fn join_members(
             if is_short && goes_on { join_family(path, len) } else { Ok(first) }
         }
     }
+}
+
+/// Whether a driver cuts files into several.
+fn is_cut(info: &DriverInfo) -> bool {
+    [*b"NCSAfami", *b"NCSAmult"].contains(&info.driver)
 }
 
 fn damaged_driver_info_error(rule: &'static str) -> Error {

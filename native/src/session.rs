@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::{Cache, FlushScope};
+use h5live_cache::{BatchedReads, Cache, FlushScope};
 use h5live_format::{Addr, LibVer, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, Liveness, ObjectId};
@@ -129,6 +129,11 @@ impl NativeSession {
     /// at any time.
     pub fn is_at_rest(&self) -> bool {
         self.mode == Mode::Read && self.retry.redo_reader().is_none()
+    }
+
+    /// How raw data is best read, if many reads at a time are better than one by one.
+    pub fn batched_reads(&self) -> Option<BatchedReads> {
+        if self.is_at_rest() { self.cache.storage().batched_reads() } else { None }
     }
 
     pub fn check_open(&self) -> Result<()> {

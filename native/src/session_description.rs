@@ -1,6 +1,6 @@
 //! The properties and capabilities of a session on an HDF5 file, in the terms of the contract.
 
-use h5live_cache::MAX_ATOMIC_READ_BYTES;
+use h5live_cache::{BatchedReads, MAX_ATOMIC_READ_BYTES};
 use h5live_model::{
     Capabilities, Durability, ElementForms, Encoding, Features, Limits, Location, ObjectId, Parts, Reads, Session,
     Settings, Staging, Unit,
@@ -29,9 +29,10 @@ fn capabilities(session: &NativeSession) -> Capabilities {
     let reads = session.is_follower().then_some((MAX_ATOMIC_READ_BYTES as u64, Unit::Object));
     // A reader of a file at rest sees all of it.
     let (atomic, view) = reads.unwrap_or((0, Unit::Store));
+    let batched = session.batched_reads().map(|BatchedReads { in_flight, gap }| Reads::Batched { in_flight, gap });
     let limits = if session.profile < LibVer::V200 { Limits::NONE.with_chunk(u32::MAX.into()) } else { Limits::NONE };
     Capabilities {
-        reads: Reads::Direct { atomic },
+        reads: batched.unwrap_or(Reads::Direct { atomic }),
         view,
         live: session.superblock.version != 1,
         limits,

@@ -2,8 +2,9 @@
 
 use std::hash::{Hash, Hasher};
 use std::io;
+use std::ops::Range;
 
-use super::Storage;
+use super::{BatchedReads, Storage};
 use crate::primitive::{
     RwLock,
     atomic::{
@@ -103,6 +104,23 @@ impl<S: Storage> Storage for RedoOverlay<S> {
             }
         }
         Ok(found)
+    }
+
+    /// None while something is laid over: pieces would be read one by one.
+    fn batched_reads(&self) -> Option<BatchedReads> {
+        if self.any.load(Acquire) { None } else { self.storage.batched_reads() }
+    }
+
+    fn read_ranges(
+        &self,
+        ranges: &[Range<u64>],
+        budget: usize,
+        each: &mut dyn FnMut(usize, &[u8]) -> bool,
+    ) -> io::Result<()> {
+        match self.any.load(Acquire) {
+            true => super::read_each_range(self, ranges, each),
+            false => self.storage.read_ranges(ranges, budget, each),
+        }
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 
-use super::Storage;
+use super::{BatchedReads, Storage, read_each_range};
 
 /// A storage that is read through pieces that lie over it. What is written goes below them.
 #[derive(Debug)]
@@ -29,6 +30,12 @@ impl<S: Storage> StaticOverlay<S> {
         }
         Some(StaticOverlay { storage, pieces: map, end })
     }
+
+    /// Whether a piece lies over some of these bytes.
+    fn covers_some_of(&self, range: &Range<u64>) -> bool {
+        let last = self.pieces.range(..range.end).next_back();
+        last.is_some_and(|(start, piece)| start.saturating_add(piece.len() as u64) > range.start)
+    }
 }
 
 impl<S: Storage> Storage for StaticOverlay<S> {
@@ -51,6 +58,31 @@ impl<S: Storage> Storage for StaticOverlay<S> {
             }
         }
         Ok(found)
+    }
+
+    fn batched_reads(&self) -> Option<BatchedReads> {
+        self.storage.batched_reads()
+    }
+
+    /// Pieces lie over structures and not over raw data, so that few ranges if any are read by themselves.
+    fn read_ranges(
+        &self,
+        ranges: &[Range<u64>],
+        budget: usize,
+        each: &mut dyn FnMut(usize, &[u8]) -> bool,
+    ) -> io::Result<()> {
+        let is_covered = |number: &usize| self.covers_some_of(&ranges[*number]);
+        let (covered, bare): (Vec<usize>, Vec<usize>) = (0..ranges.len()).partition(is_covered);
+        let those = |numbers: &[usize]| numbers.iter().map(|number| ranges[*number].clone()).collect::<Vec<_>>();
+        let mut goes_on = true;
+        self.storage.read_ranges(&those(&bare), budget, &mut |at, bytes| {
+            goes_on = each(bare[at], bytes);
+            goes_on
+        })?;
+        match goes_on {
+            true => read_each_range(self, &those(&covered), &mut |at, bytes| each(covered[at], bytes)),
+            false => Ok(()),
+        }
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {

@@ -147,12 +147,15 @@ impl Url {
         Ok((!path.is_empty()).then(|| path_from_bytes(path)))
     }
 
-    /// The options that the query gives.
+    /// The options that the query gives. The query of a web address belongs to the server, and gives none.
     ///
     /// # Errors
     /// [`OpenError::Escape`]; [`OpenError::Query`] if a part of the query is not `name=value`.
     pub fn settings(&self) -> Result<Settings, OpenError> {
         let mut settings = Settings::default();
+        if matches!(self.scheme(), "http" | "https") {
+            return Ok(settings);
+        }
         for pair in self.encoded_query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let invalid = || OpenError::Query { location: self.to_string(), part: pair.to_owned() };
             let (name, value) = pair.split_once('=').ok_or_else(invalid)?;

@@ -45,6 +45,19 @@ pub enum SettingError {
     },
 }
 
+impl SettingError {
+    /// The error as one of the connector that has the options among its own: a part of [`settings!`](crate::settings).
+    #[doc(hidden)]
+    pub fn of_connector(self, owner: &'static str) -> Self {
+        match self {
+            SettingError::Unknown { name, known, .. } => SettingError::Unknown { connector: owner, name, known },
+            SettingError::Value { name, value, form, .. } => {
+                SettingError::Value { connector: owner, name, value, form }
+            }
+        }
+    }
+}
+
 fn known_text(known: &[&str]) -> String {
     if known.is_empty() { ": it has none".to_owned() } else { format!("; its options are {}", known.join(", ")) }
 }
@@ -244,7 +257,9 @@ impl SettingValue for String {
 ///
 /// Each field has its default and a doc comment, of which the first line is the option's help. Its type is a
 /// [`SettingValue`]. The struct is then [`ConnectorOptions`](crate::ConnectorOptions). Options that only stores above set
-/// follow in `hidden { ... }`: they are fields of the struct too, and no list has them.
+/// follow in `hidden { ... }`: they are fields of the struct too, and no list has them. Options that several stores share
+/// are declared once; each store has them as a field in `included { ... }`, which comes before `hidden`, and its users find
+/// them among its own.
 ///
 /// ```
 /// use h5live_model::{ConnectorOptions, settings};
@@ -281,6 +296,12 @@ macro_rules! settings {
                 $field:ident: $type:ty = $default:expr,
             )*
         }
+        $(included {
+            $(
+                $(#[doc = $included_help:literal])*
+                $included:ident: $included_type:ty,
+            )*
+        })?
         $(hidden {
             $(
                 $(#[doc = $hidden_help:literal])*
@@ -297,6 +318,10 @@ macro_rules! settings {
                 pub $field: $type,
             )*
             $($(
+                $(#[doc = $included_help])*
+                pub $included: $included_type,
+            )*)?
+            $($(
                 $(#[doc = $hidden_help])*
                 pub $hidden: $hidden_type,
             )*)?
@@ -304,7 +329,7 @@ macro_rules! settings {
 
         impl Default for $options {
             fn default() -> Self {
-                $options { $($field: $default,)* $($($hidden: $hidden_default,)*)? }
+                $options { $($field: $default,)* $($($included: Default::default(),)*)? $($($hidden: $hidden_default,)*)? }
             }
         }
 
@@ -319,7 +344,7 @@ macro_rules! settings {
                     form: <$type as $crate::SettingValue>::FORM,
                     help: $help.trim_ascii(),
                 },)*];
-                SETTINGS
+                $crate::settings!(@all SETTINGS; $($($included_type)*)?)
             }
 
             #[allow(unused_variables, reason = "a store may have no options")]
@@ -328,6 +353,10 @@ macro_rules! settings {
                     self.$field = $crate::read_setting($connector, stringify!($field), text)?;
                     return Ok(());
                 })*
+                $($(if $crate::ConnectorOptions::get(&self.$included, name).is_some() {
+                    let set = $crate::ConnectorOptions::set(&mut self.$included, name, text);
+                    return set.map_err(|error| error.of_connector($connector));
+                })*)?
                 $($(if name == stringify!($hidden) {
                     self.$hidden = $crate::read_setting($connector, stringify!($hidden), text)?;
                     return Ok(());
@@ -335,7 +364,7 @@ macro_rules! settings {
                 Err($crate::SettingError::Unknown {
                     connector: $connector,
                     name: name.to_owned(),
-                    known: vec![$(stringify!($field),)*],
+                    known: self.settings().iter().map(|setting| setting.name).collect(),
                 })
             }
 
@@ -344,6 +373,9 @@ macro_rules! settings {
                 $(if name == stringify!($field) {
                     return Some($crate::SettingValue::to_text(&self.$field));
                 })*
+                $($(if let Some(value) = $crate::ConnectorOptions::get(&self.$included, name) {
+                    return Some(value);
+                })*)?
                 $($(if name == stringify!($hidden) {
                     return Some($crate::SettingValue::to_text(&self.$hidden));
                 })*)?
@@ -355,6 +387,18 @@ macro_rules! settings {
             }
         }
     };
+    // The options of a store without, and with, those of others.
+    (@all $own:ident;) => { $own };
+    (@all $own:ident; $($included_type:ty)+) => {{
+        static ALL: ::std::sync::LazyLock<Vec<$crate::Setting>> = ::std::sync::LazyLock::new(|| {
+            let mut all = $own.to_vec();
+            $(all.extend_from_slice($crate::ConnectorOptions::settings(
+                &<$included_type as ::std::default::Default>::default(),
+            ));)+
+            all
+        });
+        &ALL
+    }};
 }
 
 #[cfg(test)]
@@ -368,6 +412,45 @@ mod tests {
                 assert_eq!(T::from_text(&value.to_text()).as_ref(), Some(value), "{}", value.to_text());
             }
         }
+    }
+
+    settings! {
+        connector "shared";
+        /// Options of several stores.
+        pub struct Shared {
+            /// The region.
+            region: String = "here".to_owned(),
+        }
+    }
+
+    settings! {
+        connector "one";
+        /// Options of one of them.
+        pub struct One {
+            /// The number.
+            number: u32 = 7,
+        }
+        included {
+            /// What it shares.
+            shared: Shared,
+        }
+        hidden {
+            /// What nobody sees.
+            depth: u32 = 1,
+        }
+    }
+
+    #[test]
+    fn options_that_stores_share_are_found_among_their_own() {
+        use crate::ConnectorOptions;
+        let mut one = One::default();
+        assert_eq!(one.settings().iter().map(|setting| setting.name).collect::<Vec<_>>(), ["number", "region"]);
+        one.set("region", "there").unwrap();
+        one.set("depth", "2").unwrap();
+        assert_eq!((one.shared.region.as_str(), one.depth), ("there", 2));
+        assert_eq!((one.get("region").as_deref(), one.get("number").as_deref()), (Some("there"), Some("7")));
+        let error = one.set("size", "1").unwrap_err();
+        assert_eq!(error.to_string(), r#"the store "one" has no option "size"; its options are number, region"#);
     }
 
     #[test]

@@ -22,8 +22,8 @@ const PREFIX_VARIABLE: &str = "HDF5_EXTFILE_PREFIX";
 /// The raw files of one dataset, in the order of its elements.
 #[derive(Debug, Clone)]
 pub(crate) struct ExternalRawFiles {
-    /// The folder of the HDF5 file.
-    folder: PathBuf,
+    /// The folder of the HDF5 file; `None` if that is no file of this machine.
+    folder: Option<PathBuf>,
     pieces: Vec<ExternalPiece>,
 }
 
@@ -49,24 +49,30 @@ pub(super) fn external_pieces(header: &CachedHeader) -> Result<Vec<ExternalPiece
 impl ExternalRawFiles {
     /// The pieces of a dataset of the file at `path_of_name`.
     pub fn new(pieces: Vec<ExternalPiece>, path: &Path) -> Self {
-        ExternalRawFiles { folder: path.parent().unwrap_or(Path::new("")).to_owned(), pieces }
+        let folder = path.parent().map(Path::to_owned);
+        ExternalRawFiles { folder, pieces }
     }
 
     /// The paths at which a file may be: in the folder that the environment variable names, at its own path, and beside
     /// the HDF5 file.
-    fn candidate_paths(&self, name: &Path) -> Vec<PathBuf> {
+    fn candidate_paths(&self, folder: &Path, name: &Path) -> Vec<PathBuf> {
         let prefix =
             std::env::var_os(PREFIX_VARIABLE).filter(|prefix| !prefix.is_empty() && prefix != ".").map(PathBuf::from);
         let prefix = prefix.map(|prefix| match prefix.strip_prefix("${ORIGIN}") {
-            Ok(below) => self.folder.join(below),
+            Ok(below) => folder.join(below),
             Err(_) => prefix,
         });
-        prefix.map(|prefix| prefix.join(name)).into_iter().chain([name.to_owned(), self.folder.join(name)]).collect()
+        prefix.map(|prefix| prefix.join(name)).into_iter().chain([name.to_owned(), folder.join(name)]).collect()
     }
 
     /// Opens the first file that exists. If it will be written, creates the one that libhdf5 would create.
     fn open_file(&self, name: &Path, write: bool) -> Result<FileStorage> {
-        let candidates = self.candidate_paths(name);
+        let Some(folder) = &self.folder else {
+            let rule = "the HDF5 file is not in the file system, so the files that it names are not opened";
+            let source = io::Error::new(io::ErrorKind::Unsupported, rule);
+            return Err(Error::External { file: name.to_owned(), source });
+        };
+        let candidates = self.candidate_paths(folder, name);
         let mut options = OpenOptions::new();
         options.read(true).write(write);
         let mut failure = io::Error::from(io::ErrorKind::NotFound);

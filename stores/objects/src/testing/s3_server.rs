@@ -5,26 +5,34 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::ObjectOptions;
+
 /// How long the server has to start.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// Whether the environment has keys, which are taken from nowhere else; if not, a line says so.
 pub fn has_keys() -> bool {
     let has_keys = std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
     if !has_keys {
-        println!("skipped: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set (make test-slatedb sets them)");
+        println!(
+            "skipped: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set (make test-objects and make test-slatedb set them)"
+        );
     }
     has_keys
 }
 
 /// A server, which ends with this.
+#[derive(Debug)]
 pub struct S3Server {
     process: Child,
     address: SocketAddr,
 }
 
 impl S3Server {
-    /// Starts a server; `None`, with a line that says so, if moto is not installed.
+    /// Starts a server; `None`, with a line that says so, if moto is not installed or the environment has no keys.
+    ///
+    /// # Panics
+    /// If it does not start.
     pub fn start() -> Option<Self> {
         if !has_keys() {
             return None;
@@ -37,11 +45,11 @@ impl S3Server {
         }
         // Another process may take the port in between; then the server says so and ends.
         for _ in 0..5 {
-            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).ok()?;
             let port = address.port().to_string();
             let arguments = ["-m", "moto.server", "-H", "127.0.0.1", "-p", &port];
             let process = Command::new(&python).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-            let mut server = S3Server { process: process.unwrap(), address };
+            let mut server = S3Server { process: process.ok()?, address };
             if server.is_ready() {
                 return Some(server);
             }
@@ -51,7 +59,7 @@ impl S3Server {
 
     fn is_ready(&mut self) -> bool {
         let until = Instant::now() + START_LIMIT;
-        while Instant::now() < until && self.process.try_wait().unwrap().is_none() {
+        while Instant::now() < until && matches!(self.process.try_wait(), Ok(None)) {
             if TcpStream::connect(self.address).is_ok() {
                 return true;
             }
@@ -60,33 +68,52 @@ impl S3Server {
         false
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Its URL.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
+    /// How it is reached.
+    pub fn options(&self) -> ObjectOptions {
+        options_for(self.endpoint())
+    }
+
     /// Makes a bucket.
+    ///
+    /// # Panics
+    /// If the server refuses.
     pub fn make_bucket(&self, name: &str) {
         assert_eq!(self.put(&format!("/{name}"), "", b""), 200);
     }
 
-    /// Puts an object with a further header. Returns the status.
+    /// Puts an object with a further header, by a request of its own making. Returns the status.
+    ///
+    /// # Panics
+    /// If the connection fails.
     pub fn put(&self, path: &str, header: &str, body: &[u8]) -> u16 {
-        let mut stream = TcpStream::connect(self.address).unwrap();
+        let mut stream = TcpStream::connect(self.address).expect("the server listens");
         let head = format!(
             "PUT {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: AWS4-HMAC-SHA256 Credential=test/20200101/us-east-1/s3/\
              aws4_request, SignedHeaders=host, Signature=0\r\n{header}Content-Length: {}\r\nConnection: close\r\n\r\n",
             self.address,
             body.len()
         );
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(body).unwrap();
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).expect("the server reads");
         let mut answer = BufReader::new(stream);
         let mut status = String::new();
-        answer.read_line(&mut status).unwrap();
-        answer.read_to_end(&mut Vec::new()).unwrap();
-        status.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+        answer.read_line(&mut status).and_then(|_| answer.read_to_end(&mut Vec::new())).expect("the server answers");
+        status.split_ascii_whitespace().nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
     }
+}
+
+/// How an S3 server at a URL is reached.
+pub(super) fn options_for(endpoint: String) -> ObjectOptions {
+    ObjectOptions { endpoint, region: "us-east-1".to_owned(), allow_http: true, ..ObjectOptions::default() }
 }
 
 impl Drop for S3Server {

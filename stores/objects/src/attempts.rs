@@ -1,0 +1,8 @@
+//! Who makes requests again that have failed.
+
+/// Who makes requests again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempts {
+    ByClient,
+    ByLibrary,
+}

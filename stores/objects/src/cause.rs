@@ -1,0 +1,108 @@
+//! What the library's errors say: whether to try again, and the cause in one line.
+
+use std::error::Error as StdError;
+use std::io;
+
+use crate::server_text::server_text;
+#[cfg(feature = "cloud")]
+use crate::transport::ServerAnswer;
+
+/// All errors of a chain, the outermost first.
+pub fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    let source = |error: &&'a (dyn StdError + 'static)| -> Option<&'a (dyn StdError + 'static)> { (*error).source() };
+    std::iter::successors(Some(error), source)
+}
+
+/// Whether the same request may succeed if it is made again: the connection failed or broke, there was no answer in
+/// time, or the server said that it could not now.
+pub fn is_transient(error: &object_store::Error) -> bool {
+    if !matches!(error, object_store::Error::Generic { .. }) || lacks_credentials(error) {
+        return false;
+    }
+    chain(error).any(|error| {
+        if error.is::<NoAnswer>() || error.is::<ShortBody>() {
+            return true;
+        }
+        #[cfg(feature = "cloud")]
+        if let Some(answer) = error.downcast_ref::<ServerAnswer>() {
+            return answer.is_transient();
+        }
+        #[cfg(feature = "cloud")]
+        if let Some(error) = error.downcast_ref::<object_store::client::HttpError>() {
+            use object_store::client::HttpErrorKind as K;
+            let is_answer = chain(error).any(|error| error.is::<ServerAnswer>());
+            // A body that is shorter than it should be is one that cannot be decoded.
+            return !is_answer && !matches!(error.kind(), K::Unknown);
+        }
+        error.downcast_ref::<io::Error>().is_some_and(|error| {
+            use io::ErrorKind as K;
+            matches!(
+                error.kind(),
+                K::ConnectionReset
+                    | K::ConnectionAborted
+                    | K::ConnectionRefused
+                    | K::TimedOut
+                    | K::UnexpectedEof
+                    | K::Interrupted
+                    | K::BrokenPipe
+            )
+        })
+    })
+}
+
+/// What addresses of the services have that give credentials to virtual machines: of Amazon, Google and Azure.
+const METADATA_SERVICES: [&str; 4] =
+    ["/latest/api/token", "/latest/meta-data", "/computeMetadata/", "/metadata/identity"];
+
+/// Whether no credentials were given, so that those of a virtual machine were asked for, and there are none.
+pub fn lacks_credentials(error: &object_store::Error) -> bool {
+    chain(error).any(|error| {
+        let text = error.to_string();
+        METADATA_SERVICES.iter().any(|part| text.contains(part))
+    })
+}
+
+/// The cause in one line.
+pub fn cause_text(error: &object_store::Error) -> String {
+    #[cfg(feature = "cloud")]
+    if let Some(answer) = chain(error).find_map(|error| error.downcast_ref::<ServerAnswer>()) {
+        return answer.to_string();
+    }
+    let outer = match error {
+        object_store::Error::Generic { source, .. }
+        | object_store::Error::NotFound { source, .. }
+        | object_store::Error::PermissionDenied { source, .. }
+        | object_store::Error::Unauthenticated { source, .. }
+        | object_store::Error::NotSupported { source } => source.to_string(),
+        object_store::Error::Precondition { .. }
+        | object_store::Error::AlreadyExists { .. }
+        | object_store::Error::NotModified { .. } => return String::new(),
+        other => other.to_string(),
+    };
+    let mut text = server_text(&outer);
+    // The library leaves out what the innermost says: "Connection refused", for example.
+    if let Some(last) = chain(error).last().map(ToString::to_string).filter(|last| !outer.contains(last.as_str())) {
+        text = format!("{text}: {last}");
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// There was no answer within the time of an attempt.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer in {0} s")]
+pub struct NoAnswer(pub u64);
+
+/// A body has other bytes than were announced or asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{found} bytes came where {expected} were due")]
+pub struct ShortBody {
+    /// Bytes that came.
+    pub found: u64,
+    /// Bytes that were due.
+    pub expected: u64,
+}
+
+/// An error of the library with this cause.
+pub fn library_error(cause: impl StdError + Send + Sync + 'static) -> object_store::Error {
+    object_store::Error::Generic { store: "object store", source: Box::new(cause) }
+}

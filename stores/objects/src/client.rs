@@ -1,0 +1,215 @@
+//! The client: a place of objects, and how requests are tried.
+
+use std::fmt;
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use object_store::ObjectStore;
+use object_store::list::PaginatedListStore;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use object_store::multipart::MultipartStore;
+use object_store::path::Path as ObjectPath;
+use tokio::sync::Semaphore;
+
+use crate::cause::{NoAnswer, is_transient, library_error};
+use crate::counts::{Counters, RequestKind};
+use crate::error::{ObjectError, ObjectErrorKind, Result};
+use crate::limits::RequestLimits;
+use crate::{RequestCounts, runtime};
+
+/// Reads and writes the objects of one place, and waits for each request. Clones share counters and limits.
+///
+/// An object is named by its key within the place: `runs/a.h5` in a bucket or a folder. Keys have no empty part, no `.`
+/// and no `..`.
+#[derive(Clone)]
+pub struct ObjectClient(pub(crate) Arc<ClientState>);
+
+/// What all clones of a client share.
+pub(crate) struct ClientState {
+    /// The place, as errors name it: `s3://bucket`.
+    name: String,
+    pub store: Arc<dyn ObjectStore>,
+    pub abilities: Abilities,
+    /// Whether it reads the last bytes of an object whose size is not known.
+    pub has_suffixes: bool,
+    pub limits: RequestLimits,
+    permits: Semaphore,
+    pub counters: Counters,
+}
+
+/// What a store can do beyond what each can.
+#[derive(Default, Clone)]
+pub(crate) struct Abilities {
+    /// It lists by pages.
+    pub pages: Option<Arc<dyn PaginatedListStore>>,
+    /// It takes the parts of an object by themselves.
+    pub parts: Option<Arc<dyn MultipartStore>>,
+}
+
+impl Abilities {
+    /// Those of a cloud.
+    #[cfg(feature = "cloud")]
+    pub fn of_cloud<S: PaginatedListStore + MultipartStore>(store: &Arc<S>) -> Self {
+        Abilities { pages: Some(store.clone()), parts: Some(store.clone()) }
+    }
+}
+
+/// The last failure of a request.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub error: object_store::Error,
+    pub attempts: u32,
+}
+
+impl ObjectClient {
+    /// Objects of any store of the library. `name` is what errors call it.
+    pub fn over(name: impl Into<String>, store: Arc<dyn ObjectStore>, limits: RequestLimits) -> Self {
+        ObjectClient::with_abilities(name.into(), store, Abilities::default(), limits)
+    }
+
+    /// An empty store in memory, as long as a clone of the client lives.
+    pub fn memory() -> Self {
+        let store = Arc::new(InMemory::new());
+        let abilities = Abilities { pages: None, parts: Some(store.clone()) };
+        ObjectClient::with_abilities("memory".to_owned(), store, abilities, RequestLimits::default())
+    }
+
+    /// The files of a folder, which must be there. An object appears whole, by renaming; with `is_durable`, it has
+    /// reached the disk then. A condition on a tag ([`crate::PutCondition::Matches`]) is not supported.
+    ///
+    /// # Errors
+    /// [`ObjectErrorKind::NotThere`] and others of the system.
+    pub fn folder(folder: &Path, is_durable: bool) -> Result<Self> {
+        let name = folder.to_string_lossy().into_owned();
+        let store = LocalFileSystem::new_with_prefix(folder);
+        let store = store.map_err(|error| ObjectError::of_library(&name, &error, 1))?;
+        Ok(ObjectClient::over(name, Arc::new(store.with_fsync(is_durable)), RequestLimits::default()))
+    }
+
+    pub(crate) fn with_abilities(
+        name: String,
+        store: Arc<dyn ObjectStore>,
+        abilities: Abilities,
+        limits: RequestLimits,
+    ) -> Self {
+        let permits = Semaphore::new(limits.in_flight.clamp(1, 1 << 16));
+        let has_suffixes = !name.starts_with("az://");
+        ObjectClient(Arc::new(ClientState {
+            name,
+            store,
+            abilities,
+            has_suffixes,
+            limits,
+            permits,
+            counters: Counters::default(),
+        }))
+    }
+
+    /// The same place with other limits and new counters.
+    #[must_use]
+    pub fn with_limits(&self, limits: RequestLimits) -> Self {
+        ObjectClient::with_abilities(self.0.name.clone(), self.0.store.clone(), self.0.abilities.clone(), limits)
+    }
+
+    /// The store of the library: for libraries that take one. It makes each request once.
+    pub fn store(&self) -> Arc<dyn ObjectStore> {
+        self.0.store.clone()
+    }
+
+    /// The place, as errors name it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What bounds its requests.
+    pub fn limits(&self) -> &RequestLimits {
+        &self.0.limits
+    }
+
+    /// The requests so far, of all clones.
+    pub fn counts(&self) -> RequestCounts {
+        self.0.counters.counts()
+    }
+
+    /// What errors call an object.
+    pub fn object_name(&self, key: &str) -> String {
+        self.0.object_name(key)
+    }
+
+    /// Runs a request on the threads of the process, and waits for it.
+    pub(crate) fn wait<T: Send + 'static, F>(&self, work: impl FnOnce(Arc<ClientState>) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let state = self.0.clone();
+        match runtime::wait(work(self.0.clone())) {
+            Ok(result) => result,
+            Err(error) => Err(ObjectError::new(ObjectErrorKind::Io, state.name.clone(), error.to_string())),
+        }
+    }
+}
+
+impl fmt::Debug for ObjectClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ObjectClient").field(&self.0.name).finish()
+    }
+}
+
+impl ClientState {
+    pub fn object_name(&self, key: &str) -> String {
+        match key.is_empty() {
+            true => self.name.clone(),
+            false => format!("{}/{key}", self.name.trim_end_matches('/')),
+        }
+    }
+
+    /// A key as the library has it.
+    pub fn path(&self, key: &str) -> Result<ObjectPath> {
+        let invalid = |cause: String| ObjectError::new(ObjectErrorKind::Invalid, self.object_name(key), cause);
+        if key.starts_with('/') || key.ends_with('/') {
+            return Err(invalid("the name of an object neither begins nor ends with a slash".to_owned()));
+        }
+        ObjectPath::parse(key).map_err(|error| invalid(error.to_string()))
+    }
+
+    /// The error of a request for an object.
+    pub fn error(&self, key: &str, failure: &Failure) -> ObjectError {
+        ObjectError::of_library(&self.object_name(key), &failure.error, failure.attempts)
+    }
+
+    /// Makes a request as often as the limits allow, while `retries` says that a failure may pass. `attempt` gets the
+    /// number of the attempt, from 0.
+    pub async fn request<T, F: Future<Output = object_store::Result<T>>>(
+        &self,
+        kind: RequestKind,
+        retries: impl Fn(&object_store::Error) -> bool,
+        attempt: impl Fn(u32) -> F,
+    ) -> std::result::Result<T, Failure> {
+        let begin = Instant::now();
+        let mut attempts = 0;
+        loop {
+            let result = {
+                // The semaphore is never closed.
+                let _permit = self.permits.acquire().await;
+                self.counters.count(kind, attempts > 0);
+                let limit = self.limits.attempt_time;
+                let timed = tokio::time::timeout(limit, attempt(attempts)).await;
+                timed.unwrap_or_else(|_| Err(library_error(NoAnswer(limit.as_secs()))))
+            };
+            attempts += 1;
+            let error = match result {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let pause = self.limits.pause(attempts);
+            let is_late = begin.elapsed().saturating_add(pause) >= self.limits.total_time;
+            if attempts >= self.limits.attempts || is_late || !(is_transient(&error) || retries(&error)) {
+                return Err(Failure { error, attempts });
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! An object as a storage of bytes, which is only read.
+
+use std::io;
+use std::ops::Range;
+
+use h5live_cache::{BatchedReads, Storage};
+use h5live_objects::{
+    Bytes, GetCondition, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind, ObjectMeta, RangePlan, WaveLimits,
+};
+
+use crate::block_cache::{BlockCache, BlockLookup};
+use crate::options::Remote;
+
+/// Reads of so many bytes do not go by way of blocks.
+const DIRECT_READ_BYTES: u64 = 1 << 20;
+/// The most bytes of a request.
+const MAX_REQUEST_BYTES: u64 = 8 << 20;
+/// Bytes between two pieces of raw data that are worth reading.
+const GAP_BYTES: u64 = 1 << 20;
+/// Requests at a time.
+const IN_FLIGHT: usize = 64;
+/// Bounds of the size of a block.
+const BLOCK_BYTES: (u64, u64) = (4 << 10, 16 << 20);
+
+/// One state of an object, as bytes that are read by ranges. A read fails if the object was replaced.
+#[derive(Debug)]
+pub struct ObjectStorage {
+    client: ObjectClient,
+    key: String,
+    meta: ObjectMeta,
+    condition: GetCondition,
+    blocks: BlockCache,
+}
+
+/// Why a read of ranges has ended early.
+enum ReadEnd {
+    /// Whoever takes the bytes wants no more.
+    Stopped,
+    Failed(ObjectError),
+}
+
+impl From<ObjectError> for ReadEnd {
+    fn from(error: ObjectError) -> Self {
+        ReadEnd::Failed(error)
+    }
+}
+
+impl ObjectStorage {
+    /// Opens an object: reads its first bytes and, at the same time, its last ones.
+    ///
+    /// # Errors
+    /// Those of the client.
+    pub fn open(client: ObjectClient, key: &str, options: &Remote) -> Result<Self, ObjectError> {
+        let block_bytes = options.block_size.clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
+        let blocks = BlockCache::new(block_bytes, options.cache_size);
+        let first_bytes = options.first_read.clamp(block_bytes, MAX_REQUEST_BYTES).next_multiple_of(block_bytes);
+        // So that at least one block, and the rest of the object, lie in it.
+        let (first, last) = match client.get_ends(key, first_bytes, 2 * block_bytes) {
+            Err(error) if error.kind == ObjectErrorKind::Io => {
+                // A server may refuse a range of an object without bytes.
+                let meta = client.head(key)?;
+                if meta.size > 0 {
+                    return Err(error);
+                }
+                (ObjectBytes { bytes: Bytes::new(), meta }, None)
+            }
+            found => found?,
+        };
+        let storage = ObjectStorage {
+            condition: GetCondition::Matching(first.meta.tag.clone()),
+            client,
+            key: key.to_owned(),
+            meta: first.meta,
+            blocks,
+        };
+        storage.keep_blocks(0, &first.bytes);
+        if let Some(last) = last.filter(|last| storage.is_same_state(&last.meta)) {
+            storage.keep_blocks(storage.meta.size - last.bytes.len() as u64, &last.bytes);
+        }
+        Ok(storage)
+    }
+
+    /// The client by which it is read.
+    pub fn client(&self) -> &ObjectClient {
+        &self.client
+    }
+
+    /// What is known of the object.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    /// Keeps the blocks that lie in these bytes, which begin at `at`.
+    fn keep_blocks(&self, at: u64, bytes: &Bytes) {
+        let size = self.blocks.block_bytes();
+        let end = at + bytes.len() as u64;
+        for block in at.div_ceil(size)..self.block_count() {
+            let (from, to) = (block * size, ((block + 1) * size).min(self.meta.size));
+            if to > end {
+                break;
+            }
+            self.blocks.insert(block, Bytes::copy_from_slice(&bytes[(from - at) as usize..(to - at) as usize]));
+        }
+    }
+
+    fn block_count(&self) -> u64 {
+        self.meta.size.div_ceil(self.blocks.block_bytes())
+    }
+
+    /// Whether what was read belongs to the object as it was opened. Servers that give no tags, or that ignore
+    /// conditions, are found out by the size and the time.
+    fn is_same_state(&self, meta: &ObjectMeta) -> bool {
+        match self.meta.tag.is_empty() {
+            true => (meta.size, meta.modified) == (self.meta.size, self.meta.modified),
+            false => meta.size == self.meta.size && meta.tag == self.meta.tag,
+        }
+    }
+
+    fn check_state(&self, meta: &ObjectMeta) -> Result<(), ObjectError> {
+        match self.is_same_state(meta) {
+            true => Ok(()),
+            false => Err(ObjectError::new(ObjectErrorKind::Changed, self.client.object_name(&self.key), "")),
+        }
+    }
+
+    fn limits(&self, bytes: u64) -> WaveLimits {
+        WaveLimits { in_flight: IN_FLIGHT, bytes }
+    }
+
+    /// Reads ranges that lie in the object, by one request each.
+    fn fetch<E: From<ObjectError>>(
+        &self,
+        ranges: Vec<Range<u64>>,
+        budget: u64,
+        each: &mut dyn FnMut(usize, Bytes) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let limits = self.limits(budget);
+        self.client.get_each_range(&self.key, ranges, &self.condition, limits, &mut |number, read| {
+            self.check_state(&read.meta)?;
+            each(number, read.bytes)
+        })
+    }
+
+    /// The blocks from `first` to `last`. They are kept, but none of them is looked for again: others may drive it out.
+    fn load_blocks(&self, first: u64, last: u64) -> Result<Vec<(u64, Bytes)>, ObjectError> {
+        let BlockLookup { mut found, missing } = self.blocks.look_up(first, last, self.block_count());
+        if missing.is_empty() {
+            return Ok(found);
+        }
+        let size = self.blocks.block_bytes();
+        let runs = adjacent_runs(&missing, (MAX_REQUEST_BYTES / size).max(1));
+        let range = |run: &Range<u64>| run.start * size..(run.end * size).min(self.meta.size);
+        let ranges: Vec<_> = runs.iter().map(range).collect();
+        let fetched = self.fetch::<ObjectError>(ranges, u64::MAX, &mut |number, bytes| {
+            for (block, at) in runs[number].clone().zip((0..).step_by(size as usize)) {
+                let end = (at + size as usize).min(bytes.len());
+                // A copy: a part would keep all of it.
+                let bytes = Bytes::copy_from_slice(bytes.get(at..end).unwrap_or_default());
+                if block <= last {
+                    found.push((block, bytes.clone()));
+                }
+                self.blocks.insert(block, bytes);
+            }
+            Ok(())
+        });
+        self.blocks.give_up(&missing);
+        fetched.map(|()| found)
+    }
+
+    /// Fills `into` by requests of their own.
+    fn read_directly(&self, into: &mut [u8], at: u64) -> Result<(), ObjectError> {
+        let end = at + into.len() as u64;
+        let starts = (at..end).step_by(MAX_REQUEST_BYTES as usize);
+        let ranges = starts.map(|start| start..(start + MAX_REQUEST_BYTES).min(end)).collect();
+        let budget = MAX_REQUEST_BYTES * IN_FLIGHT as u64;
+        self.fetch(ranges, budget, &mut |number, bytes| {
+            let start = number * MAX_REQUEST_BYTES as usize;
+            into[start..start + bytes.len()].copy_from_slice(&bytes);
+            Ok(())
+        })
+    }
+
+    /// A range without what lies behind the end.
+    fn clamp(&self, range: &Range<u64>) -> Range<u64> {
+        let end = range.end.min(self.meta.size);
+        range.start.min(end)..end
+    }
+
+    fn fetch_ranges(
+        &self,
+        ranges: &[Range<u64>],
+        budget: u64,
+        each: &mut dyn FnMut(usize, &[u8]) -> bool,
+    ) -> Result<(), ReadEnd> {
+        let mut give = |number: usize, bytes: &[u8]| match each(number, bytes) {
+            true => Ok(()),
+            false => Err(ReadEnd::Stopped),
+        };
+        let (mut numbers, mut small) = (Vec::new(), Vec::new());
+        for (number, range) in ranges.iter().map(|range| self.clamp(range)).enumerate() {
+            let len = range.end - range.start;
+            if len == 0 {
+                give(number, &[])?;
+            } else if let Some(known) = self.blocks.peek(range.start, range.end) {
+                give(number, &known)?;
+            } else if len > MAX_REQUEST_BYTES {
+                let mut bytes = vec![0; len as usize];
+                self.read_directly(&mut bytes, range.start)?;
+                give(number, &bytes)?;
+            } else {
+                numbers.push(number);
+                small.push(range);
+            }
+        }
+        let plan = RangePlan { gap: GAP_BYTES, max_bytes: MAX_REQUEST_BYTES };
+        let merged = h5live_objects::merge_ranges(&small, &plan);
+        let requests = merged.iter().map(|request| request.range.clone()).collect();
+        self.fetch(requests, budget, &mut |request, bytes| {
+            let merged = &merged[request];
+            merged.parts.iter().try_for_each(|part| {
+                let (start, end) = (small[*part].start - merged.range.start, small[*part].end - merged.range.start);
+                give(numbers[*part], &bytes[start as usize..end as usize])
+            })
+        })
+    }
+}
+
+/// Numbers in ascending order as runs without gaps, of at most `most` each.
+fn adjacent_runs(numbers: &[u64], most: u64) -> Vec<Range<u64>> {
+    let mut runs: Vec<Range<u64>> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some(run) if run.end == *number && run.end - run.start < most => run.end += 1,
+            _ => runs.push(*number..*number + 1),
+        }
+    }
+    runs
+}
+
+impl Storage for ObjectStorage {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let Range { start, end } = self.clamp(&(at..at.saturating_add(into.len() as u64)));
+        let len = (end - start) as usize;
+        if len == 0 {
+            return Ok(0);
+        }
+        let into = &mut into[..len];
+        if len as u64 >= DIRECT_READ_BYTES {
+            match self.blocks.peek(start, end) {
+                Some(known) => into.copy_from_slice(&known),
+                None => self.read_directly(into, start)?,
+            }
+            return Ok(len);
+        }
+        let size = self.blocks.block_bytes();
+        let (first, last) = (start / size, (end - 1) / size);
+        for (block, bytes) in self.load_blocks(first, last)? {
+            let begin = block * size;
+            let (from, to) = (start.max(begin), end.min(begin + size));
+            into[(from - start) as usize..(to - start) as usize]
+                .copy_from_slice(&bytes[(from - begin) as usize..(to - begin) as usize]);
+        }
+        Ok(len)
+    }
+
+    fn batched_reads(&self) -> Option<BatchedReads> {
+        Some(BatchedReads { in_flight: IN_FLIGHT, gap: GAP_BYTES })
+    }
+
+    fn read_ranges(
+        &self,
+        ranges: &[Range<u64>],
+        budget: usize,
+        each: &mut dyn FnMut(usize, &[u8]) -> bool,
+    ) -> io::Result<()> {
+        match self.fetch_ranges(ranges, budget as u64, each) {
+            Ok(()) | Err(ReadEnd::Stopped) => Ok(()),
+            Err(ReadEnd::Failed(error)) => Err(error.into()),
+        }
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.meta.size)
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
