@@ -1,0 +1,24 @@
+//! Objects of the schema and their bytes. Nothing here reads or writes anything.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod attribute;
+mod creation;
+mod dataspace;
+mod datatype;
+mod document;
+mod elements;
+mod error;
+mod filters;
+mod frame;
+mod id;
+mod json;
+mod link;
+mod value;
+
+pub use datatype::ELEMENT_FORMS;
+pub use document::{Access, DomainDocument, ObjectDocument};
+pub use elements::{ElementCodec, NodeTable, Token};
+pub use error::{LayoutError, Result};
+pub use filters::ChunkEncoding;
+pub use id::{DOMAIN_FILE, DomainId, SUMMARY_FILES, chunk_of_name, kind, object_id};

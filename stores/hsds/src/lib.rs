@@ -1,0 +1,2 @@
+//! The object store.
+pub mod layout;
