@@ -9,7 +9,7 @@ use h5live_format::messages::DatatypeMessage;
 use h5live_format::{Widths, decode, encode};
 use h5live_model::{
     Array, ByteOrder, CharacterSet, Compound, CompoundMember, Datatype, ElementForms, Enum, EnumMember, FixedString,
-    MAX_RANK, Name, Opaque, ReferenceKind, ReferenceType, Sign, StringPadding, VarLen, VarLenKind,
+    MAX_RANK, Opaque, ReferenceKind, ReferenceType, Sign, StringPadding, VarLen, VarLenKind,
 };
 use serde_json::{Value, json};
 
@@ -314,11 +314,6 @@ pub fn exact_to_text(datatype: &Datatype) -> Result<String> {
 pub fn exact_from_text(text: &str) -> Result<Datatype> {
     let bytes = BASE64.decode(text).map_err(|_| LayoutError::Value("a text in base 64"))?;
     Ok(decode::<DatatypeMessage>(&bytes, Widths::default())?.datatype)
-}
-
-/// Whether the schema shows a name as it is.
-pub fn is_plain_name(name: &Name) -> bool {
-    name.as_str().is_some()
 }
 
 #[cfg(test)]

@@ -380,6 +380,13 @@ impl NodeTable {
         stored.get(node.start..node.start.checked_add(node.len)?)
     }
 
+    /// The bytes of a variable-length element whose base elements cross the seam as they are stored.
+    pub fn verbatim<'a>(&self, number: u32, stored: &'a [u8]) -> Option<&'a [u8]> {
+        let node = self.0.get(number as usize)?;
+        let is_verbatim = node.base.as_ref().is_none_or(|base| base.is_verbatim());
+        self.stored(number, stored).filter(|_| is_verbatim)
+    }
+
     /// The base elements of a variable-length element, as they cross the seam. `holder` and `version` are for what is in
     /// them.
     ///

@@ -16,9 +16,11 @@ mod json;
 mod link;
 mod value;
 
+pub use attribute::{AttributeRecord, TypeUse};
 pub use datatype::ELEMENT_FORMS;
 pub use document::{Access, DomainDocument, ObjectDocument};
-pub use elements::{ElementCodec, NodeTable, Token};
+pub use elements::{ElementCodec, NodeTable, PackedTokens, Token, TokenContent};
 pub use error::{LayoutError, Result};
 pub use filters::ChunkEncoding;
+pub use frame::{data_bytes, uncompressed_frame};
 pub use id::{DOMAIN_FILE, DomainId, SUMMARY_FILES, chunk_of_name, kind, object_id};

@@ -1,0 +1,321 @@
+//! A session on a domain: what all of its parts share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use h5live_model::{
+    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectId,
+    ObjectKind, ObjectSpec, Parts, Publish, Reads, Result, Session, Staging, Unfilter, Unit,
+};
+use parking_lot::{RwLock, RwLockReadGuard};
+
+use crate::commit;
+use crate::engine::ObjectEngine;
+use crate::error::{HsdsError, damaged, unfit};
+use crate::holders::Holders;
+use crate::layout::{DOMAIN_FILE, DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, kind, object_id};
+use crate::state::{SessionState, Stored};
+
+/// The name of the kind of store, and its scheme.
+pub const CONNECTOR: &str = "hsds";
+/// Most bytes of a chunk: a Blosc frame has no room for more.
+const MAX_CHUNK_BYTES: u64 = i32::MAX as u64 - 64;
+/// Requests that are best under way at a time.
+const IN_FLIGHT: usize = 64;
+/// Most documents that are read ahead at once.
+const MAX_READ_AHEAD: usize = 256;
+
+/// What a session on a domain can do whose commits are durable like this.
+pub const fn capabilities(durability: Durability) -> Capabilities {
+    let missing = Features::USER_LINKS
+        .with(Features::REGION_REFERENCES)
+        .with(Features::STANDARD_REFERENCES)
+        .with(Features::VIRTUAL)
+        .with(Features::EXTERNAL_FILES)
+        .with(Features::MAPS);
+    Capabilities {
+        features: Features::all().without(missing),
+        parts: Parts::Whole,
+        staging: Staging::Caller,
+        encoding: Encoding::Store,
+        reads: Reads::Batched { in_flight: IN_FLIGHT, gap: 0 },
+        commit: Unit::Chunk,
+        view: Unit::Chunk,
+        durability,
+        live: true,
+        limits: Limits::NONE.with_chunk(MAX_CHUNK_BYTES),
+    }
+}
+
+/// How a domain is opened.
+#[derive(Debug, Clone)]
+pub struct HsdsRequest {
+    /// What the session may do.
+    pub mode: Mode,
+    /// What the root group of a new domain is like.
+    pub root: ObjectSpec,
+    /// The domain: a path in the bucket, without a slash in front.
+    pub domain: String,
+    /// The owner of a new domain.
+    pub owner: String,
+    /// Most bytes that are allocated at once for a length that the store states.
+    pub max_allocation: AllocationLimit,
+    /// What compresses chunks and undoes that.
+    pub unfilter: Arc<dyn Unfilter>,
+}
+
+/// A session on a domain.
+#[derive(Debug)]
+pub struct HsdsSession {
+    pub described: Session,
+    pub engine: Box<dyn ObjectEngine>,
+    pub domain: DomainId,
+    pub domain_path: String,
+    pub max_allocation: AllocationLimit,
+    pub unfilter: Arc<dyn Unfilter>,
+    pub holders: Holders,
+    pub(crate) state: RwLock<SessionState>,
+    is_closed: AtomicBool,
+}
+
+/// The time (seconds), as objects have it.
+pub fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+/// A random number.
+///
+/// # Errors
+/// [`HsdsError::Medium`] if the system has none.
+pub fn random() -> Result<u64> {
+    getrandom::u64().map_err(|error| {
+        let source = std::io::Error::other(error.to_string());
+        HsdsError::Medium { key: "a random number".to_owned(), source }.into()
+    })
+}
+
+/// The key of the object of a domain or a folder.
+pub fn domain_key(path: &str) -> String {
+    if path.is_empty() { DOMAIN_FILE.to_owned() } else { format!("{path}/{DOMAIN_FILE}") }
+}
+
+impl HsdsSession {
+    /// Opens a domain, or makes it.
+    ///
+    /// # Errors
+    /// [`HsdsError::NoDomain`], [`HsdsError::Folder`], [`HsdsError::Occupied`], and those of the engine.
+    pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsRequest) -> Result<Self> {
+        let key = domain_key(&request.domain);
+        let found = engine.get(&key)?;
+        let document = found.map(|found| DomainDocument::parse(&found.bytes)).transpose().map_err(damaged(&key))?;
+        let old = document.as_ref().map(DomainDocument::root).transpose().map_err(damaged(&key))?.flatten();
+        let shown = || format!("/{}", request.domain);
+        let makes = matches!(request.mode, Mode::Create | Mode::CreateNew);
+        let (domain, document) = match (document, old) {
+            (_, Some(_)) if request.mode == Mode::CreateNew => return Err(HsdsError::Occupied(shown()).into()),
+            (Some(document), Some(root)) if !makes => (root, document),
+            (None, _) if !makes => return Err(HsdsError::NoDomain(shown()).into()),
+            (Some(_), None) if !makes => return Err(HsdsError::Folder(shown()).into()),
+            (document, _) => {
+                let new = DomainId(random()?);
+                let document = document.map(|document| document.with_root(new, now()));
+                (new, document.unwrap_or_else(|| DomainDocument::new(Some(new), &request.owner, now())))
+            }
+        };
+        let mut described = Session::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
+        described.forms = ELEMENT_FORMS;
+        let session = HsdsSession {
+            described,
+            engine,
+            domain,
+            domain_path: request.domain.clone(),
+            max_allocation: request.max_allocation,
+            unfilter: request.unfilter.clone(),
+            holders: Holders::default(),
+            state: RwLock::new(SessionState::new(document)),
+            is_closed: AtomicBool::new(false),
+        };
+        match makes {
+            true => session.create(request, old)?,
+            false => drop(session.document(domain.root())?),
+        }
+        Ok(session)
+    }
+
+    fn create(&self, request: &HsdsRequest, old: Option<DomainId>) -> Result<()> {
+        let root = ObjectDocument::new(self.domain, self.domain.root(), &request.root, None, now()).map_err(unfit)?;
+        let mut state = self.state.write();
+        state.insert_new(root);
+        state.uses = Some(Default::default());
+        state.unlinked_parents = parents(&request.domain);
+        state.owner.clone_from(&request.owner);
+        state.is_domain_changed = true;
+        state.replaced = old;
+        match old {
+            // The first commit replaces what is there: until then, nothing is lost.
+            Some(_) => Ok(()),
+            None => commit::commit_all(self, &mut state),
+        }
+    }
+
+    /// # Errors
+    /// [`ModelError::Closed`].
+    pub fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) { Err(ModelError::Closed) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`].
+    pub fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.described.mode.writes() { Ok(()) } else { Err(ModelError::ReadOnly) }
+    }
+
+    /// What the session has.
+    pub fn state(&self) -> RwLockReadGuard<'_, SessionState> {
+        self.state.read()
+    }
+
+    /// The document of an object. If objects of a group are opened one after the other, those that follow are read ahead.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`], [`ModelError::Closed`], [`ModelError::Store`].
+    pub fn document(&self, id: ObjectId) -> Result<Arc<ObjectDocument>> {
+        self.check_open()?;
+        if let Some(found) = self.state.read().find(id) {
+            return found;
+        }
+        if kind(id).is_none() {
+            return Err(ModelError::NoObject(id));
+        }
+        let wanted = self.state.write().read_ahead.wanted(id, MAX_READ_AHEAD);
+        self.fetch(&wanted)?;
+        self.state.read().find(id).unwrap_or(Err(ModelError::NoObject(id)))
+    }
+
+    /// Reads documents in one wave. Those that are known already stay as they are.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`].
+    pub fn fetch(&self, ids: &[ObjectId]) -> Result<()> {
+        let unknown: Vec<ObjectId> = {
+            let state = self.state.read();
+            ids.iter().copied().filter(|id| state.find(*id).is_none()).collect()
+        };
+        let keys: Vec<String> = unknown.iter().map(|id| self.domain.key(*id)).collect();
+        let parsed = parking_lot::Mutex::new(Vec::new());
+        self.engine.get_many(&keys, &|number, found| {
+            let (Some(id), Some(key), Some(found)) = (unknown.get(number), keys.get(number), found) else {
+                return Ok(());
+            };
+            let document = ObjectDocument::parse(self.domain, *id, &found.bytes).map_err(damaged(key))?;
+            parsed.lock().push(Stored { document: Arc::new(document), tag: Some(found.tag) });
+            Ok(())
+        })?;
+        let mut state = self.state.write();
+        parsed.into_inner().into_iter().for_each(|stored| state.insert_fetched(stored));
+        Ok(())
+    }
+
+    /// Reads all documents of the domain, and counts the uses of each object.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`].
+    pub fn count_uses(&self) -> Result<()> {
+        self.check_open()?;
+        if self.state.read().uses.is_some() {
+            return Ok(());
+        }
+        let listed = self.engine.list(&format!("{}/", self.domain.prefix()))?;
+        let ids: Vec<ObjectId> = listed.iter().filter_map(|object| self.domain.object_of_key(&object.key)).collect();
+        for part in ids.chunks(4096) {
+            self.fetch(part)?;
+        }
+        let mut state = self.state.write();
+        state.count_uses(&ids);
+        Ok(())
+    }
+
+    /// A new identity.
+    ///
+    /// # Errors
+    /// As [`random`].
+    pub fn new_id(&self, kind: ObjectKind) -> Result<ObjectId> {
+        loop {
+            let id = object_id(kind, random()?);
+            if id != self.domain.root() && self.state.read().find(id).is_none() {
+                return Ok(id);
+            }
+        }
+    }
+
+    /// Commits all that was changed.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of the engine.
+    pub fn commit(&self, publish: Publish) -> Result<()> {
+        self.check_writable()?;
+        self.check_publish(publish)?;
+        commit::commit_all(self, &mut self.state.write())?;
+        self.sync(publish)
+    }
+
+    /// Commits what was changed of some objects, with what has to be seen before it.
+    ///
+    /// # Errors
+    /// As [`HsdsSession::commit`].
+    pub fn commit_objects(&self, ids: &[ObjectId], publish: Publish) -> Result<()> {
+        self.check_writable()?;
+        self.check_publish(publish)?;
+        let mut state = self.state.write();
+        match commit::is_domain_missing(&state) {
+            // Nobody can be led to a part of a domain that is not there.
+            true => commit::commit_all(self, &mut state)?,
+            false => commit::commit_objects(self, &mut state, ids)?,
+        }
+        drop(state);
+        self.sync(publish)
+    }
+
+    fn check_publish(&self, publish: Publish) -> Result<()> {
+        let never = self.described.capabilities.durability == Durability::Never;
+        match publish == Publish::Durable && never {
+            true => Err(ModelError::Unsupported("outlasting a power failure in this store")),
+            false => Ok(()),
+        }
+    }
+
+    fn sync(&self, publish: Publish) -> Result<()> {
+        if publish == Publish::Durable { self.engine.sync() } else { Ok(()) }
+    }
+
+    /// Commits, and ends the session. A second call does nothing.
+    ///
+    /// # Errors
+    /// As [`HsdsSession::commit`].
+    pub fn close(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if self.described.mode.writes() {
+            let mut state = self.state.write();
+            commit::commit_all(self, &mut state)?;
+            commit::commit_domain(self, &mut state)?;
+        }
+        self.is_closed.store(true, Ordering::Release);
+        self.engine.close()
+    }
+}
+
+/// The folders in which a domain lies.
+fn parents(domain: &str) -> Vec<String> {
+    domain.match_indices('/').filter_map(|(at, _)| domain.get(..at)).map(str::to_owned).collect()
+}
+
+impl Drop for HsdsSession {
+    /// A session that was not closed leaves what it has committed.
+    fn drop(&mut self) {
+        let _ = self.engine.close();
+    }
+}
