@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Lab, blob, has_claimed_features, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
-    ByteOrder, ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Datatype, ElementForms, Encoding, Error, Features, Fill, FillValue,
-    FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Parts, Publish, ReferenceKind,
+    ByteOrder, ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Datatype, ElementForms, Encoding, Error, Features, Fill,
+    FillValue, FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Parts, Publish, ReferenceKind,
     ReferenceType, Referent, ReferentPart, Scope, Selection, Shape, Sign, Store, VarLen, VarLenKind,
 };
 
