@@ -137,6 +137,9 @@ fn drop_chunks(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
 
 /// Deletes objects to which nothing leads any more: the object first, then its chunks.
 fn delete_doomed(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    if !state.doomed.is_empty() {
+        remove_summaries(session, state)?;
+    }
     while let Some(id) = state.doomed.last().copied() {
         session.engine.delete_many(&[session.domain.key(id)])?;
         if kind(id) == Some(ObjectKind::Dataset) {

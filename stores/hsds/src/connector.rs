@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Name, OpenError,
-    OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
+    AllocationLimit, Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch,
+    Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
 };
 
 use crate::engine::FolderEngine;
@@ -32,12 +32,16 @@ fn path_of(at: &Location) -> Result<PathBuf, OpenError> {
     url.local_path()?.ok_or_else(missing)
 }
 
-fn place_of(at: &Location, options: &Hsds) -> Result<DomainPlace, OpenError> {
+/// Where the domain at a location is.
+///
+/// # Errors
+/// [`OpenError::Url`], [`OpenError::Store`].
+pub(crate) fn place_of(at: &Location, options: &Hsds) -> Result<DomainPlace, OpenError> {
     DomainPlace::find(&path_of(at)?, &options.domain).map_err(OpenError::Store)
 }
 
 /// The options that the query of a location gives.
-fn options_of(at: &Location) -> Hsds {
+pub(crate) fn options_of(at: &Location) -> Hsds {
     let mut options = Hsds::default();
     if let Location::Url(url) = at
         && let Ok(settings) = url.settings()
@@ -52,6 +56,54 @@ fn default_owner() -> String {
     let found =
         ["HS_USERNAME", "USER"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
     found.unwrap_or_else(|| "admin".to_owned())
+}
+
+impl HsdsConnector {
+    /// A session on the domain at a location.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<HsdsSession, OpenError> {
+        let options = how.typed_options::<Hsds>()?;
+        let given = [&options.owner, &options.user].into_iter().find(|name| !name.is_empty());
+        let owner = given.cloned().unwrap_or_else(default_owner);
+        let place = place_of(at, options)?;
+        let request = HsdsRequest {
+            mode: how.mode,
+            root: how.root.clone(),
+            domain: place.domain,
+            owner,
+            user: Some(options.user.clone()).filter(|user| !user.is_empty()),
+            max_allocation: how.max_allocation,
+            unfilter: how.unfilter.clone(),
+        };
+        HsdsConnector::open_place(at, &place.bucket, &request)
+    }
+
+    /// A session that reads the domain at a location, without filters.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn open_to_look(at: &Location) -> Result<HsdsSession, OpenError> {
+        let place = place_of(at, &options_of(at))?;
+        let request = HsdsRequest {
+            mode: Mode::Read,
+            root: ObjectSpec::group(),
+            domain: place.domain,
+            owner: String::new(),
+            user: None,
+            max_allocation: AllocationLimit::default(),
+            unfilter: Arc::new(NoFilters),
+        };
+        HsdsConnector::open_place(at, &place.bucket, &request)
+    }
+
+    fn open_place(at: &Location, bucket: &Path, request: &HsdsRequest) -> Result<HsdsSession, OpenError> {
+        let engine = FolderEngine::open(bucket, &request.domain, request.mode).map_err(OpenError::Store)?;
+        let mut session = HsdsSession::open(Box::new(engine), request).map_err(OpenError::Store)?;
+        session.described.location = Some(at.clone());
+        Ok(session)
+    }
 }
 
 impl Connector for HsdsConnector {
@@ -76,21 +128,7 @@ impl Connector for HsdsConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        let options = how.typed_options::<Hsds>()?;
-        let place = place_of(at, options)?;
-        let engine = FolderEngine::open(&place.bucket, &place.domain, how.mode).map_err(OpenError::Store)?;
-        let owner = if options.owner.is_empty() { default_owner() } else { options.owner.clone() };
-        let request = HsdsRequest {
-            mode: how.mode,
-            root: how.root.clone(),
-            domain: place.domain,
-            owner,
-            max_allocation: how.max_allocation,
-            unfilter: how.unfilter.clone(),
-        };
-        let mut session = HsdsSession::open(Box::new(engine), &request).map_err(OpenError::Store)?;
-        session.described.location = Some(at.clone());
-        Ok(Arc::new(HsdsStore::new(session)))
+        Ok(Arc::new(HsdsStore::new(HsdsConnector::open_session(at, how)?)))
     }
 
     /// A domain of the same bucket.
@@ -126,7 +164,7 @@ impl Connector for HsdsConnector {
     }
 
     fn upkeep(&self) -> Option<&dyn Upkeep> {
-        None
+        Some(self)
     }
 
     fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {

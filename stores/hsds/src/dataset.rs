@@ -16,7 +16,7 @@ use crate::chunk_form::ChunkForm;
 use crate::engine::{FetchedObject, ObjectPut};
 use crate::error::{damaged, unfit};
 use crate::holders::Holder;
-use crate::layout::{ObjectDocument, PackedTokens, chunk_of_name, kind};
+use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_name, kind};
 use crate::session::HsdsSession;
 
 /// Most bytes of decoded chunks that a dataset keeps between looking one up and reading it.
@@ -271,7 +271,7 @@ impl HsdsDataset {
     /// Changes the dataset as a batch says, without its publication.
     fn change(&self, batch: &ChunkBatch<'_>) -> Result<()> {
         self.session.check_writable()?;
-        self.session.document(self.id)?;
+        self.session.check_right(Some(&*self.session.document(self.id)?), Right::Update)?;
         for earlier in batch.after {
             self.session.document(*earlier)?;
         }

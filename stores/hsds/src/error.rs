@@ -34,12 +34,6 @@ pub enum HsdsError {
         /// What the medium says.
         source: io::Error,
     },
-    /// An object that another one names is not there.
-    #[error("the object {key} is not there")]
-    Missing {
-        /// The object.
-        key: String,
-    },
     /// Nothing is at the location.
     #[error("no domain is at {0}")]
     NoDomain(String),
@@ -57,6 +51,24 @@ pub enum HsdsError {
     /// Something is at the location.
     #[error("{0} exists")]
     Occupied(String),
+    /// Something is wrong with the domain, so that nothing is deleted from it.
+    #[error("nothing is deleted, because a check has {findings} findings; the first is: {first}")]
+    Unsound {
+        /// The number of findings.
+        findings: usize,
+        /// The first one.
+        first: String,
+    },
+    /// A user lacks a right.
+    #[error("the user {user} does not have the right {right} for {object}")]
+    Access {
+        /// The user.
+        user: String,
+        /// The right.
+        right: &'static str,
+        /// The domain, or the object.
+        object: String,
+    },
     /// Another process writes the domain.
     #[error("another process writes {0}")]
     InUse(String),
@@ -66,11 +78,12 @@ impl From<HsdsError> for ModelError {
     fn from(error: HsdsError) -> Self {
         let kind = match &error {
             HsdsError::Object { source: LayoutError::Schema1(_), .. } => StoreErrorKind::NotThisFormat,
-            HsdsError::Object { .. } | HsdsError::Chunk { .. } | HsdsError::Missing { .. } => StoreErrorKind::Damaged,
+            HsdsError::Object { .. } | HsdsError::Chunk { .. } | HsdsError::Unsound { .. } => StoreErrorKind::Damaged,
             HsdsError::Medium { source, .. } => source.into(),
             HsdsError::NoDomain(_) => StoreErrorKind::NotThere,
             HsdsError::Folder(_) | HsdsError::SeveralDomains { .. } => StoreErrorKind::NotThisFormat,
             HsdsError::Occupied(_) => StoreErrorKind::Occupied,
+            HsdsError::Access { .. } => StoreErrorKind::Denied,
             HsdsError::InUse(_) => StoreErrorKind::InUse(Vec::new()),
         };
         ModelError::store(kind, error)

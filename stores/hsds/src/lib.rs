@@ -6,6 +6,8 @@
 //!
 //! Source: "Object Storage Schema for HDF5" (`specs/object-store-hsds.md` of the shared documents).
 
+mod acl;
+mod check;
 mod chunk_form;
 mod commit;
 mod connector;
@@ -21,8 +23,11 @@ mod place;
 mod session;
 mod state;
 mod store;
+mod upkeep;
 mod watch;
 
+pub use acl::{read_access, write_access};
+pub use check::HsdsFault;
 pub use connector::HsdsConnector;
 pub use error::HsdsError;
 pub use options::Hsds;

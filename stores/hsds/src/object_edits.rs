@@ -9,7 +9,7 @@ use h5live_model::{
 
 use crate::engine::ObjectPut;
 use crate::error::{damaged, unfit};
-use crate::layout::{AttributeRecord, ElementCodec, ObjectDocument, TypeUse};
+use crate::layout::{AttributeRecord, ElementCodec, ObjectDocument, Right, TypeUse};
 use crate::session::{HsdsSession, now};
 
 fn kind_of(body: &ObjectBody) -> ObjectKind {
@@ -42,8 +42,12 @@ impl HsdsSession {
     /// As [`StoreWriter::create`](h5live_model::StoreWriter::create).
     pub fn create_object(&self, new: &NewObject<'_>) -> Result<ObjectId> {
         self.check_writable()?;
-        if let Some((group, name)) = new.link {
-            self.check_new_link(group, name)?;
+        match new.link {
+            Some((group, name)) => {
+                self.check_new_link(group, name)?;
+                self.check_right(Some(&*self.group(group)?), Right::Create)?;
+            }
+            None => self.check_right(None, Right::Create)?,
         }
         self.check_spec(new)?;
         let kind = kind_of(&new.spec.body);
@@ -165,6 +169,7 @@ impl HsdsSession {
     pub fn add_link_to(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
         self.check_writable()?;
         self.check_new_link(group, name)?;
+        self.check_right(Some(&*self.group(group)?), Right::Create)?;
         match target {
             LinkTarget::Hard(id) => drop(self.document(*id)?),
             LinkTarget::UserDefined { .. } => {
@@ -183,6 +188,7 @@ impl HsdsSession {
         let key = self.domain.key(group);
         let found = self.group(group)?.link(name).map_err(damaged(&key))?;
         let link = found.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+        self.check_right(Some(&*self.group(group)?), Right::Delete)?;
         self.change(group, |document| document.remove_link(name).map_err(unfit))?;
         Ok(link.target)
     }
@@ -244,6 +250,7 @@ impl HsdsSession {
     pub fn discard_object(&self, id: ObjectId) -> Result<()> {
         self.check_writable()?;
         let document = self.document(id)?;
+        self.check_right(Some(&document), Right::Delete)?;
         self.count_uses()?;
         let mut state = self.state.write();
         if id == self.domain.root() || state.uses.as_ref().and_then(|uses| uses.get(&id)).is_some_and(|uses| *uses > 0)
@@ -266,7 +273,9 @@ impl HsdsSession {
         let key = self.domain.key(id);
         let document = self.document(id)?;
         self.check_committed(new.committed, &new.datatype)?;
-        let old = document.attribute(&new.name).map_err(damaged(&key))?.and_then(|old| old.used.committed);
+        let old = document.attribute(&new.name).map_err(damaged(&key))?;
+        self.check_right(Some(&document), if old.is_some() { Right::Update } else { Right::Create })?;
+        let old = old.and_then(|old| old.used.committed);
         if old.is_some() {
             self.count_uses()?;
         }
@@ -288,7 +297,9 @@ impl HsdsSession {
     pub fn remove_attribute_of(&self, id: ObjectId, name: &Name) -> Result<()> {
         self.check_writable()?;
         let key = self.domain.key(id);
-        let old = self.document(id)?.attribute(name).map_err(damaged(&key))?;
+        let document = self.document(id)?;
+        self.check_right(Some(&document), Right::Delete)?;
+        let old = document.attribute(name).map_err(damaged(&key))?;
         let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?.used.committed;
         if old.is_some() {
             self.count_uses()?;
@@ -302,6 +313,8 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::NoObject`].
     pub fn set_info_of(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+        self.check_writable()?;
+        self.check_right(Some(&*self.document(id)?), Right::Update)?;
         self.change(id, |document| match change {
             InfoChange::Comment(comment) => document.set_comment(*comment).map_err(unfit),
             InfoChange::Times(times) => {

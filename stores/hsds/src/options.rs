@@ -10,5 +10,7 @@ settings! {
         domain: String = String::new(),
         /// The owner of a new domain; without it, the user of the service (HS_USERNAME), or of this machine.
         owner: String = String::new(),
+        /// The user whose rights count; without it, everything is allowed.
+        user: String = String::new(),
     }
 }

@@ -14,7 +14,7 @@ use crate::commit;
 use crate::engine::ObjectEngine;
 use crate::error::{HsdsError, damaged, unfit};
 use crate::holders::Holders;
-use crate::layout::{DOMAIN_FILE, DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, kind, object_id};
+use crate::layout::{DOMAIN_FILE, DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right, kind, object_id};
 use crate::state::{SessionState, Stored};
 
 /// The name of the kind of store, and its scheme.
@@ -59,6 +59,8 @@ pub struct HsdsRequest {
     pub domain: String,
     /// The owner of a new domain.
     pub owner: String,
+    /// The user whose rights count; `None`: everything is allowed.
+    pub user: Option<String>,
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What compresses chunks and undoes that.
@@ -72,6 +74,7 @@ pub struct HsdsSession {
     pub engine: Box<dyn ObjectEngine>,
     pub domain: DomainId,
     pub domain_path: String,
+    pub user: Option<String>,
     pub max_allocation: AllocationLimit,
     pub unfilter: Arc<dyn Unfilter>,
     pub holders: Holders,
@@ -130,12 +133,17 @@ impl HsdsSession {
             engine,
             domain,
             domain_path: request.domain.clone(),
+            user: request.user.clone(),
             max_allocation: request.max_allocation,
             unfilter: request.unfilter.clone(),
             holders: Holders::default(),
             state: RwLock::new(SessionState::new(document)),
             is_closed: AtomicBool::new(false),
         };
+        if makes && session.state.read().domain.owner().is_some_and(|owner| owner != request.owner) {
+            // Somebody else's domain is replaced.
+            session.check_right(None, Right::Delete)?;
+        }
         match makes {
             true => session.create(request, old)?,
             false => drop(session.document(domain.root())?),
@@ -172,6 +180,24 @@ impl HsdsSession {
         if self.described.mode.writes() { Ok(()) } else { Err(ModelError::ReadOnly) }
     }
 
+    /// Refuses what the user may not do with an object, or with the domain.
+    ///
+    /// # Errors
+    /// [`HsdsError::Access`].
+    pub fn check_right(&self, document: Option<&ObjectDocument>, right: Right) -> Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let own = document.and_then(|document| document.access(user));
+        let access = own.unwrap_or_else(|| self.state.read().domain.access(user));
+        let object = || match document.filter(|_| own.is_some()) {
+            Some(document) => self.domain.key(document.id()),
+            None => format!("/{}", self.domain_path),
+        };
+        match access.has(right) {
+            true => Ok(()),
+            false => Err(HsdsError::Access { user: user.clone(), right: right.name(), object: object() }.into()),
+        }
+    }
+
     /// What the session has.
     pub fn state(&self) -> RwLockReadGuard<'_, SessionState> {
         self.state.read()
@@ -183,15 +209,18 @@ impl HsdsSession {
     /// [`ModelError::NoObject`], [`ModelError::Closed`], [`ModelError::Store`].
     pub fn document(&self, id: ObjectId) -> Result<Arc<ObjectDocument>> {
         self.check_open()?;
-        if let Some(found) = self.state.read().find(id) {
-            return found;
+        let known = self.state.read().find(id);
+        if let Some(found) = known {
+            let document = found?;
+            return self.check_right(Some(&document), Right::Read).map(|()| document);
         }
         if kind(id).is_none() {
             return Err(ModelError::NoObject(id));
         }
         let wanted = self.state.write().read_ahead.wanted(id, MAX_READ_AHEAD);
         self.fetch(&wanted)?;
-        self.state.read().find(id).unwrap_or(Err(ModelError::NoObject(id)))
+        let document = self.state.read().find(id).unwrap_or(Err(ModelError::NoObject(id)))?;
+        self.check_right(Some(&document), Right::Read).map(|()| document)
     }
 
     /// Reads documents in one wave. Those that are known already stay as they are.

@@ -8,12 +8,13 @@ use h5live_model::{
 };
 use serde_json::{Value, json};
 
+use super::access::Access;
 use super::attribute::{AttributeRecord, TypeUse, extra, get_type, put_extra, put_type};
 use super::creation::{DatasetRecord, get_dataset, put_dataset};
 use super::error::{LayoutError, Result};
 use super::filters::ChunkEncoding;
 use super::id::{DomainId, kind};
-use super::json::{Members, object, object_mut, parse_object, text, to_bytes};
+use super::json::{Members, object, object_mut, parse_object, to_bytes};
 use super::link::{hard_target_of, link_from_json, link_to_json, name_text};
 
 const LINKS: &str = "links";
@@ -186,6 +187,11 @@ impl ObjectDocument {
         Ok(())
     }
 
+    /// What a user may do with the object, if it has rights of its own.
+    pub fn access(&self, user: &str) -> Option<Access> {
+        Access::of_user(&self.members, user)
+    }
+
     /// How attributes are kept.
     pub fn attribute_storage(&self) -> EntryStorage {
         storage_from_json(extra(&self.members, ATTRIBUTES))
@@ -348,99 +354,5 @@ impl ObjectDocument {
     /// [`LayoutError`].
     pub fn committed_type(&self) -> Result<Datatype> {
         Ok(get_type(&self.members, self.domain)?.datatype)
-    }
-}
-
-/// What a user may do ("Domain ACLs").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Access {
-    /// Make objects, links and attributes.
-    pub create: bool,
-    /// Read.
-    pub read: bool,
-    /// Change values and extents.
-    pub update: bool,
-    /// Delete objects, or the domain.
-    pub delete: bool,
-    /// See who may do what.
-    pub read_acl: bool,
-    /// Say who may do what.
-    pub update_acl: bool,
-}
-
-impl Access {
-    /// Everything.
-    pub const ALL: Access =
-        Access { create: true, read: true, update: true, delete: true, read_acl: true, update_acl: true };
-    /// Only reading.
-    pub const READ: Access =
-        Access { create: false, read: true, update: false, delete: false, read_acl: false, update_acl: false };
-
-    fn to_json(self) -> Value {
-        json!({
-            "create": self.create, "read": self.read, "update": self.update, "delete": self.delete,
-            "readACL": self.read_acl, "updateACL": self.update_acl,
-        })
-    }
-}
-
-/// The object that describes a domain, or a folder.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DomainDocument(Members);
-
-impl DomainDocument {
-    /// A domain that is made now (seconds), or a folder if it has no root group. Everybody may read it.
-    pub fn new(root: Option<DomainId>, owner: &str, now: f64) -> Self {
-        let mut members = Members::new();
-        if let Some(root) = root {
-            members.insert("root".to_owned(), root.text(root.root()).into());
-        }
-        members.insert("owner".to_owned(), owner.into());
-        let acls = json!({owner: Access::ALL.to_json(), "default": Access::READ.to_json()});
-        members.insert("acls".to_owned(), acls);
-        members.insert("created".to_owned(), now.into());
-        members.insert("lastModified".to_owned(), now.into());
-        DomainDocument(members)
-    }
-
-    /// The document that the bytes of an object are.
-    ///
-    /// # Errors
-    /// [`LayoutError::Json`].
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
-        parse_object(bytes).map(DomainDocument)
-    }
-
-    /// The bytes of the object.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(&self.0)
-    }
-
-    /// The domain of its root group; `None` for a folder.
-    ///
-    /// # Errors
-    /// [`LayoutError::Id`], [`LayoutError::Schema1`].
-    pub fn root(&self) -> Result<Option<DomainId>> {
-        if !self.0.contains_key("root") {
-            return Ok(None);
-        }
-        let root = text(&self.0, "root")?;
-        match DomainId::parse(root)? {
-            (domain, id) if id == domain.root() => Ok(Some(domain)),
-            _ => Err(LayoutError::Id(root.to_owned())),
-        }
-    }
-
-    /// The same with another root group, changed now (seconds).
-    #[must_use]
-    pub fn with_root(mut self, root: DomainId, now: f64) -> Self {
-        self.0.insert("root".to_owned(), root.text(root.root()).into());
-        self.touch(now);
-        self
-    }
-
-    /// Says when the domain was changed (seconds).
-    pub fn touch(&mut self, now: f64) {
-        self.0.insert("lastModified".to_owned(), now.into());
     }
 }

@@ -2,11 +2,13 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod access;
 mod attribute;
 mod creation;
 mod dataspace;
 mod datatype;
 mod document;
+mod domain;
 mod elements;
 mod error;
 mod filters;
@@ -16,9 +18,11 @@ mod json;
 mod link;
 mod value;
 
+pub use access::{Access, DEFAULT_USER, Right};
 pub use attribute::{AttributeRecord, TypeUse};
 pub use datatype::ELEMENT_FORMS;
-pub use document::{Access, DomainDocument, ObjectDocument};
+pub use document::ObjectDocument;
+pub use domain::DomainDocument;
 pub use elements::{ElementCodec, NodeTable, PackedTokens, Token, TokenContent};
 pub use error::{LayoutError, Result};
 pub use filters::ChunkEncoding;
