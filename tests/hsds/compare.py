@@ -2,7 +2,7 @@
 
 usage: compare.py ONE OTHER [--without NAME,..]
 A name that begins with hdf5:// is a domain of the service. Differences are printed; the exit code says whether there are
-any. Names that are left out are paths of objects, or PATH@ATTRIBUTE.
+any. Names that are left out are paths of objects, PATH@ATTRIBUTE, or `chunks`: the shapes of all chunks.
 """
 
 import sys
@@ -72,7 +72,7 @@ class Comparison:
         self.equal(path, "type", self.type(one.dtype), self.type(other.dtype))
         if kinds == ["dataset", "dataset"]:
             self.equal(path, "shape", (one.shape, one.maxshape), (other.shape, other.maxshape))
-            if path + "@chunks" not in self.without:
+            if "chunks" not in self.without:
                 self.equal(path, "chunks", one.chunks, other.chunks)
             self.values(path, [self.resolved(item, library) for item, library in zip((one, other), self.libraries)])
 
@@ -94,7 +94,8 @@ class Comparison:
         value = item[()]
         if item.dtype.metadata and "ref" in item.dtype.metadata:
             file = item.file
-            return [file[reference].name if reference else None for reference in np.ravel(value)]
+            targets = [file[reference] if reference else None for reference in np.ravel(value)]
+            return [(self.kind(target, library), getattr(target, "shape", None)) for target in targets]
         return value
 
     def plain(self, value):

@@ -5,8 +5,9 @@
 //! goes the other way: the group without the link, the object, its chunks.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
 
-use h5live_model::{ObjectId, ObjectKind, Result};
+use h5live_model::{Durability, Error as ModelError, ObjectId, ObjectKind, Publish, Result};
 
 use crate::engine::ObjectPut;
 use crate::layout::{DomainDocument, SUMMARY_FILES, kind};
@@ -187,4 +188,63 @@ fn before(state: &SessionState, id: ObjectId, all: bool) -> Vec<ObjectId> {
     found.extend(state.after.get(&id).into_iter().flatten());
     found.retain(|earlier| state.dirty.contains(earlier));
     found
+}
+
+impl HsdsSession {
+    /// Commits all that was changed.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of the engine.
+    pub fn commit(&self, publish: Publish) -> Result<()> {
+        self.check_writable()?;
+        self.check_publish(publish)?;
+        commit_all(self, &mut self.state.write())?;
+        self.sync(publish)
+    }
+
+    /// Commits what was changed of some objects, with what has to be seen before it.
+    ///
+    /// # Errors
+    /// As [`HsdsSession::commit`].
+    pub fn commit_objects(&self, ids: &[ObjectId], publish: Publish) -> Result<()> {
+        self.check_writable()?;
+        self.check_publish(publish)?;
+        let mut state = self.state.write();
+        match is_domain_missing(&state) {
+            // Nobody can be led to a part of a domain that is not there.
+            true => commit_all(self, &mut state)?,
+            false => commit_objects(self, &mut state, ids)?,
+        }
+        drop(state);
+        self.sync(publish)
+    }
+
+    fn check_publish(&self, publish: Publish) -> Result<()> {
+        let never = self.described.capabilities.durability == Durability::Never;
+        match publish == Publish::Durable && never {
+            true => Err(ModelError::Unsupported("outlasting a power failure in this store")),
+            false => Ok(()),
+        }
+    }
+
+    fn sync(&self, publish: Publish) -> Result<()> {
+        if publish == Publish::Durable { self.engine.sync() } else { Ok(()) }
+    }
+
+    /// Commits, and ends the session. A second call does nothing.
+    ///
+    /// # Errors
+    /// As [`HsdsSession::commit`].
+    pub fn close(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if self.described.mode.writes() {
+            let mut state = self.state.write();
+            commit_all(self, &mut state)?;
+            commit_domain(self, &mut state)?;
+        }
+        self.is_closed.store(true, Ordering::Release);
+        self.engine.close()
+    }
 }

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use h5live_model::{
     AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec,
     Dataspace, Error as ModelError, Layout, Mode, ObjectId, ObjectKind, Result, SharedBytes, StoredChunk,
-    read_block_by_runs,
+    read_block_by_runs, read_each,
 };
 use parking_lot::{Mutex, RwLock};
 use rayon::prelude::*;
 
 use crate::chunk_form::ChunkForm;
-use crate::engine::{FetchedObject, ObjectPut};
+use crate::engine::{FetchedObject, ObjectPut, Revalidation};
 use crate::error::{damaged, unfit};
 use crate::holders::Holder;
 use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_name, kind};
+use crate::native_chunks::NativeChunks;
 use crate::session::HsdsSession;
 
 /// Most bytes of decoded chunks that a dataset keeps between looking one up and reading it.
@@ -27,6 +28,8 @@ pub struct HsdsDataset {
     session: Arc<HsdsSession>,
     id: ObjectId,
     form: ChunkForm,
+    /// Chunks that lie in a native file.
+    native: Option<NativeChunks>,
     seen: RwLock<Arc<DatasetSpec>>,
     recent: Mutex<RecentChunks>,
 }
@@ -39,6 +42,9 @@ struct RecentChunks {
     /// Counts what was forgotten, so that nothing older than that is kept.
     changes: u64,
 }
+
+/// A chunk, and the numbers of what is wanted of it.
+type WantedChunk<'a> = (&'a ChunkCoord, Vec<usize>);
 
 /// A chunk that is about to be written.
 struct EncodedChunk {
@@ -93,12 +99,11 @@ impl HsdsDataset {
         }
         let document = session.document(id)?;
         let spec = session.dataset_spec(&document)?;
-        if document.dataset().is_ok_and(|record| record.reference_layout.is_some()) {
-            return Err(ModelError::Unsupported("a dataset whose chunks lie in an HDF5 file, in an object store,"));
-        }
+        let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
+        let native = NativeChunks::of_dataset(session, &document, &spec, &open)?;
         let form = session.chunk_form(&document, &spec);
         let (seen, recent) = (RwLock::new(Arc::new(spec)), Mutex::default());
-        Ok(HsdsDataset { session: session.clone(), id, form, seen, recent })
+        Ok(HsdsDataset { session: session.clone(), id, form, native, seen, recent })
     }
 
     fn key(&self, coord: &ChunkCoord) -> String {
@@ -133,13 +138,73 @@ impl HsdsDataset {
             }
             recent.changes
         };
-        let found = self.session.engine.get(&self.key(coord))?;
-        let chunk = found.map(|found| self.decode(coord, &found).map(Arc::new)).transpose()?;
+        let chunk = match &self.native {
+            Some(native) => native.read(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
+            None => {
+                let found = self.session.engine.get(&self.key(coord))?;
+                found.map(|found| self.decode(coord, &found).map(Arc::new)).transpose()?
+            }
+        };
+        if chunk.is_none() {
+            self.check_holes(&[coord])?;
+        }
         let mut recent = self.recent.lock();
         if recent.changes == changes {
             recent.keep(coord, chunk.clone());
         }
         Ok(chunk)
+    }
+
+    /// Refuses chunks that are not there because the dataset was deleted, or became smaller, since it was opened: they have
+    /// no fill values.
+    fn check_holes(&self, coords: &[&ChunkCoord]) -> Result<()> {
+        if self.session.described.mode.writes() || self.native.is_some() || coords.is_empty() {
+            return Ok(());
+        }
+        let key = self.session.domain.key(self.id);
+        let tag = self.session.state().stored(self.id).and_then(|stored| stored.tag.clone());
+        let newer = match tag.map(|tag| self.session.engine.revalidate(&key, &tag)).transpose()? {
+            Some(Revalidation::Same) => return Ok(()),
+            Some(Revalidation::Gone) => return Err(ModelError::NoObject(self.id)),
+            Some(Revalidation::Newer(found)) => found,
+            None => self.session.engine.get(&key)?.ok_or(ModelError::NoObject(self.id))?,
+        };
+        let document = ObjectDocument::parse(self.session.domain, self.id, &newer.bytes).map_err(damaged(&key))?;
+        let spec = document.dataset().map_err(damaged(&key))?.spec;
+        let counts = spec.grid().map(|grid| grid.counts(spec.dataspace.dims())).unwrap_or_default();
+        let is_inside = |coord: &&ChunkCoord| coord.scaled().iter().zip(&counts).all(|(at, count)| at < count);
+        if coords.iter().all(is_inside) { Ok(()) } else { Err(ModelError::Moved) }
+    }
+
+    /// Fetches chunks in one wave, and gives out what is wanted of them.
+    fn read_wave(&self, wave: &[WantedChunk<'_>], wanted: &[ChunkRead<'_>], each: &ChunkSink<'_>) -> Result<()> {
+        let (dropped, stored): (Vec<&WantedChunk<'_>>, Vec<_>) =
+            wave.iter().partition(|(coord, _)| self.is_dropped(coord));
+        let no_chunk = |(_, numbers): &WantedChunk<'_>| numbers.iter().try_for_each(|number| each(*number, None));
+        dropped.into_iter().try_for_each(no_chunk)?;
+        let keys: Vec<String> = stored.iter().map(|(coord, _)| self.key(coord)).collect();
+        let holes = Mutex::new(Vec::new());
+        self.session.engine.get_many(&keys, &|place, found| {
+            let Some((coord, numbers)) = stored.get(place) else { return Ok(()) };
+            let Some(found) = found else {
+                holes.lock().push(place);
+                return Ok(());
+            };
+            let elements = self.decode(coord, &found)?;
+            let chunk = self.stored((*coord).clone());
+            numbers.iter().try_for_each(|number| {
+                let part = wanted.get(*number).and_then(|read| read.part.clone());
+                let bytes = match part {
+                    None => Some(elements.as_slice()),
+                    Some(part) => elements.get(part.start as usize..(part.end as usize).min(elements.len())),
+                };
+                each(*number, Some(ChunkBytes { chunk: &chunk, bytes: bytes.unwrap_or_default() }))
+            })
+        })?;
+        let holes: Vec<&WantedChunk<'_>> =
+            holes.into_inner().into_iter().filter_map(|place| stored.get(place)).copied().collect();
+        self.check_holes(&holes.iter().map(|(coord, _)| *coord).collect::<Vec<_>>())?;
+        holes.into_iter().try_for_each(no_chunk)
     }
 
     /// Takes up what was committed, and says whether the extent is another one.
@@ -275,6 +340,9 @@ impl HsdsDataset {
         for earlier in batch.after {
             self.session.document(*earlier)?;
         }
+        if self.native.is_some() {
+            return Err(ModelError::Unsupported("writing chunks that lie in an HDF5 file"));
+        }
         let spec = self.seen.read().clone();
         batch.writes.iter().try_for_each(|write| self.check_write(&spec, write))?;
         let resized = batch.extent.map(|dims| self.with_extent(&spec, dims)).transpose()?;
@@ -330,7 +398,11 @@ impl ChunkStore for HsdsDataset {
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         self.session.check_open()?;
-        for coord in self.stored_coords()? {
+        let coords = match &self.native {
+            Some(native) => native.coords(self.spec()?.as_ref())?,
+            None => self.stored_coords()?,
+        };
+        for coord in coords {
             if !self.is_dropped(&coord) && !each(self.stored(coord)) {
                 break;
             }
@@ -354,31 +426,26 @@ impl ChunkStore for HsdsDataset {
 
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         self.session.check_open()?;
-        let chunk_bytes = self.form.seam_bytes();
-        AllocationLimit::new(budget as u64).check(chunk_bytes)?;
-        let at_once = (budget as u64).checked_div(chunk_bytes).and_then(|n| usize::try_from(n).ok());
-        for (part, wanted) in (0..).zip(wanted.chunks(at_once.unwrap_or(usize::MAX).max(1))) {
-            let first: usize = part * at_once.unwrap_or_default();
-            let stored: Vec<usize> = (0..wanted.len()).filter(|at| !self.is_dropped(wanted[*at].coord)).collect();
-            let keys: Vec<String> = stored.iter().map(|at| self.key(wanted[*at].coord)).collect();
-            (0..wanted.len())
-                .filter(|at| stored.binary_search(at).is_err())
-                .try_for_each(|at| each(first + at, None))?;
-            self.session.engine.get_many(&keys, &|number, found| {
-                let Some((at, read)) = stored.get(number).and_then(|at| Some((*at, wanted.get(*at)?))) else {
-                    return Ok(());
-                };
-                let Some(found) = found else { return each(first + at, None) };
-                let elements = self.decode(read.coord, &found)?;
-                let chunk = self.stored(read.coord.clone());
-                let bytes = match &read.part {
-                    None => Some(elements.as_slice()),
-                    Some(part) => elements.get(part.start as usize..(part.end as usize).min(elements.len())),
-                };
-                each(first + at, Some(ChunkBytes { chunk: &chunk, bytes: bytes.unwrap_or_default() }))
-            })?;
+        if self.native.is_some() {
+            return read_each(self, wanted, budget, each);
         }
-        Ok(())
+        let chunk_bytes = self.form.seam_bytes();
+        let limit = AllocationLimit::new(budget as u64);
+        for read in wanted {
+            limit.check(read.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start)))?;
+        }
+        // A chunk is fetched once for all of its parts.
+        let (mut places, mut chunks): (HashMap<&ChunkCoord, usize>, Vec<WantedChunk<'_>>) = Default::default();
+        for (number, read) in wanted.iter().enumerate() {
+            let place = *places.entry(read.coord).or_insert_with(|| {
+                chunks.push((read.coord, Vec::new()));
+                chunks.len() - 1
+            });
+            chunks[place].1.push(number);
+        }
+        let at_once = (budget as u64).checked_div(chunk_bytes).and_then(|n| usize::try_from(n).ok());
+        let mut waves = chunks.chunks(at_once.unwrap_or(usize::MAX).max(1));
+        waves.try_for_each(|wave| self.read_wave(wave, wanted, each))
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
@@ -415,7 +482,6 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::NoObject`] if it is gone, [`ModelError::Store`].
     pub fn revalidate(&self, id: ObjectId) -> Result<bool> {
-        use crate::engine::Revalidation;
         use crate::state::Stored;
 
         let key = self.domain.key(id);

@@ -6,15 +6,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
     AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectId,
-    ObjectKind, ObjectSpec, Parts, Publish, Reads, Result, Session, Staging, Unfilter, Unit,
+    ObjectKind, ObjectSpec, Parts, Reads, Result, Session, Staging, Unfilter, Unit,
 };
 use parking_lot::{RwLock, RwLockReadGuard};
 
-use crate::commit;
 use crate::engine::ObjectEngine;
-use crate::error::{HsdsError, damaged, unfit};
+use crate::error::{HsdsError, damaged};
 use crate::holders::Holders;
-use crate::layout::{DOMAIN_FILE, DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right, kind, object_id};
+use crate::layout::{DOMAIN_FILE, DomainId, ObjectDocument, Right, kind, object_id};
 use crate::state::{SessionState, Stored};
 
 /// The name of the kind of store, and its scheme.
@@ -79,7 +78,7 @@ pub struct HsdsSession {
     pub unfilter: Arc<dyn Unfilter>,
     pub holders: Holders,
     pub(crate) state: RwLock<SessionState>,
-    is_closed: AtomicBool,
+    pub(crate) is_closed: AtomicBool,
 }
 
 /// The time (seconds), as objects have it.
@@ -104,69 +103,6 @@ pub fn domain_key(path: &str) -> String {
 }
 
 impl HsdsSession {
-    /// Opens a domain, or makes it.
-    ///
-    /// # Errors
-    /// [`HsdsError::NoDomain`], [`HsdsError::Folder`], [`HsdsError::Occupied`], and those of the engine.
-    pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsRequest) -> Result<Self> {
-        let key = domain_key(&request.domain);
-        let found = engine.get(&key)?;
-        let document = found.map(|found| DomainDocument::parse(&found.bytes)).transpose().map_err(damaged(&key))?;
-        let old = document.as_ref().map(DomainDocument::root).transpose().map_err(damaged(&key))?.flatten();
-        let shown = || format!("/{}", request.domain);
-        let makes = matches!(request.mode, Mode::Create | Mode::CreateNew);
-        let (domain, document) = match (document, old) {
-            (_, Some(_)) if request.mode == Mode::CreateNew => return Err(HsdsError::Occupied(shown()).into()),
-            (Some(document), Some(root)) if !makes => (root, document),
-            (None, _) if !makes => return Err(HsdsError::NoDomain(shown()).into()),
-            (Some(_), None) if !makes => return Err(HsdsError::Folder(shown()).into()),
-            (document, _) => {
-                let new = DomainId(random()?);
-                let document = document.map(|document| document.with_root(new, now()));
-                (new, document.unwrap_or_else(|| DomainDocument::new(Some(new), &request.owner, now())))
-            }
-        };
-        let mut described = Session::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
-        described.forms = ELEMENT_FORMS;
-        let session = HsdsSession {
-            described,
-            engine,
-            domain,
-            domain_path: request.domain.clone(),
-            user: request.user.clone(),
-            max_allocation: request.max_allocation,
-            unfilter: request.unfilter.clone(),
-            holders: Holders::default(),
-            state: RwLock::new(SessionState::new(document)),
-            is_closed: AtomicBool::new(false),
-        };
-        if makes && session.state.read().domain.owner().is_some_and(|owner| owner != request.owner) {
-            // Somebody else's domain is replaced.
-            session.check_right(None, Right::Delete)?;
-        }
-        match makes {
-            true => session.create(request, old)?,
-            false => drop(session.document(domain.root())?),
-        }
-        Ok(session)
-    }
-
-    fn create(&self, request: &HsdsRequest, old: Option<DomainId>) -> Result<()> {
-        let root = ObjectDocument::new(self.domain, self.domain.root(), &request.root, None, now()).map_err(unfit)?;
-        let mut state = self.state.write();
-        state.insert_new(root);
-        state.uses = Some(Default::default());
-        state.unlinked_parents = parents(&request.domain);
-        state.owner.clone_from(&request.owner);
-        state.is_domain_changed = true;
-        state.replaced = old;
-        match old {
-            // The first commit replaces what is there: until then, nothing is lost.
-            Some(_) => Ok(()),
-            None => commit::commit_all(self, &mut state),
-        }
-    }
-
     /// # Errors
     /// [`ModelError::Closed`].
     pub fn check_open(&self) -> Result<()> {
@@ -278,68 +214,6 @@ impl HsdsSession {
             }
         }
     }
-
-    /// Commits all that was changed.
-    ///
-    /// # Errors
-    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of the engine.
-    pub fn commit(&self, publish: Publish) -> Result<()> {
-        self.check_writable()?;
-        self.check_publish(publish)?;
-        commit::commit_all(self, &mut self.state.write())?;
-        self.sync(publish)
-    }
-
-    /// Commits what was changed of some objects, with what has to be seen before it.
-    ///
-    /// # Errors
-    /// As [`HsdsSession::commit`].
-    pub fn commit_objects(&self, ids: &[ObjectId], publish: Publish) -> Result<()> {
-        self.check_writable()?;
-        self.check_publish(publish)?;
-        let mut state = self.state.write();
-        match commit::is_domain_missing(&state) {
-            // Nobody can be led to a part of a domain that is not there.
-            true => commit::commit_all(self, &mut state)?,
-            false => commit::commit_objects(self, &mut state, ids)?,
-        }
-        drop(state);
-        self.sync(publish)
-    }
-
-    fn check_publish(&self, publish: Publish) -> Result<()> {
-        let never = self.described.capabilities.durability == Durability::Never;
-        match publish == Publish::Durable && never {
-            true => Err(ModelError::Unsupported("outlasting a power failure in this store")),
-            false => Ok(()),
-        }
-    }
-
-    fn sync(&self, publish: Publish) -> Result<()> {
-        if publish == Publish::Durable { self.engine.sync() } else { Ok(()) }
-    }
-
-    /// Commits, and ends the session. A second call does nothing.
-    ///
-    /// # Errors
-    /// As [`HsdsSession::commit`].
-    pub fn close(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        if self.described.mode.writes() {
-            let mut state = self.state.write();
-            commit::commit_all(self, &mut state)?;
-            commit::commit_domain(self, &mut state)?;
-        }
-        self.is_closed.store(true, Ordering::Release);
-        self.engine.close()
-    }
-}
-
-/// The folders in which a domain lies.
-fn parents(domain: &str) -> Vec<String> {
-    domain.match_indices('/').filter_map(|(at, _)| domain.get(..at)).map(str::to_owned).collect()
 }
 
 impl Drop for HsdsSession {

@@ -131,7 +131,9 @@ fn following_a_dataset_that_has_not_changed_transfers_nothing() {
 fn a_thousand_datasets_are_described_in_few_waves() {
     let engine = MemoryEngine::new();
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
-    (0..1000).for_each(|number| drop(create(&store, &format!("{number:04}"), number)));
+    for number in 0..1000 {
+        create(&store, &format!("{number:04}"), number);
+    }
     let committed = added(&store, || store.close().unwrap());
     assert_eq!(
         (committed.puts, committed.waves),

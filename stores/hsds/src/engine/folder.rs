@@ -4,7 +4,7 @@
 //! holds a lock on a file (`flock`), which ends with its process.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::{
     FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters, RequestCounts,
-    Revalidation,
+    Revalidation, key_in_bucket,
 };
 use crate::error::HsdsError;
 
@@ -219,6 +219,20 @@ impl ObjectEngine for FolderEngine {
         match keys {
             [key] => each(0, self.read(key)?),
             _ => keys.par_iter().enumerate().try_for_each(|(number, key)| each(number, self.read(key)?)),
+        }
+    }
+
+    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
+        let name = self.bucket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let path = self.path(key_in_bucket(uri, name)?);
+        self.counters.wave(&self.counters.gets, 1);
+        let mut found = Vec::new();
+        let mut file = File::open(path).map_err(failed(uri))?;
+        file.seek(SeekFrom::Start(start)).map_err(failed(uri))?;
+        file.take(bytes).read_to_end(&mut found).map_err(failed(uri))?;
+        match found.len() as u64 == bytes {
+            true => Ok(found),
+            false => Err(failed(uri)(io::ErrorKind::UnexpectedEof.into())),
         }
     }
 

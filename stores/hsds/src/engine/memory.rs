@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::{
     FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters, RequestCounts,
-    Revalidation,
+    Revalidation, key_in_bucket,
 };
 use crate::error::HsdsError;
 
@@ -93,6 +93,16 @@ impl ObjectEngine for MemoryEngine {
             let found = self.objects.lock().fetch(key);
             each(number, found)
         })
+    }
+
+    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
+        let key = key_in_bucket(uri, "memory")?;
+        let missing = || HsdsError::Medium { key: uri.to_owned(), source: io::ErrorKind::NotFound.into() };
+        let found = self.get(key)?.ok_or_else(missing)?;
+        let range = usize::try_from(start).ok().zip(usize::try_from(start.saturating_add(bytes)).ok());
+        let part = range.and_then(|(start, end)| found.bytes.get(start..end));
+        let short = || HsdsError::Medium { key: uri.to_owned(), source: io::ErrorKind::UnexpectedEof.into() };
+        Ok(part.ok_or_else(short)?.to_vec())
     }
 
     fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {

@@ -71,6 +71,12 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     /// [`h5live_model::Error::Store`], and the first error of `each`.
     fn get_many(&self, keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
 
+    /// Bytes of a file that a document names by a URI: `bucket/path`, or with a scheme in front. It is in the same bucket.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Unsupported`] for another bucket; [`h5live_model::Error::Store`], also if the bytes are not there.
+    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
+
     /// What is there of an object whose tag is known.
     ///
     /// # Errors
@@ -118,6 +124,14 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
 
     /// The requests so far.
     fn counts(&self) -> RequestCounts;
+}
+
+/// The key of the file that a URI names, in a bucket of this name.
+fn key_in_bucket<'a>(uri: &'a str, bucket: &str) -> Result<&'a str> {
+    let path = uri.split_once("://").map_or(uri, |(_, path)| path);
+    let key = path.split_once('/').filter(|(named, _)| *named == bucket).map(|(_, key)| key);
+    let is_inside = |key: &&str| !key.split('/').any(|part| matches!(part, "" | "." | ".."));
+    key.filter(is_inside).ok_or(h5live_model::Error::Unsupported("a file of another bucket, which a dataset names,"))
 }
 
 /// Requests of a session.

@@ -1,14 +1,14 @@
 //! Attributes as JSON ("Attribute"), and datatypes with the committed type that they are.
 
 use h5live_model::{Dataspace, Datatype, ObjectId};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::dataspace::{dataspace_from_json, dataspace_to_json};
+use super::dataspace::{get_shape, put_shape};
 use super::datatype::{datatype_from_json, datatype_to_json, exact_from_text, exact_to_text};
 use super::error::{LayoutError, Result};
+use super::extras::{extra, put_extra};
 use super::id::DomainId;
 use super::json::Members;
-use super::link::EXTRAS;
 use super::value::{elements_from_json, elements_to_json};
 
 /// A datatype, and the committed type that it is.
@@ -51,28 +51,6 @@ pub fn get_type(members: &Members, domain: DomainId) -> Result<TypeUse> {
     Ok(TypeUse { datatype: exact.filter(is_shown).unwrap_or(shown), committed })
 }
 
-/// A member of what is ours in an object.
-pub fn extra<'a>(members: &'a Members, name: &str) -> Option<&'a Value> {
-    members.get(EXTRAS)?.get(name)
-}
-
-/// Puts a member into what is ours in an object; [`Value::Null`] takes it away.
-pub fn put_extra(members: &mut Members, name: &str, value: Value) {
-    let extras = members.entry(EXTRAS).or_insert_with(|| json!({}));
-    if !extras.is_object() {
-        *extras = json!({});
-    }
-    if let Some(extras) = extras.as_object_mut() {
-        match value {
-            Value::Null => drop(extras.shift_remove(name)),
-            value => drop(extras.insert(name.to_owned(), value)),
-        }
-        if extras.is_empty() {
-            members.shift_remove(EXTRAS);
-        }
-    }
-}
-
 /// An attribute: all of it but its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeRecord {
@@ -99,7 +77,13 @@ impl AttributeRecord {
     pub fn to_json(&self, domain: DomainId, now: f64) -> Result<Value> {
         let mut members = Members::new();
         put_type(&mut members, domain, &self.used)?;
-        members.insert("shape".to_owned(), dataspace_to_json(&self.dataspace));
+        put_shape(&mut members, &self.dataspace);
+        // A maximum is not valid in an attribute of the schema.
+        let shown = members.get_mut("shape").and_then(Value::as_object_mut);
+        let max = shown.and_then(|shape| shape.shift_remove("maxdims"));
+        if let Some(max) = max.filter(|_| self.dataspace.max() != self.dataspace.dims()) {
+            put_extra(&mut members, "maxdims", max);
+        }
         let (value, encoding) = match self.dataspace {
             Dataspace::Null => (Value::Null, None),
             _ => elements_to_json(&shown_type(&self.used.datatype)?, self.dataspace.dims(), &self.stored),
@@ -112,13 +96,6 @@ impl AttributeRecord {
         if let Some(order) = self.order {
             put_extra(&mut members, "order", order.into());
         }
-        // A maximum is not valid in an attribute of the schema.
-        if let (Dataspace::Simple(shape), Some(space)) = (&self.dataspace, members.get_mut("shape")) {
-            let max = space.as_object_mut().and_then(|space| space.shift_remove("maxdims"));
-            if let Some(max) = max.filter(|_| shape.has_max()) {
-                put_extra(&mut members, "maxdims", max);
-            }
-        }
         Ok(Value::Object(members))
     }
 
@@ -129,12 +106,7 @@ impl AttributeRecord {
     pub fn from_json(domain: DomainId, json: &Value) -> Result<Self> {
         let members = json.as_object().ok_or(LayoutError::Member { member: "attributes", expected: "attributes" })?;
         let used = get_type(members, domain)?;
-        let mut shape =
-            members.get("shape").cloned().ok_or(LayoutError::Member { member: "shape", expected: "a dataspace" })?;
-        if let (Some(shape), Some(max)) = (shape.as_object_mut(), extra(members, "maxdims")) {
-            shape.insert("maxdims".to_owned(), max.clone());
-        }
-        let dataspace = dataspace_from_json(&shape)?;
+        let dataspace = get_shape(members)?;
         let stored = match (&dataspace, members.get("value")) {
             (Dataspace::Null, _) => Vec::new(),
             (space, Some(value)) => {

@@ -3,10 +3,11 @@
 use h5live_model::{AllocationTime, DatasetSpec, Dataspace, Fill, FillTime, FillValue, Layout};
 use serde_json::{Value, json};
 
-use super::attribute::{TypeUse, extra, get_type, put_extra, put_type, shown_type};
-use super::dataspace::{dataspace_from_json, dataspace_to_json, dims};
+use super::attribute::{TypeUse, get_type, put_type, shown_type};
+use super::dataspace::{dims, get_shape, put_shape};
 use super::elements::ElementCodec;
 use super::error::{LayoutError, Result};
+use super::extras::{extra, put_extra};
 use super::filters::{exact_filters_from_json, exact_filters_to_json, filters_from_json, filters_to_json};
 use super::id::DomainId;
 use super::json::Members;
@@ -53,7 +54,7 @@ pub fn put_dataset(
         Layout::Virtual(_) => return Err(LayoutError::Unfit("a virtual dataset")),
     };
     put_type(members, domain, &TypeUse { datatype: spec.datatype.clone(), committed: spec.committed })?;
-    members.insert("shape".to_owned(), dataspace_to_json(&spec.dataspace));
+    put_shape(members, &spec.dataspace);
     let mut creation = json!({"layout": layout});
     let name_of = |names: &[(AllocationTime, &'static str)]| {
         names.iter().find(|(time, _)| *time == spec.fill.allocation).map(|(_, name)| *name)
@@ -70,7 +71,7 @@ pub fn put_dataset(
     }
     if !spec.filters.is_empty() {
         let shown = filters_to_json(&spec.filters);
-        if filters_from_json(Some(&shown))? != spec.filters {
+        if filters_from_json(Some(&shown), spec.datatype.size())? != spec.filters {
             put_extra(members, "filters", exact_filters_to_json(&spec.filters));
         }
         creation["filters"] = shown;
@@ -91,8 +92,7 @@ pub fn put_dataset(
 /// [`LayoutError`].
 pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord> {
     let used = get_type(members, domain)?;
-    let shape = members.get("shape").ok_or(LayoutError::Member { member: "shape", expected: "a dataspace" })?;
-    let dataspace = dataspace_from_json(shape)?;
+    let dataspace = get_shape(members)?;
     let empty = json!({});
     let creation = members.get(CREATION).unwrap_or(&empty);
     let (layout, reference_layout) = layout(members, creation, &dataspace)?;
@@ -105,7 +105,7 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
     };
     let filters = match extra(members, "filters") {
         Some(exact) => exact_filters_from_json(exact)?,
-        None => filters_from_json(creation.get("filters"))?,
+        None => filters_from_json(creation.get("filters"), used.datatype.size())?,
     };
     let codec = ElementCodec::new(&used.datatype);
     let value = match &stored_fill {

@@ -4,12 +4,44 @@ use h5live_model::{Dataspace, MAX_RANK, Shape, UNLIMITED};
 use serde_json::{Value, json};
 
 use super::error::{LayoutError, Result};
+use super::extras::{extra, put_extra};
 use super::json::Members;
 
 const UNLIMITED_NAME: &str = "H5S_UNLIMITED";
+const MAX_DIMS: &str = "maxdims";
+
+/// Puts a dataspace into the object that has it. For the service, a maximum of 0 is no limit: such a maximum is kept as
+/// ours.
+pub fn put_shape(members: &mut Members, space: &Dataspace) {
+    let mut shown = dataspace_to_json(space);
+    let has_zero = space.max().contains(&0);
+    let max = shown.as_object_mut().filter(|_| has_zero).and_then(|shown| shown.shift_remove(MAX_DIMS));
+    if let Some(max) = max.filter(|_| space.max() != space.dims()) {
+        put_extra(members, MAX_DIMS, max);
+    }
+    members.insert("shape".to_owned(), shown);
+}
+
+/// The dataspace of an object.
+///
+/// # Errors
+/// As [`dataspace_from_json`].
+pub fn get_shape(members: &Members) -> Result<Dataspace> {
+    const NO_SHAPE: LayoutError = LayoutError::Member { member: "shape", expected: "a dataspace" };
+    let shown = dataspace_from_json(members.get("shape").ok_or(NO_SHAPE)?)?;
+    match (&shown, extra(members, MAX_DIMS).and_then(Value::as_array)) {
+        (Dataspace::Simple(shape), Some(list)) => {
+            let max = list.iter().map(|max| if max == UNLIMITED_NAME { Ok(UNLIMITED) } else { dim(max) });
+            let exact = Shape::with_max(shape.dims(), &max.collect::<Result<Vec<_>>>()?);
+            // Somebody else has changed the shape.
+            Ok(exact.map_or(shown, Dataspace::Simple))
+        }
+        _ => Ok(shown),
+    }
+}
 
 /// The JSON of a dataspace.
-pub fn dataspace_to_json(space: &Dataspace) -> Value {
+fn dataspace_to_json(space: &Dataspace) -> Value {
     match space {
         Dataspace::Null => json!({"class": "H5S_NULL"}),
         Dataspace::Scalar => json!({"class": "H5S_SCALAR"}),
@@ -28,7 +60,7 @@ pub fn dataspace_to_json(space: &Dataspace) -> Value {
 ///
 /// # Errors
 /// [`LayoutError::Member`], [`LayoutError::Value`].
-pub fn dataspace_from_json(json: &Value) -> Result<Dataspace> {
+fn dataspace_from_json(json: &Value) -> Result<Dataspace> {
     const BAD_SHAPE: LayoutError = LayoutError::Member { member: "shape", expected: "a dataspace" };
     let members: &Members = match json {
         Value::Object(members) => members,
@@ -107,6 +139,11 @@ mod tests {
         ];
         for space in spaces {
             assert_eq!(dataspace_from_json(&dataspace_to_json(&space)).unwrap(), space);
+        }
+        for (dims, max) in [([0, 3], [0, 3]), ([0, 3], [0, UNLIMITED]), ([2, 0], [UNLIMITED, 0])] {
+            let (mut members, space) = (Members::new(), Dataspace::Simple(Shape::with_max(&dims, &max).unwrap()));
+            put_shape(&mut members, &space);
+            assert_eq!(get_shape(&members).unwrap().max(), max);
         }
         let of_the_document = json!({"class": "H5S_SIMPLE", "dims": [10, 10], "maxdims": [20, "H5S_UNLIMITED"]});
         assert_eq!(dataspace_to_json(&Dataspace::Simple(with_max)), of_the_document);

@@ -249,7 +249,8 @@ fn string_from_json(members: &Members) -> Result<Datatype> {
         _ => CharacterSet::Ascii,
     };
     if members.get("length").and_then(Value::as_str) == Some(VARIABLE) {
-        let base = Box::new(Datatype::fixed_string(1, character_set));
+        // As libhdf5 has it.
+        let base = Box::new(Datatype::default());
         let kind = VarLenKind::String { padding, character_set };
         return Ok(Datatype::VarLen(VarLen { kind, size: ELEMENT_FORMS.vlen, base }));
     }
@@ -345,7 +346,7 @@ mod tests {
         let member = |name: &str, value: i16| EnumMember { name: name.into(), value: value.to_be_bytes().into() };
         let choice = Enum { base: Box::new(i16.clone()), members: vec![member("A", -3), member("B", 7)] };
         let text = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-        let text = VarLen { kind: text, size: 16, base: Box::new(Datatype::fixed_string(1, CharacterSet::Utf8)) };
+        let text = VarLen { kind: text, size: 16, base: Box::new(Datatype::default()) };
         let types = [
             i16.clone(),
             Datatype::float(2, ByteOrder::Little).unwrap(),

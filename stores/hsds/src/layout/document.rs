@@ -9,9 +9,10 @@ use h5live_model::{
 use serde_json::{Value, json};
 
 use super::access::Access;
-use super::attribute::{AttributeRecord, TypeUse, extra, get_type, put_extra, put_type};
+use super::attribute::{AttributeRecord, TypeUse, get_type, put_type};
 use super::creation::{DatasetRecord, get_dataset, put_dataset};
 use super::error::{LayoutError, Result};
+use super::extras::{extra, put_extra};
 use super::filters::ChunkEncoding;
 use super::id::{DomainId, kind};
 use super::json::{Members, object, object_mut, parse_object, to_bytes};
@@ -323,7 +324,7 @@ impl ObjectDocument {
     pub fn set_attribute(&mut self, name: &Name, record: &AttributeRecord, now: f64) -> Result<()> {
         let text = name_text(name)?.to_owned();
         let old = self.attributes()?.and_then(|attributes| attributes.get(&text));
-        let old_order = old.map(|old| old.get(super::link::EXTRAS).and_then(|extras| extras.get("order")?.as_u64()));
+        let old_order = old.map(|old| old.get(super::extras::EXTRAS).and_then(|extras| extras.get("order")?.as_u64()));
         let mut record = record.clone();
         record.order = None;
         record.to_json(self.domain, now)?;

@@ -132,11 +132,11 @@ pub fn filters_to_json(filters: &[FilterSpec]) -> Value {
     shown.map(to_json).collect()
 }
 
-/// Filters from what the service is shown.
+/// Filters from what the service is shown, of a dataset whose elements have so many bytes: by these they are shuffled.
 ///
 /// # Errors
 /// [`LayoutError::Member`].
-pub fn filters_from_json(json: Option<&Value>) -> Result<FilterSpecs> {
+pub fn filters_from_json(json: Option<&Value>, element_bytes: u32) -> Result<FilterSpecs> {
     const BAD: LayoutError = LayoutError::Member { member: "filters", expected: "a list of filters" };
     let list = match json {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -148,7 +148,11 @@ pub fn filters_from_json(json: Option<&Value>) -> Result<FilterSpecs> {
         let known = FILTERS.iter().find(|(_, known, ..)| *known == class).map(|(id, ..)| *id);
         let id = known.or_else(|| u16::try_from(json.get("id")?.as_u64()?).ok()).ok_or(BAD)?;
         let level = json.get("level").and_then(Value::as_u64).and_then(|level| u32::try_from(level).ok());
-        let params = if id == DEFLATE { vec![level.unwrap_or(4).min(9)] } else { Vec::new() };
+        let params = match id {
+            DEFLATE => vec![level.unwrap_or(4).min(9)],
+            SHUFFLE => vec![element_bytes],
+            _ => Vec::new(),
+        };
         Ok(FilterSpec { id, params, ..FilterSpec::default() })
     };
     list.iter().map(filter).collect()
@@ -216,8 +220,8 @@ mod tests {
             [2, 2, 1, 9, 4, 0, 4]
         );
         assert_eq!(
-            filters_from_json(Some(&json!(["shuffle", {"id": 1, "level": 2}]))).unwrap(),
-            [filter(2, &[]), filter(1, &[2])]
+            filters_from_json(Some(&json!(["shuffle", {"id": 1, "level": 2}])), 4).unwrap(),
+            [filter(2, &[4]), filter(1, &[2])]
         );
     }
 

@@ -9,8 +9,22 @@ pub type Members = Map<String, Value>;
 
 /// Words that Python writes for numbers that JSON does not have.
 const NO_NUMBERS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
+/// What stands before such a word in a text that stands for it: a character that no text has.
+pub const NO_NUMBER_MARK: char = '\u{fdd0}';
 
-/// Reads a JSON object. `NaN` and `Infinity`, which Python writes, become texts.
+/// The value that stands for such a word. It is written without quotes.
+pub fn no_number(number: f64) -> Value {
+    let word = if number.is_nan() {
+        "NaN"
+    } else if number > 0.0 {
+        "Infinity"
+    } else {
+        "-Infinity"
+    };
+    Value::String(format!("{NO_NUMBER_MARK}{word}"))
+}
+
+/// Reads a JSON object. `NaN` and `Infinity`, which Python writes, become texts with a mark.
 ///
 /// # Errors
 /// [`LayoutError::Json`]; [`LayoutError::Member`] if it is no object.
@@ -38,6 +52,7 @@ fn quote_no_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
         }
         if let Some(word) = NO_NUMBERS.iter().find(|word| !is_in_text && rest.starts_with(word.as_bytes())) {
             quoted.push(b'"');
+            quoted.extend_from_slice(NO_NUMBER_MARK.encode_utf8(&mut [0; 4]).as_bytes());
             quoted.extend_from_slice(word.as_bytes());
             quoted.push(b'"');
             (rest, has_any) = (rest.get(word.len()..)?, true);
@@ -50,10 +65,15 @@ fn quote_no_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
     has_any.then_some(quoted)
 }
 
-/// The bytes of a JSON object.
+/// The bytes of a JSON object. Texts that stand for `NaN` and the like are written as Python writes these.
 pub fn to_bytes(members: &Members) -> Vec<u8> {
     // A map of texts always has a JSON text.
-    serde_json::to_vec(members).unwrap_or_default()
+    let text = serde_json::to_string(members).unwrap_or_default();
+    if !text.contains(NO_NUMBER_MARK) {
+        return text.into_bytes();
+    }
+    let unquoted = |text: String, word: &&str| text.replace(&format!("\"{NO_NUMBER_MARK}{word}\""), word);
+    NO_NUMBERS.iter().fold(text, unquoted).into_bytes()
 }
 
 /// A member that is a text.
@@ -88,8 +108,12 @@ mod tests {
     #[test]
     fn words_that_python_writes_for_numbers_become_texts() {
         let found = parse_object(br#"{"a \" NaN": [NaN, -Infinity, 1.5, "NaN", Infinity], "b": {"c": NaN}}"#).unwrap();
-        assert_eq!(found["a \" NaN"], serde_json::json!(["NaN", "-Infinity", 1.5, "NaN", "Infinity"]));
-        assert_eq!(found["b"]["c"], "NaN");
+        let marked = |word: &str| format!("{NO_NUMBER_MARK}{word}");
+        let numbers = serde_json::json!([marked("NaN"), marked("-Infinity"), 1.5, "NaN", marked("Infinity")]);
+        assert_eq!(found["a \" NaN"], numbers);
+        assert_eq!(found["b"]["c"], no_number(f64::NAN));
+        assert_eq!(parse_object(&to_bytes(&found)).unwrap(), found);
+        assert!(String::from_utf8(to_bytes(&found)).unwrap().contains(r#"{"c":NaN}"#));
         for bytes in [&b"{"[..], b"[1]", b"", b"{\"a\": \"\\", b"NaN"] {
             assert!(parse_object(bytes).is_err());
         }

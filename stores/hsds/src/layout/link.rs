@@ -4,11 +4,9 @@ use h5live_model::{Link, LinkTarget, Name};
 use serde_json::{Value, json};
 
 use super::error::{LayoutError, Result};
+use super::extras::EXTRAS;
 use super::id::DomainId;
 use super::json::Members;
-
-/// The member that is ours, in each object.
-pub const EXTRAS: &str = "h5live";
 
 const HARD: &str = "H5L_TYPE_HARD";
 const SOFT: &str = "H5L_TYPE_SOFT";

@@ -11,6 +11,7 @@ mod document;
 mod domain;
 mod elements;
 mod error;
+mod extras;
 mod filters;
 mod frame;
 mod id;

@@ -1,6 +1,6 @@
 //! Values of attributes, and fill values, as JSON ("Attribute").
 //!
-//! A value is numbers and texts where these say all of it, and else the stored elements in base 64, which the service
+//! A value is numbers and texts where these say all of it (`NaN` and `Infinity` as Python writes them), and else the stored elements in base 64, which the service
 //! takes as well.
 
 use base64::Engine as _;
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::datatype::{integer_from_json, integer_to_json};
 use super::error::{LayoutError, Result};
+use super::json::{NO_NUMBER_MARK, no_number};
 
 const BASE64_NAME: &str = "base64";
 /// Most bytes of stored elements that are shown as numbers: more are shorter in base 64.
@@ -92,7 +93,7 @@ fn element_to_json(datatype: &Datatype, from: &mut StoredElements<'_>) -> Option
             let len = from.take(4)?.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))?;
             let bytes = from.take(usize::try_from(len).ok()?)?;
             if t.kind != VarLenKind::Sequence {
-                return std::str::from_utf8(bytes).ok().map(Value::from);
+                return plain_text(bytes);
             }
             let (mut inner, mut elements) = (StoredElements(bytes), Vec::new());
             while !inner.0.is_empty() {
@@ -111,7 +112,12 @@ fn element_to_json(datatype: &Datatype, from: &mut StoredElements<'_>) -> Option
 /// The text without the NUL characters at its end.
 fn text_to_json(bytes: &[u8]) -> Option<Value> {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    std::str::from_utf8(bytes.get(..end)?).ok().map(Value::from)
+    plain_text(bytes.get(..end)?)
+}
+
+/// A text; `None` if it is no UTF-8, or could be taken for a number that JSON does not have.
+fn plain_text(bytes: &[u8]) -> Option<Value> {
+    std::str::from_utf8(bytes).ok().filter(|text| !text.starts_with(NO_NUMBER_MARK)).map(Value::from)
 }
 
 fn float_to_json(t: &Float, bytes: &[u8]) -> Option<Value> {
@@ -125,7 +131,7 @@ fn float_to_json(t: &Float, bytes: &[u8]) -> Option<Value> {
         [a, b] => half_to_f64(u16::from_le_bytes([*a, *b])),
         _ => return None,
     };
-    serde_json::Number::from_f64(number).map(Value::Number)
+    Some(serde_json::Number::from_f64(number).map_or_else(|| no_number(number), Value::Number))
 }
 
 /// The value of an IEEE number of 16 bits.
@@ -238,7 +244,9 @@ fn fill_up(bytes: &[u8], size: usize, stored: &mut Vec<u8>) -> Result<()> {
 
 fn float_from_json(t: &Float, value: &Value) -> Result<Vec<u8>> {
     let number = match value {
-        Value::String(text) => text.parse().map_err(|_| LayoutError::Value("a number"))?,
+        Value::String(text) => {
+            text.trim_start_matches(NO_NUMBER_MARK).parse().map_err(|_| LayoutError::Value("a number"))?
+        }
         value => value.as_f64().ok_or(LayoutError::Value("a number"))?,
     };
     let mut bytes = match t.size {
@@ -286,9 +294,11 @@ mod tests {
     #[test]
     fn values_that_json_cannot_say_are_in_base_64() {
         let f64 = Datatype::float(8, ByteOrder::Little).unwrap();
-        for number in [f64::NAN, f64::NEG_INFINITY] {
-            assert_eq!(exchange(&f64, &[1], &number.to_le_bytes()).1, Some("base64"));
+        for (number, text) in [(f64::NAN, "NaN"), (f64::NEG_INFINITY, "-Infinity"), (f64::INFINITY, "Infinity")] {
+            assert_eq!(exchange(&f64, &[1], &number.to_le_bytes()), (json!([format!("{NO_NUMBER_MARK}{text}")]), None));
         }
+        let other = f64::from_bits(f64::NAN.to_bits() | 1);
+        assert_eq!(exchange(&f64, &[1], &other.to_le_bytes()).1, Some("base64"));
         let text = datatype_from_json(&json!({"class": "H5T_STRING", "length": 3})).unwrap();
         assert_eq!(exchange(&text, &[], &[0xff, 1, 2]).1, Some("base64"));
         assert_eq!(exchange(&text, &[0], &[]), (json!([]), None));
@@ -302,7 +312,7 @@ mod tests {
         let f16 = Datatype::float(2, ByteOrder::Big).unwrap();
         for bits in 0..=u16::MAX {
             let encoding = exchange(&f16, &[], &bits.to_be_bytes()).1;
-            assert_eq!(encoding.is_none(), half_to_f64(bits).is_finite(), "{bits:#x}");
+            assert_eq!(encoding.is_none(), !half_to_f64(bits).is_nan() || bits == 0x7e00, "{bits:#x}");
         }
         assert_eq!([half_from_f64(65520.0), half_from_f64(65519.9), half_from_f64(1.0)], [0x7c00, 0x7bff, 0x3c00]);
     }
