@@ -26,7 +26,7 @@ domain() { echo "hsds:$work/root/b?domain=/home/test_user1/$1&owner=test_user1";
 # - an empty sequence reads as the number 0
 OURS_WITHOUT=/ragged
 # - hsload gives contiguous datasets chunks, and other datasets larger ones
-THEIRS_WITHOUT=chunks,/ragged
+THEIRS_WITHOUT=chunks
 
 "$python" "$here/source.py" "$work/source.h5"
 "$python" "$here/source.py" "$work/for_hsload.h5" --for-hsload
