@@ -43,7 +43,7 @@ compare "$work/for_hsload.h5" "$work/theirs.h5" --without "$THEIRS_WITHOUT"
 # Edits in turn: HSDS has edited what we wrote, and we edit that.
 "$h5live" copy --quiet "$(domain ours)" "$work/edited.h5"
 "$python" "$here/edited.py" "$work/edited.h5" 1
-printf 'v\n7\n8\n' | "$h5live" record --quiet "$(domain ours)" recorded
+printf 'v\n7\n8\n' | "$h5live" record "$(domain ours)" recorded
 start
 "$python" "$here/edited.py" hdf5://home/test_user1/ours 2
 stop
