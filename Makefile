@@ -51,7 +51,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit test-slatedb doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
+.PHONY: test lint unit test-slatedb test-hsds doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus doc-test loom stress live-matrix-cut attack-cut unit ## every test; sets up what they need by itself
 
@@ -82,6 +82,11 @@ test-slatedb: python-env ## key-value stores in SlateDB, in folders and on an S3
 	cargo clippy -p h5live-kv --features slatedb --all-targets --quiet -- -D warnings
 	AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test \
 	    cargo test -p h5live-kv --features slatedb --lib --test slate --test slate_kills -- --show-output
+
+# Not in `test`: it installs HSDS from PyPI, and starts it. Nothing listens on a network.
+test-hsds: ## HSDS both ways: h5pyd reads what h5live writes, and h5live what HSDS has written
+	$(DEBUG_CLI)
+	tests/hsds/run.sh $(TARGET)/debug/h5live $(TARGET)/hsds-venv
 
 doc-test: ## the examples in the documentation
 	cargo test --workspace --doc --quiet

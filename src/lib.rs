@@ -146,6 +146,8 @@ pub use link_rules::{Links, MAX_LINKS};
 pub use map::{Map, MapBuilder, MapFollower, MapItem, MapIter, MapObject, MapPairs};
 pub use named_type::NamedType;
 pub use object::Object;
+#[cfg(feature = "hsds")]
+pub use open::Hsds;
 #[cfg(feature = "kv")]
 pub use open::Kv;
 #[cfg(feature = "kv-slatedb")]

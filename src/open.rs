@@ -2,6 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "hsds")]
+pub use h5live_hsds::Hsds;
+#[cfg(feature = "hsds")]
+use h5live_hsds::HsdsConnector;
 #[cfg(feature = "kv")]
 pub use h5live_kv::Kv;
 #[cfg(feature = "kv")]
@@ -37,6 +41,10 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     let registry = registry.with(LogConnector::new(NativeConnector));
     #[cfg(not(feature = "log"))]
     let registry = registry.with_missing("log", "log");
+    #[cfg(feature = "hsds")]
+    let registry = registry.with(HsdsConnector);
+    #[cfg(not(feature = "hsds"))]
+    let registry = registry.with_missing("hsds", "hsds");
     #[cfg(feature = "kv")]
     let registry = registry.with(KvConnector);
     #[cfg(not(feature = "kv"))]

@@ -24,6 +24,8 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[cfg(feature = "hsds")]
+    Acl(crate::acl::AclCommand),
     Check(check::CheckCommand),
     Completions(completions::CompletionsCommand),
     Copy(copy::CopyCommand),
@@ -57,6 +59,8 @@ enum Command {
 impl Command {
     fn run(self) -> Result<Outcome> {
         match self {
+            #[cfg(feature = "hsds")]
+            Command::Acl(command) => command.run(),
             Command::Check(command) => command.run(),
             Command::Completions(command) => command.run(program()),
             Command::Copy(command) => command.run(),

@@ -1,7 +1,14 @@
 //! The examples at the end of the help of each command.
 
 /// For each command, what one types, and what it does.
-const EXAMPLES: [(&str, [(&str, &str); 2]); 24] = [
+const EXAMPLES: [(&str, [(&str, &str); 2]); 25] = [
+    (
+        "acl",
+        [
+            ("h5live acl get hsds:bucket/home/me/run", "who may do what"),
+            ("h5live acl set hsds:bucket/home/me/run you read,update", "what you may do"),
+        ],
+    ),
     (
         "check",
         [
@@ -174,7 +181,11 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 24] = [
 
 /// The examples of the commands that this program was built with.
 fn known() -> impl Iterator<Item = &'static (&'static str, [(&'static str, &'static str); 2])> {
-    EXAMPLES.iter().filter(|(name, _)| cfg!(feature = "kv") || *name != "kv")
+    EXAMPLES.iter().filter(|(name, _)| match *name {
+        "acl" => cfg!(feature = "hsds"),
+        "kv" => cfg!(feature = "kv"),
+        _ => true,
+    })
 }
 
 /// The program with examples at the end of the help of each command.

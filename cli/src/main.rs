@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use h5live::model;
 
+#[cfg(feature = "hsds")]
+mod acl;
 mod args;
 #[cfg(feature = "attack")]
 mod attack;

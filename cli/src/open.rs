@@ -118,6 +118,23 @@ pub fn key_value_store_in(folder: &Path) -> Result<Location> {
     Ok(h5live::model::Url::literal(h5live_kv::KvConnector.name(), text).into())
 }
 
+/// Calls `act` with the location of a domain of an object store.
+///
+/// # Errors
+/// [`Error::Location`] if it is none, and those of `act`.
+#[cfg(feature = "hsds")]
+pub fn in_object_store<T>(
+    location: &Location,
+    act: impl FnOnce(&Location) -> Result<T, h5live::OpenError>,
+) -> Result<T> {
+    let at = resolve(location)?;
+    let done = match at.connector().name() == h5live_hsds::HsdsConnector.name() {
+        true => act(at.location()),
+        false => Err(h5live::OpenError::Url("this command needs an object store: hsds:run is one".to_owned())),
+    };
+    done.map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+}
+
 /// Calls `read` with the location of a key-value store.
 ///
 /// # Errors

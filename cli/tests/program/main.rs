@@ -17,6 +17,7 @@ mod file_space;
 mod guard;
 mod guide;
 mod help;
+mod hsds;
 mod killed;
 mod kv;
 mod latency;

@@ -42,8 +42,7 @@ fn stores_are_listed_with_schemes_options_and_capabilities() {
 #[test]
 fn an_unknown_scheme_is_an_error_that_names_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let known =
-        r#"no store has the scheme "s3"; the schemes are native, file, mem, log, kv; a file of this name is ./s3:.."#;
+    let known = r#"no store has the scheme "s3"; the schemes are native, file, mem, log, hsds, kv; a file of this name is ./s3:.."#;
     for command in [
         &["ls", "s3://bucket/a.h5"][..],
         &["copy", "s3://bucket/a.h5", "b.h5"],

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{Lab, blob, has_claimed_features, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
-    ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, ElementForms, Encoding, Error, Features, Fill, FillValue,
-    FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Parts, Publish, ReferenceKind,
-    ReferenceType, Referent, ReferentPart, Scope, Selection, Shape, Store,
+    ByteOrder, ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Datatype, ElementForms, Encoding, Error, Features, Fill,
+    FillValue, FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Parts, Publish, ReferenceKind,
+    ReferenceType, Referent, ReferentPart, Scope, Selection, Shape, Sign, Store, VarLen, VarLenKind,
 };
 
 /// Whether any part of a chunk can be written by itself. What other stores take is tried in `parts`.
@@ -247,10 +247,29 @@ pub fn removed_blobs(lab: &impl Lab) {
             assert_eq!(&blob(&store, element), bytes, "round {round}");
         }
     }
+    let datatype = Datatype::VarLen(VarLen {
+        kind: VarLenKind::Sequence,
+        size: store.session().forms.vlen,
+        base: Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)),
+    });
+    let dataspace = Dataspace::Simple(Shape::fixed(&[kept.len() as u64]));
+    let data = make(&store, "data", DatasetSpec { datatype, dataspace, ..Default::default() });
+    let elements: Vec<u8> = kept.iter().flat_map(|(element, _)| element.clone()).collect();
+    data.write_whole(&ChunkCoord::origin(1), 0, &elements).unwrap();
+    drop(data);
     store.close().unwrap();
     let store = lab.reopen(store);
-    for (element, bytes) in &kept {
+    let link = store.link(store.session().root, &name("data")).unwrap().unwrap();
+    let LinkTarget::Hard(data) = link.target else { panic!("a hard link") };
+    let stored = read_stored(&*store.dataset(data).unwrap(), &[0]);
+    let size = store.session().forms.vlen as usize;
+    for (element, (_, bytes)) in stored.chunks(size).zip(&kept) {
         assert_eq!(&blob(&store, element), bytes, "after the session");
+    }
+    if store.session().capabilities.encoding == Encoding::Pipeline {
+        for (element, bytes) in &kept {
+            assert_eq!(&blob(&store, element), bytes, "elements are stored as they cross the seam");
+        }
     }
 }
 

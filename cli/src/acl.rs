@@ -1,0 +1,92 @@
+//! `h5live acl`: who may do what in a domain.
+
+use h5live::Location;
+use h5live_hsds::layout::{Access, Right};
+use serde_json::json;
+
+use crate::error::{Outcome, Result};
+use crate::open;
+use crate::output::Output;
+
+/// Show and change who may do what in a domain of an object store (hsds:run). The rights hold for sessions that name a
+/// user (hsds:run?user=NAME), and for HSDS; who has the files themselves may do everything
+#[derive(Debug, clap::Args)]
+pub struct AclCommand {
+    #[command(subcommand)]
+    action: AclAction,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum AclAction {
+    /// The users that have rights, with these
+    Get {
+        /// The domain, or a folder of domains: hsds:run
+        domain: Location,
+        /// JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set the rights of a user
+    Set {
+        /// The domain, or a folder of domains: hsds:run
+        domain: Location,
+        /// The user; `default` for all that are not named
+        user: String,
+        /// The rights, with commas between them: create, read, update, delete, readACL, updateACL; `all`; or `none`
+        #[arg(value_parser = access_from_text)]
+        rights: Access,
+    },
+    /// Take the rights of a user away, so that those of all that are not named count
+    Rm {
+        /// The domain, or a folder of domains: hsds:run
+        domain: Location,
+        /// The user
+        user: String,
+    },
+}
+
+fn access_from_text(text: &str) -> Result<Access, String> {
+    match text {
+        "all" => return Ok(Access::ALL),
+        "none" => return Ok(Access::default()),
+        _ => {}
+    }
+    let named = |name: &str| Right::ALL.into_iter().find(|right| right.name() == name);
+    let right = |name: &str| named(name).ok_or_else(|| format!("{name:?} is no right; rights are create, read, .."));
+    Ok(Access::of_rights(&text.split(',').map(right).collect::<Result<Vec<_>, _>>()?))
+}
+
+impl AclCommand {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If there is no domain, or it is not allowed.
+    pub fn run(self) -> Result<Outcome> {
+        match self.action {
+            AclAction::Get { domain, json } => show(&domain, json)?,
+            AclAction::Set { domain, user, rights } => {
+                open::in_object_store(&domain, |at| h5live_hsds::write_access(at, &user, Some(rights)))?;
+            }
+            AclAction::Rm { domain, user } => {
+                open::in_object_store(&domain, |at| h5live_hsds::write_access(at, &user, None))?;
+            }
+        }
+        Ok(Outcome::Clean)
+    }
+}
+
+fn show(domain: &Location, is_json: bool) -> Result<()> {
+    let users = open::in_object_store(domain, h5live_hsds::read_access)?;
+    let mut out = Output::stdout();
+    if is_json {
+        let users: serde_json::Map<_, _> = users.into_iter().map(|(user, access)| (user, access.to_json())).collect();
+        out.line(json!(users))?;
+    } else {
+        for (user, access) in users {
+            let rights: Vec<&str> = access.rights().map(Right::name).collect();
+            let rights = if rights.is_empty() { "none".to_owned() } else { rights.join(",") };
+            out.line(format_args!("{user}: {rights}"))?;
+        }
+    }
+    out.flush()
+}

@@ -1,0 +1,212 @@
+//! Object stores in the schema of HSDS (`hsds:run`), with the commands that a file has.
+#![cfg(all(unix, feature = "hsds"))]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::common::manifests::{agree, check_sound_files};
+use h5live::{File, UNLIMITED};
+
+use crate::common::{error, run, run_with, shared, start, text, until};
+
+/// Files of the corpus that do not come back from an object store as they were, and why.
+const EXCEPTIONS: [(&str, &str); 35] = [
+    ("generated/external.earliest.h5", "elements are in raw files"),
+    ("generated/filters_scaleoffset.v110.h5", "what comes back was rounded by its filter once more"),
+    ("generated/links.earliest.h5", "a user-defined link"),
+    ("generated/links.v110.h5", "a user-defined link"),
+    ("generated/names.latest.h5", "a name that is no UTF-8"),
+    ("generated/references.v110.h5", "references to regions, or of HDF5 1.12"),
+    ("generated/references_std.v112.h5", "references to regions, or of HDF5 1.12"),
+    ("generated/sizes.earliest.h5", "what comes back has references of eight bytes, and these have four"),
+    ("generated/sizes.latest.h5", "what comes back has references of eight bytes, and these have four"),
+    ("generated/vds.v108.h5", "a virtual dataset"),
+    ("generated/vds.v110.h5", "a virtual dataset"),
+    ("libhdf5/h5copy/tudfilter.h5", "a filter that nobody has: chunks go through it decoded"),
+    ("libhdf5/h5diff/h5diff_dset1.h5", "references to regions, or of HDF5 1.12"),
+    ("libhdf5/h5diff/h5diff_dset2.h5", "references to regions, or of HDF5 1.12"),
+    ("libhdf5/h5diff/h5diff_dset3.h5", "references to regions, or of HDF5 1.12"),
+    ("libhdf5/h5jam/tall.h5", "a user-defined link"),
+    ("libhdf5/h5repack/h5repack_ext.h5", "elements are in raw files"),
+    ("libhdf5/h5repack/h5repack_f32le_ex.h5", "elements are in raw files"),
+    ("libhdf5/h5repack/h5repack_int32le_1d_ex.h5", "elements are in raw files"),
+    ("libhdf5/h5repack/h5repack_int32le_3d_ex.h5", "elements are in raw files"),
+    ("libhdf5/h5repack/h5repack_layout.UD.h5", "a filter that nobody has: chunks go through it decoded"),
+    ("libhdf5/h5repack/h5repack_objs.h5", "references to regions, or of HDF5 1.12"),
+    ("libhdf5/h5stat/h5stat_filters.h5", "elements are in raw files"),
+    ("libhdf5/test/bounds_ref_earliest_latest.h5", "references to regions, or of HDF5 1.12"),
+    ("libhdf5/test/bounds_ref_v110_v110.h5", "references to regions, or of HDF5 1.12"),
+    ("libhdf5/test/bounds_ref_v112_v112.h5", "references to regions, or of HDF5 1.12"),
+    ("libhdf5/test/bounds_sel_v110_v110.h5", "references to regions, or of HDF5 1.12"),
+    ("libhdf5/test/tbogus.h5", "objects in it have messages that are to make programs refuse them"),
+    ("libhdf5/tools/filter_fail.h5", "a filter that nobody has: chunks go through it decoded"),
+    ("libhdf5/tools/tfilters.h5", "elements are in raw files"),
+    ("libhdf5/vds/2_vds.h5", "a virtual dataset"),
+    ("libhdf5/vds/3_2_vds.h5", "a virtual dataset"),
+    ("libhdf5/vds/4_vds.h5", "a virtual dataset"),
+    ("libhdf5/vds/5_vds.h5", "a virtual dataset"),
+    ("libhdf5/vds/vds-eiger.h5", "a virtual dataset"),
+];
+
+/// What a copy may allocate at once: one file has a chunk of 480 MiB (bytes).
+const MAX_ALLOCATION: &str = "536870912";
+
+/// Copies a file into an object store and back. Says what went wrong.
+fn store_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
+    let file = reference.with_extension("");
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let store = format!("hsds:{}", folder.join(format!("hsds-{name}")).display());
+    let back = folder.join(format!("back-{name}")).display().to_string();
+    let wanted = std::fs::read_to_string(reference).unwrap();
+    let ends = |arguments: &[&str]| {
+        let output = run(&[&["--max-allocation", MAX_ALLOCATION], arguments].concat());
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr))),
+        }
+    };
+    ends(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &store])?;
+    ends(&["copy", "--quiet", "--keep-names", &store, &back])?;
+    // Elements that lead elsewhere have other sizes in the store itself.
+    let found = ends(&["manifest", &back])?;
+    match agree(&wanted, &found) {
+        true => Ok(()),
+        false => {
+            let differ = wanted.lines().zip(found.lines()).find(|(wanted, found)| !agree(wanted, found));
+            Err(format!("{back}: {differ:?}"))
+        }
+    }
+}
+
+#[test]
+fn every_sound_file_comes_back_from_an_object_store_as_it_was() {
+    let Some(shared) = shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    check_sound_files(&shared, folder.path(), &EXCEPTIONS, store_and_back);
+}
+
+/// A folder for a store, its path, and its location.
+fn new_store() -> (tempfile::TempDir, PathBuf, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let location = format!("hsds:{}", path.display());
+    (folder, path, location)
+}
+
+#[test]
+fn rows_are_followed_while_they_are_recorded() {
+    let (_folder, path, store) = new_store();
+    let mut writer = start(&["record", &store, "rows"]);
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(b"v\n1\n").unwrap();
+    until("a row", || path.exists() && run(&["dump", &store, "rows"]).stdout == b"0: {v: 1}\n");
+    let watch = start(&["watch", "--json", &store, "rows"]);
+    input.write_all(b"2\n3\n").unwrap();
+    until("more rows", || run(&["dump", &store, "rows"]).stdout == b"0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
+    let refused = error(&run_with(&["record", &store, "rows"], b"v\n1\n"));
+    assert!(refused.contains("another process writes"), "{refused}");
+    drop(input);
+    text(&writer.wait_with_output().unwrap());
+    assert_eq!(text(&watch.wait_with_output().unwrap()), "{\"v\":1}\n{\"v\":2}\n{\"v\":3}\n");
+    // The path alone is known to be such a store.
+    assert_eq!(text(&run(&["dump", path.to_str().unwrap(), "rows"])), "0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
+}
+
+#[test]
+fn a_killed_recording_has_all_rows_that_were_seen_and_goes_on() {
+    let (_folder, path, store) = new_store();
+    let mut writer = start(&["record", &store, "rows"]);
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(b"v\n1\n2\n").unwrap();
+    until("rows", || path.exists() && run(&["dump", &store, "rows"]).stdout == b"0: {v: 1}\n1: {v: 2}\n");
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert_eq!(text(&run(&["dump", &store, "rows"])), "0: {v: 1}\n1: {v: 2}\n");
+    text(&run_with(&["record", &store, "rows"], b"v\n3\n"));
+    assert_eq!(text(&run(&["dump", &store, "rows"])), "0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n");
+}
+
+#[test]
+fn a_bucket_has_several_domains_and_a_location_names_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = folder.path().join("bucket").display().to_string();
+    let of = |domain: &str| format!("hsds:{bucket}?domain={domain}");
+    for (domain, value) in [("/home/me/one", 1), ("/home/me/two", 2), ("top", 3)] {
+        let file = File::options().create_new().open(of(domain).as_str()).unwrap();
+        file.new_dataset::<u8>().shape(&[1]).create("a").unwrap().write(&[value]).unwrap();
+        file.close().unwrap();
+    }
+    let read = |location: String| File::open(location.as_str()).unwrap().dataset("a").unwrap().read::<u8>().unwrap();
+    assert_eq!(read(of("home/me/two")), [2]);
+    assert_eq!(read(format!("hsds:{bucket}/home/me/one")), [1]);
+    assert_eq!(read(format!("hsds:{bucket}")), [3], "the only one at the top");
+    let said = error(&run(&["ls", &format!("hsds:{bucket}/home")]));
+    assert!(said.contains("is a folder of domains"), "{said}");
+    let said = error(&run(&["ls", &of("home/me/three")]));
+    assert!(said.contains("no domain is at /home/me/three"), "{said}");
+    assert!(File::options().create_new().open(of("top").as_str()).is_err(), "it exists");
+}
+
+#[test]
+fn texts_and_sequences_stay_as_they_are_while_others_beside_them_change() {
+    let (_folder, _, store) = new_store();
+    let file = File::options().create().open(&*store).unwrap();
+    let data = file.new_dataset::<String>().shape(&[0]).max_shape(&[UNLIMITED]).chunk_shape(&[8]).create("t").unwrap();
+    let mut want = Vec::new();
+    for round in 0..50usize {
+        let text = "x".repeat(round % 7) + &round.to_string();
+        data.append(&[text.clone()]).unwrap();
+        want.push(text);
+        if round % 3 == 0 {
+            data.flush().unwrap();
+        }
+        if round % 5 == 4 {
+            want[round / 2] = format!("changed {round}");
+            data.write_slice(round as u64 / 2..round as u64 / 2 + 1, &[want[round / 2].clone()]).unwrap();
+        }
+        assert_eq!(data.read::<String>().unwrap(), want, "round {round}");
+    }
+    file.close().unwrap();
+    assert_eq!(File::open(&*store).unwrap().dataset("t").unwrap().read::<String>().unwrap(), want);
+}
+
+#[test]
+fn a_store_is_replaced_as_a_whole() {
+    let (folder, path, store) = new_store();
+    let source = folder.path().join("source.h5").display().to_string();
+    for value in [1u8, 2] {
+        let file = File::options().create().open(source.as_str()).unwrap();
+        file.new_dataset::<u8>().shape(&[3]).create(&format!("a{value}")).unwrap().write(&[value; 3]).unwrap();
+        file.close().unwrap();
+        text(&run(&["copy", "--quiet", "--force", &source, &store]));
+        text(&run(&["diff", &source, &store]));
+    }
+    let said = error(&run(&["copy", "--quiet", &source, &store]));
+    assert!(said.contains("exists"), "{said}");
+    let objects = std::fs::read_dir(path.join("db")).unwrap().count();
+    assert_eq!(objects, 1, "the objects of the first one are gone");
+}
+
+#[test]
+fn rights_are_shown_and_changed_and_hold_for_users_that_are_named() {
+    let (_folder, _, store) = new_store();
+    let of = |user: &str| format!("{store}?user={user}");
+    let file = File::options().create().open(format!("{store}?owner=me").as_str()).unwrap();
+    file.new_dataset::<u8>().shape(&[1]).create("a").unwrap().write(&[1]).unwrap();
+    file.close().unwrap();
+    let all = "create,read,update,delete,readACL,updateACL";
+    assert_eq!(text(&run(&["acl", "get", &store])), format!("me: {all}\ndefault: read\n"));
+    assert_eq!(text(&run(&["acl", "get", &of("you")])), "default: read\n");
+    text(&run(&["dump", &of("you"), "a"]));
+    let refused = error(&run(&["rm", &of("you"), "a"]));
+    assert!(refused.contains("the user you does not have the right delete for /run"), "{refused}");
+    let refused = error(&run(&["acl", "set", &of("you"), "you", "all"]));
+    assert!(refused.contains("the right updateACL"), "{refused}");
+    text(&run(&["acl", "set", &of("me"), "you", "read,delete"]));
+    text(&run(&["rm", &of("you"), "a"]));
+    text(&run(&["acl", "set", &store, "default", "none"]));
+    assert!(error(&run(&["ls", &of("others")])).contains("the right read"));
+    text(&run(&["acl", "rm", &store, "you"]));
+    let json: serde_json::Value = serde_json::from_str(&text(&run(&["acl", "get", "--json", &store]))).unwrap();
+    assert_eq!((&json["you"], &json["default"]["read"]), (&serde_json::Value::Null, &false.into()));
+}

@@ -1,0 +1,68 @@
+//! Who may do what in a domain: read and changed, as `h5live acl` does.
+
+use h5live_model::{Location, Mode, OpenError};
+
+use crate::connector::{options_of, place_of};
+use crate::engine::{FolderEngine, ObjectEngine, ObjectPut};
+use crate::error::{HsdsError, damaged};
+use crate::layout::{Access, DEFAULT_USER, DomainDocument, Right};
+use crate::session::{domain_key, now};
+
+/// The object of a domain or a folder, on its engine.
+struct OpenDocument {
+    engine: FolderEngine,
+    key: String,
+    path: String,
+    user: String,
+    document: DomainDocument,
+}
+
+impl OpenDocument {
+    fn open(at: &Location, mode: Mode) -> Result<Self, OpenError> {
+        let options = options_of(at);
+        let place = place_of(at, &options)?;
+        let engine = FolderEngine::open(&place.bucket, &place.domain, mode)?;
+        let (key, path) = (domain_key(&place.domain), format!("/{}", place.domain));
+        let found = engine.get(&key)?.ok_or_else(|| OpenError::Store(HsdsError::NoDomain(path.clone()).into()))?;
+        let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;
+        Ok(OpenDocument { engine, key, path, user: options.user, document })
+    }
+
+    fn check(&self, right: Right) -> Result<(), OpenError> {
+        if self.user.is_empty() || self.document.access(&self.user).has(right) {
+            return Ok(());
+        }
+        let (user, object) = (self.user.clone(), self.path.clone());
+        Err(OpenError::Store(HsdsError::Access { user, right: right.name(), object }.into()))
+    }
+}
+
+/// The users that have rights in the domain, or the folder, at a location, with these. A user of the location
+/// (`?user=`) who may not see that sees the own rights, and those of everybody.
+///
+/// # Errors
+/// [`OpenError::Store`] if there is no domain, or the user may not read it.
+pub fn read_access(at: &Location) -> Result<Vec<(String, Access)>, OpenError> {
+    let open = OpenDocument::open(at, Mode::Read)?;
+    open.check(Right::Read)?;
+    let sees_all = open.check(Right::ReadAcl).is_ok();
+    let mut users = open.document.users();
+    users.retain(|(user, _)| sees_all || *user == open.user || user == DEFAULT_USER);
+    Ok(users)
+}
+
+/// Sets the rights of a user in the domain, or the folder, at a location; `None` takes them away, so that those of
+/// everybody count.
+///
+/// # Errors
+/// [`OpenError::Store`] if there is no domain, another process writes it, or the user of the location may not do this.
+pub fn write_access(at: &Location, user: &str, access: Option<Access>) -> Result<(), OpenError> {
+    let mut open = OpenDocument::open(at, Mode::Write)?;
+    open.check(Right::UpdateAcl)?;
+    open.document.set_access(user, access).map_err(damaged(&open.key))?;
+    open.document.touch(now());
+    let put = ObjectPut { key: open.key.clone(), bytes: open.document.to_bytes() };
+    open.engine.put_many(vec![put])?;
+    open.engine.close()?;
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! The check of a domain: each object under its prefix accounted for.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use h5live_model::{
+    ChunkCoord, Error as ModelError, Leak, LeakPlace, Link, LinkTarget, ObjectId, ObjectKind, Result, StoreCheck,
+    StoreFinding, StoreReport,
+};
+
+use crate::engine::ListedObject;
+use crate::layout::{LayoutError, ObjectDocument, SUMMARY_FILES, chunk_of_name, kind};
+use crate::session::HsdsSession;
+
+/// Chunks that are read in one wave.
+const CHUNKS_AT_ONCE: usize = 64;
+
+/// A fault of a domain.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HsdsFault {
+    /// A key that the schema does not have.
+    #[error("the schema has no object with the key {0}")]
+    Key(String),
+    /// The root group is not there.
+    #[error("the root group is not there")]
+    NoRoot,
+    /// A document that cannot be read.
+    #[error("its document is damaged: {0}")]
+    Document(String),
+    /// A link leads nowhere.
+    #[error("its link {name:?} leads to object {target}, which is not there")]
+    DanglingLink {
+        /// The name of the link.
+        name: String,
+        /// The object.
+        target: String,
+    },
+    /// The committed type that is the type is not there.
+    #[error("its type, or that of an attribute, is the committed datatype {0}, which is not there")]
+    NoCommittedDatatype(String),
+    /// A chunk that lies outside of what the dataset can become.
+    #[error("chunk {0} lies outside of the maximum of the shape")]
+    ChunkOutside(ChunkCoord),
+    /// A chunk that cannot be decoded.
+    #[error("chunk {coord}: {fault}")]
+    Chunk {
+        /// The chunk.
+        coord: ChunkCoord,
+        /// What is wrong.
+        fault: String,
+    },
+}
+
+impl HsdsFault {
+    /// A word for the kind of fault.
+    fn kind(&self) -> &'static str {
+        match self {
+            HsdsFault::Key(_) => "key",
+            HsdsFault::NoRoot => "no-root",
+            HsdsFault::Document(_) => "document",
+            HsdsFault::DanglingLink { .. } => "dangling-link",
+            HsdsFault::NoCommittedDatatype(_) => "no-committed-datatype",
+            HsdsFault::ChunkOutside(_) => "chunk-outside",
+            HsdsFault::Chunk { .. } => "chunk",
+        }
+    }
+}
+
+/// A domain that is checked.
+struct CheckedDomain<'a> {
+    session: &'a HsdsSession,
+    /// Documents with their bytes.
+    documents: BTreeMap<ObjectId, u64>,
+    /// Chunks of datasets, with their bytes.
+    chunks: BTreeMap<ObjectId, Vec<(String, u64)>>,
+    faults: Vec<(Option<ObjectId>, HsdsFault)>,
+    report: StoreReport,
+}
+
+/// Checks the domain of a session.
+///
+/// # Errors
+/// [`ModelError::Store`] if its objects cannot be read.
+pub fn check_domain(session: &HsdsSession, what: StoreCheck) -> Result<StoreReport> {
+    let listed = session.engine.list(&format!("{}/", session.domain.prefix()))?;
+    let mut domain = CheckedDomain {
+        session,
+        documents: BTreeMap::new(),
+        chunks: BTreeMap::new(),
+        faults: Vec::new(),
+        report: StoreReport::default(),
+    };
+    listed.into_iter().for_each(|object| domain.sort_in(object));
+    let root = session.domain.root();
+    if !domain.documents.contains_key(&root) {
+        domain.faults.push((None, HsdsFault::NoRoot));
+    }
+    let ids: Vec<ObjectId> = domain.documents.keys().copied().collect();
+    let mut leads_to: HashMap<ObjectId, Vec<(Option<String>, ObjectId)>> = HashMap::new();
+    for id in ids {
+        if domain.faults.len() >= StoreReport::MAX_FINDINGS {
+            break;
+        }
+        leads_to.insert(id, domain.check_object(id, what)?);
+    }
+    domain.list_chunks_without_dataset();
+    Ok(domain.finish(&leads_to))
+}
+
+impl CheckedDomain<'_> {
+    fn sort_in(&mut self, object: ListedObject) {
+        let ListedObject { key, bytes } = object;
+        if let Some(id) = self.session.domain.object_of_key(&key) {
+            self.report.metadata_bytes += bytes;
+            self.documents.insert(id, bytes);
+            return;
+        }
+        let prefix = self.session.domain.prefix();
+        let rest = key.strip_prefix(&prefix).and_then(|rest| rest.strip_prefix('/')).unwrap_or_default();
+        if SUMMARY_FILES.contains(&rest) {
+            self.report.metadata_bytes += bytes;
+            return;
+        }
+        let folder = key.rsplit_once('/').map(|(folder, name)| (format!("{folder}/.dataset.json"), name));
+        let dataset = folder.and_then(|(key, name)| Some((self.session.domain.object_of_key(&key)?, name)));
+        match dataset {
+            Some((id, name)) if (0..=32).any(|rank| chunk_of_name(name, rank).is_some()) => {
+                self.report.raw_bytes += bytes;
+                self.chunks.entry(id).or_default().push((name.to_owned(), bytes));
+            }
+            _ => self.faults.push((None, HsdsFault::Key(key))),
+        }
+    }
+
+    /// Checks an object. Returns what it leads to, with the names of links.
+    fn check_object(&mut self, id: ObjectId, what: StoreCheck) -> Result<Vec<(Option<String>, ObjectId)>> {
+        self.report.objects += 1;
+        let document = match self.session.document(id) {
+            Ok(document) => document,
+            Err(ModelError::NoObject(_)) => return Ok(Vec::new()),
+            Err(error) => {
+                self.faults.push((Some(id), HsdsFault::Document(error.to_string())));
+                return Ok(Vec::new());
+            }
+        };
+        if let Err(error) = check_document(&document) {
+            self.faults.push((Some(id), HsdsFault::Document(error.to_string())));
+        }
+        let mut found = Vec::new();
+        let links = document.links().into_iter().flatten().flatten();
+        for Link { name, target, .. } in links.filter(|_| document.kind() == ObjectKind::Group) {
+            let LinkTarget::Hard(target) = target else { continue };
+            if !self.documents.contains_key(&target) {
+                let target = self.session.domain.text(target);
+                self.faults.push((Some(id), HsdsFault::DanglingLink { name: name.to_string(), target }));
+            }
+            found.push((Some(name.to_string()), target));
+        }
+        for used in document.uses().into_iter().filter(|used| kind(*used) == Some(ObjectKind::Datatype)) {
+            let is_linked = found.iter().any(|(name, target)| name.is_some() && *target == used);
+            if !self.documents.contains_key(&used) && !is_linked {
+                let used = self.session.domain.text(used);
+                self.faults.push((Some(id), HsdsFault::NoCommittedDatatype(used)));
+            }
+            found.push((None, used));
+        }
+        if document.kind() == ObjectKind::Dataset {
+            self.check_chunks(&document, what)?;
+        }
+        Ok(found)
+    }
+
+    fn check_chunks(&mut self, document: &ObjectDocument, what: StoreCheck) -> Result<()> {
+        let id = document.id();
+        let Ok(spec) = self.session.dataset_spec(document) else { return Ok(()) };
+        let form = self.session.chunk_form(document, &spec);
+        let names = self.chunks.remove(&id).unwrap_or_default();
+        let mut coords = Vec::new();
+        for (name, _) in &names {
+            match chunk_of_name(name, spec.dataspace.rank()) {
+                Some(coord) if spec.chunk_bytes_at(&coord).is_ok() => coords.push(coord),
+                Some(coord) => self.faults.push((Some(id), HsdsFault::ChunkOutside(coord))),
+                None => self.faults.push((Some(id), HsdsFault::Key(name.clone()))),
+            }
+        }
+        self.chunks.insert(id, names);
+        for coords in coords.chunks(CHUNKS_AT_ONCE).filter(|_| what.data) {
+            let keys: Vec<String> = coords.iter().map(|coord| self.session.domain.chunk_key(id, coord)).collect();
+            let bad = parking_lot::Mutex::new(Vec::new());
+            self.session.engine.get_many(&keys, &|number, found| {
+                let (Some(key), Some(coord), Some(found)) = (keys.get(number), coords.get(number), found) else {
+                    return Ok(());
+                };
+                let decoded = form.decode(key, &found.bytes).and_then(|stored| form.unpack(key, &stored, (1, 1)));
+                if let Err(error) = decoded {
+                    bad.lock().push((Some(id), HsdsFault::Chunk { coord: coord.clone(), fault: error.to_string() }));
+                }
+                Ok(())
+            })?;
+            self.faults.extend(bad.into_inner());
+        }
+        Ok(())
+    }
+
+    /// A writer that died has left chunks of datasets that were not there yet, or not any more.
+    fn list_chunks_without_dataset(&mut self) {
+        for (id, chunks) in self.chunks.iter().filter(|(id, _)| !self.documents.contains_key(id)) {
+            let bytes = chunks.iter().map(|(_, bytes)| bytes).sum();
+            self.report.leak_count += 1;
+            self.report.leaks.push(Leak { place: LeakPlace::Object(*id), kind: None, bytes });
+        }
+        self.report.leaks.truncate(StoreReport::MAX_FINDINGS);
+    }
+
+    /// The report, with paths of objects, and with those to which no path leads.
+    fn finish(mut self, leads_to: &HashMap<ObjectId, Vec<(Option<String>, ObjectId)>>) -> StoreReport {
+        let root = self.session.domain.root();
+        let mut paths: HashMap<ObjectId, String> = HashMap::from([(root, "/".to_owned())]);
+        let (mut seen, mut left) = (HashSet::from([root]), vec![root]);
+        while let Some(id) = left.pop() {
+            for (name, target) in leads_to.get(&id).into_iter().flatten() {
+                if let (Some(name), Some(path)) = (name, paths.get(&id)) {
+                    let path = format!("{}/{name}", path.trim_end_matches('/'));
+                    paths.entry(*target).or_insert(path);
+                }
+                if seen.insert(*target) {
+                    left.push(*target);
+                }
+            }
+        }
+        for (id, bytes) in self.documents.iter().filter(|(id, _)| !seen.contains(id)) {
+            let chunks = self.chunks.get(id).into_iter().flatten().map(|(_, bytes)| bytes).sum::<u64>();
+            self.report.leak_count += 1;
+            if self.report.leaks.len() < StoreReport::MAX_FINDINGS {
+                self.report.leaks.push(Leak { place: LeakPlace::Object(*id), kind: kind(*id), bytes: bytes + chunks });
+            }
+        }
+        let finding = |(object, fault): (Option<ObjectId>, HsdsFault)| StoreFinding {
+            object,
+            path: object.and_then(|id| paths.get(&id).cloned()),
+            kind: fault.kind(),
+            cause: Box::new(fault),
+        };
+        self.faults.truncate(StoreReport::MAX_FINDINGS);
+        self.report.findings = std::mem::take(&mut self.faults).into_iter().map(finding).collect();
+        self.report
+    }
+}
+
+/// Reads all that a document says.
+fn check_document(document: &ObjectDocument) -> std::result::Result<(), LayoutError> {
+    document.spec()?;
+    if document.kind() == ObjectKind::Group {
+        document.links()?.try_for_each(|link| link.map(drop))?;
+    }
+    document.attribute_names()?.iter().try_for_each(|name| document.attribute(name).map(drop))
+}

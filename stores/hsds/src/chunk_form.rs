@@ -1,0 +1,111 @@
+//! The bytes of chunks: elements, compressed if the dataset has a compressor.
+
+use std::sync::Arc;
+
+use h5live_model::{AllocationLimit, Error as ModelError, FilterSpec, Result, Unfilter};
+
+use crate::error::HsdsError;
+use crate::layout::{ChunkEncoding, ElementCodec, LayoutError, data_bytes, uncompressed_frame};
+
+/// The first byte of a zlib stream.
+const ZLIB: u8 = 0x78;
+
+/// How the chunks of a dataset are stored.
+#[derive(Debug)]
+pub struct ChunkForm {
+    /// How elements are stored.
+    pub codec: ElementCodec,
+    /// How that is compressed.
+    pub encoding: ChunkEncoding,
+    /// Elements of a chunk; 0 if there are no chunks.
+    pub elements: usize,
+    /// What compresses.
+    pub unfilter: Arc<dyn Unfilter>,
+    /// Most bytes of a chunk.
+    pub max_allocation: AllocationLimit,
+}
+
+fn damaged(key: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ModelError {
+    HsdsError::Chunk { key: key.to_owned(), source: source.into() }.into()
+}
+
+impl ChunkForm {
+    /// Bytes of a chunk where it crosses the seam.
+    pub fn seam_bytes(&self) -> u64 {
+        (self.codec.size() as u64).saturating_mul(self.elements as u64)
+    }
+
+    /// The elements of a chunk, as they are stored.
+    ///
+    /// # Errors
+    /// [`HsdsError::Chunk`], [`ModelError::Allocation`].
+    pub fn decode(&self, key: &str, bytes: &[u8]) -> Result<Arc<[u8]>> {
+        let expected = self.codec.stored_size().map(|size| size as u64 * self.elements as u64);
+        let undone = |filters: &[FilterSpec], bytes: &[u8], size: u64| {
+            self.max_allocation.check(size)?;
+            self.unfilter.unfilter(filters, 0, bytes.to_vec(), size).map_err(|error| damaged(key, error))
+        };
+        let frame = data_bytes(bytes).filter(|_| self.encoding.is_compressed());
+        let is_zlib = self.encoding.is_compressed() && bytes.first() == Some(&ZLIB);
+        let mut decoded: Arc<[u8]> = match (frame, expected) {
+            (Some(size), _) => {
+                let undo = FilterSpec { id: BLOSC, params: vec![2, 2, 1, 0, 5, 0, 0], ..FilterSpec::default() };
+                undone(&[undo], bytes, size)?.into()
+            }
+            (None, Some(size)) if is_zlib => undone(&self.encoding.zlib_filters(), bytes, size)?.into(),
+            _ => bytes.into(),
+        };
+        if let (true, Some(size), Some(element)) = (self.encoding.is_bit_shuffled(), expected, self.codec.stored_size())
+        {
+            decoded = undone(&[self.encoding.bit_shuffle_filter(element as u32)], &decoded, size)?.into();
+        }
+        match expected {
+            Some(expected) if expected != decoded.len() as u64 => {
+                let wrong = LayoutError::Length { expected: expected as usize, found: decoded.len() };
+                Err(damaged(key, wrong))
+            }
+            _ => Ok(decoded),
+        }
+    }
+
+    /// The bytes of a chunk with these stored elements.
+    ///
+    /// # Errors
+    /// [`ModelError::Invalid`] if they have no room.
+    pub fn encode(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
+        let too_long = || ModelError::Invalid("a chunk has less than 2 GiB in this store".to_owned());
+        let shuffled = match (self.encoding.is_bit_shuffled(), self.codec.stored_size()) {
+            (true, Some(element)) => {
+                let filter = self.encoding.bit_shuffle_filter(element as u32);
+                let (bytes, mask) = self.unfilter.filter(&[filter], &stored).map_err(|_| {
+                    ModelError::Unsupported("writing chunks that go through bitshuffle, without that filter")
+                })?;
+                if mask == 0 { bytes } else { return Err(ModelError::Unsupported("chunks that bitshuffle refuses")) }
+            }
+            _ => stored,
+        };
+        let bytes = u32::try_from(shuffled.len()).map_err(|_| too_long())?;
+        let Some(filter) = self.encoding.frame_filter(bytes) else { return Ok(shuffled) };
+        match self.unfilter.filter(&[filter], &shuffled) {
+            Ok((frame, 0)) => Ok(frame),
+            // What does not become shorter is in a frame as it is.
+            _ => uncompressed_frame(&shuffled).ok_or_else(too_long),
+        }
+    }
+
+    /// The elements of a chunk, as they cross the seam.
+    ///
+    /// # Errors
+    /// [`HsdsError::Chunk`], [`ModelError::Allocation`].
+    pub fn unpack(&self, key: &str, stored: &[u8], holder: (u32, u32)) -> Result<Vec<u8>> {
+        if self.codec.is_verbatim() {
+            return Ok(stored.to_vec());
+        }
+        let mut seam = self.max_allocation.zeroed(self.seam_bytes())?;
+        self.codec.unpack(stored, self.elements, holder.0, holder.1, &mut seam).map_err(|error| damaged(key, error))?;
+        Ok(seam)
+    }
+}
+
+/// The number of the filter that makes frames.
+const BLOSC: u16 = 32001;

@@ -1,0 +1,250 @@
+//! The order in which changes become visible.
+//!
+//! An object store writes one object at once, and nothing beyond. So what an object leads to is written before it:
+//! chunks (when they come), the object of their dataset with its shape, then the group with the link. What is deleted
+//! goes the other way: the group without the link, the object, its chunks.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
+
+use h5live_model::{Durability, Error as ModelError, ObjectId, ObjectKind, Publish, Result};
+
+use crate::engine::ObjectPut;
+use crate::layout::{DomainDocument, SUMMARY_FILES, kind};
+use crate::session::{HsdsSession, domain_key, now};
+use crate::state::SessionState;
+
+/// Commits everything.
+///
+/// # Errors
+/// Those of the engine. What was not written stays changed.
+pub fn commit_all(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    let dirty: Vec<ObjectId> = state.dirty.iter().copied().collect();
+    commit_objects(session, state, &dirty)?;
+    if !is_domain_missing(state) {
+        return Ok(());
+    }
+    put_parents(session, state)?;
+    commit_domain(session, state)?;
+    if let Some(old) = state.replaced.take() {
+        delete_prefix(session, &format!("{}/", old.prefix()))?;
+    }
+    Ok(())
+}
+
+/// Whether the domain is new, and not written yet.
+pub fn is_domain_missing(state: &SessionState) -> bool {
+    state.is_domain_changed && !state.owner.is_empty()
+}
+
+/// Writes the object of the domain, if something in it has changed.
+///
+/// # Errors
+/// Those of the engine.
+pub fn commit_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    if !state.is_domain_changed {
+        return Ok(());
+    }
+    state.domain.touch(now());
+    let key = domain_key(&session.domain_path);
+    session.engine.put_many(vec![ObjectPut { key, bytes: state.domain.to_bytes() }])?;
+    state.is_domain_changed = false;
+    state.owner.clear();
+    Ok(())
+}
+
+/// Makes the folders in which a new domain lies, where they are missing.
+fn put_parents(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    for parent in std::mem::take(&mut state.unlinked_parents) {
+        let key = domain_key(&parent);
+        if session.engine.get(&key)?.is_none() {
+            let bytes = DomainDocument::new(None, &state.owner, now()).to_bytes();
+            session.engine.put_many(vec![ObjectPut { key, bytes }])?;
+        }
+    }
+    Ok(())
+}
+
+fn delete_prefix(session: &HsdsSession, prefix: &str) -> Result<()> {
+    let keys: Vec<String> = session.engine.list(prefix)?.into_iter().map(|object| object.key).collect();
+    session.engine.delete_many(&keys)
+}
+
+/// Commits some objects, with what has to be seen before them.
+///
+/// # Errors
+/// Those of the engine. What was not written stays changed.
+pub fn commit_objects(session: &HsdsSession, state: &mut SessionState, ids: &[ObjectId]) -> Result<()> {
+    let waves = waves(state, ids);
+    if !waves.is_empty() {
+        remove_summaries(session, state)?;
+        state.is_domain_changed = true;
+    }
+    for wave in waves {
+        put_wave(session, state, &wave)?;
+    }
+    drop_chunks(session, state)?;
+    if state.dirty.is_empty() {
+        delete_doomed(session, state)?;
+    }
+    Ok(())
+}
+
+/// Writes documents at once. They stay changed if that fails.
+fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) -> Result<()> {
+    let (mut written, mut puts, time) = (Vec::new(), Vec::new(), now());
+    for id in wave {
+        if state.stored(*id).is_some() {
+            let bytes = state.change(*id, |document| {
+                document.touch(time);
+                Ok(document.to_bytes())
+            })?;
+            written.push(*id);
+            puts.push(ObjectPut { key: session.domain.key(*id), bytes });
+        }
+    }
+    let tags = session.engine.put_many(puts)?;
+    for (id, tag) in written.into_iter().zip(tags) {
+        state.set_tag(id, tag);
+        state.dirty.remove(&id);
+        state.after.remove(&id);
+    }
+    Ok(())
+}
+
+/// Summaries are stale from the first change on.
+fn remove_summaries(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    if state.has_removed_summaries {
+        return Ok(());
+    }
+    let prefix = session.domain.prefix();
+    let keys = SUMMARY_FILES.map(|name| format!("{prefix}/{name}"));
+    session.engine.delete_many(&keys)?;
+    state.has_removed_summaries = true;
+    Ok(())
+}
+
+/// Deletes chunks outside of extents that are committed.
+fn drop_chunks(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    let ready: Vec<ObjectId> = state.dropped.keys().copied().filter(|id| !state.dirty.contains(id)).collect();
+    for id in ready {
+        let coords = state.dropped.get(&id).into_iter().flatten();
+        let keys: Vec<String> = coords.map(|coord| session.domain.chunk_key(id, coord)).collect();
+        session.engine.delete_many(&keys)?;
+        state.dropped.remove(&id);
+    }
+    Ok(())
+}
+
+/// Deletes objects to which nothing leads any more: the object first, then its chunks.
+fn delete_doomed(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    if !state.doomed.is_empty() {
+        remove_summaries(session, state)?;
+    }
+    while let Some(id) = state.doomed.last().copied() {
+        session.engine.delete_many(&[session.domain.key(id)])?;
+        if kind(id) == Some(ObjectKind::Dataset) {
+            delete_prefix(session, &session.domain.dataset_folder(id))?;
+        }
+        state.doomed.pop();
+    }
+    Ok(())
+}
+
+/// The changed objects that are to be committed, in waves: an object comes after what it leads to.
+fn waves(state: &SessionState, ids: &[ObjectId]) -> Vec<Vec<ObjectId>> {
+    let (mut levels, mut waves): (HashMap<ObjectId, usize>, Vec<Vec<ObjectId>>) = (HashMap::new(), Vec::new());
+    let (mut entered, all) = (BTreeSet::new(), ids.len() == state.dirty.len());
+    // Objects that are stored already come last: what is new in them leads to the others.
+    let mut roots: Vec<ObjectId> = ids.to_vec();
+    roots.sort_by_key(|id| state.is_new(*id));
+    for root in roots {
+        let mut path = vec![(root, false)];
+        while let Some((id, is_done)) = path.pop() {
+            if !is_done {
+                if !state.dirty.contains(&id) || !entered.insert(id) {
+                    continue;
+                }
+                path.push((id, true));
+                path.extend(before(state, id, all).into_iter().map(|earlier| (earlier, false)));
+                continue;
+            }
+            let earlier = before(state, id, all).into_iter().filter_map(|earlier| levels.get(&earlier));
+            let level = earlier.map(|level| level + 1).max().unwrap_or_default();
+            levels.insert(id, level);
+            if waves.len() <= level {
+                waves.resize(level + 1, Vec::new());
+            }
+            waves[level].push(id);
+        }
+    }
+    waves
+}
+
+/// What has to be seen before an object.
+fn before(state: &SessionState, id: ObjectId, all: bool) -> Vec<ObjectId> {
+    let uses = state.stored(id).map(|stored| stored.document.uses()).unwrap_or_default();
+    let mut found: Vec<ObjectId> = uses.into_iter().filter(|used| all || state.is_new(*used)).collect();
+    found.extend(state.after.get(&id).into_iter().flatten());
+    found.retain(|earlier| state.dirty.contains(earlier));
+    found
+}
+
+impl HsdsSession {
+    /// Commits all that was changed.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of the engine.
+    pub fn commit(&self, publish: Publish) -> Result<()> {
+        self.check_writable()?;
+        self.check_publish(publish)?;
+        commit_all(self, &mut self.state.write())?;
+        self.sync(publish)
+    }
+
+    /// Commits what was changed of some objects, with what has to be seen before it.
+    ///
+    /// # Errors
+    /// As [`HsdsSession::commit`].
+    pub fn commit_objects(&self, ids: &[ObjectId], publish: Publish) -> Result<()> {
+        self.check_writable()?;
+        self.check_publish(publish)?;
+        let mut state = self.state.write();
+        match is_domain_missing(&state) {
+            // Nobody can be led to a part of a domain that is not there.
+            true => commit_all(self, &mut state)?,
+            false => commit_objects(self, &mut state, ids)?,
+        }
+        drop(state);
+        self.sync(publish)
+    }
+
+    fn check_publish(&self, publish: Publish) -> Result<()> {
+        let never = self.described.capabilities.durability == Durability::Never;
+        match publish == Publish::Durable && never {
+            true => Err(ModelError::Unsupported("outlasting a power failure in this store")),
+            false => Ok(()),
+        }
+    }
+
+    fn sync(&self, publish: Publish) -> Result<()> {
+        if publish == Publish::Durable { self.engine.sync() } else { Ok(()) }
+    }
+
+    /// Commits, and ends the session. A second call does nothing.
+    ///
+    /// # Errors
+    /// As [`HsdsSession::commit`].
+    pub fn close(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if self.described.mode.writes() {
+            let mut state = self.state.write();
+            commit_all(self, &mut state)?;
+            commit_domain(self, &mut state)?;
+        }
+        self.is_closed.store(true, Ordering::Release);
+        self.engine.close()
+    }
+}

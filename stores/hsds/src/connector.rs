@@ -1,0 +1,193 @@
+//! The connector of object stores in folders.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_model::{
+    AllocationLimit, Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch,
+    Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
+};
+
+use crate::engine::FolderEngine;
+use crate::options::Hsds;
+use crate::place::{DomainPlace, is_at};
+use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities};
+use crate::store::HsdsStore;
+
+/// The pause between two looks whether a domain is there.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Opens object stores in folders: `hsds:run`.
+#[derive(Debug, Clone, Default)]
+pub struct HsdsConnector;
+
+/// The path of a location.
+///
+/// # Errors
+/// [`OpenError::Url`] if the location names none.
+fn path_of(at: &Location) -> Result<PathBuf, OpenError> {
+    let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
+    let missing = || OpenError::Url("an object store has a folder: hsds:run is one".to_owned());
+    url.local_path()?.ok_or_else(missing)
+}
+
+/// Where the domain at a location is.
+///
+/// # Errors
+/// [`OpenError::Url`], [`OpenError::Store`].
+pub(crate) fn place_of(at: &Location, options: &Hsds) -> Result<DomainPlace, OpenError> {
+    DomainPlace::find(&path_of(at)?, &options.domain).map_err(OpenError::Store)
+}
+
+/// The options that the query of a location gives.
+pub(crate) fn options_of(at: &Location) -> Hsds {
+    let mut options = Hsds::default();
+    if let Location::Url(url) = at
+        && let Ok(settings) = url.settings()
+    {
+        settings.iter().for_each(|(name, value)| drop(options.set(name, value)));
+    }
+    options
+}
+
+/// The owner of a new domain, if none is given.
+fn default_owner() -> String {
+    let found =
+        ["HS_USERNAME", "USER"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    found.unwrap_or_else(|| "admin".to_owned())
+}
+
+impl HsdsConnector {
+    /// A session on the domain at a location.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<HsdsSession, OpenError> {
+        let options = how.typed_options::<Hsds>()?;
+        let given = [&options.owner, &options.user].into_iter().find(|name| !name.is_empty());
+        let owner = given.cloned().unwrap_or_else(default_owner);
+        let place = place_of(at, options)?;
+        let request = HsdsRequest {
+            mode: how.mode,
+            root: how.root.clone(),
+            domain: place.domain,
+            owner,
+            user: Some(options.user.clone()).filter(|user| !user.is_empty()),
+            max_allocation: how.max_allocation,
+            unfilter: how.unfilter.clone(),
+        };
+        HsdsConnector::open_place(at, &place.bucket, &request)
+    }
+
+    /// A session that reads the domain at a location, without filters.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub(crate) fn open_to_look(at: &Location) -> Result<HsdsSession, OpenError> {
+        let place = place_of(at, &options_of(at))?;
+        let request = HsdsRequest {
+            mode: Mode::Read,
+            root: ObjectSpec::group(),
+            domain: place.domain,
+            owner: String::new(),
+            user: None,
+            max_allocation: AllocationLimit::default(),
+            unfilter: Arc::new(NoFilters),
+        };
+        HsdsConnector::open_place(at, &place.bucket, &request)
+    }
+
+    fn open_place(at: &Location, bucket: &Path, request: &HsdsRequest) -> Result<HsdsSession, OpenError> {
+        let engine = FolderEngine::open(bucket, &request.domain, request.mode).map_err(OpenError::Store)?;
+        let mut session = HsdsSession::open(Box::new(engine), request).map_err(OpenError::Store)?;
+        session.described.location = Some(at.clone());
+        Ok(session)
+    }
+}
+
+impl Connector for HsdsConnector {
+    fn name(&self) -> &'static str {
+        CONNECTOR
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &[CONNECTOR]
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(Durability::OnRequest)
+    }
+
+    fn options(&self) -> Box<dyn ConnectorOptions> {
+        Box::new(Hsds::default())
+    }
+
+    fn claims(&self, probe: &PathProbe<'_>) -> bool {
+        probe.is_dir() && is_at(probe.path())
+    }
+
+    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
+        Ok(Arc::new(HsdsStore::new(HsdsConnector::open_session(at, how)?)))
+    }
+
+    /// A domain of the same bucket.
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
+        let place = base.and_then(|base| place_of(base, &options_of(base)).ok());
+        let (Some(place), Some(name)) = (place, name.as_str()) else { return Vec::new() };
+        let folder = match name.strip_prefix('/') {
+            Some(path) => place.bucket.join(path),
+            None => place.folder().parent().unwrap_or(&place.bucket).join(name),
+        };
+        // A link leads to no other bucket.
+        let is_inside = !Path::new(name).components().any(|part| part == std::path::Component::ParentDir);
+        let text = folder.to_str().filter(|_| is_inside);
+        text.map(|text| Url::literal(CONNECTOR, text).into()).into_iter().collect()
+    }
+
+    fn file_path(&self, _: &Location) -> Option<PathBuf> {
+        None
+    }
+
+    fn file_location(&self, _: &Path) -> Option<Location> {
+        None
+    }
+
+    fn origin(&self, _: &Location) -> Origin {
+        Origin::Files
+    }
+
+    fn identity(&self, at: &Location) -> Option<Identity> {
+        let place = place_of(at, &options_of(at)).ok()?;
+        let path = place.folder().canonicalize().ok()?;
+        Some(Identity(path.as_os_str().as_encoded_bytes().into()))
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        Some(self)
+    }
+
+    fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
+        let place = place_of(at, &options_of(at)).ok()?;
+        Some(Box::new(DomainWatch { path: crate::session::domain_key(&place.domain), bucket: place.bucket }))
+    }
+}
+
+/// Looks again and again whether a domain is there.
+#[derive(Debug)]
+struct DomainWatch {
+    bucket: PathBuf,
+    path: String,
+}
+
+impl LocationWatch for DomainWatch {
+    fn is_there(&self) -> bool {
+        self.bucket.join(&self.path).is_file()
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        let was_there = self.is_there();
+        std::thread::sleep(timeout.min(PAUSE));
+        self.is_there() != was_there
+    }
+}

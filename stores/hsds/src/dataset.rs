@@ -1,0 +1,500 @@
+//! The chunks of one dataset.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use h5live_model::{
+    AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec,
+    Dataspace, Error as ModelError, Layout, Mode, ObjectId, ObjectKind, Result, SharedBytes, StoredChunk,
+    read_block_by_runs, read_each,
+};
+use parking_lot::{Mutex, RwLock};
+use rayon::prelude::*;
+
+use crate::chunk_form::ChunkForm;
+use crate::engine::{FetchedObject, ObjectPut, Revalidation};
+use crate::error::{damaged, unfit};
+use crate::holders::Holder;
+use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_name, kind};
+use crate::native_chunks::NativeChunks;
+use crate::session::HsdsSession;
+
+/// Most bytes of decoded chunks that a dataset keeps between looking one up and reading it.
+const MAX_RECENT_BYTES: usize = 16 << 20;
+
+/// A dataset that is open.
+pub struct HsdsDataset {
+    session: Arc<HsdsSession>,
+    id: ObjectId,
+    form: ChunkForm,
+    /// Chunks that lie in a native file.
+    native: Option<NativeChunks>,
+    seen: RwLock<Arc<DatasetSpec>>,
+    recent: Mutex<RecentChunks>,
+}
+
+/// Decoded chunks that were read last.
+#[derive(Default)]
+struct RecentChunks {
+    chunks: VecDeque<(ChunkCoord, Option<Arc<Vec<u8>>>)>,
+    bytes: usize,
+    /// Counts what was forgotten, so that nothing older than that is kept.
+    changes: u64,
+}
+
+/// A chunk, and the numbers of what is wanted of it.
+type WantedChunk<'a> = (&'a ChunkCoord, Vec<usize>);
+
+/// A chunk that is about to be written.
+struct EncodedChunk {
+    coord: ChunkCoord,
+    bytes: Vec<u8>,
+    /// If elements have variable-length parts: the stored elements and the tokens in them.
+    tokens: Option<(Vec<u8>, PackedTokens)>,
+}
+
+impl fmt::Debug for HsdsDataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HsdsDataset").field(&self.id).finish()
+    }
+}
+
+impl RecentChunks {
+    fn find(&self, coord: &ChunkCoord) -> Option<Option<Arc<Vec<u8>>>> {
+        self.chunks.iter().find(|(known, _)| known == coord).map(|(_, chunk)| chunk.clone())
+    }
+
+    fn keep(&mut self, coord: &ChunkCoord, chunk: Option<Arc<Vec<u8>>>) {
+        self.forget(coord);
+        self.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len()) + size_of::<ChunkCoord>();
+        self.chunks.push_back((coord.clone(), chunk));
+        while self.bytes > MAX_RECENT_BYTES && self.chunks.len() > 1 {
+            let oldest = self.chunks.front().map(|(coord, _)| coord.clone());
+            oldest.iter().for_each(|oldest| self.forget(oldest));
+        }
+    }
+
+    fn forget(&mut self, coord: &ChunkCoord) {
+        if let Some(place) = self.chunks.iter().position(|(known, _)| known == coord)
+            && let Some((_, chunk)) = self.chunks.remove(place)
+        {
+            let bytes = chunk.map_or(0, |chunk| chunk.len()) + size_of::<ChunkCoord>();
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = RecentChunks { changes: self.changes + 1, ..RecentChunks::default() };
+    }
+}
+
+impl HsdsDataset {
+    /// # Errors
+    /// [`ModelError::NoObject`], [`ModelError::WrongKind`], [`ModelError::Store`].
+    pub fn open(session: &Arc<HsdsSession>, id: ObjectId) -> Result<Self> {
+        if kind(id) != Some(ObjectKind::Dataset) {
+            session.document(id)?;
+            return Err(ModelError::WrongKind { expected: "dataset" });
+        }
+        let document = session.document(id)?;
+        let spec = session.dataset_spec(&document)?;
+        let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
+        let native = NativeChunks::of_dataset(session, &document, &spec, &open)?;
+        let form = session.chunk_form(&document, &spec);
+        let (seen, recent) = (RwLock::new(Arc::new(spec)), Mutex::default());
+        Ok(HsdsDataset { session: session.clone(), id, form, native, seen, recent })
+    }
+
+    fn key(&self, coord: &ChunkCoord) -> String {
+        self.session.domain.chunk_key(self.id, coord)
+    }
+
+    fn is_dropped(&self, coord: &ChunkCoord) -> bool {
+        self.session.state().dropped.get(&self.id).is_some_and(|dropped| dropped.contains(coord))
+    }
+
+    /// The elements of a chunk that was read, as they cross the seam.
+    fn decode(&self, coord: &ChunkCoord, found: &FetchedObject) -> Result<Vec<u8>> {
+        let key = self.key(coord);
+        let stored = self.form.decode(&key, &found.bytes)?;
+        let holder = match self.form.codec.has_variable_parts() {
+            true => self.session.holders.enter(Holder::Chunk(self.id, coord.clone()), &stored),
+            false => (0, 0),
+        };
+        self.form.unpack(&key, &stored, holder)
+    }
+
+    /// A chunk; `None` if nobody wrote it.
+    fn load(&self, coord: &ChunkCoord) -> Result<Option<Arc<Vec<u8>>>> {
+        self.session.check_open()?;
+        if self.is_dropped(coord) {
+            return Ok(None);
+        }
+        let changes = {
+            let recent = self.recent.lock();
+            if let Some(found) = recent.find(coord) {
+                return Ok(found);
+            }
+            recent.changes
+        };
+        let chunk = match &self.native {
+            Some(native) => native.read(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
+            None => {
+                let found = self.session.engine.get(&self.key(coord))?;
+                found.map(|found| self.decode(coord, &found).map(Arc::new)).transpose()?
+            }
+        };
+        if chunk.is_none() {
+            self.check_holes(&[coord])?;
+        }
+        let mut recent = self.recent.lock();
+        if recent.changes == changes {
+            recent.keep(coord, chunk.clone());
+        }
+        Ok(chunk)
+    }
+
+    /// Refuses chunks that are not there because the dataset was deleted, or became smaller, since it was opened: they have
+    /// no fill values.
+    fn check_holes(&self, coords: &[&ChunkCoord]) -> Result<()> {
+        if self.session.described.mode.writes() || self.native.is_some() || coords.is_empty() {
+            return Ok(());
+        }
+        let key = self.session.domain.key(self.id);
+        let tag = self.session.state().stored(self.id).and_then(|stored| stored.tag.clone());
+        let newer = match tag.map(|tag| self.session.engine.revalidate(&key, &tag)).transpose()? {
+            Some(Revalidation::Same) => return Ok(()),
+            Some(Revalidation::Gone) => return Err(ModelError::NoObject(self.id)),
+            Some(Revalidation::Newer(found)) => found,
+            None => self.session.engine.get(&key)?.ok_or(ModelError::NoObject(self.id))?,
+        };
+        let document = ObjectDocument::parse(self.session.domain, self.id, &newer.bytes).map_err(damaged(&key))?;
+        let spec = document.dataset().map_err(damaged(&key))?.spec;
+        let counts = spec.grid().map(|grid| grid.counts(spec.dataspace.dims())).unwrap_or_default();
+        let is_inside = |coord: &&ChunkCoord| coord.scaled().iter().zip(&counts).all(|(at, count)| at < count);
+        if coords.iter().all(is_inside) { Ok(()) } else { Err(ModelError::Moved) }
+    }
+
+    /// Fetches chunks in one wave, and gives out what is wanted of them.
+    fn read_wave(&self, wave: &[WantedChunk<'_>], wanted: &[ChunkRead<'_>], each: &ChunkSink<'_>) -> Result<()> {
+        let (dropped, stored): (Vec<&WantedChunk<'_>>, Vec<_>) =
+            wave.iter().partition(|(coord, _)| self.is_dropped(coord));
+        let no_chunk = |(_, numbers): &WantedChunk<'_>| numbers.iter().try_for_each(|number| each(*number, None));
+        dropped.into_iter().try_for_each(no_chunk)?;
+        let keys: Vec<String> = stored.iter().map(|(coord, _)| self.key(coord)).collect();
+        let holes = Mutex::new(Vec::new());
+        self.session.engine.get_many(&keys, &|place, found| {
+            let Some((coord, numbers)) = stored.get(place) else { return Ok(()) };
+            let Some(found) = found else {
+                holes.lock().push(place);
+                return Ok(());
+            };
+            let elements = self.decode(coord, &found)?;
+            let chunk = self.stored((*coord).clone());
+            numbers.iter().try_for_each(|number| {
+                let part = wanted.get(*number).and_then(|read| read.part.clone());
+                let bytes = match part {
+                    None => Some(elements.as_slice()),
+                    Some(part) => elements.get(part.start as usize..(part.end as usize).min(elements.len())),
+                };
+                each(*number, Some(ChunkBytes { chunk: &chunk, bytes: bytes.unwrap_or_default() }))
+            })
+        })?;
+        let holes: Vec<&WantedChunk<'_>> =
+            holes.into_inner().into_iter().filter_map(|place| stored.get(place)).copied().collect();
+        self.check_holes(&holes.iter().map(|(coord, _)| *coord).collect::<Vec<_>>())?;
+        holes.into_iter().try_for_each(no_chunk)
+    }
+
+    /// Takes up what was committed, and says whether the extent is another one.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`] if the dataset is gone.
+    pub fn take_up(&self) -> Result<bool> {
+        self.recent.lock().clear();
+        self.session.revalidate(self.id)?;
+        let spec = self.session.dataset_spec(&*self.session.document(self.id)?)?;
+        let mut seen = self.seen.write();
+        let is_new = spec.dataspace != seen.dataspace;
+        *seen = Arc::new(spec);
+        Ok(is_new)
+    }
+
+    /// Refuses what cannot be written.
+    fn check_write(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
+        if matches!(write, ChunkWrite::Part { .. } | ChunkWrite::Block { .. }) {
+            return Err(ModelError::Unsupported("a part of a chunk in an object store"));
+        }
+        let whole = spec.chunk_bytes_at(write.coord())?;
+        let is_valid = match *write {
+            ChunkWrite::Whole { bytes, filter_mask, .. } => bytes.len() as u64 == whole && filter_mask == 0,
+            ChunkWrite::Row { first, size, bytes } => {
+                let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
+                let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
+                if let Some(last) = last {
+                    spec.chunk_bytes_at(&first.with_index(0, last))?;
+                }
+                size as u64 == whole && (bytes.len() as u64).is_multiple_of(whole.max(1))
+            }
+            ChunkWrite::Part { .. } | ChunkWrite::Block { .. } => false,
+        };
+        let most = self.session.described.capabilities.limits.chunk;
+        match is_valid && whole <= most {
+            true => Ok(()),
+            false => Err(ModelError::Invalid(format!("this is no chunk of {whole} bytes that can be written"))),
+        }
+    }
+
+    /// The chunks that a batch writes, the last one of each place.
+    fn chunks_of<'a>(&self, writes: &[ChunkWrite<'a>]) -> Vec<(ChunkCoord, &'a [u8])> {
+        let mut chunks: Vec<(ChunkCoord, &[u8])> = Vec::new();
+        for write in writes {
+            match *write {
+                ChunkWrite::Row { first, size, bytes } => {
+                    let at = first.scaled().first().copied().unwrap_or_default();
+                    let row = (at..).zip(bytes.chunks(size.max(1)));
+                    chunks.extend(row.map(|(at, bytes)| (first.with_index(0, at), bytes)));
+                }
+                _ => {
+                    if let ChunkWrite::Whole { coord, bytes, .. } = *write {
+                        chunks.push((coord.clone(), bytes));
+                    }
+                }
+            }
+        }
+        let last: HashMap<ChunkCoord, usize> =
+            chunks.iter().enumerate().map(|(at, (coord, _))| (coord.clone(), at)).collect();
+        let numbered = chunks.into_iter().enumerate();
+        numbered.filter(|(at, (coord, _))| last.get(coord) == Some(at)).map(|(_, chunk)| chunk).collect()
+    }
+
+    fn encode(&self, coord: &ChunkCoord, elements: &[u8]) -> Result<EncodedChunk> {
+        let (stored, tokens) = self.session.pack(&self.form.codec, elements)?;
+        let tokens = self.form.codec.has_variable_parts().then(|| (stored.clone(), tokens));
+        Ok(EncodedChunk { coord: coord.clone(), bytes: self.form.encode(stored)?, tokens })
+    }
+
+    fn put_chunks(&self, writes: &[ChunkWrite<'_>]) -> Result<()> {
+        let chunks = self.chunks_of(writes);
+        let encoded: Vec<EncodedChunk> = match chunks.as_slice() {
+            [(coord, bytes)] => vec![self.encode(coord, bytes)?],
+            _ => chunks.par_iter().map(|(coord, bytes)| self.encode(coord, bytes)).collect::<Result<_>>()?,
+        };
+        let (mut puts, mut written) = (Vec::new(), Vec::new());
+        for EncodedChunk { coord, bytes, tokens } in encoded {
+            puts.push(ObjectPut { key: self.key(&coord), bytes });
+            written.push((coord, tokens));
+        }
+        let put = self.session.engine.put_many(puts);
+        self.recent.lock().clear();
+        put?;
+        let mut state = self.session.state.write();
+        if let Some(dropped) = state.dropped.get_mut(&self.id) {
+            dropped.retain(|coord| written.iter().all(|(written, _)| written != coord));
+        }
+        drop(state);
+        for (coord, tokens) in written {
+            if let Some((stored, tokens)) = tokens {
+                self.session.holders.stored(Holder::Chunk(self.id, coord), &stored, tokens.numbers);
+            }
+        }
+        Ok(())
+    }
+
+    /// The description with another extent.
+    fn with_extent(&self, spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
+        let mut resized = spec.clone();
+        let (Layout::Chunked(_), Dataspace::Simple(shape)) = (&spec.layout, &mut resized.dataspace) else {
+            return Err(ModelError::Invalid("only a chunked dataset changes its extent".into()));
+        };
+        if !shape.resize(dims) {
+            return Err(ModelError::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max())));
+        }
+        Ok(resized)
+    }
+
+    /// The chunks that lie outside of an extent.
+    fn chunks_outside(&self, spec: &DatasetSpec) -> Result<BTreeSet<ChunkCoord>> {
+        let counts = spec.grid().map(|grid| grid.counts(spec.dataspace.dims())).unwrap_or_default();
+        let is_outside = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).any(|(at, count)| at >= count);
+        Ok(self.stored_coords()?.into_iter().filter(is_outside).collect())
+    }
+
+    fn stored_coords(&self) -> Result<BTreeSet<ChunkCoord>> {
+        let rank = self.seen.read().dataspace.rank();
+        let folder = self.session.domain.dataset_folder(self.id);
+        let listed = self.session.engine.list(&folder)?;
+        let name = |key: &str| chunk_of_name(key.strip_prefix(&folder)?, rank);
+        Ok(listed.iter().filter_map(|object| name(&object.key)).collect())
+    }
+
+    fn stored(&self, coord: ChunkCoord) -> StoredChunk {
+        StoredChunk { coord, offset: None, size: self.form.seam_bytes(), filter_mask: 0 }
+    }
+
+    /// Changes the dataset as a batch says, without its publication.
+    fn change(&self, batch: &ChunkBatch<'_>) -> Result<()> {
+        self.session.check_writable()?;
+        self.session.check_right(Some(&*self.session.document(self.id)?), Right::Update)?;
+        for earlier in batch.after {
+            self.session.document(*earlier)?;
+        }
+        if self.native.is_some() {
+            return Err(ModelError::Unsupported("writing chunks that lie in an HDF5 file"));
+        }
+        let spec = self.seen.read().clone();
+        batch.writes.iter().try_for_each(|write| self.check_write(&spec, write))?;
+        let resized = batch.extent.map(|dims| self.with_extent(&spec, dims)).transpose()?;
+        if !batch.writes.is_empty() {
+            self.put_chunks(batch.writes)?;
+        }
+        let dims = spec.dataspace.dims();
+        let is_smaller = batch.extent.is_some_and(|new| new.iter().zip(dims).any(|(new, old)| new < old));
+        let dropped = match &resized {
+            Some(resized) if is_smaller => self.chunks_outside(resized)?,
+            _ => BTreeSet::new(),
+        };
+        let extent = |document: &mut ObjectDocument| match &resized {
+            Some(resized) => document.set_extent(resized).map_err(unfit),
+            None => Ok(()),
+        };
+        self.session.change(self.id, extent)?;
+        let mut state = self.session.state.write();
+        if !dropped.is_empty() {
+            state.dropped.entry(self.id).or_default().extend(dropped);
+        }
+        if !batch.after.is_empty() {
+            state.after.entry(self.id).or_default().extend(batch.after);
+        }
+        drop(state);
+        if let Some(resized) = resized {
+            *self.seen.write() = Arc::new(resized);
+            self.recent.lock().clear();
+        }
+        Ok(())
+    }
+}
+
+impl ChunkStore for HsdsDataset {
+    fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    fn spec(&self) -> Result<Arc<DatasetSpec>> {
+        self.session.check_open()?;
+        if self.session.state().is_deleted(self.id) {
+            return Err(ModelError::NoObject(self.id));
+        }
+        Ok(self.seen.read().clone())
+    }
+
+    fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
+        if self.seen.read().chunk_bytes_at(coord).is_err() {
+            return self.session.check_open().map(|()| None);
+        }
+        Ok(self.load(coord)?.map(|_| self.stored(coord.clone())))
+    }
+
+    fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
+        self.session.check_open()?;
+        let coords = match &self.native {
+            Some(native) => native.coords(self.spec()?.as_ref())?,
+            None => self.stored_coords()?,
+        };
+        for coord in coords {
+            if !self.is_dropped(&coord) && !each(self.stored(coord)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
+        let loaded = self.load(&chunk.coord)?.ok_or(ModelError::Moved)?;
+        let start = usize::try_from(at).unwrap_or(usize::MAX);
+        let found = loaded.get(start..).unwrap_or_default();
+        let (filled, rest) = into.split_at_mut(found.len().min(into.len()));
+        filled.copy_from_slice(found.get(..filled.len()).unwrap_or_default());
+        rest.fill(0);
+        Ok(())
+    }
+
+    fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> Result<()> {
+        read_block_by_runs(self, chunk, (start, count), into)
+    }
+
+    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        self.session.check_open()?;
+        if self.native.is_some() {
+            return read_each(self, wanted, budget, each);
+        }
+        let chunk_bytes = self.form.seam_bytes();
+        let limit = AllocationLimit::new(budget as u64);
+        for read in wanted {
+            limit.check(read.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start)))?;
+        }
+        // A chunk is fetched once for all of its parts.
+        let (mut places, mut chunks): (HashMap<&ChunkCoord, usize>, Vec<WantedChunk<'_>>) = Default::default();
+        for (number, read) in wanted.iter().enumerate() {
+            let place = *places.entry(read.coord).or_insert_with(|| {
+                chunks.push((read.coord, Vec::new()));
+                chunks.len() - 1
+            });
+            chunks[place].1.push(number);
+        }
+        let at_once = (budget as u64).checked_div(chunk_bytes).and_then(|n| usize::try_from(n).ok());
+        let mut waves = chunks.chunks(at_once.unwrap_or(usize::MAX).max(1));
+        waves.try_for_each(|wave| self.read_wave(wave, wanted, each))
+    }
+
+    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
+        self.session.check_open()?;
+        Ok(Some(at).filter(|at| *at < chunk.size))
+    }
+
+    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<SharedBytes>> {
+        self.session.check_open().map(|()| None)
+    }
+
+    fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
+        if !batch.changes() && !self.session.described.mode.writes() {
+            return self.session.check_open();
+        }
+        if batch.changes() {
+            self.change(batch)?;
+        }
+        batch.publish.map_or(Ok(()), |publish| self.session.commit_objects(&[self.id], publish))
+    }
+
+    fn refresh(&self) -> Result<bool> {
+        if self.session.described.mode != Mode::SwmrRead {
+            self.session.document(self.id)?;
+            return Ok(false);
+        }
+        self.take_up()
+    }
+}
+
+impl HsdsSession {
+    /// Takes up what was committed of an object, and says whether that is something else.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`] if it is gone, [`ModelError::Store`].
+    pub fn revalidate(&self, id: ObjectId) -> Result<bool> {
+        use crate::state::Stored;
+
+        let key = self.domain.key(id);
+        let tag = self.state().stored(id).and_then(|stored| stored.tag.clone());
+        let Some(tag) = tag else { return self.document(id).map(|_| true) };
+        match self.engine.revalidate(&key, &tag)? {
+            Revalidation::Same => Ok(false),
+            Revalidation::Gone => Err(ModelError::NoObject(id)),
+            Revalidation::Newer(found) => {
+                let document = ObjectDocument::parse(self.domain, id, &found.bytes).map_err(damaged(&key))?;
+                self.state.write().replace_fetched(Stored { document: Arc::new(document), tag: Some(found.tag) });
+                Ok(true)
+            }
+        }
+    }
+}

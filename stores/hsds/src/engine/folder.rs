@@ -1,0 +1,309 @@
+//! Objects as files in a folder, as the service keeps them on POSIX file systems.
+//!
+//! A file is written beside the others and then renamed, so that readers see all of it or nothing. A session that writes
+//! holds a lock on a file (`flock`), which ends with its process.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use h5live_model::{Durability, Mode, Result};
+use parking_lot::Mutex;
+use rayon::prelude::*;
+
+use super::{
+    FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters, RequestCounts,
+    Revalidation, key_in_bucket,
+};
+use crate::error::HsdsError;
+
+/// The file that a writer of a domain locks, beside the object of the domain.
+const LOCK_FILE: &str = ".h5live.lock";
+/// The folder of files that are being written, in the bucket.
+const TEMP_FOLDER: &str = ".h5live.tmp";
+
+/// The number of the next file that is being written.
+static NEXT_TEMP: AtomicU64 = AtomicU64::new(0);
+
+/// Objects as files in a folder.
+#[derive(Debug)]
+pub struct FolderEngine {
+    bucket: PathBuf,
+    lock_path: PathBuf,
+    /// The lock of a session that writes.
+    lock: Mutex<Option<File>>,
+    counters: RequestCounters,
+    /// Files that were written, and are not on disk for certain.
+    unsynced: Mutex<Vec<PathBuf>>,
+    /// Whether each file goes to disk before it is seen.
+    is_durable: AtomicBool,
+}
+
+fn failed(key: &str) -> impl FnOnce(io::Error) -> h5live_model::Error {
+    let key = key.to_owned();
+    move |source| HsdsError::Medium { key, source }.into()
+}
+
+impl FolderEngine {
+    /// The objects of a bucket, for a session on the domain whose folder in it is `domain`. A session that writes
+    /// excludes others that write the same domain.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`]: another process writes the domain, or the system refuses.
+    pub fn open(bucket: &Path, domain: &str, mode: Mode) -> Result<Self> {
+        let lock_path = bucket.join(domain).join(LOCK_FILE);
+        // Nothing is made where a domain should be and is not.
+        let is_missing = !matches!(mode, Mode::Create | Mode::CreateNew) && !bucket.join(domain).is_dir();
+        let lock = if mode.writes() && !is_missing { Some(FolderEngine::take_lock(&lock_path)?) } else { None };
+        Ok(FolderEngine {
+            bucket: bucket.to_owned(),
+            lock_path,
+            lock: Mutex::new(lock),
+            counters: RequestCounters::default(),
+            unsynced: Mutex::default(),
+            is_durable: AtomicBool::new(false),
+        })
+    }
+
+    fn take_lock(path: &Path) -> Result<File> {
+        let name = path.display().to_string();
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(failed(&name))?;
+        }
+        let file = File::options().create(true).truncate(false).write(true).open(path).map_err(failed(&name))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(fs::TryLockError::WouldBlock) => {
+                let domain = path.parent().unwrap_or(path).display().to_string();
+                Err(HsdsError::InUse(domain).into())
+            }
+            Err(fs::TryLockError::Error(error)) => Err(failed(&name)(error)),
+        }
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.bucket.join(key)
+    }
+
+    fn read(&self, key: &str) -> Result<Option<FetchedObject>> {
+        let missing = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory)
+        };
+        let mut file = match File::open(self.path(key)) {
+            Ok(file) => file,
+            Err(error) if missing(&error) => return Ok(None),
+            Err(error) => return Err(failed(key)(error)),
+        };
+        let stat = file.metadata().map_err(failed(key))?;
+        let mut bytes = Vec::with_capacity(usize::try_from(stat.len()).unwrap_or_default().min(1 << 30));
+        match file.read_to_end(&mut bytes) {
+            Ok(_) => {}
+            Err(error) if missing(&error) => return Ok(None),
+            Err(error) => return Err(failed(key)(error)),
+        }
+        RequestCounters::add_bytes(&self.counters.bytes_read, bytes.len());
+        Ok(Some(FetchedObject { bytes: bytes.into(), tag: tag_of(&stat) }))
+    }
+
+    fn write(&self, put: &ObjectPut) -> io::Result<ObjectTag> {
+        let path = self.path(&put.key);
+        let number = NEXT_TEMP.fetch_add(1, Ordering::Relaxed);
+        let temp = self.bucket.join(TEMP_FOLDER).join(format!("{}-{number}", process::id()));
+        let written = self.write_beside(put, &temp, &path);
+        if written.is_err() {
+            let _ = fs::remove_file(&temp);
+        }
+        RequestCounters::add_bytes(&self.counters.bytes_written, put.bytes.len());
+        written
+    }
+
+    fn write_beside(&self, put: &ObjectPut, temp: &Path, path: &Path) -> io::Result<ObjectTag> {
+        let mut file = in_folder(temp, || File::create(temp))?;
+        file.write_all(&put.bytes)?;
+        let is_durable = self.is_durable.load(Ordering::Acquire);
+        if is_durable {
+            file.sync_all()?;
+        }
+        let tag = tag_of(&file.metadata()?);
+        drop(file);
+        in_folder(path, || fs::rename(temp, path))?;
+        match is_durable {
+            true => sync_folders(&self.bucket, path)?,
+            false => self.unsynced.lock().push(path.to_owned()),
+        }
+        Ok(tag)
+    }
+
+    fn delete(&self, key: &str) -> io::Result<()> {
+        let path = self.path(key);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // A folder is there for what is in it.
+        let folders = path.ancestors().skip(1).take_while(|folder| *folder != self.bucket);
+        for folder in folders {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn list_folder(&self, folder: &Path, key: &str, found: &mut Vec<ListedObject>) -> io::Result<()> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let key = format!("{key}{name}");
+            // One that was deleted meanwhile is not there.
+            let Ok(stat) = entry.metadata() else { continue };
+            match stat.is_dir() {
+                true if name != TEMP_FOLDER => self.list_folder(&entry.path(), &format!("{key}/"), found)?,
+                false if name != LOCK_FILE => found.push(ListedObject { key, bytes: stat.len() }),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Does something in the folder of a path, which is made if it is not there.
+fn in_folder<T>(path: &Path, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    match act() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            act()
+        }
+        done => done,
+    }
+}
+
+/// Puts the entries of a path on disk, up to those of the bucket.
+fn sync_folders(bucket: &Path, path: &Path) -> io::Result<()> {
+    for folder in path.ancestors().skip(1) {
+        File::open(folder)?.sync_all()?;
+        if folder == bucket {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What changes when a file is replaced, or written in place as the service does.
+fn tag_of(stat: &fs::Metadata) -> ObjectTag {
+    #[cfg(unix)]
+    let inode = std::os::unix::fs::MetadataExt::ino(stat);
+    #[cfg(not(unix))]
+    let inode = 0;
+    let time = stat.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    ObjectTag(format!("{inode:x}-{:x}-{:x}", time.map_or(0, |time| time.as_nanos()), stat.len()))
+}
+
+impl ObjectEngine for FolderEngine {
+    fn get(&self, key: &str) -> Result<Option<FetchedObject>> {
+        self.counters.wave(&self.counters.gets, 1);
+        self.read(key)
+    }
+
+    fn get_many(&self, keys: &[String], each: &ObjectSink<'_>) -> Result<()> {
+        self.counters.wave(&self.counters.gets, keys.len());
+        match keys {
+            [key] => each(0, self.read(key)?),
+            _ => keys.par_iter().enumerate().try_for_each(|(number, key)| each(number, self.read(key)?)),
+        }
+    }
+
+    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
+        let name = self.bucket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let path = self.path(key_in_bucket(uri, name)?);
+        self.counters.wave(&self.counters.gets, 1);
+        let mut found = Vec::new();
+        let mut file = File::open(path).map_err(failed(uri))?;
+        file.seek(SeekFrom::Start(start)).map_err(failed(uri))?;
+        file.take(bytes).read_to_end(&mut found).map_err(failed(uri))?;
+        match found.len() as u64 == bytes {
+            true => Ok(found),
+            false => Err(failed(uri)(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {
+        self.counters.wave(&self.counters.gets, 1);
+        match fs::metadata(self.path(key)) {
+            Ok(stat) if tag_of(&stat) == *tag => return Ok(Revalidation::Same),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Revalidation::Gone),
+            _ => {}
+        }
+        Ok(self.read(key)?.map_or(Revalidation::Gone, Revalidation::Newer))
+    }
+
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+        self.counters.wave(&self.counters.puts, puts.len());
+        let write = |put: &ObjectPut| self.write(put).map_err(failed(&put.key));
+        match puts.as_slice() {
+            [put] => Ok(vec![write(put)?]),
+            _ => puts.par_iter().map(write).collect(),
+        }
+    }
+
+    fn delete_many(&self, keys: &[String]) -> Result<()> {
+        self.counters.wave(&self.counters.deletes, keys.len());
+        keys.iter().try_for_each(|key| self.delete(key).map_err(failed(key)))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<ListedObject>> {
+        self.counters.wave(&self.counters.lists, 1);
+        let mut found = Vec::new();
+        self.list_folder(&self.path(prefix), prefix, &mut found).map_err(failed(prefix))?;
+        Ok(found)
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::OnRequest
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.is_durable.store(true, Ordering::Release);
+        let paths = std::mem::take(&mut *self.unsynced.lock());
+        let sync = |path: &PathBuf| match File::open(path) {
+            Ok(file) => file.sync_all().and_then(|()| sync_folders(&self.bucket, path)),
+            // It was deleted since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        let synced = paths.iter().try_for_each(|path| sync(path).map_err(failed(&path.display().to_string())));
+        if synced.is_err() {
+            self.unsynced.lock().extend(paths);
+        }
+        synced
+    }
+
+    fn has_writer(&self) -> Result<bool> {
+        if self.lock.lock().is_some() {
+            return Ok(true);
+        }
+        match File::open(&self.lock_path) {
+            Ok(file) => Ok(matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        drop(self.lock.lock().take());
+        let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));
+        Ok(())
+    }
+
+    fn counts(&self) -> RequestCounts {
+        self.counters.counts()
+    }
+}

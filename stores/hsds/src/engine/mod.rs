@@ -1,0 +1,190 @@
+//! What keeps objects: keys and bytes. One object is written at once, and nothing beyond that.
+
+mod folder;
+mod memory;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_model::{Durability, Result};
+
+pub use folder::FolderEngine;
+pub use memory::MemoryEngine;
+
+/// What changes when an object is written again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ObjectTag(pub String);
+
+/// An object that was read.
+#[derive(Debug, Clone)]
+pub struct FetchedObject {
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+    /// Its tag.
+    pub tag: ObjectTag,
+}
+
+/// An object that is to be written.
+#[derive(Debug)]
+pub struct ObjectPut {
+    /// The key.
+    pub key: String,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// An object in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedObject {
+    /// The key.
+    pub key: String,
+    /// Its size (bytes).
+    pub bytes: u64,
+}
+
+/// What is there of an object that was read before.
+#[derive(Debug)]
+pub enum Revalidation {
+    /// What was read.
+    Same,
+    /// Something newer.
+    Newer(FetchedObject),
+    /// Nothing.
+    Gone,
+}
+
+/// Takes what is found of each of several objects: its number, and the object if it is there. Any order, any thread.
+pub type ObjectSink<'a> = dyn Fn(usize, Option<FetchedObject>) -> Result<()> + Sync + 'a;
+
+/// Keeps objects. What was put is seen by the next read, of any process.
+pub trait ObjectEngine: Send + Sync + fmt::Debug {
+    /// An object; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn get(&self, key: &str) -> Result<Option<FetchedObject>>;
+
+    /// Several objects, in one wave of requests.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`], and the first error of `each`.
+    fn get_many(&self, keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
+
+    /// Bytes of a file that a document names by a URI: `bucket/path`, or with a scheme in front. It is in the same bucket.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Unsupported`] for another bucket; [`h5live_model::Error::Store`], also if the bytes are not there.
+    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
+
+    /// What is there of an object whose tag is known.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation>;
+
+    /// Writes several objects, in one wave of requests. Each is written at once. Returns their tags.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`]; some may have been written.
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>>;
+
+    /// Deletes several objects. Those that are not there are passed over.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`]; some may have been deleted.
+    fn delete_many(&self, keys: &[String]) -> Result<()>;
+
+    /// All objects whose keys begin with `prefix`, which ends with a slash, or is empty.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn list(&self, prefix: &str) -> Result<Vec<ListedObject>>;
+
+    /// Whether what was put outlasts a power failure.
+    fn durability(&self) -> Durability;
+
+    /// Makes what was put outlast a power failure; from now on, no put endangers what outlasts one.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn sync(&self) -> Result<()>;
+
+    /// Whether a session writes the domain.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn has_writer(&self) -> Result<bool>;
+
+    /// Ends the session on the objects: others may write.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn close(&self) -> Result<()>;
+
+    /// The requests so far.
+    fn counts(&self) -> RequestCounts;
+}
+
+/// The key of the file that a URI names, in a bucket of this name.
+fn key_in_bucket<'a>(uri: &'a str, bucket: &str) -> Result<&'a str> {
+    let path = uri.split_once("://").map_or(uri, |(_, path)| path);
+    let key = path.split_once('/').filter(|(named, _)| *named == bucket).map(|(_, key)| key);
+    let is_inside = |key: &&str| !key.split('/').any(|part| matches!(part, "" | "." | ".."));
+    key.filter(is_inside).ok_or(h5live_model::Error::Unsupported("a file of another bucket, which a dataset names,"))
+}
+
+/// Requests of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestCounts {
+    /// Objects that were asked for, conditionally too.
+    pub gets: u64,
+    /// Objects that were written.
+    pub puts: u64,
+    /// Objects that were deleted.
+    pub deletes: u64,
+    /// Listings.
+    pub lists: u64,
+    /// How often a caller waited: requests of one wave are under way together.
+    pub waves: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+}
+
+/// Counts requests.
+#[derive(Debug, Default)]
+struct RequestCounters {
+    gets: AtomicU64,
+    puts: AtomicU64,
+    deletes: AtomicU64,
+    lists: AtomicU64,
+    waves: AtomicU64,
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+}
+
+impl RequestCounters {
+    fn wave(&self, of: &AtomicU64, requests: usize) {
+        of.fetch_add(requests as u64, Ordering::Relaxed);
+        self.waves.fetch_add(u64::from(requests > 0), Ordering::Relaxed);
+    }
+
+    fn add_bytes(of: &AtomicU64, bytes: usize) {
+        of.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn counts(&self) -> RequestCounts {
+        let number = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        RequestCounts {
+            gets: number(&self.gets),
+            puts: number(&self.puts),
+            deletes: number(&self.deletes),
+            lists: number(&self.lists),
+            waves: number(&self.waves),
+            bytes_read: number(&self.bytes_read),
+            bytes_written: number(&self.bytes_written),
+        }
+    }
+}

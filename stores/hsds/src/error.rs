@@ -1,0 +1,105 @@
+//! Errors of the object store.
+
+use std::io;
+
+use h5live_model::{Error as ModelError, StoreErrorKind};
+
+use crate::layout::LayoutError;
+
+/// What is wrong with a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HsdsError {
+    /// An object does not say what it should.
+    #[error("the object {key} is damaged: {source}")]
+    Object {
+        /// The object.
+        key: String,
+        /// What is wrong.
+        source: LayoutError,
+    },
+    /// A chunk cannot be decoded.
+    #[error("the chunk {key} is damaged: {source}")]
+    Chunk {
+        /// The chunk.
+        key: String,
+        /// What is wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The medium failed.
+    #[error("{key}: {source}")]
+    Medium {
+        /// The object.
+        key: String,
+        /// What the medium says.
+        source: io::Error,
+    },
+    /// Nothing is at the location.
+    #[error("no domain is at {0}")]
+    NoDomain(String),
+    /// A domain without objects: a folder.
+    #[error("{0} is a folder of domains, without objects of its own")]
+    Folder(String),
+    /// A bucket has several domains, and none was named.
+    #[error("the bucket {bucket} has several domains: name one with ?domain=; they are {}", domains.join(", "))]
+    SeveralDomains {
+        /// The bucket.
+        bucket: String,
+        /// The domains.
+        domains: Vec<String>,
+    },
+    /// Something is at the location.
+    #[error("{0} exists")]
+    Occupied(String),
+    /// Something is wrong with the domain, so that nothing is deleted from it.
+    #[error("nothing is deleted, because a check has {findings} findings; the first is: {first}")]
+    Unsound {
+        /// The number of findings.
+        findings: usize,
+        /// The first one.
+        first: String,
+    },
+    /// A user lacks a right.
+    #[error("the user {user} does not have the right {right} for {object}")]
+    Access {
+        /// The user.
+        user: String,
+        /// The right.
+        right: &'static str,
+        /// The domain, or the object.
+        object: String,
+    },
+    /// Another process writes the domain.
+    #[error("another process writes {0}")]
+    InUse(String),
+}
+
+impl From<HsdsError> for ModelError {
+    fn from(error: HsdsError) -> Self {
+        let kind = match &error {
+            HsdsError::Object { source: LayoutError::Schema1(_), .. } => StoreErrorKind::NotThisFormat,
+            HsdsError::Object { .. } | HsdsError::Chunk { .. } | HsdsError::Unsound { .. } => StoreErrorKind::Damaged,
+            HsdsError::Medium { source, .. } => source.into(),
+            HsdsError::NoDomain(_) => StoreErrorKind::NotThere,
+            HsdsError::Folder(_) | HsdsError::SeveralDomains { .. } => StoreErrorKind::NotThisFormat,
+            HsdsError::Occupied(_) => StoreErrorKind::Occupied,
+            HsdsError::Access { .. } => StoreErrorKind::Denied,
+            HsdsError::InUse(_) => StoreErrorKind::InUse(Vec::new()),
+        };
+        ModelError::store(kind, error)
+    }
+}
+
+/// Says which object is damaged.
+pub fn damaged(key: &str) -> impl FnOnce(LayoutError) -> ModelError {
+    let key = key.to_owned();
+    move |source| HsdsError::Object { key, source }.into()
+}
+
+/// Says that a description does not fit the schema.
+pub fn unfit(error: LayoutError) -> ModelError {
+    match error {
+        LayoutError::Unfit(what) => ModelError::Unsupported(what),
+        other => ModelError::Invalid(other.to_string()),
+    }
+}

@@ -1,0 +1,221 @@
+//! Where variable-length elements are that cross the seam as tokens.
+//!
+//! A holder is a chunk, an attribute or a fill value. When it changes, its version changes. Tokens of an earlier version
+//! still lead to their elements if the session itself has stored these again: the session remembers which tokens those
+//! were.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use h5live_model::{ChunkCoord, Error as ModelError, Name, ObjectId, Result};
+use parking_lot::Mutex;
+
+use crate::layout::{NodeTable, Token};
+
+/// The holder of elements that are not stored yet.
+const UNSTORED: u32 = u32::MAX;
+/// Most bytes of stored elements that are kept to look up tokens.
+const MAX_KEPT_BYTES: usize = 64 << 20;
+
+/// Something that holds variable-length elements.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A chunk.
+    Chunk(ObjectId, ChunkCoord),
+    /// An attribute.
+    Attribute(ObjectId, Name),
+    /// The fill value of a dataset.
+    Fill(ObjectId),
+}
+
+/// The stored elements of a holder.
+#[derive(Debug, Clone)]
+pub struct HeldElements {
+    pub stored: Arc<[u8]>,
+    pub nodes: Arc<NodeTable>,
+}
+
+#[derive(Debug)]
+struct HolderEntry {
+    holder: Holder,
+    version: u32,
+    hash: u64,
+    /// Tokens of earlier versions, and the numbers that their elements have now.
+    moved: HashMap<Token, u32>,
+    held: Option<HeldElements>,
+}
+
+/// An element that was put, and is in no stored elements yet, or in those of a holder.
+#[derive(Debug)]
+enum PutElement {
+    Bytes(Arc<[u8]>),
+    In(u32),
+}
+
+#[derive(Debug, Default)]
+struct HolderTable {
+    numbers: HashMap<Holder, u32>,
+    entries: Vec<HolderEntry>,
+    put: HashMap<u64, PutElement>,
+    next_put: u64,
+    /// Entries that keep their elements, the oldest first, and the bytes of all.
+    kept: VecDeque<usize>,
+    kept_bytes: usize,
+}
+
+/// Where the elements of a session's tokens are.
+#[derive(Debug, Default)]
+pub struct Holders(Mutex<HolderTable>);
+
+/// Where an element is.
+#[derive(Debug)]
+pub enum FoundElement {
+    /// Not stored yet: base elements, as they cross the seam.
+    Put(Arc<[u8]>),
+    /// In the stored elements of a holder, which are known, or have to be read.
+    Stored {
+        holder: Holder,
+        /// The token, with the version and the number that are right now.
+        token: Token,
+        held: Option<HeldElements>,
+    },
+}
+
+fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn put_key(token: Token) -> u64 {
+    u64::from(token.version) << 32 | u64::from(token.number)
+}
+
+/// A token without its count: what is remembered.
+fn place_of(token: Token) -> Token {
+    Token { count: 0, ..token }
+}
+
+impl Holders {
+    /// Keeps an element that is not stored yet.
+    pub fn put(&self, bytes: &[u8], count: u32) -> Token {
+        if count == 0 {
+            return Token::default();
+        }
+        let mut table = self.0.lock();
+        let key = table.next_put;
+        table.next_put += 1;
+        table.put.insert(key, PutElement::Bytes(bytes.into()));
+        Token { count, holder: UNSTORED, version: (key >> 32) as u32, number: key as u32 }
+    }
+
+    /// Gives up elements.
+    pub fn remove(&self, tokens: impl Iterator<Item = Token>) {
+        let mut table = self.0.lock();
+        for token in tokens.filter(|token| token.holder == UNSTORED) {
+            table.put.remove(&put_key(token));
+        }
+    }
+
+    /// The number and the version of a holder whose elements were read just now.
+    pub fn enter(&self, holder: Holder, stored: &[u8]) -> (u32, u32) {
+        let mut table = self.0.lock();
+        let index = table.entry(holder);
+        let hash = hash_of(stored);
+        if let Some(entry) = table.entries.get(index)
+            && entry.hash != hash
+        {
+            table.renew(index, hash);
+        }
+        let version = table.entries.get(index).map_or(0, |entry| entry.version);
+        (index as u32 + 1, version)
+    }
+
+    /// Keeps the elements of a holder, to look up tokens.
+    pub fn keep(&self, holder: &Holder, held: HeldElements) {
+        let mut table = self.0.lock();
+        let Some(index) = table.numbers.get(holder).map(|number| *number as usize) else { return };
+        table.forget_elements(index);
+        table.kept_bytes += held.stored.len();
+        table.kept.push_back(index);
+        if let Some(entry) = table.entries.get_mut(index) {
+            entry.held = Some(held);
+        }
+        while table.kept_bytes > MAX_KEPT_BYTES && table.kept.len() > 1 {
+            if let Some(oldest) = table.kept.front().copied() {
+                table.forget_elements(oldest);
+            }
+        }
+    }
+
+    /// Says which tokens were stored in a holder just now, with their numbers.
+    pub fn stored(&self, holder: Holder, stored: &[u8], tokens: Vec<(Token, u32)>) {
+        let mut table = self.0.lock();
+        let index = table.entry(holder);
+        table.renew(index, hash_of(stored));
+        for (token, _) in tokens.iter().filter(|(token, _)| token.holder == UNSTORED) {
+            table.put.insert(put_key(*token), PutElement::In(index as u32));
+        }
+        if let Some(entry) = table.entries.get_mut(index) {
+            entry.moved = tokens.into_iter().map(|(token, number)| (place_of(token), number)).collect();
+        }
+    }
+
+    /// Where the element of a token is.
+    ///
+    /// # Errors
+    /// [`ModelError::Moved`] if its holder has been stored anew since, without it.
+    pub fn find(&self, token: Token) -> Result<FoundElement> {
+        let table = self.0.lock();
+        let index = match token.holder {
+            UNSTORED => match table.put.get(&put_key(token)) {
+                Some(PutElement::Bytes(bytes)) => return Ok(FoundElement::Put(bytes.clone())),
+                Some(PutElement::In(index)) => *index,
+                None => return Err(ModelError::Moved),
+            },
+            holder => holder - 1,
+        };
+        let entry = table.entries.get(index as usize).ok_or(ModelError::Moved)?;
+        let number = match token.holder != UNSTORED && token.version == entry.version {
+            true => token.number,
+            false => *entry.moved.get(&place_of(token)).ok_or(ModelError::Moved)?,
+        };
+        let token = Token { count: token.count, holder: index + 1, version: entry.version, number };
+        Ok(FoundElement::Stored { holder: entry.holder.clone(), token, held: entry.held.clone() })
+    }
+
+    /// Whether a token is of the version that its holder has.
+    pub fn is_current(&self, token: Token) -> bool {
+        let index = token.holder.wrapping_sub(1) as usize;
+        self.0.lock().entries.get(index).is_some_and(|entry| entry.version == token.version)
+    }
+}
+
+impl HolderTable {
+    fn entry(&mut self, holder: Holder) -> usize {
+        if let Some(number) = self.numbers.get(&holder) {
+            return *number as usize;
+        }
+        let index = self.entries.len();
+        self.numbers.insert(holder.clone(), index as u32);
+        self.entries.push(HolderEntry { holder, version: 0, hash: 0, moved: HashMap::new(), held: None });
+        index
+    }
+
+    fn renew(&mut self, index: usize, hash: u64) {
+        self.forget_elements(index);
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.version = entry.version.wrapping_add(1);
+            entry.hash = hash;
+            entry.moved = HashMap::new();
+        }
+    }
+
+    fn forget_elements(&mut self, index: usize) {
+        if let Some(held) = self.entries.get_mut(index).and_then(|entry| entry.held.take()) {
+            self.kept_bytes = self.kept_bytes.saturating_sub(held.stored.len());
+        }
+        self.kept.retain(|kept| *kept != index);
+    }
+}

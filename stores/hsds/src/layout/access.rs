@@ -1,0 +1,85 @@
+//! What users may do ("Domain ACLs").
+
+use serde_json::{Value, json};
+
+use super::json::Members;
+
+/// The rights of all users that are not named.
+pub const DEFAULT_USER: &str = "default";
+
+/// A right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// Make objects, links and attributes.
+    Create,
+    /// Read.
+    Read,
+    /// Change values and extents.
+    Update,
+    /// Delete objects, links and attributes.
+    Delete,
+    /// See who may do what.
+    ReadAcl,
+    /// Say who may do what.
+    UpdateAcl,
+}
+
+impl Right {
+    /// All rights.
+    pub const ALL: [Right; 6] =
+        [Right::Create, Right::Read, Right::Update, Right::Delete, Right::ReadAcl, Right::UpdateAcl];
+
+    /// The name in the schema.
+    pub fn name(self) -> &'static str {
+        match self {
+            Right::Create => "create",
+            Right::Read => "read",
+            Right::Update => "update",
+            Right::Delete => "delete",
+            Right::ReadAcl => "readACL",
+            Right::UpdateAcl => "updateACL",
+        }
+    }
+}
+
+/// The rights of a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Access([bool; 6]);
+
+impl Access {
+    /// Everything.
+    pub const ALL: Access = Access([true; 6]);
+    /// Only reading.
+    pub const READ: Access = Access([false, true, false, false, false, false]);
+
+    /// These rights.
+    pub fn of_rights(rights: &[Right]) -> Self {
+        Access(Right::ALL.map(|right| rights.contains(&right)))
+    }
+
+    /// Whether a right is among them.
+    pub fn has(self, right: Right) -> bool {
+        self.0.get(right as usize).copied().unwrap_or(false)
+    }
+
+    /// The rights.
+    pub fn rights(self) -> impl Iterator<Item = Right> {
+        Right::ALL.into_iter().filter(move |right| self.has(*right))
+    }
+
+    /// The JSON.
+    pub fn to_json(self) -> Value {
+        Right::ALL.into_iter().map(|right| (right.name().to_owned(), json!(self.has(right)))).collect()
+    }
+
+    /// The rights that a JSON gives. What is not there is not allowed.
+    pub fn from_json(json: &Value) -> Self {
+        Access(Right::ALL.map(|right| json.get(right.name()).and_then(Value::as_bool).unwrap_or(false)))
+    }
+
+    /// The rights of a user with an object, if it has rights; those of nobody named, if the user is not.
+    pub fn of_user(members: &Members, user: &str) -> Option<Self> {
+        let acls = members.get("acls")?.as_object()?;
+        Some(acls.get(user).or(acls.get(DEFAULT_USER)).map(Access::from_json).unwrap_or_default())
+    }
+}

@@ -1,0 +1,133 @@
+//! Attributes as JSON ("Attribute"), and datatypes with the committed type that they are.
+
+use h5live_model::{Dataspace, Datatype, ObjectId};
+use serde_json::Value;
+
+use super::dataspace::{get_shape, put_shape};
+use super::datatype::{datatype_from_json, datatype_to_json, exact_from_text, exact_to_text};
+use super::error::{LayoutError, Result};
+use super::extras::{extra, put_extra};
+use super::id::DomainId;
+use super::json::Members;
+use super::value::{elements_from_json, elements_to_json};
+
+/// A datatype, and the committed type that it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeUse {
+    /// The type.
+    pub datatype: Datatype,
+    /// The committed type.
+    pub committed: Option<ObjectId>,
+}
+
+/// Puts a type into the object that has it, and beside it the exact type, if the schema lacks it.
+///
+/// # Errors
+/// [`LayoutError::Encode`].
+pub fn put_type(members: &mut Members, domain: DomainId, used: &TypeUse) -> Result<()> {
+    let mut shown = datatype_to_json(&used.datatype);
+    let is_exact = datatype_from_json(&shown).is_ok_and(|again| again == used.datatype);
+    if let (Some(id), Some(shown)) = (used.committed, shown.as_object_mut()) {
+        shown.insert("id".to_owned(), domain.text(id).into());
+    }
+    members.insert("type".to_owned(), shown);
+    if !is_exact {
+        put_extra(members, "type", exact_to_text(&used.datatype)?.into());
+    }
+    Ok(())
+}
+
+/// The type of an object. The exact one counts if it is shown as the type that the object has: else somebody has changed
+/// that.
+///
+/// # Errors
+/// Those of a type.
+pub fn get_type(members: &Members, domain: DomainId) -> Result<TypeUse> {
+    let json = members.get("type").ok_or(LayoutError::Member { member: "type", expected: "a datatype" })?;
+    let committed = json.get("id").and_then(Value::as_str).map(|id| domain.parse_own(id)).transpose()?;
+    let shown = datatype_from_json(json)?;
+    let exact = extra(members, "type").and_then(Value::as_str).map(exact_from_text).transpose()?;
+    let is_shown = |exact: &Datatype| datatype_from_json(&datatype_to_json(exact)).is_ok_and(|again| again == shown);
+    Ok(TypeUse { datatype: exact.filter(is_shown).unwrap_or(shown), committed })
+}
+
+/// An attribute: all of it but its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributeRecord {
+    /// The type.
+    pub used: TypeUse,
+    /// The shape.
+    pub dataspace: Dataspace,
+    /// The elements, as they are stored.
+    pub stored: Vec<u8>,
+    /// The position in the order of creation, if that is kept.
+    pub order: Option<u16>,
+}
+
+/// The type that the schema shows of a datatype, as which its stored elements are read.
+pub fn shown_type(datatype: &Datatype) -> Result<Datatype> {
+    datatype_from_json(&datatype_to_json(datatype))
+}
+
+impl AttributeRecord {
+    /// The JSON of an attribute that is made now (seconds).
+    ///
+    /// # Errors
+    /// [`LayoutError::Encode`].
+    pub fn to_json(&self, domain: DomainId, now: f64) -> Result<Value> {
+        let mut members = Members::new();
+        put_type(&mut members, domain, &self.used)?;
+        put_shape(&mut members, &self.dataspace);
+        // A maximum is not valid in an attribute of the schema.
+        let shown = members.get_mut("shape").and_then(Value::as_object_mut);
+        let max = shown.and_then(|shape| shape.shift_remove("maxdims"));
+        if let Some(max) = max.filter(|_| self.dataspace.max() != self.dataspace.dims()) {
+            put_extra(&mut members, "maxdims", max);
+        }
+        let (value, encoding) = match self.dataspace {
+            Dataspace::Null => (Value::Null, None),
+            _ => elements_to_json(&shown_type(&self.used.datatype)?, self.dataspace.dims(), &self.stored),
+        };
+        members.insert("value".to_owned(), value);
+        if let Some(encoding) = encoding {
+            members.insert("encoding".to_owned(), encoding.into());
+        }
+        members.insert("created".to_owned(), now.into());
+        if let Some(order) = self.order {
+            put_extra(&mut members, "order", order.into());
+        }
+        Ok(Value::Object(members))
+    }
+
+    /// The attribute that a JSON describes.
+    ///
+    /// # Errors
+    /// [`LayoutError`].
+    pub fn from_json(domain: DomainId, json: &Value) -> Result<Self> {
+        let members = json.as_object().ok_or(LayoutError::Member { member: "attributes", expected: "attributes" })?;
+        let used = get_type(members, domain)?;
+        let dataspace = get_shape(members)?;
+        let stored = match (&dataspace, members.get("value")) {
+            (Dataspace::Null, _) => Vec::new(),
+            (space, Some(value)) => {
+                let encoding = members.get("encoding").and_then(Value::as_str);
+                stored_elements(&used.datatype, space, value, encoding)?
+            }
+            (_, None) => return Err(LayoutError::Member { member: "value", expected: "a value" }),
+        };
+        let order = extra(members, "order").and_then(Value::as_u64).and_then(|order| u16::try_from(order).ok());
+        Ok(AttributeRecord { used, dataspace, stored, order })
+    }
+}
+
+/// Stored elements from a value. The service shows one element as itself, or as a list of one.
+fn stored_elements(datatype: &Datatype, space: &Dataspace, value: &Value, encoding: Option<&str>) -> Result<Vec<u8>> {
+    let shown = shown_type(datatype)?;
+    let dims = space.dims();
+    let found = elements_from_json(&shown, dims, value, encoding);
+    match (&found, value, dims) {
+        (Err(_), Value::Array(one), []) if one.len() == 1 => elements_from_json(&shown, &[1], value, encoding),
+        (Err(_), value, [1]) if !value.is_array() => elements_from_json(&shown, &[], value, encoding),
+        _ => found,
+    }
+}

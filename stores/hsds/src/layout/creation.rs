@@ -1,0 +1,160 @@
+//! How datasets are made, as JSON ("Dataset creation properties").
+
+use h5live_model::{AllocationTime, DatasetSpec, Dataspace, Fill, FillTime, FillValue, Layout};
+use serde_json::{Value, json};
+
+use super::attribute::{TypeUse, get_type, put_type, shown_type};
+use super::dataspace::{dims, get_shape, put_shape};
+use super::elements::ElementCodec;
+use super::error::{LayoutError, Result};
+use super::extras::{extra, put_extra};
+use super::filters::{exact_filters_from_json, exact_filters_to_json, filters_from_json, filters_to_json};
+use super::id::DomainId;
+use super::json::Members;
+use super::value::{elements_from_json, elements_to_json};
+
+const CREATION: &str = "creationProperties";
+const ALLOCATION_TIMES: [(AllocationTime, &str); 3] = [
+    (AllocationTime::Early, "H5D_ALLOC_TIME_EARLY"),
+    (AllocationTime::Late, "H5D_ALLOC_TIME_LATE"),
+    (AllocationTime::Incremental, "H5D_ALLOC_TIME_INCR"),
+];
+const FILL_TIMES: [(FillTime, &str); 3] = [
+    (FillTime::Allocation, "H5D_FILL_TIME_ALLOC"),
+    (FillTime::Never, "H5D_FILL_TIME_NEVER"),
+    (FillTime::IfSet, "H5D_FILL_TIME_IFSET"),
+];
+
+/// A dataset, and its fill value as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatasetRecord {
+    /// The dataset. If elements have variable-length parts, its fill value is not filled in.
+    pub spec: DatasetSpec,
+    /// The fill value as it is stored, if the dataset has one.
+    pub stored_fill: Option<Vec<u8>>,
+    /// The class of the layout, if chunks lie in a native file.
+    pub reference_layout: Option<String>,
+}
+
+/// Puts what a dataset is into its object. `stored_fill` is its fill value as it is stored.
+///
+/// # Errors
+/// [`LayoutError::Unfit`] for a layout that the schema lacks, [`LayoutError::Encode`].
+pub fn put_dataset(
+    members: &mut Members,
+    domain: DomainId,
+    spec: &DatasetSpec,
+    stored_fill: Option<&[u8]>,
+) -> Result<()> {
+    let layout = match &spec.layout {
+        Layout::Chunked(dims) => json!({"class": "H5D_CHUNKED", "dims": dims}),
+        Layout::Contiguous => json!({"class": "H5D_CONTIGUOUS"}),
+        Layout::Compact => json!({"class": "H5D_COMPACT"}),
+        Layout::External(_) => return Err(LayoutError::Unfit("a dataset in raw files")),
+        Layout::Virtual(_) => return Err(LayoutError::Unfit("a virtual dataset")),
+    };
+    put_type(members, domain, &TypeUse { datatype: spec.datatype.clone(), committed: spec.committed })?;
+    put_shape(members, &spec.dataspace);
+    let mut creation = json!({"layout": layout});
+    let name_of = |names: &[(AllocationTime, &'static str)]| {
+        names.iter().find(|(time, _)| *time == spec.fill.allocation).map(|(_, name)| *name)
+    };
+    creation["allocTime"] = json!(name_of(&ALLOCATION_TIMES));
+    let fill_time = FILL_TIMES.iter().find(|(time, _)| *time == spec.fill.time).map(|(_, name)| *name);
+    creation["fillTime"] = json!(fill_time);
+    if let Some(stored) = stored_fill {
+        let (value, encoding) = elements_to_json(&shown_type(&spec.datatype)?, &[], stored);
+        creation["fillValue"] = value;
+        if let Some(encoding) = encoding {
+            creation["fillValue_encoding"] = json!(encoding);
+        }
+    }
+    if !spec.filters.is_empty() {
+        let shown = filters_to_json(&spec.filters);
+        if filters_from_json(Some(&shown), spec.datatype.size())? != spec.filters {
+            put_extra(members, "filters", exact_filters_to_json(&spec.filters));
+        }
+        creation["filters"] = shown;
+    }
+    members.insert(CREATION.to_owned(), creation);
+    if spec.fill.value == FillValue::Undefined {
+        put_extra(members, "fill", "undefined".into());
+    }
+    if spec.unfiltered_edges {
+        put_extra(members, "unfiltered_edges", true.into());
+    }
+    Ok(())
+}
+
+/// The dataset that an object describes.
+///
+/// # Errors
+/// [`LayoutError`].
+pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord> {
+    let used = get_type(members, domain)?;
+    let dataspace = get_shape(members)?;
+    let empty = json!({});
+    let creation = members.get(CREATION).unwrap_or(&empty);
+    let (layout, reference_layout) = layout(members, creation, &dataspace)?;
+    let stored_fill = match creation.get("fillValue") {
+        None | Some(Value::Null) => None,
+        Some(value) => {
+            let encoding = creation.get("fillValue_encoding").and_then(Value::as_str);
+            Some(elements_from_json(&shown_type(&used.datatype)?, &[], value, encoding)?)
+        }
+    };
+    let filters = match extra(members, "filters") {
+        Some(exact) => exact_filters_from_json(exact)?,
+        None => filters_from_json(creation.get("filters"), used.datatype.size())?,
+    };
+    let codec = ElementCodec::new(&used.datatype);
+    let value = match &stored_fill {
+        _ if extra(members, "fill").and_then(Value::as_str) == Some("undefined") => FillValue::Undefined,
+        Some(stored) if !codec.has_variable_parts() => {
+            let mut element = vec![0; codec.size()];
+            codec.unpack(stored, 1, 0, 0, &mut element)?;
+            FillValue::Value(element)
+        }
+        _ => FillValue::Default,
+    };
+    let named = |member: &str| creation.get(member).and_then(Value::as_str);
+    let allocation = ALLOCATION_TIMES.iter().find(|(_, name)| named("allocTime") == Some(*name));
+    let time = FILL_TIMES.iter().find(|(_, name)| named("fillTime") == Some(*name));
+    let fill = Fill {
+        allocation: allocation.map(|(time, _)| *time).unwrap_or_default(),
+        time: time.map(|(time, _)| *time).unwrap_or_default(),
+        value,
+    };
+    let unfiltered_edges = extra(members, "unfiltered_edges").and_then(Value::as_bool).unwrap_or(false);
+    let TypeUse { datatype, committed } = used;
+    let spec = DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges };
+    Ok(DatasetRecord { spec, stored_fill, reference_layout })
+}
+
+/// The layout, and its class if chunks lie in a native file. A layout beside the creation properties counts, if these do
+/// not say where chunks lie.
+fn layout(members: &Members, creation: &Value, dataspace: &Dataspace) -> Result<(Layout, Option<String>)> {
+    const BAD: LayoutError = LayoutError::Member { member: "layout", expected: "a layout" };
+    let class = |layout: &Value| layout.get("class").and_then(Value::as_str).map(str::to_owned);
+    let asked = creation.get("layout").filter(|layout| layout.is_object());
+    let is_reference = asked.and_then(class).is_some_and(|class| class.contains("_REF"));
+    let own = members.get("layout").filter(|layout| layout.is_object());
+    let Some(layout) = (if is_reference { asked } else { own.or(asked) }) else {
+        return Ok((Layout::Contiguous, None));
+    };
+    let class = class(layout).ok_or(BAD)?;
+    let reference = is_reference.then(|| class.clone());
+    let chunked = || {
+        let found = dims(layout.get("dims").and_then(Value::as_array).ok_or(BAD)?)?;
+        let fits = found.len() == dataspace.rank() && !found.contains(&0);
+        if fits { Ok(Layout::Chunked(found)) } else { Err(BAD) }
+    };
+    let layout = match (class.as_str(), dataspace) {
+        ("H5D_COMPACT", _) => Layout::Compact,
+        (_, Dataspace::Null | Dataspace::Scalar) => Layout::Contiguous,
+        ("H5D_CONTIGUOUS" | "H5D_CONTIGUOUS_REF", _) => Layout::Contiguous,
+        (class, _) if class.starts_with("H5D_CHUNKED") => chunked()?,
+        _ => return Err(BAD),
+    };
+    Ok((layout, reference))
+}

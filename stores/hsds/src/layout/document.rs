@@ -1,0 +1,359 @@
+//! The objects that describe groups, datasets, committed types and domains.
+//!
+//! A document is its JSON: members that are not known stay what they are when it is written again.
+
+use h5live_model::{
+    CreationOrder, DatasetSpec, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Name, ObjectBody, ObjectId,
+    ObjectKind, ObjectSpec, ObjectTimes,
+};
+use serde_json::{Value, json};
+
+use super::access::Access;
+use super::attribute::{AttributeRecord, TypeUse, get_type, put_type};
+use super::creation::{DatasetRecord, get_dataset, put_dataset};
+use super::error::{LayoutError, Result};
+use super::extras::{extra, put_extra};
+use super::filters::ChunkEncoding;
+use super::id::{DomainId, kind};
+use super::json::{Members, object, object_mut, parse_object, to_bytes};
+use super::link::{hard_target_of, link_from_json, link_to_json, name_text};
+
+const LINKS: &str = "links";
+const ATTRIBUTES: &str = "attributes";
+
+/// The object that describes a group, a dataset or a committed type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObjectDocument {
+    domain: DomainId,
+    id: ObjectId,
+    members: Members,
+}
+
+fn storage_to_json(storage: EntryStorage) -> Value {
+    let order = match storage.order {
+        CreationOrder::Untracked => "untracked",
+        CreationOrder::Tracked => "tracked",
+        CreationOrder::Indexed => "indexed",
+    };
+    json!({"order": order, "max_compact": storage.max_compact, "min_dense": storage.min_dense})
+}
+
+fn storage_from_json(json: Option<&Value>) -> EntryStorage {
+    let default = EntryStorage::default();
+    let Some(json) = json else { return default };
+    let number = |member: &str, default| {
+        json.get(member).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok()).unwrap_or(default)
+    };
+    let order = match json.get("order").and_then(Value::as_str) {
+        Some("tracked") => CreationOrder::Tracked,
+        Some("indexed") => CreationOrder::Indexed,
+        _ => CreationOrder::Untracked,
+    };
+    EntryStorage {
+        order,
+        max_compact: number("max_compact", default.max_compact),
+        min_dense: number("min_dense", default.min_dense),
+    }
+}
+
+fn is_tracked(order: CreationOrder) -> bool {
+    order != CreationOrder::Untracked
+}
+
+impl ObjectDocument {
+    /// The document of a new object that is made now (seconds). `stored_fill` is the fill value of a dataset as it is stored.
+    ///
+    /// # Errors
+    /// [`LayoutError::Unfit`], [`LayoutError::Encode`].
+    pub fn new(
+        domain: DomainId,
+        id: ObjectId,
+        spec: &ObjectSpec,
+        stored_fill: Option<&[u8]>,
+        now: f64,
+    ) -> Result<Self> {
+        let mut members = Members::new();
+        members.insert("id".to_owned(), domain.text(id).into());
+        members.insert("root".to_owned(), domain.text(domain.root()).into());
+        members.insert("created".to_owned(), now.into());
+        members.insert("lastModified".to_owned(), now.into());
+        match &spec.body {
+            ObjectBody::Group(group) => {
+                members.insert(LINKS.to_owned(), json!({}));
+                if group.links != EntryStorage::default() {
+                    put_extra(&mut members, LINKS, storage_to_json(group.links));
+                }
+            }
+            ObjectBody::Dataset(dataset) => put_dataset(&mut members, domain, dataset, stored_fill)?,
+            ObjectBody::Datatype(datatype) => {
+                put_type(&mut members, domain, &TypeUse { datatype: datatype.clone(), committed: None })?;
+            }
+            ObjectBody::Map(_) => return Err(LayoutError::Unfit("a map")),
+        }
+        members.insert(ATTRIBUTES.to_owned(), json!({}));
+        if spec.attributes != EntryStorage::default() {
+            put_extra(&mut members, ATTRIBUTES, storage_to_json(spec.attributes));
+        }
+        if spec.large_attributes {
+            put_extra(&mut members, "large_attributes", true.into());
+        }
+        let mut found = ObjectDocument { domain, id, members };
+        if spec.times {
+            let now = now as i64;
+            found.set_times(&ObjectTimes { access: now, modification: now, change: now, birth: now });
+        }
+        Ok(found)
+    }
+
+    /// The document that the bytes of an object are.
+    ///
+    /// # Errors
+    /// [`LayoutError`].
+    pub fn parse(domain: DomainId, id: ObjectId, bytes: &[u8]) -> Result<Self> {
+        let members = parse_object(bytes)?;
+        if let Some(stated) = members.get("id").and_then(Value::as_str)
+            && domain.parse_own(stated)? != id
+        {
+            return Err(LayoutError::Id(stated.to_owned()));
+        }
+        Ok(ObjectDocument { domain, id, members })
+    }
+
+    /// The bytes of the object.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(&self.members)
+    }
+
+    /// The identity.
+    pub fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> ObjectKind {
+        kind(self.id).unwrap_or(ObjectKind::Group)
+    }
+
+    /// Says when the object was changed (seconds).
+    pub fn touch(&mut self, now: f64) {
+        self.members.insert("lastModified".to_owned(), now.into());
+    }
+
+    /// What the object is. The fill value is missing if it has variable-length parts.
+    ///
+    /// # Errors
+    /// [`LayoutError`].
+    pub fn spec(&self) -> Result<ObjectSpec> {
+        let body = match self.kind() {
+            ObjectKind::Group => ObjectBody::Group(GroupSpec { links: storage_from_json(extra(&self.members, LINKS)) }),
+            ObjectKind::Dataset => ObjectBody::Dataset(Box::new(self.dataset()?.spec)),
+            ObjectKind::Datatype | ObjectKind::Map => {
+                ObjectBody::Datatype(get_type(&self.members, self.domain)?.datatype)
+            }
+        };
+        Ok(ObjectSpec {
+            body,
+            attributes: self.attribute_storage(),
+            times: self.times().is_some(),
+            large_attributes: extra(&self.members, "large_attributes").and_then(Value::as_bool).unwrap_or(false),
+        })
+    }
+
+    /// What a dataset is.
+    ///
+    /// # Errors
+    /// [`LayoutError`].
+    pub fn dataset(&self) -> Result<DatasetRecord> {
+        get_dataset(&self.members, self.domain)
+    }
+
+    /// How the chunks of a dataset are stored whose elements take so many bytes when stored.
+    pub fn chunk_encoding(&self, element_bytes: Option<usize>) -> ChunkEncoding {
+        let filters = self.members.get("creationProperties").and_then(|creation| creation.get("filters"));
+        ChunkEncoding::new(filters, element_bytes)
+    }
+
+    /// The layout of a dataset whose chunks lie in a native file.
+    pub fn reference_layout(&self) -> Option<&Value> {
+        self.members.get("creationProperties")?.get("layout")
+    }
+
+    /// Sets the extent of a dataset.
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`].
+    pub fn set_extent(&mut self, spec: &DatasetSpec) -> Result<()> {
+        let shape = object_mut(&mut self.members, "shape")?;
+        shape.insert("dims".to_owned(), json!(spec.dataspace.dims()));
+        Ok(())
+    }
+
+    /// What a user may do with the object, if it has rights of its own.
+    pub fn access(&self, user: &str) -> Option<Access> {
+        Access::of_user(&self.members, user)
+    }
+
+    /// How attributes are kept.
+    pub fn attribute_storage(&self) -> EntryStorage {
+        storage_from_json(extra(&self.members, ATTRIBUTES))
+    }
+
+    /// When it was touched, if that is kept.
+    pub fn times(&self) -> Option<ObjectTimes> {
+        let times = extra(&self.members, "times")?;
+        let time = |member: &str| times.get(member).and_then(Value::as_i64).unwrap_or_default();
+        Some(ObjectTimes {
+            access: time("access"),
+            modification: time("modification"),
+            change: time("change"),
+            birth: time("birth"),
+        })
+    }
+
+    /// Says when it was touched.
+    pub fn set_times(&mut self, times: &ObjectTimes) {
+        let ObjectTimes { access, modification, change, birth } = times;
+        let times = json!({"access": access, "modification": modification, "change": change, "birth": birth});
+        put_extra(&mut self.members, "times", times);
+    }
+
+    /// The comment.
+    pub fn comment(&self) -> Option<Name> {
+        extra(&self.members, "comment").and_then(Value::as_str).map(Name::from)
+    }
+
+    /// Sets the comment, or takes it away.
+    ///
+    /// # Errors
+    /// [`LayoutError::Unfit`] if it is no UTF-8.
+    pub fn set_comment(&mut self, comment: Option<&Name>) -> Result<()> {
+        let comment = comment.map(name_text).transpose()?;
+        put_extra(&mut self.members, "comment", comment.map_or(Value::Null, Value::from));
+        Ok(())
+    }
+
+    /// The link with this name.
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`], [`LayoutError::Id`].
+    pub fn link(&self, name: &Name) -> Result<Option<Link>> {
+        let Some(name) = name.as_str() else { return Ok(None) };
+        let link = object(&self.members, LINKS)?.get(name);
+        link.map(|link| link_from_json(self.domain, name, link)).transpose()
+    }
+
+    /// All links.
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`].
+    pub fn links(&self) -> Result<impl Iterator<Item = Result<Link>> + '_> {
+        let links = object(&self.members, LINKS)?;
+        Ok(links.iter().map(|(name, link)| link_from_json(self.domain, name, link)))
+    }
+
+    /// The next position in an order of creation, which is counted on.
+    fn take_position(&mut self, of: &'static str) -> u64 {
+        let counter = if of == LINKS { "next_link" } else { "next_attribute" };
+        let next = extra(&self.members, counter).and_then(Value::as_u64).unwrap_or_default();
+        put_extra(&mut self.members, counter, json!(next.saturating_add(1)));
+        next
+    }
+
+    /// Adds a link that is made now (seconds).
+    ///
+    /// # Errors
+    /// [`LayoutError::Unfit`].
+    pub fn insert_link(&mut self, name: &Name, target: &LinkTarget, now: f64) -> Result<()> {
+        let name = name_text(name)?.to_owned();
+        link_to_json(self.domain, target, None, now)?;
+        let is_tracked = is_tracked(storage_from_json(extra(&self.members, LINKS)).order);
+        let order = is_tracked.then(|| self.take_position(LINKS) as i64);
+        let link = link_to_json(self.domain, target, order, now)?;
+        object_mut(&mut self.members, LINKS)?.insert(name, link);
+        Ok(())
+    }
+
+    /// Takes a link away, if it is there.
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`].
+    pub fn remove_link(&mut self, name: &Name) -> Result<()> {
+        if let Some(name) = name.as_str() {
+            object_mut(&mut self.members, LINKS)?.swap_remove(name);
+        }
+        Ok(())
+    }
+
+    /// The objects to which hard links lead, and the committed types that are used, each as often as it is.
+    pub fn uses(&self) -> Vec<ObjectId> {
+        let links = self.members.get(LINKS).and_then(Value::as_object).into_iter().flat_map(Members::values);
+        let mut found: Vec<ObjectId> = links.filter_map(|link| hard_target_of(self.domain, link)).collect();
+        let attributes = self.members.get(ATTRIBUTES).and_then(Value::as_object).into_iter().flat_map(Members::values);
+        let own = self.members.get("type").filter(|_| self.kind() == ObjectKind::Dataset);
+        let types = attributes.filter_map(|attribute| attribute.get("type")).chain(own);
+        let ids = types.filter_map(|used| used.get("id")?.as_str());
+        found.extend(ids.filter_map(|id| self.domain.parse_own(id).ok()));
+        found
+    }
+
+    /// The attribute with this name.
+    ///
+    /// # Errors
+    /// [`LayoutError`].
+    pub fn attribute(&self, name: &Name) -> Result<Option<AttributeRecord>> {
+        let (Some(name), Some(attributes)) = (name.as_str(), self.attributes()?) else { return Ok(None) };
+        attributes.get(name).map(|json| AttributeRecord::from_json(self.domain, json)).transpose()
+    }
+
+    /// The names of all attributes.
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`].
+    pub fn attribute_names(&self) -> Result<Vec<Name>> {
+        Ok(self.attributes()?.into_iter().flat_map(Members::keys).map(|name| Name::from(name.as_str())).collect())
+    }
+
+    fn attributes(&self) -> Result<Option<&Members>> {
+        if self.members.contains_key(ATTRIBUTES) { object(&self.members, ATTRIBUTES).map(Some) } else { Ok(None) }
+    }
+
+    /// Sets an attribute, which keeps its position in the order of creation if it was there. Now is in seconds.
+    ///
+    /// # Errors
+    /// [`LayoutError::Unfit`], [`LayoutError::Encode`].
+    pub fn set_attribute(&mut self, name: &Name, record: &AttributeRecord, now: f64) -> Result<()> {
+        let text = name_text(name)?.to_owned();
+        let old = self.attributes()?.and_then(|attributes| attributes.get(&text));
+        let old_order = old.map(|old| old.get(super::extras::EXTRAS).and_then(|extras| extras.get("order")?.as_u64()));
+        let mut record = record.clone();
+        record.order = None;
+        record.to_json(self.domain, now)?;
+        let position = match old_order {
+            Some(order) => order,
+            None if is_tracked(self.attribute_storage().order) => Some(self.take_position(ATTRIBUTES)),
+            None => None,
+        };
+        let full = LayoutError::Unfit("the order of more than 65536 attributes");
+        record.order = position.map(u16::try_from).transpose().map_err(|_| full)?;
+        let json = record.to_json(self.domain, now)?;
+        object_mut(&mut self.members, ATTRIBUTES)?.insert(text, json);
+        Ok(())
+    }
+
+    /// Takes an attribute away, and says whether it was there.
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`].
+    pub fn remove_attribute(&mut self, name: &Name) -> Result<bool> {
+        let Some(name) = name.as_str() else { return Ok(false) };
+        Ok(object_mut(&mut self.members, ATTRIBUTES)?.shift_remove(name).is_some())
+    }
+
+    /// The type of a committed type.
+    ///
+    /// # Errors
+    /// [`LayoutError`].
+    pub fn committed_type(&self) -> Result<Datatype> {
+        Ok(get_type(&self.members, self.domain)?.datatype)
+    }
+}

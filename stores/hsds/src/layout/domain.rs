@@ -1,0 +1,99 @@
+//! The object that describes a domain, or a folder of domains ("Domains").
+
+use serde_json::{Value, json};
+
+use super::LayoutError;
+use super::access::{Access, DEFAULT_USER};
+use super::error::Result;
+use super::id::DomainId;
+use super::json::{Members, object_mut, parse_object, text, to_bytes};
+
+/// The object that describes a domain, or a folder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DomainDocument(Members);
+
+impl DomainDocument {
+    /// A domain that is made now (seconds), or a folder if it has no root group. Everybody may read it.
+    pub fn new(root: Option<DomainId>, owner: &str, now: f64) -> Self {
+        let mut members = Members::new();
+        if let Some(root) = root {
+            members.insert("root".to_owned(), root.text(root.root()).into());
+        }
+        members.insert("owner".to_owned(), owner.into());
+        let acls = json!({owner: Access::ALL.to_json(), DEFAULT_USER: Access::READ.to_json()});
+        members.insert("acls".to_owned(), acls);
+        members.insert("created".to_owned(), now.into());
+        members.insert("lastModified".to_owned(), now.into());
+        DomainDocument(members)
+    }
+
+    /// The document that the bytes of an object are.
+    ///
+    /// # Errors
+    /// [`LayoutError::Json`].
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        parse_object(bytes).map(DomainDocument)
+    }
+
+    /// The bytes of the object.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(&self.0)
+    }
+
+    /// The domain of its root group; `None` for a folder.
+    ///
+    /// # Errors
+    /// [`LayoutError::Id`], [`LayoutError::Schema1`].
+    pub fn root(&self) -> Result<Option<DomainId>> {
+        if !self.0.contains_key("root") {
+            return Ok(None);
+        }
+        let root = text(&self.0, "root")?;
+        match DomainId::parse(root)? {
+            (domain, id) if id == domain.root() => Ok(Some(domain)),
+            _ => Err(LayoutError::Id(root.to_owned())),
+        }
+    }
+
+    /// The same with another root group, changed now (seconds).
+    #[must_use]
+    pub fn with_root(mut self, root: DomainId, now: f64) -> Self {
+        self.0.insert("root".to_owned(), root.text(root.root()).into());
+        self.touch(now);
+        self
+    }
+
+    /// Says when the domain was changed (seconds).
+    pub fn touch(&mut self, now: f64) {
+        self.0.insert("lastModified".to_owned(), now.into());
+    }
+
+    /// What a user may do. A domain without rights gives none.
+    pub fn access(&self, user: &str) -> Access {
+        Access::of_user(&self.0, user).unwrap_or_default()
+    }
+
+    /// The users that have rights, with these.
+    pub fn users(&self) -> Vec<(String, Access)> {
+        let acls = self.0.get("acls").and_then(Value::as_object).into_iter().flatten();
+        acls.map(|(user, access)| (user.clone(), Access::from_json(access))).collect()
+    }
+
+    /// The owner.
+    pub fn owner(&self) -> Option<&str> {
+        self.0.get("owner").and_then(Value::as_str)
+    }
+
+    /// Sets the rights of a user; `None` takes them away.
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`].
+    pub fn set_access(&mut self, user: &str, access: Option<Access>) -> Result<()> {
+        let acls = object_mut(&mut self.0, "acls")?;
+        match access {
+            Some(access) => drop(acls.insert(user.to_owned(), access.to_json())),
+            None => drop(acls.shift_remove(user)),
+        }
+        Ok(())
+    }
+}

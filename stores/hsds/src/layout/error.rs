@@ -1,0 +1,53 @@
+//! What is wrong with an object of the schema.
+
+/// A result of the layout.
+pub type Result<T> = std::result::Result<T, LayoutError>;
+
+/// What is wrong with an object of the schema, or why it cannot be expressed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// The bytes are no JSON.
+    #[error("it is no JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A member is not there, or has another form.
+    #[error("the member {member:?} is not there, or is not {expected}")]
+    Member {
+        /// The member.
+        member: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A text is no identity of an object.
+    #[error("{0:?} is no identity of an object")]
+    Id(String),
+    /// An identity is one of the first schema.
+    #[error("the identity {0:?} is one of schema 1, which is not read")]
+    Schema1(String),
+    /// A value does not fit its type.
+    #[error("a value is not {0}")]
+    Value(&'static str),
+    /// Elements end in their middle, or go on after their end.
+    #[error("the elements take {expected} bytes, but {found} are there")]
+    Length {
+        /// Bytes that the elements take, as far as that is known.
+        expected: usize,
+        /// Bytes that are there.
+        found: usize,
+    },
+    /// The length of a variable-length element makes no sense.
+    #[error("an element states a length of {0} bytes")]
+    ElementLength(i64),
+    /// A type is nested too deeply.
+    #[error("a type is nested more than {0} levels deep")]
+    Depth(usize),
+    /// A datatype is not one that the member says.
+    #[error("the exact datatype is damaged: {0}")]
+    Datatype(#[from] h5live_format::DecodeError),
+    /// A datatype cannot be encoded.
+    #[error("the datatype cannot be encoded: {0}")]
+    Encode(#[from] h5live_format::EncodeError),
+    /// The schema has no room for something.
+    #[error("{0} cannot be expressed in the schema")]
+    Unfit(&'static str),
+}

@@ -1,0 +1,240 @@
+//! Identities of objects, and the keys under which they are kept (schema 2).
+//!
+//! An identity is a class and 32 hexadecimal digits: `g-b03b24ef-69f244b6-acd9-4df97b-37122a`. All objects of a domain
+//! share the first 16 digits. Those of the root group are these 16, and again these, each plus 8 modulo 16.
+//!
+//! Source: "Object Storage Schema for HDF5", "UUID", "Domain key", "Group key", "Dataset key", "Chunk key".
+
+use std::fmt;
+
+use h5live_model::{ChunkCoord, ObjectId, ObjectKind};
+
+use super::error::{LayoutError, Result};
+
+/// Hexadecimal digits of each half of an identity.
+const HALF_DIGITS: usize = 16;
+/// The lengths of the groups of digits, in schema 2 and in schema 1.
+const SCHEMA_2_GROUPS: [usize; 5] = [8, 8, 4, 6, 6];
+const SCHEMA_1_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+/// The class of an object, in the upper half of an [`ObjectId`].
+const CLASS_SHIFT: u32 = 64;
+/// Adds 8 modulo 16 to each digit.
+const ROTATION: u64 = 0x8888_8888_8888_8888;
+
+/// The name of the object that describes a domain or a folder.
+pub const DOMAIN_FILE: &str = ".domain.json";
+/// Summaries that a service writes, and that are stale after an edit.
+pub const SUMMARY_FILES: [&str; 2] = [".summary.json", ".info.json"];
+
+/// What all identities of a domain have in common: their first 16 digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DomainId(pub u64);
+
+fn class_letter(kind: ObjectKind) -> Option<char> {
+    match kind {
+        ObjectKind::Group => Some('g'),
+        ObjectKind::Dataset => Some('d'),
+        ObjectKind::Datatype => Some('t'),
+        ObjectKind::Map => None,
+    }
+}
+
+/// The kind of an object; `None` if it is none of this schema.
+pub fn kind(id: ObjectId) -> Option<ObjectKind> {
+    match id.0 >> CLASS_SHIFT {
+        1 => Some(ObjectKind::Group),
+        2 => Some(ObjectKind::Dataset),
+        3 => Some(ObjectKind::Datatype),
+        _ => None,
+    }
+}
+
+/// The identity of an object of this kind with these last 16 digits.
+pub fn object_id(kind: ObjectKind, low: u64) -> ObjectId {
+    let class: u128 = match kind {
+        ObjectKind::Group => 1,
+        ObjectKind::Dataset => 2,
+        ObjectKind::Datatype | ObjectKind::Map => 3,
+    };
+    ObjectId((class << CLASS_SHIFT) | u128::from(low))
+}
+
+/// The last 16 digits of an identity.
+fn low(id: ObjectId) -> u64 {
+    id.0 as u64
+}
+
+impl fmt::Display for DomainId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}-{:08x}", self.0 >> 32, self.0 & 0xffff_ffff)
+    }
+}
+
+impl DomainId {
+    /// The root group.
+    pub fn root(self) -> ObjectId {
+        object_id(ObjectKind::Group, self.0 ^ ROTATION)
+    }
+
+    /// The identity as text.
+    pub fn text(self, id: ObjectId) -> String {
+        let class = kind(id).and_then(class_letter).unwrap_or('x');
+        format!("{class}-{self}-{}", low_text(id))
+    }
+
+    /// The identity that a text is, with the domain to which it belongs. A collection may stand before it:
+    /// `datasets/d-..`.
+    ///
+    /// # Errors
+    /// [`LayoutError::Id`], [`LayoutError::Schema1`].
+    pub fn parse(text: &str) -> Result<(DomainId, ObjectId)> {
+        let unknown = || LayoutError::Id(text.chars().take(64).collect());
+        let bare = text.rsplit('/').next().unwrap_or(text);
+        let (class, digits) = bare.split_once('-').ok_or_else(unknown)?;
+        let kind = match class {
+            "g" => ObjectKind::Group,
+            "d" => ObjectKind::Dataset,
+            "t" => ObjectKind::Datatype,
+            _ => return Err(unknown()),
+        };
+        let groups: Vec<usize> = digits.split('-').map(str::len).collect();
+        if groups == SCHEMA_1_GROUPS {
+            return Err(LayoutError::Schema1(bare.to_owned()));
+        }
+        let hex: String = digits.chars().filter(|c| *c != '-').collect();
+        let is_hex = hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+        match hex.split_at_checked(HALF_DIGITS) {
+            Some((high, low)) if groups == SCHEMA_2_GROUPS && is_hex => {
+                let number = |digits| u64::from_str_radix(digits, 16).map_err(|_| unknown());
+                Ok((DomainId(number(high)?), object_id(kind, number(low)?)))
+            }
+            _ => Err(unknown()),
+        }
+    }
+
+    /// The identity that a text is, of an object of this domain.
+    ///
+    /// # Errors
+    /// As [`DomainId::parse`]; [`LayoutError::Id`] for one of another domain.
+    pub fn parse_own(self, text: &str) -> Result<ObjectId> {
+        match DomainId::parse(text)? {
+            (domain, id) if domain == self => Ok(id),
+            _ => Err(LayoutError::Id(text.to_owned())),
+        }
+    }
+
+    /// What the keys of all objects of the domain begin with, without a slash at the end.
+    pub fn prefix(self) -> String {
+        format!("db/{self}")
+    }
+
+    /// The key of an object.
+    pub fn key(self, id: ObjectId) -> String {
+        match kind(id) {
+            _ if id == self.root() => format!("db/{self}/.group.json"),
+            Some(ObjectKind::Dataset) => format!("db/{self}/d/{}/.dataset.json", low_text(id)),
+            Some(ObjectKind::Datatype) => format!("db/{self}/t/{}/.datatype.json", low_text(id)),
+            _ => format!("db/{self}/g/{}/.group.json", low_text(id)),
+        }
+    }
+
+    /// What the keys of the chunks of a dataset begin with, with a slash at the end.
+    pub fn dataset_folder(self, id: ObjectId) -> String {
+        format!("db/{self}/d/{}/", low_text(id))
+    }
+
+    /// The key of a chunk. `partitions` is their number, if chunks are spread over folders. The chunk of a scalar is `0`.
+    pub fn chunk_key(self, id: ObjectId, coord: &ChunkCoord) -> String {
+        let indices: Vec<String> = match coord.scaled() {
+            [] => vec!["0".to_owned()],
+            indices => indices.iter().map(u64::to_string).collect(),
+        };
+        format!("{}{}", self.dataset_folder(id), indices.join("_"))
+    }
+
+    /// The object whose description has this key.
+    pub fn object_of_key(self, key: &str) -> Option<ObjectId> {
+        let rest = key.strip_prefix(&format!("db/{self}/"))?;
+        if rest == ".group.json" {
+            return Some(self.root());
+        }
+        let mut parts = rest.split('/');
+        let (class, digits, file) = (parts.next()?, parts.next()?, parts.next()?);
+        let kind = match (class, file) {
+            ("g", ".group.json") => ObjectKind::Group,
+            ("d", ".dataset.json") => ObjectKind::Dataset,
+            ("t", ".datatype.json") => ObjectKind::Datatype,
+            _ => return None,
+        };
+        let hex: String = digits.chars().filter(|c| *c != '-').collect();
+        let low = u64::from_str_radix(&hex, 16).ok().filter(|_| hex.len() == HALF_DIGITS)?;
+        Some(object_id(kind, low)).filter(|_| parts.next().is_none())
+    }
+}
+
+/// The coordinate that the name of a chunk is, of a dataset of so many dimensions.
+pub fn chunk_of_name(name: &str, rank: usize) -> Option<ChunkCoord> {
+    let indices: Option<Vec<u64>> = name.split('_').map(|index| index.parse().ok()).collect();
+    match (indices?.as_slice(), rank) {
+        ([0], 0) => Some(ChunkCoord::origin(0)),
+        (indices, rank) if indices.len() == rank => Some(ChunkCoord::new(indices)),
+        _ => None,
+    }
+}
+
+fn low_text(id: ObjectId) -> String {
+    let low = low(id);
+    format!("{:04x}-{:06x}-{:06x}", low >> 48, (low >> 24) & 0xff_ffff, low & 0xff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOMAIN: DomainId = DomainId(0xb03b_24ef_69f2_44b6);
+
+    #[test]
+    fn identities_are_those_of_the_document() {
+        let id = object_id(ObjectKind::Group, 0xacd9_4df9_7b37_122a);
+        assert_eq!(DOMAIN.text(id), "g-b03b24ef-69f244b6-acd9-4df97b-37122a");
+        assert_eq!(DOMAIN.text(DOMAIN.root()), "g-b03b24ef-69f244b6-38b3-ac67e1-7acc3e");
+        for text in ["g-b03b24ef-69f244b6-acd9-4df97b-37122a", "groups/g-b03b24ef-69f244b6-acd9-4df97b-37122a"] {
+            assert_eq!(DomainId::parse(text).unwrap(), (DOMAIN, id));
+        }
+        assert!(DOMAIN.parse_own("d-b03b24ef-69f244b7-56e5-25125a-89ba79").is_err(), "another domain");
+    }
+
+    #[test]
+    fn what_is_no_identity_of_schema_2_is_refused() {
+        let first = DomainId::parse("g-0568d8c5-a77e-11e4-9f7a-3c15c2da029e");
+        assert!(matches!(first, Err(LayoutError::Schema1(_))), "{first:?}");
+        for text in ["", "g", "x-b03b24ef-69f244b6-acd9-4df97b-37122a", "g-b03b24ef-69f244b6-acd9-4df97b-37122", "g-+"]
+        {
+            assert!(matches!(DomainId::parse(text), Err(LayoutError::Id(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_are_those_that_the_service_uses() {
+        let id = |kind| object_id(kind, 0xacd9_4df9_7b37_122a);
+        let keys = [
+            (DOMAIN.root(), "db/b03b24ef-69f244b6/.group.json"),
+            (id(ObjectKind::Group), "db/b03b24ef-69f244b6/g/acd9-4df97b-37122a/.group.json"),
+            (id(ObjectKind::Dataset), "db/b03b24ef-69f244b6/d/acd9-4df97b-37122a/.dataset.json"),
+            (id(ObjectKind::Datatype), "db/b03b24ef-69f244b6/t/acd9-4df97b-37122a/.datatype.json"),
+        ];
+        for (id, key) in keys {
+            assert_eq!(DOMAIN.key(id), key);
+            assert_eq!(DOMAIN.object_of_key(key), Some(id));
+        }
+        let chunk = |at: &[u64]| DOMAIN.chunk_key(id(ObjectKind::Dataset), &ChunkCoord::new(at));
+        assert_eq!(chunk(&[1, 30]), "db/b03b24ef-69f244b6/d/acd9-4df97b-37122a/1_30");
+        assert_eq!(chunk(&[]), "db/b03b24ef-69f244b6/d/acd9-4df97b-37122a/0");
+        assert_eq!(DOMAIN.object_of_key(&chunk(&[1])), None);
+        assert_eq!(chunk_of_name("1_30", 2), Some(ChunkCoord::new(&[1, 30])));
+        assert_eq!(chunk_of_name("0", 0), Some(ChunkCoord::origin(0)));
+        for (name, rank) in [("1", 0), ("1_2", 1), (".dataset.json", 1), ("", 1), ("1_x", 2)] {
+            assert_eq!(chunk_of_name(name, rank), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Objects of the schema and their bytes. Nothing here reads or writes anything.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod access;
+mod attribute;
+mod creation;
+mod dataspace;
+mod datatype;
+mod document;
+mod domain;
+mod elements;
+mod error;
+mod extras;
+mod filters;
+mod frame;
+mod id;
+mod json;
+mod link;
+mod value;
+
+pub use access::{Access, DEFAULT_USER, Right};
+pub use attribute::{AttributeRecord, TypeUse};
+pub use datatype::ELEMENT_FORMS;
+pub use document::ObjectDocument;
+pub use domain::DomainDocument;
+pub use elements::{ElementCodec, NodeTable, PackedTokens, Token, TokenContent};
+pub use error::{LayoutError, Result};
+pub use filters::ChunkEncoding;
+pub use frame::{data_bytes, uncompressed_frame};
+pub use id::{DOMAIN_FILE, DomainId, SUMMARY_FILES, chunk_of_name, kind, object_id};

@@ -1,0 +1,37 @@
+//! The object store: the HDF5 data model as objects, in the schema of the Highly Scalable Data Service (HSDS), so that the
+//! service reads what h5live writes, and h5live what the service has written.
+//!
+//! [`layout`] describes the objects and their bytes; `docs/hsds-layout.md` says what is written byte by byte.
+//! [`engine`] keeps objects. [`HsdsStore`] is a session on a domain, which is what HDF5 calls a file.
+//!
+//! Source: "Object Storage Schema for HDF5" (`specs/object-store-hsds.md` of the shared documents).
+
+mod acl;
+mod check;
+mod chunk_form;
+mod commit;
+mod connector;
+mod dataset;
+pub mod engine;
+mod error;
+mod holders;
+pub mod layout;
+mod native_chunks;
+mod object_edits;
+mod objects;
+mod open_domain;
+mod options;
+mod place;
+mod session;
+mod state;
+mod store;
+mod upkeep;
+mod watch;
+
+pub use acl::{read_access, write_access};
+pub use check::HsdsFault;
+pub use connector::HsdsConnector;
+pub use error::HsdsError;
+pub use options::Hsds;
+pub use session::HsdsRequest;
+pub use store::HsdsStore;

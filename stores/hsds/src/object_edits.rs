@@ -1,0 +1,328 @@
+//! Changes of objects: made, linked, described anew, deleted.
+
+use std::sync::Arc;
+
+use h5live_model::{
+    AttributeData, ChunkCoord, DatasetSpec, Datatype, Error as ModelError, FillValue, InfoChange, Layout, LinkTarget,
+    Name, NewObject, ObjectBody, ObjectId, ObjectKind, ReferenceKind, Result,
+};
+
+use crate::engine::ObjectPut;
+use crate::error::{damaged, unfit};
+use crate::layout::{AttributeRecord, ElementCodec, ObjectDocument, Right, TypeUse};
+use crate::session::{HsdsSession, now};
+
+fn kind_of(body: &ObjectBody) -> ObjectKind {
+    match body {
+        ObjectBody::Group(_) => ObjectKind::Group,
+        ObjectBody::Dataset(_) => ObjectKind::Dataset,
+        ObjectBody::Datatype(_) => ObjectKind::Datatype,
+        ObjectBody::Map(_) => ObjectKind::Map,
+    }
+}
+
+/// Refuses types whose elements the schema has no form for.
+fn check_type(datatype: &Datatype) -> Result<()> {
+    match datatype {
+        Datatype::Reference(t) if t.kind != ReferenceKind::Object1 => {
+            Err(ModelError::Unsupported("a reference to a region, or of HDF5 1.12, in an object store,"))
+        }
+        Datatype::Compound(t) => t.members.iter().try_for_each(|member| check_type(&member.datatype)),
+        Datatype::Array(t) => check_type(&t.base),
+        Datatype::VarLen(t) => check_type(&t.base),
+        Datatype::Enum(t) => check_type(&t.base),
+        _ => Ok(()),
+    }
+}
+
+impl HsdsSession {
+    /// Makes an object, and links it if it has a link.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::create`](h5live_model::StoreWriter::create).
+    pub fn create_object(&self, new: &NewObject<'_>) -> Result<ObjectId> {
+        self.check_writable()?;
+        match new.link {
+            Some((group, name)) => {
+                self.check_new_link(group, name)?;
+                self.check_right(Some(&*self.group(group)?), Right::Create)?;
+            }
+            None => self.check_right(None, Right::Create)?,
+        }
+        self.check_spec(new)?;
+        let kind = kind_of(&new.spec.body);
+        let id = self.new_id(kind)?;
+        let fill = match &new.spec.body {
+            ObjectBody::Dataset(dataset) => self.stored_fill(dataset)?,
+            _ => None,
+        };
+        let document = ObjectDocument::new(self.domain, id, new.spec, fill.as_deref(), now()).map_err(unfit)?;
+        if let (ObjectBody::Dataset(dataset), Some(elements)) = (&new.spec.body, new.elements) {
+            self.put_first_elements(&document, dataset, elements)?;
+        }
+        let mut state = self.state.write();
+        state.insert_new(document);
+        if let ObjectBody::Dataset(dataset) = &new.spec.body
+            && let Some(committed) = dataset.committed
+        {
+            state.count(committed, 1);
+        }
+        drop(state);
+        match new.link {
+            Some((group, name)) => self.add_link_to(group, name, &LinkTarget::Hard(id)).map(|()| id),
+            None => Ok(id),
+        }
+    }
+
+    fn check_spec(&self, new: &NewObject<'_>) -> Result<()> {
+        let refused =
+            || Err(ModelError::Invalid("only a compact dataset is made with its elements, all of them".into()));
+        match &new.spec.body {
+            ObjectBody::Dataset(dataset) => {
+                dataset.check()?;
+                check_type(&dataset.datatype)?;
+                self.check_committed(dataset.committed, &dataset.datatype)?;
+                let is_whole = |elements: &[u8]| {
+                    dataset.layout == Layout::Compact && dataset.chunk_bytes() == Some(elements.len() as u64)
+                };
+                if new.elements.is_some_and(|elements| !is_whole(elements)) { refused() } else { Ok(()) }
+            }
+            ObjectBody::Map(_) => Err(ModelError::Unsupported("a map in an object store")),
+            ObjectBody::Datatype(datatype) if new.elements.is_none() => check_type(datatype),
+            _ if new.elements.is_some() => refused(),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_committed(&self, committed: Option<ObjectId>, datatype: &Datatype) -> Result<()> {
+        let Some(id) = committed else { return Ok(()) };
+        let document = self.document(id)?;
+        if document.kind() != ObjectKind::Datatype {
+            return Err(ModelError::WrongKind { expected: "committed datatype" });
+        }
+        let key = self.domain.key(id);
+        match document.committed_type().map_err(damaged(&key))? == *datatype {
+            true => Ok(()),
+            false => Err(ModelError::Invalid("the committed datatype is another type".into())),
+        }
+    }
+
+    fn stored_fill(&self, dataset: &DatasetSpec) -> Result<Option<Vec<u8>>> {
+        match &dataset.fill.value {
+            FillValue::Value(element) => {
+                let codec = ElementCodec::new(&dataset.datatype);
+                Ok(Some(self.pack(&codec, element)?.0))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Writes the elements of a compact dataset, which are there when its link is.
+    fn put_first_elements(&self, document: &ObjectDocument, dataset: &DatasetSpec, elements: &[u8]) -> Result<()> {
+        let form = self.chunk_form(document, dataset);
+        let (stored, _) = self.pack(&form.codec, elements)?;
+        let key = self.domain.chunk_key(document.id(), &ChunkCoord::origin(dataset.dataspace.rank()));
+        self.engine.put_many(vec![ObjectPut { key, bytes: form.encode(stored)? }]).map(drop)
+    }
+
+    /// A group.
+    ///
+    /// # Errors
+    /// [`ModelError::WrongKind`], [`ModelError::NoObject`].
+    pub fn group(&self, id: ObjectId) -> Result<Arc<ObjectDocument>> {
+        let document = self.document(id)?;
+        if document.kind() == ObjectKind::Group {
+            Ok(document)
+        } else {
+            Err(ModelError::WrongKind { expected: "group" })
+        }
+    }
+
+    fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
+        name.check_as_link()?;
+        let key = self.domain.key(group);
+        match self.group(group)?.link(name).map_err(damaged(&key))? {
+            Some(_) => Err(ModelError::Exists(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes a document, which is read if it is not known.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`], and those of `change`: then nothing has changed.
+    pub fn change<T>(&self, id: ObjectId, change: impl Fn(&mut ObjectDocument) -> Result<T>) -> Result<T> {
+        self.check_writable()?;
+        loop {
+            self.document(id)?;
+            let mut state = self.state.write();
+            if state.stored(id).is_some() {
+                return state.change(id, change);
+            }
+        }
+    }
+
+    /// Adds a link.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::add_link`](h5live_model::StoreWriter::add_link).
+    pub fn add_link_to(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
+        self.check_writable()?;
+        self.check_new_link(group, name)?;
+        self.check_right(Some(&*self.group(group)?), Right::Create)?;
+        match target {
+            LinkTarget::Hard(id) => drop(self.document(*id)?),
+            LinkTarget::UserDefined { .. } => {
+                return Err(ModelError::Unsupported("a user-defined link in an object store"));
+            }
+            _ => {}
+        }
+        self.change(group, |document| document.insert_link(name, target, now()).map_err(unfit))?;
+        if let LinkTarget::Hard(id) = target {
+            self.state.write().count(*id, 1);
+        }
+        Ok(())
+    }
+
+    fn take_link(&self, group: ObjectId, name: &Name) -> Result<LinkTarget> {
+        let key = self.domain.key(group);
+        let found = self.group(group)?.link(name).map_err(damaged(&key))?;
+        let link = found.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+        self.check_right(Some(&*self.group(group)?), Right::Delete)?;
+        self.change(group, |document| document.remove_link(name).map_err(unfit))?;
+        Ok(link.target)
+    }
+
+    /// Removes a link, and its object if no other one leads there.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::remove_link`](h5live_model::StoreWriter::remove_link).
+    pub fn remove_link_from(&self, group: ObjectId, name: &Name) -> Result<()> {
+        self.check_writable()?;
+        self.count_uses()?;
+        match self.take_link(group, name)? {
+            LinkTarget::Hard(id) => self.release(vec![id]),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a link another name.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::rename_link`](h5live_model::StoreWriter::rename_link).
+    pub fn rename_link_from(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+        self.check_writable()?;
+        let key = self.domain.key(from.0);
+        let found = self.group(from.0)?.link(from.1).map_err(damaged(&key))?;
+        let link = found.ok_or_else(|| ModelError::NotFound(from.1.clone()))?;
+        if from == to {
+            return Ok(());
+        }
+        self.check_new_link(to.0, to.1)?;
+        self.change(to.0, |document| document.insert_link(to.1, &link.target, now()).map_err(unfit))?;
+        self.take_link(from.0, from.1).map(drop)
+    }
+
+    /// Takes one use from each object, and deletes each that has none left, with what only it leads to.
+    fn release(&self, mut ids: Vec<ObjectId>) -> Result<()> {
+        while let Some(id) = ids.pop() {
+            let left = self.state.write().take_use(id);
+            if left > 0 || id == self.domain.root() {
+                continue;
+            }
+            match self.document(id) {
+                Ok(document) => {
+                    self.state.write().delete(id);
+                    ids.extend(document.uses());
+                }
+                // It was deleted already, or was never there.
+                Err(ModelError::NoObject(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes an object to which no link leads.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`].
+    pub fn discard_object(&self, id: ObjectId) -> Result<()> {
+        self.check_writable()?;
+        let document = self.document(id)?;
+        self.check_right(Some(&document), Right::Delete)?;
+        self.count_uses()?;
+        let mut state = self.state.write();
+        if id == self.domain.root() || state.uses.as_ref().and_then(|uses| uses.get(&id)).is_some_and(|uses| *uses > 0)
+        {
+            return Ok(());
+        }
+        state.delete(id);
+        drop(state);
+        self.release(document.uses())
+    }
+
+    /// Sets an attribute.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::set_attribute`](h5live_model::StoreWriter::set_attribute).
+    pub fn set_attribute_of(&self, id: ObjectId, new: &AttributeData) -> Result<()> {
+        self.check_writable()?;
+        new.check()?;
+        check_type(&new.datatype)?;
+        let key = self.domain.key(id);
+        let document = self.document(id)?;
+        self.check_committed(new.committed, &new.datatype)?;
+        let old = document.attribute(&new.name).map_err(damaged(&key))?;
+        self.check_right(Some(&document), if old.is_some() { Right::Update } else { Right::Create })?;
+        let old = old.and_then(|old| old.used.committed);
+        if old.is_some() {
+            self.count_uses()?;
+        }
+        let codec = ElementCodec::new(&new.datatype);
+        let (stored, _) = self.pack(&codec, &new.value)?;
+        let used = TypeUse { datatype: new.datatype.clone(), committed: new.committed };
+        let record = AttributeRecord { used, dataspace: new.dataspace.clone(), stored, order: None };
+        self.change(id, |document| document.set_attribute(&new.name, &record, now()).map_err(unfit))?;
+        if let Some(committed) = new.committed {
+            self.state.write().count(committed, 1);
+        }
+        self.release(old.into_iter().collect())
+    }
+
+    /// Removes an attribute.
+    ///
+    /// # Errors
+    /// [`ModelError::NotFound`].
+    pub fn remove_attribute_of(&self, id: ObjectId, name: &Name) -> Result<()> {
+        self.check_writable()?;
+        let key = self.domain.key(id);
+        let document = self.document(id)?;
+        self.check_right(Some(&document), Right::Delete)?;
+        let old = document.attribute(name).map_err(damaged(&key))?;
+        let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?.used.committed;
+        if old.is_some() {
+            self.count_uses()?;
+        }
+        self.change(id, |document| document.remove_attribute(name).map_err(unfit))?;
+        self.release(old.into_iter().collect())
+    }
+
+    /// Changes what is known of an object.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`].
+    pub fn set_info_of(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+        self.check_writable()?;
+        self.check_right(Some(&*self.document(id)?), Right::Update)?;
+        self.change(id, |document| match change {
+            InfoChange::Comment(comment) => document.set_comment(*comment).map_err(unfit),
+            InfoChange::Times(times) => {
+                if document.times().is_some() {
+                    document.set_times(times);
+                }
+                Ok(())
+            }
+        })
+    }
+}

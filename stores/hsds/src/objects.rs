@@ -1,0 +1,187 @@
+//! Objects as the facade sees them, from their documents; and variable-length elements from their tokens.
+
+use std::sync::Arc;
+
+use h5live_model::{
+    AttributeData, ChunkGrid, DatasetSpec, Error as ModelError, FillValue, Name, ObjectId, ObjectInfo, Result,
+};
+
+use crate::chunk_form::ChunkForm;
+use crate::error::damaged;
+use crate::holders::{FoundElement, HeldElements, Holder};
+use crate::layout::{AttributeRecord, ElementCodec, LayoutError, ObjectDocument, PackedTokens, Token, TokenContent};
+use crate::session::HsdsSession;
+
+/// An error in the middle of storing elements.
+#[derive(Debug)]
+pub struct PackError(pub ModelError);
+
+impl From<LayoutError> for PackError {
+    fn from(error: LayoutError) -> Self {
+        PackError(ModelError::Invalid(error.to_string()))
+    }
+}
+
+impl HsdsSession {
+    /// How the chunks of a dataset are stored.
+    pub fn chunk_form(&self, document: &ObjectDocument, spec: &DatasetSpec) -> ChunkForm {
+        let codec = ElementCodec::new(&spec.datatype);
+        let encoding = document.chunk_encoding(codec.stored_size());
+        let elements = spec.grid().as_ref().and_then(ChunkGrid::elements).and_then(|n| usize::try_from(n).ok());
+        ChunkForm {
+            codec,
+            encoding,
+            elements: elements.unwrap_or_default(),
+            unfilter: self.unfilter.clone(),
+            max_allocation: self.max_allocation,
+        }
+    }
+
+    /// What a dataset is, with its fill value.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`].
+    pub fn dataset_spec(&self, document: &ObjectDocument) -> Result<DatasetSpec> {
+        let key = self.domain.key(document.id());
+        let record = document.dataset().map_err(damaged(&key))?;
+        let mut spec = record.spec;
+        if let (Some(stored), FillValue::Default) = (record.stored_fill, &spec.fill.value) {
+            let codec = ElementCodec::new(&spec.datatype);
+            let (holder, version) = self.holders.enter(Holder::Fill(document.id()), &stored);
+            let mut element = self.max_allocation.zeroed(codec.size() as u64)?;
+            codec.unpack(&stored, 1, holder, version, &mut element).map_err(damaged(&key))?;
+            spec.fill.value = FillValue::Value(element);
+        }
+        Ok(spec)
+    }
+
+    /// The attribute of an object.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`].
+    pub fn attribute(&self, document: &ObjectDocument, name: &Name) -> Result<Option<AttributeData>> {
+        let key = self.domain.key(document.id());
+        let Some(record) = document.attribute(name).map_err(damaged(&key))? else { return Ok(None) };
+        let codec = ElementCodec::new(&record.used.datatype);
+        let wrong = LayoutError::Value("of the shape that is stated");
+        let Some(count) = record.dataspace.elements().and_then(|count| usize::try_from(count).ok()) else {
+            return Err(damaged(&key)(wrong));
+        };
+        // A variable-length element takes 4 bytes at least.
+        if count > 0 && codec.has_variable_parts() && count > record.stored.len() / 4 {
+            return Err(damaged(&key)(wrong));
+        }
+        let mut value = self.max_allocation.zeroed(count as u64 * codec.size() as u64)?;
+        let (holder, version) = match codec.has_variable_parts() {
+            true => self.holders.enter(Holder::Attribute(document.id(), name.clone()), &record.stored),
+            false => (0, 0),
+        };
+        codec.unpack(&record.stored, count, holder, version, &mut value).map_err(damaged(&key))?;
+        let AttributeRecord { used, dataspace, order, .. } = record;
+        let (datatype, committed) = (used.datatype, used.committed);
+        Ok(Some(AttributeData { name: name.clone(), datatype, committed, dataspace, value, creation_order: order }))
+    }
+
+    /// What is known of an object beside.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`], [`ModelError::Store`].
+    pub fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
+        let document = self.document(id)?;
+        self.count_uses()?;
+        let state = self.state();
+        let links = state.uses.as_ref().and_then(|uses| uses.get(&id)).copied().unwrap_or_default();
+        let links = if id == self.domain.root() { links.max(1) } else { links };
+        Ok(ObjectInfo {
+            links,
+            times: document.times(),
+            comment: document.comment(),
+            attributes: document.attribute_storage(),
+        })
+    }
+
+    /// Elements as they are stored, and the tokens among them.
+    ///
+    /// # Errors
+    /// [`ModelError::Invalid`], [`ModelError::Moved`], [`ModelError::Store`].
+    pub fn pack(&self, codec: &ElementCodec, elements: &[u8]) -> Result<(Vec<u8>, PackedTokens)> {
+        let (mut out, mut tokens) = (Vec::with_capacity(elements.len()), PackedTokens::default());
+        let mut content = |token: Token| self.token_content(token).map_err(PackError);
+        codec.pack(elements, &mut content, &mut tokens, &mut out).map_err(|error| error.0)?;
+        Ok((out, tokens))
+    }
+
+    fn token_content(&self, token: Token) -> Result<TokenContent> {
+        match self.holders.find(token)? {
+            FoundElement::Put(bytes) => Ok(TokenContent::Seam(bytes)),
+            FoundElement::Stored { holder, token, held } => {
+                let held = self.held_elements(&holder, token, held)?;
+                let bytes = held.nodes.stored(token.number, &held.stored).ok_or(ModelError::Moved)?;
+                Ok(TokenContent::Stored(bytes.to_vec()))
+            }
+        }
+    }
+
+    /// The base elements of a variable-length element, as they cross the seam.
+    ///
+    /// # Errors
+    /// [`ModelError::Moved`], [`ModelError::Store`].
+    pub fn blob(&self, token: Token, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+        match self.holders.find(token)? {
+            FoundElement::Put(bytes) => each(&bytes),
+            FoundElement::Stored { holder, token, held } => {
+                let held = self.held_elements(&holder, token, held)?;
+                match held.nodes.verbatim(token.number, &held.stored) {
+                    Some(bytes) => each(bytes),
+                    None => {
+                        let elements = held.nodes.base_elements(token, &held.stored);
+                        each(&elements.map_err(damaged(&self.holder_key(&holder)))?);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn holder_key(&self, holder: &Holder) -> String {
+        match holder {
+            Holder::Chunk(id, coord) => self.domain.chunk_key(*id, coord),
+            Holder::Attribute(id, _) | Holder::Fill(id) => self.domain.key(*id),
+        }
+    }
+
+    /// The stored elements of a holder, read again if they are not known any more.
+    fn held_elements(&self, holder: &Holder, token: Token, held: Option<HeldElements>) -> Result<HeldElements> {
+        if let Some(held) = held {
+            return Ok(held);
+        }
+        let key = self.holder_key(holder);
+        let (stored, codec, count): (Arc<[u8]>, ElementCodec, usize) = match holder {
+            Holder::Chunk(id, _) => {
+                let document = self.document(*id)?;
+                let spec = document.dataset().map_err(damaged(&key))?.spec;
+                let form = self.chunk_form(&document, &spec);
+                let found = self.engine.get(&key)?.ok_or(ModelError::Moved)?;
+                (form.decode(&key, &found.bytes)?, form.codec, form.elements)
+            }
+            Holder::Attribute(id, name) => {
+                let record = self.document(*id)?.attribute(name).map_err(damaged(&key))?.ok_or(ModelError::Moved)?;
+                let count = record.dataspace.elements().and_then(|count| usize::try_from(count).ok());
+                (record.stored.into(), ElementCodec::new(&record.used.datatype), count.unwrap_or_default())
+            }
+            Holder::Fill(id) => {
+                let record = self.document(*id)?.dataset().map_err(damaged(&key))?;
+                let stored = record.stored_fill.ok_or(ModelError::Moved)?;
+                (stored.into(), ElementCodec::new(&record.spec.datatype), 1)
+            }
+        };
+        self.holders.enter(holder.clone(), &stored);
+        if !self.holders.is_current(token) {
+            return Err(ModelError::Moved);
+        }
+        let nodes = Arc::new(codec.node_table(&stored, count).map_err(damaged(&key))?);
+        let held = HeldElements { stored, nodes };
+        self.holders.keep(holder, held.clone());
+        Ok(held)
+    }
+}

@@ -1,0 +1,84 @@
+//! Opening a domain, and making one.
+
+use std::sync::atomic::AtomicBool;
+
+use h5live_model::{Mode, Result, Session};
+use parking_lot::RwLock;
+
+use crate::commit;
+use crate::engine::ObjectEngine;
+use crate::error::{HsdsError, damaged, unfit};
+use crate::holders::Holders;
+use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right};
+use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now, random};
+use crate::state::SessionState;
+
+impl HsdsSession {
+    /// Opens a domain, or makes it.
+    ///
+    /// # Errors
+    /// [`HsdsError::NoDomain`], [`HsdsError::Folder`], [`HsdsError::Occupied`], and those of the engine.
+    pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsRequest) -> Result<Self> {
+        let key = domain_key(&request.domain);
+        let found = engine.get(&key)?;
+        let document = found.map(|found| DomainDocument::parse(&found.bytes)).transpose().map_err(damaged(&key))?;
+        let old = document.as_ref().map(DomainDocument::root).transpose().map_err(damaged(&key))?.flatten();
+        let shown = || format!("/{}", request.domain);
+        let makes = matches!(request.mode, Mode::Create | Mode::CreateNew);
+        let (domain, document) = match (document, old) {
+            (_, Some(_)) if request.mode == Mode::CreateNew => return Err(HsdsError::Occupied(shown()).into()),
+            (Some(document), Some(root)) if !makes => (root, document),
+            (None, _) if !makes => return Err(HsdsError::NoDomain(shown()).into()),
+            (Some(_), None) if !makes => return Err(HsdsError::Folder(shown()).into()),
+            (document, _) => {
+                let new = DomainId(random()?);
+                let document = document.map(|document| document.with_root(new, now()));
+                (new, document.unwrap_or_else(|| DomainDocument::new(Some(new), &request.owner, now())))
+            }
+        };
+        let mut described = Session::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
+        described.forms = ELEMENT_FORMS;
+        let session = HsdsSession {
+            described,
+            engine,
+            domain,
+            domain_path: request.domain.clone(),
+            user: request.user.clone(),
+            max_allocation: request.max_allocation,
+            unfilter: request.unfilter.clone(),
+            holders: Holders::default(),
+            state: RwLock::new(SessionState::new(document)),
+            is_closed: AtomicBool::new(false),
+        };
+        if makes && session.state.read().domain.owner().is_some_and(|owner| owner != request.owner) {
+            // Somebody else's domain is replaced.
+            session.check_right(None, Right::Delete)?;
+        }
+        match makes {
+            true => session.create(request, old)?,
+            false => drop(session.document(domain.root())?),
+        }
+        Ok(session)
+    }
+
+    fn create(&self, request: &HsdsRequest, old: Option<DomainId>) -> Result<()> {
+        let root = ObjectDocument::new(self.domain, self.domain.root(), &request.root, None, now()).map_err(unfit)?;
+        let mut state = self.state.write();
+        state.insert_new(root);
+        state.uses = Some(Default::default());
+        state.unlinked_parents = parents(&request.domain);
+        state.owner.clone_from(&request.owner);
+        state.is_domain_changed = true;
+        state.replaced = old;
+        match old {
+            // The first commit replaces what is there: until then, nothing is lost.
+            Some(_) => Ok(()),
+            None => commit::commit_all(self, &mut state),
+        }
+    }
+}
+
+/// The folders in which a domain lies.
+fn parents(domain: &str) -> Vec<String> {
+    domain.match_indices('/').filter_map(|(at, _)| domain.get(..at)).map(str::to_owned).collect()
+}

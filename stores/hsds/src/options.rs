@@ -1,0 +1,16 @@
+//! The options that only an object store has.
+
+use h5live_model::settings;
+
+settings! {
+    connector "hsds";
+    /// The options of an object store in the schema of the Highly Scalable Data Service.
+    pub struct Hsds {
+        /// The domain in the bucket, as /home/me/run; without it, the location is that of the domain.
+        domain: String = String::new(),
+        /// The owner of a new domain; without it, the user of the service (HS_USERNAME), or of this machine.
+        owner: String = String::new(),
+        /// The user whose rights count; without it, everything is allowed.
+        user: String = String::new(),
+    }
+}

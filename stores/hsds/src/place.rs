@@ -1,0 +1,134 @@
+//! Where a domain is: its bucket, and its path in the bucket.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use h5live_model::Result;
+
+use crate::error::HsdsError;
+use crate::layout::{DOMAIN_FILE, DomainDocument};
+
+/// The folder in a bucket that has the objects of all domains.
+const OBJECTS_FOLDER: &str = "db";
+
+/// Where a domain is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainPlace {
+    /// The folder that is the bucket.
+    pub bucket: PathBuf,
+    /// The path of the domain in it, without a slash in front.
+    pub domain: String,
+}
+
+fn has_domain(folder: &Path) -> bool {
+    folder.join(DOMAIN_FILE).is_file()
+}
+
+fn has_objects(folder: &Path) -> bool {
+    folder.join(OBJECTS_FOLDER).is_dir()
+}
+
+/// Whether a folder is a domain, or a bucket.
+pub fn is_at(folder: &Path) -> bool {
+    has_domain(folder) || (has_objects(folder) && !only_domains(folder).is_empty())
+}
+
+/// The names of the domains at the top of a bucket that have objects.
+fn only_domains(bucket: &Path) -> Vec<String> {
+    let entries = fs::read_dir(bucket).into_iter().flatten().flatten();
+    let has_root = |folder: &Path| {
+        let bytes = fs::read(folder.join(DOMAIN_FILE)).unwrap_or_default();
+        DomainDocument::parse(&bytes).is_ok_and(|document| matches!(document.root(), Ok(Some(_))))
+    };
+    let domains = entries.filter(|entry| has_root(&entry.path()));
+    let mut names: Vec<String> = domains.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// A path of names, from the file system's root on.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    let failed = |source| HsdsError::Medium { key: path.display().to_string(), source };
+    let path = std::path::absolute(path).map_err(failed)?;
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    Ok(plain)
+}
+
+/// The path of `folder` in `bucket`; `None` if it has names that are no text.
+fn within(bucket: &Path, folder: &Path) -> Option<String> {
+    let names = folder.strip_prefix(bucket).ok()?.components().map(|part| part.as_os_str().to_str());
+    names.collect::<Option<Vec<_>>>().map(|names| names.join("/"))
+}
+
+impl DomainPlace {
+    /// Where the domain at a path is. If `domain` is given, the path is that of the bucket. Otherwise the path is that of
+    /// a domain in a bucket around it, or of a bucket with one domain; a new folder becomes a bucket with one domain of
+    /// its name.
+    ///
+    /// # Errors
+    /// [`HsdsError::SeveralDomains`], [`HsdsError::NoDomain`].
+    pub fn find(path: &Path, domain: &str) -> Result<Self> {
+        let path = absolute(path)?;
+        if !domain.trim_matches('/').is_empty() {
+            return Ok(DomainPlace { bucket: path, domain: domain.trim_matches('/').to_owned() });
+        }
+        let around = path.ancestors().skip(1).find(|folder| has_objects(folder));
+        if let Some(bucket) = around.filter(|_| has_domain(&path) || !has_objects(&path)) {
+            let domain = within(bucket, &path).ok_or_else(|| HsdsError::NoDomain(path.display().to_string()))?;
+            return Ok(DomainPlace { bucket: bucket.to_owned(), domain });
+        }
+        if has_domain(&path) {
+            return Ok(DomainPlace { bucket: path, domain: String::new() });
+        }
+        let name = || path.file_name().and_then(|name| name.to_str()).unwrap_or("data").to_owned();
+        let mut domains = only_domains(&path);
+        let domain = match (domains.pop(), domains.is_empty()) {
+            (None, _) => name(),
+            (Some(only), true) => only,
+            (Some(last), false) => {
+                domains.push(last);
+                return Err(HsdsError::SeveralDomains { bucket: path.display().to_string(), domains }.into());
+            }
+        };
+        Ok(DomainPlace { bucket: path, domain })
+    }
+
+    /// The folder of the domain.
+    pub fn folder(&self) -> PathBuf {
+        self.bucket.join(&self.domain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_that_of_a_bucket_or_of_a_domain_in_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let find = |path: &str, domain: &str| {
+            let place = DomainPlace::find(&folder.path().join(path), domain).unwrap();
+            (place.bucket.strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned(), place.domain)
+        };
+        let place = |bucket: &str, domain: &str| (bucket.to_owned(), domain.to_owned());
+        assert_eq!(find("run", ""), place("run", "run"));
+        assert_eq!(find("bucket", "/home/me/run"), place("bucket", "home/me/run"));
+        fs::create_dir_all(folder.path().join("bucket/db")).unwrap();
+        assert_eq!(find("bucket/home/me/run", ""), place("bucket", "home/me/run"));
+        assert_eq!(find("bucket/x/../home", ""), place("bucket", "home"));
+        let root = r#"{"root": "g-b03b24ef-69f244b6-38b3-ac67e1-7acc3e", "owner": "me", "acls": {}}"#;
+        for name in ["one", "two"] {
+            fs::create_dir_all(folder.path().join("bucket").join(name)).unwrap();
+            fs::write(folder.path().join("bucket").join(name).join(DOMAIN_FILE), root).unwrap();
+            let found = DomainPlace::find(&folder.path().join("bucket"), "");
+            assert_eq!(found.is_ok(), name == "one", "{found:?}");
+        }
+        assert_eq!(find("bucket/two", ""), place("bucket", "two"));
+    }
+}

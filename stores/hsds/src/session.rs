@@ -1,0 +1,224 @@
+//! A session on a domain: what all of its parts share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use h5live_model::{
+    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectId,
+    ObjectKind, ObjectSpec, Parts, Reads, Result, Session, Staging, Unfilter, Unit,
+};
+use parking_lot::{RwLock, RwLockReadGuard};
+
+use crate::engine::ObjectEngine;
+use crate::error::{HsdsError, damaged};
+use crate::holders::Holders;
+use crate::layout::{DOMAIN_FILE, DomainId, ObjectDocument, Right, kind, object_id};
+use crate::state::{SessionState, Stored};
+
+/// The name of the kind of store, and its scheme.
+pub const CONNECTOR: &str = "hsds";
+/// Most bytes of a chunk: a Blosc frame has no room for more.
+const MAX_CHUNK_BYTES: u64 = i32::MAX as u64 - 64;
+/// Requests that are best under way at a time.
+const IN_FLIGHT: usize = 64;
+/// Most documents that are read ahead at once.
+const MAX_READ_AHEAD: usize = 256;
+
+/// What a session on a domain can do whose commits are durable like this.
+pub const fn capabilities(durability: Durability) -> Capabilities {
+    let missing = Features::USER_LINKS
+        .with(Features::REGION_REFERENCES)
+        .with(Features::STANDARD_REFERENCES)
+        .with(Features::VIRTUAL)
+        .with(Features::EXTERNAL_FILES)
+        .with(Features::MAPS);
+    Capabilities {
+        features: Features::all().without(missing),
+        parts: Parts::Whole,
+        staging: Staging::Caller,
+        encoding: Encoding::Store,
+        reads: Reads::Batched { in_flight: IN_FLIGHT, gap: 0 },
+        commit: Unit::Chunk,
+        view: Unit::Chunk,
+        durability,
+        live: true,
+        limits: Limits::NONE.with_chunk(MAX_CHUNK_BYTES),
+    }
+}
+
+/// How a domain is opened.
+#[derive(Debug, Clone)]
+pub struct HsdsRequest {
+    /// What the session may do.
+    pub mode: Mode,
+    /// What the root group of a new domain is like.
+    pub root: ObjectSpec,
+    /// The domain: a path in the bucket, without a slash in front.
+    pub domain: String,
+    /// The owner of a new domain.
+    pub owner: String,
+    /// The user whose rights count; `None`: everything is allowed.
+    pub user: Option<String>,
+    /// Most bytes that are allocated at once for a length that the store states.
+    pub max_allocation: AllocationLimit,
+    /// What compresses chunks and undoes that.
+    pub unfilter: Arc<dyn Unfilter>,
+}
+
+/// A session on a domain.
+#[derive(Debug)]
+pub struct HsdsSession {
+    pub described: Session,
+    pub engine: Box<dyn ObjectEngine>,
+    pub domain: DomainId,
+    pub domain_path: String,
+    pub user: Option<String>,
+    pub max_allocation: AllocationLimit,
+    pub unfilter: Arc<dyn Unfilter>,
+    pub holders: Holders,
+    pub(crate) state: RwLock<SessionState>,
+    pub(crate) is_closed: AtomicBool,
+}
+
+/// The time (seconds), as objects have it.
+pub fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+/// A random number.
+///
+/// # Errors
+/// [`HsdsError::Medium`] if the system has none.
+pub fn random() -> Result<u64> {
+    getrandom::u64().map_err(|error| {
+        let source = std::io::Error::other(error.to_string());
+        HsdsError::Medium { key: "a random number".to_owned(), source }.into()
+    })
+}
+
+/// The key of the object of a domain or a folder.
+pub fn domain_key(path: &str) -> String {
+    if path.is_empty() { DOMAIN_FILE.to_owned() } else { format!("{path}/{DOMAIN_FILE}") }
+}
+
+impl HsdsSession {
+    /// # Errors
+    /// [`ModelError::Closed`].
+    pub fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) { Err(ModelError::Closed) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`].
+    pub fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.described.mode.writes() { Ok(()) } else { Err(ModelError::ReadOnly) }
+    }
+
+    /// Refuses what the user may not do with an object, or with the domain.
+    ///
+    /// # Errors
+    /// [`HsdsError::Access`].
+    pub fn check_right(&self, document: Option<&ObjectDocument>, right: Right) -> Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let own = document.and_then(|document| document.access(user));
+        let access = own.unwrap_or_else(|| self.state.read().domain.access(user));
+        let object = || match document.filter(|_| own.is_some()) {
+            Some(document) => self.domain.key(document.id()),
+            None => format!("/{}", self.domain_path),
+        };
+        match access.has(right) {
+            true => Ok(()),
+            false => Err(HsdsError::Access { user: user.clone(), right: right.name(), object: object() }.into()),
+        }
+    }
+
+    /// What the session has.
+    pub fn state(&self) -> RwLockReadGuard<'_, SessionState> {
+        self.state.read()
+    }
+
+    /// The document of an object. If objects of a group are opened one after the other, those that follow are read ahead.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`], [`ModelError::Closed`], [`ModelError::Store`].
+    pub fn document(&self, id: ObjectId) -> Result<Arc<ObjectDocument>> {
+        self.check_open()?;
+        let known = self.state.read().find(id);
+        if let Some(found) = known {
+            let document = found?;
+            return self.check_right(Some(&document), Right::Read).map(|()| document);
+        }
+        if kind(id).is_none() {
+            return Err(ModelError::NoObject(id));
+        }
+        let wanted = self.state.write().read_ahead.wanted(id, MAX_READ_AHEAD);
+        self.fetch(&wanted)?;
+        let document = self.state.read().find(id).unwrap_or(Err(ModelError::NoObject(id)))?;
+        self.check_right(Some(&document), Right::Read).map(|()| document)
+    }
+
+    /// Reads documents in one wave. Those that are known already stay as they are.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`].
+    pub fn fetch(&self, ids: &[ObjectId]) -> Result<()> {
+        let unknown: Vec<ObjectId> = {
+            let state = self.state.read();
+            ids.iter().copied().filter(|id| state.find(*id).is_none()).collect()
+        };
+        let keys: Vec<String> = unknown.iter().map(|id| self.domain.key(*id)).collect();
+        let parsed = parking_lot::Mutex::new(Vec::new());
+        self.engine.get_many(&keys, &|number, found| {
+            let (Some(id), Some(key), Some(found)) = (unknown.get(number), keys.get(number), found) else {
+                return Ok(());
+            };
+            let document = ObjectDocument::parse(self.domain, *id, &found.bytes).map_err(damaged(key))?;
+            parsed.lock().push(Stored { document: Arc::new(document), tag: Some(found.tag) });
+            Ok(())
+        })?;
+        let mut state = self.state.write();
+        parsed.into_inner().into_iter().for_each(|stored| state.insert_fetched(stored));
+        Ok(())
+    }
+
+    /// Reads all documents of the domain, and counts the uses of each object.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`].
+    pub fn count_uses(&self) -> Result<()> {
+        self.check_open()?;
+        if self.state.read().uses.is_some() {
+            return Ok(());
+        }
+        let listed = self.engine.list(&format!("{}/", self.domain.prefix()))?;
+        let ids: Vec<ObjectId> = listed.iter().filter_map(|object| self.domain.object_of_key(&object.key)).collect();
+        for part in ids.chunks(4096) {
+            self.fetch(part)?;
+        }
+        let mut state = self.state.write();
+        state.count_uses(&ids);
+        Ok(())
+    }
+
+    /// A new identity.
+    ///
+    /// # Errors
+    /// As [`random`].
+    pub fn new_id(&self, kind: ObjectKind) -> Result<ObjectId> {
+        loop {
+            let id = object_id(kind, random()?);
+            if id != self.domain.root() && self.state.read().find(id).is_none() {
+                return Ok(id);
+            }
+        }
+    }
+}
+
+impl Drop for HsdsSession {
+    /// A session that was not closed leaves what it has committed.
+    fn drop(&mut self) {
+        let _ = self.engine.close();
+    }
+}

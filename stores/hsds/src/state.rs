@@ -1,0 +1,215 @@
+//! What a session knows and has changed.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, Result};
+
+use crate::engine::ObjectTag;
+use crate::layout::{DomainDocument, DomainId, ObjectDocument};
+
+/// Most documents that a session keeps which it has not changed.
+const MAX_KEPT_DOCUMENTS: usize = 1 << 16;
+
+/// A document as the session has it.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    pub document: Arc<ObjectDocument>,
+    /// The tag of the object when it was read or written; `None` for one that was never written.
+    pub tag: Option<ObjectTag>,
+}
+
+/// What a session knows and has changed.
+#[derive(Debug)]
+pub struct SessionState {
+    pub domain: DomainDocument,
+    pub is_domain_changed: bool,
+    /// Folders whose objects may be missing.
+    pub unlinked_parents: Vec<String>,
+    /// The owner of folders that are made.
+    pub owner: String,
+    /// The objects that the first commit replaces.
+    pub replaced: Option<DomainId>,
+    documents: HashMap<ObjectId, Stored>,
+    /// Documents that were changed since the last commit.
+    pub dirty: BTreeSet<ObjectId>,
+    /// Objects that were deleted; those in `doomed` are still stored.
+    deleted: HashSet<ObjectId>,
+    pub doomed: Vec<ObjectId>,
+    /// Chunks outside of an extent that became smaller; they are still stored.
+    pub dropped: HashMap<ObjectId, BTreeSet<ChunkCoord>>,
+    /// The datasets after which a dataset is seen.
+    pub after: HashMap<ObjectId, Vec<ObjectId>>,
+    /// How often each object is used; `None`: not counted yet.
+    pub uses: Option<HashMap<ObjectId, u32>>,
+    /// Whether summaries were removed.
+    pub has_removed_summaries: bool,
+    pub read_ahead: ReadAhead,
+    pub(crate) deletions: u64,
+}
+
+impl SessionState {
+    /// Nothing but the domain.
+    pub fn new(domain: DomainDocument) -> Self {
+        SessionState {
+            domain,
+            is_domain_changed: false,
+            unlinked_parents: Vec::new(),
+            owner: String::new(),
+            replaced: None,
+            documents: HashMap::new(),
+            dirty: BTreeSet::new(),
+            deleted: HashSet::new(),
+            doomed: Vec::new(),
+            dropped: HashMap::new(),
+            after: HashMap::new(),
+            uses: None,
+            has_removed_summaries: false,
+            read_ahead: ReadAhead::default(),
+            deletions: 0,
+        }
+    }
+
+    /// A document, if the session has it or knows that it is gone.
+    pub fn find(&self, id: ObjectId) -> Option<Result<Arc<ObjectDocument>>> {
+        if self.deleted.contains(&id) {
+            return Some(Err(ModelError::NoObject(id)));
+        }
+        self.documents.get(&id).map(|stored| Ok(stored.document.clone()))
+    }
+
+    /// A document with its tag, if the session has it.
+    pub fn stored(&self, id: ObjectId) -> Option<&Stored> {
+        self.documents.get(&id)
+    }
+
+    /// Whether an object was deleted by this session.
+    pub fn is_deleted(&self, id: ObjectId) -> bool {
+        self.deleted.contains(&id)
+    }
+
+    /// Takes up a document that was read, unless the session has one.
+    pub fn insert_fetched(&mut self, stored: Stored) {
+        if self.documents.len() >= MAX_KEPT_DOCUMENTS {
+            let dirty = &self.dirty;
+            self.documents.retain(|id, _| dirty.contains(id));
+        }
+        let id = stored.document.id();
+        if !self.deleted.contains(&id) {
+            self.documents.entry(id).or_insert(stored);
+        }
+    }
+
+    /// Takes up a document that is newer than the one that the session has.
+    pub fn replace_fetched(&mut self, stored: Stored) {
+        self.documents.insert(stored.document.id(), stored);
+    }
+
+    /// Adds a new object.
+    pub fn insert_new(&mut self, document: ObjectDocument) {
+        let id = document.id();
+        self.documents.insert(id, Stored { document: Arc::new(document), tag: None });
+        self.dirty.insert(id);
+        self.count(id, 0);
+    }
+
+    /// Changes a document that the session has.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`], and those of `change`: then nothing has changed.
+    pub fn change<T>(&mut self, id: ObjectId, change: impl FnOnce(&mut ObjectDocument) -> Result<T>) -> Result<T> {
+        let stored = self.documents.get_mut(&id).ok_or(ModelError::NoObject(id))?;
+        let changed = change(Arc::make_mut(&mut stored.document))?;
+        self.dirty.insert(id);
+        Ok(changed)
+    }
+
+    /// Takes the tag of a document that was written.
+    pub fn set_tag(&mut self, id: ObjectId, tag: ObjectTag) {
+        if let Some(stored) = self.documents.get_mut(&id) {
+            stored.tag = Some(tag);
+        }
+    }
+
+    /// Whether an object was never written.
+    pub fn is_new(&self, id: ObjectId) -> bool {
+        self.documents.get(&id).is_some_and(|stored| stored.tag.is_none())
+    }
+
+    /// Forgets an object, which is deleted when what led to it is committed.
+    pub fn delete(&mut self, id: ObjectId) -> Option<Stored> {
+        self.deleted.insert(id);
+        self.dirty.remove(&id);
+        self.dropped.remove(&id);
+        self.after.remove(&id);
+        self.doomed.push(id);
+        self.deletions += 1;
+        if let Some(uses) = &mut self.uses {
+            uses.remove(&id);
+        }
+        self.documents.remove(&id)
+    }
+
+    /// Counts uses of an object on, if they are counted.
+    pub fn count(&mut self, id: ObjectId, more: u32) {
+        if let Some(uses) = &mut self.uses {
+            let count = uses.entry(id).or_default();
+            *count = count.saturating_add(more);
+        }
+    }
+
+    /// Takes one use from an object. Returns those that are left.
+    pub fn take_use(&mut self, id: ObjectId) -> u32 {
+        let Some(count) = self.uses.as_mut().and_then(|uses| uses.get_mut(&id)) else { return 0 };
+        *count = count.saturating_sub(1);
+        *count
+    }
+
+    /// Counts the uses by all documents of the domain.
+    pub fn count_uses(&mut self, stored: &[ObjectId]) {
+        let mut uses: HashMap<ObjectId, u32> = HashMap::new();
+        let known = self.documents.keys().copied();
+        let ids: BTreeSet<ObjectId> = stored.iter().copied().chain(known).collect();
+        for stored in ids.iter().filter_map(|id| self.documents.get(id)) {
+            uses.entry(stored.document.id()).or_default();
+            for used in stored.document.uses() {
+                *uses.entry(used).or_default() += 1;
+            }
+        }
+        self.uses = Some(uses);
+    }
+
+    /// Forgets what was read and not changed.
+    pub fn forget_unchanged(&mut self) {
+        let dirty = &self.dirty;
+        self.documents.retain(|id, _| dirty.contains(id));
+        self.uses = None;
+    }
+}
+
+/// Objects of a group that was listed: if they are opened in their order, those that follow are read ahead.
+#[derive(Debug, Default)]
+pub struct ReadAhead {
+    ids: Vec<ObjectId>,
+    places: HashMap<ObjectId, usize>,
+    next: usize,
+    window: usize,
+}
+
+impl ReadAhead {
+    /// The objects of a group that was listed just now.
+    pub fn begin(&mut self, ids: Vec<ObjectId>) {
+        self.places = ids.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+        self.ids = ids;
+        (self.next, self.window) = (0, 1);
+    }
+
+    /// The object that is wanted, and those that will be next, at most so many.
+    pub fn wanted(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
+        let Some(place) = self.places.get(&id).copied() else { return vec![id] };
+        self.window = if place == self.next { (self.window * 2).min(most) } else { 1 };
+        let end = (place + self.window).min(self.ids.len());
+        self.next = end;
+        self.ids.get(place..end).map_or_else(|| vec![id], <[ObjectId]>::to_vec)
+    }
+}

@@ -1,0 +1,302 @@
+//! The seam: a session as the facade sees it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use h5live_model::{
+    AttributeData, ChunkStore, Error as ModelError, InfoChange, Link, LinkTarget, Liveness, MapStore, Mode, Name,
+    NewObject, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind, ReferenceType,
+    Referent, ReferentPart, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
+};
+use parking_lot::Mutex;
+
+use crate::dataset::HsdsDataset;
+use crate::engine::{ObjectEngine, RequestCounts};
+use crate::error::{damaged, unfit};
+use crate::layout::{ELEMENT_FORMS, Token, kind};
+use crate::session::{HsdsRequest, HsdsSession};
+use crate::watch::HsdsWatch;
+
+/// A session on a domain.
+#[derive(Debug, Clone)]
+pub struct HsdsStore {
+    pub(crate) session: Arc<HsdsSession>,
+    datasets: Arc<Mutex<HashMap<ObjectId, Weak<HsdsDataset>>>>,
+}
+
+impl HsdsStore {
+    /// Opens a domain, or makes it.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    pub fn open(engine: impl ObjectEngine + 'static, request: &HsdsRequest) -> Result<Self> {
+        Ok(HsdsStore::new(HsdsSession::open(Box::new(engine), request)?))
+    }
+
+    /// A store with this session.
+    pub(crate) fn new(session: HsdsSession) -> Self {
+        HsdsStore { session: Arc::new(session), datasets: Arc::default() }
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> RequestCounts {
+        self.session.engine.counts()
+    }
+
+    fn open_dataset(&self, id: ObjectId) -> Result<Arc<HsdsDataset>> {
+        self.session.check_open()?;
+        if let Some(dataset) = self.datasets.lock().get(&id).and_then(Weak::upgrade) {
+            return Ok(dataset);
+        }
+        let dataset = Arc::new(HsdsDataset::open(&self.session, id)?);
+        let mut datasets = self.datasets.lock();
+        if let Some(other) = datasets.get(&id).and_then(Weak::upgrade) {
+            return Ok(other);
+        }
+        if datasets.len() >= 64 && datasets.len().is_power_of_two() {
+            datasets.retain(|_, dataset| dataset.strong_count() > 0);
+        }
+        datasets.insert(id, Arc::downgrade(&dataset));
+        Ok(dataset)
+    }
+
+    fn open_datasets(&self) -> Vec<Arc<HsdsDataset>> {
+        self.datasets.lock().values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+fn tokens<'a>(elements: &'a [&'a [u8]]) -> impl Iterator<Item = Result<Token>> + 'a {
+    elements.iter().map(|element| Token::decode(element).map_err(unfit))
+}
+
+impl Store for HsdsStore {
+    fn session(&self) -> &Session {
+        &self.session.described
+    }
+
+    /// The kind is part of the identity: whether the object is there is not asked.
+    fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
+        self.session.check_open()?;
+        let is_deleted = self.session.state().is_deleted(id);
+        kind(id).filter(|_| !is_deleted).ok_or(ModelError::NoObject(id))
+    }
+
+    fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
+        let document = self.session.document(id)?;
+        let key = self.session.domain.key(id);
+        let spec = document.spec().map_err(damaged(&key))?;
+        Ok(match spec.body {
+            // A reader sees the extent as of the last refresh of the dataset.
+            ObjectBody::Dataset(_) => {
+                let seen = (*self.open_dataset(id)?.spec()?).clone();
+                ObjectSpec { body: ObjectBody::Dataset(Box::new(seen)), ..spec }
+            }
+            _ => spec,
+        })
+    }
+
+    fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
+        self.session.info(id)
+    }
+
+    fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
+        let key = self.session.domain.key(group);
+        self.session.group(group)?.link(name).map_err(damaged(&key))
+    }
+
+    fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
+        let document = self.session.group(group)?;
+        let key = self.session.domain.key(group);
+        let links = document.links().and_then(Iterator::collect::<crate::layout::Result<Vec<Link>>>);
+        let links = links.map_err(damaged(&key))?;
+        let hard = links.iter().filter_map(|link| match link.target {
+            LinkTarget::Hard(id) => Some(id),
+            _ => None,
+        });
+        self.session.state.write().read_ahead.begin(hard.collect());
+        for link in links {
+            if !each(link) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
+        self.session.attribute(&*self.session.document(id)?, name)
+    }
+
+    fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
+        let key = self.session.domain.key(id);
+        self.session.document(id)?.attribute_names().map_err(damaged(&key))
+    }
+
+    fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
+        let document = self.session.document(id)?;
+        let key = self.session.domain.key(id);
+        for name in document.attribute_names().map_err(damaged(&key))? {
+            let attribute = self.session.attribute(&document, &name)?;
+            if !attribute.is_none_or(&mut *each) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
+        Ok(self.open_dataset(id)?)
+    }
+
+    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        self.session.check_open()?;
+        for (number, token) in tokens(elements).enumerate() {
+            match token? {
+                token if token.has_bytes() => self.session.blob(token, &mut |bytes| each(number, bytes))?,
+                _ => each(number, &[]),
+            }
+        }
+        Ok(())
+    }
+
+    fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
+        self.session.check_open()?;
+        if kind != ReferenceKind::Object1 {
+            return Err(ModelError::Unsupported("a reference to a region, or of HDF5 1.12, in an object store,"));
+        }
+        let end = element.iter().position(|byte| *byte == 0).unwrap_or(element.len());
+        let text = element.get(..end).filter(|text| !text.is_empty());
+        let Some(text) = text else { return Ok(None) };
+        let unknown = || ModelError::Invalid("a reference is no identity of an object".to_owned());
+        let text = std::str::from_utf8(text).map_err(|_| unknown())?;
+        let object = self.session.domain.parse_own(text).map_err(|_| unknown())?;
+        Ok(Some(Referent { file: None, object, part: ReferentPart::Whole }))
+    }
+
+    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+        if self.session.described.mode != Mode::SwmrRead {
+            return self.session.check_open();
+        }
+        match scope {
+            Scope::All => {
+                self.session.state.write().forget_unchanged();
+                self.open_datasets().iter().try_for_each(|dataset| match dataset.take_up() {
+                    // It stays as it was seen.
+                    Err(ModelError::NoObject(_)) => Ok(()),
+                    taken => taken.map(drop),
+                })
+            }
+            Scope::Objects(ids) => ids.iter().try_for_each(|id| match kind(*id) {
+                Some(ObjectKind::Dataset) => self.open_dataset(*id)?.take_up().map(drop),
+                _ => self.session.revalidate(*id).map(drop),
+            }),
+        }
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        self.session.check_open()?;
+        if self.session.described.mode.writes() {
+            return Ok(Liveness::AtRest);
+        }
+        Ok(if self.session.engine.has_writer()? { Liveness::Live } else { Liveness::AtRest })
+    }
+
+    fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>> {
+        Ok(Box::new(HsdsWatch::new(self.session.clone(), objects)?))
+    }
+
+    fn stats(&self) -> Stats {
+        let counts = self.requests();
+        let mut stats = Stats::default();
+        (stats.bytes_read, stats.bytes_written, stats.writes) = (counts.bytes_read, counts.bytes_written, counts.puts);
+        stats
+    }
+
+    fn close(&self) -> Result<()> {
+        self.session.close()
+    }
+
+    fn writer(&self) -> Result<&dyn StoreWriter> {
+        self.session.check_writable()?;
+        Ok(self)
+    }
+
+    fn maps(&self) -> Option<&dyn MapStore> {
+        None
+    }
+}
+
+impl StoreWriter for HsdsStore {
+    fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
+        self.session.create_object(new)
+    }
+
+    fn discard(&self, id: ObjectId) -> Result<()> {
+        self.session.discard_object(id)
+    }
+
+    fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
+        self.session.add_link_to(group, name, target)
+    }
+
+    fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
+        self.session.remove_link_from(group, name)
+    }
+
+    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+        self.session.rename_link_from(from, to)
+    }
+
+    fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
+        self.session.set_attribute_of(id, attribute)
+    }
+
+    fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
+        self.session.remove_attribute_of(id, name)
+    }
+
+    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+        self.session.set_info_of(id, change)
+    }
+
+    fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+        self.session.check_writable()?;
+        Ok(self.session.holders.put(bytes, count).encode().to_vec())
+    }
+
+    fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
+        self.session.check_writable()?;
+        let gone = tokens(elements).collect::<Result<Vec<_>>>()?;
+        self.session.holders.remove(gone.into_iter());
+        Ok(())
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        self.session.check_writable()?;
+        if form.kind != ReferenceKind::Object1 {
+            return Err(ModelError::Unsupported("a reference to a region, or of HDF5 1.12, in an object store,"));
+        }
+        if to.file.is_some() || to.part != ReferentPart::Whole || form.size != ELEMENT_FORMS.object {
+            return Err(ModelError::Invalid("such elements refer to whole objects of the same domain".to_owned()));
+        }
+        self.session.document(to.object)?;
+        let mut element = self.session.domain.text(to.object).into_bytes();
+        element.resize(form.size as usize, 0);
+        Ok(element)
+    }
+
+    fn start_swmr(&self) -> Result<()> {
+        self.session.commit(Publish::Visible)
+    }
+
+    fn is_dirty(&self) -> bool {
+        let state = self.session.state();
+        !state.dirty.is_empty() || !state.doomed.is_empty() || !state.dropped.is_empty()
+    }
+
+    fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {
+        match scope {
+            Scope::All => self.session.commit(publish),
+            Scope::Objects(ids) => self.session.commit_objects(ids, publish),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Waiting for what a writer commits, by asking for objects again and again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live_model::{ObjectId, Result, Watch, WatchEvent};
+
+use crate::engine::{ObjectTag, Revalidation};
+use crate::session::HsdsSession;
+
+/// The first pause between two looks, and the longest one.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Waits for commits of some objects.
+#[derive(Debug)]
+pub struct HsdsWatch {
+    session: Arc<HsdsSession>,
+    /// Keys, and the tags that their objects had.
+    seen: HashMap<String, Option<ObjectTag>>,
+    had_writer: bool,
+}
+
+impl HsdsWatch {
+    /// # Errors
+    /// [`h5live_model::Error::Closed`], and those of the engine.
+    pub fn new(session: Arc<HsdsSession>, objects: &[ObjectId]) -> Result<Self> {
+        session.check_open()?;
+        let had_writer = session.engine.has_writer()?;
+        let mut seen = HashMap::new();
+        for id in objects {
+            session.document(*id)?;
+            let key = session.domain.key(*id);
+            let tag = session.engine.get(&key)?.map(|found| found.tag);
+            seen.insert(key, tag);
+        }
+        Ok(HsdsWatch { session, seen, had_writer })
+    }
+
+    /// Whether an object has changed since the last look.
+    fn look(&mut self) -> Result<bool> {
+        let mut has_changed = false;
+        for (key, seen) in &mut self.seen {
+            let now = match seen {
+                Some(tag) => match self.session.engine.revalidate(key, tag)? {
+                    Revalidation::Same => continue,
+                    Revalidation::Newer(found) => Some(found.tag),
+                    Revalidation::Gone => None,
+                },
+                None => self.session.engine.get(key)?.map(|found| found.tag),
+            };
+            has_changed |= now != *seen;
+            *seen = now;
+        }
+        Ok(has_changed)
+    }
+}
+
+impl Watch for HsdsWatch {
+    fn wait(&mut self, timeout: Duration) -> Result<WatchEvent> {
+        let start = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            self.session.check_open()?;
+            // The writer is asked for first: what it committed before it ended is seen.
+            let has_writer = self.session.engine.has_writer()?;
+            if self.look()? {
+                return Ok(WatchEvent::Changed);
+            }
+            if std::mem::replace(&mut self.had_writer, has_writer) && !has_writer {
+                return Ok(WatchEvent::Ended);
+            }
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(WatchEvent::Timeout);
+            }
+            thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! How many requests an operation takes, and how many waves of them.
+
+mod shared;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_hsds::HsdsStore;
+use h5live_hsds::engine::{MemoryEngine, RequestCounts};
+use h5live_model::{
+    ByteOrder, ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget,
+    Mode, Name, NewObject, ObjectId, ObjectSpec, Publish, Shape, Sign, Store, UNLIMITED,
+};
+
+use self::shared::request;
+
+fn numbers(dims: u64) -> ObjectSpec {
+    DatasetSpec {
+        datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
+        dataspace: Dataspace::Simple(Shape::with_max(&[dims], &[UNLIMITED]).unwrap()),
+        layout: Layout::Chunked(vec![4]),
+        ..DatasetSpec::default()
+    }
+    .into()
+}
+
+fn create(store: &HsdsStore, at: &str, dims: u64) -> ObjectId {
+    let spec = numbers(dims);
+    let new = (store.session().root, Name::from(at));
+    store.writer().unwrap().create(&NewObject::linked(new.0, &new.1, &spec)).unwrap()
+}
+
+/// What an operation adds to the requests of a session.
+fn added(store: &HsdsStore, operation: impl FnOnce()) -> RequestCounts {
+    let before = store.requests();
+    operation();
+    let after = store.requests();
+    RequestCounts {
+        gets: after.gets - before.gets,
+        puts: after.puts - before.puts,
+        deletes: after.deletes - before.deletes,
+        lists: after.lists - before.lists,
+        waves: after.waves - before.waves,
+        bytes_read: 0,
+        bytes_written: 0,
+    }
+}
+
+fn reader(engine: &MemoryEngine) -> HsdsStore {
+    HsdsStore::open(engine.reader(), &request(Mode::SwmrRead, "home/run")).unwrap()
+}
+
+fn names(store: &HsdsStore) -> Vec<(Name, ObjectId)> {
+    let mut found = Vec::new();
+    let each = &mut |link: h5live_model::Link| {
+        if let LinkTarget::Hard(id) = link.target {
+            found.push((link.name, id));
+        }
+        true
+    };
+    store.for_each_link(store.session().root, each).unwrap();
+    found
+}
+
+#[test]
+fn opening_a_domain_and_listing_its_root_takes_two_requests() {
+    let engine = MemoryEngine::new();
+    let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
+    create(&store, "a", 1);
+    store.close().unwrap();
+    let reader = reader(&engine);
+    assert_eq!(names(&reader).len(), 1);
+    let counts = reader.requests();
+    assert_eq!((counts.gets, counts.lists, counts.puts), (2, 0, 0));
+}
+
+#[test]
+fn a_slice_takes_one_request_for_the_dataset_and_its_chunks_in_one_wave() {
+    let engine = MemoryEngine::new();
+    let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
+    let id = create(&store, "a", 40);
+    let data = store.dataset(id).unwrap();
+    (0..10).for_each(|at| data.write_whole(&ChunkCoord::new(&[at]), 0, &[at as u8; 4]).unwrap());
+    store.close().unwrap();
+    let reader = reader(&engine);
+    let opened = added(&reader, || drop(reader.dataset(id).unwrap()));
+    assert_eq!((opened.gets, opened.waves), (1, 1));
+    let data = reader.dataset(id).unwrap();
+    let coords: Vec<ChunkCoord> = (2..9).map(|at| ChunkCoord::new(&[at])).collect();
+    let wanted: Vec<ChunkRead<'_>> = coords.iter().map(|coord| ChunkRead { coord, part: None }).collect();
+    let sum = AtomicU64::new(0);
+    let read = added(&reader, || {
+        data.read_many(&wanted, 1 << 20, &|_, found| {
+            sum.fetch_add(found.unwrap().bytes.iter().map(|byte| u64::from(*byte)).sum(), Ordering::Relaxed);
+            Ok(())
+        })
+        .unwrap();
+    });
+    assert_eq!((read.gets, read.waves, sum.into_inner()), (7, 1, 4 * (2..9).sum::<u64>()));
+}
+
+#[test]
+fn appended_rows_take_their_chunks_and_one_put() {
+    let engine = MemoryEngine::new();
+    let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
+    let data = store.dataset(create(&store, "a", 0)).unwrap();
+    store.writer().unwrap().start_swmr().unwrap();
+    for rows in 1..4u64 {
+        let coords = [2 * rows, 2 * rows + 1].map(|at| ChunkCoord::new(&[at]));
+        let writes = coords.each_ref().map(|coord| ChunkWrite::Whole { coord, filter_mask: 0, bytes: &[1; 4] });
+        let extent = [8 * rows + 8];
+        let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(Publish::Visible) };
+        let append = added(&store, || data.write(&batch).unwrap());
+        assert_eq!((append.puts, append.waves), (3, 2), "{append:?}");
+        assert_eq!((append.gets, append.lists, append.deletes), (0, 0, 0), "{append:?}");
+    }
+}
+
+#[test]
+fn following_a_dataset_that_has_not_changed_transfers_nothing() {
+    let engine = MemoryEngine::new();
+    let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
+    let id = create(&store, "a", 4);
+    store.writer().unwrap().start_swmr().unwrap();
+    let reader = reader(&engine);
+    let data = reader.dataset(id).unwrap();
+    let refreshed = added(&reader, || assert!(!data.refresh().unwrap()));
+    assert_eq!((refreshed.gets, refreshed.waves), (1, 1));
+}
+
+#[test]
+fn a_thousand_datasets_are_described_in_few_waves() {
+    let engine = MemoryEngine::new();
+    let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
+    for number in 0..1000 {
+        create(&store, &format!("{number:04}"), number);
+    }
+    let committed = added(&store, || store.close().unwrap());
+    assert_eq!((committed.puts, committed.waves), (1002, 3), "datasets, the root, the domain: {committed:?}");
+    let reader = reader(&engine);
+    let listed = added(&reader, || {
+        for (name, id) in names(&reader) {
+            let dims = reader.dataset(id).unwrap().spec().unwrap().dataspace.dims().to_vec();
+            assert_eq!(name, Name::from(format!("{:04}", dims[0])));
+        }
+    });
+    assert!(listed.gets == 1000 && listed.waves <= 12, "{listed:?}");
+    // The number of links of each is known from one reading of all documents.
+    let other = self::reader(&engine);
+    let counted = added(&other, || {
+        for (_, id) in names(&other) {
+            assert_eq!(other.info(id).unwrap().links, 1);
+        }
+    });
+    assert!(counted.gets <= 1000 && counted.waves <= 3, "{counted:?}");
+}
+
+#[test]
+fn what_a_reader_keeps_is_not_written_by_a_writer_that_died() {
+    let engine = MemoryEngine::new();
+    let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
+    let id = create(&store, "a", 4);
+    store.writer().unwrap().start_swmr().unwrap();
+    let keys = engine.keys();
+    let data = store.dataset(id).unwrap();
+    data.write_whole(&ChunkCoord::new(&[0]), 0, &[7; 4]).unwrap();
+    create(&store, "never seen", 4);
+    drop((data, store));
+    let reader = reader(&engine);
+    assert_eq!(names(&reader).len(), 1);
+    let added: Vec<String> = engine.keys().into_iter().filter(|key| !keys.contains(key)).collect();
+    assert!(added.len() == 1 && added[0].ends_with("/0"), "only the chunk is there: {added:?}");
+}

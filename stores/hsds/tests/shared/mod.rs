@@ -1,0 +1,36 @@
+//! What tests of stores have in common.
+
+use std::sync::Arc;
+
+use h5live_filters::{Pipeline, Registry};
+use h5live_hsds::HsdsRequest;
+use h5live_model::{AllocationLimit, FilterResult, FilterSpec, Mode, ObjectSpec, Unfilter};
+
+/// The filters of this project, below the seam.
+#[derive(Debug)]
+struct Filters;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+impl Unfilter for Filters {
+    fn unfilter(&self, filters: &[FilterSpec], mask: u32, bytes: Vec<u8>, size: u64) -> Result<Vec<u8>, Failure> {
+        Ok(Pipeline::new(filters, &Registry::default())?.decode(mask, &bytes, size as usize)?)
+    }
+
+    fn filter(&self, filters: &[FilterSpec], bytes: &[u8]) -> FilterResult {
+        Ok(Pipeline::new(filters, &Registry::default())?.encode(bytes)?)
+    }
+}
+
+/// Opens a domain like this.
+pub fn request(mode: Mode, domain: &str) -> HsdsRequest {
+    HsdsRequest {
+        mode,
+        root: ObjectSpec::group(),
+        domain: domain.to_owned(),
+        owner: "test_user1".to_owned(),
+        user: None,
+        max_allocation: AllocationLimit::default(),
+        unfilter: Arc::new(Filters),
+    }
+}
