@@ -17,7 +17,7 @@ use crate::scanner::RecordSink;
 const HEADER_CHUNK: u64 = 256 << 10;
 const PATH_CHUNK: u64 = 256 << 10;
 const ROW_CHUNK: u64 = 4096;
-const DIGEST_CHUNK: u64 = 4096;
+const DIGEST_CHUNK: u64 = 512;
 const ARCHIVE_CHUNK: u64 = 16;
 
 /// The level of deflate of the tables.

@@ -166,6 +166,13 @@ impl ObjectPaths {
         removed.map(|()| true).map_err(|error| self.error(error))
     }
 
+    /// Says that what gets this path is no leftover.
+    fn keep(&mut self, path: &[&[u8]], name: &Name) {
+        if let Some(committed) = &mut self.committed {
+            committed.paths.insert([path, &[name.as_bytes()]].concat().join(&b'/'));
+        }
+    }
+
     /// The place for a file with a path; `None` if it is taken and keeps what it has.
     ///
     /// # Errors
@@ -185,10 +192,15 @@ impl ObjectPaths {
         let Some(group) = self.group(before, on_collision)? else { return Ok(None) };
         let mut name = Name::from(*last);
         for suffix in 1..MAX_SUFFIX {
-            let Some(target) = self.child(group, &name)? else { return Ok(Some(Place::New(group, name))) };
-            if self.remove_leftover(before, group, &name, &target)? {
+            let target = self.child(group, &name)?;
+            let is_free = match &target {
+                Some(target) => self.remove_leftover(before, group, &name, target)?,
+                None => true,
+            };
+            let Some(target) = target.filter(|_| !is_free) else {
+                self.keep(before, &name);
                 return Ok(Some(Place::New(group, name)));
-            }
+            };
             match on_collision {
                 OnCollision::Error => return Err(PathError::Fault(TarFault::Collision)),
                 OnCollision::Skip => return Ok(None),

@@ -14,7 +14,7 @@ use crate::entry::TarEntry;
 use crate::error::Result;
 
 /// Elements of a chunk of references.
-const REFERENCE_CHUNK: u64 = 8192;
+const REFERENCE_CHUNK: u64 = 1024;
 
 /// Bytes of large contents that are written, or compared, at once.
 const PIECE_BYTES: u64 = 4 << 20;
