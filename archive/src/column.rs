@@ -79,6 +79,9 @@ impl<T: H5Write> Column<T> {
     }
 }
 
+/// The largest chunk that is gathered (bytes).
+const MAX_BUFFERED_CHUNK_BYTES: u64 = 16 << 20;
+
 /// Whole chunks are appended, so many at a time.
 const CHUNKS_AT_ONCE: usize = 4;
 
@@ -95,13 +98,17 @@ pub struct ByteImage {
 }
 
 impl ByteImage {
-    /// The bytes of a dataset with chunks of so many bytes.
+    /// The bytes of a dataset.
     ///
     /// # Errors
-    /// If the shape cannot be read.
-    pub fn new(dataset: Dataset, chunk: u64) -> Result<Self> {
-        let written = dataset.shape()?.first().copied().unwrap_or(0);
-        let mut image = ByteImage { dataset, chunk: chunk.max(1) as usize, buffer: Vec::new(), filled: 0, written };
+    /// If its description cannot be read.
+    pub fn new(dataset: Dataset) -> Result<Self> {
+        let spec = dataset.spec()?;
+        let written = spec.dataspace.dims().first().copied().unwrap_or(0);
+        let chunk = spec.chunk_dims().and_then(|dims| dims.first().copied()).unwrap_or(1);
+        // A file of others may have chunks of any size.
+        let chunk = chunk.clamp(1, MAX_BUFFERED_CHUNK_BYTES) as usize;
+        let mut image = ByteImage { dataset, chunk, buffer: Vec::new(), filled: 0, written };
         image.restart();
         Ok(image)
     }

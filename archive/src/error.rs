@@ -62,10 +62,8 @@ pub enum TarFault {
         missing: u64,
     },
     /// A header has another checksum than its bytes.
-    #[error("the checksum of the header is {found:?}, and its bytes give {expected}")]
+    #[error("the checksum of the header is wrong; its bytes give {expected}")]
     Checksum {
-        /// What the header says; `None` if that is no number.
-        found: Option<i64>,
         /// What the bytes give.
         expected: u32,
     },
@@ -118,23 +116,15 @@ pub enum Problem {
     /// The file has an import that did not end.
     #[error("an import into this file is under way or was interrupted; `h5live tar import --resume` continues it")]
     Interrupted,
+    /// The layout keeps contents as they are.
+    #[error("the layout {0} does not compress contents; shredder does")]
+    NotCompressed(&'static str),
     /// The file has no import that could be continued.
     #[error("no import into this file was interrupted")]
     NothingToResume,
-    /// The file has another layout.
-    #[error("the layout of the file is {found}, not {wanted}")]
-    OtherLayout {
-        /// The layout of the file.
-        found: String,
-        /// The wanted one.
-        wanted: &'static str,
-    },
     /// Tables of the file contradict each other.
     #[error("the tables of the file contradict each other: {0}")]
     Tables(&'static str),
-    /// There is no entry of this name.
-    #[error("there is no file {0:?} in the archive")]
-    NoEntry(String),
     /// A file has several archives, and none was chosen.
     #[error("the file has {0} archives; --archive says which")]
     ManyArchives(u64),

@@ -42,20 +42,14 @@ pub fn unsigned(field: &[u8], name: &'static str) -> Result<u64, TarFault> {
 /// # Errors
 /// [`TarFault::Checksum`].
 pub fn check_checksum(block: &TarBlock) -> Result<(), TarFault> {
-    let with_spaces = |sum: &mut dyn FnMut(u8)| {
-        for (at, byte) in block.iter().enumerate() {
-            sum(if CHECKSUM.contains(&at) { b' ' } else { *byte });
-        }
-    };
-    let (mut unsigned, mut signed) = (0u32, 0i64);
-    with_spaces(&mut |byte| {
-        unsigned += u32::from(byte);
-        signed += i64::from(byte as i8);
-    });
+    let sum = |bytes: &[u8]| bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>();
+    let negative = |bytes: &[u8]| bytes.iter().map(|byte| u32::from(byte >> 7)).sum::<u32>();
+    let unsigned = sum(block) - sum(&block[CHECKSUM]) + CHECKSUM.len() as u32 * u32::from(b' ');
+    let signed = i64::from(unsigned) - 256 * i64::from(negative(block) - negative(&block[CHECKSUM]));
     let found = number(&block[CHECKSUM]);
     match found == Some(i64::from(unsigned)) || found == Some(signed) {
         true => Ok(()),
-        false => Err(TarFault::Checksum { found, expected: unsigned }),
+        false => Err(TarFault::Checksum { expected: unsigned }),
     }
 }
 

@@ -45,8 +45,8 @@ pub use error::{Error, Problem, Result, TarFault};
 pub use export::{choose_archive, export};
 pub use extract::{ExtractReport, Extractor};
 pub use import::{
-    ImportOptions, ImportProgress, ImportReport, Importer, MAX_COMPACT_BYTES, OnCollision, TarLayout, UnknownName,
-    file_options, hex, is_importing, layout_of,
+    ImageFilter, ImportOptions, ImportProgress, ImportReport, Importer, MAX_COMPACT_BYTES, OnCollision, TarLayout,
+    UnknownName, choose_filter, file_options, hex, is_importing, layout_of,
 };
 pub use merge::merge;
 pub use paths::safe_path;

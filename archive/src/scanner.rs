@@ -16,6 +16,9 @@ pub const MAX_RECORD_BYTES: u64 = 16 << 20;
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// Bytes that are handed on at once.
+const PASSED_BYTES: usize = 16 << 10;
+
 /// Takes the bytes of an archive that are not contents of files.
 pub trait RecordSink {
     /// Takes the next of them.
@@ -149,10 +152,18 @@ impl<R: Read> TarScanner<R> {
     }
 
     /// Hands `left` bytes to the sink.
-    fn pass_on(&mut self, mut left: u64, records: &mut dyn RecordSink) -> Result<()> {
-        let mut buffer = [0; 16 << 10];
+    fn pass_on(&mut self, left: u64, records: &mut dyn RecordSink) -> Result<()> {
+        // Padding is short.
+        match left <= BLOCK as u64 {
+            true => self.pass_on_by(&mut [0; BLOCK], left, records),
+            false => self.pass_on_by(&mut [0; PASSED_BYTES], left, records),
+        }
+    }
+
+    fn pass_on_by(&mut self, buffer: &mut [u8], mut left: u64, records: &mut dyn RecordSink) -> Result<()> {
         while left > 0 {
-            let part = &mut buffer[..left.min(16 << 10) as usize];
+            let len = left.min(buffer.len() as u64) as usize;
+            let part = &mut buffer[..len];
             self.fill(part)?;
             records.records(part)?;
             left -= part.len() as u64;
@@ -242,7 +253,7 @@ impl<R: Read> TarScanner<R> {
     /// Hands on what follows the end of the archive.
     fn pass_end(&mut self, records: &mut dyn RecordSink) -> Result<()> {
         self.position = Position::End;
-        let mut buffer = [0; 16 << 10];
+        let mut buffer = [0; PASSED_BYTES];
         loop {
             match self.read_some(&mut buffer)? {
                 0 => return Ok(()),

@@ -116,6 +116,24 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The first bytes of the archive, at most so many. They come again when it is read.
+    ///
+    /// # Errors
+    /// None: what cannot be read is an error when it is read again.
+    pub fn peek(&mut self, limit: u64) -> Result<Vec<u8>> {
+        let mut head = Vec::new();
+        let mut input = std::mem::replace(&mut self.input, Box::new(io::empty()));
+        let read = (&mut input).take(limit).read_to_end(&mut head);
+        let head_again = io::Cursor::new(head.clone());
+        self.input = match read {
+            Ok(_) => Box::new(head_again.chain(input)),
+            Err(error) => Box::new(head_again.chain(FailedReader(Some(error)))),
+        };
+        Ok(head)
+    }
+}
+
 /// Counts what is read.
 struct CountedReader<R> {
     input: R,

@@ -32,7 +32,7 @@ fn pairs(bytes: &[u8], count: usize, into: &mut Vec<Segment>) -> Result<(), TarF
         }
         let value = |field| number(field).and_then(|value| u64::try_from(value).ok());
         let (Some(offset), Some(length)) = (value(offset), value(length)) else {
-            return Err(TarFault::SparseMap("a number is none"));
+            return Err(TarFault::SparseMap("a field is no number"));
         };
         into.push(Segment { offset, length });
     }

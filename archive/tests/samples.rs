@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use h5live::archive::{Archive, ArchiveFault, Samples, layout};
+use h5live::archive::{Archive, ArchiveFault, NameIndex, Permutation, Samples, layout, name_key};
 use h5live::{ErrorKind, File, UNLIMITED};
 
 /// An archive of samples whose contents tell their number: `n` samples of 0 to `most` bytes, without empty ones.
@@ -85,6 +85,77 @@ fn parts_that_cannot_be_are_refused() {
         assert!(matches!(error.kind(), ErrorKind::Archive(ArchiveFault::Order(_))), "{error}");
     }
     assert!(samples().shard(u64::MAX - 1, u64::MAX).worker(3, 9).numbers().is_err());
+}
+
+/// What a program in Python that follows docs/tar.md gives.
+const TEN_WITH_SEED_7_EPOCH_3: [u64; 10] = [7, 6, 3, 4, 0, 2, 8, 9, 1, 5];
+const LARGE_WITH_SEED_1_EPOCH_0: [u64; 3] = [310361006, 403501831, 307005681];
+
+#[test]
+fn the_permutation_is_the_one_that_the_document_gives() {
+    let of_ten: Vec<u64> = (0..10).map(|at| Permutation::new(10, Permutation::key(7, 3)).at(at)).collect();
+    assert_eq!(of_ten, TEN_WITH_SEED_7_EPOCH_3);
+    let large = Permutation::new(1_000_000_007, Permutation::key(1, 0));
+    assert_eq!([0, 1, 999_999_999].map(|at| large.at(at)), LARGE_WITH_SEED_1_EPOCH_0);
+}
+
+#[test]
+fn positions_are_spread_evenly() {
+    // Where the first number of 16 goes, over many keys: a chi-squared test with 15 degrees of freedom.
+    let mut counts = [0u32; 16];
+    for seed in 0..16_000 {
+        counts[Permutation::new(16, Permutation::key(seed, 0)).at(0) as usize] += 1;
+    }
+    let chi: f64 = counts.iter().map(|count| (f64::from(*count) - 1000.0).powi(2) / 1000.0).sum();
+    assert!(chi < 45.0, "{counts:?}");
+}
+
+#[test]
+fn names_lead_to_their_last_entry() {
+    let paths: Vec<String> = (0..5000).map(|n| format!("./d/{}.jpg", n % 4000)).collect();
+    let path = |entry: u64| paths[entry as usize].as_bytes();
+    let index = NameIndex::build(5000, path).unwrap();
+    let find = |name: &str| index.find(name.as_bytes(), |entry| name_key(path(entry)) == name_key(name.as_bytes()));
+    assert_eq!(find("d/3999.jpg"), Some(3999));
+    assert_eq!(find("./d/17.jpg"), Some(4017));
+    assert_eq!(find("d/4000.jpg"), None);
+    let damaged = NameIndex::from_slots(vec![u64::MAX; 7]);
+    assert_eq!(damaged.find(b"x", |_| false), None);
+    assert_eq!(NameIndex::from_slots(Vec::new()).find(b"x", |_| true), None);
+}
+
+#[test]
+fn files_with_one_key_are_a_group() {
+    let names = ["a.b/0001.seg.png", "a.b/0001.cls", "a.b/0002.cls", "plain", ".hidden", "a.b/0001.json"];
+    let file = File::in_memory();
+    let bytes: Vec<u8> = names.iter().flat_map(|name| [name.as_bytes(), b"\0"].concat()).collect();
+    let starts: Vec<u64> =
+        names.iter().scan(0, |end, name| Some(std::mem::replace(end, *end + name.len() as u64 + 1))).collect();
+    file.new_dataset::<u8>().create_with_data("name", &bytes).unwrap();
+    file.new_dataset::<u64>().create_with_data("name_offset", &starts).unwrap();
+    file.new_dataset::<u8>().create_with_data("image", b"012345").unwrap();
+    file.new_dataset::<u64>().create_with_data("image_offset", &[0u64, 1, 2, 3, 4, 5]).unwrap();
+    let archive = Archive::open(&file).unwrap();
+    let groups = archive.groups().unwrap();
+    let keys: Vec<_> = groups.iter().map(|group| (&*group.key, group.members.len())).collect();
+    assert_eq!(keys, [(&b"a.b/0001"[..], 2), (b"a.b/0002", 1), (b"a.b/0001", 1)]);
+    assert_eq!((groups[0].get("seg.png"), groups[0].get("cls"), groups[0].get("png")), (Some(0), Some(1), None));
+    assert_eq!(archive.read_by_name("a.b/0002.cls").unwrap(), b"2");
+    assert_eq!(archive.glob("a.b/*.cls").unwrap(), [1, 2]);
+    assert_eq!(archive.glob("**/*.{json,png}").unwrap(), [0, 5]);
+}
+
+proptest! {
+    #[test]
+    fn every_number_has_one_position(n in 1u64..3000, key: u64) {
+        let permutation = Permutation::new(n, key);
+        let mut seen = vec![false; n as usize];
+        for position in 0..n {
+            let number = permutation.at(position);
+            prop_assert!(!std::mem::replace(&mut seen[number as usize], true));
+            prop_assert_eq!(permutation.position_of(number), position);
+        }
+    }
 }
 
 proptest! {

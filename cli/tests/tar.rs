@@ -76,11 +76,8 @@ fn archives(folder: &Path) -> Vec<PathBuf> {
             let name = format!("pax-sparse-{version}.tar");
             make(&name, format!("tar --format=pax -S --sparse-version={version} -cf {name} tree"));
         }
-        make(
-            "ustar.tar",
-            "tar --format=ustar -cf ustar.tar tree/d tree/empty.txt tree/hard.jpg ./tree/soft.jpg".into(),
-        );
-        make("v7.tar", "tar --format=v7 -cf v7.tar tree/d tree/empty.txt".into());
+        make("ustar.tar", "tar --format=ustar -cf ustar.tar tree/d tree/hard.jpg ./tree/soft.jpg".into());
+        make("v7.tar", "tar --format=v7 -cf v7.tar tree/d tree/soft.jpg".into());
         make(
             "label.tar.gz",
             "tar --format=gnu -V label -czf label.tar.gz tree/d && tar -cf twice.tar tree/d/0001.jpg".into(),
@@ -230,12 +227,13 @@ fn an_import_that_is_killed_at_many_points_is_continued_and_ends_like_one_that_w
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for layout in ["shredder", "compactor", "digest"] {
         let (whole, cut) = (path(&format!("{layout}-whole.h5")), path(&format!("{layout}-cut.h5")));
+        let archive = path("a.tar");
         text(&run(&["tar", "import", "--layout", layout, &path("a.tar"), &whole]));
         let mut killed = 0;
         loop {
             let exists = Path::new(&cut).exists();
             let begins: &[&str] = if exists { &["--resume"] } else { &["--layout", layout] };
-            let words = [&["tar", "import", "--commit-bytes", "8000", &path("a.tar"), &cut], begins].concat();
+            let words = [&["tar", "import", "--commit-bytes", "8000", &archive, &cut], begins].concat();
             let mut child = h5live().args(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             // Where it is killed is up to chance. Later ones live longer, so that one of them ends.
             std::thread::sleep(std::time::Duration::from_millis(2 + killed * 2));
@@ -263,6 +261,31 @@ fn an_import_that_is_killed_at_many_points_is_continued_and_ends_like_one_that_w
         text(&run(&["tar", "export", "--force", "--archive", "1", &cut, &path("back.tar")]));
         assert!(fs::read(path("back.tar")).unwrap() == fs::read(path("b.tar")).unwrap(), "{layout}");
     }
+}
+
+#[test]
+fn contents_are_compressed_if_that_pays() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "for i in $(seq 40); do seq $i 3000 > t$i; head -c 20000 /dev/urandom > r$i; done
+        tar -cf text.tar t*; tar -cf random.tar r*";
+    shell(folder.path(), script);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (archive, first, is_smaller) in [("text.tar", "t1", true), ("random.tar", "r1", false)] {
+        let file = path(&format!("{archive}.h5"));
+        text(&run(&["tar", "import", "--compress", "auto", &path(archive), &file]));
+        text(&run(&["tar", "export", "--force", &file, &path("back.tar")]));
+        let wanted = fs::read(path(archive)).unwrap();
+        assert!(fs::read(path("back.tar")).unwrap() == wanted, "{archive}");
+        assert_eq!(run(&["tar", "cat", &file, first]).stdout, fs::read(path(first)).unwrap());
+        // Chunks of offsets and of the image have sizes of their own.
+        let image = h5live::File::open(Path::new(&file)).unwrap().dataset("image").unwrap();
+        let stored: u64 = image.chunks().unwrap().iter().map(|chunk| chunk.size).sum();
+        assert_eq!(stored < wanted.len() as u64 / 2, is_smaller, "{archive}: {stored} of {}", wanted.len());
+    }
+    let refused =
+        error(&run(&["tar", "import", "--layout", "digest", "--compress", "lz4", &path("text.tar"), &path("no.h5")]));
+    assert!(refused.contains("the layout digest does not compress contents"), "{refused}");
+    assert!(!Path::new(&path("no.h5")).exists());
 }
 
 #[test]

@@ -23,9 +23,6 @@ pub enum ArchiveFault {
     /// The tables contradict each other.
     #[error("the tables of the archive contradict each other: {0}")]
     Tables(&'static str),
-    /// A file has changed or was cut while it was read.
-    #[error("the file was cut while it was read")]
-    Cut,
     /// An order that cannot be: see the text.
     #[error("{0}")]
     Order(&'static str),

@@ -38,15 +38,3 @@ pub(super) fn of_names(samples: u64, names: &Names) -> Result<Vec<SampleGroup>, 
     }
     Ok(groups)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_ends_at_the_first_dot_of_the_last_name() {
-        assert_eq!(split_key(b"a.b/0001.seg.png"), Some((&b"a.b/0001"[..], &b"seg.png"[..])));
-        assert_eq!(split_key(b"a.b/0001"), None);
-        assert_eq!(split_key(b".hidden"), None);
-    }
-}

@@ -78,22 +78,3 @@ impl NameIndex {
         entry.checked_sub(1)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_lead_to_their_last_entry() {
-        let paths: Vec<String> = (0..5000).map(|n| format!("./d/{}.jpg", n % 4000)).collect();
-        let path = |entry: u64| paths[entry as usize].as_bytes();
-        let index = NameIndex::build(5000, path).unwrap();
-        let find = |name: &str| index.find(name.as_bytes(), |entry| name_key(path(entry)) == name_key(name.as_bytes()));
-        assert_eq!(find("d/3999.jpg"), Some(3999));
-        assert_eq!(find("./d/17.jpg"), Some(4017));
-        assert_eq!(find("d/4000.jpg"), None);
-        let damaged = NameIndex::from_slots(vec![u64::MAX; 7]);
-        assert_eq!(damaged.find(b"x", |_| false), None);
-        assert_eq!(NameIndex::from_slots(Vec::new()).find(b"x", |_| true), None);
-    }
-}

@@ -5,6 +5,7 @@ mod objects;
 mod options;
 mod resume;
 mod shredder;
+mod trial;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,9 @@ use h5live::{File, LibVer, Options};
 use self::object_paths::PathError;
 use self::objects::ObjectWriter;
 pub use self::objects::hex;
-pub use self::options::{ImportOptions, MAX_COMPACT_BYTES, OnCollision, TarLayout, UnknownName};
+pub use self::options::{ImageFilter, ImportOptions, MAX_COMPACT_BYTES, OnCollision, TarLayout, UnknownName};
 use self::shredder::Shredder;
+pub use self::trial::choose_filter;
 use crate::contents::EntryContents;
 use crate::entry::TarEntry;
 use crate::error::{Error, Problem, Result, TarFault};
@@ -103,8 +105,13 @@ impl Importer {
     /// # Errors
     /// [`Error::File`].
     pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
+        if options.filter.is_some() && options.layout != TarLayout::Shredder {
+            return Err(Error::unfit(file, Problem::NotCompressed(options.layout.name())));
+        }
         let contents = match options.layout {
-            TarLayout::Shredder => LayoutWriter::Shredder(Box::new(Shredder::create(file, options.sentinel)?)),
+            TarLayout::Shredder => {
+                LayoutWriter::Shredder(Box::new(Shredder::create(file, options.sentinel, options.filter)?))
+            }
             TarLayout::Compactor | TarLayout::Digest => {
                 // The group of the tables comes first.
                 file.create_group(TABLE_GROUP)?;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use h5live::model::FilterSpec;
+
 use crate::digest::DigestAlgorithm;
 
 /// How a file keeps the contents of an archive.
@@ -58,6 +60,38 @@ impl OnCollision {
     }
 }
 
+/// How the chunks of the image are compressed (layout `shredder`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageFilter {
+    /// Deflate, which every program of HDF5 reads.
+    Deflate,
+    /// Zstandard.
+    Zstd,
+    /// LZ4.
+    Lz4,
+}
+
+impl ImageFilter {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ImageFilter::Deflate => "deflate",
+            ImageFilter::Zstd => "zstd",
+            ImageFilter::Lz4 => "lz4",
+        }
+    }
+
+    /// The filter of a dataset.
+    pub(super) fn spec(self) -> FilterSpec {
+        let (id, params) = match self {
+            ImageFilter::Deflate => (1, vec![6]),
+            ImageFilter::Zstd => (32_015, vec![3]),
+            ImageFilter::Lz4 => (32_004, Vec::new()),
+        };
+        FilterSpec { id, optional: true, name: None, params }
+    }
+}
+
 /// A name that nothing has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this is none of {0}")]
@@ -70,6 +104,16 @@ impl FromStr for TarLayout {
         let all = [TarLayout::Compactor, TarLayout::Digest, TarLayout::Shredder];
         let found = all.into_iter().find(|layout| layout.name() == text);
         found.ok_or(UnknownName("compactor, digest, shredder"))
+    }
+}
+
+impl FromStr for ImageFilter {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let all = [ImageFilter::Deflate, ImageFilter::Zstd, ImageFilter::Lz4];
+        let found = all.into_iter().find(|filter| filter.name() == text);
+        found.ok_or(UnknownName("none, auto, deflate, zstd, lz4"))
     }
 }
 
@@ -98,6 +142,8 @@ pub struct ImportOptions {
     pub compact_limit: u64,
     /// The most bytes of contents.
     pub max_bytes: u64,
+    /// How contents are compressed (layout `shredder`). Compressed contents cannot be viewed in the file.
+    pub filter: Option<ImageFilter>,
     /// Bytes of contents after which what is there is published.
     pub commit_bytes: u64,
     /// Whether what can be read of a damaged archive counts as the whole.
@@ -116,6 +162,7 @@ impl Default for ImportOptions {
             sentinel: true,
             compact_limit: MAX_COMPACT_BYTES,
             max_bytes: 1 << 44,
+            filter: None,
             commit_bytes: 64 << 20,
             salvage: false,
         }

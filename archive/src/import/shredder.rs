@@ -5,11 +5,15 @@ use std::io::Read;
 use h5live::File;
 use h5live::archive::layout::{BYTE_CHUNK, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET, OFFSET_CHUNK, SENTINEL_ATTRIBUTE};
 
+use super::options::ImageFilter;
 use crate::column::{ByteImage, Column};
 use crate::contents::{EntryContents, Piece};
 use crate::entry::TarEntry;
 use crate::error::Result;
 use crate::tables::Committed;
+
+/// Bytes of a chunk of an image with a filter: what is decoded to read one sample.
+const FILTERED_CHUNK: u64 = 128 << 10;
 
 /// The level of deflate of the names, as the original program has it.
 const NAME_LEVEL: u32 = 6;
@@ -29,10 +33,13 @@ impl Shredder {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn create(file: &File, has_sentinel: bool) -> Result<Self> {
+    pub fn create(file: &File, has_sentinel: bool, filter: Option<ImageFilter>) -> Result<Self> {
         let bytes = || file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[BYTE_CHUNK]);
         let offsets = || file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[OFFSET_CHUNK]);
-        bytes().create(IMAGE)?;
+        match filter {
+            Some(filter) => bytes().chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(IMAGE)?,
+            None => bytes().create(IMAGE)?,
+        };
         bytes().deflate(NAME_LEVEL).create(NAME)?;
         for name in [IMAGE_OFFSET, NAME_OFFSET] {
             let dataset = offsets().create(name)?;
@@ -52,7 +59,7 @@ impl Shredder {
         let image_offset = file.dataset(IMAGE_OFFSET)?;
         let has_sentinel = image_offset.attribute_names()?.iter().any(|name| *name == SENTINEL_ATTRIBUTE);
         Ok(Shredder {
-            image: ByteImage::new(file.dataset(IMAGE)?, BYTE_CHUNK)?,
+            image: ByteImage::new(file.dataset(IMAGE)?)?,
             image_offset: Column::new(image_offset)?,
             name: Column::new(file.dataset(NAME)?)?,
             name_offset: Column::new(file.dataset(NAME_OFFSET)?)?,

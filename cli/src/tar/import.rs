@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use h5live::Location;
-use h5live_archive::{DigestAlgorithm, ImportOptions, Importer, MAX_COMPACT_BYTES, OnCollision, Source, TarLayout};
+use h5live_archive::{
+    DigestAlgorithm, ImageFilter, ImportOptions, Importer, MAX_COMPACT_BYTES, OnCollision, Source, TarLayout,
+    UnknownName, choose_filter,
+};
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result, whole_text};
@@ -39,6 +42,11 @@ pub struct ImportArgs {
     /// The most bytes of contents, against archives that unpack to more than a disk has
     #[arg(long, value_name = "BYTES", value_parser = at_least::<1, u64>)]
     max_bytes: Option<u64>,
+    /// Compress contents (layout shredder): none; auto (zstd, if it takes at least a tenth off the first contents); deflate,
+    /// zstd or lz4. Compressed contents cannot be viewed in the file without a copy
+    #[arg(long, value_name = "FILTER", default_value = "none", value_parser = compression)]
+    #[arg(conflicts_with_all = ["append", "resume"])]
+    compress: Compression,
     /// Publish what is there after so many bytes of contents
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = at_least::<1, u64>)]
     commit_bytes: u64,
@@ -58,10 +66,31 @@ pub struct ImportArgs {
     quiet: bool,
 }
 
+/// When contents are compressed.
+#[derive(Debug, Clone, Copy)]
+enum Compression {
+    Never,
+    Auto,
+    Always(ImageFilter),
+}
+
+fn compression(text: &str) -> std::result::Result<Compression, UnknownName> {
+    match text {
+        "none" => Ok(Compression::Never),
+        "auto" => Ok(Compression::Auto),
+        name => name.parse().map(Compression::Always),
+    }
+}
+
 impl ImportArgs {
     pub fn run(self) -> Result<Outcome> {
-        let source = Source::open(&self.archive)?;
-        let importer = self.importer()?;
+        let mut source = Source::open(&self.archive)?;
+        let filter = match self.compress {
+            Compression::Auto => choose_filter(&mut source)?,
+            Compression::Always(filter) => Some(filter),
+            Compression::Never => None,
+        };
+        let importer = self.importer(ImportOptions { filter, ..self.options() })?;
         let bar = source.bytes.map_or_else(|| progress::counter("entry"), progress::bytes);
         let is_sized = source.bytes.is_some();
         let mut tell = |now: h5live_archive::ImportProgress| {
@@ -98,11 +127,11 @@ impl ImportArgs {
             max_bytes: self.max_bytes.unwrap_or(default.max_bytes),
             commit_bytes: self.commit_bytes,
             salvage: self.salvage,
+            ..default
         }
     }
 
-    fn importer(&self) -> Result<Importer> {
-        let options = self.options();
+    fn importer(&self, options: ImportOptions) -> Result<Importer> {
         if self.append || self.resume {
             let file = open::options().write().open(&self.to)?;
             let importer = Importer::open(&file, options)?;
