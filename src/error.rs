@@ -190,6 +190,10 @@ pub enum ErrorKind {
     /// An option was given that says how a store is opened, for a store that is open already.
     #[error("the option {0} has no meaning for a store that is open already")]
     UnusedOption(&'static str),
+    /// A training set is damaged, or is none.
+    #[cfg(feature = "archive")]
+    #[error(transparent)]
+    Archive(#[from] crate::archive::ArchiveFault),
     /// Something that the library does not do.
     #[error("{0} is not supported")]
     Unsupported(&'static str),

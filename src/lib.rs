@@ -26,6 +26,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
+//! | `archive` | [`archive`]: training sets, archives of many files that are read at random |
 //! | `ndarray` | `Dataset::read_array` and its kin: arrays of the crate `ndarray`, `s![..]` and arrays of `bool` as selections |
 //! | `half` | `f16` and `bf16` of the crate `half` as elements |
 //! | `serde` | `Dataset::read_rows`: rows as structs that derive `Deserialize`; `Serialize` of [`Value`] |
@@ -76,9 +77,11 @@
 
 #![deny(missing_debug_implementations)]
 
-#[cfg(test)]
+#[cfg(any(test, feature = "archive"))]
 extern crate self as h5live;
 
+#[cfg(feature = "archive")]
+pub mod archive;
 mod attribute;
 mod convert;
 mod copy;
@@ -126,9 +129,9 @@ pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
-    ByteOrder, ConnectorRegistry, DatasetView, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant, Leak,
-    LeakPlace, LibVer, Location, MapPrefetch, Mode, OpenError, Reclaim, Repair, Selection, Stats, StoreCheck,
-    StoreErrorKind, StoreFinding, StoreReport, UNLIMITED, UnknownLibVer,
+    ByteOrder, ConnectorRegistry, DatasetView, DatasetViewPart, Datatype, Diagnosis, FileChange, FileCondition, Holder,
+    Invariant, Leak, LeakPlace, LibVer, Location, MapPrefetch, Mode, OpenError, Reclaim, Repair, Selection, Stats,
+    StoreCheck, StoreErrorKind, StoreFinding, StoreReport, UNLIMITED, UnknownLibVer,
 };
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};

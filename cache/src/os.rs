@@ -60,9 +60,13 @@ unsafe impl MappedMemory for SharedMapping {
         self.copied.get_or_init(new).as_ref().is_some_and(|mapping| mapping.read(into, at))
     }
 
+    fn has_faulted(&self) -> bool {
+        self.copied.get().and_then(Option::as_ref).is_some_and(Mapping::is_broken)
+    }
+
     fn is_whole(&self) -> bool {
-        let is_broken = self.copied.get().and_then(Option::as_ref).is_some_and(Mapping::is_broken);
-        !is_broken && file_len(&self.file).is_ok_and(|len| len.saturating_sub(self.at) >= self.map.len() as u64)
+        !self.has_faulted()
+            && file_len(&self.file).is_ok_and(|len| len.saturating_sub(self.at) >= self.map.len() as u64)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Outcome, Result, whole_text};
 use crate::temp_output::with_places;
 use crate::{
     check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, log, ls, man, manifest, map, mv,
-    new, open, record, repair, rm, scenario, set, stress, wait, watch,
+    new, open, record, repair, rm, scenario, set, stress, tar, wait, watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
@@ -48,6 +48,7 @@ enum Command {
     Scenario(scenario::Scenario),
     Set(set::Set),
     Stores(list_stores::ListStores),
+    Tar(tar::TarCommand),
     Watch(watch::WatchCommand),
     Stress(stress::Stress),
     Demo(demo::Demo),
@@ -83,6 +84,7 @@ impl Command {
             Command::Scenario(command) => command.run(),
             Command::Set(command) => command.run(),
             Command::Stores(command) => command.run(),
+            Command::Tar(command) => command.run(),
             Command::Watch(command) => command.run(),
             Command::Stress(command) => command.run(),
             Command::Demo(command) => command.run(),

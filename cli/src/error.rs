@@ -70,6 +70,9 @@ pub enum Error {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// An archive, or a file made of one, could not be read or written.
+    #[error(transparent)]
+    Archive(#[from] h5live_archive::Error),
     /// No command is called so.
     #[error("no command is called {0:?}; `h5live help` lists them")]
     NoCommand(String),
@@ -280,7 +283,11 @@ pub enum FileProblem {
 impl Error {
     /// Whether the reader of our output has gone away. This is no error.
     pub fn is_broken_pipe(&self) -> bool {
-        matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+        let error = match self {
+            Error::Output(error) | Error::Archive(h5live_archive::Error::Io { source: error, .. }) => error,
+            _ => return false,
+        };
+        error.kind() == io::ErrorKind::BrokenPipe
     }
 }
 

@@ -1,7 +1,7 @@
 //! The examples at the end of the help of each command.
 
 /// For each command, what one types, and what it does.
-const EXAMPLES: [(&str, [(&str, &str); 2]); 25] = [
+const EXAMPLES: [(&str, [(&str, &str); 2]); 26] = [
     (
         "acl",
         [
@@ -168,6 +168,13 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 25] = [
         [
             ("h5live stress", "ten seconds with two readers"),
             ("h5live stress --readers 4 --seconds 60 --kill", "writers that are killed, with four readers"),
+        ],
+    ),
+    (
+        "tar",
+        [
+            ("h5live tar import images.tar.gz images.h5", "a training set, to be read at random"),
+            ("h5live tar export images.h5 images.tar", "the archive again, byte for byte"),
         ],
     ),
     (

@@ -54,6 +54,7 @@ mod rm;
 mod scenario;
 mod set;
 mod stress;
+mod tar;
 mod temp_output;
 mod times;
 mod type_parse;

@@ -81,7 +81,7 @@ pub use store::{
     InfoChange, Limits, Liveness, MapEdit, MapPrefetch, MapScan, MapStore, NewObject, OrderedBounds, Parts, Publish,
     Reads, Scope, Session, Staging, Store, StoreWriter, Unit, check_block, read_blob, read_block_by_runs, read_each,
 };
-pub use store::{DatasetView, MappedMemory, SharedBytes};
+pub use store::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
 pub use store_check::{StoreCheck, StoreFinding, StoreReport};
 pub use unfilter::{FilterResult, NoFilters, Unfilter, UnknownFilter};
 pub use watch::{Watch, WatchEvent};

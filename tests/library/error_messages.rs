@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 14] = [
+    "archive/src",
     "src",
     "cache/src",
     "checker/src",

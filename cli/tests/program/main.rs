@@ -41,5 +41,6 @@ mod scenario;
 mod shared_messages;
 mod sources;
 mod stores;
+mod tar;
 mod unfinished;
 mod wait;

@@ -26,7 +26,7 @@ pub use read_block::{check_block, read_block_by_runs};
 pub use read_each::read_each;
 pub use reads::{ChunkBytes, ChunkRead, ChunkSink};
 pub use session::Session;
-pub use shared_bytes::{DatasetView, MappedMemory, SharedBytes};
+pub use shared_bytes::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
 pub use writer::{InfoChange, NewObject, StoreWriter};
 
 use crate::{

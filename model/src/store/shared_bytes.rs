@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
 
@@ -32,6 +33,9 @@ pub unsafe trait MappedMemory: Send + Sync {
 
     /// Whether the file has had all of these bytes until now, as far as copies have met them.
     fn is_whole(&self) -> bool;
+
+    /// Whether a copy has met bytes that the file does not have any more. Costs nothing, unlike [`MappedMemory::is_whole`].
+    fn has_faulted(&self) -> bool;
 }
 
 /// Bytes that are shared with a file. They can be held and copied without care, and looked at only as a [`DatasetView`].
@@ -52,6 +56,11 @@ impl SharedBytes {
     /// Whether what was copied so far were bytes of the file, as [`MappedMemory::is_whole`].
     pub fn is_whole(&self) -> bool {
         self.0.is_whole()
+    }
+
+    /// Whether a copy has met bytes that the file does not have any more, as [`MappedMemory::has_faulted`].
+    pub fn has_faulted(&self) -> bool {
+        self.0.has_faulted()
     }
 
     /// The same as elements of type `T`; `None` if they are not aligned for it, or do not end with an element.
@@ -89,6 +98,12 @@ impl<T: Pod> DatasetView<T> {
         self.len() == 0
     }
 
+    /// Some of the elements; `None` if there are not so many.
+    pub fn part(&self, range: Range<usize>) -> Option<DatasetViewPart<'_, T>> {
+        let is_inside = range.start <= range.end && range.end <= self.len();
+        is_inside.then_some(DatasetViewPart { view: self, range })
+    }
+
     /// The elements.
     ///
     /// # Safety
@@ -104,6 +119,41 @@ impl<T: Pod> DatasetView<T> {
 impl<T: Pod> fmt::Debug for DatasetView<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("DatasetView").field(&self.len()).finish()
+    }
+}
+
+/// Some elements of a [`DatasetView`], one after another.
+#[derive(Clone)]
+pub struct DatasetViewPart<'a, T> {
+    view: &'a DatasetView<T>,
+    /// Within the view.
+    range: Range<usize>,
+}
+
+impl<'a, T: Pod> DatasetViewPart<'a, T> {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// The elements.
+    ///
+    /// # Safety
+    /// As [`DatasetView::as_slice`].
+    pub unsafe fn as_slice(&self) -> &'a [T] {
+        // SAFETY: the caller promises what the view asks for, and the part lies within it.
+        unsafe { self.view.as_slice() }.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl<T: Pod> fmt::Debug for DatasetViewPart<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DatasetViewPart").field(&self.range).finish()
     }
 }
 
@@ -131,6 +181,10 @@ mod tests {
         fn is_whole(&self) -> bool {
             true
         }
+
+        fn has_faulted(&self) -> bool {
+            false
+        }
     }
 
     fn bytes(values: &[u64], at: usize, len: usize) -> SharedBytes {
@@ -146,6 +200,9 @@ mod tests {
         assert_eq!((other.len(), other.is_empty()), (2, false));
         // SAFETY: nobody changes the vector.
         assert_eq!(unsafe { other.as_slice() }, [2, 3]);
+        // SAFETY: as above.
+        assert_eq!(unsafe { other.part(1..2).unwrap().as_slice() }, [3]);
+        assert!(other.part(1..3).is_none() && other.part(2..2).is_some_and(|part| part.is_empty()));
         let none = bytes(&[1], 8, 0).into_elements::<u16>();
         // SAFETY: as above.
         assert!(none.is_some_and(|none| none.is_empty() && unsafe { none.as_slice() }.is_empty()));

@@ -332,4 +332,8 @@ unsafe impl MappedMemory for MappedBytes {
     fn is_whole(&self) -> bool {
         true
     }
+
+    fn has_faulted(&self) -> bool {
+        false
+    }
 }

@@ -1,0 +1,207 @@
+//! What is in an archive, and what is wrong with it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+
+use h5live::archive::name_key;
+use twox_hash::XxHash3_128;
+
+use crate::contents::{EntryContents, Piece};
+use crate::digest::DigestAlgorithm;
+use crate::entry::TarEntry;
+use crate::error::{Error, Result};
+use crate::paths::safe_path;
+use crate::scanner::TarScanner;
+use crate::source::{Compression, Source};
+
+/// Names that are kept as examples.
+const MAX_EXAMPLES: usize = 10;
+
+/// Bytes of contents that are in memory at once.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Things of one sort: how many, and the first ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// How many there are.
+    pub count: u64,
+    /// The paths of the first ones.
+    pub examples: Vec<String>,
+}
+
+impl Findings {
+    fn add(&mut self, entry: &TarEntry) {
+        self.count += 1;
+        if self.examples.len() < MAX_EXAMPLES {
+            self.examples.push(entry.shown_path());
+        }
+    }
+}
+
+/// What an archive has.
+#[derive(Debug)]
+pub struct TarReport {
+    /// How it is compressed.
+    pub compression: Compression,
+    /// All entries.
+    pub entries: u64,
+    /// Entries by what they are.
+    pub kinds: BTreeMap<&'static str, u64>,
+    /// Files with contents: those that the document's program counts.
+    pub files: u64,
+    /// Files without contents.
+    pub empty: u64,
+    /// Files of more than 64 KiB, which the document warns of.
+    pub over_64_kib: u64,
+    /// Files that are too large for a compact dataset.
+    pub not_compact: u64,
+    /// Bytes of all contents, with the holes of sparse files.
+    pub content_bytes: u64,
+    /// The largest file: path and bytes.
+    pub largest: Option<(String, u64)>,
+    /// Files whose contents another file has already, and the bytes of those.
+    pub duplicates: Findings,
+    /// Bytes of the contents that are there more than once.
+    pub duplicate_bytes: u64,
+    /// Entries whose path an earlier one has.
+    pub collisions: Findings,
+    /// Entries whose path leads out of the folder where they would be extracted.
+    pub unsafe_paths: Findings,
+    /// Bytes of the archive, without compression, that were read.
+    pub archive_bytes: u64,
+    /// What ended the reading too early.
+    pub fault: Option<Error>,
+}
+
+/// The kind of an entry, for people.
+pub fn kind_name(entry: &TarEntry) -> &'static str {
+    match entry.kind {
+        _ if entry.segments.is_some() => "sparse file",
+        0 if entry.path.ends_with(b"/") => "folder",
+        b'1' => "hard link",
+        b'2' => "symbolic link",
+        b'3' => "character device",
+        b'4' => "block device",
+        b'5' => "folder",
+        b'6' => "pipe",
+        _ if entry.is_file() => "file",
+        _ => "other",
+    }
+}
+
+/// Reads an archive to its end, or to the first fault. `each` is told of every entry: how many there were, and bytes of the
+/// file.
+///
+/// # Errors
+/// None but those of the machine: what is wrong with the archive is in the report.
+pub fn check(source: Source, each: &mut dyn FnMut(u64, u64)) -> Result<TarReport> {
+    let bytes_read = source.bytes_read.clone();
+    let mut scanner = TarScanner::new(source.input, &source.name);
+    let mut checker =
+        Checker { report: TarReport::new(source.compression), seen: HashMap::new(), paths: HashMap::new() };
+    loop {
+        match checker.next_entry(&mut scanner) {
+            Ok(true) => each(checker.report.entries, bytes_read.load(std::sync::atomic::Ordering::Relaxed)),
+            Ok(false) => break,
+            Err(error @ Error::Archive { .. }) => {
+                checker.report.fault = Some(error);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    checker.report.archive_bytes = scanner.position();
+    Ok(checker.report)
+}
+
+impl TarReport {
+    fn new(compression: Compression) -> Self {
+        TarReport {
+            compression,
+            entries: 0,
+            kinds: BTreeMap::new(),
+            files: 0,
+            empty: 0,
+            over_64_kib: 0,
+            not_compact: 0,
+            content_bytes: 0,
+            largest: None,
+            duplicates: Findings::default(),
+            duplicate_bytes: 0,
+            collisions: Findings::default(),
+            unsafe_paths: Findings::default(),
+            archive_bytes: 0,
+            fault: None,
+        }
+    }
+
+    /// Whether the archive is sound, and can be extracted and imported without a choice.
+    pub fn is_clean(&self) -> bool {
+        self.fault.is_none() && self.unsafe_paths.count == 0 && self.collisions.count == 0
+    }
+}
+
+struct Checker {
+    report: TarReport,
+    /// Digests of contents: they are compared by these alone.
+    seen: HashMap<Vec<u8>, ()>,
+    paths: HashMap<u128, ()>,
+}
+
+impl Checker {
+    fn next_entry<R: Read>(&mut self, scanner: &mut TarScanner<R>) -> Result<bool> {
+        let Some(entry) = scanner.next_entry(&mut ())? else { return Ok(false) };
+        let digest = if entry.is_sample() { Some(digest_of(scanner, &entry)?) } else { None };
+        let report = &mut self.report;
+        report.entries += 1;
+        *report.kinds.entry(kind_name(&entry)).or_default() += 1;
+        if safe_path(&entry.path).is_err() {
+            report.unsafe_paths.add(&entry);
+        }
+        if self.paths.insert(XxHash3_128::oneshot(name_key(&entry.path)), ()).is_some() && kind_name(&entry) != "folder"
+        {
+            report.collisions.add(&entry);
+        }
+        let Some(digest) = digest else {
+            report.empty += u64::from(entry.is_file());
+            return Ok(true);
+        };
+        report.files += 1;
+        report.over_64_kib += u64::from(entry.size > 64 << 10);
+        report.not_compact += u64::from(entry.size > crate::import::MAX_COMPACT_BYTES);
+        report.content_bytes = report.content_bytes.saturating_add(entry.size);
+        if report.largest.as_ref().is_none_or(|(_, size)| entry.size > *size) {
+            report.largest = Some((entry.shown_path(), entry.size));
+        }
+        if self.seen.insert(digest, ()).is_some() {
+            report.duplicates.add(&entry);
+            report.duplicate_bytes = report.duplicate_bytes.saturating_add(entry.size);
+        }
+        Ok(true)
+    }
+}
+
+/// A digest that tells contents apart: of the data, the places of holes, and the size. A hole takes no time.
+fn digest_of<R: Read>(scanner: &mut TarScanner<R>, entry: &TarEntry) -> Result<Vec<u8>> {
+    let mut hasher = DigestAlgorithm::Blake3.hasher();
+    let mut contents = EntryContents::new(scanner, entry, DigestAlgorithm::Xxh3.hasher());
+    let mut buffer = Vec::new();
+    let mut at = 0u64;
+    loop {
+        match contents.peek() {
+            Piece::Data(bytes) => {
+                buffer.resize(bytes.min(PIECE_BYTES) as usize, 0);
+                contents.read_unhashed(&mut buffer)?;
+                hasher.update(&buffer);
+                at += buffer.len() as u64;
+            }
+            Piece::Hole(bytes) => {
+                contents.skip_unhashed();
+                hasher.update(&at.to_le_bytes());
+                hasher.update(&bytes.to_le_bytes());
+                at += bytes;
+            }
+            Piece::End => return Ok(hasher.finish()),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! From a tar archive to a file of HDF5.
+
+mod object_paths;
+mod objects;
+mod options;
+mod resume;
+mod shredder;
+mod trial;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live::archive::layout::{ArchiveRow, IMPORTING_ATTRIBUTE, LAYOUT_ATTRIBUTE, TABLE_GROUP};
+use h5live::{File, LibVer, Options};
+
+use self::object_paths::PathError;
+use self::objects::ObjectWriter;
+pub use self::objects::hex;
+pub use self::options::{ImageFilter, ImportOptions, MAX_COMPACT_BYTES, OnCollision, TarLayout, UnknownName};
+use self::shredder::Shredder;
+pub use self::trial::choose_filter;
+use crate::contents::EntryContents;
+use crate::entry::TarEntry;
+use crate::error::{Error, Problem, Result, TarFault};
+use crate::scanner::TarScanner;
+use crate::source::Source;
+use crate::tables::{Committed, Tables};
+
+/// The datasets of a layout.
+#[derive(Debug)]
+enum LayoutWriter {
+    Shredder(Box<Shredder>),
+    Objects(Box<ObjectWriter>),
+}
+
+/// Imports archives into a file.
+#[derive(Debug)]
+pub struct Importer {
+    file: File,
+    options: ImportOptions,
+    tables: Tables,
+    contents: LayoutWriter,
+    /// What the file had when it was opened.
+    committed: Committed,
+}
+
+/// How far an import is.
+#[derive(Debug, Clone, Copy)]
+pub struct ImportProgress {
+    /// Entries of all archives.
+    pub entries: u64,
+    /// Bytes that were read of the archive's file.
+    pub bytes_read: u64,
+}
+
+/// What an import has done.
+#[derive(Debug)]
+pub struct ImportReport {
+    /// Entries of this archive.
+    pub entries: u64,
+    /// Files with contents in all archives of the file.
+    pub samples: u64,
+    /// Bytes of their contents.
+    pub content_bytes: u64,
+    /// Why the rest of the archive is missing ([`ImportOptions::salvage`]).
+    pub fault: Option<Error>,
+}
+
+/// Options for a new file: of the versions that the original programs wrote, which HDF5 1.8 can read.
+pub fn file_options(options: Options) -> Options {
+    options.libver(LibVer::V18)
+}
+
+/// The name of a file until its tables are there.
+fn unfinished_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.importing", std::process::id()));
+    path.with_file_name(name)
+}
+
+impl Importer {
+    /// Makes a new file at a path, in place of one that is there, and opens it so that others can follow. The file appears
+    /// with its tables complete, so that an import that is killed can be continued from the first moment.
+    ///
+    /// # Errors
+    /// [`Error::File`], [`Error::Io`].
+    pub fn create_at(path: &Path, open: Options, options: ImportOptions) -> Result<Self> {
+        let unfinished = unfinished_path(path);
+        let make = || -> Result<()> {
+            let file = file_options(open.clone()).create().open(&*unfinished)?;
+            drop(Importer::create(&file, options)?);
+            file.close()?;
+            std::fs::rename(&unfinished, path).map_err(Error::io(path))
+        };
+        make().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
+        let file = open.write().open(path)?;
+        file.start_swmr()?;
+        Importer::open(&file, options)
+    }
+
+    /// Makes the datasets of an import in an empty file.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
+        if options.filter.is_some() && options.layout != TarLayout::Shredder {
+            return Err(Error::unfit(file, Problem::NotCompressed(options.layout.name())));
+        }
+        let contents = match options.layout {
+            TarLayout::Shredder => {
+                LayoutWriter::Shredder(Box::new(Shredder::create(file, options.sentinel, options.filter)?))
+            }
+            TarLayout::Compactor | TarLayout::Digest => {
+                // The group of the tables comes first.
+                file.create_group(TABLE_GROUP)?;
+                LayoutWriter::Objects(Box::new(ObjectWriter::create(file, options)?))
+            }
+        };
+        let tables = Tables::create(file, options.layout.name(), options.digest)?;
+        file.flush()?;
+        Ok(Importer { file: file.clone(), options, tables, contents, committed: Committed::default() })
+    }
+
+    /// Opens a file of an earlier import, to add to it. Its layout and digests stay what they are.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if the file is none.
+    pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
+        let layout = layout_of(file)?;
+        let (tables, committed) = Tables::open_existing(file)?;
+        let options = ImportOptions { layout, digest: tables.algorithm, ..options };
+        let contents = match layout {
+            TarLayout::Shredder => LayoutWriter::Shredder(Box::new(Shredder::open(file)?)),
+            _ => LayoutWriter::Objects(Box::new(ObjectWriter::open(file, options)?)),
+        };
+        Ok(Importer { file: file.clone(), options, tables, contents, committed })
+    }
+
+    /// Imports an archive behind what the file has.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if an import into the file was interrupted; [`Error::Archive`], [`Error::File`]. What came before
+    /// the fault is in the file then.
+    pub fn import(self, source: Source, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
+        if is_importing(&self.file)? && self.committed.entries > 0 {
+            return Err(Error::unfit(&self.file, Problem::Interrupted));
+        }
+        self.file.group(TABLE_GROUP)?.set_attribute(IMPORTING_ATTRIBUTE, &1u8)?;
+        let scanner = TarScanner::new(source.input, &source.name);
+        let (first, header_start) = self.tables.end();
+        self.run(scanner, &source.name, &source.bytes_read, (first, header_start), progress)
+    }
+
+    /// Continues an import of this archive that was interrupted.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if none was; [`TarFault::OtherArchive`] if it was another archive; as [`Importer::import`].
+    pub fn resume(mut self, source: Source, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
+        if !is_importing(&self.file)? {
+            return Err(Error::unfit(&self.file, Problem::NothingToResume));
+        }
+        let mut scanner = TarScanner::new(source.input, &source.name);
+        let (start, header_end) = resume::skip_committed(&self.file, &mut scanner, self.committed.entries)?;
+        self.tables.truncate(header_end)?;
+        match &mut self.contents {
+            LayoutWriter::Shredder(shredder) => shredder.truncate(&self.committed)?,
+            LayoutWriter::Objects(objects) => {
+                objects.truncate(self.committed.samples)?;
+                objects.replace_others(resume::committed_paths(&self.file)?)?;
+            }
+        }
+        self.run(scanner, &source.name, &source.bytes_read, start, progress)
+    }
+
+    /// Imports the rest of an archive. `start`: its first entry, and where its records begin.
+    fn run<R: Read>(
+        mut self,
+        mut scanner: TarScanner<R>,
+        name: &str,
+        bytes_read: &Arc<AtomicU64>,
+        (first_entry, header_start): (u64, u64),
+        progress: &mut dyn FnMut(ImportProgress),
+    ) -> Result<ImportReport> {
+        let mut uncommitted = 0;
+        let fault = loop {
+            match self.import_entry(&mut scanner) {
+                Ok(Some(bytes)) => uncommitted += bytes,
+                Ok(None) => break None,
+                Err(error @ Error::Archive { .. }) if self.options.salvage => break Some(error),
+                Err(error) => {
+                    // What is complete stays, and the import can be continued.
+                    let _ = self.commit();
+                    return Err(error);
+                }
+            }
+            if uncommitted >= self.options.commit_bytes {
+                self.commit()?;
+                uncommitted = 0;
+            }
+            progress(ImportProgress { entries: self.tables.entries(), bytes_read: bytes_read.load(Ordering::Relaxed) });
+        };
+        self.commit()?;
+        if fault.is_some()
+            && let LayoutWriter::Shredder(shredder) = &mut self.contents
+        {
+            shredder.drop_partial(self.tables.content_bytes())?;
+        }
+        let (entries, header_end) = self.tables.end();
+        let entries = entries - first_entry;
+        self.tables.push_archive(ArchiveRow {
+            first_entry,
+            entries,
+            header_start,
+            header_end,
+            name: name.to_owned(),
+        })?;
+        self.tables.finish()?;
+        self.file.flush()?;
+        let (samples, content_bytes) = (self.tables.samples(), self.tables.content_bytes());
+        Ok(ImportReport { entries, samples, content_bytes, fault })
+    }
+
+    /// Imports the next entry. Returns the bytes of its contents; `None` at the end of the archive.
+    fn import_entry<R: Read>(&mut self, scanner: &mut TarScanner<R>) -> Result<Option<u64>> {
+        let Some(entry) = scanner.next_entry(&mut self.tables)? else { return Ok(None) };
+        if !entry.is_sample() {
+            if let LayoutWriter::Objects(objects) = &mut self.contents {
+                objects.store_other(&entry).map_err(|error| path_error(scanner, error))?;
+            }
+            self.tables.push(&entry, None)?;
+            return Ok(Some(0));
+        }
+        let bytes = self.tables.content_bytes().saturating_add(entry.size);
+        if bytes > self.options.max_bytes {
+            return Err(scanner.error(TarFault::TooLarge { bytes, limit: self.options.max_bytes }));
+        }
+        let digest = self.store(scanner, &entry)?;
+        self.tables.push(&entry, Some(&digest))?;
+        Ok(Some(entry.size))
+    }
+
+    fn store<R: Read>(&mut self, scanner: &mut TarScanner<R>, entry: &TarEntry) -> Result<Vec<u8>> {
+        let hasher = self.tables.algorithm.hasher();
+        let mut contents = EntryContents::new(scanner, entry, hasher);
+        match &mut self.contents {
+            LayoutWriter::Shredder(shredder) => {
+                shredder.store(entry, &mut contents)?;
+                Ok(contents.digest())
+            }
+            LayoutWriter::Objects(objects) => {
+                let stored = objects.store(entry, self.tables.samples(), contents);
+                stored.map_err(|error| path_error(scanner, error))
+            }
+        }
+    }
+
+    /// Publishes what is complete: contents first, and the rows of entries last.
+    fn commit(&mut self) -> Result<()> {
+        match &mut self.contents {
+            LayoutWriter::Shredder(shredder) => shredder.commit()?,
+            LayoutWriter::Objects(objects) => objects.commit()?,
+        }
+        self.tables.commit()
+    }
+}
+
+fn path_error<R: Read>(scanner: &TarScanner<R>, error: PathError) -> Error {
+    match error {
+        PathError::Failed(error) => error,
+        PathError::Fault(fault) => scanner.error(fault),
+    }
+}
+
+/// The layout of a file.
+///
+/// # Errors
+/// [`Error::Unfit`] if it has no tables of an import.
+pub fn layout_of(file: &File) -> Result<TarLayout> {
+    let group = match file.group(TABLE_GROUP) {
+        Err(error) if error.is_not_found() => return Err(Error::unfit(file, Problem::NoTables)),
+        group => group?,
+    };
+    let name: String = group.attribute(LAYOUT_ATTRIBUTE)?.read_scalar()?;
+    name.parse().map_err(|_| Error::unfit(file, Problem::Tables("the layout is unknown")))
+}
+
+/// Whether an import into a file is under way, or was interrupted.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn is_importing(file: &File) -> Result<bool> {
+    Ok(file.group(TABLE_GROUP)?.attribute(IMPORTING_ATTRIBUTE)?.read_scalar::<u8>()? != 0)
+}

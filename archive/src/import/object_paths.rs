@@ -1,0 +1,318 @@
+//! Paths of archives as paths of objects.
+//!
+//! A path is split at its slashes; empty names and `.` are left out, as HDF5 does. `..` is a name like any other there.
+
+use std::collections::{HashMap, HashSet};
+
+use h5live::archive::layout::TABLE_GROUP;
+use h5live::model::{self, GroupSpec, LinkTarget, Name, NewObject, ObjectId, ObjectKind, ObjectSpec};
+use h5live::{Dataset, File, Object};
+
+use super::options::OnCollision;
+use crate::error::{Result, TarFault};
+
+/// Groups that are known by their path.
+const MAX_KNOWN_GROUPS: usize = 4096;
+
+/// The most names that are tried for a path that is taken.
+const MAX_SUFFIX: u32 = 1 << 20;
+
+/// Where contents go.
+#[derive(Debug)]
+pub enum Place {
+    /// A name in a group.
+    New(ObjectId, Name),
+    /// This object has them already.
+    Same(ObjectId),
+}
+
+/// Why there is no place for a path.
+#[derive(Debug)]
+pub enum PathError {
+    /// Something failed.
+    Failed(crate::Error),
+    /// The path is the cause.
+    Fault(TarFault),
+}
+
+impl<E: Into<crate::Error>> From<E> for PathError {
+    fn from(error: E) -> Self {
+        PathError::Failed(error.into())
+    }
+}
+
+/// What belongs to entries that are committed.
+#[derive(Debug, Default)]
+pub struct CommittedObjects {
+    /// The paths of entries.
+    paths: HashSet<Vec<u8>>,
+    /// The datasets of samples.
+    objects: HashSet<ObjectId>,
+}
+
+impl CommittedObjects {
+    /// Adds the path of an entry.
+    pub fn add_path(&mut self, path: &[u8]) {
+        self.paths.insert(names(path).join(&b'/'));
+    }
+
+    /// Adds the dataset of a sample.
+    pub fn add_object(&mut self, id: ObjectId) {
+        self.objects.insert(id);
+    }
+}
+
+/// The groups of a file.
+#[derive(Debug)]
+pub struct ObjectPaths {
+    file: File,
+    known: HashMap<Vec<u8>, ObjectId>,
+    /// What a continued import found in its tables. Other objects make room.
+    committed: Option<CommittedObjects>,
+}
+
+/// The names of a path.
+fn names(path: &[u8]) -> Vec<&[u8]> {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").collect()
+}
+
+impl ObjectPaths {
+    /// Those of a file.
+    pub fn new(file: &File) -> Self {
+        ObjectPaths { file: file.clone(), known: HashMap::new(), committed: None }
+    }
+
+    /// Says what belongs to entries that are committed. Everything else is left from an import that was interrupted.
+    pub fn set_committed(&mut self, committed: CommittedObjects) {
+        self.committed = Some(committed);
+    }
+
+    /// An error of the store.
+    pub fn error(&self, error: model::Error) -> crate::Error {
+        crate::Error::Store { file: self.file.name().to_owned(), source: error }
+    }
+
+    fn child(&self, group: ObjectId, name: &Name) -> Result<Option<LinkTarget>> {
+        let link = self.file.store().link(group, name).map_err(|error| self.error(error))?;
+        Ok(link.map(|link| link.target))
+    }
+
+    /// The group under a name, which is made if nothing is there; `None` if something else is.
+    fn child_group(&self, group: ObjectId, name: &Name) -> Result<Option<ObjectId>> {
+        match self.child(group, name)? {
+            Some(LinkTarget::Hard(id)) => {
+                let kind = self.file.store().kind(id).map_err(|error| self.error(error))?;
+                Ok((kind == ObjectKind::Group).then_some(id))
+            }
+            Some(_) => Ok(None),
+            None => {
+                let spec: ObjectSpec = GroupSpec::default().into();
+                let writer = self.file.writer();
+                let made = writer.and_then(|writer| writer.create(&NewObject::linked(group, name, &spec)));
+                made.map(Some).map_err(|error| self.error(error))
+            }
+        }
+    }
+
+    /// The group of these names. If something else has one of them, a name with a suffix is taken, if that may be.
+    fn group(&mut self, path: &[&[u8]], on_collision: OnCollision) -> Result<Option<ObjectId>, PathError> {
+        let root = self.file.session().root;
+        if path.is_empty() {
+            return Ok(Some(root));
+        }
+        let key = path.join(&b'/');
+        if let Some(known) = self.known.get(&key) {
+            return Ok(Some(*known));
+        }
+        let Some((last, before)) = path.split_last() else { return Ok(Some(root)) };
+        let Some(parent) = self.group(before, on_collision)? else { return Ok(None) };
+        let mut found = self.child_group(parent, &Name::from(*last))?;
+        let mut suffix = 0;
+        while found.is_none() {
+            match on_collision {
+                OnCollision::Error => return Err(PathError::Fault(TarFault::Collision)),
+                OnCollision::Skip => return Ok(None),
+                OnCollision::Alias | OnCollision::Suffix => {}
+            }
+            suffix += 1;
+            found = self.child_group(parent, &with_suffix(last, suffix)?)?;
+        }
+        if self.known.len() >= MAX_KNOWN_GROUPS {
+            self.known.clear();
+        }
+        if let Some(id) = found {
+            self.known.insert(key, id);
+        }
+        Ok(found)
+    }
+
+    /// Whether what is under a path is left from an import that was interrupted; then it is removed.
+    fn remove_leftover(&self, path: &[&[u8]], group: ObjectId, name: &Name, target: &LinkTarget) -> Result<bool> {
+        let Some(committed) = &self.committed else { return Ok(false) };
+        let mut full = path.to_vec();
+        full.push(name.as_bytes());
+        let is_kept = match target {
+            LinkTarget::Hard(id) => {
+                let kind = self.file.store().kind(*id).map_err(|error| self.error(error))?;
+                // Others may be in a group.
+                kind == ObjectKind::Group || committed.objects.contains(id)
+            }
+            _ => false,
+        };
+        if is_kept || committed.paths.contains(&full.join(&b'/')) {
+            return Ok(false);
+        }
+        let removed = self.file.writer().and_then(|writer| writer.remove_link(group, name));
+        removed.map(|()| true).map_err(|error| self.error(error))
+    }
+
+    /// Says that what gets this path is no leftover.
+    fn keep(&mut self, path: &[&[u8]], name: &Name) {
+        if let Some(committed) = &mut self.committed {
+            committed.paths.insert([path, &[name.as_bytes()]].concat().join(&b'/'));
+        }
+    }
+
+    /// The place for a file with a path; `None` if it is taken and keeps what it has.
+    ///
+    /// # Errors
+    /// [`PathError`].
+    pub fn find(
+        &mut self,
+        path: &[u8],
+        on_collision: OnCollision,
+        is_same: &dyn Fn(&Dataset) -> Result<bool>,
+    ) -> Result<Option<Place>, PathError> {
+        let names = names(path);
+        let fault = |text| PathError::Fault(TarFault::Name(text));
+        let (last, before) = names.split_last().ok_or_else(|| fault("it has no name"))?;
+        if names.first() == Some(&TABLE_GROUP.as_bytes()) {
+            return Err(fault("it is that of the tables of the import"));
+        }
+        let Some(group) = self.group(before, on_collision)? else { return Ok(None) };
+        let mut name = Name::from(*last);
+        for suffix in 1..MAX_SUFFIX {
+            let target = self.child(group, &name)?;
+            let is_free = match &target {
+                Some(target) => self.remove_leftover(before, group, &name, target)?,
+                None => true,
+            };
+            let Some(target) = target.filter(|_| !is_free) else {
+                self.keep(before, &name);
+                return Ok(Some(Place::New(group, name)));
+            };
+            match on_collision {
+                OnCollision::Error => return Err(PathError::Fault(TarFault::Collision)),
+                OnCollision::Skip => return Ok(None),
+                OnCollision::Suffix => {}
+                OnCollision::Alias => {
+                    if let LinkTarget::Hard(id) = target
+                        && let Object::Dataset(dataset) = self.file.root().object_by_id(id, "")?
+                        && is_same(&dataset)?
+                    {
+                        return Ok(Some(Place::Same(id)));
+                    }
+                }
+            }
+            name = with_suffix(last, suffix)?;
+        }
+        Err(fault("too many files have it"))
+    }
+
+    /// A place for contents that have none of their own.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn hidden(&mut self, group: &str, sample: u64) -> Result<Place> {
+        let path: Vec<&[u8]> = names(group.as_bytes());
+        let found = self.group(&path, OnCollision::Suffix);
+        let group = found.ok().flatten().unwrap_or(self.file.session().root);
+        let name = Name::from(sample.to_string().as_str());
+        if let Some(target) = self.child(group, &name)? {
+            self.remove_leftover(&path, group, &name, &target)?;
+        }
+        Ok(Place::New(group, name))
+    }
+
+    /// Makes the group of a folder. Something else under its path stays.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn make_group(&mut self, path: &[u8]) -> Result<()> {
+        match self.group(&names(path), OnCollision::Skip) {
+            Ok(_) | Err(PathError::Fault(_)) => Ok(()),
+            Err(PathError::Failed(error)) => Err(error),
+        }
+    }
+
+    /// The place of a link; `None` if its path is taken or none.
+    fn link_place(&mut self, path: &[u8]) -> Result<Option<(ObjectId, Name)>> {
+        match self.find(path, OnCollision::Skip, &|_| Ok(false)) {
+            Ok(Some(Place::New(group, name))) => Ok(Some((group, name))),
+            Ok(_) | Err(PathError::Fault(_)) => Ok(None),
+            Err(PathError::Failed(error)) => Err(error),
+        }
+    }
+
+    fn add_link(&self, (group, name): (ObjectId, Name), target: &LinkTarget) -> Result<()> {
+        let added = self.file.writer().and_then(|writer| writer.add_link(group, &name, target));
+        added.map_err(|error| self.error(error))
+    }
+
+    /// Adds a link to the dataset of another file, if it is there and the path is free.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn link_hard(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
+        let mut found = self.file.session().root;
+        for name in names(target) {
+            match self.child(found, &Name::from(name))? {
+                Some(LinkTarget::Hard(id)) => found = id,
+                _ => return Ok(()),
+            }
+        }
+        let kind = self.file.store().kind(found).map_err(|error| self.error(error))?;
+        if kind != ObjectKind::Dataset {
+            return Ok(());
+        }
+        match self.link_place(path)? {
+            Some(place) => self.add_link(place, &LinkTarget::Hard(found)),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a soft link, if its target lies in the archive and the path is free.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn link_soft(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
+        let folder = names(path);
+        let Some(target) = folder.split_last().and_then(|(_, folder)| resolve(folder, target)) else { return Ok(()) };
+        match self.link_place(path)? {
+            Some(place) => self.add_link(place, &LinkTarget::Soft(Name::from(&*target))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The absolute path of the target of a symbolic link in a folder; `None` if it lies outside of the archive.
+fn resolve(folder: &[&[u8]], target: &[u8]) -> Option<Vec<u8>> {
+    if target.starts_with(b"/") || target.is_empty() {
+        return None;
+    }
+    let mut path: Vec<&[u8]> = folder.to_vec();
+    for name in names(target) {
+        match name {
+            b".." => drop(path.pop()?),
+            name => path.push(name),
+        }
+    }
+    Some([b"/", &*path.join(&b'/')].concat())
+}
+
+fn with_suffix(name: &[u8], suffix: u32) -> Result<Name, PathError> {
+    if suffix >= MAX_SUFFIX {
+        return Err(PathError::Fault(TarFault::Name("too many files have it")));
+    }
+    Ok(Name::from(&*[name, format!("~{suffix}").as_bytes()].concat()))
+}

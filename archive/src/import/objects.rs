@@ -1,0 +1,262 @@
+//! The layouts `compactor` and `digest`: one dataset for each content.
+
+use std::io::Read;
+
+use h5live::archive::layout::{CONTENT_GROUP, OBJECT};
+use h5live::model::{DatasetSpec, Dataspace, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Shape};
+use h5live::{Dataset, File, H5Type, Reference};
+
+use super::object_paths::{CommittedObjects, ObjectPaths, PathError, Place};
+use super::options::{ImportOptions, OnCollision, TarLayout};
+use crate::column::Column;
+use crate::contents::{EntryContents, Piece};
+use crate::entry::TarEntry;
+use crate::error::Result;
+
+/// Elements of a chunk of references.
+const REFERENCE_CHUNK: u64 = 1024;
+
+/// Bytes of large contents that are written, or compared, at once.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// Datasets for contents, and a reference to each sample's.
+#[derive(Debug)]
+pub struct ObjectWriter {
+    file: File,
+    paths: ObjectPaths,
+    references: Column<Reference>,
+    options: ImportOptions,
+    buffer: Vec<u8>,
+}
+
+impl ObjectWriter {
+    /// Makes the table of references in a new file.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
+        let references = file.root().new_dataset_with_type(Reference::datatype());
+        references.unlimited_rows(&[]).chunk_shape(&[REFERENCE_CHUNK]).create(OBJECT)?;
+        ObjectWriter::open(file, options)
+    }
+
+    /// Opens the table of references of a file.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
+        let references = Column::new(file.dataset(OBJECT)?)?;
+        Ok(ObjectWriter { paths: ObjectPaths::new(file), references, options, buffer: Vec::new(), file: file.clone() })
+    }
+
+    /// Drops the references behind the samples that are committed.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn truncate(&mut self, samples: u64) -> Result<()> {
+        self.references.truncate(samples)
+    }
+
+    /// Says which entries are committed. Objects of others are left from an import that was interrupted, and make room.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn replace_others(&mut self, mut committed: CommittedObjects) -> Result<()> {
+        for reference in self.references.dataset().read::<Reference>()? {
+            if let Some(object) = self.file.dereference(&reference)? {
+                committed.add_object(object.id());
+            }
+        }
+        self.paths.set_committed(committed);
+        Ok(())
+    }
+
+    fn link(&self, group: ObjectId, name: &Name, id: ObjectId) -> Result<()> {
+        let linked = self.file.writer().and_then(|writer| writer.add_link(group, name, &LinkTarget::Hard(id)));
+        linked.map_err(|error| self.paths.error(error))
+    }
+
+    /// A dataset of so many bytes that no link leads to yet.
+    fn new_dataset(&self, bytes: u64) -> Result<Dataset> {
+        Ok(self.file.new_dataset::<u8>().shape(&[bytes]).contiguous().create_unlinked()?)
+    }
+
+    /// Reads contents into a dataset that no link leads to yet.
+    fn write_large<R: Read>(&mut self, contents: &mut EntryContents<'_, R>) -> Result<Dataset> {
+        let dataset = self.new_dataset(contents.size())?;
+        let written = self.write_pieces(&dataset, contents);
+        // What nothing leads to is dropped.
+        written.inspect_err(|_| drop(self.file.writer().and_then(|writer| writer.discard(dataset.id()))))?;
+        Ok(dataset)
+    }
+
+    fn write_pieces<R: Read>(&mut self, dataset: &Dataset, contents: &mut EntryContents<'_, R>) -> Result<()> {
+        let mut at = 0;
+        loop {
+            match contents.peek() {
+                Piece::Data(bytes) => {
+                    self.buffer.resize(bytes.min(PIECE_BYTES) as usize, 0);
+                    contents.read(&mut self.buffer)?;
+                    let end = at + self.buffer.len() as u64;
+                    dataset.write_slice(at..end, &self.buffer)?;
+                    at = end;
+                }
+                Piece::Hole(bytes) => {
+                    contents.skip_hole();
+                    at += bytes;
+                }
+                Piece::End => return Ok(()),
+            }
+        }
+    }
+
+    /// The place of new contents: a group and a name in it, or the object that has the same contents already.
+    fn place(
+        &mut self,
+        entry: &TarEntry,
+        digest: &[u8],
+        sample: u64,
+        is_same: &dyn Fn(&Dataset) -> Result<bool>,
+    ) -> Result<Place, PathError> {
+        let (path, on_collision) = match self.options.layout {
+            TarLayout::Digest => (hex(digest).into_bytes(), OnCollision::Alias),
+            _ => (entry.path.clone(), self.options.on_collision),
+        };
+        let place = self.paths.find(&path, on_collision, is_same)?;
+        match place {
+            Some(place) => Ok(place),
+            None => Ok(self.paths.hidden(CONTENT_GROUP, sample)?),
+        }
+    }
+
+    /// Adds a file with its contents; returns its digest.
+    ///
+    /// # Errors
+    /// [`PathError`].
+    pub fn store<R: Read>(
+        &mut self,
+        entry: &TarEntry,
+        sample: u64,
+        mut contents: EntryContents<'_, R>,
+    ) -> Result<Vec<u8>, PathError> {
+        let is_small = contents.size() <= self.options.compact_limit.min(super::options::MAX_COMPACT_BYTES);
+        let (id, digest) = if is_small {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            buffer.resize(contents.size() as usize, 0);
+            contents.read_all(&mut buffer)?;
+            let digest = contents.digest();
+            let is_same = |other: &Dataset| Ok(has_elements(other, &buffer)?);
+            let id = match self.place(entry, &digest, sample, &is_same)? {
+                Place::Same(id) => id,
+                Place::New(group, name) => self.create_compact(group, &name, &buffer)?,
+            };
+            self.buffer = buffer;
+            (id, digest)
+        } else {
+            let dataset = self.write_large(&mut contents)?;
+            let digest = contents.digest();
+            let is_same = |other: &Dataset| Ok(are_equal(other, &dataset)?);
+            let id = match self.place(entry, &digest, sample, &is_same)? {
+                Place::Same(id) => {
+                    let discarded = self.file.writer().and_then(|writer| writer.discard(dataset.id()));
+                    discarded.map_err(|error| self.paths.error(error))?;
+                    id
+                }
+                Place::New(group, name) => {
+                    dataset.flush()?;
+                    self.link(group, &name, dataset.id())?;
+                    dataset.id()
+                }
+            };
+            (id, digest)
+        };
+        let object = self.file.root().object_by_id(id, "")?;
+        self.references.push(&[object.reference()?])?;
+        Ok(digest)
+    }
+
+    fn create_compact(&self, group: ObjectId, name: &Name, contents: &[u8]) -> Result<ObjectId> {
+        let spec: ObjectSpec = DatasetSpec {
+            datatype: u8::datatype(),
+            committed: None,
+            dataspace: Dataspace::Simple(Shape::fixed(&[contents.len() as u64])),
+            layout: Layout::Compact,
+            filters: Default::default(),
+            fill: Default::default(),
+            unfiltered_edges: false,
+        }
+        .into();
+        let new = NewObject::linked(group, name, &spec).with_elements(contents);
+        let made = self.file.writer().and_then(|writer| writer.create(&new));
+        made.map_err(|error| self.paths.error(error))
+    }
+
+    /// Gives an entry without contents its place, as far as HDF5 has one: a group for a folder, a dataset without elements for
+    /// an empty file, links for links. What has none is in the tables alone.
+    ///
+    /// # Errors
+    /// [`PathError`].
+    pub fn store_other(&mut self, entry: &TarEntry) -> Result<(), PathError> {
+        if self.options.layout == TarLayout::Digest {
+            return Ok(());
+        }
+        match entry.kind {
+            b'5' => Ok(self.paths.make_group(&entry.path)?),
+            0 if entry.path.ends_with(b"/") => Ok(self.paths.make_group(&entry.path)?),
+            b'1' => Ok(self.paths.link_hard(&entry.path, &entry.link)?),
+            b'2' => Ok(self.paths.link_soft(&entry.path, &entry.link)?),
+            _ if entry.is_file() => self.store_empty(entry),
+            _ => Ok(()),
+        }
+    }
+
+    fn store_empty(&mut self, entry: &TarEntry) -> Result<(), PathError> {
+        let is_same = |other: &Dataset| Ok(other.shape()?.iter().product::<u64>() == 0);
+        let found = self.paths.find(&entry.path, self.options.on_collision, &is_same);
+        match found {
+            Ok(Some(Place::New(group, name))) => {
+                let dataset = self.new_dataset(0)?;
+                Ok(self.link(group, &name, dataset.id())?)
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Publishes everything. The references come last.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn commit(&mut self) -> Result<()> {
+        self.file.flush()?;
+        self.references.commit()
+    }
+}
+
+/// Whether a dataset has these bytes.
+fn has_elements(dataset: &Dataset, bytes: &[u8]) -> h5live::Result<bool> {
+    let is_long = dataset.shape()? == [bytes.len() as u64];
+    Ok(is_long && dataset.read::<u8>()? == bytes)
+}
+
+/// Whether two datasets have the same bytes.
+fn are_equal(one: &Dataset, other: &Dataset) -> h5live::Result<bool> {
+    let dims = one.shape()?;
+    if dims != other.shape()? || dims.len() != 1 {
+        return Ok(false);
+    }
+    let (mut at, len) = (0, dims[0]);
+    while at < len {
+        let end = len.min(at + PIECE_BYTES);
+        if one.read_slice::<u8>(at..end)? != other.read_slice::<u8>(at..end)? {
+            return Ok(false);
+        }
+        at = end;
+    }
+    Ok(true)
+}
+
+/// A digest as text, as the original program names datasets.
+pub fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,90 @@
+//! Where an import that was interrupted goes on.
+
+use std::io::Read;
+
+use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, HEADER, PATH};
+use h5live::{Dataset, File};
+
+use super::object_paths::CommittedObjects;
+use crate::error::{Error, Problem, Result, TarFault};
+use crate::scanner::{RecordSink, TarScanner};
+use crate::tables::{for_each_row, read_bytes};
+
+/// Bytes of stored records that are read at once.
+const RECORDS_AT_ONCE: u64 = 256 << 10;
+
+/// Compares the records of an archive with those that a file has.
+struct StoredRecords {
+    dataset: Dataset,
+    /// The next record's place (bytes), and how many bytes there are.
+    at: u64,
+    len: u64,
+    /// Records that were read, from `start` on.
+    buffer: Vec<u8>,
+    start: u64,
+    is_other: bool,
+}
+
+impl StoredRecords {
+    fn next(&mut self, limit: usize) -> Result<&[u8]> {
+        let end = self.start + self.buffer.len() as u64;
+        if self.at >= end {
+            let end = self.len.min(self.at + RECORDS_AT_ONCE);
+            self.buffer = if self.at < end { self.dataset.read_slice(self.at..end)? } else { Vec::new() };
+            self.start = self.at;
+        }
+        let rest = &self.buffer[(self.at - self.start) as usize..];
+        Ok(&rest[..rest.len().min(limit)])
+    }
+}
+
+impl RecordSink for StoredRecords {
+    fn records(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() && !self.is_other {
+            let stored = self.next(bytes.len())?;
+            let len = stored.len();
+            self.is_other = len == 0 || *stored != bytes[..len];
+            self.at += len as u64;
+            bytes = &bytes[len..];
+        }
+        Ok(())
+    }
+}
+
+/// Passes over the entries of an archive that are in the file, and checks that they are the same. Returns the first entry of
+/// the archive and where its records begin, and where the records of the last entry end.
+///
+/// # Errors
+/// [`TarFault::OtherArchive`], [`Error::File`].
+pub fn skip_committed<R: Read>(file: &File, scanner: &mut TarScanner<R>, entries: u64) -> Result<((u64, u64), u64)> {
+    let archives: Vec<ArchiveRow> = file.dataset(ARCHIVE)?.read()?;
+    let start = archives.last().map_or((0, 0), |row| (row.first_entry.saturating_add(row.entries), row.header_end));
+    if start.0 > entries {
+        return Err(Error::unfit(file, Problem::Tables("an archive has more entries than there are")));
+    }
+    let dataset = file.dataset(HEADER)?;
+    let len = dataset.shape()?.first().copied().unwrap_or(0);
+    let mut stored = StoredRecords { dataset, at: start.1, len, buffer: Vec::new(), start: start.1, is_other: false };
+    for entry in start.0..entries {
+        let found = scanner.next_entry(&mut stored)?;
+        if found.is_none() || stored.is_other {
+            return Err(scanner.error(TarFault::OtherArchive(entry - start.0)));
+        }
+    }
+    Ok((start, stored.at))
+}
+
+/// The paths of all entries that are committed.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn committed_paths(file: &File) -> Result<CommittedObjects> {
+    let bytes = read_bytes(&file.dataset(PATH)?)?;
+    let mut committed = CommittedObjects::default();
+    for_each_row(&file.dataset(ENTRY)?, |row| {
+        let range = row.path_offset as usize..row.path_offset as usize + row.path_length as usize;
+        bytes.get(range).into_iter().for_each(|path| committed.add_path(path));
+        Ok(())
+    })?;
+    Ok(committed)
+}

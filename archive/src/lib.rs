@@ -1,0 +1,57 @@
+//! Training sets for h5live: tar archives become HDF5 files, and archives again, with nothing lost.
+//!
+//! [`Importer`] reads an archive ([`Source`]) into one of three layouts ([`TarLayout`]). [`TarFile`] is such a file, to be
+//! read; [`export`] makes the archive of it, byte for byte. Reading samples at random is in [`h5live::archive`].
+//! `docs/tar.md` describes what the files hold.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use h5live_archive::{ImportOptions, Importer, Source};
+//!
+//! let source = Source::open(Path::new("images.tar.gz"))?;
+//! let importer = Importer::create_at(Path::new("images.h5"), h5live::File::options(), ImportOptions::default())?;
+//! let report = importer.import(source, &mut |_| {})?;
+//! println!("{} samples", report.samples);
+//! # Ok::<(), h5live_archive::Error>(())
+//! ```
+
+#![deny(missing_debug_implementations)]
+
+mod check;
+mod column;
+mod contents;
+mod digest;
+mod entry;
+mod error;
+mod export;
+mod extract;
+mod header;
+mod import;
+mod merge;
+mod paths;
+mod reader;
+mod scanner;
+mod source;
+mod sparse;
+mod tables;
+mod verify;
+
+pub use check::{Findings, TarReport, check, kind_name};
+pub use contents::{EntryContents, Piece};
+pub use digest::{ContentHasher, DigestAlgorithm, UnknownAlgorithm};
+pub use entry::{TarEntry, is_file_kind};
+pub use error::{Error, Problem, Result, TarFault};
+pub use export::{choose_archive, export};
+pub use extract::{ExtractReport, Extractor};
+pub use import::{
+    ImageFilter, ImportOptions, ImportProgress, ImportReport, Importer, MAX_COMPACT_BYTES, OnCollision, TarLayout,
+    UnknownName, choose_filter, file_options, hex, is_importing, layout_of,
+};
+pub use merge::merge;
+pub use paths::safe_path;
+pub use reader::TarFile;
+pub use scanner::{MAX_RECORD_BYTES, RecordSink, TarScanner};
+pub use source::{Compression, Source};
+pub use sparse::Segment;
+pub use verify::{VerifyReport, verify};

@@ -1,0 +1,123 @@
+//! A file of an import, to be read: entries with their paths, records and contents.
+
+use h5live::archive::Archive;
+use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, EntryRow, HEADER, NO_SAMPLE, PATH, SPARSE};
+use h5live::{Dataset, File};
+
+use crate::error::{Error, Problem, Result};
+use crate::import::is_importing;
+use crate::sparse::Segment;
+use crate::tables::{for_each_row, read_bytes};
+
+/// An imported archive, or several in one file.
+#[derive(Debug)]
+pub struct TarFile {
+    file: File,
+    archive: Archive,
+    archives: Vec<ArchiveRow>,
+    rows: Vec<EntryRow>,
+    paths: Vec<u8>,
+    /// Entry, offset, length: in the order of entries.
+    segments: Vec<[u64; 3]>,
+    header: Dataset,
+}
+
+impl TarFile {
+    /// Reads the tables of a file.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if there are none, or they contradict each other.
+    pub fn open(file: &File) -> Result<Self> {
+        crate::import::layout_of(file)?;
+        let archive = Archive::open(file)?;
+        let mut rows = Vec::new();
+        for_each_row(&file.dataset(ENTRY)?, |row| {
+            rows.push(*row);
+            Ok(())
+        })?;
+        let segments: Vec<u64> = file.dataset(SPARSE)?.read()?;
+        let segments = segments.as_chunks::<3>().0.to_vec();
+        if !segments.is_sorted_by_key(|[entry, ..]| *entry) {
+            return Err(Error::unfit(file, Problem::Tables("the segments of sparse files are not in order")));
+        }
+        Ok(TarFile {
+            paths: read_bytes(&file.dataset(PATH)?)?,
+            archives: file.dataset(ARCHIVE)?.read()?,
+            header: file.dataset(HEADER)?,
+            file: file.clone(),
+            archive,
+            rows,
+            segments,
+        })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The samples.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// The archives.
+    pub fn archives(&self) -> &[ArchiveRow] {
+        &self.archives
+    }
+
+    /// Whether an import is under way, or was interrupted.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn is_importing(&self) -> Result<bool> {
+        is_importing(&self.file)
+    }
+
+    /// All entries, of all archives.
+    pub fn rows(&self) -> &[EntryRow] {
+        &self.rows
+    }
+
+    /// The path of an entry.
+    pub fn path(&self, row: &EntryRow) -> &[u8] {
+        let start = row.path_offset as usize;
+        self.paths.get(start..start.saturating_add(row.path_length as usize)).unwrap_or_default()
+    }
+
+    /// Where the link of an entry leads.
+    pub fn link(&self, row: &EntryRow) -> &[u8] {
+        let start = (row.path_offset as usize).saturating_add(row.path_length as usize).saturating_add(1);
+        self.paths.get(start..start.saturating_add(row.link_length as usize)).unwrap_or_default()
+    }
+
+    /// The segments of a sparse file that its archive has; `None` if the file is not sparse.
+    pub fn segments(&self, entry: u64) -> Option<Vec<Segment>> {
+        let start = self.segments.partition_point(|[other, ..]| *other < entry);
+        let found = self.segments[start..].iter().take_while(|[other, ..]| *other == entry);
+        let found: Vec<_> = found.map(|[_, offset, length]| Segment { offset: *offset, length: *length }).collect();
+        let row = usize::try_from(entry).ok().and_then(|entry| self.rows.get(entry))?;
+        (!found.is_empty() || row.sample != NO_SAMPLE && row.stored_size != row.size).then_some(found)
+    }
+
+    /// Records of the archives.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn records(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+        Ok(self.header.read_slice(range)?)
+    }
+
+    /// Tables that contradict each other.
+    pub fn damaged(&self, what: &'static str) -> Error {
+        Error::unfit(&self.file, Problem::Tables(what))
+    }
+
+    /// A part of the contents of a sample.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn contents(&self, sample: u64, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+        Ok(self.archive.read_part(sample, range)?)
+    }
+}

@@ -1,0 +1,344 @@
+//! The tables of an import: what an archive has beside contents (`docs/tar.md`).
+
+use h5live::archive::NameIndex;
+use h5live::archive::layout::{
+    ALGORITHM_ATTRIBUTE, ARCHIVE, ArchiveRow, DIGEST, ENTRIES_ATTRIBUTE, ENTRY, EntryRow, HEADER, IMPORTING_ATTRIBUTE,
+    LAYOUT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH, SPARSE, TABLE_GROUP, TABLE_VERSION, VERSION_ATTRIBUTE,
+};
+use h5live::{Dataset, File, H5Type};
+
+use crate::column::Column;
+use crate::digest::DigestAlgorithm;
+use crate::entry::TarEntry;
+use crate::error::{Error, Problem, Result};
+use crate::scanner::RecordSink;
+
+/// Elements of chunks.
+const HEADER_CHUNK: u64 = 256 << 10;
+const PATH_CHUNK: u64 = 256 << 10;
+const ROW_CHUNK: u64 = 4096;
+const DIGEST_CHUNK: u64 = 512;
+const ARCHIVE_CHUNK: u64 = 16;
+
+/// The level of deflate of the tables.
+const LEVEL: u32 = 6;
+
+/// The most bytes of paths for which a table of names is made.
+const MAX_INDEXED_BYTES: u64 = 1 << 30;
+
+/// The tables of a file that is being written.
+#[derive(Debug)]
+pub struct Tables {
+    file: File,
+    header: Column<u8>,
+    entry: Column<EntryRow>,
+    path: Column<u8>,
+    archive: Column<ArchiveRow>,
+    sparse: Column<u64>,
+    digest: Column<u8>,
+    /// How contents are digested.
+    pub algorithm: DigestAlgorithm,
+    samples: u64,
+    /// Bytes of the contents of all samples.
+    content_bytes: u64,
+    /// Where the records of the next entry begin.
+    entry_header: u64,
+}
+
+/// The rows of an import that was interrupted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Committed {
+    /// Entries in all archives.
+    pub entries: u64,
+    /// Samples of them.
+    pub samples: u64,
+    /// Bytes of the contents of all samples.
+    pub content_bytes: u64,
+    /// Bytes of the names of all samples, each with a NUL.
+    pub name_bytes: u64,
+}
+
+impl Tables {
+    /// Makes the tables of a new file.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn create(file: &File, layout: &str, algorithm: DigestAlgorithm) -> Result<Self> {
+        let group = match file.group(TABLE_GROUP) {
+            Err(error) if error.is_not_found() => file.create_group(TABLE_GROUP)?,
+            group => group?,
+        };
+        group.set_attribute(VERSION_ATTRIBUTE, &TABLE_VERSION)?;
+        group.set_attribute(LAYOUT_ATTRIBUTE, layout)?;
+        group.set_attribute(IMPORTING_ATTRIBUTE, &1u8)?;
+        let rows = |datatype: h5live::Datatype, row: &[u64], chunk: u64| {
+            let chunk_shape = [&[chunk], row].concat();
+            file.root().new_dataset_with_type(datatype).unlimited_rows(row).chunk_shape(&chunk_shape)
+        };
+        rows(u8::datatype(), &[], HEADER_CHUNK).deflate(LEVEL).create(HEADER)?;
+        rows(EntryRow::datatype(), &[], ROW_CHUNK).shuffle().deflate(LEVEL).create(ENTRY)?;
+        rows(u8::datatype(), &[], PATH_CHUNK).deflate(LEVEL).create(PATH)?;
+        rows(ArchiveRow::datatype(), &[], ARCHIVE_CHUNK).create(ARCHIVE)?;
+        rows(u64::datatype(), &[3], ROW_CHUNK).shuffle().deflate(LEVEL).create(SPARSE)?;
+        let digest = rows(u8::datatype(), &[algorithm.len() as u64], DIGEST_CHUNK).create(DIGEST)?;
+        digest.set_attribute(ALGORITHM_ATTRIBUTE, algorithm.name())?;
+        Tables::open(file, algorithm, Committed::default())
+    }
+
+    fn open(file: &File, algorithm: DigestAlgorithm, committed: Committed) -> Result<Self> {
+        let column = |path: &str| Column::new(file.dataset(path)?);
+        let header = column(HEADER)?;
+        Ok(Tables {
+            entry_header: header.len(),
+            header,
+            entry: Column::new(file.dataset(ENTRY)?)?,
+            path: column(PATH)?,
+            archive: Column::new(file.dataset(ARCHIVE)?)?,
+            sparse: Column::new(file.dataset(SPARSE)?)?,
+            digest: column(DIGEST)?,
+            file: file.clone(),
+            algorithm,
+            samples: committed.samples,
+            content_bytes: committed.content_bytes,
+        })
+    }
+
+    /// Opens the tables of a file to add to them: to an import that was interrupted, or another archive.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if there are none.
+    pub fn open_existing(file: &File) -> Result<(Self, Committed)> {
+        let algorithm = algorithm(file)?.ok_or_else(|| Error::unfit(file, Problem::NoDigests))?;
+        let rows = file.dataset(ENTRY)?;
+        let mut committed = Committed::default();
+        for_each_row(&rows, |row| {
+            committed.entries += 1;
+            if row.sample != NO_SAMPLE {
+                committed.samples += 1;
+                committed.content_bytes = committed.content_bytes.saturating_add(row.size);
+                committed.name_bytes = committed.name_bytes.saturating_add(u64::from(row.path_length) + 1);
+            }
+            Ok(())
+        })?;
+        Ok((Tables::open(file, algorithm, committed)?, committed))
+    }
+
+    /// Drops everything that does not belong to the entries that are there. `header_end`: where the records of the last
+    /// entry end.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn truncate(&mut self, header_end: u64) -> Result<()> {
+        let rows = self.entry.len();
+        let last = match rows.checked_sub(1) {
+            Some(last) => self.entry.dataset().read_slice::<EntryRow>(last..rows)?.first().copied(),
+            None => None,
+        };
+        let path_end =
+            last.map_or(0, |row| row.path_offset + u64::from(row.path_length) + u64::from(row.link_length) + 2);
+        self.path.truncate(path_end)?;
+        self.header.truncate(header_end)?;
+        self.entry_header = header_end;
+        let segments: Vec<u64> = self.sparse.dataset().read()?;
+        let (segments, _) = segments.as_chunks::<3>();
+        let kept = segments.iter().filter(|[entry, ..]| *entry < rows).count() as u64;
+        self.sparse.truncate(kept)?;
+        self.digest.truncate(self.samples)
+    }
+
+    /// How many entries there are.
+    pub fn entries(&self) -> u64 {
+        self.entry.len()
+    }
+
+    /// How many samples there are.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Bytes of the contents of all samples.
+    pub fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    /// Adds an entry, whose records came before. With contents, it has a digest.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn push(&mut self, entry: &TarEntry, digest: Option<&[u8]>) -> Result<()> {
+        let sample = if digest.is_some() { self.samples } else { NO_SAMPLE };
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        for segment in entry.segments.iter().flatten() {
+            // Three elements a row; the column counts elements, the dataset rows.
+            self.sparse.push(&[self.entry.len(), segment.offset, segment.length])?;
+        }
+        self.entry.push(&[EntryRow {
+            header_offset: self.entry_header,
+            header_length: self.header.len() - self.entry_header,
+            size: entry.size,
+            stored_size: entry.stored_size,
+            sample,
+            path_offset: self.path.len(),
+            path_length: length(&entry.path),
+            link_length: length(&entry.link),
+            mode: entry.mode,
+            mtime_nanos: entry.mtime_nanos,
+            mtime: entry.mtime,
+            uid: entry.uid,
+            gid: entry.gid,
+            kind: entry.kind,
+        }])?;
+        self.path.push(&entry.path)?;
+        self.path.push(&[0])?;
+        self.path.push(&entry.link)?;
+        self.path.push(&[0])?;
+        if let Some(digest) = digest {
+            self.digest.push(digest)?;
+            self.samples += 1;
+            self.content_bytes += entry.size;
+        }
+        self.entry_header = self.header.len();
+        Ok(())
+    }
+
+    /// Adds an archive that was imported to its end.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn push_archive(&mut self, row: ArchiveRow) -> Result<()> {
+        self.archive.push(&[row])?;
+        self.entry_header = self.header.len();
+        Ok(())
+    }
+
+    /// Where the next archive begins: its first entry, and its first record.
+    pub fn end(&self) -> (u64, u64) {
+        (self.entry.len(), self.header.len())
+    }
+
+    /// Publishes everything. The rows of entries come last: they lead to the rest.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn commit(&mut self) -> Result<()> {
+        self.header.commit()?;
+        self.path.commit()?;
+        self.sparse.commit()?;
+        self.digest.commit()?;
+        self.entry.commit()?;
+        self.archive.commit()
+    }
+
+    /// Makes the table of names, and says that no import is under way.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn finish(&mut self) -> Result<()> {
+        self.commit()?;
+        write_name_index(&self.file)?;
+        self.file.group(TABLE_GROUP)?.set_attribute(IMPORTING_ATTRIBUTE, &0u8)?;
+        Ok(())
+    }
+}
+
+impl RecordSink for Tables {
+    fn records(&mut self, bytes: &[u8]) -> Result<()> {
+        self.header.push(bytes)
+    }
+}
+
+/// How the contents of a file were digested; `None` if there are no digests.
+///
+/// # Errors
+/// [`Error::Unfit`] if the file has no tables, or the algorithm is unknown.
+pub fn algorithm(file: &File) -> Result<Option<DigestAlgorithm>> {
+    let digest = match file.dataset(DIGEST) {
+        Err(error) if error.is_not_found() => {
+            return match file.group(TABLE_GROUP) {
+                Ok(_) => Ok(None),
+                Err(error) if error.is_not_found() => Err(Error::unfit(file, Problem::NoTables)),
+                Err(error) => Err(error.into()),
+            };
+        }
+        found => found?,
+    };
+    let name: String = digest.attribute(ALGORITHM_ATTRIBUTE)?.read_scalar()?;
+    let algorithm = name.parse().map_err(|_| Error::unfit(file, Problem::Algorithm(name)))?;
+    Ok(Some(algorithm))
+}
+
+/// Rows of a table that are read at once.
+const ROWS_AT_ONCE: u64 = 1 << 14;
+
+/// Calls `each` for all rows of the table of entries.
+///
+/// # Errors
+/// [`Error::File`], and those of `each`.
+pub fn for_each_row(rows: &Dataset, mut each: impl FnMut(&EntryRow) -> Result<()>) -> Result<()> {
+    let count = rows.shape()?.first().copied().unwrap_or(0);
+    let mut at = 0;
+    while at < count {
+        let end = count.min(at + ROWS_AT_ONCE);
+        rows.read_slice::<EntryRow>(at..end)?.iter().try_for_each(&mut each)?;
+        at = end;
+    }
+    Ok(())
+}
+
+/// Makes the table of names anew. Without memory for it, or with more paths than it is made for, there is none; readers then
+/// make one for themselves.
+fn write_name_index(file: &File) -> Result<()> {
+    let root = file.root();
+    if root.object(NAME_INDEX).is_ok() {
+        root.unlink(NAME_INDEX)?;
+    }
+    let paths = file.dataset(PATH)?;
+    let rows = file.dataset(ENTRY)?;
+    if paths.shape()?.first().is_some_and(|bytes| *bytes > MAX_INDEXED_BYTES) {
+        return Ok(());
+    }
+    let mut places = Vec::new();
+    for_each_row(&rows, |row| {
+        places.push((row.path_offset, row.path_length));
+        Ok(())
+    })?;
+    let bytes = read_bytes(&paths)?;
+    let path = |entry: u64| {
+        let (start, length) = places.get(entry as usize).copied().unwrap_or_default();
+        bytes.get(start as usize..start as usize + length as usize).unwrap_or_default()
+    };
+    if let Some(index) = NameIndex::build(places.len() as u64, path) {
+        let slots = index.slots();
+        let dataset =
+            file.new_dataset::<u64>().shape(&[slots.len() as u64]).contiguous().create_with_data(NAME_INDEX, slots)?;
+        dataset.set_attribute(ENTRIES_ATTRIBUTE, &(places.len() as u64))?;
+    }
+    Ok(())
+}
+
+/// Bytes that are read at once.
+const BYTES_AT_ONCE: u64 = 16 << 20;
+
+/// All bytes of a dataset.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn read_bytes(dataset: &Dataset) -> Result<Vec<u8>> {
+    read_rows(dataset, 1)
+}
+
+/// All rows of a dataset of bytes, each of so many.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn read_rows(dataset: &Dataset, row_bytes: usize) -> Result<Vec<u8>> {
+    let len = dataset.shape()?.first().copied().unwrap_or(0);
+    let mut bytes = Vec::new();
+    let mut at = 0;
+    while at < len {
+        let end = len.min(at + BYTES_AT_ONCE / row_bytes.max(1) as u64);
+        bytes.extend_from_slice(&dataset.read_slice::<u8>(at..end)?);
+        at = end;
+    }
+    Ok(bytes)
+}

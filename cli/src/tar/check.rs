@@ -1,0 +1,115 @@
+//! `h5live tar check`: what is in an archive.
+
+use std::path::PathBuf;
+
+use h5live_archive::{Findings, Source, TarReport};
+use serde_json::json;
+
+use crate::counted::counted;
+use crate::error::{Outcome, Result, whole_text};
+use crate::output::Output;
+use crate::progress;
+
+/// What `check` is told.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// The archives; `-` is standard input
+    #[arg(required = true)]
+    archives: Vec<PathBuf>,
+    /// Lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl CheckArgs {
+    pub fn run(self) -> Result<Outcome> {
+        let mut out = Output::stdout();
+        let mut outcome = Outcome::Clean;
+        for path in &self.archives {
+            let report = match Source::open(path) {
+                Ok(source) => {
+                    let bar = source.bytes.map_or_else(|| progress::counter("entry"), progress::bytes);
+                    let is_sized = source.bytes.is_some();
+                    let report = h5live_archive::check(source, &mut |entries, bytes| {
+                        bar.set_position(if is_sized { bytes } else { entries });
+                    });
+                    bar.finish_and_clear();
+                    report
+                }
+                Err(error) => Err(error),
+            };
+            match report {
+                Ok(report) => {
+                    let name = path.display().to_string();
+                    if self.json {
+                        show_json(&mut out, &name, &report)?
+                    } else {
+                        show(&mut out, &name, &report)?
+                    }
+                    outcome = outcome.worse(if report.is_clean() { Outcome::Clean } else { Outcome::Findings });
+                }
+                Err(error) => outcome = outcome.worse(out.tell_error(error.into())?),
+            }
+        }
+        out.flush()?;
+        Ok(outcome)
+    }
+}
+
+fn show(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
+    out.line(format_args!("|    {name}"))?;
+    out.line(format_args!("{}, {}", counted(report.entries, "entry"), report.compression.name()))?;
+    for (kind, count) in &report.kinds {
+        out.line(format_args!("  {count:>9} {kind}"))?;
+    }
+    out.line(format_args!("{} files can be extracted.", report.files))?;
+    out.line(format_args!(
+        "  {} in them, {}",
+        counted(report.content_bytes, "byte"),
+        counted(report.empty, "empty file")
+    ))?;
+    if let Some((path, bytes)) = &report.largest {
+        out.line(format_args!("  the largest: {path}, {}", counted(*bytes, "byte")))?;
+    }
+    out.line(format_args!("  {} of more than 64 KiB", counted(report.over_64_kib, "file")))?;
+    out.line(format_args!("  {} too large for a compact dataset", counted(report.not_compact, "file")))?;
+    out.line(format_args!("  {} in duplicates", counted(report.duplicate_bytes, "byte")))?;
+    show_findings(out, "duplicate", &report.duplicates)?;
+    show_findings(out, "path that is there twice", &report.collisions)?;
+    show_findings(out, "path that leads out of the folder", &report.unsafe_paths)?;
+    if let Some(fault) = &report.fault {
+        out.line(format_args!("damaged: {}", whole_text(fault)))?;
+        out.line(format_args!("  the {} before it can be imported: --salvage", counted(report.entries, "entry")))?;
+    }
+    Ok(())
+}
+
+fn show_findings(out: &mut Output, what: &str, findings: &Findings) -> Result<()> {
+    let more = findings.count - findings.examples.len() as u64;
+    for path in &findings.examples {
+        out.line(format_args!("{what}: {path}"))?;
+    }
+    if more > 0 { out.line(format_args!("{what}: {more} more")) } else { Ok(()) }
+}
+
+fn show_json(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
+    let findings = |found: &Findings| json!({ "count": found.count, "examples": found.examples });
+    out.line(json!({
+        "archive": name,
+        "compression": report.compression.name(),
+        "entries": report.entries,
+        "kinds": report.kinds,
+        "files": report.files,
+        "empty": report.empty,
+        "content_bytes": report.content_bytes,
+        "largest": report.largest.as_ref().map(|(path, bytes)| json!({ "path": path, "bytes": bytes })),
+        "over_64_kib": report.over_64_kib,
+        "not_compact": report.not_compact,
+        "duplicates": findings(&report.duplicates),
+        "duplicate_bytes": report.duplicate_bytes,
+        "collisions": findings(&report.collisions),
+        "unsafe_paths": findings(&report.unsafe_paths),
+        "archive_bytes": report.archive_bytes,
+        "fault": report.fault.as_ref().map(|fault| whole_text(fault)),
+    }))
+}

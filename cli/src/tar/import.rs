@@ -1,0 +1,154 @@
+//! `h5live tar import`: an archive into a file.
+
+use std::path::PathBuf;
+
+use h5live::Location;
+use h5live_archive::{
+    DigestAlgorithm, ImageFilter, ImportOptions, Importer, MAX_COMPACT_BYTES, OnCollision, Source, TarLayout,
+    UnknownName, choose_filter,
+};
+
+use crate::counted::counted;
+use crate::error::{Error, Outcome, Result, whole_text};
+use crate::number_arg::at_least;
+use crate::temp_output::ForceArgs;
+use crate::{open, progress};
+
+/// What `import` is told.
+#[derive(Debug, clap::Args)]
+pub struct ImportArgs {
+    /// The archive; `-` is standard input
+    archive: PathBuf,
+    /// The new file; with --append or --resume, one that is there
+    to: Location,
+    /// How the contents are kept: shredder (all in one dataset, with offsets), compactor (a dataset for each file, under its
+    /// path), digest (a dataset for each content, under its digest)
+    #[arg(long, value_name = "LAYOUT", default_value = "shredder", conflicts_with_all = ["append", "resume"])]
+    layout: TarLayout,
+    /// The digests of contents: sha1, blake3, xxh3-128. The default is sha1 for the layout digest, as the original program
+    /// names datasets, and else xxh3-128
+    #[arg(long, value_name = "ALGORITHM", conflicts_with_all = ["append", "resume"])]
+    digest: Option<DigestAlgorithm>,
+    /// What is done with a path that is taken, in the layout compactor: error, skip (its contents are kept aside), alias (the
+    /// same contents are no collision, else suffix), suffix (~1)
+    #[arg(long, value_name = "WHAT", default_value = "error")]
+    on_collision: OnCollision,
+    /// Offsets without the end of the last element, as the original program writes them
+    #[arg(long, conflicts_with_all = ["append", "resume"])]
+    no_sentinel: bool,
+    /// The largest compact dataset (bytes)
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_COMPACT_BYTES, value_parser = at_least::<0, u64>)]
+    compact_limit: u64,
+    /// The most bytes of contents, against archives that unpack to more than a disk has
+    #[arg(long, value_name = "BYTES", value_parser = at_least::<1, u64>)]
+    max_bytes: Option<u64>,
+    /// Compress contents (layout shredder): none; auto (zstd, if it takes at least a tenth off the first contents); deflate,
+    /// zstd or lz4. Compressed contents cannot be viewed in the file without a copy
+    #[arg(long, value_name = "FILTER", default_value = "none", value_parser = compression)]
+    #[arg(conflicts_with_all = ["append", "resume"])]
+    compress: Compression,
+    /// Publish what is there after so many bytes of contents
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = at_least::<1, u64>)]
+    commit_bytes: u64,
+    /// Take what comes before the damage of an archive for the whole
+    #[arg(long)]
+    salvage: bool,
+    /// Add the archive to a file that has others
+    #[arg(long, conflicts_with = "resume")]
+    append: bool,
+    /// Continue the import of this archive, which was interrupted
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    force: ForceArgs,
+    /// Say nothing
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// When contents are compressed.
+#[derive(Debug, Clone, Copy)]
+enum Compression {
+    Never,
+    Auto,
+    Always(ImageFilter),
+}
+
+fn compression(text: &str) -> std::result::Result<Compression, UnknownName> {
+    match text {
+        "none" => Ok(Compression::Never),
+        "auto" => Ok(Compression::Auto),
+        name => name.parse().map(Compression::Always),
+    }
+}
+
+impl ImportArgs {
+    pub fn run(self) -> Result<Outcome> {
+        let mut source = Source::open(&self.archive)?;
+        let filter = match self.compress {
+            Compression::Auto => choose_filter(&mut source)?,
+            Compression::Always(filter) => Some(filter),
+            Compression::Never => None,
+        };
+        let importer = self.importer(ImportOptions { filter, ..self.options() })?;
+        let bar = source.bytes.map_or_else(|| progress::counter("entry"), progress::bytes);
+        let is_sized = source.bytes.is_some();
+        let mut tell = |now: h5live_archive::ImportProgress| {
+            bar.set_position(if is_sized { now.bytes_read } else { now.entries });
+        };
+        let done = if self.resume { importer.resume(source, &mut tell) } else { importer.import(source, &mut tell) };
+        bar.finish_and_clear();
+        let report = done?;
+        if !self.quiet {
+            let (samples, bytes) = (counted(report.samples, "sample"), counted(report.content_bytes, "byte"));
+            println!("{}, {samples}, {bytes}", counted(report.entries, "entry"));
+        }
+        match report.fault {
+            None => Ok(Outcome::Clean),
+            Some(fault) => {
+                eprintln!("h5live: {}", whole_text(&fault));
+                Ok(Outcome::Findings)
+            }
+        }
+    }
+
+    fn options(&self) -> ImportOptions {
+        let digest = self.digest.unwrap_or(match self.layout {
+            TarLayout::Digest => DigestAlgorithm::Sha1,
+            _ => DigestAlgorithm::Xxh3,
+        });
+        let default = ImportOptions::default();
+        ImportOptions {
+            layout: self.layout,
+            digest,
+            on_collision: self.on_collision,
+            sentinel: !self.no_sentinel,
+            compact_limit: self.compact_limit,
+            max_bytes: self.max_bytes.unwrap_or(default.max_bytes),
+            commit_bytes: self.commit_bytes,
+            salvage: self.salvage,
+            ..default
+        }
+    }
+
+    fn importer(&self, options: ImportOptions) -> Result<Importer> {
+        if self.append || self.resume {
+            let file = open::options().write().open(&self.to)?;
+            let importer = Importer::open(&file, options)?;
+            file.start_swmr()?;
+            return Ok(importer);
+        }
+        let Some(path) = open::file_path(&self.to)? else {
+            let new = if self.force.replaces_file { open::options().create() } else { open::options().create_new() };
+            return Ok(Importer::create(&new.open(&self.to)?, options)?);
+        };
+        if path.symlink_metadata().is_ok() {
+            if !self.force.replaces_file {
+                return Err(Error::Exists { path });
+            }
+            // A file that a process writes cannot be opened so.
+            open::options().write().open(&*path)?.close()?;
+        }
+        Ok(Importer::create_at(&path, open::options(), options)?)
+    }
+}

@@ -1,0 +1,106 @@
+//! `h5live tar ls` and `h5live tar verify`.
+
+use std::time::{Duration, SystemTime};
+
+use h5live::Location;
+use h5live::archive::layout::{EntryRow, NO_SAMPLE};
+use h5live_archive::{TarFile, is_file_kind};
+use serde_json::json;
+
+use super::is_match;
+use crate::counted::counted;
+use crate::error::{Outcome, Result};
+use crate::output::Output;
+use crate::progress;
+
+pub fn list(tar: &TarFile, glob: Option<&str>, long: bool, as_json: bool) -> Result<Outcome> {
+    let mut out = Output::stdout();
+    for row in tar.rows().iter().filter(|row| is_match(glob, tar.path(row))) {
+        if as_json {
+            out.line(as_json_line(tar, row))?;
+            continue;
+        }
+        if long {
+            out.bytes(long_columns(row).as_bytes())?;
+        }
+        out.bytes(tar.path(row))?;
+        if long && !tar.link(row).is_empty() {
+            out.bytes(if row.kind == b'1' { b" link to " } else { b" -> " })?;
+            out.bytes(tar.link(row))?;
+        }
+        out.bytes(b"\n")?;
+    }
+    out.flush()?;
+    Ok(Outcome::Clean)
+}
+
+/// The letter that `ls` and `tar` have for a kind of entry.
+fn kind_letter(row: &EntryRow) -> char {
+    match row.kind {
+        b'1' => 'h',
+        b'2' => 'l',
+        b'3' => 'c',
+        b'4' => 'b',
+        b'5' => 'd',
+        b'6' => 'p',
+        kind if is_file_kind(kind) => '-',
+        _ => '?',
+    }
+}
+
+fn long_columns(row: &EntryRow) -> String {
+    let letters =
+        [(0o400, 'r'), (0o200, 'w'), (0o100, 'x'), (0o40, 'r'), (0o20, 'w'), (0o10, 'x'), (4, 'r'), (2, 'w'), (1, 'x')];
+    let mode: String = letters.iter().map(|(bit, letter)| if row.mode & bit != 0 { *letter } else { '-' }).collect();
+    let time = crate::utc::text(time_of(row.mtime));
+    format!("{}{mode} {}/{} {:>10} {time} ", kind_letter(row), row.uid, row.gid, row.size)
+}
+
+/// A time of seconds since 1970. One that the system does not have is 1970.
+fn time_of(seconds: i64) -> SystemTime {
+    let distance = Duration::from_secs(seconds.unsigned_abs());
+    let epoch = SystemTime::UNIX_EPOCH;
+    let time = if seconds < 0 { epoch.checked_sub(distance) } else { epoch.checked_add(distance) };
+    time.unwrap_or(epoch)
+}
+
+fn as_json_line(tar: &TarFile, row: &EntryRow) -> serde_json::Value {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    json!({
+        "path": text(tar.path(row)),
+        "link": (row.link_length > 0).then(|| text(tar.link(row))),
+        "kind": kind_letter(row).to_string(),
+        "size": row.size,
+        "sample": (row.sample != NO_SAMPLE).then_some(row.sample),
+        "mode": row.mode,
+        "uid": row.uid,
+        "gid": row.gid,
+        "mtime": row.mtime,
+    })
+}
+
+pub fn verify(files: &[Location]) -> Result<Outcome> {
+    let mut out = Output::stdout();
+    let mut outcome = Outcome::Clean;
+    for location in files {
+        let checked = super::read(location).and_then(|tar| {
+            let bar = progress::bar(usize::try_from(tar.archive().len()).unwrap_or(usize::MAX), "sample");
+            let report = h5live_archive::verify(&tar, &mut |samples| bar.set_position(samples));
+            bar.finish_and_clear();
+            Ok(report?)
+        });
+        match checked {
+            Ok(report) => {
+                for (path, why) in &report.wrong {
+                    out.line(format_args!("{location}: {path}: {why}"))?;
+                }
+                let (samples, bytes) = (counted(report.samples, "sample"), counted(report.bytes, "byte"));
+                out.line(format_args!("{location}: {samples}, {bytes}, {} wrong", report.wrong.len()))?;
+                outcome = outcome.worse(if report.wrong.is_empty() { Outcome::Clean } else { Outcome::Findings });
+            }
+            Err(error) => outcome = outcome.worse(out.tell_error(error)?),
+        }
+    }
+    out.flush()?;
+    Ok(outcome)
+}

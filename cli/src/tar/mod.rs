@@ -1,0 +1,118 @@
+//! `h5live tar`: training sets from tar archives, and back.
+
+mod check;
+mod import;
+mod list;
+mod merge;
+mod write;
+
+use std::path::PathBuf;
+
+use h5live::Location;
+use h5live_archive::TarFile;
+
+use crate::error::{Outcome, Result};
+use crate::open;
+use crate::temp_output::ForceArgs;
+
+/// Training sets: tar archives into HDF5 files, read at random, and back
+#[derive(Debug, clap::Args)]
+pub struct TarCommand {
+    #[command(subcommand)]
+    action: TarAction,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum TarAction {
+    /// What is in an archive: entries by kind, sizes, duplicates, names that collide or are unsafe, and damage
+    Check(check::CheckArgs),
+    /// Put an archive into a file; `-` is standard input. gzip, xz, zstd and bzip2 are recognized
+    Import(import::ImportArgs),
+    /// Make the archive again, byte for byte (without the compression that it had)
+    Export {
+        /// The file
+        file: Location,
+        /// The new archive; standard output without one
+        to: Option<PathBuf>,
+        /// Which archive of the file, from 0
+        #[arg(long, value_name = "NUMBER")]
+        archive: Option<u64>,
+        #[command(flatten)]
+        force: ForceArgs,
+    },
+    /// Put the archives of several files into one
+    Merge(merge::MergeArgs),
+    /// List the entries
+    Ls {
+        /// The file
+        file: Location,
+        /// Only entries whose paths match, as in '**/*.jpg'
+        #[arg(long, value_name = "PATTERN")]
+        glob: Option<String>,
+        /// Permissions, owners, sizes and times, too
+        #[arg(short, long)]
+        long: bool,
+        /// Lines of JSON
+        #[arg(long, conflicts_with = "long")]
+        json: bool,
+    },
+    /// Write the contents of files to standard output
+    Cat {
+        /// The file
+        file: Location,
+        /// Paths in the archive
+        #[arg(required_unless_present = "sample")]
+        paths: Vec<String>,
+        /// Numbers of samples, from 0
+        #[arg(long, value_name = "NUMBER", conflicts_with = "paths")]
+        sample: Vec<u64>,
+    },
+    /// Make files of the entries; nothing is written outside of the folder
+    Extract {
+        /// The file
+        file: Location,
+        /// The folder
+        to: PathBuf,
+        /// Only entries whose paths match, as in '**/*.jpg'
+        #[arg(long, value_name = "PATTERN")]
+        glob: Option<String>,
+        /// Say nothing of entries that are left out
+        #[arg(short, long)]
+        quiet: bool,
+    },
+    /// Compare all contents with the digests that were made at the import
+    Verify {
+        /// The files
+        #[arg(required = true)]
+        files: Vec<Location>,
+    },
+}
+
+impl TarCommand {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If an archive or a file cannot be read or written.
+    pub fn run(self) -> Result<Outcome> {
+        match self.action {
+            TarAction::Check(arguments) => arguments.run(),
+            TarAction::Import(arguments) => arguments.run(),
+            TarAction::Export { file, to, archive, force } => write::export(&read(&file)?, to, archive, force),
+            TarAction::Merge(arguments) => arguments.run(),
+            TarAction::Ls { file, glob, long, json } => list::list(&read(&file)?, glob.as_deref(), long, json),
+            TarAction::Cat { file, paths, sample } => write::cat(&file, &paths, &sample),
+            TarAction::Extract { file, to, glob, quiet } => write::extract(&read(&file)?, &to, glob.as_deref(), quiet),
+            TarAction::Verify { files } => list::verify(&files),
+        }
+    }
+}
+
+/// The tables of a file.
+fn read(location: &Location) -> Result<TarFile> {
+    Ok(TarFile::open(&open::for_reading(location.clone())?)?)
+}
+
+/// Whether a path matches a pattern, if there is one.
+fn is_match(pattern: Option<&str>, path: &[u8]) -> bool {
+    pattern.is_none_or(|pattern| h5live::archive::is_glob_match(pattern, path))
+}

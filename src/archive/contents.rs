@@ -1,0 +1,208 @@
+//! The contents of samples: pieces of one image, or a dataset for each.
+
+use std::ops::Range;
+
+use h5live_model::ReferenceKind;
+
+use super::chunk_runs::ChunkRuns;
+use super::fault::ArchiveFault;
+use super::layout::{IMAGE, IMAGE_OFFSET, IMPORTING_ATTRIBUTE, OBJECT, SENTINEL_ATTRIBUTE, TABLE_GROUP};
+use crate::error::ErrorKind;
+use crate::{Dataset, DatasetViewPart, File, Object, Reference, Result};
+
+/// Where the contents are.
+#[derive(Debug)]
+pub(super) enum Contents {
+    Image(Box<ImageContents>),
+    Objects(ObjectContents),
+}
+
+/// One dataset has all contents.
+#[derive(Debug)]
+pub(super) struct ImageContents {
+    image: Dataset,
+    /// Where each sample begins, and where the last one ends: in order, and within the image.
+    offsets: Vec<u64>,
+    mapped: Option<ChunkRuns>,
+}
+
+/// Each sample has a dataset.
+#[derive(Debug)]
+pub(super) struct ObjectContents {
+    file: File,
+    /// A reference for each sample, as the file has them.
+    references: Vec<u8>,
+    /// Bytes of a reference; not 0.
+    size: usize,
+}
+
+/// The dataset at a path; `None` if there is nothing.
+pub(super) fn find_dataset(file: &File, path: &str) -> Result<Option<Dataset>> {
+    match file.dataset(path) {
+        Err(error) if error.is_not_found() => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+impl Contents {
+    pub(super) fn open(file: &File) -> Result<Contents> {
+        if let Some(objects) = find_dataset(file, OBJECT)? {
+            let references = objects.read_raw(..)?;
+            let size = (objects.datatype()?.size() as usize).max(1);
+            return Ok(Contents::Objects(ObjectContents { file: file.clone(), references, size }));
+        }
+        let (Some(image), Some(offsets)) = (find_dataset(file, IMAGE)?, find_dataset(file, IMAGE_OFFSET)?) else {
+            return Err(file.error(None, ArchiveFault::NoArchive));
+        };
+        ImageContents::open(image, &offsets).map(|contents| Contents::Image(Box::new(contents)))
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Contents::Image(image) => image.offsets.len().saturating_sub(1) as u64,
+            Contents::Objects(objects) => (objects.references.len() / objects.size) as u64,
+        }
+    }
+
+    #[cold]
+    fn no_sample(&self, sample: u64) -> crate::Error {
+        let file = match self {
+            Contents::Image(image) => image.image.file(),
+            Contents::Objects(objects) => &objects.file,
+        };
+        file.error(None, ArchiveFault::NoSample { sample, samples: self.len() })
+    }
+
+    pub(super) fn sample_len(&self, sample: u64) -> Result<u64> {
+        match self {
+            Contents::Image(image) => image.range(sample).map(|(_, len)| len).ok_or_else(|| self.no_sample(sample)),
+            Contents::Objects(objects) => {
+                let dataset = objects.dataset(sample)?.ok_or_else(|| self.no_sample(sample))?;
+                Ok(dataset.shape()?.iter().product())
+            }
+        }
+    }
+
+    pub(super) fn read_into(&self, sample: u64, into: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Contents::Image(image) => {
+                let (start, len) = image.range(sample).ok_or_else(|| self.no_sample(sample))?;
+                image.read_into(start, len, into)
+            }
+            Contents::Objects(objects) => {
+                let dataset = objects.dataset(sample)?.ok_or_else(|| self.no_sample(sample))?;
+                let len = dataset.shape()?.iter().product::<u64>();
+                resize(into, len, dataset.file())?;
+                dataset.read_into(.., into)
+            }
+        }
+    }
+
+    pub(super) fn read_part(&self, sample: u64, part: Range<u64>) -> Result<Vec<u8>> {
+        match self {
+            Contents::Image(image) => {
+                let (start, len) = image.range(sample).ok_or_else(|| self.no_sample(sample))?;
+                let is_inside = part.start <= part.end && part.end <= len;
+                let fault = ArchiveFault::Tables("a part of a sample lies beyond it");
+                let part = is_inside.then_some(part).ok_or_else(|| image.image.file().error(None, fault))?;
+                let mut bytes = Vec::new();
+                image.read_into(start + part.start, part.end - part.start, &mut bytes)?;
+                Ok(bytes)
+            }
+            Contents::Objects(objects) => {
+                let dataset = objects.dataset(sample)?.ok_or_else(|| self.no_sample(sample))?;
+                dataset.read_slice(part)
+            }
+        }
+    }
+
+    pub(super) fn view(&self, sample: u64) -> Result<Option<DatasetViewPart<'_, u8>>> {
+        let Contents::Image(image) = self else { return Ok(None) };
+        let (start, len) = image.range(sample).ok_or_else(|| self.no_sample(sample))?;
+        Ok(image.mapped.as_ref().and_then(|mapped| mapped.view(start, len)))
+    }
+
+    pub(super) fn pieces(&self) -> Option<usize> {
+        match self {
+            Contents::Image(image) => image.mapped.as_ref().map(ChunkRuns::pieces),
+            Contents::Objects(_) => None,
+        }
+    }
+}
+
+/// Makes room for so many bytes, if they may be allocated at once.
+fn resize(into: &mut Vec<u8>, len: u64, file: &File) -> Result<()> {
+    let wanted = usize::try_from(len).ok();
+    if let Some(wanted) = wanted.filter(|wanted| *wanted <= into.len()) {
+        into.truncate(wanted);
+        return Ok(());
+    }
+    let limit = file.shared().options.max_allocation;
+    limit.check(len).map_err(|error| file.error(None, error))?;
+    into.resize(wanted.ok_or_else(|| file.error(None, ErrorKind::TooLarge(len)))?, 0);
+    Ok(())
+}
+
+/// Whether an attribute is there, and is not 0.
+fn is_set(attribute: Result<crate::Attribute>) -> Result<bool> {
+    match attribute {
+        Err(error) if error.is_not_found() => Ok(false),
+        found => Ok(found?.read_scalar::<u64>()? != 0),
+    }
+}
+
+impl ImageContents {
+    fn open(image: Dataset, offset: &Dataset) -> Result<Self> {
+        // The offsets first: an import publishes the image before them.
+        let mut offsets: Vec<u64> = offset.read()?;
+        image.refresh()?;
+        let len = image.shape()?.first().copied().unwrap_or(0);
+        if !is_set(offset.attribute(SENTINEL_ATTRIBUTE))? {
+            let file = image.file();
+            let is_growing = match file.group(TABLE_GROUP) {
+                Err(error) if error.is_not_found() => false,
+                group => is_set(group?.attribute(IMPORTING_ATTRIBUTE))?,
+            };
+            // Where the last sample ends is not known before the import ends; else, it is where the image does.
+            if !is_growing {
+                offsets.push(len);
+            }
+        }
+        let is_beyond = offsets.last().is_some_and(|last| *last > len);
+        if is_beyond || offsets.windows(2).any(|pair| pair[0] > pair[1]) {
+            let fault = ArchiveFault::Tables("the offsets of the image are not in order");
+            return Err(image.file().error(Some(offset.path()), fault));
+        }
+        let mapped = ChunkRuns::map(&image)?;
+        Ok(ImageContents { image, offsets, mapped })
+    }
+
+    /// The first byte of a sample in the image, and its length.
+    #[inline]
+    fn range(&self, sample: u64) -> Option<(u64, u64)> {
+        let at = usize::try_from(sample).ok()?;
+        let pair = self.offsets.get(at..at.checked_add(2)?)?;
+        Some((pair[0], pair[1] - pair[0]))
+    }
+
+    fn read_into(&self, start: u64, len: u64, into: &mut Vec<u8>) -> Result<()> {
+        resize(into, len, self.image.file())?;
+        match &self.mapped {
+            Some(mapped) if mapped.copy_to(start, into) => Ok(()),
+            _ => self.image.read_into(start..start + len, into),
+        }
+    }
+}
+
+impl ObjectContents {
+    /// The dataset of a sample; `None` if there are not so many.
+    fn dataset(&self, sample: u64) -> Result<Option<Dataset>> {
+        let start = usize::try_from(sample).ok().and_then(|sample| sample.checked_mul(self.size));
+        let bytes = start.and_then(|start| self.references.get(start..start.checked_add(self.size)?));
+        let Some(bytes) = bytes else { return Ok(None) };
+        match self.file.dereference(&Reference::new(ReferenceKind::Object1, bytes))? {
+            Some(Object::Dataset(dataset)) => Ok(Some(dataset)),
+            _ => Err(self.file.error(Some(OBJECT), ArchiveFault::Tables("a reference leads to no dataset"))),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Numbers of samples.
+
+use super::order::EpochOrder;
+
+/// Numbers of samples, in the order of an epoch.
+#[derive(Debug, Clone)]
+pub struct SampleNumbers {
+    order: EpochOrder,
+    n: u64,
+    next: u64,
+    step: u64,
+}
+
+impl SampleNumbers {
+    /// Every `step`-th position of an order of `n` samples, from `next` on.
+    pub(super) fn new(order: EpochOrder, n: u64, next: u64, step: u64) -> Self {
+        SampleNumbers { order, n, next, step }
+    }
+
+    /// The position of the next sample in the epoch: where [`Samples::start`](super::Samples::start) continues.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// The same with the sample before it as the next one.
+    pub(super) fn before(self) -> Self {
+        SampleNumbers { next: self.next.saturating_sub(self.step), ..self }
+    }
+}
+
+impl Iterator for SampleNumbers {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let sample = (self.next < self.n).then(|| self.order.at(self.next))?;
+        self.next = self.next.saturating_add(self.step);
+        Some(sample)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.n.saturating_sub(self.next).div_ceil(self.step);
+        (usize::try_from(left).unwrap_or(usize::MAX), usize::try_from(left).ok())
+    }
+}
