@@ -121,7 +121,7 @@ struct Replay {
 impl Replay {
     fn at(&self, key: &str, done: usize) -> Option<FetchedObject> {
         let changes = self.log[..done].iter().enumerate();
-        let (number, change) = changes.filter(|(_, change)| change.key == key).last()?;
+        let (number, change) = changes.rev().find(|(_, change)| change.key == key)?;
         let tag = ObjectTag(number.to_string());
         change.bytes.clone().map(|bytes| FetchedObject { bytes, tag })
     }

@@ -10,7 +10,7 @@ use super::error::{LayoutError, Result};
 use super::extras::{extra, put_extra};
 use super::filters::{exact_filters_from_json, exact_filters_to_json, filters_from_json, filters_to_json};
 use super::id::DomainId;
-use super::json::Members;
+use super::json::{Members, set_member};
 use super::value::{elements_from_json, elements_to_json};
 
 const CREATION: &str = "creationProperties";
@@ -59,14 +59,14 @@ pub fn put_dataset(
     let name_of = |names: &[(AllocationTime, &'static str)]| {
         names.iter().find(|(time, _)| *time == spec.fill.allocation).map(|(_, name)| *name)
     };
-    creation["allocTime"] = json!(name_of(&ALLOCATION_TIMES));
+    set_member(&mut creation, "allocTime", json!(name_of(&ALLOCATION_TIMES)));
     let fill_time = FILL_TIMES.iter().find(|(time, _)| *time == spec.fill.time).map(|(_, name)| *name);
-    creation["fillTime"] = json!(fill_time);
+    set_member(&mut creation, "fillTime", json!(fill_time));
     if let Some(stored) = stored_fill {
         let (value, encoding) = elements_to_json(&shown_type(&spec.datatype)?, &[], stored);
-        creation["fillValue"] = value;
+        set_member(&mut creation, "fillValue", value);
         if let Some(encoding) = encoding {
-            creation["fillValue_encoding"] = json!(encoding);
+            set_member(&mut creation, "fillValue_encoding", json!(encoding));
         }
     }
     if !spec.filters.is_empty() {
@@ -74,7 +74,7 @@ pub fn put_dataset(
         if filters_from_json(Some(&shown), spec.datatype.size())? != spec.filters {
             put_extra(members, "filters", exact_filters_to_json(&spec.filters));
         }
-        creation["filters"] = shown;
+        set_member(&mut creation, "filters", shown);
     }
     members.insert(CREATION.to_owned(), creation);
     if spec.fill.value == FillValue::Undefined {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::error::{LayoutError, Result};
 use super::extras::{extra, put_extra};
-use super::json::Members;
+use super::json::{Members, set_member};
 
 const UNLIMITED_NAME: &str = "H5S_UNLIMITED";
 const MAX_DIMS: &str = "maxdims";
@@ -49,7 +49,7 @@ fn dataspace_to_json(space: &Dataspace) -> Value {
             let mut found = json!({"class": "H5S_SIMPLE", "dims": shape.dims()});
             if shape.has_max() {
                 let max = |dim: &u64| if *dim == UNLIMITED { json!(UNLIMITED_NAME) } else { json!(dim) };
-                found["maxdims"] = shape.max().iter().map(max).collect();
+                set_member(&mut found, MAX_DIMS, shape.max().iter().map(max).collect());
             }
             found
         }

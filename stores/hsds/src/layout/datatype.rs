@@ -114,7 +114,7 @@ fn enum_to_json(t: &Enum) -> Value {
     };
     let members: Option<Vec<Value>> = t.members.iter().map(member).collect();
     match members {
-        Some(members) if base["class"] == "H5T_INTEGER" => {
+        Some(members) if base.get("class").and_then(Value::as_str) == Some("H5T_INTEGER") => {
             json!({"class": "H5T_ENUM", "base": base, "members": members})
         }
         _ => opaque(t.base.size(), ""),

@@ -8,6 +8,7 @@ use h5live_model::{FilterSpec, FilterSpecs};
 use serde_json::{Value, json};
 
 use super::error::{LayoutError, Result};
+use super::json::set_member;
 
 const DEFLATE: u16 = 1;
 const SHUFFLE: u16 = 2;
@@ -163,10 +164,10 @@ pub fn exact_filters_to_json(filters: &[FilterSpec]) -> Value {
     let entry = |filter: &FilterSpec| {
         let mut found = json!({"id": filter.id, "params": filter.params});
         if filter.optional {
-            found["optional"] = json!(true);
+            set_member(&mut found, "optional", json!(true));
         }
         if let Some(name) = &filter.name {
-            found["name"] = json!(name.as_bytes());
+            set_member(&mut found, "name", json!(name.as_bytes()));
         }
         found
     };

@@ -76,6 +76,13 @@ pub fn to_bytes(members: &Members) -> Vec<u8> {
     NO_NUMBERS.iter().fold(text, unquoted).into_bytes()
 }
 
+/// Sets a member of a JSON object; any other value stays what it is.
+pub fn set_member(json: &mut Value, member: &str, value: Value) {
+    if let Some(members) = json.as_object_mut() {
+        members.insert(member.to_owned(), value);
+    }
+}
+
 /// A member that is a text.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::error::{LayoutError, Result};
 use super::extras::EXTRAS;
 use super::id::DomainId;
-use super::json::Members;
+use super::json::{Members, set_member};
 
 const HARD: &str = "H5L_TYPE_HARD";
 const SOFT: &str = "H5L_TYPE_SOFT";
@@ -34,7 +34,7 @@ pub fn link_to_json(domain: DomainId, target: &LinkTarget, order: Option<i64>, n
         LinkTarget::UserDefined { .. } => return Err(LayoutError::Unfit("a user-defined link")),
     };
     if let Some(order) = order {
-        found[EXTRAS] = json!({"order": order});
+        set_member(&mut found, EXTRAS, json!({"order": order}));
     }
     Ok(found)
 }
