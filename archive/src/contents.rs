@@ -9,7 +9,7 @@ use crate::scanner::TarScanner;
 use crate::sparse::Segment;
 
 /// Zeros that are hashed at once.
-const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The next bytes of contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,7 +31,7 @@ impl DigestAlgorithm {
     }
 
     /// Bytes of a digest.
-    pub fn len(self) -> usize {
+    pub fn digest_len(self) -> usize {
         match self {
             DigestAlgorithm::Sha1 => 20,
             DigestAlgorithm::Blake3 => 32,

@@ -35,7 +35,7 @@ pub struct TarEntry {
 impl TarEntry {
     /// Whether it is a file with contents. An unknown type counts as a file (POSIX.1-2017, `typeflag`).
     pub fn is_sample(&self) -> bool {
-        self.size > 0 && self.is_file() || self.kind == b'1' && self.size > 0
+        self.size > 0 && (self.is_file() || self.kind == b'1')
     }
 
     /// Whether it is a file, with or without contents.
@@ -166,7 +166,7 @@ impl Attributes {
             None => unsigned(&block[124..136], "size")?,
         };
         // Headers of links (but hard ones), folders, devices and pipes may state a size; nothing follows them.
-        let has_data = !matches!(entry.kind, b'2'..=b'6') && !(entry.kind == 0 && entry.path.ends_with(b"/"));
+        let has_data = !(matches!(entry.kind, b'2'..=b'6') || entry.kind == 0 && entry.path.ends_with(b"/"));
         Ok((entry, if has_data { size } else { 0 }))
     }
 }

@@ -80,7 +80,7 @@ impl Tables {
         rows(u8::datatype(), &[], PATH_CHUNK).deflate(LEVEL).create(PATH)?;
         rows(ArchiveRow::datatype(), &[], ARCHIVE_CHUNK).create(ARCHIVE)?;
         rows(u64::datatype(), &[3], ROW_CHUNK).shuffle().deflate(LEVEL).create(SPARSE)?;
-        let digest = rows(u8::datatype(), &[algorithm.len() as u64], DIGEST_CHUNK).create(DIGEST)?;
+        let digest = rows(u8::datatype(), &[algorithm.digest_len() as u64], DIGEST_CHUNK).create(DIGEST)?;
         digest.set_attribute(ALGORITHM_ATTRIBUTE, algorithm.name())?;
         Tables::open(file, algorithm, Committed::default())
     }

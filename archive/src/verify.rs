@@ -26,11 +26,12 @@ pub struct VerifyReport {
 /// [`Error::Unfit`] if there are no digests; [`Error::File`] if they cannot be read.
 pub fn verify(tar: &TarFile, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
     let algorithm = algorithm(tar.file())?.ok_or_else(|| Error::unfit(tar.file(), Problem::NoDigests))?;
-    let digests = read_rows(&tar.file().dataset(DIGEST)?, algorithm.len())?;
+    let digests = read_rows(&tar.file().dataset(DIGEST)?, algorithm.digest_len())?;
     let mut report = VerifyReport { samples: 0, bytes: 0, wrong: Vec::new() };
     for row in tar.rows().iter().filter(|row| row.sample != NO_SAMPLE) {
         let wrong = |why: String| (String::from_utf8_lossy(tar.path(row)).into_owned(), why);
-        let stored = usize::try_from(row.sample).ok().and_then(|sample| digests.chunks(algorithm.len()).nth(sample));
+        let stored =
+            usize::try_from(row.sample).ok().and_then(|sample| digests.chunks(algorithm.digest_len()).nth(sample));
         let Some(stored) = stored else {
             report.wrong.push(wrong("there is no digest of it".to_owned()));
             continue;

@@ -218,10 +218,10 @@ fn the_runs_of_a_chunk_are_written_by_one_call() {
         std::mem::take(&mut *recording.parts.lock())
     };
     // One run is kept for those that may follow.
-    assert_eq!(write(&Selection::block(&[0, 1], &[1, 3]), &[0xEE; 3]), []);
+    assert_eq!(write(&Selection::block(&[0, 1], &[1, 3]), &[0xEE; 3]), [0usize; 0]);
     let column: Vec<u8> = (0..9).map(|row| 10 * row + 3).collect();
     assert_eq!(write(&Selection::block(&[0, 3], &[9, 1]), &column), [1, 3, 3, 3], "first what was kept of that chunk");
-    assert_eq!(write(&Selection::block(&[0, 1], &[1, 2]), &[1, 2]), []);
+    assert_eq!(write(&Selection::block(&[0, 1], &[1, 2]), &[1, 2]), [0usize; 0]);
     core.writer(&store, &cache).unwrap().write_out().unwrap();
     check(&store, &core, &cache, ..);
 }

@@ -158,7 +158,7 @@ fn errors_name_the_file_the_object_and_the_cause() {
     assert!(data.append(&[1u8]).unwrap_err().to_string().ends_with("no dimension along which it can grow"));
     file.root().link_soft("round", "/round").unwrap();
     assert!(file.dataset("round").unwrap_err().to_string().contains("more than 16 soft and external links"));
-    assert_eq!(data.read_slice::<u8>(Selection::None).unwrap(), []);
+    assert_eq!(data.read_slice::<u8>(Selection::None).unwrap(), [0u8; 0]);
 }
 
 #[test]

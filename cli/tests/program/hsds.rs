@@ -155,7 +155,7 @@ fn texts_and_sequences_stay_as_they_are_while_others_beside_them_change() {
     let mut want = Vec::new();
     for round in 0..50usize {
         let text = "x".repeat(round % 7) + &round.to_string();
-        data.append(&[text.clone()]).unwrap();
+        data.append(std::slice::from_ref(&text)).unwrap();
         want.push(text);
         if round % 3 == 0 {
             data.flush().unwrap();

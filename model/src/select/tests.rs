@@ -70,7 +70,7 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
     let block = selected.single_chunk_block(&grid);
     assert!(block.is_some() || !matches!((&chunks[..], selection), ([_], Selection::All)));
     if let Some((coord, block)) = block {
-        assert_eq!(chunks, [coord.clone()]);
+        assert_eq!(chunks, std::slice::from_ref(&coord));
         let first = grid.start_of(&coord);
         let start: SelectDims = first.iter().zip(&block.start).map(|(chunk, at)| chunk + at).collect();
         let all = Selection::block(&start, &block.count).bind(extent).unwrap();

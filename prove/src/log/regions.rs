@@ -150,7 +150,7 @@ impl<S: Storage + 'static> SharedFiles for RegionFiles<S> {
     }
 
     fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError> {
-        if mode.writes() && self.taken.load(Relaxed) == number.into() {
+        if mode.writes() && self.taken.load(Relaxed) == u64::from(number) {
             let error = io::Error::new(io::ErrorKind::ResourceBusy, "another writer has it");
             let kind = h5live_model::StoreErrorKind::InUse(Vec::new());
             return Err(h5live_model::Error::store(kind, error).into());

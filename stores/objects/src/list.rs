@@ -89,7 +89,7 @@ async fn send(sender: &SyncSender<Page>, page: Page) -> bool {
 
 fn entries(listed: ListResult) -> Vec<ListEntry> {
     let prefixes = listed.common_prefixes.into_iter().map(|prefix| ListEntry::Prefix(prefix.to_string()));
-    let objects = listed.objects.iter().map(|meta| entry(meta));
+    let objects = listed.objects.iter().map(entry);
     prefixes.chain(objects).collect()
 }
 
