@@ -127,7 +127,7 @@ mod tests {
             found.push((keyword.to_vec(), value.to_vec()));
             Ok(())
         };
-        for_each_record(b"9 a=1\n23\n11 path=x\n\0\0", each).unwrap();
+        for_each_record(b"9 a=1\n23\n10 path=x\n\0\0", each).unwrap();
         assert_eq!(found, [(b"a".to_vec(), b"1\n23".to_vec()), (b"path".to_vec(), b"x".to_vec())]);
         for wrong in [&b"9 a=1\n2"[..], b"x a=1\n", b"99999999999999999999 a=1\n", b"6 a1\n\n", b"0 a=1\n", b"2 "] {
             assert!(for_each_record(wrong, |_, _| Ok(())).is_err(), "{wrong:?}");

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 17] = [
     "archive/src",
     "src",
     "cache/src",
@@ -17,9 +17,12 @@ const SOURCES: [&str; 14] = [
     "indexes/src",
     "model/src",
     "native/src",
+    "stores/hsds/src",
     "stores/kv/src",
     "stores/log/src",
     "stores/map_table/src",
+    "stores/objects/src",
+    "stores/remote/src",
     "swmr/src",
 ];
 

@@ -201,7 +201,7 @@ mod tests {
         for text in ["g-b03b24ef-69f244b6-acd9-4df97b-37122a", "groups/g-b03b24ef-69f244b6-acd9-4df97b-37122a"] {
             assert_eq!(DomainId::parse(text).unwrap(), (DOMAIN, id));
         }
-        assert!(DOMAIN.parse_own("d-b03b24ef-69f244b7-56e5-25125a-89ba79").is_err(), "another domain");
+        assert!(DOMAIN.parse_own("d-b03b24ef-69f244b7-56e5-25125a-89ca79").is_err(), "another domain");
     }
 
     #[test]
