@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, LayoutError>;
 #[non_exhaustive]
 pub enum LayoutError {
     /// The bytes are no JSON.
-    #[error("it is no JSON: {0}")]
+    #[error("it is not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// A member is not there, or has another form.
     #[error("the member {member:?} is not there, or is not {expected}")]
@@ -19,10 +19,10 @@ pub enum LayoutError {
         expected: &'static str,
     },
     /// A text is no identity of an object.
-    #[error("{0:?} is no identity of an object")]
+    #[error("{0:?} is not the id of an object")]
     Id(String),
     /// An identity is one of the first schema.
-    #[error("the identity {0:?} is one of schema 1, which is not read")]
+    #[error("the id {0:?} is one of schema 1, which is not read")]
     Schema1(String),
     /// A value does not fit its type.
     #[error("a value is not {0}")]
