@@ -51,7 +51,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit test-slatedb test-hsds doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
+.PHONY: test lint unit test-slatedb test-hsds test-objects doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus doc-test loom stress live-matrix-cut attack-cut unit ## every test; sets up what they need by itself
 
@@ -87,6 +87,14 @@ test-slatedb: python-env ## key-value stores in SlateDB, in folders and on an S3
 test-hsds: ## HSDS both ways: h5pyd reads what h5live writes, and h5live what HSDS has written
 	$(DEBUG_CLI)
 	tests/hsds/run.sh $(TARGET)/debug/h5live $(TARGET)/hsds-venv
+
+# Not in `test`: the libraries of the clouds take minutes to build. The S3 server takes any keys.
+OBJECTS_KEYS = AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
+test-objects: python-env ## object stores, and files on them, with an S3 server of this machine (the first time 10 minutes)
+	cargo clippy -p h5live-objects --features aws,azure,gcp,http,testing --all-targets --quiet -- -D warnings
+	$(OBJECTS_KEYS) cargo test -p h5live-objects --features aws,testing --lib --test s3 -- --show-output
+	cargo clippy -p h5live-cli --features remote-tests --all-targets --quiet -- -D warnings
+	$(OBJECTS_KEYS) cargo test -p h5live-cli --features remote-tests --test program remote:: -- --show-output
 
 doc-test: ## the examples in the documentation
 	cargo test --workspace --doc --quiet

@@ -160,6 +160,8 @@ pub use open::SyncPolicy;
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
 pub use open::{Locking, Native, file_capabilities};
+#[cfg(feature = "remote")]
+pub use open::{ObjectOptions, Remote};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};
 pub use recovery::{check, diagnose, reclaim, repair};

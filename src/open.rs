@@ -27,6 +27,12 @@ use h5live_model::{
 };
 use h5live_native::NativeConnector;
 pub use h5live_native::{Locking, Native};
+#[cfg(feature = "remote")]
+pub use h5live_objects::ObjectOptions;
+#[cfg(feature = "remote")]
+pub use h5live_remote::Remote;
+#[cfg(feature = "remote")]
+use h5live_remote::RemoteConnector;
 
 /// The connectors that are built in. Native files come first: they are what a path is that nothing else claims.
 pub(crate) fn built_in() -> Arc<ConnectorRegistry> {
@@ -55,6 +61,12 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     let registry = ["kv+s3", "kv+gs", "kv+az", "kv+file"]
         .into_iter()
         .fold(registry, |registry, scheme| registry.with_missing(scheme, "kv-slatedb"));
+    #[cfg(feature = "remote")]
+    let registry = registry.with(RemoteConnector);
+    #[cfg(not(feature = "remote"))]
+    let registry = ["s3", "gs", "az", "http", "https"]
+        .into_iter()
+        .fold(registry, |registry, scheme| registry.with_missing(scheme, "remote"));
     registry
 }
 
@@ -68,6 +80,10 @@ pub(crate) fn with_maps(store: Arc<dyn Store>) -> Arc<dyn Store> {
 
 /// Whether maps are held as tables in the stores of a connector.
 fn holds_map_tables(connector: &str) -> bool {
+    #[cfg(feature = "remote")]
+    if connector == RemoteConnector.name() {
+        return true;
+    }
     connector == NativeConnector.name()
 }
 

@@ -58,6 +58,8 @@ mod tar;
 mod temp_output;
 mod times;
 mod type_parse;
+#[cfg(feature = "remote")]
+mod upload;
 mod utc;
 mod value;
 mod wait;

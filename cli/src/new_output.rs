@@ -7,6 +7,8 @@ use crate::open;
 #[cfg(feature = "kv")]
 use crate::temp_output::TempFolder;
 use crate::temp_output::{ForceArgs, TempOutput};
+#[cfg(feature = "remote")]
+use crate::upload::UploadOutput;
 
 /// The option of a log with which a session is one of many writers. Such a session makes files beside the one that is to
 /// take its place.
@@ -19,6 +21,9 @@ enum Unfinished {
     /// A key-value store.
     #[cfg(feature = "kv")]
     Folder(TempFolder),
+    /// A native file that is written to an object store.
+    #[cfg(feature = "remote")]
+    Upload(UploadOutput),
 }
 
 /// A new store. A file, or a key-value store in a folder, appears under its name when it is complete; another store is
@@ -42,9 +47,17 @@ impl NewOutput {
         let is_native = open::file_path(location)?.is_some();
         let unfinished = match open::path_of_any_store(location)? {
             Some(path) => Some(Unfinished::File(TempOutput::create_for(&path, force)?)),
-            None => folder_for(location, force)?,
+            None => match folder_for(location, force)? {
+                Some(folder) => Some(folder),
+                None => upload_for(location, force)?,
+            },
         };
+        #[cfg(feature = "remote")]
+        let is_native = is_native || matches!(unfinished, Some(Unfinished::Upload(_)));
         let settings = match (location, &unfinished) {
+            // They say how the object store is reached.
+            #[cfg(feature = "remote")]
+            (_, Some(Unfinished::Upload(_))) => Vec::new(),
             (Location::Url(url), Some(_)) if !is_path(location) => {
                 let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
                 let settings = url.settings().map_err(wrong)?;
@@ -92,6 +105,8 @@ impl NewOutput {
             }
             #[cfg(feature = "kv")]
             Unfinished::Folder(folder) => open::key_value_store_in(folder.path())?,
+            #[cfg(feature = "remote")]
+            Unfinished::Upload(upload) => Location::Path(upload.path()),
         };
         Ok(self.settings.iter().fold(options, set).create().open(place)?)
     }
@@ -105,6 +120,8 @@ impl NewOutput {
             Some(Unfinished::File(file)) => file.persist(),
             #[cfg(feature = "kv")]
             Some(Unfinished::Folder(folder)) => folder.persist(),
+            #[cfg(feature = "remote")]
+            Some(Unfinished::Upload(upload)) => upload.persist(),
             None => Ok(()),
         }
     }
@@ -119,6 +136,17 @@ fn folder_for(location: &Location, force: ForceArgs) -> Result<Option<Unfinished
 
 #[cfg(not(feature = "kv"))]
 fn folder_for(_: &Location, _: ForceArgs) -> Result<Option<Unfinished>> {
+    Ok(None)
+}
+
+/// Where a file on an object store is made; `None` if it is another store.
+#[cfg(feature = "remote")]
+fn upload_for(location: &Location, force: ForceArgs) -> Result<Option<Unfinished>> {
+    Ok(UploadOutput::create_for(location, force)?.map(Unfinished::Upload))
+}
+
+#[cfg(not(feature = "remote"))]
+fn upload_for(_: &Location, _: ForceArgs) -> Result<Option<Unfinished>> {
     Ok(None)
 }
 

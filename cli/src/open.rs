@@ -91,6 +91,27 @@ pub fn has_own_check(location: &Location) -> Result<bool> {
     Ok(at.file_path().is_none() && at.connector().upkeep().is_some())
 }
 
+/// The file on an object store at a location, and how it is reached; `None` if it is a location of another store.
+///
+/// # Errors
+/// [`Error::Location`].
+#[cfg(feature = "remote")]
+pub fn remote_file(location: &Location) -> Result<Option<(h5live_remote::RemoteLocation, h5live::Remote)>> {
+    use std::any::Any;
+    let at = resolve(location)?;
+    if at.connector().name() != h5live_remote::RemoteConnector.name() {
+        return Ok(None);
+    }
+    let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
+    let mut settings = h5live::model::Settings::default();
+    let given = ARGS.get().map(|args| args.with.as_slice()).unwrap_or_default();
+    given.iter().for_each(|(name, value)| settings.set(name, value));
+    let options = Options::built_in_connectors().options(&at, &[], &settings).map_err(wrong)?;
+    let options: &dyn Any = &*options;
+    let file = h5live_remote::RemoteLocation::of(at.location()).map_err(wrong)?;
+    Ok(Some((file, options.downcast_ref::<h5live::Remote>().cloned().unwrap_or_default())))
+}
+
 /// The folder of the key-value store at a location; `None` if it is a location of another store.
 ///
 /// # Errors

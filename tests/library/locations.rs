@@ -15,12 +15,12 @@ fn url(path: &Path) -> String {
 
 #[test]
 fn an_unknown_scheme_is_an_error_that_names_the_known_ones() {
-    let error = text(File::open("s3://user:secret@bucket/run.h5?token=secret").unwrap_err());
+    let error = text(File::open("ftp://user:secret@bucket/run.h5?token=secret").unwrap_err());
     // More with the features of the library.
     let schemes = Options::built_in_connectors().schemes();
     assert_eq!(schemes[..4], ["native", "file", "mem", "log"]);
-    let known = format!("the schemes are {}; a file of this name is ./s3:..", schemes.join(", "));
-    assert_eq!(error, format!("s3://bucket/run.h5: no store has the scheme \"s3\"; {known}"));
+    let known = format!("the schemes are {}; a file of this name is ./ftp:..", schemes.join(", "));
+    assert_eq!(error, format!("ftp://bucket/run.h5: no store has the scheme \"ftp\"; {known}"));
 }
 
 #[cfg(not(feature = "kv-slatedb"))]
@@ -29,6 +29,15 @@ fn a_scheme_whose_feature_is_missing_is_an_error_that_names_the_feature() {
     for scheme in ["kv+s3", "kv+gs", "kv+az", "kv+file"] {
         let error = text(File::open(format!("{scheme}://bucket/run")).unwrap_err());
         assert!(error.contains(&format!("{scheme:?} needs the feature \"kv-slatedb\"")), "{error}");
+    }
+}
+
+#[cfg(not(feature = "remote"))]
+#[test]
+fn files_on_object_stores_need_a_feature() {
+    for scheme in ["s3", "gs", "az", "http", "https"] {
+        let error = text(File::open(format!("{scheme}://bucket/run.h5")).unwrap_err());
+        assert!(error.contains(&format!("{scheme:?} needs the feature \"remote\"")), "{error}");
     }
 }
 

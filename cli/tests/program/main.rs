@@ -33,6 +33,7 @@ mod real_files;
 mod real_formats;
 mod record;
 mod record_types;
+mod remote;
 mod repair;
 mod replace;
 mod replay;
