@@ -92,8 +92,8 @@ fn a_file_is_copied_to_an_s3_server_and_read_there() {
     assert!(said.contains("s3://bucket/runs/none.h5") && said.contains("NoSuchKey"), "{said}");
     let said = fail(&["set", &here, "/@x", "1"]);
     assert!(said.contains("writing a file on an object store"), "{said}");
-    let said = fail(&["ls", &format!("{here}&regoin=x")]);
-    assert!(said.contains(r#"has no option "regoin""#) && said.contains("region"), "{said}");
+    let said = fail(&["ls", &format!("{here}&zone=x")]);
+    assert!(said.contains(r#"has no option "zone""#) && said.contains("region"), "{said}");
 }
 
 #[test]
