@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::common::manifests::{agree, check_sound_files};
+use crate::common::manifests::{check_sound_files, run_large, same_manifest};
 use h5live::{File, UNLIMITED};
 
 use crate::common::{error, run, run_with, shared, start, text, until};
@@ -48,9 +48,6 @@ const EXCEPTIONS: [(&str, &str); 35] = [
     ("libhdf5/vds/vds-eiger.h5", "a virtual dataset"),
 ];
 
-/// What a copy may allocate at once: one file has a chunk of 480 MiB (bytes).
-const MAX_ALLOCATION: &str = "536870912";
-
 /// Copies a file into an object store and back. Says what went wrong.
 fn store_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
     let file = reference.with_extension("");
@@ -58,24 +55,11 @@ fn store_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
     let store = format!("hsds:{}", folder.join(format!("hsds-{name}")).display());
     let back = folder.join(format!("back-{name}")).display().to_string();
     let wanted = std::fs::read_to_string(reference).unwrap();
-    let ends = |arguments: &[&str]| {
-        let output = run(&[&["--max-allocation", MAX_ALLOCATION], arguments].concat());
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr))),
-        }
-    };
-    ends(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &store])?;
-    ends(&["copy", "--quiet", "--keep-names", &store, &back])?;
+    run_large(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &store])?;
+    run_large(&["copy", "--quiet", "--keep-names", &store, &back])?;
     // Elements that lead elsewhere have other sizes in the store itself.
-    let found = ends(&["manifest", &back])?;
-    match agree(&wanted, &found) {
-        true => Ok(()),
-        false => {
-            let differ = wanted.lines().zip(found.lines()).find(|(wanted, found)| !agree(wanted, found));
-            Err(format!("{back}: {differ:?}"))
-        }
-    }
+    let found = run_large(&["manifest", &back])?;
+    same_manifest(&back, &wanted, &found)
 }
 
 #[test]

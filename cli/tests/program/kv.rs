@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::common::manifests::{agree, check_sound_files};
+use crate::common::manifests::{MAX_ALLOCATION, check_sound_files, same_manifest};
 use h5live::{File, UNLIMITED};
 
 use crate::common::{error, run, run_with, shared, start, text, until};
@@ -22,9 +22,6 @@ const EXCEPTIONS: [(&str, &str); 10] = [
     ("generated/sizes.earliest.h5", "what comes back has references of eight bytes, and these have four"),
     ("generated/sizes.latest.h5", "what comes back has references of eight bytes, and these have four"),
 ];
-
-/// What a copy may allocate at once: one file has a chunk of 480 MiB (bytes).
-const MAX_ALLOCATION: &str = "536870912";
 
 /// Copies a file into a key-value store and back. Says what went wrong.
 fn store_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
@@ -51,13 +48,7 @@ fn store_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
     ends(&["copy", "--quiet", "--keep-names", &store, &back])?;
     // Elements that lead elsewhere have other sizes in the store itself.
     let (found, _) = ends(&["manifest", &back])?;
-    match agree(&wanted, &found) {
-        true => Ok(()),
-        false => {
-            let differ = wanted.lines().zip(found.lines()).find(|(wanted, found)| !agree(wanted, found));
-            Err(format!("{back}: {differ:?}"))
-        }
-    }
+    same_manifest(&back, &wanted, &found)
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::common::manifests::{agree, check_sound_files, files};
+use crate::common::manifests::{check_sound_files, files, run_large, same_manifest};
 use h5live::{File, UNLIMITED};
 use sha2::{Digest, Sha256};
 
@@ -23,9 +23,6 @@ const EXCEPTIONS: [(&str, &str); 9] = [
     ("generated/sizes.latest.h5", "a log is in a file with offsets of eight bytes, which references in it have too"),
 ];
 
-/// What a copy may allocate at once: one file has a chunk of 480 MiB (bytes).
-const MAX_ALLOCATION: &str = "536870912";
-
 /// Copies a file into a log and back. Says what went wrong.
 fn log_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
     let file = reference.with_extension("");
@@ -33,21 +30,10 @@ fn log_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
     let log = format!("log:{}", folder.join(format!("log-{name}")).display());
     let back = folder.join(format!("back-{name}")).display().to_string();
     let wanted = std::fs::read_to_string(reference).unwrap();
-    let ends = |arguments: &[&str]| {
-        let output = run(&[&["--max-allocation", MAX_ALLOCATION], arguments].concat());
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr))),
-        }
-    };
-    ends(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &log])?;
-    ends(&["copy", "--quiet", "--keep-names", &log, &back])?;
+    run_large(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &log])?;
+    run_large(&["copy", "--quiet", "--keep-names", &log, &back])?;
     for copy in [&log, &back] {
-        let found = ends(&["manifest", copy])?;
-        if !agree(&wanted, &found) {
-            let differ = wanted.lines().zip(found.lines()).find(|(wanted, found)| !agree(wanted, found));
-            return Err(format!("{copy}: {differ:?}"));
-        }
+        same_manifest(copy, &wanted, &run_large(&["manifest", copy])?)?;
     }
     Ok(())
 }

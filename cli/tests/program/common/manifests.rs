@@ -115,3 +115,26 @@ fn agreement_forgives_only_what_the_reference_cannot_read() {
     assert!(agree(&format!("{}\n{error}", line("/a", "x")), &format!("{}\n{}", line("/a", "x"), line("/b/c", "y"))));
     assert!(!agree(error, &line("/bb", "y")));
 }
+
+/// What a copy may allocate at once: one file has a chunk of 480 MiB (bytes).
+pub const MAX_ALLOCATION: &str = "536870912";
+
+/// Runs the program with room for the largest chunk of the corpus; what it printed, or the error that it ended with.
+pub fn run_large(arguments: &[&str]) -> Result<String, String> {
+    let output = super::run(&[&["--max-allocation", MAX_ALLOCATION], arguments].concat());
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+/// Compares the manifest of a copy with the one that is wanted, and names the first line that differs.
+pub fn same_manifest(copy: &str, wanted: &str, found: &str) -> Result<(), String> {
+    match agree(wanted, found) {
+        true => Ok(()),
+        false => {
+            let differ = wanted.lines().zip(found.lines()).find(|(wanted, found)| !agree(wanted, found));
+            Err(format!("{copy}: {differ:?}"))
+        }
+    }
+}
