@@ -34,6 +34,8 @@ export LOOM_MAX_PREEMPTIONS
 # The program as the tests build it too: an example, as a test, has the features that only tests need, so that nothing is
 # built a second time with others.
 DEBUG_CLI = cargo build --quiet --workspace --bin h5live --example hot
+# What `prove` and `counts` run, in one build: each by itself would have other features of the same crates.
+RELEASE_TOOLS = cargo build --release --quiet --workspace --bin prove --bin prove-libhdf5 --example hot
 STRESS_SECONDS ?= 5
 STRESS_READERS ?= 2
 
@@ -58,7 +60,7 @@ test: setup corpus doc-test loom stress live-matrix-cut attack-cut unit ## every
 lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the house, documentation, dependencies, spelling; no warning passes
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo clippy -p h5live-cli --features attack --all-targets --quiet -- -D warnings
+	cargo clippy --workspace --features h5live-cli/attack --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --quiet
 	@if cargo tree -e features,normal -p h5live-cli | grep -q mutants; then echo 'the program has the switches of mutants'; exit 1; fi
 	cargo deny --log-level error check bans licenses sources
@@ -115,7 +117,7 @@ sanitize: ## the files with unsafe code under AddressSanitizer (needs a nightly 
 # PROVE=--quick: a few seconds for each exploration instead of all of it.
 PROVE ?=
 prove: ## every schedule of a reader, every death of the writer, every missing flush dependency (some 25 minutes)
-	cargo build --release --quiet -p h5live-prove -p h5live-prove-libhdf5
+	$(RELEASE_TOOLS)
 	$(TARGET)/release/prove $(PROVE)
 	$(TARGET)/release/prove-libhdf5 $(filter --quick,$(PROVE))
 
@@ -156,14 +158,14 @@ kills: setup ## writers of elements, attributes and links killed, and writers wh
 ATTACK ?=
 ATTACK_MINUTES ?= 10
 # With overflow checks, as all that is built for tests.
-ATTACK_RUN = cargo build --quiet -p h5live-cli --features attack && mkdir -p $(TARGET)/attack && \
+ATTACK_RUN = cargo build --quiet --workspace --features h5live-cli/attack --bin h5live && mkdir -p $(TARGET)/attack && \
     ln -f $(TARGET)/debug/h5live $(TARGET)/attack/h5live && \
     $(H5LIVE_PYTHON) -B tests/python/attack --program $(TARGET)/attack/h5live --keep $(TARGET)/attack/kept
 attack: setup corpus ## what attackers did, again: hostile files, kills, files cut beneath readers, libhdf5's programs (10 minutes)
 	$(ATTACK_RUN) --minutes $(ATTACK_MINUTES) $(ATTACK)
 
 attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it, and tests of the attack itself (under a minute)
-	cargo test --quiet -p h5live-cli --features attack --bin h5live attack::
+	cargo test --quiet --workspace --features h5live-cli/attack --bin h5live attack::
 	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants cut kills
 
 # FUZZ: names of targets (fuzz/fuzz_targets). Finds are kept in fuzz/artifacts; each becomes a test.
@@ -194,7 +196,7 @@ bench-own: ## h5live by itself, with criterion (two minutes)
 # What callgrind counts does not depend on what else the machine does.
 counts: ## the instructions of hot paths, against benches/counts.txt (a minute)
 	@.ci/need valgrind valgrind
-	cargo build --release --quiet --example hot
+	$(RELEASE_TOOLS)
 	python3 tests/python/counts.py $(TARGET)/release/examples/hot benches/counts.txt $(COUNTS)
 
 counts-write: ## takes the instructions of hot paths for what they are to be
