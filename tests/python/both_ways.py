@@ -1,4 +1,4 @@
-"""Looks with h5py at the files that tests/mmap_publish_btree2.rs writes.
+"""Looks with h5py at the files that tests/library/mmap_publish_btree2.rs writes.
 
 usage: both_ways.py follow FILE    follows a live file until all chunks are there
        both_ways.py look LIST      reads files of killed writers (in each line: FILE LEAST, with the chunks it must have)

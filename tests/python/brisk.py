@@ -1,4 +1,4 @@
-"""Looks with h5py at the files that tests/mmap_append.rs writes.
+"""Looks with h5py at the files that tests/library/mmap_append.rs writes.
 
 usage: brisk.py follow FILE ROWS    follows a live file until each dataset has so many rows
        brisk.py look LIST           reads files of killed writers (in each line: FILE LEAST, with the rows it must have)

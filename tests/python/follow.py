@@ -1,4 +1,4 @@
-"""Follows with h5py the datasets that tests/interop.rs writes, until all rows are there.
+"""Follows with h5py the datasets that tests/interop/ writes, until all rows are there.
 
 Every value is compared with the rule that made it when it is first seen, and once more at the end; an element that
 is fill below the extent is an error.

@@ -1,4 +1,4 @@
-"""The other side of tests/indexes.rs.
+"""The other side of tests/library/indexes.rs.
 
 indexes.py create|extend|shrink|check PATH STEP [EARLIEST [LATEST]]: makes the datasets with the extents of a step, extends
 and writes them to those of a step, shrinks them to those, or checks that they hold what the rule says up to it."""

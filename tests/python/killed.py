@@ -1,4 +1,4 @@
-"""Reads with h5py the files whose writers tests/killed_after_each_call.rs has killed.
+"""Reads with h5py the files whose writers tests/library/killed_after_each_call.rs has killed.
 
 usage: killed.py LIST     (in each line: FILE swmr|closed LEAST MOST, with the rows that each dataset must and may have)
 """

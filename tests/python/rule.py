@@ -1,4 +1,4 @@
-"""The rule of the files that tests/interop.rs writes, or has h5py write: row `number`, from 1 on, in each dataset."""
+"""The rule of the files that tests/interop/ writes, or has h5py write: row `number`, from 1 on, in each dataset."""
 import numpy as np
 
 ROW = np.dtype([("number", "u8"), ("time", "f8")])

@@ -1,4 +1,4 @@
-"""Makes with h5py what tests/file_size.rs makes with h5live, and prints how large the files are (bytes), a line each.
+"""Makes with h5py what tests/library/file_size.rs makes with h5live, and prints how large the files are (bytes), a line each.
 
 usage: sizes.py FOLDER LOW DATASETS CHUNKS LINKS
 """

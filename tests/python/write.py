@@ -1,4 +1,4 @@
-"""Writes live with h5py what tests/interop.rs follows; goes on when a line comes in.
+"""Writes live with h5py what tests/interop/ follows; goes on when a line comes in.
 
 usage: write.py FILE ROWS RATE     (rows per second; 0 is as fast as it goes)
 """

@@ -8,7 +8,7 @@ use std::time::Duration;
 use h5live_log::joined_files::subfile_folder;
 use h5live_model::Publish;
 
-use crate::files::{create, element, join, put};
+use super::files::{create, element, join, put};
 
 /// How long something is waited for that does happen.
 const PATIENCE: Duration = Duration::from_secs(20);

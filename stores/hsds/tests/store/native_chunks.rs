@@ -1,6 +1,6 @@
 //! Chunks that lie in a native file, which a document names.
 
-mod shared;
+use crate::shared;
 
 use h5live_filters::{Pipeline, Registry};
 use h5live_hsds::HsdsStore;

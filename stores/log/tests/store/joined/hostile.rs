@@ -13,7 +13,7 @@ use h5live_model::{
 };
 use h5live_native::{NativeConnector, NativeFile, OpenOptions};
 
-use crate::files::{create, dataset, element, files_of, join, put, request, try_join, try_read};
+use super::files::{create, dataset, element, files_of, join, put, request, try_join, try_read};
 use crate::random::Random;
 
 /// Mutants of a log that all writers have left, and of one whose writers were killed.

@@ -3,7 +3,5 @@
 mod conformance;
 mod files;
 mod hostile;
-#[path = "../common/random.rs"]
-mod random;
 mod reads;
 mod waiting;

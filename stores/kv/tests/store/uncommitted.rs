@@ -1,6 +1,6 @@
 //! How much a session takes before it is to be flushed.
 
-mod shared;
+use crate::shared;
 
 use h5live_kv::engine::{LongKeys, MemoryEngine};
 use h5live_kv::{KvRequest, KvStore};

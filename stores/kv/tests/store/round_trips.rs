@@ -1,6 +1,6 @@
 //! What is described comes back from its records, and damaged records are refused without a panic.
 
-mod common;
+use crate::common;
 
 use h5live_kv::layout::encode::{decode_dataspace, decode_datatype, encode_dataspace, encode_datatype};
 use h5live_kv::layout::value::{

@@ -4,7 +4,7 @@
 //! A reader sees of an object only what was put at its key. So for each request it is enough to try each version that the
 //! object has from now on, at the earliest moment when it has it.
 
-mod shared;
+use crate::shared;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use h5live_model::{
 use h5live_native::NativeConnector;
 use parking_lot::Mutex;
 
-use crate::files::{create, dataset, element, files_of, join, put, read, request};
+use super::files::{create, dataset, element, files_of, join, put, read, request};
 
 /// Elements of a large dataset, each of which has two bytes.
 const ELEMENTS: u64 = 1 << 18;

@@ -1,6 +1,6 @@
 //! How many requests an operation takes, and how many waves of them.
 
-mod shared;
+use crate::shared;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

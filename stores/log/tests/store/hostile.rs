@@ -1,7 +1,6 @@
 //! Damaged logs: an error, or the values that are there, and never a panic.
 
-#[path = "common/random.rs"]
-mod random;
+use crate::random;
 
 use std::path::PathBuf;
 use std::sync::Arc;

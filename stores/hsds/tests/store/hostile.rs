@@ -1,6 +1,6 @@
 //! Objects with other bytes than they should have: errors, and never a panic.
 
-mod shared;
+use crate::shared;
 
 use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};

@@ -1,6 +1,6 @@
 //! What a deleted object led to is deleted with it.
 
-mod shared;
+use crate::shared;
 
 use h5live_kv::engine::{LongKeys, MemoryEngine};
 use h5live_kv::layout::oid;

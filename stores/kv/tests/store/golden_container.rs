@@ -1,7 +1,7 @@
 //! All keys and values of a container with objects of every kind, as a session makes it, written down from
 //! `docs/kv-layout.md`. The records of each kind one by one are in `golden.rs`.
 
-mod shared;
+use crate::shared;
 
 use h5live_kv::KvStore;
 use h5live_kv::engine::{Engine, KeySpan, LongKeys, MemoryEngine};

@@ -1,6 +1,6 @@
 //! The bytes of every key and value of a container with objects of every kind, written down from `docs/kv-layout.md`.
 
-mod shared;
+use crate::shared;
 
 use h5live_kv::layout::value::{
     EncodedReference, VarLenBlob, encode_layout_version, encode_link, encode_times, encode_u64,

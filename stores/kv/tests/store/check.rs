@@ -1,6 +1,6 @@
 //! The check of containers: a sound one has no findings, and each class of damage is found, and nothing else.
 
-mod shared;
+use crate::shared;
 
 use h5live_kv::engine::{Edits, Engine, KeySpan, LongKeys, MemoryEngine, Snapshot};
 use h5live_kv::layout::value::{VarLenBlob, decode_link, encode_layout_version, encode_link, encode_u64};

@@ -1,6 +1,6 @@
 //! The suite that every store runs, on key-value stores.
 
-mod shared;
+use crate::shared;
 
 use h5live_kv::KvStore;
 use h5live_kv::engine::{Engine, LmdbEngine, LmdbOptions, LongKeys, MemoryEngine, SyncPolicy};

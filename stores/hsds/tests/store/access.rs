@@ -1,6 +1,6 @@
 //! What users may do.
 
-mod shared;
+use crate::shared;
 
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
 use h5live_hsds::layout::{Access, DomainDocument, Right};

@@ -1,6 +1,6 @@
 //! The suite that every store runs, on object stores.
 
-mod shared;
+use crate::shared;
 
 use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{FolderEngine, MemoryEngine};

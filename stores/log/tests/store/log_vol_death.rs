@@ -1,8 +1,7 @@
 //! A writer of a log in Log VOL's layout dies between any two writes to its file: everything that was acknowledged is
 //! there, and the next writer goes on. Damaged logs give an error, or the values that are there, and never a panic.
 
-#[path = "common/random.rs"]
-mod random;
+use crate::random;
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use h5live_log::LogStore;
 use h5live_model::conformance::{self, Lab};
 use h5live_model::{Mode, Store};
 
-use crate::files::{join, read};
+use super::files::{join, read};
 
 /// Files with a log, which are opened by their paths.
 struct JoinedLab {

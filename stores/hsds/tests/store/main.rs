@@ -1,0 +1,10 @@
+//! The object store as its users see it. One program: each costs seconds to link.
+
+mod access;
+mod conformance;
+mod hostile;
+mod interleavings;
+mod native_chunks;
+mod requests;
+#[path = "../shared/mod.rs"]
+mod shared;

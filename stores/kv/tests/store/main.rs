@@ -1,0 +1,17 @@
+//! The key-value store as its users see it. One program: each costs seconds to link.
+
+mod check;
+#[path = "../common/mod.rs"]
+mod common;
+mod conformance;
+mod corpus;
+mod deletions;
+mod engine_keys;
+mod golden;
+mod golden_container;
+mod libhdf5;
+mod power_failure;
+mod round_trips;
+#[path = "../shared/mod.rs"]
+mod shared;
+mod uncommitted;
