@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use h5live::File;
+use h5live::{File, UNLIMITED};
 use h5live_log::entry::{Dims, EntryChange, EntryHead};
 
 /// Rows of the datasets in the log.
@@ -34,7 +34,7 @@ fn entries() -> Vec<Vec<u8>> {
 fn log_file(path: &Path, layout: &str, is_closed: bool) -> Result<(), Box<dyn Error>> {
     let _ = fs::remove_file(path);
     let file = File::options().create().open(&*format!("log:{}?{layout}", path.display()))?;
-    let table = file.new_dataset::<u16>().shape(&[0, 8]).max_shape(&[None, Some(8)]).create("table")?;
+    let table = file.new_dataset::<u16>().shape(&[0, 8]).max_shape(&[UNLIMITED, 8]).create("table")?;
     let points = file.new_dataset::<u16>().shape(&[ROWS, 4]).contiguous().create("points")?;
     for row in 0..ROWS {
         table.append(&[row as u16; 8])?;

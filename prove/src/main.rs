@@ -240,7 +240,8 @@ impl ProverRun {
 
     fn explore_log(&mut self) {
         println!("\n{:<46} {:>6} {:>10} {:>6} {:>13}", "files with a log", "writes", "states", "wrong", "exhausted");
-        for found in log::explore_all(self.threads, self.time_limit) {
+        let name = self.name_filter.clone();
+        for found in log::explore_all(&name, self.threads, self.time_limit) {
             println!(
                 "{:<46} {:>6} {:>10} {:>6} {:>13}",
                 found.name,

@@ -51,6 +51,19 @@ impl LogReport {
         self.fault = self.fault.take().or(fault);
     }
 
+    fn is_exhausted(&self) -> bool {
+        self.exhausted == self.workloads
+    }
+
+    /// Adds what was found of one of the workloads.
+    fn merge(&mut self, of_one: LogReport) {
+        self.workloads += of_one.workloads;
+        self.states += of_one.states;
+        self.wrong += of_one.wrong;
+        self.exhausted += of_one.exhausted;
+        self.fault = self.fault.take().or(of_one.fault);
+    }
+
     fn add_schedules(&mut self, found: ExploreReport) {
         let fault = found.violations.first().map(|bad| format!("after {} moves: {}", bad.moves(), bad.fault));
         self.add(found.schedules, found.wrong, found.exhausted, fault);
@@ -64,6 +77,8 @@ impl LogReport {
 
 /// Most time for states after a crash where nothing else is said.
 const CRASH_TIME: Duration = Duration::from_secs(3600);
+/// All workloads are explored in this part of the time first.
+const FIRST_PART_OF_TIME: u32 = 4;
 /// Runs of a reader in which a mutant of one workload is found out, or not at all.
 const MUTANT_RUNS: u64 = 2000;
 /// How often a reader opens the log.
@@ -71,9 +86,9 @@ const PASSES: usize = 2;
 /// Writes of a workload that is looked at once.
 const MANY_WRITES: usize = 15;
 /// How many writes there are while a reader looks, where all schedules of so many are explored.
-const FEW_WRITES: usize = 4;
+const FEW_WRITES: usize = 3;
 /// How often two writers come further, by any number of writes, while a reader looks, where all such schedules are explored.
-const FEW_MOVES: u32 = 2;
+const FEW_MOVES: u32 = 1;
 
 /// How much is explored of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -197,6 +212,24 @@ impl LogPart {
         }
     }
 
+    /// Explores workloads until a deadline. What one leaves of its time, the others have.
+    fn explore_each(
+        self,
+        workloads: Vec<&LogWorkload>,
+        threads: usize,
+        deadline: Instant,
+    ) -> Vec<(&LogWorkload, LogReport)> {
+        let number = workloads.len();
+        let explore = |(done, workload)| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let effort = Effort { threads, time: Some(left / (number - done) as u32), runs: None, moves: None };
+            let mut found = LogReport::default();
+            self.explore(workload, effort, &mut found);
+            (workload, found)
+        };
+        workloads.into_iter().enumerate().map(explore).collect()
+    }
+
     fn explore(self, workload: &LogWorkload, effort: Effort, report: &mut LogReport) {
         let effort = Effort { moves: self.moves(), ..effort };
         // The states after a crash are few: time is no bound.
@@ -229,18 +262,19 @@ impl LogPart {
     }
 }
 
-/// Explores everything of the log store, part by part. `limit` is the most time for a part.
-pub fn explore_all(threads: usize, limit: Duration) -> impl Iterator<Item = LogReport> {
-    LogPart::ALL.into_iter().map(move |part| {
+/// Explores the log store, part by part: the parts with `name` in their names. `limit` is the most time for a part.
+pub fn explore_all(name: &str, threads: usize, limit: Duration) -> impl Iterator<Item = LogReport> {
+    LogPart::ALL.into_iter().filter(move |part| part.name().contains(name)).map(move |part| {
         let workloads = part.workloads(LogMutant::None);
         let mut report = LogReport::new(part.name(), workloads.iter().map(LogWorkload::writes).max().unwrap_or(0));
-        let deadline = Instant::now() + limit;
-        for (number, workload) in workloads.iter().enumerate() {
-            // What one leaves of its time, the others have.
-            let left = deadline.saturating_duration_since(Instant::now());
-            let time = Some(left / (workloads.len() - number) as u32);
-            part.explore(workload, Effort { threads, time, runs: None, moves: None }, &mut report);
-        }
+        // Most are soon exhausted. The others are explored once more, in all the time that is left.
+        let begin = Instant::now();
+        let first = part.explore_each(workloads.iter().collect(), threads, begin + limit / FIRST_PART_OF_TIME);
+        let (done, unfinished): (Vec<_>, Vec<_>) =
+            first.into_iter().partition(|(_, found)| found.is_exhausted() || found.wrong > 0);
+        let unfinished = unfinished.into_iter().map(|(workload, _)| workload).collect();
+        let again = part.explore_each(unfinished, threads, begin + limit);
+        done.into_iter().chain(again).for_each(|(_, found)| report.merge(found));
         report
     })
 }
