@@ -86,7 +86,7 @@ const PASSES: usize = 2;
 /// Writes of a workload that is looked at once.
 const MANY_WRITES: usize = 15;
 /// How many writes there are while a reader looks, where all schedules of so many are explored.
-const FEW_WRITES: usize = 3;
+const FEW_WRITES: usize = 2;
 /// How often two writers come further, by any number of writes, while a reader looks, where all such schedules are explored.
 const FEW_MOVES: u32 = 1;
 

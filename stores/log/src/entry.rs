@@ -209,7 +209,8 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
         (SUBARRAY, both) if both.len() == 2 * rank => {
             EntryChange::Block { start: Dims::from_slice(&both[..rank]), count: Dims::from_slice(&both[rank..]) }
         }
-        (POINTS, [count, coords @ ..]) if count.checked_mul(rank as u64) == Some(coords.len() as u64) => {
+        // Without dimensions there is one element, which is a block: a number of points would be lost.
+        (POINTS, [count, coords @ ..]) if rank > 0 && count.checked_mul(rank as u64) == Some(coords.len() as u64) => {
             EntryChange::Points(coords.to_vec())
         }
         (GROW, dims) if dims.len() == rank => EntryChange::Grow(Dims::from_slice(dims)),
@@ -266,6 +267,17 @@ mod tests {
         assert_eq!(bytes[92..], [0; 8]);
     }
 
+    /// Found by the fuzz target `log_entry`: the number of points was not kept.
+    #[test]
+    fn points_without_dimensions_are_no_entry() {
+        let mut bytes = Vec::new();
+        head(EntryChange::Points(Vec::new())).encode(0, &mut bytes);
+        bytes[60..68].copy_from_slice(&25_534u64.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[8..]);
+        bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(decode_head(&bytes), Err(EntryError::Field("its selection")));
+    }
+
     fn change() -> impl Strategy<Value = (EntryChange, usize)> {
         let dims = |rank| prop::collection::vec(any::<u64>(), rank).prop_map(|dims| Dims::from_slice(&dims));
         (0usize..5).prop_flat_map(move |rank| {
@@ -283,7 +295,7 @@ mod tests {
     proptest! {
         #[test]
         fn heads_are_read_as_they_were_written((change, rank) in change()) {
-            // Without dimensions there is no telling how many points there are.
+            // Without dimensions there are no points.
             prop_assume!(rank > 0 || !matches!(change, EntryChange::Points(_)));
             let head = head(change);
             let mut bytes = Vec::new();
