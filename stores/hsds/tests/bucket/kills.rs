@@ -2,8 +2,8 @@
 
 use h5live_model::{Mode, Store};
 
-use crate::processes::{Writer, appended, server_with_domain};
-use crate::{DOMAIN, check_appended, find, long_lease, open};
+use crate::processes::{Writer, appended_from, server_with_domain};
+use crate::{DOMAIN, check_appended, check_appended_from, find, long_lease, open};
 
 /// How often writers are killed, for long runs.
 const KILLS: &str = "H5LIVE_TEST_KILLS";
@@ -29,15 +29,16 @@ fn killed_writers_lose_nothing_that_they_committed_and_show_nothing_else() {
             assert_eq!(writer.says(), ("appended".to_owned(), place.to_string()), "kill {kill}");
         }
         writer.kill();
-        let found = appended(&client);
+        let found = appended_from(&client, begin);
         let most = begin + acknowledged + 1 + kill % 3;
         assert!(
             (begin + acknowledged..=most).contains(&found),
             "kill {kill}: {found} of {begin} + {acknowledged} chunks"
         );
         followed.refresh().unwrap();
-        assert!((found..=most).contains(&check_appended(&*followed)), "kill {kill}");
+        assert!((found..=most).contains(&check_appended_from(&*followed, begin)), "kill {kill}");
         last = found..=most;
     }
+    assert!(last.contains(&appended_from(&client, 0)) && last.contains(&check_appended(&*followed)));
     println!("{kills} writers killed, {} chunks", last.start());
 }

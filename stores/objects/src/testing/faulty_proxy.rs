@@ -189,7 +189,7 @@ impl ProxyState {
         let drops_conditions = self.faults.drops_write_conditions && head.starts_with("PUT ");
         let is_kept = |line: &&str| {
             let is_condition = is_field(line, "if-match") || is_field(line, "if-none-match");
-            !is_field(line, "connection") && !is_field(line, "expect") && !(drops_conditions && is_condition)
+            !(is_field(line, "connection") || is_field(line, "expect") || drops_conditions && is_condition)
         };
         let lines = head.trim_end().split("\r\n").filter(is_kept);
         let head = lines.chain(["Connection: close"]).collect::<Vec<_>>().join("\r\n");
