@@ -1,5 +1,7 @@
 //! Writers that are killed, again and again: what they have committed is there, and nothing else is seen.
 
+use std::time::Duration;
+
 use h5live_model::{Mode, Store};
 
 use crate::processes::{Writer, appended_from, server_with_domain};
@@ -28,6 +30,8 @@ fn killed_writers_lose_nothing_that_they_committed_and_show_nothing_else() {
         for place in begin..begin + acknowledged {
             assert_eq!(writer.says(), ("appended".to_owned(), place.to_string()), "kill {kill}");
         }
+        // So that each death finds another writer somewhere else in its work.
+        std::thread::sleep(Duration::from_millis(kill * 3 % 25));
         writer.kill();
         let found = appended_from(&client, begin);
         let most = begin + acknowledged + 1 + kill % 3;
