@@ -95,6 +95,8 @@ OBJECTS_KEYS = AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
 test-objects: python-env ## object stores, and files on them, with an S3 server of this machine (the first time 10 minutes)
 	cargo clippy -p h5live-objects --features aws,azure,gcp,http,testing --all-targets --quiet -- -D warnings
 	$(OBJECTS_KEYS) cargo test -p h5live-objects --features aws,testing --lib --test s3 -- --show-output
+	cargo clippy -p h5live-hsds --features clouds-tests --all-targets --quiet -- -D warnings
+	$(OBJECTS_KEYS) cargo test -p h5live-hsds --features clouds-tests --lib --test bucket -- --show-output
 	cargo clippy -p h5live-cli --features remote-tests --all-targets --quiet -- -D warnings
 	$(OBJECTS_KEYS) cargo test -p h5live-cli --features remote-tests --test program remote:: -- --show-output
 

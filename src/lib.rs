@@ -151,17 +151,21 @@ pub use named_type::NamedType;
 pub use object::Object;
 #[cfg(feature = "hsds")]
 pub use open::Hsds;
+#[cfg(feature = "hsds-clouds")]
+pub use open::HsdsCloud;
 #[cfg(feature = "kv")]
 pub use open::Kv;
 #[cfg(feature = "kv-slatedb")]
 pub use open::KvSlate;
+#[cfg(any(feature = "hsds-clouds", feature = "remote"))]
+pub use open::ObjectOptions;
+#[cfg(feature = "remote")]
+pub use open::Remote;
 #[cfg(any(feature = "kv", feature = "kv-slatedb"))]
 pub use open::SyncPolicy;
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
 pub use open::{Locking, Native, file_capabilities};
-#[cfg(feature = "remote")]
-pub use open::{ObjectOptions, Remote};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};
 pub use recovery::{check, diagnose, reclaim, repair};

@@ -4,6 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "hsds")]
 pub use h5live_hsds::Hsds;
+#[cfg(feature = "hsds-clouds")]
+pub use h5live_hsds::HsdsCloud;
+#[cfg(feature = "hsds-clouds")]
+use h5live_hsds::HsdsCloudConnector;
 #[cfg(feature = "hsds")]
 use h5live_hsds::HsdsConnector;
 #[cfg(feature = "kv")]
@@ -27,7 +31,7 @@ use h5live_model::{
 };
 use h5live_native::NativeConnector;
 pub use h5live_native::{Locking, Native};
-#[cfg(feature = "remote")]
+#[cfg(any(feature = "hsds-clouds", feature = "remote"))]
 pub use h5live_objects::ObjectOptions;
 #[cfg(feature = "remote")]
 pub use h5live_remote::Remote;
@@ -51,6 +55,12 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     let registry = registry.with(HsdsConnector);
     #[cfg(not(feature = "hsds"))]
     let registry = registry.with_missing("hsds", "hsds");
+    #[cfg(feature = "hsds-clouds")]
+    let registry = registry.with(HsdsCloudConnector);
+    #[cfg(not(feature = "hsds-clouds"))]
+    let registry = ["hsds+s3", "hsds+gs", "hsds+az"]
+        .into_iter()
+        .fold(registry, |registry, scheme| registry.with_missing(scheme, "hsds-clouds"));
     #[cfg(feature = "kv")]
     let registry = registry.with(KvConnector);
     #[cfg(not(feature = "kv"))]

@@ -149,7 +149,12 @@ pub fn in_object_store<T>(
     act: impl FnOnce(&Location) -> Result<T, h5live::OpenError>,
 ) -> Result<T> {
     let at = resolve(location)?;
-    let done = match at.connector().name() == h5live_hsds::HsdsConnector.name() {
+    let name = at.connector().name();
+    #[cfg(feature = "hsds-clouds")]
+    let is_on_cloud = name == h5live_hsds::HsdsCloudConnector.name();
+    #[cfg(not(feature = "hsds-clouds"))]
+    let is_on_cloud = false;
+    let done = match is_on_cloud || name == h5live_hsds::HsdsConnector.name() {
         true => act(at.location()),
         false => Err(h5live::OpenError::Url("this command needs an object store: hsds:run is one".to_owned())),
     };

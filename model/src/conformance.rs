@@ -46,15 +46,28 @@ pub trait Lab {
     fn reader(&self, writer: &Self::Store) -> Option<Self::Store>;
 }
 
-/// Makes a test of each group, for the store of a [`Lab`]: `suite!(Lab::new())`. None is left out by hand.
+/// Makes a test of each group, for the store of a [`Lab`]: `suite!(Lab::new())`. None is left out by hand. Where a lab is
+/// worth having once only, `suite!(called lab)` within a test calls all groups.
 #[macro_export]
 macro_rules! conformance_suite {
     ($lab:expr) => {
-        $crate::conformance_suite!(@tests $lab; groups links link_removal attributes committed_types contiguous compact
+        $crate::conformance_suite!(@groups tests $lab);
+    };
+    (called $lab:expr) => {
+        $crate::conformance_suite!(@groups called $lab);
+    };
+    (@groups $form:ident $lab:expr) => {
+        $crate::conformance_suite!(@$form $lab; groups links link_removal attributes committed_types contiguous compact
             chunks filtered_chunks extents shrinking heap removed_blobs references region_references renaming unlinked creation_order
             uses_of_committed_types comments batches refused_batches parts staged_writes
             reads_of_many reads_of_blocks ordering commits threads unclaimed_features
             map_pairs refused_map_edits map_ranges map_key_types kept_maps live_maps persistence live);
+    };
+    (@called $lab:expr; $($group:ident)*) => {
+        $(
+            println!("{}", stringify!($group));
+            $crate::conformance::$group(&$lab);
+        )*
     };
     (@tests $lab:expr; $($group:ident)*) => {
         $(

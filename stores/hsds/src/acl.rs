@@ -6,23 +6,36 @@ use crate::connector::{options_of, place_of};
 use crate::engine::{FolderEngine, ObjectEngine, ObjectPut};
 use crate::error::{HsdsError, damaged};
 use crate::layout::{Access, DEFAULT_USER, DomainDocument, Right};
+use crate::options::Hsds;
 use crate::session::{domain_key, now};
 
 /// The object of a domain or a folder, on its engine.
 struct OpenDocument {
-    engine: FolderEngine,
+    engine: Box<dyn ObjectEngine>,
     key: String,
     path: String,
     user: String,
     document: DomainDocument,
 }
 
+/// The objects at a location, with the domain and the options that it names.
+fn open_engine(at: &Location, mode: Mode) -> Result<(Box<dyn ObjectEngine>, String, Hsds), OpenError> {
+    #[cfg(feature = "clouds")]
+    if matches!(at, Location::Url(url) if url.scheme() != crate::session::CONNECTOR) {
+        let options = crate::cloud_connector::options_of(at);
+        let (place, engine) = crate::cloud_connector::open_engine(at, &options, mode)?;
+        return Ok((Box::new(engine), place.domain, options.schema));
+    }
+    let options = options_of(at);
+    let place = place_of(at, &options)?;
+    let engine = FolderEngine::open(&place.bucket, &place.domain, mode)?;
+    Ok((Box::new(engine), place.domain, options))
+}
+
 impl OpenDocument {
     fn open(at: &Location, mode: Mode) -> Result<Self, OpenError> {
-        let options = options_of(at);
-        let place = place_of(at, &options)?;
-        let engine = FolderEngine::open(&place.bucket, &place.domain, mode)?;
-        let (key, path) = (domain_key(&place.domain), format!("/{}", place.domain));
+        let (engine, domain, options) = open_engine(at, mode)?;
+        let (key, path) = (domain_key(&domain), format!("/{domain}"));
         let found = engine.get(&key)?.ok_or_else(|| OpenError::Store(HsdsError::NoDomain(path.clone()).into()))?;
         let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;
         Ok(OpenDocument { engine, key, path, user: options.user, document })

@@ -43,12 +43,44 @@ pub(crate) fn place_of(at: &Location, options: &Hsds) -> Result<DomainPlace, Ope
 /// The options that the query of a location gives.
 pub(crate) fn options_of(at: &Location) -> Hsds {
     let mut options = Hsds::default();
+    set_options(&mut options, at);
+    options
+}
+
+/// Sets the options that the query of a location gives. Those that are unknown are refused where it is opened.
+pub(crate) fn set_options(options: &mut dyn ConnectorOptions, at: &Location) {
     if let Location::Url(url) = at
         && let Ok(settings) = url.settings()
     {
         settings.iter().for_each(|(name, value)| drop(options.set(name, value)));
     }
-    options
+}
+
+/// What a session is asked for on this domain.
+pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<'_>) -> HsdsRequest {
+    let given = [&options.owner, &options.user].into_iter().find(|name| !name.is_empty());
+    HsdsRequest {
+        mode: how.mode,
+        root: how.root.clone(),
+        domain,
+        owner: given.cloned().unwrap_or_else(default_owner),
+        user: Some(options.user.clone()).filter(|user| !user.is_empty()),
+        max_allocation: how.max_allocation,
+        unfilter: how.unfilter.clone(),
+    }
+}
+
+/// What a session is asked for that reads this domain, without filters.
+pub(crate) fn request_to_look(domain: String) -> HsdsRequest {
+    HsdsRequest {
+        mode: Mode::Read,
+        root: ObjectSpec::group(),
+        domain,
+        owner: String::new(),
+        user: None,
+        max_allocation: AllocationLimit::default(),
+        unfilter: Arc::new(NoFilters),
+    }
 }
 
 /// The owner of a new domain, if none is given.
@@ -65,19 +97,8 @@ impl HsdsConnector {
     /// As [`Connector::open`].
     pub(crate) fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<HsdsSession, OpenError> {
         let options = how.typed_options::<Hsds>()?;
-        let given = [&options.owner, &options.user].into_iter().find(|name| !name.is_empty());
-        let owner = given.cloned().unwrap_or_else(default_owner);
         let place = place_of(at, options)?;
-        let request = HsdsRequest {
-            mode: how.mode,
-            root: how.root.clone(),
-            domain: place.domain,
-            owner,
-            user: Some(options.user.clone()).filter(|user| !user.is_empty()),
-            max_allocation: how.max_allocation,
-            unfilter: how.unfilter.clone(),
-        };
-        HsdsConnector::open_place(at, &place.bucket, &request)
+        HsdsConnector::open_place(at, &place.bucket, &request_to_open(place.domain, options, how))
     }
 
     /// A session that reads the domain at a location, without filters.
@@ -86,16 +107,7 @@ impl HsdsConnector {
     /// As [`Connector::open`].
     pub(crate) fn open_to_look(at: &Location) -> Result<HsdsSession, OpenError> {
         let place = place_of(at, &options_of(at))?;
-        let request = HsdsRequest {
-            mode: Mode::Read,
-            root: ObjectSpec::group(),
-            domain: place.domain,
-            owner: String::new(),
-            user: None,
-            max_allocation: AllocationLimit::default(),
-            unfilter: Arc::new(NoFilters),
-        };
-        HsdsConnector::open_place(at, &place.bucket, &request)
+        HsdsConnector::open_place(at, &place.bucket, &request_to_look(place.domain))
     }
 
     fn open_place(at: &Location, bucket: &Path, request: &HsdsRequest) -> Result<HsdsSession, OpenError> {

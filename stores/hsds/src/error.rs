@@ -72,6 +72,30 @@ pub enum HsdsError {
     /// Another process writes the domain.
     #[error("another process writes {0}")]
     InUse(String),
+    /// Another process writes the domain, by its lease.
+    #[error("{holder} writes {domain}; if it is dead, its lease ends by itself, or take=yes takes it away at once")]
+    Leased {
+        /// The domain.
+        domain: String,
+        /// Who has the lease.
+        holder: String,
+    },
+    /// Another writer has the lease that this session had.
+    #[error("{by} has taken over {domain}: this session writes nothing more")]
+    Fenced {
+        /// The domain.
+        domain: String,
+        /// Who has the lease.
+        by: String,
+    },
+    /// The object that should be a lease is none.
+    #[error("{0} is no lease of a writer; take=yes replaces it")]
+    BadLease(String),
+    /// The object store cannot exclude two writers.
+    #[error(
+        "{0} does not keep conditions of writes, so it cannot exclude two writers; unfenced=yes writes all the same"
+    )]
+    NoConditions(String),
 }
 
 impl From<HsdsError> for ModelError {
@@ -84,7 +108,10 @@ impl From<HsdsError> for ModelError {
             HsdsError::Folder(_) | HsdsError::SeveralDomains { .. } => StoreErrorKind::NotThisFormat,
             HsdsError::Occupied(_) => StoreErrorKind::Occupied,
             HsdsError::Access { .. } => StoreErrorKind::Denied,
-            HsdsError::InUse(_) => StoreErrorKind::InUse(Vec::new()),
+            HsdsError::InUse(_) | HsdsError::Leased { .. } => StoreErrorKind::InUse(Vec::new()),
+            HsdsError::Fenced { .. } => StoreErrorKind::Fenced,
+            HsdsError::BadLease(_) => StoreErrorKind::Damaged,
+            HsdsError::NoConditions(_) => StoreErrorKind::Io,
         };
         ModelError::store(kind, error)
     }

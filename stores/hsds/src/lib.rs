@@ -9,6 +9,12 @@
 mod acl;
 mod check;
 mod chunk_form;
+#[cfg(feature = "clouds")]
+mod cloud_connector;
+#[cfg(feature = "clouds")]
+mod cloud_options;
+#[cfg(feature = "clouds")]
+mod cloud_place;
 mod commit;
 mod connector;
 mod dataset;
@@ -30,6 +36,10 @@ mod watch;
 
 pub use acl::{read_access, write_access};
 pub use check::HsdsFault;
+#[cfg(feature = "clouds")]
+pub use cloud_connector::HsdsCloudConnector;
+#[cfg(feature = "clouds")]
+pub use cloud_options::HsdsCloud;
 pub use connector::HsdsConnector;
 pub use error::HsdsError;
 pub use options::Hsds;

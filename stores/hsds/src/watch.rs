@@ -7,12 +7,8 @@ use std::time::{Duration, Instant};
 
 use h5live_model::{ObjectId, Result, Watch, WatchEvent};
 
-use crate::engine::{ObjectTag, Revalidation};
+use crate::engine::{ObjectTag, PollPauses, Revalidation};
 use crate::session::HsdsSession;
-
-/// The first pause between two looks, and the longest one.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Waits for commits of some objects.
 #[derive(Debug)]
@@ -21,6 +17,10 @@ pub struct HsdsWatch {
     /// Keys, and the tags that their objects had.
     seen: HashMap<String, Option<ObjectTag>>,
     had_writer: bool,
+    pauses: PollPauses,
+    /// The pause before the next look, and when that is due.
+    pause: Duration,
+    next_look: Instant,
 }
 
 impl HsdsWatch {
@@ -36,7 +36,13 @@ impl HsdsWatch {
             let tag = session.engine.get(&key)?.map(|found| found.tag);
             seen.insert(key, tag);
         }
-        Ok(HsdsWatch { session, seen, had_writer })
+        let pauses = session.engine.poll_pauses();
+        Ok(HsdsWatch { session, seen, had_writer, pauses, pause: pauses.first, next_look: Instant::now() })
+    }
+
+    /// Begins anew, with a look at once.
+    fn begin_pauses(&mut self) {
+        (self.pause, self.next_look) = (self.pauses.first, Instant::now());
     }
 
     /// Whether an object has changed since the last look.
@@ -61,23 +67,32 @@ impl HsdsWatch {
 impl Watch for HsdsWatch {
     fn wait(&mut self, timeout: Duration) -> Result<WatchEvent> {
         let start = Instant::now();
-        let mut pause = FIRST_PAUSE;
+        if !self.pauses.is_kept {
+            self.begin_pauses();
+        }
         loop {
             self.session.check_open()?;
+            let due = self.next_look.saturating_duration_since(Instant::now());
+            let left = timeout.saturating_sub(start.elapsed());
+            if due > left && self.pauses.is_kept {
+                thread::sleep(left);
+                return Ok(WatchEvent::Timeout);
+            }
+            thread::sleep(due.min(left));
             // The writer is asked for first: what it committed before it ended is seen.
             let has_writer = self.session.engine.has_writer()?;
             if self.look()? {
+                self.begin_pauses();
                 return Ok(WatchEvent::Changed);
             }
             if std::mem::replace(&mut self.had_writer, has_writer) && !has_writer {
                 return Ok(WatchEvent::Ended);
             }
-            let left = timeout.saturating_sub(start.elapsed());
+            self.next_look = Instant::now() + self.pause;
+            self.pause = (self.pause * 2).min(self.pauses.longest);
             if left.is_zero() {
                 return Ok(WatchEvent::Timeout);
             }
-            thread::sleep(pause.min(left));
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }

@@ -50,6 +50,15 @@ pub fn is_transient(error: &object_store::Error) -> bool {
     })
 }
 
+/// Whether the server has answered that it does not know such requests.
+pub fn is_unknown_request(error: &object_store::Error) -> bool {
+    #[cfg(feature = "cloud")]
+    if chain(error).any(|error| error.downcast_ref::<ServerAnswer>().is_some_and(ServerAnswer::is_unknown_request)) {
+        return true;
+    }
+    matches!(error, object_store::Error::NotImplemented { .. })
+}
+
 /// What addresses of the services have that give credentials to virtual machines: of Amazon, Google and Azure.
 const METADATA_SERVICES: [&str; 4] =
     ["/latest/api/token", "/latest/meta-data", "/computeMetadata/", "/metadata/identity"];

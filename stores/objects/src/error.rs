@@ -105,6 +105,9 @@ fn kind_of_chain(error: &object_store::Error) -> ObjectErrorKind {
     if crate::cause::is_transient(error) {
         return ObjectErrorKind::Unreachable;
     }
+    if crate::cause::is_unknown_request(error) {
+        return ObjectErrorKind::Unsupported;
+    }
     let system = crate::cause::chain(error).filter_map(|error| error.downcast_ref::<io::Error>()).last();
     match system.map(io::Error::kind) {
         Some(io::ErrorKind::NotFound) => ObjectErrorKind::NotThere,

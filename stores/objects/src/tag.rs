@@ -11,6 +11,11 @@ pub struct ObjectTag {
 }
 
 impl ObjectTag {
+    /// The state of an object with this ETag.
+    pub fn of_etag(etag: impl Into<String>) -> Self {
+        ObjectTag { etag: Some(etag.into()), version: None }
+    }
+
     /// Whether the store gives no tags: then nothing can be asked for on condition of one.
     pub fn is_empty(&self) -> bool {
         self.etag.is_none()

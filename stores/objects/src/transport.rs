@@ -29,6 +29,11 @@ fn text_of(body: &str) -> String {
 }
 
 impl ServerAnswer {
+    /// Whether the server does not know such requests.
+    pub fn is_unknown_request(&self) -> bool {
+        self.status == 501
+    }
+
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         self.status >= 500 && self.status != 501 || matches!(self.status, 408 | 429) || self.body.contains("SlowDown")

@@ -1,14 +1,19 @@
 //! What keeps objects: keys and bytes. One object is written at once, and nothing beyond that.
 
+#[cfg(feature = "clouds")]
+mod bucket;
 mod folder;
 mod memory;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use h5live_model::{Durability, Result};
 
+#[cfg(feature = "clouds")]
+pub use bucket::{BucketEngine, BucketRequest, LeaseRequest};
 pub use folder::FolderEngine;
 pub use memory::MemoryEngine;
 
@@ -52,6 +57,24 @@ pub enum Revalidation {
     Newer(FetchedObject),
     /// Nothing.
     Gone,
+}
+
+/// The pauses of a reader between two looks whether something was committed. Each is twice as long as the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PollPauses {
+    /// The first one, after something was found.
+    pub first: Duration,
+    /// The longest one.
+    pub longest: Duration,
+    /// Whether a reader that asks again goes on with them, because each look costs requests. Otherwise each question is a
+    /// look.
+    pub is_kept: bool,
+}
+
+impl PollPauses {
+    /// Those of stores on this machine.
+    pub const LOCAL: PollPauses =
+        PollPauses { first: Duration::from_millis(1), longest: Duration::from_millis(250), is_kept: false };
 }
 
 /// Takes what is found of each of several objects: its number, and the object if it is there. Any order, any thread.
@@ -115,6 +138,11 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`h5live_model::Error::Store`].
     fn has_writer(&self) -> Result<bool>;
+
+    /// How often a reader looks whether something was committed.
+    fn poll_pauses(&self) -> PollPauses {
+        PollPauses::LOCAL
+    }
 
     /// Ends the session on the objects: others may write.
     ///

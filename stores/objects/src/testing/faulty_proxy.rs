@@ -21,6 +21,8 @@ pub struct ProxyFaults {
     pub seed: u64,
     /// How much later each answer comes.
     pub latency: Duration,
+    /// Whether the server does not hear of the conditions of writes, as one that does not keep them.
+    pub drops_write_conditions: bool,
 }
 
 /// What becomes of a request.
@@ -35,11 +37,11 @@ enum Fate {
     Lost,
     /// The server does what it was asked, and the connection breaks.
     AnswerLost,
-    /// The connection breaks within the body of the answer.
-    HalfBody,
+    /// The connection breaks within the answer: within its body, or within its head if it has no body.
+    HalfAnswer,
 }
 
-const FAILURES: [Fate; 5] = [Fate::InternalError, Fate::SlowDown, Fate::Lost, Fate::AnswerLost, Fate::HalfBody];
+const FAILURES: [Fate; 5] = [Fate::InternalError, Fate::SlowDown, Fate::Lost, Fate::AnswerLost, Fate::HalfAnswer];
 
 /// A proxy on the loopback, which ends with this.
 #[derive(Debug)]
@@ -61,6 +63,16 @@ struct ProxyState {
 struct Message {
     head: Vec<u8>,
     body: Vec<u8>,
+}
+
+impl Message {
+    /// What is never a whole message. Otherwise the client would keep the connection, and lose its next request on it.
+    fn first_half(&self) -> Vec<u8> {
+        match self.body.len() {
+            0 => self.head[..self.head.len() / 2].to_vec(),
+            bytes => [&self.head, &self.body[..bytes / 2]].concat(),
+        }
+    }
 }
 
 impl FaultyProxy {
@@ -155,15 +167,11 @@ impl ProxyState {
                 Fate::InternalError => failure("500 Internal Server Error", "InternalError"),
                 Fate::SlowDown => failure("503 Slow Down", "SlowDown"),
                 Fate::Lost => return Ok(()),
-                Fate::Answered | Fate::AnswerLost | Fate::HalfBody => self.ask(&request)?,
+                Fate::Answered | Fate::AnswerLost | Fate::HalfAnswer => self.ask(&request)?,
             };
             match fate {
                 Fate::AnswerLost => return Ok(()),
-                Fate::HalfBody => {
-                    client.write_all(&answer.head)?;
-                    client.write_all(&answer.body[..answer.body.len() / 2])?;
-                    return Ok(());
-                }
+                Fate::HalfAnswer => return client.write_all(&answer.first_half()),
                 _ => {
                     client.write_all(&answer.head)?;
                     client.write_all(&answer.body)?;
@@ -178,8 +186,12 @@ impl ProxyState {
         let mut server = TcpStream::connect(self.server)?;
         server.set_nodelay(true)?;
         let head = String::from_utf8_lossy(&request.head).into_owned();
-        let lines =
-            head.trim_end().split("\r\n").filter(|line| !is_field(line, "connection") && !is_field(line, "expect"));
+        let drops_conditions = self.faults.drops_write_conditions && head.starts_with("PUT ");
+        let is_kept = |line: &&str| {
+            let is_condition = is_field(line, "if-match") || is_field(line, "if-none-match");
+            !(is_field(line, "connection") || is_field(line, "expect") || drops_conditions && is_condition)
+        };
+        let lines = head.trim_end().split("\r\n").filter(is_kept);
         let head = lines.chain(["Connection: close"]).collect::<Vec<_>>().join("\r\n");
         server.write_all(format!("{head}\r\n\r\n").as_bytes())?;
         server.write_all(&request.body)?;

@@ -1,0 +1,181 @@
+//! The connector of object stores in buckets.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_model::{
+    Capabilities, Connector, ConnectorOptions, Diagnosis, Durability, Identity, LinkUse, Location, LocationWatch, Mode,
+    Name, OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, StoreCheck, StoreReport, Upkeep,
+};
+use h5live_objects::ObjectClient;
+
+use crate::cloud_options::HsdsCloud;
+use crate::cloud_place::CloudPlace;
+use crate::connector::{request_to_look, request_to_open, set_options};
+use crate::engine::BucketEngine;
+use crate::session::{HsdsRequest, HsdsSession, capabilities, domain_key};
+use crate::store::HsdsStore;
+use crate::upkeep;
+
+/// The name of the kind of store, and its first scheme.
+const CONNECTOR: &str = "hsds+s3";
+/// The shortest pause between two looks whether a domain is there.
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+
+/// Opens object stores in buckets: `hsds+s3://bucket/home/me/run`.
+#[derive(Debug, Clone, Default)]
+pub struct HsdsCloudConnector;
+
+/// The options that the query of a location gives.
+pub(crate) fn options_of(at: &Location) -> HsdsCloud {
+    let mut options = HsdsCloud::default();
+    set_options(&mut options, at);
+    options
+}
+
+/// The place of a domain, and a client of its bucket.
+pub(crate) fn place_and_client(at: &Location, options: &HsdsCloud) -> Result<(CloudPlace, ObjectClient), OpenError> {
+    let place = CloudPlace::of(at, &options.schema)?;
+    let client = place.objects().client(&options.objects);
+    Ok((place, client.map_err(|error| OpenError::Store(error.into()))?))
+}
+
+/// The objects of a domain, for a session of its own.
+///
+/// # Errors
+/// [`OpenError::Url`], [`OpenError::Store`].
+pub(crate) fn open_engine(
+    at: &Location,
+    options: &HsdsCloud,
+    mode: Mode,
+) -> Result<(CloudPlace, BucketEngine), OpenError> {
+    let (place, client) = place_and_client(at, options)?;
+    let engine = BucketEngine::open(&client, &place.bucket, &place.domain, mode, &options.request());
+    Ok((place, engine.map_err(OpenError::Store)?))
+}
+
+impl HsdsCloudConnector {
+    fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<HsdsSession, OpenError> {
+        let options = how.typed_options::<HsdsCloud>()?;
+        let domain = CloudPlace::of(at, &options.schema)?.domain;
+        HsdsCloudConnector::open_domain(at, options, &request_to_open(domain, &options.schema, how))
+    }
+
+    fn open_to_look(at: &Location) -> Result<HsdsSession, OpenError> {
+        let options = options_of(at);
+        let domain = CloudPlace::of(at, &options.schema)?.domain;
+        HsdsCloudConnector::open_domain(at, &options, &request_to_look(domain))
+    }
+
+    fn open_domain(at: &Location, options: &HsdsCloud, request: &HsdsRequest) -> Result<HsdsSession, OpenError> {
+        let (_, engine) = open_engine(at, options, request.mode)?;
+        let mut session = HsdsSession::open(Box::new(engine), request).map_err(OpenError::Store)?;
+        session.described.location = Some(at.clone());
+        session.described.connector = CONNECTOR;
+        Ok(session)
+    }
+}
+
+impl Connector for HsdsCloudConnector {
+    fn name(&self) -> &'static str {
+        CONNECTOR
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &[CONNECTOR, "hsds+gs", "hsds+az"]
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(Durability::Always)
+    }
+
+    fn options(&self) -> Box<dyn ConnectorOptions> {
+        Box::new(HsdsCloud::default())
+    }
+
+    fn claims(&self, _: &PathProbe<'_>) -> bool {
+        false
+    }
+
+    fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
+        Ok(Arc::new(HsdsStore::new(HsdsCloudConnector::open_session(at, how)?)))
+    }
+
+    /// A domain of the same bucket.
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
+        let place = base.and_then(|base| CloudPlace::of(base, &options_of(base).schema).ok());
+        let linked = place.and_then(|place| place.linked(name.as_str()?));
+        linked.into_iter().map(Location::from).collect()
+    }
+
+    fn file_path(&self, _: &Location) -> Option<PathBuf> {
+        None
+    }
+
+    fn file_location(&self, _: &Path) -> Option<Location> {
+        None
+    }
+
+    fn origin(&self, at: &Location) -> Origin {
+        let place = CloudPlace::of(at, &options_of(at).schema);
+        Origin::Named(place.map(|place| place.objects().name()).unwrap_or_default())
+    }
+
+    fn identity(&self, at: &Location) -> Option<Identity> {
+        let place = CloudPlace::of(at, &options_of(at).schema).ok()?;
+        Some(Identity(place.text().into_bytes().into()))
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        Some(self)
+    }
+
+    fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
+        let options = options_of(at);
+        let (place, client) = place_and_client(at, &options).ok()?;
+        let longest = options.poll_interval.max(MIN_PAUSE);
+        Some(Box::new(DomainWatch { client, key: domain_key(&place.domain), pause: MIN_PAUSE, longest }))
+    }
+}
+
+/// Looks again and again whether a domain is there.
+#[derive(Debug)]
+struct DomainWatch {
+    client: ObjectClient,
+    key: String,
+    pause: Duration,
+    longest: Duration,
+}
+
+impl LocationWatch for DomainWatch {
+    fn is_there(&self) -> bool {
+        self.client.head(&self.key).is_ok()
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        let was_there = self.is_there();
+        std::thread::sleep(timeout.min(self.pause));
+        self.pause = (self.pause * 2).min(self.longest);
+        self.is_there() != was_there
+    }
+}
+
+impl Upkeep for HsdsCloudConnector {
+    fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
+        upkeep::diagnosis(&HsdsCloudConnector::open_to_look(at)?).map_err(OpenError::Store)
+    }
+
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
+        upkeep::repair(HsdsCloudConnector::open_session(at, &upkeep::with_mode(how, Mode::Write))?)
+    }
+
+    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
+        upkeep::reclaim(HsdsCloudConnector::open_session(at, &upkeep::with_mode(how, Mode::Write))?)
+    }
+
+    fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
+        let session = HsdsCloudConnector::open_session(at, &upkeep::with_mode(how, Mode::Read))?;
+        crate::check::check_domain(&session, *what).map_err(OpenError::Store)
+    }
+}

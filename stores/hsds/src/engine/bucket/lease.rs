@@ -1,0 +1,380 @@
+//! The lease of a writer: an object beside the domain that one session at a time may write.
+//!
+//! Each change of the object depends on the tag that it had, so of two sessions one succeeds. The holder renews it on a
+//! thread of its own. Whoever finds that it was not renewed for its period takes it, with the next epoch.
+//!
+//! A writer asks for its lease before each wave of changes. So a session that has lost it, be it that it was stopped for
+//! long or that somebody has taken it by an option, writes nothing more. Between the question and the end of the wave it
+//! is the time that protects: no change begins unless the lease holds longer than all attempts of it may take. The time is
+//! counted from before the request that renewed the lease.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use h5live_model::Result;
+use h5live_objects::{
+    Fetched, GetCondition, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind, ObjectTag, PutCondition,
+    RequestLimits,
+};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::lease_document::{LeaseDocument, bounded_period};
+use crate::error::HsdsError;
+
+/// The name of the object, in the folder of the domain. HSDS passes over it, as over everything there but its own.
+const LEASE_FILE: &str = ".h5live.lease.json";
+/// What the names of objects begin with whose time is that of the server's clock.
+const CLOCK_PREFIX: &str = ".h5live.clock-";
+/// A lease is renewed so often in its period.
+const RENEWALS_IN_PERIOD: u32 = 6;
+/// How often a session tries to take a lease that others take and release meanwhile.
+const MAX_ROUNDS: u32 = 16;
+/// How often a renewal is tried again whose answer was lost.
+const MAX_RENEWAL_ROUNDS: u32 = 4;
+/// The times of objects are whole seconds, and the clocks of the machines of a service may differ.
+const CLOCK_MARGIN: Duration = Duration::from_secs(2);
+
+/// How a lease is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseRequest {
+    /// How long it holds without renewal.
+    pub period: Duration,
+    /// Whether it is taken away from a holder that may be alive.
+    pub takes_over: bool,
+    /// Whether two writers may write at a time, because the object store cannot exclude them.
+    pub is_unfenced: bool,
+}
+
+/// The lease of a session that writes. It ends with this.
+#[derive(Debug)]
+pub struct WriterLease(Arc<LeaseState>);
+
+#[derive(Debug)]
+struct LeaseState {
+    client: ObjectClient,
+    key: String,
+    /// The domain, as errors name it.
+    domain: String,
+    is_unfenced: bool,
+    held: Mutex<HeldLease>,
+    has_ended: Condvar,
+}
+
+#[derive(Debug)]
+struct HeldLease {
+    document: LeaseDocument,
+    tag: ObjectTag,
+    /// Until when nobody else takes it.
+    valid_until: Instant,
+    /// Who has taken it.
+    lost_to: Option<String>,
+    is_ended: bool,
+}
+
+/// The key of the lease of a domain.
+pub fn lease_key(domain: &str) -> String {
+    in_domain(domain, LEASE_FILE)
+}
+
+/// The key of an object in the folder of a domain.
+pub fn in_domain(domain: &str, name: &str) -> String {
+    if domain.is_empty() { name.to_owned() } else { format!("{domain}/{name}") }
+}
+
+fn random() -> Result<u64> {
+    getrandom::u64().map_err(|error| {
+        let source = std::io::Error::other(error.to_string());
+        HsdsError::Medium { key: "a random number".to_owned(), source }.into()
+    })
+}
+
+/// The longest time of all attempts of a change of a session whose leases hold so long.
+pub fn attempt_limits(limits: &RequestLimits, period: Duration) -> RequestLimits {
+    let part = bounded_period(period) / 3;
+    RequestLimits { attempt_time: limits.attempt_time.min(part), total_time: limits.total_time.min(part), ..*limits }
+}
+
+impl WriterLease {
+    /// Takes the lease of a domain.
+    ///
+    /// # Errors
+    /// [`HsdsError::Leased`] if a session holds it, [`HsdsError::BadLease`], [`HsdsError::NoConditions`], and those of the
+    /// client.
+    pub fn take(client: &ObjectClient, domain: &str, request: &LeaseRequest) -> Result<Self> {
+        let client = client.with_limits(attempt_limits(client.limits(), request.period));
+        let taking = LeaseTaking { domain: client.object_name(domain), key: lease_key(domain), client, request };
+        let held = taking.take(domain)?;
+        let state = Arc::new(LeaseState {
+            client: taking.client,
+            key: taking.key,
+            domain: taking.domain,
+            is_unfenced: request.is_unfenced,
+            held: Mutex::new(held),
+            has_ended: Condvar::new(),
+        });
+        let lease = WriterLease(state.clone());
+        lease.check_conditions()?;
+        let thread = std::thread::Builder::new().name("h5live-lease".to_owned()).spawn(move || state.keep());
+        thread.map_err(|source| HsdsError::Medium { key: lease.0.key.clone(), source })?;
+        Ok(lease)
+    }
+
+    /// Tries once whether the object store keeps conditions: a store that does not would let two writers write.
+    fn check_conditions(&self) -> Result<()> {
+        let mut held = self.0.held.lock();
+        if self.0.is_unfenced || held.document.has_conditions {
+            return Ok(());
+        }
+        let old = held.tag.clone();
+        self.0.renew(&mut held)?;
+        for (condition, refusal) in
+            [(PutCondition::Absent, ObjectErrorKind::Exists), (PutCondition::Matches(old), ObjectErrorKind::Changed)]
+        {
+            let other = LeaseDocument { renewals: held.document.renewals + 1, ..held.document.clone() };
+            match self.0.client.put(&self.0.key, other.to_bytes(), &condition) {
+                Err(error) if error.kind == refusal => {}
+                Err(error) if error.kind != ObjectErrorKind::Unsupported => return Err(error.into()),
+                _ => {
+                    let released = LeaseDocument { is_released: true, ..other };
+                    self.0.client.put(&self.0.key, released.to_bytes(), &PutCondition::Always)?;
+                    held.is_ended = true;
+                    return Err(HsdsError::NoConditions(self.0.client.name().to_owned()).into());
+                }
+            }
+        }
+        held.document.has_conditions = true;
+        Ok(())
+    }
+
+    /// Asks whether the session still has the lease.
+    ///
+    /// # Errors
+    /// [`HsdsError::Fenced`] if another one has it, and those of the client.
+    pub fn confirm(&self) -> Result<()> {
+        if self.0.is_unfenced {
+            return Ok(());
+        }
+        let tag = {
+            let mut held = self.0.held.lock();
+            self.0.check_held(&held)?;
+            if !self.0.is_fresh(&held) {
+                return self.0.renew(&mut held);
+            }
+            held.tag.clone()
+        };
+        match self.0.client.get(&self.0.key, &GetCondition::NotMatching(tag)) {
+            Ok(Fetched::NotModified) => Ok(()),
+            Ok(Fetched::Object(found)) => {
+                // The thread may have renewed it meanwhile.
+                let mut held = self.0.held.lock();
+                self.0.check_found(&mut held, &found).map(drop)
+            }
+            Err(error) if error.kind == ObjectErrorKind::NotThere => {
+                Err(self.0.lose(&mut self.0.held.lock(), DELETED.to_owned()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets a change begin within a wave: renews the lease if it does not hold long enough.
+    ///
+    /// # Errors
+    /// As [`WriterLease::confirm`].
+    pub fn keep_fresh(&self) -> Result<()> {
+        let mut held = self.0.held.lock();
+        self.0.check_held(&held)?;
+        match self.0.is_unfenced || self.0.is_fresh(&held) {
+            true => Ok(()),
+            false => self.0.renew(&mut held),
+        }
+    }
+
+    /// Whether the session has not lost it, as far as it knows.
+    pub fn is_held(&self) -> bool {
+        let held = self.0.held.lock();
+        held.lost_to.is_none() && !held.is_ended
+    }
+
+    /// Ends it, so that others may write. If the object store does not answer, it ends after its period.
+    pub fn release(&self) {
+        let mut held = self.0.held.lock();
+        if std::mem::replace(&mut held.is_ended, true) {
+            return;
+        }
+        self.0.has_ended.notify_all();
+        if held.lost_to.is_none() {
+            let released =
+                LeaseDocument { is_released: true, renewals: held.document.renewals + 1, ..held.document.clone() };
+            // Somebody else's lease is left as it is.
+            let _ = self.0.client.put(&self.0.key, released.to_bytes(), &self.0.condition(&held));
+        }
+    }
+}
+
+impl Drop for WriterLease {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Who has taken a lease that is not there any more, or is no lease.
+const DELETED: &str = "somebody who has deleted its lease";
+const OVERWRITTEN: &str = "somebody who has overwritten its lease";
+
+impl LeaseState {
+    /// The work of the thread: renews the lease until it ends or is lost.
+    fn keep(&self) {
+        let mut held = self.held.lock();
+        while !held.is_ended && held.lost_to.is_none() {
+            let pause = held.document.period / RENEWALS_IN_PERIOD;
+            self.has_ended.wait_for(&mut held, pause);
+            if !held.is_ended && held.lost_to.is_none() {
+                // One that fails is missed; the next one makes up for it.
+                let _ = self.renew(&mut held);
+            }
+        }
+    }
+
+    /// Whether all attempts of a change that begins now end before somebody else may take the lease.
+    fn is_fresh(&self, held: &HeldLease) -> bool {
+        let left = held.valid_until.saturating_duration_since(Instant::now());
+        left >= held.document.period * 2 / 3
+    }
+
+    fn condition(&self, held: &HeldLease) -> PutCondition {
+        match self.is_unfenced {
+            true => PutCondition::Always,
+            false => PutCondition::Matches(held.tag.clone()),
+        }
+    }
+
+    fn check_held(&self, held: &HeldLease) -> Result<()> {
+        match &held.lost_to {
+            None => Ok(()),
+            Some(by) => Err(HsdsError::Fenced { domain: self.domain.clone(), by: by.clone() }.into()),
+        }
+    }
+
+    fn lose(&self, held: &mut HeldLease, by: String) -> h5live_model::Error {
+        let by = held.lost_to.get_or_insert(by).clone();
+        HsdsError::Fenced { domain: self.domain.clone(), by }.into()
+    }
+
+    /// Takes the lease that is there for its own, if it is.
+    fn check_found(&self, held: &mut HeldLease, found: &ObjectBytes) -> Result<LeaseDocument> {
+        match LeaseDocument::parse(&found.bytes) {
+            Some(lease) if lease.session == held.document.session && !lease.is_released => Ok(lease),
+            Some(lease) => Err(self.lose(held, lease.holder)),
+            None => Err(self.lose(held, OVERWRITTEN.to_owned())),
+        }
+    }
+
+    fn renew(&self, held: &mut MutexGuard<'_, HeldLease>) -> Result<()> {
+        for _ in 0..MAX_RENEWAL_ROUNDS {
+            let begin = Instant::now();
+            let renewed = LeaseDocument { renewals: held.document.renewals + 1, ..held.document.clone() };
+            match self.client.put(&self.key, renewed.to_bytes(), &self.condition(held)) {
+                Ok(tag) => {
+                    (held.valid_until, held.document, held.tag) = (begin + renewed.period, renewed, tag);
+                    return Ok(());
+                }
+                Err(error) if error.kind == ObjectErrorKind::Changed => {}
+                Err(error) => return Err(error.into()),
+            }
+            // An earlier renewal may have succeeded, and all of its answers may be lost.
+            match self.client.get(&self.key, &GetCondition::Always) {
+                Ok(Fetched::Object(found)) => {
+                    let lease = self.check_found(held, &found)?;
+                    held.document.renewals = held.document.renewals.max(lease.renewals);
+                    held.tag = found.meta.tag;
+                }
+                Ok(Fetched::NotModified) => {}
+                Err(error) if error.kind == ObjectErrorKind::NotThere => {
+                    return Err(self.lose(held, DELETED.to_owned()));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let cause = "the lease changes again and again";
+        Err(ObjectError::new(ObjectErrorKind::Changed, self.client.object_name(&self.key), cause).into())
+    }
+}
+
+/// A lease that is being taken.
+struct LeaseTaking<'a> {
+    client: ObjectClient,
+    key: String,
+    domain: String,
+    request: &'a LeaseRequest,
+}
+
+impl LeaseTaking<'_> {
+    fn take(&self, domain: &str) -> Result<HeldLease> {
+        let mut own = LeaseDocument::new(random()?, self.request.period);
+        for _ in 0..MAX_ROUNDS {
+            let condition = match self.client.get(&self.key, &GetCondition::Always) {
+                Err(error) if error.kind == ObjectErrorKind::NotThere => {
+                    own.epoch = 1;
+                    PutCondition::Absent
+                }
+                Ok(Fetched::Object(found)) => {
+                    self.check_free(domain, &found)?;
+                    let old = LeaseDocument::parse(&found.bytes);
+                    own.epoch = old.as_ref().map_or(0, |old| old.epoch).saturating_add(1);
+                    own.has_conditions = old.is_some_and(|old| old.has_conditions);
+                    PutCondition::Matches(found.meta.tag)
+                }
+                Ok(Fetched::NotModified) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let condition = if self.request.is_unfenced { PutCondition::Always } else { condition };
+            let begin = Instant::now();
+            match self.client.put(&self.key, own.to_bytes(), &condition) {
+                Ok(tag) => {
+                    let valid_until = begin + own.period;
+                    return Ok(HeldLease { document: own, tag, valid_until, lost_to: None, is_ended: false });
+                }
+                // Somebody else was first.
+                Err(error) if matches!(error.kind, ObjectErrorKind::Exists | ObjectErrorKind::Changed) => {}
+                Err(error) if error.kind == ObjectErrorKind::Unsupported => {
+                    return Err(HsdsError::NoConditions(self.client.name().to_owned()).into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(self.leased("other processes".to_owned()))
+    }
+
+    fn leased(&self, holder: String) -> h5live_model::Error {
+        HsdsError::Leased { domain: self.domain.clone(), holder }.into()
+    }
+
+    /// Refuses a lease that a session holds.
+    fn check_free(&self, domain: &str, found: &ObjectBytes) -> Result<()> {
+        if self.request.takes_over || self.request.is_unfenced {
+            return Ok(());
+        }
+        let Some(lease) = LeaseDocument::parse(&found.bytes) else {
+            return Err(HsdsError::BadLease(self.client.object_name(&self.key)).into());
+        };
+        if lease.is_released {
+            return Ok(());
+        }
+        let now = self.server_time(domain)?;
+        let age = now.duration_since(found.meta.modified).unwrap_or_default();
+        match age >= lease.period + CLOCK_MARGIN {
+            true => Ok(()),
+            false => Err(self.leased(lease.holder)),
+        }
+    }
+
+    /// The time by the clock of the server, which is that of the lease.
+    fn server_time(&self, domain: &str) -> Result<std::time::SystemTime> {
+        let key = in_domain(domain, &format!("{CLOCK_PREFIX}{:016x}.json", random()?));
+        self.client.put(&key, "{}", &PutCondition::Always)?;
+        let found = self.client.head(&key);
+        // It says nothing any more.
+        let _ = self.client.delete(&key);
+        Ok(found?.modified)
+    }
+}

@@ -1,0 +1,301 @@
+//! Objects in a bucket of an object store.
+//!
+//! A session that writes holds a lease ([`lease`]), and asks for it before each wave of changes.
+
+mod lease;
+mod lease_document;
+mod lease_observer;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use h5live_model::{Durability, Mode, Result};
+use h5live_objects::{
+    Fetched, GetCondition, GetItem, ListEntry, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind, PutCondition,
+    PutItem, WaveLimits,
+};
+use parking_lot::Mutex;
+
+use self::lease::{WriterLease, attempt_limits, in_domain, lease_key};
+use self::lease_observer::LeaseObserver;
+use super::{
+    FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, PollPauses, RequestCounters,
+    RequestCounts, Revalidation, key_in_bucket,
+};
+use crate::error::HsdsError;
+use crate::layout::DOMAIN_FILE;
+
+pub use self::lease::LeaseRequest;
+
+/// Most requests of a session at a time.
+const IN_FLIGHT: usize = 64;
+/// Most bytes that are on their way.
+const MAX_BYTES_IN_FLIGHT: u64 = 256 << 20;
+/// The first pause of a reader between two looks.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+/// How a session uses a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BucketRequest {
+    /// How a session that writes excludes others.
+    pub lease: LeaseRequest,
+    /// The longest pause of a reader between two looks.
+    pub longest_pause: Duration,
+}
+
+impl Default for BucketRequest {
+    fn default() -> Self {
+        BucketRequest {
+            lease: LeaseRequest { period: Duration::from_secs(60), takes_over: false, is_unfenced: false },
+            longest_pause: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Objects in a bucket.
+#[derive(Debug)]
+pub struct BucketEngine {
+    client: ObjectClient,
+    bucket: String,
+    lease_key: String,
+    /// That of a session that writes.
+    lease: Option<WriterLease>,
+    observer: Mutex<LeaseObserver>,
+    longest_pause: Duration,
+    /// Bytes of the largest object that was read: what others probably have.
+    max_read: AtomicU64,
+    counters: RequestCounters,
+}
+
+/// An error of the client, or of what takes the objects.
+enum WaveError {
+    Client(ObjectError),
+    Sink(h5live_model::Error),
+}
+
+impl From<ObjectError> for WaveError {
+    fn from(error: ObjectError) -> Self {
+        WaveError::Client(error)
+    }
+}
+
+impl From<WaveError> for h5live_model::Error {
+    fn from(error: WaveError) -> Self {
+        match error {
+            WaveError::Client(error) => error.into(),
+            WaveError::Sink(error) => error,
+        }
+    }
+}
+
+impl BucketEngine {
+    /// The objects of the bucket of this name, which `client` has, for a session on a domain. A session that writes
+    /// excludes others that write the same domain.
+    ///
+    /// # Errors
+    /// [`HsdsError::Leased`] if another session writes the domain, [`HsdsError::BadLease`], [`HsdsError::NoConditions`];
+    /// those of the client.
+    pub fn open(
+        client: &ObjectClient,
+        bucket: &str,
+        domain: &str,
+        mode: Mode,
+        request: &BucketRequest,
+    ) -> Result<Self> {
+        let client = match mode.writes() {
+            true => client.with_limits(attempt_limits(client.limits(), request.lease.period)),
+            false => client.clone(),
+        };
+        let counters = RequestCounters::default();
+        let is_made = matches!(mode, Mode::Create | Mode::CreateNew);
+        // Nothing is made where a domain should be and is not.
+        let lease = match mode.writes() && (is_made || BucketEngine::has_domain(&client, domain, &counters)?) {
+            true => Some(WriterLease::take(&client, domain, &request.lease)?),
+            false => None,
+        };
+        Ok(BucketEngine {
+            client,
+            bucket: bucket.to_owned(),
+            lease_key: lease_key(domain),
+            lease,
+            observer: Mutex::default(),
+            longest_pause: request.longest_pause,
+            max_read: AtomicU64::new(0),
+            counters,
+        })
+    }
+
+    fn has_domain(client: &ObjectClient, domain: &str, counters: &RequestCounters) -> Result<bool> {
+        counters.wave(&counters.gets, 1);
+        match client.head(&in_domain(domain, DOMAIN_FILE)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind == ObjectErrorKind::NotThere => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets a wave of changes begin.
+    fn confirm_lease(&self) -> Result<()> {
+        let Some(lease) = &self.lease else { return Ok(()) };
+        self.counters.wave(&self.counters.gets, 1);
+        lease.confirm()
+    }
+
+    /// Lets a change of a wave begin. What forbids it is kept in `refused`.
+    fn may_begin(&self, refused: &Mutex<Option<h5live_model::Error>>) -> bool {
+        let kept = self.lease.as_ref().map_or(Ok(()), WriterLease::keep_fresh);
+        kept.map_err(|error| *refused.lock() = Some(error)).is_ok()
+    }
+
+    fn limits(&self) -> WaveLimits {
+        WaveLimits { in_flight: IN_FLIGHT, bytes: MAX_BYTES_IN_FLIGHT }
+    }
+
+    fn take(&self, found: ObjectBytes) -> FetchedObject {
+        self.max_read.fetch_max(found.bytes.len() as u64, Ordering::Relaxed);
+        RequestCounters::add_bytes(&self.counters.bytes_read, found.bytes.len());
+        FetchedObject { tag: tag_of(&found.meta.tag), bytes: found.bytes.as_ref().into() }
+    }
+}
+
+/// The tag of an object; an empty one, if the store gives none.
+fn tag_of(tag: &h5live_objects::ObjectTag) -> ObjectTag {
+    ObjectTag(tag.etag().unwrap_or_default().to_owned())
+}
+
+impl ObjectEngine for BucketEngine {
+    fn get(&self, key: &str) -> Result<Option<FetchedObject>> {
+        self.counters.wave(&self.counters.gets, 1);
+        match self.client.get(key, &GetCondition::Always) {
+            Ok(Fetched::Object(found)) => Ok(Some(self.take(found))),
+            Ok(Fetched::NotModified) => Ok(None),
+            Err(error) if error.kind == ObjectErrorKind::NotThere => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn get_many(&self, keys: &[String], each: &ObjectSink<'_>) -> Result<()> {
+        self.counters.wave(&self.counters.gets, keys.len());
+        let expected_bytes = self.max_read.load(Ordering::Relaxed);
+        let item = |key: &String| GetItem { key: key.clone(), expected_bytes, ..GetItem::default() };
+        let sink = &mut |number: usize, found: Option<Fetched>| {
+            let found = match found {
+                Some(Fetched::Object(found)) => Some(self.take(found)),
+                Some(Fetched::NotModified) | None => None,
+            };
+            each(number, found).map_err(WaveError::Sink)
+        };
+        Ok(self.client.get_many(keys.iter().map(item), self.limits(), sink)?)
+    }
+
+    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
+        let key = key_in_bucket(uri, &self.bucket)?;
+        if bytes == 0 {
+            return Ok(Vec::new());
+        }
+        self.counters.wave(&self.counters.gets, 1);
+        let found = self.client.get_range(key, start..start.saturating_add(bytes), &GetCondition::Always)?;
+        RequestCounters::add_bytes(&self.counters.bytes_read, found.bytes.len());
+        match found.bytes.len() as u64 == bytes {
+            true => Ok(found.bytes.to_vec()),
+            false => {
+                let source = std::io::ErrorKind::UnexpectedEof.into();
+                Err(HsdsError::Medium { key: self.client.object_name(key), source }.into())
+            }
+        }
+    }
+
+    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {
+        self.counters.wave(&self.counters.gets, 1);
+        let condition = match tag.0.is_empty() {
+            true => GetCondition::Always,
+            false => GetCondition::NotMatching(h5live_objects::ObjectTag::of_etag(&tag.0)),
+        };
+        match self.client.get(key, &condition) {
+            Ok(Fetched::NotModified) => Ok(Revalidation::Same),
+            Ok(Fetched::Object(found)) => Ok(Revalidation::Newer(self.take(found))),
+            Err(error) if error.kind == ObjectErrorKind::NotThere => Ok(Revalidation::Gone),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+        if puts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.confirm_lease()?;
+        self.counters.wave(&self.counters.puts, puts.len());
+        let mut tags: Vec<Option<ObjectTag>> = vec![None; puts.len()];
+        let refused = Mutex::new(None);
+        let items = puts.into_iter().map_while(|put| {
+            RequestCounters::add_bytes(&self.counters.bytes_written, put.bytes.len());
+            let item = PutItem { key: put.key, bytes: put.bytes.into(), condition: PutCondition::Always };
+            self.may_begin(&refused).then_some(item)
+        });
+        let written = self.client.put_many::<WaveError>(items, self.limits(), &mut |number, tag| {
+            if let Some(place) = tags.get_mut(number) {
+                *place = Some(tag_of(&tag));
+            }
+            Ok(())
+        });
+        refused.into_inner().map_or(Ok(()), Err)?;
+        written?;
+        Ok(tags.into_iter().flatten().collect())
+    }
+
+    fn delete_many(&self, keys: &[String]) -> Result<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.confirm_lease()?;
+        self.counters.wave(&self.counters.deletes, keys.len());
+        let refused = Mutex::new(None);
+        let items = keys.iter().map_while(|key| self.may_begin(&refused).then(|| key.clone()));
+        let deleted = self.client.delete_many::<WaveError>(items, self.limits());
+        refused.into_inner().map_or(Ok(()), Err)?;
+        Ok(deleted?)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<ListedObject>> {
+        self.counters.wave(&self.counters.lists, 1);
+        let mut found = Vec::new();
+        self.client.list(prefix.trim_end_matches('/'), &mut |entry| {
+            if let ListEntry::Object { key, meta } = entry {
+                found.push(ListedObject { key, bytes: meta.size });
+            }
+            true
+        })?;
+        Ok(found)
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Always
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn has_writer(&self) -> Result<bool> {
+        if let Some(lease) = &self.lease {
+            return Ok(lease.is_held());
+        }
+        self.counters.wave(&self.counters.gets, 1);
+        Ok(self.observer.lock().has_writer(&self.client, &self.lease_key)?)
+    }
+
+    fn poll_pauses(&self) -> PollPauses {
+        PollPauses { first: FIRST_PAUSE, longest: self.longest_pause.max(FIRST_PAUSE), is_kept: true }
+    }
+
+    fn close(&self) -> Result<()> {
+        if let Some(lease) = &self.lease {
+            lease.release();
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> RequestCounts {
+        self.counters.counts()
+    }
+}
