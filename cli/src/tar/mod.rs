@@ -32,7 +32,7 @@ enum TarAction {
     Export {
         /// The file
         file: Location,
-        /// The new archive; standard output without one
+        /// The new archive; standard output without one, or for `-`
         to: Option<PathBuf>,
         /// Which archive of the file, from 0
         #[arg(long, value_name = "NUMBER")]

@@ -16,7 +16,7 @@ use crate::temp_output::ForceArgs;
 
 pub fn export(tar: &TarFile, to: Option<PathBuf>, number: Option<u64>, force: ForceArgs) -> Result<Outcome> {
     let archive = choose_archive(tar, number)?;
-    let Some(path) = to else {
+    let Some(path) = to.filter(|path| path.as_os_str() != "-") else {
         h5live_archive::export(tar, archive, &mut BufWriter::with_capacity(1 << 20, io::stdout().lock()))?;
         return Ok(Outcome::Clean);
     };

@@ -126,6 +126,10 @@ fn archives_of_gnu_tar_bsdtar_and_python_come_back_byte_for_byte_from_every_layo
             let imported = run(&[&words[..], &paths].concat());
             assert!(imported.status.success(), "{archive:?} {layout}: {}", String::from_utf8_lossy(&imported.stderr));
             text(&run(&["tar", "export", "--force", file.to_str().unwrap(), back.to_str().unwrap()]));
+            for to_standard_output in [&[file.to_str().unwrap()][..], &[file.to_str().unwrap(), "-"]] {
+                let printed = run(&[&["tar", "export"], to_standard_output].concat()).stdout;
+                assert!(printed == fs::read(&back).unwrap(), "{archive:?} {layout}");
+            }
             assert!(fs::read(&back).unwrap() == wanted, "{archive:?} {layout}");
             let verified = text(&run(&["tar", "verify", file.to_str().unwrap()]));
             assert!(verified.ends_with(", 0 wrong\n"), "{verified}");
