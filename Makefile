@@ -160,7 +160,7 @@ kills: setup ## writers of elements, attributes and links killed, and writers wh
 ATTACK ?=
 ATTACK_MINUTES ?= 10
 # With overflow checks, as all that is built for tests.
-ATTACK_RUN = cargo build --quiet --workspace --features h5live-cli/attack --bin h5live && mkdir -p $(TARGET)/attack && \
+ATTACK_RUN = cargo build --quiet --workspace --features h5live-cli/attack --bin h5live --example hot && mkdir -p $(TARGET)/attack && \
     ln -f $(TARGET)/debug/h5live $(TARGET)/attack/h5live && \
     $(H5LIVE_PYTHON) -B tests/python/attack --program $(TARGET)/attack/h5live --keep $(TARGET)/attack/kept
 attack: setup corpus ## what attackers did, again: hostile files, kills, files cut beneath readers, libhdf5's programs (10 minutes)
