@@ -2,45 +2,16 @@
 //!
 //! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it each test says that it is skipped.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use h5live_checker::file::check_path;
 use h5live_model::{
     AttributeData, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, Publish, Scope, Shape, Sign, Store,
     StoreWriter,
 };
-use h5live_native::{Mode, NativeFile, OpenOptions};
+use h5live_native::{Mode, NativeFile};
 
-/// A file that two programs change.
-struct Lab {
-    python: PathBuf,
-    folder: tempfile::TempDir,
-}
+use crate::h5py_lab::H5pyLab;
 
-impl Lab {
-    fn new() -> Option<Lab> {
-        let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-            println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-            return None;
-        };
-        Some(Lab { python, folder: tempfile::tempdir().unwrap() })
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("attributes.h5")
-    }
-
-    fn python(&self, args: &[&str]) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/attributes.py");
-        let status = Command::new(&self.python).arg(script).arg(self.path()).args(args).status().unwrap();
-        assert!(status.success(), "attributes.py {args:?}");
-    }
-
-    fn open(&self, mode: Mode) -> NativeFile {
-        NativeFile::open(&self.path(), &OpenOptions { mode, ..Default::default() }).unwrap()
-    }
-
+impl H5pyLab {
     /// Changes the file, and checks it here and there.
     fn change(&self, change: impl FnOnce(&NativeFile, ObjectId), left: impl Iterator<Item = u32>, check: &str) {
         let file = self.open(Mode::Write);
@@ -114,7 +85,7 @@ fn check_all(file: &NativeFile, group: ObjectId, numbers: &[u32]) {
 
 /// h5py makes a group, we change it, h5py goes on, and so on, until nothing is left.
 fn change_in_turns(libver: &str, tracked: &str) {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = H5pyLab::new("attributes.py") else { return };
     lab.python(&["make", libver, tracked, "0", "5"]);
     lab.change(|file, group| add(file, group, 5..8), 0..8, "0:8");
     lab.change(|file, group| add(file, group, 8..9), 0..9, "0:9");

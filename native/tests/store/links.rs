@@ -2,8 +2,6 @@
 //!
 //! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it each test says that it is skipped.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -11,35 +9,7 @@ use h5live_checker::file::check_path;
 use h5live_model::{LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Publish, Scope, Store, StoreWriter};
 use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions};
 
-/// A file that two programs change.
-struct Lab {
-    python: PathBuf,
-    folder: tempfile::TempDir,
-}
-
-impl Lab {
-    fn new() -> Option<Lab> {
-        let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-            println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-            return None;
-        };
-        Some(Lab { python, folder: tempfile::tempdir().unwrap() })
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("links.h5")
-    }
-
-    fn python(&self, args: &[&str]) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/group.py");
-        let status = Command::new(&self.python).arg(script).arg(self.path()).args(args).status().unwrap();
-        assert!(status.success(), "group.py {args:?}");
-    }
-
-    fn open(&self, mode: Mode) -> NativeFile {
-        NativeFile::open(&self.path(), &OpenOptions { mode, ..Default::default() }).unwrap()
-    }
-}
+use crate::h5py_lab::H5pyLab;
 
 fn name(number: u32) -> Name {
     name_in(number, false)
@@ -96,7 +66,7 @@ fn expected(numbers: impl Iterator<Item = u32>, is_old: bool) -> Vec<Name> {
 
 /// h5py makes a group, we change it, h5py goes on, and so on, until nothing is left.
 fn change_in_turns(libver: &str, tracked: &str) {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = H5pyLab::new("group.py") else { return };
     lab.python(&["make", libver, tracked, "0", "5"]);
     let is_old = libver == "earliest";
     let add = |file: &NativeFile, group: ObjectId, number: u32| add(file, group, number, is_old);
@@ -182,7 +152,7 @@ fn two_programs_change_a_group_that_keeps_the_order_of_creation_in_turns() {
 
 #[test]
 fn libhdf5_reads_files_of_the_earliest_profile() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = H5pyLab::new("group.py") else { return };
     let options = OpenOptions { mode: Mode::Create, profile: LibVer::Earliest, ..Default::default() };
     let file = NativeFile::open(&lab.path(), &options).unwrap();
     let group = file.create(&NewObject::linked(file.session().root, &"g".into(), &ObjectSpec::group())).unwrap();
@@ -198,7 +168,7 @@ fn libhdf5_reads_files_of_the_earliest_profile() {
 
 #[test]
 fn a_symbol_table_makes_way_for_links_that_it_cannot_hold() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = H5pyLab::new("group.py") else { return };
     for many in [3, 30] {
         lab.python(&["make", "earliest", "untracked", "0", &many.to_string()]);
         let file = lab.open(Mode::Write);

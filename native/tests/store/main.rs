@@ -6,6 +6,7 @@ mod corpus;
 mod damaged_addresses;
 mod generation_records;
 mod generations;
+mod h5py_lab;
 mod in_place_raw_data;
 mod killed_link_edits;
 mod links;

@@ -44,11 +44,8 @@ impl LogReport {
     }
 
     fn add(&mut self, states: u64, wrong: u64, exhausted: bool, fault: Option<String>) {
-        self.workloads += 1;
-        self.states += states;
-        self.wrong += wrong;
-        self.exhausted += usize::from(exhausted);
-        self.fault = self.fault.take().or(fault);
+        let exhausted = usize::from(exhausted);
+        self.merge(LogReport { workloads: 1, states, wrong, exhausted, fault, ..LogReport::default() });
     }
 
     fn is_exhausted(&self) -> bool {
