@@ -1,7 +1,9 @@
 //! The elements of a dataset on their way to its copy.
 
-use h5live_model::{ChunkGrid, DatasetSpec, Encoding, Hyperslab, Layout, Selection, StoredChunk};
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
+use h5live_model::{ChunkGrid, DatasetSpec, Encoding, Hyperslab, Layout, Selection, StoredChunk};
 use rayon::prelude::*;
 
 use super::element_copy::ElementCopy;
@@ -27,6 +29,21 @@ fn stored_batch_len(chunks: &[StoredChunk]) -> usize {
         bytes <= MAX_COPY_BYTES
     };
     chunks.iter().take(4 * rayon::current_num_threads()).take_while(fits).count().max(1)
+}
+
+/// Elements that are copied together.
+#[derive(Debug, Clone)]
+struct CopyPart {
+    selection: Selection,
+    bytes: u64,
+}
+
+impl CopyPart {
+    /// Reads the elements into `bytes`, which is made as long as they are.
+    fn read(&self, from: &Dataset, bytes: &mut Vec<u8>) -> Result<()> {
+        bytes.resize(self.bytes as usize, 0);
+        from.read_raw_into(&self.selection, bytes)
+    }
 }
 
 impl Copier<'_> {
@@ -123,15 +140,61 @@ impl Copier<'_> {
             return from.for_each_block_of(&grid, |start, count| self.copy_block(from, to, (start, count), plan));
         }
         let step = (MAX_COPY_BYTES / row_bytes.max(1) / chunk_rows).max(1).saturating_mul(chunk_rows);
-        let mut at = 0;
-        while at < *rows {
+        let slab = |at: u64| {
             let (mut start, mut count) = (CoreDims::from_elem(0, dims.len()), CoreDims::from_slice(dims));
             start[0] = at;
             count[0] = step.min(rows - at);
-            self.copy_part(from, to, Selection::Hyperslab(Hyperslab::block(&start, &count)), plan)?;
-            at = at.saturating_add(step);
+            CopyPart {
+                bytes: row_bytes.saturating_mul(count[0]),
+                selection: Selection::Hyperslab(Hyperslab::block(&start, &count)),
+            }
+        };
+        let starts = std::iter::successors(Some(0), |at: &u64| at.checked_add(step).filter(|at| at < rows));
+        self.copy_parts(from, to, starts.map(slab), plan)
+    }
+
+    /// Copies parts of all elements, in their order. A thread reads the next one while one is written, so that up to three
+    /// are in memory.
+    fn copy_parts(
+        &mut self,
+        from: &Dataset,
+        to: &Dataset,
+        parts: impl Iterator<Item = CopyPart> + Clone + Send,
+        plan: &ElementCopy,
+    ) -> Result<()> {
+        let is_single = parts.clone().nth(1).is_none();
+        let one_by_one =
+            |copier: &mut Self| parts.clone().try_for_each(|part| copier.copy_part(from, to, part.selection, plan));
+        if is_single || !plan.is_plain() {
+            return one_by_one(self);
         }
-        Ok(())
+        thread::scope(|scope| {
+            let (read, elements) = sync_channel(1);
+            let (used, spare) = sync_channel::<Vec<u8>>(2);
+            let parts = parts.clone();
+            let read_parts = move || {
+                for part in parts {
+                    let mut bytes = spare.try_recv().unwrap_or_default();
+                    let result = part.read(from, &mut bytes);
+                    let is_last = result.is_err();
+                    // Nobody takes it if writing has failed.
+                    if read.send((part, result.map(|()| bytes))).is_err() || is_last {
+                        return;
+                    }
+                }
+            };
+            if thread::Builder::new().name("h5live-copy".to_owned()).spawn_scoped(scope, read_parts).is_err() {
+                return one_by_one(self);
+            }
+            elements.iter().try_for_each(|(part, bytes)| {
+                let bytes = bytes?;
+                to.write_raw(&part.selection, &bytes)?;
+                self.report_progress(part.bytes);
+                // The thread may have ended.
+                let _ended = used.try_send(bytes);
+                Ok(())
+            })
+        })
     }
 
     /// Copies a block of elements, from `start` on: in pieces, unless one of the datasets has all of a chunk in memory
