@@ -131,6 +131,12 @@ pub enum Problem {
     /// The file has no digests.
     #[error("the file has no digests of its contents")]
     NoDigests,
+    /// Digests that do not fit those of the file to which they would be added.
+    #[error("the digests are not {0}, as those of the first file are")]
+    OtherDigests(&'static str),
+    /// A layout that has no image.
+    #[error("the layout is {0}; only files of the layout shredder become one by a virtual dataset")]
+    NoImage(&'static str),
     /// An algorithm that this version does not know.
     #[error("the algorithm {0:?} is unknown")]
     Algorithm(String),

@@ -18,6 +18,7 @@
 
 #![deny(missing_debug_implementations)]
 
+mod byte_image;
 mod check;
 mod column;
 mod contents;
@@ -36,6 +37,7 @@ mod source;
 mod sparse;
 mod tables;
 mod verify;
+mod virtual_merge;
 
 pub use check::{Findings, TarReport, check, kind_name};
 pub use contents::{EntryContents, Piece};
@@ -55,3 +57,4 @@ pub use scanner::{MAX_RECORD_BYTES, RecordSink, TarScanner};
 pub use source::{Compression, Source};
 pub use sparse::Segment;
 pub use verify::{VerifyReport, verify};
+pub use virtual_merge::{VirtualMergeReport, merge_virtual};

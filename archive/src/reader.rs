@@ -7,7 +7,7 @@ use h5live::{Dataset, File};
 use crate::error::{Error, Problem, Result};
 use crate::import::is_importing;
 use crate::sparse::Segment;
-use crate::tables::{for_each_row, read_bytes};
+use crate::tables::{TableRows, for_each_row, read_bytes};
 
 /// An imported archive, or several in one file.
 #[derive(Debug)]
@@ -98,6 +98,11 @@ impl TarFile {
         let found: Vec<_> = found.map(|[_, offset, length]| Segment { offset: *offset, length: *length }).collect();
         let row = usize::try_from(entry).ok().and_then(|entry| self.rows.get(entry))?;
         (!found.is_empty() || row.sample != NO_SAMPLE && row.stored_size != row.size).then_some(found)
+    }
+
+    /// The tables.
+    pub(crate) fn tables(&self) -> TableRows<'_> {
+        TableRows { file: &self.file, rows: &self.rows, segments: &self.segments, archives: &self.archives }
     }
 
     /// Records of the archives.

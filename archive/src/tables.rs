@@ -45,6 +45,19 @@ pub struct Tables {
     entry_header: u64,
 }
 
+/// The tables of a file as they were read.
+#[derive(Debug)]
+pub struct TableRows<'a> {
+    /// The file.
+    pub file: &'a File,
+    /// All entries.
+    pub rows: &'a [EntryRow],
+    /// The segments of all sparse files: entry, offset, length.
+    pub segments: &'a [[u64; 3]],
+    /// The archives.
+    pub archives: &'a [ArchiveRow],
+}
+
 /// The rows of an import that was interrupted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Committed {
@@ -201,6 +214,51 @@ impl Tables {
         Ok(())
     }
 
+    /// Adds everything that the tables of another file have, behind what these have.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if its digests are of another kind, or offsets are too large; [`Error::File`].
+    pub fn append_tables(&mut self, from: &TableRows<'_>) -> Result<()> {
+        let file = from.file;
+        if algorithm(file)? != Some(self.algorithm) {
+            return Err(Error::unfit(file, Problem::OtherDigests(self.algorithm.name())));
+        }
+        let (entries, header, path) = (self.entry.len(), self.header.len(), self.path.len());
+        for_each_part(&file.dataset(HEADER)?, |bytes| self.header.push(bytes))?;
+        for_each_part(&file.dataset(PATH)?, |bytes| self.path.push(bytes))?;
+        let moved = |at: u64, by: u64| {
+            at.checked_add(by).ok_or_else(|| Error::unfit(file, Problem::Tables("an offset is too large")))
+        };
+        for row in from.rows {
+            let is_sample = row.sample != NO_SAMPLE;
+            self.entry.push(&[EntryRow {
+                header_offset: moved(row.header_offset, header)?,
+                path_offset: moved(row.path_offset, path)?,
+                sample: if is_sample { self.samples } else { NO_SAMPLE },
+                ..*row
+            }])?;
+            if is_sample {
+                self.samples += 1;
+                self.content_bytes = moved(row.size, self.content_bytes)?;
+            }
+        }
+        for [entry, offset, length] in from.segments {
+            self.sparse.push(&[moved(*entry, entries)?, *offset, *length])?;
+        }
+        let digests = file.dataset(DIGEST)?;
+        self.digest.push(&read_rows(&digests, self.algorithm.digest_len())?)?;
+        for row in from.archives {
+            self.archive.push(&[ArchiveRow {
+                first_entry: moved(row.first_entry, entries)?,
+                header_start: moved(row.header_start, header)?,
+                header_end: moved(row.header_end, header)?,
+                ..row.clone()
+            }])?;
+        }
+        self.entry_header = self.header.len();
+        Ok(())
+    }
+
     /// Adds an archive that was imported to its end.
     ///
     /// # Errors
@@ -325,6 +383,18 @@ const BYTES_AT_ONCE: u64 = 16 << 20;
 /// [`Error::File`].
 pub fn read_bytes(dataset: &Dataset) -> Result<Vec<u8>> {
     read_rows(dataset, 1)
+}
+
+/// Calls `each` with all bytes of a dataset, in parts.
+fn for_each_part(dataset: &Dataset, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let len = dataset.shape()?.first().copied().unwrap_or(0);
+    let mut at = 0;
+    while at < len {
+        let end = len.min(at + BYTES_AT_ONCE);
+        each(&dataset.read_slice::<u8>(at..end)?)?;
+        at = end;
+    }
+    Ok(())
 }
 
 /// All rows of a dataset of bytes, each of so many.

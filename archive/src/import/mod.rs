@@ -19,6 +19,7 @@ use self::object_paths::PathError;
 use self::objects::ObjectWriter;
 pub use self::objects::hex;
 pub use self::options::{ImageFilter, ImportOptions, MAX_COMPACT_BYTES, OnCollision, TarLayout, UnknownName};
+pub use self::shredder::SampleTable;
 use self::shredder::Shredder;
 pub use self::trial::choose_filter;
 use crate::contents::EntryContents;

@@ -1,12 +1,14 @@
 //! The layout `shredder`: all contents in one dataset, all names in another, and where each begins.
 
 use std::io::Read;
+use std::ops::Range;
 
 use h5live::File;
 use h5live::archive::layout::{BYTE_CHUNK, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET, OFFSET_CHUNK, SENTINEL_ATTRIBUTE};
 
 use super::options::ImageFilter;
-use crate::column::{ByteImage, Column};
+use crate::byte_image::ByteImage;
+use crate::column::Column;
 use crate::contents::{EntryContents, Piece};
 use crate::entry::TarEntry;
 use crate::error::Result;
@@ -22,10 +24,80 @@ const NAME_LEVEL: u32 = 6;
 #[derive(Debug)]
 pub struct Shredder {
     image: ByteImage,
+    samples: SampleTable,
+}
+
+/// Where the samples lie in the image, and their names.
+#[derive(Debug)]
+pub struct SampleTable {
     image_offset: Column<u64>,
     name: Column<u8>,
     name_offset: Column<u64>,
     has_sentinel: bool,
+}
+
+impl SampleTable {
+    /// Makes the datasets in a new file.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn create(file: &File, has_sentinel: bool) -> Result<Self> {
+        let names = file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[BYTE_CHUNK]);
+        names.deflate(NAME_LEVEL).create(NAME)?;
+        for name in [IMAGE_OFFSET, NAME_OFFSET] {
+            let offsets = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[OFFSET_CHUNK]);
+            let dataset = offsets.create(name)?;
+            if has_sentinel {
+                dataset.set_attribute(SENTINEL_ATTRIBUTE, &1u8)?;
+                dataset.append(&[0u64])?;
+            }
+        }
+        SampleTable::open(file)
+    }
+
+    fn open(file: &File) -> Result<Self> {
+        let image_offset = file.dataset(IMAGE_OFFSET)?;
+        let has_sentinel = image_offset.attribute_names()?.iter().any(|name| *name == SENTINEL_ATTRIBUTE);
+        Ok(SampleTable {
+            image_offset: Column::new(image_offset)?,
+            name: Column::new(file.dataset(NAME)?)?,
+            name_offset: Column::new(file.dataset(NAME_OFFSET)?)?,
+            has_sentinel,
+        })
+    }
+
+    fn truncate(&mut self, committed: &Committed) -> Result<()> {
+        let offsets = committed.samples + u64::from(self.has_sentinel);
+        self.image_offset.truncate(offsets)?;
+        self.name_offset.truncate(offsets)?;
+        self.name.truncate(committed.name_bytes)
+    }
+
+    /// Adds a sample with its path. `image`: where it begins and ends in the image.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn push(&mut self, path: &[u8], image: Range<u64>) -> Result<()> {
+        let name_start = self.name.len();
+        self.name.push(path)?;
+        self.name.push(&[0])?;
+        let offsets = match self.has_sentinel {
+            true => (image.end, self.name.len()),
+            false => (image.start, name_start),
+        };
+        self.image_offset.push(&[offsets.0])?;
+        self.name_offset.push(&[offsets.1])
+    }
+
+    /// Publishes everything. The offsets come last: they lead to the rest.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn commit(&mut self) -> Result<()> {
+        self.name.commit()?;
+        self.name_offset.commit()?;
+        self.image_offset.commit()
+    }
 }
 
 impl Shredder {
@@ -34,20 +106,12 @@ impl Shredder {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn create(file: &File, has_sentinel: bool, filter: Option<ImageFilter>) -> Result<Self> {
-        let bytes = || file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[BYTE_CHUNK]);
-        let offsets = || file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[OFFSET_CHUNK]);
+        let image = file.new_dataset::<u8>().unlimited_rows(&[]);
         match filter {
-            Some(filter) => bytes().chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(IMAGE)?,
-            None => bytes().create(IMAGE)?,
+            Some(filter) => image.chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(IMAGE)?,
+            None => image.chunk_shape(&[BYTE_CHUNK]).create(IMAGE)?,
         };
-        bytes().deflate(NAME_LEVEL).create(NAME)?;
-        for name in [IMAGE_OFFSET, NAME_OFFSET] {
-            let dataset = offsets().create(name)?;
-            if has_sentinel {
-                dataset.set_attribute(SENTINEL_ATTRIBUTE, &1u8)?;
-                dataset.append(&[0u64])?;
-            }
-        }
+        SampleTable::create(file, has_sentinel)?;
         Shredder::open(file)
     }
 
@@ -56,15 +120,7 @@ impl Shredder {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn open(file: &File) -> Result<Self> {
-        let image_offset = file.dataset(IMAGE_OFFSET)?;
-        let has_sentinel = image_offset.attribute_names()?.iter().any(|name| *name == SENTINEL_ATTRIBUTE);
-        Ok(Shredder {
-            image: ByteImage::new(file.dataset(IMAGE)?)?,
-            image_offset: Column::new(image_offset)?,
-            name: Column::new(file.dataset(NAME)?)?,
-            name_offset: Column::new(file.dataset(NAME_OFFSET)?)?,
-            has_sentinel,
-        })
+        Ok(Shredder { image: ByteImage::new(file.dataset(IMAGE)?)?, samples: SampleTable::open(file)? })
     }
 
     /// Drops everything behind the samples that are committed.
@@ -72,11 +128,8 @@ impl Shredder {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn truncate(&mut self, committed: &Committed) -> Result<()> {
-        let offsets = committed.samples + u64::from(self.has_sentinel);
-        self.image_offset.truncate(offsets)?;
-        self.name_offset.truncate(offsets)?;
-        self.image.truncate(committed.content_bytes)?;
-        self.name.truncate(committed.name_bytes)
+        self.samples.truncate(committed)?;
+        self.image.truncate(committed.content_bytes)
     }
 
     /// Drops contents that are not those of a whole file.
@@ -93,7 +146,7 @@ impl Shredder {
     /// # Errors
     /// [`crate::Error::File`], [`crate::Error::Archive`].
     pub fn store<R: Read>(&mut self, entry: &TarEntry, contents: &mut EntryContents<'_, R>) -> Result<()> {
-        let (start, name_start) = (self.image.len(), self.name.len());
+        let start = self.image.len();
         loop {
             match contents.peek() {
                 Piece::Data(bytes) => {
@@ -109,14 +162,7 @@ impl Shredder {
                 Piece::End => break,
             }
         }
-        self.name.push(&entry.path)?;
-        self.name.push(&[0])?;
-        let offsets = match self.has_sentinel {
-            true => (self.image.len(), self.name.len()),
-            false => (start, name_start),
-        };
-        self.image_offset.push(&[offsets.0])?;
-        self.name_offset.push(&[offsets.1])
+        self.samples.push(&entry.path, start..self.image.len())
     }
 
     /// Publishes everything. The offsets come last: they lead to the rest.
@@ -125,8 +171,6 @@ impl Shredder {
     /// [`crate::Error::File`].
     pub fn commit(&mut self) -> Result<()> {
         self.image.commit()?;
-        self.name.commit()?;
-        self.name_offset.commit()?;
-        self.image_offset.commit()
+        self.samples.commit()
     }
 }

@@ -13,7 +13,7 @@ use h5live::{Attribute, Copier, CopyReport, File, Group, LibVer, Location, Optio
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
-use self::names::MovedNames;
+pub(crate) use self::names::MovedNames;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::file_space_args::FileSpaceArgs;

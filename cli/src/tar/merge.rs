@@ -1,10 +1,14 @@
 //! `h5live tar merge`: the archives of several files in one.
 
-use h5live::{File, Location};
+use std::path::{Path, PathBuf};
+
+use h5live::{File, FileNameUse, Location};
 use h5live_archive::{ImportOptions, Importer, OnCollision, TarFile, TarLayout, layout_of, merge};
 
+use crate::copy::MovedNames;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
+use crate::model::Name;
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
@@ -19,6 +23,9 @@ pub struct MergeArgs {
     /// How the contents are kept: as in the first file, if it is not said
     #[arg(long, value_name = "LAYOUT")]
     layout: Option<TarLayout>,
+    /// Leave the contents in the files: the new file's image is a virtual dataset over theirs (layout shredder)
+    #[arg(long = "virtual", conflicts_with_all = ["layout", "on_collision"])]
+    is_virtual: bool,
     /// What is done with a path that is taken, in the layout compactor: error, skip, alias, suffix
     #[arg(long, value_name = "WHAT", default_value = "error")]
     on_collision: OnCollision,
@@ -31,6 +38,9 @@ pub struct MergeArgs {
 
 impl MergeArgs {
     pub fn run(self) -> Result<Outcome> {
+        if self.is_virtual {
+            return self.merge_virtual();
+        }
         let from: Vec<TarFile> = self.files.iter().map(super::read).collect::<Result<_>>()?;
         let Some(first) = from.first() else { return Ok(Outcome::Clean) };
         let layout = match self.layout {
@@ -50,13 +60,41 @@ impl MergeArgs {
         }
         bar.finish_and_clear();
         to.close()?;
+        self.report(archives, samples)
+    }
+
+    fn report(&self, archives: u64, samples: u64) -> Result<Outcome> {
         if !self.quiet {
             println!("{}, {}", counted(archives, "archive"), counted(samples, "sample"));
         }
         Ok(Outcome::Clean)
     }
 
+    fn merge_virtual(&self) -> Result<Outcome> {
+        let to = self.view_path(&self.to)?;
+        let from = self.files.iter().map(|file| {
+            let path = self.view_path(file)?;
+            Ok((super::read(file)?, source_name(&path, &to)))
+        });
+        let from = from.collect::<Result<Vec<_>>>()?;
+        let file = self.create_file()?;
+        let made = h5live_archive::merge_virtual(&from, &file, true)?;
+        file.close()?;
+        self.report(made.archives, made.samples)
+    }
+
+    /// The path of a file that has a virtual dataset or is a source of one.
+    fn view_path(&self, location: &Location) -> Result<PathBuf> {
+        open::file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
+    }
+
     fn create(&self, options: ImportOptions) -> Result<File> {
+        let file = self.create_file()?;
+        drop(Importer::create(&file, options)?);
+        Ok(file)
+    }
+
+    fn create_file(&self) -> Result<File> {
         let new = if self.force.replaces_file { open::options().create() } else { open::options().create_new() };
         let new = match open::file_path(&self.to)? {
             Some(path) if !self.force.replaces_file && path.symlink_metadata().is_ok() => {
@@ -65,8 +103,15 @@ impl MergeArgs {
             Some(_) => h5live_archive::file_options(new),
             None => new,
         };
-        let file = new.open(&self.to)?;
-        drop(Importer::create(&file, options)?);
-        Ok(file)
+        Ok(new.open(&self.to)?)
+    }
+}
+
+/// The name of a file as a virtual dataset of another file has it.
+fn source_name(file: &Path, holder: &Path) -> Name {
+    let name: Name = file.file_name().unwrap_or_default().to_string_lossy().replace('%', "%%").as_str().into();
+    match MovedNames::between(file, holder) {
+        Some(moved) => moved.renamed(&name, FileNameUse::VirtualSource),
+        None => name,
     }
 }

@@ -139,6 +139,31 @@ fn archives_of_gnu_tar_bsdtar_and_python_come_back_byte_for_byte_from_every_layo
     }
 }
 
+/// Samples are read from any store, by number and by name.
+#[test]
+fn samples_and_the_archive_come_out_of_every_store_to_which_the_file_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    make_tree(folder.path());
+    // The schema of HSDS has no names that are not UTF-8.
+    shell(folder.path(), "tar --format=gnu -S --exclude='latin*' -cf all.tar tree");
+    let wanted = fs::read(folder.path().join("all.tar")).unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for layout in ["shredder", "compactor", "digest"] {
+        let file = at(&format!("{layout}.h5"));
+        text(&run(&["tar", "import", "--layout", layout, &at("all.tar"), &file]));
+        let listed = run(&["tar", "ls", &file]).stdout;
+        assert!(listed.ends_with(b"\n"));
+        for store in ["log", "kv", "hsds"] {
+            let copy = format!("{store}:{}", at(&format!("{layout}-{store}")));
+            text(&run(&["copy", "--quiet", &file, &copy]));
+            assert!(run(&["tar", "ls", &copy]).stdout == listed, "{copy}");
+            assert_eq!(text(&run(&["tar", "cat", &copy, "tree/d/0001.jpg"])), "cat", "{copy}");
+            assert!(run(&["tar", "export", &copy, "-"]).stdout == wanted, "{copy}");
+            assert!(text(&run(&["tar", "verify", &copy])).ends_with(", 0 wrong\n"), "{copy}");
+        }
+    }
+}
+
 #[test]
 fn files_come_out_with_their_contents_and_nothing_is_written_outside_of_the_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -328,6 +353,34 @@ fn archives_of_several_files_are_merged_into_one() {
     assert_eq!(run(&["tar", "cat", &path("all.h5"), "b", "a"]).stdout, [b'b', b'a']);
     let many = error(&run(&["tar", "export", &path("all.h5")]));
     assert!(many.contains("2 archives"), "{many}");
+}
+
+#[test]
+fn a_virtual_merge_has_all_samples_and_leaves_the_contents_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    make_tree(folder.path());
+    shell(folder.path(), "mkdir '10%'; tar --format=gnu -S -cf a.tar tree; tar -cf b.tar tree/d");
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    text(&run(&["tar", "import", &path("a.tar"), &path("10%/a.h5")]));
+    text(&run(&["tar", "import", "--no-sentinel", &path("b.tar"), &path("b%b.h5")]));
+    text(&run(&["tar", "merge", "--virtual", &path("all.h5"), &path("10%/a.h5"), &path("b%b.h5")]));
+    for (number, archive) in [("0", "a.tar"), ("1", "b.tar")] {
+        text(&run(&["tar", "export", "--force", "--archive", number, &path("all.h5"), &path("back.tar")]));
+        assert!(fs::read(path("back.tar")).unwrap() == fs::read(path(archive)).unwrap(), "{archive}");
+    }
+    assert!(text(&run(&["tar", "verify", &path("all.h5")])).ends_with(", 0 wrong\n"));
+    if let Some(python) = python() {
+        let same = "a = h5py.File(path.replace('all', '10%/a'))['image'][:]
+all = h5py.File(path)
+assert [s.file_name for s in all['image'].virtual_sources()] == ['10%%/a.h5', 'b%%b.h5']
+assert (all['image'][:len(a)] == a).all() and len(all['image']) == all['image_offset'][-1]";
+        h5py(&python, same, &folder.path().join("all.h5"));
+    }
+    text(&run(&["tar", "import", "--layout", "digest", &path("b.tar"), &path("c.h5")]));
+    let digest = error(&run(&["tar", "merge", "--virtual", &path("no.h5"), &path("c.h5")]));
+    assert!(digest.contains("the layout is digest"), "{digest}");
+    fs::remove_file(folder.path().join("b%b.h5")).unwrap();
+    assert_ne!(run(&["tar", "verify", &path("all.h5")]).status.code(), Some(0), "contents that are away are not zeros");
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! Several files as one, whose image is a virtual dataset over theirs.
+
+use h5live::archive::layout::{IMAGE, NO_SAMPLE};
+use h5live::model::{Name, Selection, VirtualSource};
+use h5live::{File, UNLIMITED};
+
+use crate::error::{Error, Problem, Result};
+use crate::import::{SampleTable, TarLayout, layout_of};
+use crate::reader::TarFile;
+use crate::tables::{Tables, algorithm};
+
+/// What [`merge_virtual`] has made.
+#[derive(Debug, Clone, Copy)]
+pub struct VirtualMergeReport {
+    /// Archives of all files.
+    pub archives: u64,
+    /// Samples of all files.
+    pub samples: u64,
+}
+
+/// Makes an empty file the whole of several files of the layout `shredder`. Tables and names are copied. Contents stay
+/// where they are: the image is a virtual dataset over the images of the files, which must stay there. `from`: each file
+/// with the name under which the new one finds it, where `%` is written `%%`.
+///
+/// # Errors
+/// [`Error::Unfit`] if a file has another layout or other digests than the first one, or its import is not complete.
+pub fn merge_virtual(from: &[(TarFile, Name)], to: &File, has_sentinel: bool) -> Result<VirtualMergeReport> {
+    let mut made = VirtualMergeReport { archives: 0, samples: 0 };
+    let Some((first, _)) = from.first() else { return Ok(made) };
+    for (file, _) in from {
+        let layout = layout_of(file.file())?;
+        if layout != TarLayout::Shredder {
+            return Err(Error::unfit(file.file(), Problem::NoImage(layout.name())));
+        }
+        if file.is_importing()? {
+            return Err(Error::unfit(file.file(), Problem::Interrupted));
+        }
+    }
+    let digests = algorithm(first.file())?.ok_or_else(|| Error::unfit(first.file(), Problem::NoDigests))?;
+    let mut names = SampleTable::create(to, has_sentinel)?;
+    let mut tables = Tables::create(to, TarLayout::Shredder.name(), digests)?;
+    let mut sources = Vec::new();
+    for (file, name) in from {
+        let start = tables.content_bytes();
+        let mut end = start;
+        let samples = file.rows().iter().filter(|row| row.sample != NO_SAMPLE);
+        for (number, row) in (0..).zip(samples) {
+            let bytes = file.archive().sample_len(number)?;
+            if (row.sample, row.size) != (number, bytes) {
+                return Err(file.damaged("the entries have other samples than the image"));
+            }
+            let begin = end;
+            end = begin.checked_add(bytes).ok_or_else(|| file.damaged("the contents are too long"))?;
+            names.push(file.path(row), begin..end)?;
+        }
+        tables.append_tables(&file.tables())?;
+        if end > start {
+            sources.push(VirtualSource {
+                file: name.clone(),
+                dataset: format!("/{IMAGE}").as_str().into(),
+                source: Selection::block(&[0], &[end - start]),
+                target: Selection::block(&[start], &[end - start]),
+            });
+        }
+        made.archives += file.archives().len() as u64;
+    }
+    let bytes = tables.content_bytes();
+    let image = to.new_dataset::<u8>().shape(&[bytes]).max_shape(&[UNLIMITED]).virtual_sources(sources);
+    image.create(IMAGE)?;
+    names.commit()?;
+    tables.finish()?;
+    to.flush()?;
+    made.samples = tables.samples();
+    Ok(made)
+}
