@@ -7,8 +7,9 @@ use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Mode, Name,
     OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
 };
+use h5live_objects::Cloud;
 
-use crate::engine::{Cloud, CloudOptions, LongKeys, SlateEngine, SlateLocation, SlateOptions, SyncPolicy};
+use crate::engine::{LongKeys, SlateEngine, SlateLocation, SlateOptions, SyncPolicy};
 use crate::random::random;
 use crate::session::{KvRequest, KvSession, capabilities};
 use crate::slate_options::KvSlate;
@@ -66,19 +67,16 @@ impl SlatePlace {
     }
 
     fn location(&self, mode: Mode, options: &KvSlate) -> Result<SlateLocation, OpenError> {
-        let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        if options.endpoint.contains('@') {
-            return Err(OpenError::Url("keys of an object store are taken from the environment only".to_owned()));
-        }
         let location = match self {
             SlatePlace::Folder(folder) => {
+                if let Some(option) = options.objects.given_option() {
+                    return Err(OpenError::Url(format!("the option {option:?} has no meaning for a folder")));
+                }
                 let makes = matches!(mode, Mode::Create | Mode::CreateNew);
                 SlateLocation::folder(folder, makes, options.sync != SyncPolicy::Never)
             }
             SlatePlace::Cloud { cloud, bucket, prefix } => {
-                let (endpoint, region) = (text(&options.endpoint), text(&options.region));
-                let options = CloudOptions { endpoint, region, allow_http: options.allow_http };
-                SlateLocation::cloud(*cloud, bucket, prefix, &options)
+                SlateLocation::cloud(*cloud, bucket, prefix, &options.objects)
             }
         };
         location.map_err(|error| OpenError::Store(error.into()))
@@ -204,6 +202,8 @@ impl Connector for SlateConnector {
 
 #[cfg(test)]
 mod tests {
+    use h5live_objects::ObjectOptions;
+
     use super::*;
 
     fn place(text: &str) -> Result<SlatePlace, OpenError> {
@@ -227,6 +227,17 @@ mod tests {
         }
         let error = place("kv+s3://user:SECRET@b/run").unwrap_err().to_string();
         assert!(error.contains("environment") && !error.contains("SECRET"), "{error}");
+    }
+
+    #[test]
+    fn an_option_that_a_place_does_not_use_is_refused() {
+        let objects = ObjectOptions { region: "eu-central-1".to_owned(), ..ObjectOptions::default() };
+        let options = KvSlate { objects, ..KvSlate::default() };
+        for (text, place_name) in [("kv+gs://b/run", "gs"), ("kv+az://b/run", "az"), ("kv+file:run", "a folder")] {
+            let error = place(text).unwrap().location(Mode::Read, &options).unwrap_err().to_string();
+            let meaning = format!("the option \"region\" has no meaning for {place_name}");
+            assert!(error.contains(&meaning), "{text}: {error}");
+        }
     }
 
     #[test]

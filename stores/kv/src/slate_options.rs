@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use h5live_model::settings;
+use h5live_objects::ObjectOptions;
 
 use crate::engine::SyncPolicy;
 use crate::session::KvRequest;
@@ -21,11 +22,9 @@ settings! {
         max_uncommitted: u64 = KvRequest::MAX_UNCOMMITTED,
         /// The most bytes of blocks that are kept in memory.
         cache_size: u64 = 64 << 20,
-        /// The URL of the server; if it is empty, the one that the environment names, or the provider's.
-        endpoint: String = String::new(),
-        /// The region of the bucket; if it is empty, the one that the environment names.
-        region: String = String::new(),
-        /// Whether the server may be reached without encryption.
-        allow_http: bool = false,
+    }
+    included {
+        /// How the object store is reached.
+        objects: ObjectOptions,
     }
 }

@@ -1,6 +1,5 @@
 //! Key-value stores in SlateDB: in folders, and on an S3 server of this machine.
 
-mod s3_server;
 mod shared;
 
 use std::path::Path;
@@ -9,13 +8,13 @@ use std::time::Duration;
 
 use h5live_kv::KvStore;
 use h5live_kv::engine::{
-    Cloud, CloudOptions, Edits, Engine, EngineError, KeySpan, LongKeys, SlateEngine, SlateLocation, SlateOptions,
-    Snapshot, SyncPolicy, View,
+    Edits, Engine, EngineError, KeySpan, LongKeys, SlateEngine, SlateLocation, SlateOptions, Snapshot, SyncPolicy, View,
 };
 use h5live_model::conformance::{self, Lab};
 use h5live_model::{Mode, Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreErrorKind, WatchEvent};
+use h5live_objects::testing::{S3Server, has_keys};
+use h5live_objects::{Cloud, ObjectOptions};
 
-use self::s3_server::{S3Server, has_keys};
 use self::shared::{StoreLab, folder_lab, request, session_number};
 
 fn options() -> SlateOptions {
@@ -283,12 +282,7 @@ impl Bucket {
     }
 
     fn location(&self, prefix: &str) -> SlateLocation {
-        let options = CloudOptions {
-            endpoint: Some(self.server.endpoint()),
-            region: Some("us-east-1".to_owned()),
-            allow_http: true,
-        };
-        SlateLocation::cloud(Cloud::S3, "bucket", prefix, &options).unwrap()
+        SlateLocation::cloud(Cloud::S3, "bucket", prefix, &self.server.options()).unwrap()
     }
 
     fn engine(&self, prefix: &str, mode: Mode) -> Result<SlateEngine, EngineError> {
@@ -365,8 +359,9 @@ fn a_server_that_is_not_there_is_an_error_that_names_the_location() {
         return;
     }
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let endpoint = Some(format!("http://{address}"));
-    let options = CloudOptions { endpoint, region: Some("us-east-1".to_owned()), allow_http: true };
+    let endpoint = format!("http://{address}");
+    let options =
+        ObjectOptions { endpoint, region: "us-east-1".to_owned(), allow_http: true, ..ObjectOptions::default() };
     let location = SlateLocation::cloud(Cloud::S3, "bucket", "run", &options).unwrap();
     let error = SlateEngine::open(location, Mode::Read, &self::options(), session_number()).unwrap_err();
     let text = error.to_string();

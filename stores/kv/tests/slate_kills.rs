@@ -1,8 +1,6 @@
 //! Processes that write stores in SlateDB and are killed: in a folder, and on an S3 server of this machine. Nothing is
 //! lost that was acknowledged, and no commit is seen in part.
 
-mod s3_server;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,12 +8,10 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use h5live_kv::engine::{
-    Cloud, CloudOptions, Edits, Engine, KeySpan, SlateEngine, SlateLocation, SlateOptions, Snapshot, View,
-};
+use h5live_kv::engine::{Edits, Engine, KeySpan, SlateEngine, SlateLocation, SlateOptions, Snapshot, View};
 use h5live_model::{Mode, Publish};
-
-use self::s3_server::S3Server;
+use h5live_objects::testing::S3Server;
+use h5live_objects::{Cloud, ObjectOptions};
 
 /// Where the process writes that a test has started: a folder, or the URL of a server.
 const FOLDER: &str = "H5LIVE_TEST_FOLDER";
@@ -35,8 +31,8 @@ fn in_folder(folder: &Path, mode: Mode) -> SlateEngine {
 }
 
 fn on_server(endpoint: &str, mode: Mode) -> SlateEngine {
-    let region = Some("us-east-1".to_owned());
-    let options = CloudOptions { endpoint: Some(endpoint.to_owned()), region, allow_http: true };
+    let (endpoint, region) = (endpoint.to_owned(), "us-east-1".to_owned());
+    let options = ObjectOptions { endpoint, region, allow_http: true, ..ObjectOptions::default() };
     open(SlateLocation::cloud(Cloud::S3, "bucket", "run", &options).unwrap(), mode)
 }
 

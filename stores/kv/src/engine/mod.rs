@@ -31,7 +31,7 @@ pub use long_key_check::LongKeyFault;
 pub use long_keys::{LongKeys, LongKeysState};
 pub use memory::{MemoryEngine, MemoryView};
 #[cfg(feature = "slatedb")]
-pub use slate::{Cloud, CloudOptions, SlateEngine, SlateLocation, SlateOptions};
+pub use slate::{SlateEngine, SlateLocation, SlateOptions};
 pub use snapshot::Snapshot;
 pub use sync_policy::SyncPolicy;
 

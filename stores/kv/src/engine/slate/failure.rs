@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use h5live_objects::{ObjectError, without_queries};
 use slatedb::{CloseReason, ErrorKind};
 
 use crate::engine::EngineError;
@@ -43,6 +44,12 @@ impl Failures {
 
     /// An error of an object store. `context` says what was tried.
     pub fn object(&self, context: &'static str) -> impl FnOnce(object_store::Error) -> EngineError {
+        let failures = self.clone();
+        move |error| failures.placed(context, &error)
+    }
+
+    /// An error of the client of an object store. `context` says what was tried.
+    pub fn client(&self, context: &'static str) -> impl FnOnce(ObjectError) -> EngineError {
         let failures = self.clone();
         move |error| failures.placed(context, &error)
     }
@@ -91,19 +98,6 @@ fn system_kind(error: &(dyn StdError + 'static)) -> io::ErrorKind {
 /// Whether SlateDB found no such object.
 pub fn is_not_found(error: &slatedb::Error) -> bool {
     chain(error).any(|error| matches!(as_type(error), Some(object_store::Error::NotFound { .. })))
-}
-
-/// A text without the queries of URLs: they may have signatures and keys.
-fn without_queries(text: &str) -> String {
-    let ends_word = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | ')' | '<' | '>' | ',');
-    let word = |word: &str| match (word.contains("://"), word.split_once('?')) {
-        (true, Some((before, _))) => format!(
-            "{before}{}",
-            word.chars().next_back().filter(|c| ends_word(*c)).map(String::from).unwrap_or_default()
-        ),
-        _ => word.to_owned(),
-    };
-    text.split_inclusive(ends_word).map(word).collect()
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use self::signal::{CommitSignal, SlateWatch};
 use self::writer::SlateWriter;
 use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
 
-pub use self::location::{Cloud, CloudOptions, SlateLocation};
+pub use self::location::SlateLocation;
 pub use self::options::SlateOptions;
 
 /// Most bytes of a key. SlateDB takes 65,535; descriptions of tables have keys too, and are to stay small.
