@@ -85,10 +85,10 @@ test-slatedb: python-env ## key-value stores in SlateDB, in folders and on an S3
 	AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test \
 	    cargo test -p h5live-kv --features slatedb --lib --test slate --test slate_kills -- --show-output
 
-# Not in `test`: it installs HSDS from PyPI, and starts it. Nothing listens on a network.
-test-hsds: ## HSDS both ways: h5pyd reads what h5live writes, and h5live what HSDS has written
-	$(DEBUG_CLI)
-	tests/hsds/run.sh $(TARGET)/debug/h5live $(TARGET)/hsds-venv
+# Not in `test`: it installs HSDS from PyPI, and starts it, and the libraries of the clouds take minutes to build.
+test-hsds: python-env ## HSDS both ways, in folders and on an S3 server: h5pyd reads what h5live writes, and h5live what HSDS has written
+	cargo build --quiet -p h5live-cli --features remote-tests
+	tests/hsds/run.sh $(TARGET)/debug/h5live $(TARGET)/hsds-venv $(H5LIVE_PYTHON)
 
 # Not in `test`: the libraries of the clouds take minutes to build. The S3 server takes any keys.
 OBJECTS_KEYS = AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
