@@ -43,15 +43,35 @@ domain() {
     esac
 }
 
+# Puts the native file into the bucket, and says where it is.
+native_file() {
+    local at
+    case $storage in
+        http:*)
+            at="s3://bucket/native/source.h5?endpoint=$storage&region=us-east-1&allow_http=yes"
+            "$h5live" copy --quiet "$work/source.h5" "$at"
+            ;;
+        *)
+            at=$storage/bucket/native/source.h5
+            mkdir "$storage/bucket/native"
+            cp "$work/source.h5" "$at"
+            ;;
+    esac
+    echo "$at"
+}
+
 both_ways() {
     storage=$1
     echo "HSDS on $storage"
     "$h5live" copy --quiet "$work/source.h5" "$(domain ours)"
+    "$h5live" copy --link "$(native_file)" "$(domain linked)"
     start
     compare "$work/source.h5" hdf5://home/test_user1/ours --without "$OURS_WITHOUT"
+    # Chunks that stay in the native file.
+    compare "$work/source.h5" hdf5://home/test_user1/linked --without "$OURS_WITHOUT"
     hsload "$work/for_hsload.h5" /home/test_user1/theirs
     # What h5live has beside a domain (its lease, its lock) is no domain.
-    "$python" "$here/listed.py" /home/test_user1/ ours theirs
+    "$python" "$here/listed.py" /home/test_user1/ linked ours theirs
     "$python" "$here/edit.py" /home/test_user1/ours
     stop
     "$h5live" copy --quiet --force "$(domain theirs)" "$work/theirs.h5"

@@ -14,6 +14,7 @@ def main(path, for_hsload=False):
         f.create_dataset("ints", data=ints, chunks=(32, 20))
         f.create_dataset("gzip", data=ints, chunks=(32, 20), compression="gzip", compression_opts=6)
         f.create_dataset("shuffled", data=ints, chunks=(32, 20), compression="gzip", shuffle=True)
+        f.create_dataset("many_chunks", data=ints, chunks=(4, 5), compression="gzip", shuffle=True)
         f.create_dataset("shuffle_alone", data=ints, chunks=(32, 20), shuffle=True)
         f.create_dataset("checked", data=ints, chunks=(32, 20), fletcher32=True)
         if not for_hsload:  # HSDS refuses datasets with LZF

@@ -60,6 +60,11 @@ impl HsdsStore {
         Ok(dataset)
     }
 
+    /// Lets the next one who opens a dataset read anew what it is.
+    pub(crate) fn forget_dataset(&self, id: ObjectId) {
+        self.datasets.lock().remove(&id);
+    }
+
     fn open_datasets(&self) -> Vec<Arc<HsdsDataset>> {
         self.datasets.lock().values().filter_map(Weak::upgrade).collect()
     }
