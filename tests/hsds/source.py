@@ -46,6 +46,9 @@ def main(path, for_hsload=False):
         group["external"] = h5py.ExternalLink("/home/other", "/x")
         references = f.create_dataset("references", (2,), dtype=h5py.ref_dtype)
         references[0], references[1] = f["ints"].ref, f["group"].ref
+        if not for_hsload:  # hsload leaves them out
+            regions = f.create_dataset("regions", (3,), dtype=h5py.regionref_dtype)
+            regions[0], regions[1] = f["ints"].regionref[2:5, 1:8], f["big"].regionref[:]
         f["committed"] = np.dtype([("x", "<i4"), ("y", "<f8")])
         f.create_dataset("typed", (2,), dtype=f["committed"])
         a = f.attrs

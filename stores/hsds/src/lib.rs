@@ -30,6 +30,7 @@ mod open_domain;
 mod opened_stores;
 mod options;
 mod place;
+mod references;
 mod session;
 mod state;
 mod store;
