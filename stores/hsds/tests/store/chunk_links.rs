@@ -4,9 +4,10 @@ use h5live_filters::{Pipeline, Registry};
 use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
 use h5live_model::{
-    ByteOrder, ChunkCoord, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout, LinkTarget, Mode, NewObject,
-    ObjectId, ReferenceKind, ReferenceType, Shape, Sign, Store, StoredChunk,
+    ByteOrder, ChunkBytes, ChunkCoord, ChunkRead, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout,
+    LinkTarget, Mode, NewObject, ObjectId, ReferenceKind, ReferenceType, Shape, Sign, Store, StoredChunk,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::shared::request;
@@ -240,4 +241,27 @@ fn what_is_no_native_file_is_not_linked() {
     assert!(said("memory/short").contains("short") && said("memory/none").contains("none"));
     assert!(said("other/late").contains("another bucket"));
     assert_eq!(store.native_file("memory/late").unwrap().uri(), "memory/late");
+}
+
+#[test]
+fn many_chunks_are_read_at_once_and_the_first_error_ends_it() {
+    let spec = spec(&[160], Some(&[1]), vec![filter(1, 4)]);
+    let coords: Vec<ChunkCoord> = (0..160).filter(|at| at % 3 != 1).map(|at| ChunkCoord::new(&[at])).collect();
+    let (engine, _) = linked(&spec, &coords);
+    let all: Vec<ChunkCoord> = (0..160).map(|at| ChunkCoord::new(&[at])).collect();
+    let wanted: Vec<ChunkRead<'_>> = all.iter().map(|coord| ChunkRead { coord, part: None }).collect();
+    let read = || {
+        let store = HsdsStore::open(engine.reader(), &request(Mode::Read, "run")).unwrap();
+        let found = Mutex::new(vec![None; all.len()]);
+        let data = store.dataset(find(&store)).unwrap();
+        let sink = |number: usize, chunk: Option<ChunkBytes<'_>>| {
+            assert_eq!(found.lock()[number].replace(chunk.map(|chunk| chunk.bytes.to_vec())), None, "given once");
+            Ok(())
+        };
+        data.read_many(&wanted, 64, &sink).map(|()| found.into_inner())
+    };
+    let expected = |coord: &ChunkCoord| Some(coords.contains(coord).then(|| elements(coord, 2)));
+    assert_eq!(read().unwrap(), all.iter().map(expected).collect::<Vec<_>>());
+    engine.delete_many(&["native.h5".to_owned()]).unwrap();
+    assert!(read().unwrap_err().to_string().contains("native.h5"));
 }
