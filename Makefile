@@ -53,7 +53,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit test-slatedb test-hsds test-objects doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
+.PHONY: test lint unit test-slatedb test-hsds test-objects doc-test loom stress prove live walk bench bench-objects bench-own counts counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus doc-test loom stress live-matrix-cut attack-cut unit ## every test; sets up what they need by itself
 
@@ -85,10 +85,10 @@ test-slatedb: python-env ## key-value stores in SlateDB, in folders and on an S3
 	AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test \
 	    cargo test -p h5live-kv --features slatedb-tests --lib --test slate --test slate_kills -- --show-output
 
-# Not in `test`: it installs HSDS from PyPI, and starts it. Nothing listens on a network.
-test-hsds: ## HSDS both ways: h5pyd reads what h5live writes, and h5live what HSDS has written
-	$(DEBUG_CLI)
-	tests/hsds/run.sh $(TARGET)/debug/h5live $(TARGET)/hsds-venv
+# Not in `test`: it installs HSDS from PyPI, and starts it, and the libraries of the clouds take minutes to build.
+test-hsds: python-env ## HSDS both ways, in folders and on an S3 server: h5pyd reads what h5live writes, and h5live what HSDS has written
+	cargo build --quiet -p h5live-cli --features remote-tests
+	tests/hsds/run.sh $(TARGET)/debug/h5live $(TARGET)/hsds-venv $(H5LIVE_PYTHON)
 
 # Not in `test`: the libraries of the clouds take minutes to build. The S3 server takes any keys.
 OBJECTS_KEYS = AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
@@ -191,6 +191,17 @@ bench: python-env ## h5live beside libhdf5 and other crates: docs/BENCHMARKS.md 
 	cd benches/compare && cargo build --release --quiet
 	HDF5_PLUGIN_PATH=$$(.venv/bin/python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
 	    $(BENCH_TARGET)/release/h5live-compare $(or $(BENCH),--out docs)
+
+# HSDS is left out where `make test-hsds` has not made its environment.
+BENCH_EXAMPLES = --example remote_read --example hsds_speed --example slow_proxy --example bare_get
+bench-objects: ## object stores: native files beside s3fs and bare requests, domains beside cp and HSDS (the first time 20 minutes)
+	[ -x $(TARGET)/bench-venv/bin/python ] || python3 -m venv $(TARGET)/bench-venv
+	$(TARGET)/bench-venv/bin/pip install --quiet --disable-pip-version-check --requirement benches/requirements.txt
+	cargo build --release --quiet -p h5live -p h5live-objects $(BENCH_EXAMPLES) \
+	    --features h5live/remote,h5live/hsds,h5live-objects/aws,h5live-objects/testing
+	$(TARGET)/bench-venv/bin/python benches/remote.py $(TARGET)/release/examples
+	$(TARGET)/bench-venv/bin/python benches/hsds.py $(TARGET)/release/examples 1000 \
+	    $(if $(wildcard $(TARGET)/hsds-venv/bin/hsload),$(TARGET)/hsds-venv)
 
 bench-own: ## h5live by itself, with criterion (two minutes)
 	cd benches/own && cargo bench --quiet

@@ -2,8 +2,8 @@
 
     benches/remote.py TARGET [MB]
 
-TARGET is the folder with the examples (target/release/examples). The server is moto; a proxy adds 50 ms to each request.
-Each figure is the best of three runs in processes of their own.
+TARGET is the folder with the examples (target/release/examples). benches/requirements.txt names what this Python needs. The
+server is moto; a proxy adds 50 ms to each request. Each figure is the best of three runs in processes of their own.
 """
 
 import os

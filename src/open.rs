@@ -52,11 +52,11 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(not(feature = "log"))]
     let registry = registry.with_missing("log", "log");
     #[cfg(feature = "hsds")]
-    let registry = registry.with(HsdsConnector);
+    let registry = registry.with(HsdsConnector::default());
     #[cfg(not(feature = "hsds"))]
     let registry = registry.with_missing("hsds", "hsds");
     #[cfg(feature = "hsds-clouds")]
-    let registry = registry.with(HsdsCloudConnector);
+    let registry = registry.with(HsdsCloudConnector::default());
     #[cfg(not(feature = "hsds-clouds"))]
     let registry = ["hsds+s3", "hsds+gs", "hsds+az"]
         .into_iter()

@@ -151,10 +151,10 @@ pub fn in_object_store<T>(
     let at = resolve(location)?;
     let name = at.connector().name();
     #[cfg(feature = "hsds-clouds")]
-    let is_on_cloud = name == h5live_hsds::HsdsCloudConnector.name();
+    let is_on_cloud = name == h5live_hsds::HsdsCloudConnector::default().name();
     #[cfg(not(feature = "hsds-clouds"))]
     let is_on_cloud = false;
-    let done = match is_on_cloud || name == h5live_hsds::HsdsConnector.name() {
+    let done = match is_on_cloud || name == h5live_hsds::HsdsConnector::default().name() {
         true => act(at.location()),
         false => Err(h5live::OpenError::Url("this command needs an object store: hsds:run is one".to_owned())),
     };

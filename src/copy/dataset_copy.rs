@@ -7,7 +7,7 @@ use h5live_model::{ChunkGrid, DatasetSpec, Encoding, Hyperslab, Layout, Selectio
 use rayon::prelude::*;
 
 use super::element_copy::ElementCopy;
-use super::{CopiedObject, Copier};
+use super::{CopiedObject, Copier, DatasetInCopy};
 use crate::dims::CoreDims;
 use crate::{Dataset, Result};
 
@@ -55,6 +55,12 @@ impl Copier<'_> {
         let elsewhere = matches!(old.layout, Layout::Virtual(_) | Layout::External(_));
         if elsewhere && !self.inline || old.dataspace.elements() == Some(0) {
             return Ok(());
+        }
+        if let (Some(elements_by), false) = (&mut self.elements_by, elsewhere) {
+            let dataset = DatasetInCopy { path: &made.path, spec: &old, chunks: &from.chunks()?, copy: made.to };
+            if elements_by(&dataset).map_err(|error| self.write_error(&made.path, error))? {
+                return Ok(());
+            }
         }
         let plan = ElementCopy::new(&old.datatype, &new.datatype);
         if elsewhere {

@@ -13,7 +13,7 @@ use std::fmt;
 
 use h5live_model::{
     self as model, AttributeData, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link, LinkTarget, MapSpec,
-    Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
+    Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, StoredChunk,
 };
 
 pub use self::element_copy::FileNameUse;
@@ -59,6 +59,7 @@ pub struct Copier<'a> {
     inline: bool,
     report: CopyReport,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
+    elements_by: Option<Box<ElementsBy<'a>>>,
     /// Objects that are made and lack their attributes and elements, in the order of their making.
     incomplete: Vec<CopiedObject>,
     /// Groups whose links are still to be copied.
@@ -82,6 +83,23 @@ impl fmt::Debug for Copier<'_> {
     }
 }
 
+/// Brings the elements of a dataset along, or returns `false`.
+type ElementsBy<'a> = dyn FnMut(&DatasetInCopy<'_>) -> model::Result<bool> + 'a;
+
+/// A dataset that is copied, for [`Copier::elements_by`].
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct DatasetInCopy<'a> {
+    /// The path in the file that is copied.
+    pub path: &'a str,
+    /// What it is there.
+    pub spec: &'a DatasetSpec,
+    /// Its chunks there.
+    pub chunks: &'a [StoredChunk],
+    /// The copy.
+    pub copy: ObjectId,
+}
+
 struct CopiedObject {
     from: ObjectId,
     to: ObjectId,
@@ -102,6 +120,7 @@ impl<'a> Copier<'a> {
             inline: false,
             report: CopyReport::default(),
             progress: None,
+            elements_by: None,
             incomplete: Vec::new(),
             groups: VecDeque::new(),
             roots: Vec::new(),
@@ -134,6 +153,13 @@ impl<'a> Copier<'a> {
     /// Calls `each` with the bytes of elements that were copied since the last call.
     pub fn progress(mut self, each: impl FnMut(u64) + 'a) -> Self {
         self.progress = Some(Box::new(each));
+        self
+    }
+
+    /// Asks `each` for each dataset with elements whether it brings them along by itself: then they are not copied. The copy
+    /// has no elements yet.
+    pub fn elements_by(mut self, each: impl FnMut(&DatasetInCopy<'_>) -> model::Result<bool> + 'a) -> Self {
+        self.elements_by = Some(Box::new(each));
         self
     }
 

@@ -94,9 +94,18 @@ class Comparison:
         value = item[()]
         if item.dtype.metadata and "ref" in item.dtype.metadata:
             file = item.file
-            targets = [file[reference] if reference else None for reference in np.ravel(value)]
-            return [(self.kind(target, library), getattr(target, "shape", None)) for target in targets]
+            is_region = item.dtype.metadata["ref"].__name__ == "RegionReference"
+            return [self.target(file, reference, is_region, library) for reference in np.ravel(value)]
         return value
+
+    def target(self, file, reference, is_region, library):
+        """What a reference leads to: the kind and shape of the object, or the shapes of the dataset and the region."""
+        if not reference:
+            return None
+        if is_region:
+            return (tuple(file.regionref.shape(reference)), tuple(file.regionref.selection(reference)))
+        target = file[reference]
+        return (self.kind(target, library), getattr(target, "shape", None))
 
     def plain(self, value):
         if isinstance(value, np.ndarray) and value.dtype.names is None and value.dtype.kind != "O":

@@ -14,6 +14,7 @@ def main(path, for_hsload=False):
         f.create_dataset("ints", data=ints, chunks=(32, 20))
         f.create_dataset("gzip", data=ints, chunks=(32, 20), compression="gzip", compression_opts=6)
         f.create_dataset("shuffled", data=ints, chunks=(32, 20), compression="gzip", shuffle=True)
+        f.create_dataset("many_chunks", data=ints, chunks=(4, 5), compression="gzip", shuffle=True)
         f.create_dataset("shuffle_alone", data=ints, chunks=(32, 20), shuffle=True)
         f.create_dataset("checked", data=ints, chunks=(32, 20), fletcher32=True)
         if not for_hsload:  # HSDS refuses datasets with LZF
@@ -45,6 +46,9 @@ def main(path, for_hsload=False):
         group["external"] = h5py.ExternalLink("/home/other", "/x")
         references = f.create_dataset("references", (2,), dtype=h5py.ref_dtype)
         references[0], references[1] = f["ints"].ref, f["group"].ref
+        if not for_hsload:  # hsload leaves them out
+            regions = f.create_dataset("regions", (3,), dtype=h5py.regionref_dtype)
+            regions[0], regions[1] = f["ints"].regionref[2:5, 1:8], f["big"].regionref[:]
         f["committed"] = np.dtype([("x", "<i4"), ("y", "<f8")])
         f.create_dataset("typed", (2,), dtype=f["committed"])
         a = f.attrs

@@ -1,6 +1,8 @@
 //! `h5live copy`: writes files anew.
 
 mod filter;
+#[cfg(feature = "hsds")]
+mod link;
 mod names;
 
 use std::fs;
@@ -13,6 +15,8 @@ use h5live::{Attribute, Copier, CopyReport, File, Group, LibVer, Location, Optio
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
+#[cfg(feature = "hsds")]
+use self::link::{ChunkLinks, LinkedDomain};
 pub(crate) use self::names::MovedNames;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
@@ -62,6 +66,11 @@ pub struct CopyCommand {
     /// Copy the elements of virtual datasets and of raw files to the new file, too
     #[arg(long)]
     inline: bool,
+    /// Move no data: the new domain of an object store (hsds:, hsds+s3:) has the chunks of SRC, which is a native file in
+    /// the same bucket, and must not change any more. Datasets whose chunks cannot be read there are copied
+    #[cfg(feature = "hsds")]
+    #[arg(long, conflicts_with_all = ["chunks", "filter", "inline"])]
+    link: bool,
     /// Leave the names of other files as they are. Otherwise, a copy in another folder has names that still lead there
     #[arg(long)]
     keep_names: bool,
@@ -86,6 +95,8 @@ impl CopyCommand {
             space: FileSpaceArgs::default(),
             force,
             inline: false,
+            #[cfg(feature = "hsds")]
+            link: false,
             keep_names: false,
             no_verify: false,
             quiet,
@@ -102,7 +113,13 @@ impl CopyCommand {
         let root = from.root();
         let options = open::options().root(described(&root)?);
         let options = if output.is_native() { self.native_options(options, &from)? } else { self.asked_for(options) };
+        #[cfg(feature = "hsds")]
+        let domain = self.link.then(|| LinkedDomain::new(&self.from, &self.to)).transpose()?;
+        #[cfg(feature = "hsds")]
+        let options = if let Some(domain) = &domain { domain.options(options) } else { options };
         let to = output.open(options)?;
+        #[cfg(feature = "hsds")]
+        let mut links = domain.map(LinkedDomain::links).transpose()?;
         let bar = if self.quiet || !io::stderr().is_terminal() {
             indicatif::ProgressBar::hidden()
         } else {
@@ -118,18 +135,10 @@ impl CopyCommand {
                 let _ = to.flush();
             }
         });
-        copy = copy.inline(self.inline);
-        if let (false, Some(from), Some(to)) =
-            (self.keep_names, open::path_of_any_store(&self.from)?, open::path_of_any_store(&self.to)?)
-            && let Some(moved) = MovedNames::between(&from, &to)
-        {
-            copy = copy.rename_files(move |name, usage| moved.renamed(name, usage));
-        }
-        if !self.chunks.is_empty() {
-            copy = copy.chunk(&self.chunks);
-        }
-        if !self.filter.is_empty() {
-            copy = copy.filters(&self.filter.iter().filter_map(|filter| filter.0.clone()).collect::<Vec<_>>());
+        copy = self.with_changes(copy)?;
+        #[cfg(feature = "hsds")]
+        if let Some(links) = &mut links {
+            copy = copy.elements_by(|dataset| links.link(dataset));
         }
         if self.select.is_empty() {
             copy.contents(&root, &to.root())?;
@@ -144,8 +153,28 @@ impl CopyCommand {
         if !self.quiet {
             self.sizes()?;
             complain(&report);
+            #[cfg(feature = "hsds")]
+            links.iter().for_each(ChunkLinks::complain);
         }
         Ok(if report.is_clean() { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// The copy, with what is asked for that changes datasets or names.
+    fn with_changes<'a>(&self, mut copy: Copier<'a>) -> Result<Copier<'a>> {
+        copy = copy.inline(self.inline);
+        if let (false, Some(from), Some(to)) =
+            (self.keep_names, open::path_of_any_store(&self.from)?, open::path_of_any_store(&self.to)?)
+            && let Some(moved) = MovedNames::between(&from, &to)
+        {
+            copy = copy.rename_files(move |name, usage| moved.renamed(name, usage));
+        }
+        if !self.chunks.is_empty() {
+            copy = copy.chunk(&self.chunks);
+        }
+        if !self.filter.is_empty() {
+            copy = copy.filters(&self.filter.iter().filter_map(|filter| filter.0.clone()).collect::<Vec<_>>());
+        }
+        Ok(copy)
     }
 
     /// The options of a new native file that is like `from` where nothing else is asked for.

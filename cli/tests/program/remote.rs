@@ -193,6 +193,30 @@ fn a_domain_in_a_bucket_has_the_commands_that_a_file_has() {
 }
 
 #[test]
+fn a_domain_has_the_chunks_of_a_native_file_in_its_bucket() {
+    let Some(server) = S3Server::start() else { return };
+    server.make_bucket("bucket");
+    server.make_bucket("other");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.h5");
+    make_file(&file, 400_000);
+    let file = file.to_str().unwrap();
+    let proxy = FaultyProxy::start(server.address(), ProxyFaults::default()).unwrap();
+    let at = |place: &str| format!("{place}?endpoint={}&region=us-east-1&allow_http=yes", proxy.endpoint());
+    let (native, store) = (at("s3://bucket/data/a.h5"), at("hsds+s3://bucket/home/run"));
+    succeed(&["copy", "--quiet", file, &native]);
+    let output = h5live(&["copy", "--link", &native, &store]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("linked: 3 datasets in s3://bucket/data/a.h5"), "{said}");
+    succeed(&["diff", file, &store]);
+    succeed(&["check", "--data", "--leaks", &store]);
+    let said = fail(&["copy", "--link", &native, &at("hsds+s3://other/home/run")]);
+    assert!(said.contains("in another bucket than the domain"), "{said}");
+    let said = fail(&["copy", "--link", file, &at("hsds+s3://bucket/home/local")]);
+    assert!(said.contains("in another bucket than the domain"), "{said}");
+}
+
+#[test]
 fn rows_in_a_bucket_are_followed_and_a_second_writer_is_told_who_writes() {
     let Some(server) = S3Server::start() else { return };
     server.make_bucket("bucket");

@@ -38,6 +38,9 @@ pub enum HsdsFault {
     /// The committed type that is the type is not there.
     #[error("its type, or that of an attribute, is the committed datatype {0}, which is not there")]
     NoCommittedDatatype(String),
+    /// The dataset with the places of the chunks is not there.
+    #[error("the places of its chunks are in the dataset {0}, which is not there")]
+    NoChunkTable(String),
     /// A chunk that lies outside of what the dataset can become.
     #[error("chunk {0} lies outside of the maximum of the shape")]
     ChunkOutside(ChunkCoord),
@@ -60,6 +63,7 @@ impl HsdsFault {
             HsdsFault::Document(_) => "document",
             HsdsFault::DanglingLink { .. } => "dangling-link",
             HsdsFault::NoCommittedDatatype(_) => "no-committed-datatype",
+            HsdsFault::NoChunkTable(_) => "no-chunk-table",
             HsdsFault::ChunkOutside(_) => "chunk-outside",
             HsdsFault::Chunk { .. } => "chunk",
         }
@@ -163,6 +167,12 @@ impl CheckedDomain<'_> {
                 self.faults.push((Some(id), HsdsFault::NoCommittedDatatype(used)));
             }
             found.push((None, used));
+        }
+        if let Some(table) = document.chunk_table() {
+            if !self.documents.contains_key(&table) {
+                self.faults.push((Some(id), HsdsFault::NoChunkTable(self.session.domain.text(table))));
+            }
+            found.push((None, table));
         }
         if document.kind() == ObjectKind::Dataset {
             self.check_chunks(&document, what)?;

@@ -14,6 +14,7 @@ use crate::cloud_options::HsdsCloud;
 use crate::cloud_place::CloudPlace;
 use crate::connector::{request_to_look, request_to_open, set_options};
 use crate::engine::BucketEngine;
+use crate::opened_stores::{self, OpenedStores};
 use crate::session::{HsdsRequest, HsdsSession, capabilities, domain_key};
 use crate::store::HsdsStore;
 use crate::upkeep;
@@ -25,13 +26,26 @@ const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens object stores in buckets: `hsds+s3://bucket/home/me/run`.
 #[derive(Debug, Clone, Default)]
-pub struct HsdsCloudConnector;
+pub struct HsdsCloudConnector {
+    pub(crate) opened: Option<OpenedStores>,
+}
 
 /// The options that the query of a location gives.
 pub(crate) fn options_of(at: &Location) -> HsdsCloud {
     let mut options = HsdsCloud::default();
     set_options(&mut options, at);
     options
+}
+
+/// What documents of the domain at a location call a file of the same bucket; `None` if it is none.
+pub(crate) fn file_uri(domain: &Location, file: &Location) -> Option<String> {
+    let (place, Location::Url(file)) = (CloudPlace::of(domain, &options_of(domain).schema).ok()?, file) else {
+        return None;
+    };
+    let path = String::from_utf8(file.decoded_path().ok()?).ok()?;
+    let (bucket, key) = path.strip_prefix("//")?.split_once('/')?;
+    let is_here = file.scheme() == place.cloud.scheme() && bucket == place.bucket;
+    is_here.then(|| format!("{}://{bucket}/{key}", file.scheme()))
 }
 
 /// The place of a domain, and a client of its bucket.
@@ -56,6 +70,11 @@ pub(crate) fn open_engine(
 }
 
 impl HsdsCloudConnector {
+    /// A connector that lets `opened` keep a handle on the last session.
+    pub fn keeping(opened: OpenedStores) -> Self {
+        HsdsCloudConnector { opened: Some(opened) }
+    }
+
     fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<HsdsSession, OpenError> {
         let options = how.typed_options::<HsdsCloud>()?;
         let domain = CloudPlace::of(at, &options.schema)?.domain;
@@ -99,7 +118,7 @@ impl Connector for HsdsCloudConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        Ok(Arc::new(HsdsStore::new(HsdsCloudConnector::open_session(at, how)?)))
+        Ok(opened_stores::kept(self.opened.as_ref(), HsdsStore::new(HsdsCloudConnector::open_session(at, how)?)))
     }
 
     /// A domain of the same bucket.

@@ -10,6 +10,7 @@ use h5live_model::{
 };
 
 use crate::engine::FolderEngine;
+use crate::opened_stores::{self, OpenedStores};
 use crate::options::Hsds;
 use crate::place::{DomainPlace, is_at};
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities};
@@ -20,7 +21,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens object stores in folders: `hsds:run`.
 #[derive(Debug, Clone, Default)]
-pub struct HsdsConnector;
+pub struct HsdsConnector {
+    pub(crate) opened: Option<OpenedStores>,
+}
 
 /// The path of a location.
 ///
@@ -38,6 +41,15 @@ fn path_of(at: &Location) -> Result<PathBuf, OpenError> {
 /// [`OpenError::Url`], [`OpenError::Store`].
 pub(crate) fn place_of(at: &Location, options: &Hsds) -> Result<DomainPlace, OpenError> {
     DomainPlace::find(&path_of(at)?, &options.domain).map_err(OpenError::Store)
+}
+
+/// What documents of the domain at a location call a file of the same bucket; `None` if it is none.
+pub(crate) fn file_uri(domain: &Location, file: &Location) -> Option<String> {
+    let is_here = |at: &&Location| !matches!(at, Location::Url(url) if url.scheme() != CONNECTOR);
+    let bucket = place_of(Some(domain).filter(is_here)?, &options_of(domain)).ok()?.bucket.canonicalize().ok()?;
+    let file = file.as_path()?.canonicalize().ok().filter(|file| file.is_file())?;
+    let key: Option<Vec<&str>> = file.strip_prefix(&bucket).ok()?.iter().map(|part| part.to_str()).collect();
+    Some(format!("{}/{}", bucket.file_name()?.to_str()?, key?.join("/")))
 }
 
 /// The options that the query of a location gives.
@@ -91,6 +103,11 @@ fn default_owner() -> String {
 }
 
 impl HsdsConnector {
+    /// A connector that lets `opened` keep a handle on the last session.
+    pub fn keeping(opened: OpenedStores) -> Self {
+        HsdsConnector { opened: Some(opened) }
+    }
+
     /// A session on the domain at a location.
     ///
     /// # Errors
@@ -140,7 +157,7 @@ impl Connector for HsdsConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        Ok(Arc::new(HsdsStore::new(HsdsConnector::open_session(at, how)?)))
+        Ok(opened_stores::kept(self.opened.as_ref(), HsdsStore::new(HsdsConnector::open_session(at, how)?)))
     }
 
     /// A domain of the same bucket.

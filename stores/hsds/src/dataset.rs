@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use h5live_model::{
     AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec,
@@ -22,6 +24,8 @@ use crate::session::HsdsSession;
 
 /// Most bytes of decoded chunks that a dataset keeps between looking one up and reading it.
 const MAX_RECENT_BYTES: usize = 16 << 20;
+/// Most threads that read chunks of a native file at a time: each waits for requests.
+const MAX_NATIVE_READERS: usize = 32;
 
 /// A dataset that is open.
 pub struct HsdsDataset {
@@ -205,6 +209,28 @@ impl HsdsDataset {
             holes.into_inner().into_iter().filter_map(|place| stored.get(place)).copied().collect();
         self.check_holes(&holes.iter().map(|(coord, _)| *coord).collect::<Vec<_>>())?;
         holes.into_iter().try_for_each(no_chunk)
+    }
+
+    /// Fetches chunks that lie in a native file, many at a time.
+    fn read_native_chunks(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        let fitting = (budget as u64).checked_div(self.form.seam_bytes()).unwrap_or(1);
+        let readers = usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, MAX_NATIVE_READERS).min(wanted.len());
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        let work = || {
+            while failed.lock().is_none() {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(read) = wanted.get(number) else { break };
+                let sink = |_, found: Option<ChunkBytes<'_>>| each(number, found);
+                if let Err(error) = read_each(self, std::slice::from_ref(read), budget, &sink) {
+                    failed.lock().get_or_insert(error);
+                }
+            }
+        };
+        thread::scope(|scope| {
+            (1..readers).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
+        failed.into_inner().map_or(Ok(()), Err)
     }
 
     /// Takes up what was committed, and says whether the extent is another one.
@@ -427,7 +453,7 @@ impl ChunkStore for HsdsDataset {
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         self.session.check_open()?;
         if self.native.is_some() {
-            return read_each(self, wanted, budget, each);
+            return self.read_native_chunks(wanted, budget, each);
         }
         let chunk_bytes = self.form.seam_bytes();
         let limit = AllocationLimit::new(budget as u64);

@@ -51,6 +51,14 @@ pub enum HsdsError {
     /// Something is at the location.
     #[error("{0} exists")]
     Occupied(String),
+    /// A native file whose chunks a dataset cannot have.
+    #[error(
+        "{0} is in another bucket than the domain, or is not a file: a dataset has chunks of files of its own bucket only"
+    )]
+    OtherBucket(String),
+    /// A file is no native file.
+    #[error("{0} is not an HDF5 file")]
+    NoNativeFile(String),
     /// Something is wrong with the domain, so that nothing is deleted from it.
     #[error("nothing is deleted, because a check has {findings} findings; the first is: {first}")]
     Unsound {
@@ -104,8 +112,10 @@ impl From<HsdsError> for ModelError {
             HsdsError::Object { source: LayoutError::Schema1(_), .. } => StoreErrorKind::NotThisFormat,
             HsdsError::Object { .. } | HsdsError::Chunk { .. } | HsdsError::Unsound { .. } => StoreErrorKind::Damaged,
             HsdsError::Medium { source, .. } => source.into(),
-            HsdsError::NoDomain(_) => StoreErrorKind::NotThere,
-            HsdsError::Folder(_) | HsdsError::SeveralDomains { .. } => StoreErrorKind::NotThisFormat,
+            HsdsError::NoDomain(_) | HsdsError::OtherBucket(_) => StoreErrorKind::NotThere,
+            HsdsError::Folder(_) | HsdsError::SeveralDomains { .. } | HsdsError::NoNativeFile(_) => {
+                StoreErrorKind::NotThisFormat
+            }
             HsdsError::Occupied(_) => StoreErrorKind::Occupied,
             HsdsError::Access { .. } => StoreErrorKind::Denied,
             HsdsError::InUse(_) | HsdsError::Leased { .. } => StoreErrorKind::InUse(Vec::new()),

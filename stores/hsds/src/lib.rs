@@ -9,6 +9,7 @@
 mod acl;
 mod check;
 mod chunk_form;
+mod chunk_links;
 #[cfg(feature = "clouds")]
 mod cloud_connector;
 #[cfg(feature = "clouds")]
@@ -26,8 +27,10 @@ mod native_chunks;
 mod object_edits;
 mod objects;
 mod open_domain;
+mod opened_stores;
 mod options;
 mod place;
+mod references;
 mod session;
 mod state;
 mod store;
@@ -36,12 +39,14 @@ mod watch;
 
 pub use acl::{read_access, write_access};
 pub use check::HsdsFault;
+pub use chunk_links::{ChunkSource, file_uri};
 #[cfg(feature = "clouds")]
 pub use cloud_connector::HsdsCloudConnector;
 #[cfg(feature = "clouds")]
 pub use cloud_options::HsdsCloud;
 pub use connector::HsdsConnector;
 pub use error::HsdsError;
+pub use opened_stores::OpenedStores;
 pub use options::Hsds;
 pub use session::HsdsRequest;
 pub use store::HsdsStore;

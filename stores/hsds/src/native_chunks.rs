@@ -1,5 +1,5 @@
 //! Chunks that lie in a native HDF5 file, which a dataset names: the layouts `H5D_CONTIGUOUS_REF`, `H5D_CHUNKED_REF` and
-//! `H5D_CHUNKED_REF_INDIRECT`. The service makes them with `hsload --link`. They are read, and not written.
+//! `H5D_CHUNKED_REF_INDIRECT`. [`crate::chunk_links`] makes them, and the service with `hsload --link`. Nobody writes them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::error::{HsdsError, damaged};
 use crate::layout::{LayoutError, ObjectDocument, chunk_of_name};
 use crate::session::HsdsSession;
 
-/// The number of the filter that shuffles bytes.
-const SHUFFLE: u16 = 2;
+/// The numbers of the filters that compress, and shuffle bytes.
+pub const DEFLATE: u16 = 1;
+pub const SHUFFLE: u16 = 2;
 /// Bytes of an entry of a table of chunks: a position (i64) and a size (i32).
-const ENTRY_BYTES: usize = 12;
+pub const ENTRY_BYTES: usize = 12;
 
 /// Where chunks lie.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_model::{
     AttributeData, ChunkCoord, DatasetSpec, Datatype, Error as ModelError, FillValue, InfoChange, Layout, LinkTarget,
-    Name, NewObject, ObjectBody, ObjectId, ObjectKind, ReferenceKind, Result,
+    Name, NewObject, ObjectBody, ObjectId, ObjectKind, Result,
 };
 
 use crate::engine::ObjectPut;
@@ -18,20 +18,6 @@ fn kind_of(body: &ObjectBody) -> ObjectKind {
         ObjectBody::Dataset(_) => ObjectKind::Dataset,
         ObjectBody::Datatype(_) => ObjectKind::Datatype,
         ObjectBody::Map(_) => ObjectKind::Map,
-    }
-}
-
-/// Refuses types whose elements the schema has no form for.
-fn check_type(datatype: &Datatype) -> Result<()> {
-    match datatype {
-        Datatype::Reference(t) if t.kind != ReferenceKind::Object1 => {
-            Err(ModelError::Unsupported("a reference to a region, or of HDF5 1.12, in an object store,"))
-        }
-        Datatype::Compound(t) => t.members.iter().try_for_each(|member| check_type(&member.datatype)),
-        Datatype::Array(t) => check_type(&t.base),
-        Datatype::VarLen(t) => check_type(&t.base),
-        Datatype::Enum(t) => check_type(&t.base),
-        _ => Ok(()),
     }
 }
 
@@ -80,7 +66,6 @@ impl HsdsSession {
         match &new.spec.body {
             ObjectBody::Dataset(dataset) => {
                 dataset.check()?;
-                check_type(&dataset.datatype)?;
                 self.check_committed(dataset.committed, &dataset.datatype)?;
                 let is_whole = |elements: &[u8]| {
                     dataset.layout == Layout::Compact && dataset.chunk_bytes() == Some(elements.len() as u64)
@@ -88,7 +73,6 @@ impl HsdsSession {
                 if new.elements.is_some_and(|elements| !is_whole(elements)) { refused() } else { Ok(()) }
             }
             ObjectBody::Map(_) => Err(ModelError::Unsupported("a map in an object store")),
-            ObjectBody::Datatype(datatype) if new.elements.is_none() => check_type(datatype),
             _ if new.elements.is_some() => refused(),
             _ => Ok(()),
         }
@@ -269,7 +253,6 @@ impl HsdsSession {
     pub fn set_attribute_of(&self, id: ObjectId, new: &AttributeData) -> Result<()> {
         self.check_writable()?;
         new.check()?;
-        check_type(&new.datatype)?;
         let key = self.domain.key(id);
         let document = self.document(id)?;
         self.check_committed(new.committed, &new.datatype)?;

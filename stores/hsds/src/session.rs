@@ -27,12 +27,7 @@ const MAX_READ_AHEAD: usize = 256;
 
 /// What a session on a domain can do whose commits are durable like this.
 pub const fn capabilities(durability: Durability) -> Capabilities {
-    let missing = Features::USER_LINKS
-        .with(Features::REGION_REFERENCES)
-        .with(Features::STANDARD_REFERENCES)
-        .with(Features::VIRTUAL)
-        .with(Features::EXTERNAL_FILES)
-        .with(Features::MAPS);
+    let missing = Features::USER_LINKS.with(Features::VIRTUAL).with(Features::EXTERNAL_FILES).with(Features::MAPS);
     Capabilities {
         features: Features::all().without(missing),
         parts: Parts::Whole,

@@ -60,6 +60,11 @@ impl HsdsStore {
         Ok(dataset)
     }
 
+    /// Lets the next one who opens a dataset read anew what it is.
+    pub(crate) fn forget_dataset(&self, id: ObjectId) {
+        self.datasets.lock().remove(&id);
+    }
+
     fn open_datasets(&self) -> Vec<Arc<HsdsDataset>> {
         self.datasets.lock().values().filter_map(Weak::upgrade).collect()
     }
@@ -161,7 +166,7 @@ impl Store for HsdsStore {
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.session.check_open()?;
         if kind != ReferenceKind::Object1 {
-            return Err(ModelError::Unsupported("a reference to a region, or of HDF5 1.12, in an object store,"));
+            return self.session.referent(kind, Token::decode(element).map_err(unfit)?);
         }
         let end = element.iter().position(|byte| *byte == 0).unwrap_or(element.len());
         let text = element.get(..end).filter(|text| !text.is_empty());
@@ -273,7 +278,7 @@ impl StoreWriter for HsdsStore {
     fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         self.session.check_writable()?;
         if form.kind != ReferenceKind::Object1 {
-            return Err(ModelError::Unsupported("a reference to a region, or of HDF5 1.12, in an object store,"));
+            return self.session.reference(form, to);
         }
         if to.file.is_some() || to.part != ReferentPart::Whole || form.size != ELEMENT_FORMS.object {
             return Err(ModelError::Invalid("such elements refer to whole objects of the same domain".to_owned()));

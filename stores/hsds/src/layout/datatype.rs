@@ -61,7 +61,10 @@ pub fn datatype_to_json(datatype: &Datatype) -> Value {
             ReferenceKind::Region1 => {
                 json!({"class": "H5T_REFERENCE", "base": "H5T_STD_REF_DSETREG", "length": VARIABLE})
             }
-            _ => opaque(t.size, ""),
+            // Bytes, to those who read the schema.
+            _ => {
+                json!({"class": "H5T_VLEN", "size": VARIABLE, "base": {"class": "H5T_INTEGER", "base": "H5T_STD_U8LE"}})
+            }
         },
         Datatype::Enum(t) => enum_to_json(t),
         Datatype::VarLen(VarLen { kind: VarLenKind::String { padding, character_set }, .. }) => {

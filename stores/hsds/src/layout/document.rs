@@ -3,8 +3,8 @@
 //! A document is its JSON: members that are not known stay what they are when it is written again.
 
 use h5live_model::{
-    CreationOrder, DatasetSpec, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Name, ObjectBody, ObjectId,
-    ObjectKind, ObjectSpec, ObjectTimes,
+    CreationOrder, DatasetSpec, Datatype, EntryStorage, FilterSpec, GroupSpec, Link, LinkTarget, Name, ObjectBody,
+    ObjectId, ObjectKind, ObjectSpec, ObjectTimes,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::attribute::{AttributeRecord, TypeUse, get_type, put_type};
 use super::creation::{DatasetRecord, get_dataset, put_dataset};
 use super::error::{LayoutError, Result};
 use super::extras::{extra, put_extra};
-use super::filters::ChunkEncoding;
+use super::filters::{ChunkEncoding, native_filters_to_json};
 use super::id::{DomainId, kind};
 use super::json::{Members, object, object_mut, parse_object, to_bytes};
 use super::link::{hard_target_of, link_from_json, link_to_json, name_text};
@@ -173,9 +173,28 @@ impl ObjectDocument {
         ChunkEncoding::new(filters, element_bytes)
     }
 
-    /// The layout of a dataset whose chunks lie in a native file.
+    /// The layout of a dataset, which may say that its chunks lie in a native file.
     pub fn reference_layout(&self) -> Option<&Value> {
         self.members.get("creationProperties")?.get("layout")
+    }
+
+    /// The dataset with the places of the chunks, if chunks lie in a native file.
+    pub fn chunk_table(&self) -> Option<ObjectId> {
+        let layout = self.reference_layout().filter(|_| self.kind() == ObjectKind::Dataset)?;
+        layout.get("chunk_table")?.as_str().and_then(|table| self.domain.parse_own(table).ok())
+    }
+
+    /// Says where in a native file the chunks of a dataset lie, which have gone through these filters.
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`].
+    pub fn set_reference_layout(&mut self, layout: Value, filters: &[FilterSpec]) -> Result<()> {
+        let creation = object_mut(&mut self.members, "creationProperties")?;
+        creation.insert("layout".to_owned(), layout);
+        if !filters.is_empty() {
+            creation.insert("filters".to_owned(), native_filters_to_json(filters));
+        }
+        Ok(())
     }
 
     /// Sets the extent of a dataset.
@@ -284,7 +303,8 @@ impl ObjectDocument {
         Ok(())
     }
 
-    /// The objects to which hard links lead, and the committed types that are used, each as often as it is.
+    /// The objects to which hard links lead, the committed types that are used, each as often as it is, and the table of the
+    /// chunks of a dataset.
     pub fn uses(&self) -> Vec<ObjectId> {
         let links = self.members.get(LINKS).and_then(Value::as_object).into_iter().flat_map(Members::values);
         let mut found: Vec<ObjectId> = links.filter_map(|link| hard_target_of(self.domain, link)).collect();
@@ -293,6 +313,7 @@ impl ObjectDocument {
         let types = attributes.filter_map(|attribute| attribute.get("type")).chain(own);
         let ids = types.filter_map(|used| used.get("id")?.as_str());
         found.extend(ids.filter_map(|id| self.domain.parse_own(id).ok()));
+        found.extend(self.chunk_table());
         found
     }
 

@@ -120,17 +120,28 @@ fn filter_class(filter: &Value) -> Option<&str> {
 
 /// The filters that the service is shown.
 pub fn filters_to_json(filters: &[FilterSpec]) -> Value {
-    let entry = |id: u16| FILTERS.iter().find(|(known, ..)| *known == id);
     let has_compressor = filters.iter().any(|filter| entry(filter.id).is_some_and(|found| found.3.is_some()));
-    let shown = filters.iter().filter(|filter| filter.id != SHUFFLE || has_compressor);
-    let to_json = |filter: &FilterSpec| match entry(filter.id) {
+    filters.iter().filter(|filter| filter.id != SHUFFLE || has_compressor).map(filter_to_json).collect()
+}
+
+/// All filters: those of chunks in a native file, where each was applied.
+pub fn native_filters_to_json(filters: &[FilterSpec]) -> Value {
+    filters.iter().map(filter_to_json).collect()
+}
+
+fn entry(id: u16) -> Option<&'static (u16, &'static str, &'static str, Option<u32>)> {
+    FILTERS.iter().find(|(known, ..)| *known == id)
+}
+
+fn filter_to_json(filter: &FilterSpec) -> Value {
+    match entry(filter.id) {
         Some((DEFLATE, class, name, _)) => {
-            json!({"class": class, "id": DEFLATE, "level": filter.params.first().copied().unwrap_or(4).min(9), "name": name})
+            let level = filter.params.first().copied().unwrap_or(4).min(9);
+            json!({"class": class, "id": DEFLATE, "level": level, "name": name})
         }
         Some((id, class, name, _)) => json!({"class": class, "id": id, "name": name}),
         None => json!({"class": USER_CLASS, "id": filter.id, "name": format!("user filter {}", filter.id)}),
-    };
-    shown.map(to_json).collect()
+    }
 }
 
 /// Filters from what the service is shown, of a dataset whose elements have so many bytes: by these they are shuffled.

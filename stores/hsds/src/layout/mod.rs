@@ -17,6 +17,7 @@ mod frame;
 mod id;
 mod json;
 mod link;
+mod references;
 mod value;
 
 pub use access::{Access, DEFAULT_USER, Right};
@@ -29,3 +30,4 @@ pub use error::{LayoutError, Result};
 pub use filters::ChunkEncoding;
 pub use frame::{data_bytes, uncompressed_frame};
 pub use id::{DOMAIN_FILE, DomainId, SUMMARY_FILES, chunk_of_name, kind, object_id};
+pub use references::{reference_from_bytes, reference_to_bytes};

@@ -9,6 +9,7 @@ mod kills;
 mod leases;
 mod processes;
 mod requests;
+mod steps;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,13 +86,8 @@ fn append(data: &dyn ChunkStore, place: u64) -> Result<()> {
 
 /// The number of chunks of a dataset, each of which has what was appended.
 fn check_appended(data: &dyn ChunkStore) -> u64 {
-    check_appended_from(data, 0)
-}
-
-/// The same, where only the chunks from a place on are read.
-fn check_appended_from(data: &dyn ChunkStore, first: u64) -> u64 {
     let chunks = data.spec().unwrap().dataspace.dims()[0] / 2;
-    for place in first..chunks {
+    for place in 0..chunks {
         let chunk = data.locate(&ChunkCoord::new(&[place])).unwrap().expect("a chunk within the shape is there");
         let mut found = [0; 16];
         data.read(&chunk, 0, &mut found).unwrap();

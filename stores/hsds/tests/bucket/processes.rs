@@ -5,10 +5,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use h5live_model::{Error, Mode, Store, StoreErrorKind};
-use h5live_objects::ObjectClient;
 use h5live_objects::testing::S3Server;
+use h5live_objects::{ObjectClient, ObjectOptions};
 
-use crate::{BUCKET, DOMAIN, append, check_appended_from, client, create, find, long_lease, open, with_lease};
+use crate::{BUCKET, DOMAIN, append, check_appended, client, create, find, long_lease, open, with_lease};
 
 /// The server on which the process writes that a test has started.
 const ENDPOINT: &str = "H5LIVE_TEST_ENDPOINT";
@@ -20,20 +20,37 @@ const SHORT_LEASE: u64 = 6;
 /// How long a test waits for what must come at last.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// A client of the bucket, for a process of its own.
+pub fn client_at(endpoint: &str) -> ObjectClient {
+    client(&ObjectOptions {
+        endpoint: endpoint.to_owned(),
+        region: "us-east-1".to_owned(),
+        allow_http: true,
+        ..ObjectOptions::default()
+    })
+}
+
+/// The client of the process that a test has started, if one has started this process.
+pub fn client_of_test() -> Option<ObjectClient> {
+    std::env::var(ENDPOINT).ok().map(|endpoint| client_at(&endpoint))
+}
+
+/// Starts this program with one of its tests alone, which works on a server, and waits for lines of its input.
+pub fn start_part(part: &str, endpoint: &str, variables: &[(&str, String)]) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([part, "--exact", "--nocapture", "--test-threads=1"]).env(ENDPOINT, endpoint);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
 /// The part of the process that writes. It appends a chunk for each line that it gets, and says what came of it. It does
 /// nothing where no test has started it.
 #[test]
 fn writer() {
-    let Ok(endpoint) = std::env::var(ENDPOINT) else { return };
+    let Some(client) = client_of_test() else { return };
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-    let options = h5live_objects::ObjectOptions {
-        endpoint,
-        region: "us-east-1".to_owned(),
-        allow_http: true,
-        ..h5live_objects::ObjectOptions::default()
-    };
     let how = with_lease(Duration::from_secs(number(LEASE)), number(TAKE) > 0);
-    let store = match open(&client(&options), DOMAIN, Mode::Write, &how) {
+    let store = match open(&client, DOMAIN, Mode::Write, &how) {
         Ok(store) => store,
         Err(error) => return println!("\nrefused {error}"),
     };
@@ -55,30 +72,27 @@ fn writer() {
 }
 
 /// A process that writes.
-pub struct Writer {
+struct Writer {
     process: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Writer {
-    pub fn start(server: &S3Server, lease_seconds: u64, takes_over: bool) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["processes::writer", "--exact", "--nocapture", "--test-threads=1"]);
-        command.env(ENDPOINT, server.endpoint()).env(LEASE, lease_seconds.to_string());
-        command.env(TAKE, u64::from(takes_over).to_string());
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    fn start(server: &S3Server, lease_seconds: u64, takes_over: bool) -> Self {
+        let variables = [(LEASE, lease_seconds.to_string()), (TAKE, u64::from(takes_over).to_string())];
+        let mut process = start_part("processes::writer", &server.endpoint(), &variables);
         let input = process.stdin.take();
         let output = BufReader::new(process.stdout.take().unwrap()).lines();
         Writer { process, input, output }
     }
 
-    pub fn id(&self) -> u32 {
+    fn id(&self) -> u32 {
         self.process.id()
     }
 
     /// The next thing that it says: a word, and more.
-    pub fn says(&mut self) -> (String, String) {
+    fn says(&mut self) -> (String, String) {
         let words = ["opened", "refused", "appended", "failed"];
         let mut lines = self.output.by_ref().map_while(Result::ok);
         let found = lines.find_map(|line| {
@@ -88,11 +102,11 @@ impl Writer {
         found.expect("it says what has become of it")
     }
 
-    pub fn append(&mut self) {
+    fn append(&mut self) {
         writeln!(self.input.as_mut().unwrap()).unwrap();
     }
 
-    pub fn kill(mut self) {
+    fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
@@ -111,7 +125,7 @@ impl Writer {
 }
 
 /// A server with an empty dataset in a domain.
-pub fn server_with_domain() -> Option<(S3Server, ObjectClient)> {
+fn server_with_domain() -> Option<(S3Server, ObjectClient)> {
     let server = S3Server::start()?;
     server.make_bucket(BUCKET);
     let client = client(&server.options());
@@ -123,13 +137,8 @@ pub fn server_with_domain() -> Option<(S3Server, ObjectClient)> {
 
 /// The chunks of the dataset, as a new reader sees them.
 fn appended(client: &ObjectClient) -> u64 {
-    appended_from(client, 0)
-}
-
-/// The same, where only the chunks from a place on are read.
-pub fn appended_from(client: &ObjectClient, first: u64) -> u64 {
     let reader = open(client, DOMAIN, Mode::Read, &long_lease()).unwrap();
-    check_appended_from(&*reader.dataset(find(&reader, "rows").unwrap()).unwrap(), first)
+    check_appended(&*reader.dataset(find(&reader, "rows").unwrap()).unwrap())
 }
 
 /// Opens the domain for writing as soon as its lease has ended. Until then the error names the holder.

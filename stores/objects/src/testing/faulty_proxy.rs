@@ -1,7 +1,7 @@
 //! A proxy in front of a server that fails as networks and servers do, by a seed.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -56,6 +56,8 @@ struct ProxyState {
     faults: ProxyFaults,
     requests: AtomicU64,
     failures: AtomicU64,
+    /// Connections of clients that are open.
+    connections: AtomicU64,
     is_ended: AtomicBool,
 }
 
@@ -88,6 +90,7 @@ impl FaultyProxy {
             faults,
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
             is_ended: AtomicBool::new(false),
         });
         let state = shared.clone();
@@ -97,8 +100,12 @@ impl FaultyProxy {
                     return;
                 }
                 let (Ok(client), state) = (client, state.clone()) else { continue };
-                // Its end is the end of the connection.
-                std::thread::spawn(move || state.serve(client));
+                state.connections.fetch_add(1, Ordering::Relaxed);
+                std::thread::spawn(move || {
+                    // Its end is the end of the connection.
+                    let _ = state.serve(client);
+                    state.connections.fetch_sub(1, Ordering::Relaxed);
+                });
             }
         });
         Ok(FaultyProxy { address, shared })
@@ -117,6 +124,22 @@ impl FaultyProxy {
     /// Requests so far.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
+    }
+
+    /// Waits until nothing is under way of clients, all of which have ended: what they have sent has reached the server, and
+    /// the server has answered.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn drain(&self) -> io::Result<()> {
+        // Connections are accepted in their order. So when this one has ended, all earlier ones are counted.
+        let mut last = TcpStream::connect(self.address)?;
+        last.shutdown(Shutdown::Write)?;
+        last.read_to_end(&mut Vec::new())?;
+        while self.shared.connections.load(Ordering::Relaxed) > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// Requests that have failed.

@@ -1,0 +1,86 @@
+//! Chunks that stay where they are: `h5live copy --link`.
+
+use h5live::model;
+use h5live::{DatasetInCopy, Location, OpenError, Options};
+use h5live_hsds::{ChunkSource, HsdsConnector, HsdsStore, OpenedStores};
+
+use crate::counted::counted;
+use crate::error::{Error, Result};
+use crate::open;
+
+/// A domain that is to be made, whose datasets have their chunks in a native file.
+#[derive(Debug)]
+pub struct LinkedDomain {
+    location: Location,
+    file_uri: String,
+    opened: OpenedStores,
+}
+
+/// The datasets of a copy, as far as their chunks are linked.
+#[derive(Debug)]
+pub struct ChunkLinks {
+    store: HsdsStore,
+    file: ChunkSource,
+    linked: u64,
+    /// Paths of datasets that are copied all the same, and why.
+    copied: Vec<(String, &'static str)>,
+}
+
+impl LinkedDomain {
+    /// A domain at `to` with chunks of the file at `from`.
+    ///
+    /// # Errors
+    /// [`Error::Location`] if one of them is something else, or they are in two buckets.
+    pub fn new(from: &Location, to: &Location) -> Result<Self> {
+        let file = open::file_path(from)?.map_or_else(|| from.clone(), Location::Path);
+        let file_uri = open::in_object_store(to, |domain| Ok(h5live_hsds::file_uri(domain, &file)?))?;
+        Ok(LinkedDomain { location: to.clone(), file_uri, opened: OpenedStores::default() })
+    }
+
+    /// The options with which it is made.
+    pub fn options(&self, options: Options) -> Options {
+        let connectors = Options::built_in_connectors().with(HsdsConnector::keeping(self.opened.clone()));
+        #[cfg(feature = "hsds-clouds")]
+        let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(self.opened.clone()));
+        options.connectors(connectors)
+    }
+
+    /// The links of the domain, which was made with these options.
+    ///
+    /// # Errors
+    /// [`Error::Location`] if the domain cannot read the file.
+    pub fn links(self) -> Result<ChunkLinks> {
+        let location = self.location.to_string();
+        let failed = |source: OpenError| Error::Location { location, source: Box::new(source) };
+        let store = self.opened.last().ok_or(OpenError::Url("this is no domain".to_owned()));
+        let found = store.and_then(|store| Ok((store.native_file(&self.file_uri)?, store)));
+        let (file, store) = found.map_err(failed)?;
+        Ok(ChunkLinks { store, file, linked: 0, copied: Vec::new() })
+    }
+}
+
+impl ChunkLinks {
+    /// Links the chunks of a dataset; `false` if it has to be copied.
+    ///
+    /// # Errors
+    /// Those of the object store.
+    pub fn link(&mut self, dataset: &DatasetInCopy<'_>) -> model::Result<bool> {
+        match self.store.link_chunks(dataset.copy, dataset.spec, &self.file, dataset.chunks) {
+            Ok(()) => {
+                self.linked += 1;
+                Ok(true)
+            }
+            Err(model::Error::Unsupported(cause)) => {
+                self.copied.push((dataset.path.to_owned(), cause));
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says which datasets were copied, and why.
+    pub fn complain(&self) {
+        self.copied.iter().for_each(|(path, cause)| eprintln!("copied, not linked: {path}: {cause}"));
+        eprintln!("linked: {} in {}", counted(self.linked, "dataset"), self.file.uri());
+    }
+}

@@ -1,0 +1,47 @@
+//! References that are variable-length elements: to regions, and those of HDF5 1.12.
+
+use h5live_model::{Error as ModelError, ObjectKind, ReferenceKind, ReferenceType, Referent, ReferentPart, Result};
+
+use crate::error::{damaged, unfit};
+use crate::layout::{ELEMENT_FORMS, Token, reference_from_bytes, reference_to_bytes};
+use crate::session::HsdsSession;
+
+impl HsdsSession {
+    /// What the reference of a token leads to.
+    ///
+    /// # Errors
+    /// [`ModelError::Invalid`], [`ModelError::Moved`], [`ModelError::Store`].
+    pub fn referent(&self, kind: ReferenceKind, token: Token) -> Result<Option<Referent>> {
+        if !token.has_bytes() {
+            return Ok(None);
+        }
+        let mut found = None;
+        self.blob(token, &mut |bytes| found = Some(reference_from_bytes(self.domain, kind, bytes).map_err(unfit)))?;
+        found.transpose()
+    }
+
+    /// The element, a token, of a reference of this type.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`], [`ModelError::Invalid`], [`ModelError::Unsupported`].
+    pub fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        if form.size != ELEMENT_FORMS.reference(form.kind) {
+            return Err(ModelError::Invalid("such elements have another size".to_owned()));
+        }
+        let document = to.file.is_none().then(|| self.document(to.object)).transpose()?;
+        let dims = match (&to.part, document) {
+            (ReferentPart::Region(_), Some(document)) if document.kind() != ObjectKind::Dataset => {
+                return Err(ModelError::Invalid("only a dataset has regions".to_owned()));
+            }
+            (ReferentPart::Region(_), Some(document)) => {
+                let key = self.domain.key(to.object);
+                document.dataset().map_err(damaged(&key))?.spec.dataspace.dims().to_vec()
+            }
+            (ReferentPart::Region(selection), None) => vec![0; selection.rank().unwrap_or_default()],
+            _ => Vec::new(),
+        };
+        let bytes = reference_to_bytes(self.domain, form.kind, to, &dims).map_err(unfit)?;
+        let count = u32::try_from(bytes.len()).map_err(|_| ModelError::Unsupported("a reference of 4 GiB"))?;
+        Ok(self.holders.put(&bytes, count).encode().to_vec())
+    }
+}
