@@ -52,6 +52,7 @@ pub fn load_filter(id: u16) -> Result<()> {
 /// An element type in memory or in the file.
 #[derive(Debug, Clone, Copy)]
 pub enum Type {
+    U8,
     I16,
     I32,
     U64,
@@ -63,6 +64,7 @@ pub enum Type {
 impl Type {
     pub fn id(self) -> Id {
         match self {
+            Type::U8 => *h5t::H5T_STD_U8LE,
             Type::I16 => *h5t::H5T_STD_I16LE,
             Type::I32 => *h5t::H5T_STD_I32LE,
             Type::U64 => *h5t::H5T_STD_U64LE,
@@ -152,6 +154,13 @@ impl File {
         Dataset::create_in(self.0.0, name, type_.id(), make)
     }
 
+    /// As [`File::create_dataset`], with the groups that a path names.
+    pub fn create_dataset_and_groups(&self, path: &str, type_: Type, make: &Make<'_>) -> Result<Dataset> {
+        let creation = list(*h5p::H5P_CLS_LINK_CREATE)?;
+        call!(h5p::H5Pset_create_intermediate_group(creation.0, 1))?;
+        Dataset::create_with(self.0.0, path, type_.id(), make, creation.0)
+    }
+
     pub fn dataset(&self, name: &str, cache: usize) -> Result<Dataset> {
         Dataset::open_in(self.0.0, name, cache)
     }
@@ -182,6 +191,10 @@ fn cache_list(cache: usize, chunk_bytes: usize, once: bool) -> Result<Option<Han
 
 impl Dataset {
     pub fn create_in(place: Id, name: &str, type_: Id, make: &Make<'_>) -> Result<Self> {
+        Self::create_with(place, name, type_, make, h5p::H5P_DEFAULT)
+    }
+
+    fn create_with(place: Id, name: &str, type_: Id, make: &Make<'_>, link: Id) -> Result<Self> {
         let creation = list(*h5p::H5P_CLS_DATASET_CREATE)?;
         if !make.chunk.is_empty() {
             call!(h5p::H5Pset_chunk(creation.0, make.chunk.len() as i32, make.chunk.as_ptr()))?;
@@ -195,9 +208,8 @@ impl Dataset {
         let access = cache_list(make.cache, make.chunk.iter().product::<u64>() as usize * 8, true)?;
         let space = space(make.dims, make.max)?;
         let access = access.as_ref().map_or(h5p::H5P_DEFAULT, |list| list.0);
-        let default = h5p::H5P_DEFAULT;
         let name = c(name);
-        call!(h5d::H5Dcreate2(place, name.as_ptr(), type_, space.0, default, creation.0, access))
+        call!(h5d::H5Dcreate2(place, name.as_ptr(), type_, space.0, link, creation.0, access))
             .map(|id| Dataset(Handle(id)))
     }
 

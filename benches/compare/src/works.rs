@@ -17,6 +17,9 @@ mod objects;
 mod select;
 mod sizes;
 mod threads;
+mod training;
+mod training_import;
+mod training_read;
 
 use crate::work::Work;
 
@@ -37,6 +40,8 @@ pub fn all() -> Vec<Work> {
         log_join::works(),
         kv::works(),
         kv_maps::works(),
+        training_import::works(),
+        training_read::works(),
         sizes::works(),
     ]
     .into_iter()
