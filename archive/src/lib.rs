@@ -57,4 +57,4 @@ pub use scanner::{MAX_RECORD_BYTES, RecordSink, TarScanner};
 pub use source::{Compression, Source};
 pub use sparse::Segment;
 pub use verify::{VerifyReport, verify};
-pub use virtual_merge::{VirtualMergeReport, merge_virtual};
+pub use virtual_merge::{VirtualMerge, VirtualMergeReport};

@@ -214,15 +214,12 @@ impl Tables {
         Ok(())
     }
 
-    /// Adds everything that the tables of another file have, behind what these have.
+    /// Adds everything that the tables of another file have, behind what these have. Its digests are of the same kind.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if its digests are of another kind, or offsets are too large; [`Error::File`].
+    /// [`Error::Unfit`] if offsets are too large; [`Error::File`].
     pub fn append_tables(&mut self, from: &TableRows<'_>) -> Result<()> {
         let file = from.file;
-        if algorithm(file)? != Some(self.algorithm) {
-            return Err(Error::unfit(file, Problem::OtherDigests(self.algorithm.name())));
-        }
         let (entries, header, path) = (self.entry.len(), self.header.len(), self.path.len());
         for_each_part(&file.dataset(HEADER)?, |bytes| self.header.push(bytes))?;
         for_each_part(&file.dataset(PATH)?, |bytes| self.path.push(bytes))?;

@@ -4,12 +4,13 @@ use h5live::archive::layout::{IMAGE, NO_SAMPLE};
 use h5live::model::{Name, Selection, VirtualSource};
 use h5live::{File, UNLIMITED};
 
+use crate::digest::DigestAlgorithm;
 use crate::error::{Error, Problem, Result};
-use crate::import::{SampleTable, TarLayout, layout_of};
+use crate::import::{ImportOptions, SampleTable, TarLayout, layout_of};
 use crate::reader::TarFile;
 use crate::tables::{Tables, algorithm};
 
-/// What [`merge_virtual`] has made.
+/// What [`VirtualMerge::write`] has made.
 #[derive(Debug, Clone, Copy)]
 pub struct VirtualMergeReport {
     /// Archives of all files.
@@ -18,25 +19,58 @@ pub struct VirtualMergeReport {
     pub samples: u64,
 }
 
-/// Makes an empty file the whole of several files of the layout `shredder`. Tables and names are copied. Contents stay
-/// where they are: the image is a virtual dataset over the images of the files, which must stay there. `from`: each file
-/// with the name under which the new one finds it, where `%` is written `%%`.
-///
-/// # Errors
-/// [`Error::Unfit`] if a file has another layout or other digests than the first one, or its import is not complete.
-pub fn merge_virtual(from: &[(TarFile, Name)], to: &File, has_sentinel: bool) -> Result<VirtualMergeReport> {
-    let mut made = VirtualMergeReport { archives: 0, samples: 0 };
-    let Some((first, _)) = from.first() else { return Ok(made) };
-    for (file, _) in from {
-        let layout = layout_of(file.file())?;
-        if layout != TarLayout::Shredder {
-            return Err(Error::unfit(file.file(), Problem::NoImage(layout.name())));
+/// Files of the layout `shredder` that become one.
+#[derive(Debug)]
+pub struct VirtualMerge {
+    from: Vec<(TarFile, Name)>,
+    digests: DigestAlgorithm,
+}
+
+impl VirtualMerge {
+    /// Takes the files, each with the name under which the new one finds it, where `%` is written `%%`. Nothing is written
+    /// yet.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if a file has another layout or other digests than the first one, or its import is not complete.
+    pub fn of(from: Vec<(TarFile, Name)>) -> Result<Self> {
+        let digests = match from.first() {
+            Some((first, _)) => {
+                algorithm(first.file())?.ok_or_else(|| Error::unfit(first.file(), Problem::NoDigests))?
+            }
+            None => ImportOptions::default().digest,
+        };
+        for (tar, _) in &from {
+            let (file, layout) = (tar.file(), layout_of(tar.file())?);
+            if layout != TarLayout::Shredder {
+                return Err(Error::unfit(file, Problem::NoImage(layout.name())));
+            }
+            if tar.is_importing()? {
+                return Err(Error::unfit(file, Problem::Interrupted));
+            }
+            if algorithm(file)? != Some(digests) {
+                return Err(Error::unfit(file, Problem::OtherDigests(digests.name())));
+            }
         }
-        if file.is_importing()? {
-            return Err(Error::unfit(file.file(), Problem::Interrupted));
-        }
+        Ok(VirtualMerge { from, digests })
     }
-    let digests = algorithm(first.file())?.ok_or_else(|| Error::unfit(first.file(), Problem::NoDigests))?;
+
+    /// Makes an empty file the whole of the files. Tables and names are copied. Contents stay where they are: the image is a
+    /// virtual dataset over the images of the files, which must stay there.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if the tables of a file contradict each other; [`Error::File`].
+    pub fn write(&self, to: &File, has_sentinel: bool) -> Result<VirtualMergeReport> {
+        merge_virtual(&self.from, self.digests, to, has_sentinel)
+    }
+}
+
+fn merge_virtual(
+    from: &[(TarFile, Name)],
+    digests: DigestAlgorithm,
+    to: &File,
+    has_sentinel: bool,
+) -> Result<VirtualMergeReport> {
+    let mut made = VirtualMergeReport { archives: 0, samples: 0 };
     let mut names = SampleTable::create(to, has_sentinel)?;
     let mut tables = Tables::create(to, TarLayout::Shredder.name(), digests)?;
     let mut sources = Vec::new();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use h5live::{File, FileNameUse, Location};
-use h5live_archive::{ImportOptions, Importer, OnCollision, TarFile, TarLayout, layout_of, merge};
+use h5live_archive::{ImportOptions, Importer, OnCollision, TarFile, TarLayout, VirtualMerge, layout_of, merge};
 
 use crate::copy::MovedNames;
 use crate::counted::counted;
@@ -77,8 +77,10 @@ impl MergeArgs {
             Ok((super::read(file)?, source_name(&path, &to)))
         });
         let from = from.collect::<Result<Vec<_>>>()?;
+        // Before a file is made, or another one replaced.
+        let merge = VirtualMerge::of(from)?;
         let file = self.create_file()?;
-        let made = h5live_archive::merge_virtual(&from, &file, true)?;
+        let made = merge.write(&file, true)?;
         file.close()?;
         self.report(made.archives, made.samples)
     }
@@ -109,7 +111,9 @@ impl MergeArgs {
 
 /// The name of a file as a virtual dataset of another file has it.
 fn source_name(file: &Path, holder: &Path) -> Name {
-    let name: Name = file.file_name().unwrap_or_default().to_string_lossy().replace('%', "%%").as_str().into();
+    let bytes = file.file_name().unwrap_or_default().as_encoded_bytes();
+    let doubled = bytes.iter().flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b'%' { 2 } else { 1 }));
+    let name: Name = doubled.collect::<Vec<u8>>().into();
     match MovedNames::between(file, holder) {
         Some(moved) => moved.renamed(&name, FileNameUse::VirtualSource),
         None => name,

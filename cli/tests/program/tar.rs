@@ -379,6 +379,10 @@ assert (all['image'][:len(a)] == a).all() and len(all['image']) == all['image_of
     text(&run(&["tar", "import", "--layout", "digest", &path("b.tar"), &path("c.h5")]));
     let digest = error(&run(&["tar", "merge", "--virtual", &path("no.h5"), &path("c.h5")]));
     assert!(digest.contains("the layout is digest"), "{digest}");
+    assert!(!folder.path().join("no.h5").exists());
+    let kept = fs::read(path("a.tar")).unwrap();
+    assert!(!run(&["tar", "merge", "--virtual", "--force", &path("a.tar"), &path("c.h5")]).status.success());
+    assert!(fs::read(path("a.tar")).unwrap() == kept, "a refused merge replaces nothing");
     fs::remove_file(folder.path().join("b%b.h5")).unwrap();
     assert_ne!(run(&["tar", "verify", &path("all.h5")]).status.code(), Some(0), "contents that are away are not zeros");
 }

@@ -1,7 +1,6 @@
 //! Samples of training sets, read at random. What a row is beside stands in its title, as its bare side.
 
 use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,38 +29,6 @@ impl Seen {
         let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let value = contents.len() as u64 ^ word(contents.first_chunk()) ^ word(contents.last_chunk());
         self.0 = self.0.wrapping_mul(3).wrapping_add(value);
-    }
-}
-
-/// A file that is mapped to be read.
-struct Mapping {
-    at: *const u8,
-    len: usize,
-}
-
-impl Mapping {
-    fn open(path: &Path) -> Result<Self> {
-        let file = fs::File::open(path)?;
-        let len = file.metadata()?.len() as usize;
-        // SAFETY: nobody makes the file shorter.
-        let at =
-            unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        match at == libc::MAP_FAILED {
-            true => Err(std::io::Error::last_os_error().into()),
-            false => Ok(Mapping { at: at.cast(), len }),
-        }
-    }
-
-    fn get(&self) -> &[u8] {
-        // SAFETY: the mapping is as long, and lives as long as this does.
-        unsafe { std::slice::from_raw_parts(self.at, self.len) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: it was mapped so, and no reference is left.
-        unsafe { libc::munmap(self.at.cast_mut().cast(), self.len) };
     }
 }
 
@@ -185,11 +152,13 @@ fn read_other(other: Other, set: TrainingSet, ground: &Ground) -> Result<Done> {
     let mut copy: Vec<u8> = Vec::new();
     let (done, ()) = match other {
         Other::Mapping => {
-            let (contents, offsets) = (Mapping::open(&path)?, read_offsets(&path, set.len(ground))?);
+            // SAFETY: nobody changes the file, nor makes it shorter.
+            let contents = unsafe { memmap2::Mmap::map(&fs::File::open(&path)?) }?;
+            let offsets = read_offsets(&path, set.len(ground))?;
             timed(number, || {
                 for sample in chosen(set, ground).map(|sample| sample as usize) {
                     copy.clear();
-                    copy.extend_from_slice(&contents.get()[offsets[sample] as usize..offsets[sample + 1] as usize]);
+                    copy.extend_from_slice(&contents[offsets[sample] as usize..offsets[sample + 1] as usize]);
                     seen.note(&copy);
                 }
                 Ok(())
