@@ -230,6 +230,7 @@ impl LogChunks {
         boxes.retain(|(.., bytes)| !bytes.is_empty());
         batch.after.iter().try_for_each(|earlier| self.session.inner.kind(*earlier).map(drop))?;
         let rank = spec.dataspace.rank();
+        let elements = batch.extent.unwrap_or(spec.dataspace.dims()).iter().fold(1u64, |n, dim| n.saturating_mul(*dim));
         let entries = match self.session.options.filter.of(&spec) {
             Some(filter) => filtered(boxes, &filter, &*self.session.unfilter)?,
             None => unfiltered(boxes),
@@ -242,7 +243,10 @@ impl LogChunks {
                     {
                         state.stage_point(self.number, start, &entry.data)?;
                     }
-                    _ => state.stage(self.number, rank, entry)?,
+                    _ => {
+                        state.note_elements(self.number, rank, elements)?;
+                        state.stage(self.number, rank, entry)?;
+                    }
                 }
             }
             extent.map_or(Ok(()), |change| {

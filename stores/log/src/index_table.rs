@@ -131,35 +131,40 @@ impl SavedTable {
         Ok(Some(SavedTable { chunks, begins, covers, last_order, limit }))
     }
 
-    /// The entries of a dataset: the rank and the row of each. `position` is that of a place in a log dataset.
+    /// Calls `each` with the entries of a dataset: the rank and the row of each. `position` is that of a place in a log
+    /// dataset.
     ///
     /// # Errors
-    /// If the table is damaged; errors of the store beneath.
-    pub fn entries_of(
+    /// If the table is damaged; errors of the store beneath and those of `each`.
+    pub fn for_each_entry(
         &self,
         number: u64,
         position: impl Fn((u64, u64)) -> Option<LogPosition>,
-    ) -> Result<Vec<(usize, TableRow)>> {
+        each: &mut dyn FnMut(usize, TableRow) -> Result<()>,
+    ) -> Result<()> {
         let slice = usize::try_from(number).ok().and_then(|number| self.begins.get(number..=number + 1));
-        let Some(&[begin, end]) = slice else { return Ok(Vec::new()) };
-        let (mut window, mut read_to, mut rows) = (Vec::new(), begin, Vec::<(usize, TableRow)>::new());
+        let Some(&[begin, end]) = slice else { return Ok(()) };
+        let (mut window, mut read_to, mut last) = (Vec::new(), begin, None::<u64>);
         loop {
             let mut table = &window[..];
             let damage = loop {
                 match split_entry(&mut table, &position) {
                     // Entries are in the order of the log. So a file that stores one chunk as many of the table has none
                     // of them twice, and what is read is no more than the log has.
-                    Ok((_, row)) if rows.last().is_some_and(|(_, last)| row.at.number() <= last.at.number()) => {
+                    Ok((_, row)) if last.is_some_and(|last| row.at.number() <= last) => {
                         break EntryError::Field("its place");
                     }
-                    Ok(row) => rows.push(row),
+                    Ok((rank, row)) => {
+                        last = Some(row.at.number());
+                        each(rank, row)?;
+                    }
                     Err(damage) => break damage,
                 }
             };
             let rest = table.len();
             match damage {
                 EntryError::Truncated if read_to < end => {}
-                EntryError::Truncated if rest == 0 => return Ok(rows),
+                EntryError::Truncated if rest == 0 => return Ok(()),
                 source => return Err(LogError::Table { source }.into()),
             }
             // An entry may begin in one piece and end in the next.

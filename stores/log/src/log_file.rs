@@ -153,16 +153,18 @@ impl LogFile {
         self.saved.as_ref().map(|saved| saved.covers)
     }
 
-    /// The entries of a dataset in the index table.
+    /// Calls `each` with the entries of a dataset in the index table: the rank and the row of each.
     ///
     /// # Errors
-    /// If the table is damaged; errors of the store.
-    pub fn saved_entries(&self, dataset: u64) -> Result<Vec<(usize, TableRow)>> {
-        let Some(saved) = &self.saved else { return Ok(Vec::new()) };
-        let found = saved.entries_of(dataset, |place| self.log.position_of(place).map(|offset| self.position(offset)));
-        let rows = found.map_err(|error| in_file(self.number, error))?;
-        rows.iter().try_for_each(|(_, row)| self.check_number(&row.head, row.at))?;
-        Ok(rows)
+    /// If the table is damaged; errors of the store and those of `each`.
+    pub fn for_each_saved(&self, dataset: u64, each: &mut dyn FnMut(usize, TableRow) -> Result<()>) -> Result<()> {
+        let Some(saved) = &self.saved else { return Ok(()) };
+        let position = |place| self.log.position_of(place).map(|offset| self.position(offset));
+        let read = saved.for_each_entry(dataset, position, &mut |rank, row| {
+            self.check_number(&row.head, row.at)?;
+            each(rank, row)
+        });
+        read.map_err(|error| in_file(self.number, error))
     }
 
     /// Takes up which entries the writer has published since. Says whether there are any that were not read.

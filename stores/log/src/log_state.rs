@@ -25,6 +25,14 @@ const MAX_POINTS: usize = 4096;
 /// Fewer bytes of entries are written at once: to hand them to another thread takes longer.
 const MIN_BACKGROUND_BYTES: usize = 128 << 10;
 
+/// Checks that an entry of a dataset has as many dimensions as those before.
+fn check_rank(number: u64, found: usize, rank: usize) -> Result<()> {
+    if found == rank {
+        return Ok(());
+    }
+    Err(LogError::Misfit { dataset: number, rule: "has another number of dimensions" }.into())
+}
+
 /// Points of one dataset that were written one after the other, and wait to become one entry.
 #[derive(Debug)]
 struct PointRun {
@@ -137,8 +145,16 @@ impl LogState {
         // What is known of datasets does not have the table of this file.
         let loaded: Vec<_> = self.datasets.iter().map(|(number, dataset)| (*number, dataset.index.rank())).collect();
         for (number, rank) in loaded {
-            let saved = file.saved_entries(number)?;
-            self.push_rows(number, rank, saved)?;
+            let mut saved = Vec::new();
+            file.for_each_saved(number, &mut |found, row| {
+                check_rank(number, found, rank)?;
+                saved.push(row);
+                Ok(())
+            })?;
+            let dataset = self.datasets.entry(number).or_insert_with(|| LoggedDataset::new(rank));
+            for row in saved {
+                dataset.push(row);
+            }
         }
         self.files.push(file);
         self.index_published(self.files.len() - 1, limit)
@@ -221,22 +237,20 @@ impl LogState {
     /// What is known of a dataset, with what the index tables have of it.
     fn dataset_mut(&mut self, number: u64, rank: usize) -> Result<&mut LoggedDataset> {
         if !self.datasets.contains_key(&number) {
-            let saved = self.files.iter().map(|file| file.saved_entries(number)).collect::<Result<Vec<_>>>()?;
-            self.push_rows(number, rank, saved.into_iter().flatten().collect())?;
+            let mut dataset = LoggedDataset::new(rank);
+            for file in &self.files {
+                file.for_each_saved(number, &mut |found, row| {
+                    check_rank(number, found, rank)?;
+                    dataset.push(row);
+                    Ok(())
+                })?;
+            }
+            self.datasets.insert(number, dataset);
         }
         let missing = || LogError::Missing(format!("entry of dataset {number}"));
         let dataset = self.datasets.get_mut(&number).ok_or_else(missing)?;
-        dataset.check_rank(number, rank)?;
+        check_rank(number, rank, dataset.index.rank())?;
         Ok(dataset)
-    }
-
-    fn push_rows(&mut self, number: u64, rank: usize, rows: Vec<(usize, TableRow)>) -> Result<()> {
-        let dataset = self.datasets.entry(number).or_insert_with(|| LoggedDataset::new(rank));
-        for (found, row) in rows {
-            dataset.check_rank(number, found)?;
-            dataset.push(row);
-        }
-        Ok(())
     }
 
     /// Has what the index tables know of a dataset in memory.
@@ -266,9 +280,12 @@ impl LogState {
         let new = NewTable { covers: own.log.end(), last_order: own.last_order, place: &place };
         index_table::save(&*own.store, own.group, &new, count, |number, table| {
             let Some(dataset) = self.dataset(number) else {
-                let saved = own.saved_entries(number)?;
-                saved.iter().try_for_each(|(rank, row)| new.push(table, *rank, row))?;
-                return Ok(saved.len() as u64);
+                let mut count = 0;
+                own.for_each_saved(number, &mut |rank, row| {
+                    count += 1;
+                    new.push(table, rank, &row)
+                })?;
+                return Ok(count);
             };
             let (rank, mut rows) = (dataset.index.rank(), dataset.rows_of_file(own.number));
             rows.try_fold(0, |count, row| new.push(table, rank, row).map(|()| count + 1))
@@ -466,13 +483,18 @@ impl LogState {
         self.unpublished = 0;
     }
 
-    /// Bytes of all elements of all extents, as far as entries tell them; saturates.
-    pub fn bytes_of_extents(&self) -> u64 {
-        let bytes = |dataset: &LoggedDataset| {
-            let dims = dataset.extent.as_deref().unwrap_or_default();
-            dims.iter().fold(dataset.element_size, |n, dim| n.saturating_mul(*dim))
-        };
-        self.datasets.values().map(bytes).fold(0, u64::saturating_add)
+    /// Notes how many elements a dataset has. What no entry has of them yet, new log datasets have room for.
+    ///
+    /// # Errors
+    /// As [`LogState::load`].
+    pub fn note_elements(&mut self, dataset: u64, rank: usize, elements: u64) -> Result<()> {
+        self.dataset_mut(dataset, rank)?.elements = elements;
+        Ok(())
+    }
+
+    /// Bytes that the log will have for what no entry has yet of the datasets that the session writes; saturates.
+    pub fn bytes_to_come(&self) -> u64 {
+        self.datasets.values().map(LoggedDataset::bytes_to_come).fold(0, u64::saturating_add)
     }
 
     /// How many entries were read or made, beside those that only the index tables have.

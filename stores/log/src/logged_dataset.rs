@@ -2,7 +2,6 @@
 
 use crate::entry::{Dims, EntryChange, EntryHead};
 use crate::entry_index::EntryIndex;
-use crate::error::Result;
 use crate::index_table::{NOT_ENDED, TableRow};
 
 /// What the logs have of one dataset.
@@ -18,8 +17,12 @@ pub struct LoggedDataset {
     indexed: usize,
     /// Rows whose batch has not ended.
     not_ended: Vec<u32>,
-    /// Bytes of an element, as far as an entry has told it.
-    pub element_size: u64,
+    /// Elements of the extent, as the session knows that writes them; 0 before it has written any.
+    pub elements: u64,
+    /// Elements in entries. Those that were written twice count twice.
+    covered: u64,
+    /// Bytes of these entries in the log.
+    stored: u64,
     /// The highest order of an entry.
     last_order: u64,
     /// Whether an entry makes the dataset smaller. Then the order of growth counts.
@@ -40,7 +43,9 @@ impl LoggedDataset {
             rows: Vec::new(),
             indexed: 0,
             not_ended: Vec::new(),
-            element_size: 0,
+            elements: 0,
+            covered: 0,
+            stored: 0,
             last_order: 0,
             shrinks: false,
         }
@@ -52,6 +57,7 @@ impl LoggedDataset {
         self.shrinks |= matches!(row.head.change, EntryChange::Shrink(_));
         let (is_late, has_ended) = (row.order < self.last_order, row.order != NOT_ENDED);
         self.last_order = self.last_order.max(row.order);
+        self.note_coverage(&row.head);
         if !has_ended {
             self.not_ended.push(self.rows.len() as u32);
         }
@@ -72,12 +78,25 @@ impl LoggedDataset {
                 none => *none = Some(dims.clone()),
             },
             EntryChange::Shrink(dims) => self.extent = Some(dims.clone()),
-            EntryChange::Block { count, .. } if head.filter == 0 => {
-                let elements = count.iter().fold(1, |n: u64, count| n.saturating_mul(*count));
-                self.element_size = head.data_len / elements.max(1);
-            }
             EntryChange::Block { .. } | EntryChange::Points(_) | EntryChange::EndOfBatch { .. } => {}
         }
+    }
+
+    fn note_coverage(&mut self, head: &EntryHead) {
+        let elements = match &head.change {
+            EntryChange::Block { count, .. } => count.iter().fold(1, |n: u64, count| n.saturating_mul(*count)),
+            EntryChange::Points(coords) => (coords.len() / self.index.rank().max(1)) as u64,
+            EntryChange::Grow(_) | EntryChange::Shrink(_) | EntryChange::EndOfBatch { .. } => return,
+        };
+        self.covered = self.covered.saturating_add(elements);
+        self.stored = self.stored.saturating_add(head.bounds().len);
+    }
+
+    /// Bytes that the log will have for the elements that no entry has yet, if they are written like those so far.
+    pub fn bytes_to_come(&self) -> u64 {
+        let missing = self.elements.saturating_sub(self.covered);
+        let bytes = u128::from(missing) * u128::from(self.stored) / u128::from(self.covered.max(1));
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
     /// Finds the extent anew from all entries, in their order.
@@ -115,17 +134,6 @@ impl LoggedDataset {
     pub fn is_prepared(&self) -> bool {
         self.indexed == self.rows.len() && !self.index.is_outdated()
     }
-
-    /// Checks that the entries have this many dimensions.
-    ///
-    /// # Errors
-    /// If they have another number.
-    pub fn check_rank(&self, number: u64, rank: usize) -> Result<()> {
-        if self.index.rank() == rank {
-            return Ok(());
-        }
-        Err(crate::LogError::Misfit { dataset: number, rule: "has another number of dimensions" }.into())
-    }
 }
 
 #[cfg(test)]
@@ -140,6 +148,24 @@ mod tests {
 
     fn dims(side: u64) -> Dims {
         Dims::from_slice(&[side])
+    }
+
+    #[test]
+    fn what_is_missing_takes_what_the_entries_so_far_took() {
+        let mut dataset = LoggedDataset::new(1);
+        assert_eq!(dataset.bytes_to_come(), 0);
+        dataset.elements = 1000;
+        for at in [0, 100] {
+            let change = EntryChange::Block { start: dims(at), count: dims(100) };
+            let mut entry = row(1, change);
+            entry.head.data_len = 400;
+            dataset.push(entry);
+        }
+        let entry = dataset.rows[0].head.bounds().len;
+        assert!(entry > 400);
+        assert_eq!(dataset.bytes_to_come(), 8 * entry);
+        dataset.elements = 200;
+        assert_eq!(dataset.bytes_to_come(), 0);
     }
 
     #[test]

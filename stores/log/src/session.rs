@@ -28,6 +28,9 @@ use crate::subfiles::Subfiles;
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
 
+/// How many times what the log has a new log dataset has room for, at most.
+const MAX_LOG_GROWTH: u64 = 8;
+
 /// How a log is opened.
 #[derive(Debug, Clone)]
 pub struct LogRequest {
@@ -268,11 +271,14 @@ impl LogSession {
         Ok(())
     }
 
-    /// How many bytes the next log dataset has room for: as much as all datasets take if the rest of their elements is
-    /// written like those so far, within bounds.
+    /// How many bytes the next log dataset has room for: what is staged, and the rest of the elements if they are written
+    /// like those so far. That is at most [`MAX_LOG_GROWTH`] times what there is: most of a large dataset may never be
+    /// written. It is at least a quarter of the log, so that a log that grows on has few log datasets.
     fn log_dataset_room(&self, state: &LogState) -> u64 {
-        let missing = state.bytes_of_extents().saturating_sub(state.data_bytes());
-        missing.max(state.own().log.end()).clamp(self.options.min_log_size, self.options.max_log_size.max(1))
+        let (staged, end) = (state.staged_bytes() as u64, state.own().log.end());
+        let expected = staged.saturating_add(state.bytes_to_come());
+        let room = expected.min(end.saturating_add(staged).saturating_mul(MAX_LOG_GROWTH)).max(end / 4);
+        room.max(self.options.min_log_size).min(self.options.max_log_size.max(1))
     }
 
     /// The number of a new dataset. `main` is the main file, to be changed.
