@@ -9,6 +9,7 @@ use crate::copy::MovedNames;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::model::Name;
+use crate::new_output::NewOutput;
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
@@ -48,7 +49,9 @@ impl MergeArgs {
             None => layout_of(first.file())?,
         };
         let options = ImportOptions { layout, on_collision: self.on_collision, ..ImportOptions::default() };
-        let to = self.create(options)?;
+        let output = NewOutput::create_for(&self.to, self.force)?;
+        let to = open_new(&output)?;
+        drop(Importer::create(&to, options)?);
         let bar = progress::counter("entry");
         let (mut archives, mut samples) = (0u64, 0);
         for tar in &from {
@@ -60,6 +63,7 @@ impl MergeArgs {
         }
         bar.finish_and_clear();
         to.close()?;
+        output.persist()?;
         self.report(archives, samples)
     }
 
@@ -77,11 +81,12 @@ impl MergeArgs {
             Ok((super::read(file)?, source_name(&path, &to)))
         });
         let from = from.collect::<Result<Vec<_>>>()?;
-        // Before a file is made, or another one replaced.
         let merge = VirtualMerge::of(from)?;
-        let file = self.create_file()?;
+        let output = NewOutput::create_for(&self.to, self.force)?;
+        let file = open_new(&output)?;
         let made = merge.write(&file, true)?;
         file.close()?;
+        output.persist()?;
         self.report(made.archives, made.samples)
     }
 
@@ -89,24 +94,12 @@ impl MergeArgs {
     fn view_path(&self, location: &Location) -> Result<PathBuf> {
         open::file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
     }
+}
 
-    fn create(&self, options: ImportOptions) -> Result<File> {
-        let file = self.create_file()?;
-        drop(Importer::create(&file, options)?);
-        Ok(file)
-    }
-
-    fn create_file(&self) -> Result<File> {
-        let new = if self.force.replaces_file { open::options().create() } else { open::options().create_new() };
-        let new = match open::file_path(&self.to)? {
-            Some(path) if !self.force.replaces_file && path.symlink_metadata().is_ok() => {
-                return Err(Error::Exists { path });
-            }
-            Some(_) => h5live_archive::file_options(new),
-            None => new,
-        };
-        Ok(new.open(&self.to)?)
-    }
+/// Makes the file for merged archives.
+fn open_new(output: &NewOutput) -> Result<File> {
+    let new = open::options();
+    output.open(if output.is_native() { h5live_archive::file_options(new) } else { new })
 }
 
 /// The name of a file as a virtual dataset of another file has it.

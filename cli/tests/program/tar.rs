@@ -356,6 +356,24 @@ fn archives_of_several_files_are_merged_into_one() {
 }
 
 #[test]
+fn a_merge_that_fails_replaces_nothing_and_a_source_may_be_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    shell(folder.path(), "printf a > a; printf b > b; tar -cf a.tar a; tar -cf b.tar b");
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    text(&run(&["tar", "import", &path("a.tar"), &path("a.h5")]));
+    text(&run(&["tar", "import", &path("b.tar"), &path("b.h5")]));
+    let kept = fs::read(path("a.h5")).unwrap();
+    let twice = ["tar", "merge", "--force", "--layout", "compactor", &path("a.h5"), &path("b.h5"), &path("b.h5")];
+    let taken = error(&run(&twice));
+    assert!(taken.contains('b'), "{taken}");
+    assert!(fs::read(path("a.h5")).unwrap() == kept, "a merge that failed replaced a file");
+    text(&run(&["tar", "merge", "--force", &path("a.h5"), &path("a.h5"), &path("b.h5")]));
+    assert_eq!(text(&run(&["tar", "ls", &path("a.h5")])), "a\nb\n");
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 6, "{names:?}");
+}
+
+#[test]
 fn a_virtual_merge_has_all_samples_and_leaves_the_contents_where_they_are() {
     let folder = tempfile::tempdir().unwrap();
     make_tree(folder.path());
