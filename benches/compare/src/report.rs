@@ -154,7 +154,7 @@ pub fn write(found: &Found, folder: &Path) -> Result<()> {
          opened. What the sides read and wrote is compared. The settings of\n\
          libhdf5 stand in `benches/compare`; nobody waits for the disk (`fsync`). Filters beside deflate are hdf5plugin's,\n\
          loaded by libhdf5. *Cold* rows begin with nothing of the file in the page cache; there the disk is the limit, and\n\
-         the aim is not to be slower. *Memory* is the most that each process had, and what ours may have more: the sizes\n\
+         the aim is not to be slower. *Memory* is the most that each process had, without mapped pages of files, and what ours may have more: the sizes\n\
          that `Options` states (32 MiB of decoded chunks or 64 MiB until the next flush, and 64 MiB while threads decode or\n\
          encode).\n\n",
     );

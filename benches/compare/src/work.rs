@@ -111,11 +111,15 @@ pub struct Done {
     pub peak: u64,
 }
 
-/// The most memory that this process has had (bytes).
+/// The most memory that this process has had (bytes), without the pages of files that it has mapped now: they are the page
+/// cache's, and the system takes them back when it needs them.
 pub fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+    let kib = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
+    };
+    kib("VmHWM:").saturating_sub(kib("RssFile:")).max(kib("RssAnon:")) << 10
 }
 
 /// Times `what`.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,29 +26,44 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A file of so many words, mapped by each process that opens it.
+/// What publishes a row in a dataset: its extent and its maximum (8 bytes each), and a checksum (4 bytes).
+const PUBLISHED_BYTES: usize = 20;
+
+/// A file of so many words, mapped by each process that opens it: first, those that publish the others, as many as
+/// [`PUBLISHED_BYTES`] are.
 struct Words {
+    file: fs::File,
     at: *mut AtomicU64,
     number: usize,
 }
 
 impl Words {
-    fn open(path: &Path, number: u64) -> Result<Self> {
+    fn open(path: &Path, rows: u64) -> Result<Self> {
         let file = fs::File::options().read(true).write(true).create(true).truncate(false).open(path)?;
-        file.set_len(number * 8)?;
-        let (number, protection) = (number as usize, libc::PROT_READ | libc::PROT_WRITE);
+        let number = PUBLISHED_BYTES.div_ceil(8) + rows as usize;
+        file.set_len(number as u64 * 8)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the file is as long, and nobody makes it shorter.
         let at =
             unsafe { libc::mmap(std::ptr::null_mut(), number * 8, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         match at == libc::MAP_FAILED {
             true => Err(std::io::Error::last_os_error().into()),
-            false => Ok(Words { at: at.cast(), number }),
+            false => Ok(Words { file, at: at.cast(), number }),
         }
     }
 
-    fn get(&self) -> &[AtomicU64] {
+    /// How many rows are published, and the rows.
+    fn get(&self) -> (&AtomicU64, &[AtomicU64]) {
         // SAFETY: the mapping is as long, and lives as long as this does.
-        unsafe { std::slice::from_raw_parts(self.at, self.number) }
+        let words = unsafe { std::slice::from_raw_parts(self.at, self.number) };
+        (&words[0], &words[PUBLISHED_BYTES.div_ceil(8)..])
+    }
+
+    /// Publishes so many rows, by one call.
+    fn publish(&self, rows: u64) -> Result<()> {
+        let mut bytes = [0; PUBLISHED_BYTES];
+        bytes[..8].copy_from_slice(&rows.to_le_bytes());
+        Ok(self.file.write_all_at(&bytes, 0)?)
     }
 }
 
@@ -78,14 +94,12 @@ fn read(side: Side, (path, location): (&Path, &str), times: u64) -> Result<()> {
         Side::Bare => {
             let words = Words::open(path, times)?;
             println!("ready");
-            for word in words.get() {
-                let sent = loop {
-                    match word.load(Ordering::Acquire) {
-                        0 => std::hint::spin_loop(),
-                        sent => break sent,
-                    }
-                };
-                delays.push(now().saturating_sub(sent));
+            let (published, rows) = words.get();
+            for (before, row) in rows.iter().enumerate() {
+                while published.load(Ordering::Acquire) <= before as u64 {
+                    std::hint::spin_loop();
+                }
+                delays.push(now().saturating_sub(row.load(Ordering::Acquire)));
             }
         }
         _ => {
@@ -156,10 +170,13 @@ fn measure(work: &str, locate: fn(&Path) -> String, side: Side, ground: &Ground)
         Side::Bare => {
             let words = Words::open(&path, times)?;
             let reader = start_reader()?;
-            let mut left = words.get().iter();
-            pace(&mut |time| {
-                left.next().into_iter().for_each(|word| word.store(time, Ordering::Release));
-                Ok(())
+            let mut rows = words.get().1.iter().zip(1..);
+            pace(&mut |time| match rows.next() {
+                Some((row, number)) => {
+                    row.store(time, Ordering::Release);
+                    words.publish(number)
+                }
+                None => Ok(()),
             })?;
             reader
         }
@@ -193,7 +210,7 @@ fn measure(work: &str, locate: fn(&Path) -> String, side: Side, ground: &Ground)
 pub fn works() -> Vec<Work> {
     let work = Work {
         name: "latency",
-        title: "flush to visible in another process, 1,000/s (both readers look without a pause)",
+        title: "flush to visible in another process, 1,000/s; readers look without a pause (bare: one call writes the extent)",
         unit: Unit::Latency,
         aim: 10.0,
         budget: WRITING,
