@@ -30,6 +30,8 @@ pub const CONNECTOR: &str = "log";
 
 /// How many times what the log has a new log dataset has room for, at most.
 const MAX_LOG_GROWTH: u64 = 8;
+/// Room that a log dataset has for the ends of some batches, beside the elements that are expected (bytes).
+const BATCH_ENDS_BYTES: u64 = 4 << 10;
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -276,7 +278,7 @@ impl LogSession {
     /// written. It is at least a quarter of the log, so that a log that grows on has few log datasets.
     fn log_dataset_room(&self, state: &LogState) -> u64 {
         let (staged, end) = (state.staged_bytes() as u64, state.own().log.end());
-        let expected = staged.saturating_add(state.bytes_to_come());
+        let expected = staged.saturating_add(state.bytes_to_come()).saturating_add(BATCH_ENDS_BYTES);
         let room = expected.min(end.saturating_add(staged).saturating_mul(MAX_LOG_GROWTH)).max(end / 4);
         room.max(self.options.min_log_size).min(self.options.max_log_size.max(1))
     }
