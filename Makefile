@@ -22,10 +22,14 @@ export H5LIVE_PYTHON ?= $(CURDIR)/.venv/bin/python
 # The files that make_corpus.py makes.
 export H5LIVE_CORPUS ?= $(TARGET)/corpus
 
+# Python compiles h5py when a test first needs it, and keeps that: to do it for each test takes three times as long as the test.
+unexport PYTHONDONTWRITEBYTECODE
+
 export PATH := $(CURDIR)/.deps/bin:$(CURDIR)/.venv/bin:$(PATH)
 
 CARGO_DENY_VERSION := 0.20.2
 CARGO_FUZZ_VERSION := 0.13.2
+GARAGE_VERSION := 2.5.0
 # Crates with models of their concurrency in tests/loom*.rs. A crate has the name of its folder.
 LOOM_CRATES ?= $(sort $(notdir $(patsubst %/tests/,%,$(dir $(wildcard */tests/loom*.rs stores/*/tests/loom*.rs)))))
 LOOM_TARGETS ?= --test 'loom*'
@@ -34,8 +38,10 @@ export LOOM_MAX_PREEMPTIONS
 # The program as the tests build it too: an example, as a test, has the features that only tests need, so that nothing is
 # built a second time with others.
 DEBUG_CLI = cargo build --quiet --workspace --bin h5live --example hot
-# What `prove` and `counts` run, in one build: each by itself would have other features of the same crates.
-RELEASE_TOOLS = cargo build --release --quiet --workspace --bin prove --bin prove-libhdf5 --example hot
+# What `prove` and `counts` run, in one build: each by itself would have other features of the same crates. Not of the
+# whole workspace: that would build the libraries of object stores, too.
+RELEASE_TOOLS = cargo build --release --quiet -p h5live-prove -p h5live-prove-libhdf5 -p h5live \
+    --bin prove --bin prove-libhdf5 --example hot
 STRESS_SECONDS ?= 5
 STRESS_READERS ?= 2
 
@@ -53,9 +59,13 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit test-slatedb test-hsds test-objects doc-test loom stress prove live walk bench bench-objects bench-own counts counts-write python-env h5tools corpus
+.PHONY: test lint unit test-slatedb test-hsds test-objects cluster doc-test loom stress prove live walk bench bench-objects bench-own counts counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
-test: setup corpus doc-test loom stress live-matrix-cut attack-cut unit ## every test; sets up what they need by itself
+test: setup corpus ## every test; sets up what they need by itself
+	@# Two at a time, for some of them wait much. Not so the attack, which replaces the program that others run.
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target doc-test loom stress live-matrix-cut
+	@$(MAKE) --no-print-directory attack-cut
+	@$(MAKE) --no-print-directory unit
 
 lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the house, documentation, dependencies, spelling; no warning passes
 	cargo fmt --all --check
@@ -99,6 +109,11 @@ test-objects: python-env ## object stores, and files on them, with an S3 server 
 	$(OBJECTS_KEYS) cargo test -p h5live-hsds --features clouds-tests --lib --test bucket -- --show-output
 	cargo clippy -p h5live-cli --features remote-tests --all-targets --quiet -- -D warnings
 	$(OBJECTS_KEYS) cargo test -p h5live-cli --features remote-tests --test program remote:: -- --show-output
+
+# Not in `test`: Garage, the S3 server, takes 10 minutes to build.
+cluster: .deps/bin/garage ## an object store on three nodes, one of which is killed while data is written and read (the first time 20 minutes)
+	cargo build --quiet -p h5live-cli --features remote-tests
+	python3 tests/python/cluster.py .deps/bin/garage $(TARGET)/debug/h5live
 
 doc-test: ## the examples in the documentation
 	cargo test --workspace --doc --quiet
@@ -159,8 +174,9 @@ kills: setup ## writers of elements, attributes and links killed, and writers wh
 # ATTACK: names of parts, --seed N, --count N; what each part does is in docs/attack.md.
 ATTACK ?=
 ATTACK_MINUTES ?= 10
-# With overflow checks, as all that is built for tests.
-ATTACK_RUN = cargo build --quiet --workspace --features h5live-cli/attack --bin h5live --example hot && mkdir -p $(TARGET)/attack && \
+# With overflow checks, as all that is built for tests. Optimised, unlike there: the time that it takes is looked at.
+ATTACK_RUN = cargo build --quiet --workspace --features h5live-cli/attack --bin h5live --example hot \
+    --config profile.dev.package.h5live-cli.opt-level=1 && mkdir -p $(TARGET)/attack && \
     ln -f $(TARGET)/debug/h5live $(TARGET)/attack/h5live && \
     $(H5LIVE_PYTHON) -B tests/python/attack --program $(TARGET)/attack/h5live --keep $(TARGET)/attack/kept
 attack: setup corpus ## what attackers did, again: hostile files, kills, files cut beneath readers, libhdf5's programs (10 minutes)
@@ -241,6 +257,9 @@ h5tools:
 # Unoptimised: it runs once, and builds in half a minute.
 .deps/bin/cargo-deny:
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root .deps cargo-deny@$(CARGO_DENY_VERSION)
+
+.deps/bin/garage:
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root .deps garage@$(GARAGE_VERSION)
 
 .deps/bin/cargo-fuzz:
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root .deps cargo-fuzz@$(CARGO_FUZZ_VERSION)
