@@ -149,8 +149,8 @@ pub fn write(found: &Found, folder: &Path) -> Result<()> {
     text.push_str(
         "Each side does the same work in a process of its own, in turns; the median of the rounds (three times as many where\n\
          a run takes less than 0.3 s), and half of what lies between the quartiles. *Bare* is what the machine does with the\n\
-         same bytes: `memcpy`, `pread`, `pwrite`, the codec or the conversion alone, a word of memory that two processes\n\
-         share; for objects one `pwrite` of the bytes that each takes, and three `pread` of 512 bytes for each that is\n\
+         same bytes: `memcpy`, `pread`, `pwrite`, the codec or the conversion alone, copies of a mapping, one call that\n\
+         another process sees; for objects one `pwrite` of the bytes that each takes, and three `pread` of 512 bytes for each that is\n\
          opened. What the sides read and wrote is compared. The settings of\n\
          libhdf5 stand in `benches/compare`; nobody waits for the disk (`fsync`). Filters beside deflate are hdf5plugin's,\n\
          loaded by libhdf5. *Cold* rows begin with nothing of the file in the page cache; there the disk is the limit, and\n\
