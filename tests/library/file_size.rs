@@ -73,7 +73,7 @@ fn files_are_not_larger_than_those_of_libhdf5() {
 
 #[test]
 fn datasets_that_are_deleted_and_made_again_do_not_make_the_file_grow() {
-    let count = 3_000;
+    let count = 10_000;
     let folder = tempfile::tempdir().unwrap();
     let mut grown = Vec::new();
     for profile in ["earliest", "v110", "latest"] {
