@@ -1,0 +1,186 @@
+"""Three nodes of Garage, an S3 server that keeps each object on all of them, on this machine. One node is killed while h5live
+writes and reads; then another one, after the first has come back. Every row arrives, and nothing else.
+
+usage: cluster.py GARAGE H5LIVE
+"""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+GARAGE, H5LIVE = sys.argv[1:]
+BUCKET = "cluster"
+ROWS = 40
+KEY, SECRET = "GK" + secrets.token_hex(12), secrets.token_hex(32)
+RPC_SECRET = secrets.token_hex(32)
+CONFIG = """
+metadata_dir = "{folder}/meta"
+data_dir = "{folder}/data"
+db_engine = "lmdb"
+replication_factor = 3
+rpc_bind_addr = "127.0.0.1:{rpc}"
+rpc_public_addr = "127.0.0.1:{rpc}"
+rpc_secret = "{secret}"
+
+[s3_api]
+s3_region = "garage"
+api_bind_addr = "127.0.0.1:{s3}"
+root_domain = ".s3.localhost"
+"""
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+class Node:
+    """A node: its folder, its configuration, and its process while it runs."""
+
+    def __init__(self, folder):
+        folder.mkdir()
+        self.s3, self.rpc = free_port(), free_port()
+        self.config, self.log, self.process = folder / "garage.toml", folder / "log", None
+        self.config.write_text(CONFIG.format(folder=folder, rpc=self.rpc, s3=self.s3, secret=RPC_SECRET))
+
+    def run(self, *arguments):
+        done = subprocess.run([GARAGE, "-c", self.config, *arguments], capture_output=True, text=True, env={**os.environ, "RUST_LOG": "error"})
+        if done.returncode:
+            raise SystemExit(f"garage {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    def start(self):
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen([GARAGE, "-c", self.config, "server"], stdout=log, stderr=log)
+        while True:
+            if self.process.poll() is not None:
+                raise SystemExit(f"a node does not start: {self.log.read_text()[-2000:]}")
+            try:
+                socket.create_connection(("127.0.0.1", self.s3)).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def url(self, path, scheme="hsds+s3"):
+        return f"{scheme}://{BUCKET}/{path}?endpoint=http://127.0.0.1:{self.s3}&region=garage&allow_http=yes"
+
+
+def make_cluster(nodes):
+    """Has the nodes know each other, and makes the bucket."""
+    for node in nodes:
+        node.start()
+    first, *others = nodes
+    names = [node.run("node", "id", "-q").strip() for node in nodes]
+    for name in names[1:]:
+        first.run("node", "connect", name)
+    for zone, name in enumerate(names):
+        first.run("layout", "assign", "-z", f"zone{zone}", "-c", "1G", name.split("@")[0])
+    first.run("layout", "apply", "--version", "1")
+    first.run("key", "import", "--yes", "-n", "h5live", KEY, SECRET)
+    first.run("bucket", "create", BUCKET)
+    first.run("bucket", "allow", "--read", "--write", "--owner", BUCKET, "--key", KEY)
+
+
+def h5live(*arguments, **options):
+    done = subprocess.run([H5LIVE, *arguments], capture_output=True, text=True, **options)
+    if done.returncode:
+        raise SystemExit(f"h5live {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def rows(location):
+    """The rows that a reader has now; none before the dataset is there."""
+    done = subprocess.run([H5LIVE, "dump", "--csv", location, "rows"], capture_output=True, text=True)
+    if done.returncode and not any(words in done.stderr for words in ("no domain is at", "there is no")):
+        raise SystemExit(f"a reader fails: {done.stderr}")
+    return [int(line) for line in done.stdout.split() if line.isdigit()]
+
+
+class Writer:
+    """`h5live record`, to which rows are given one by one."""
+
+    def __init__(self, location):
+        # Garage does not keep the conditions by which two writers exclude each other.
+        command = [H5LIVE, "record", "--every", "1", f"{location}&unfenced=yes", "rows"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.process.stdin.write("number\n")
+        self.next = 0
+
+    def write(self, number):
+        for _ in range(number):
+            self.process.stdin.write(f"{self.next}\n")
+            self.process.stdin.flush()
+            self.next += 1
+
+    def end(self):
+        self.process.stdin.close()
+        error = self.process.stderr.read()
+        if self.process.wait():
+            raise SystemExit(f"the writer has failed: {error}")
+
+
+def wait_for(reader, count, writer):
+    """Looks until the rows are there; what is there is always right."""
+    while True:
+        now = rows(reader)
+        if now != list(range(len(now))):
+            raise SystemExit(f"wrong rows: {now}")
+        if len(now) >= count:
+            return
+        if writer.process.poll() is not None:
+            raise SystemExit(f"the writer has ended: {writer.process.stderr.read()}")
+
+
+def main():
+    os.environ.update(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET)
+    with tempfile.TemporaryDirectory() as folder:
+        nodes = [Node(Path(folder) / f"node{number}") for number in range(3)]
+        try:
+            make_cluster(nodes)
+            one, two, three = nodes
+            native = Path(folder) / "native.h5"
+            h5live("record", native, "a", input="v\n1\n2\n3\n")
+            h5live("copy", "--quiet", native, one.url("native.h5", "s3"))
+            writer = Writer(one.url("run"))
+            writer.write(ROWS)
+            wait_for(two.url("run"), ROWS, writer)
+            three.kill()
+            print(f"{ROWS} rows, then node 3 killed")
+            writer.write(ROWS)
+            wait_for(two.url("run"), 2 * ROWS, writer)
+            writer.end()
+            print(f"{2 * ROWS} rows, written and read while it is away")
+            three.start()
+            # Until the others have found it again.
+            while any("FAILED" in node.run("status") for node in (one, two)):
+                time.sleep(0.1)
+            one.kill()
+            print("node 3 is back, node 1 killed")
+            for node in (two, three):
+                wait_for(node.url("run"), 2 * ROWS, writer)
+                assert h5live("dump", "--csv", node.url("native.h5", "s3"), "a").split()[-3:] == ["1", "2", "3"]
+            again = Writer(three.url("run"))
+            again.next = 2 * ROWS
+            again.write(ROWS)
+            again.end()
+            wait_for(two.url("run"), 3 * ROWS, again)
+            h5live("check", "--data", two.url("run"))
+            print(f"{3 * ROWS} rows, 0 lost, 0 wrong")
+        finally:
+            for node in nodes:
+                if node.process and node.process.poll() is None:
+                    node.kill()
+
+
+main()
