@@ -17,6 +17,8 @@ from pathlib import Path
 GARAGE, H5LIVE = sys.argv[1:]
 BUCKET = "cluster"
 ROWS = 40
+# How long anything may take until it has come (seconds).
+PATIENCE = 120
 KEY, SECRET = "GK" + secrets.token_hex(12), secrets.token_hex(32)
 RPC_SECRET = secrets.token_hex(32)
 CONFIG = """
@@ -51,7 +53,8 @@ class Node:
         self.config.write_text(CONFIG.format(folder=folder, rpc=self.rpc, s3=self.s3, secret=RPC_SECRET))
 
     def run(self, *arguments):
-        done = subprocess.run([GARAGE, "-c", self.config, *arguments], capture_output=True, text=True, env={**os.environ, "RUST_LOG": "error"})
+        quiet = {**os.environ, "RUST_LOG": "error"}
+        done = subprocess.run([GARAGE, "-c", self.config, *arguments], capture_output=True, text=True, env=quiet)
         if done.returncode:
             raise SystemExit(f"garage {' '.join(arguments)}: {done.stderr}")
         return done.stdout
@@ -80,7 +83,7 @@ def make_cluster(nodes):
     """Has the nodes know each other, and makes the bucket."""
     for node in nodes:
         node.start()
-    first, *others = nodes
+    first = nodes[0]
     names = [node.run("node", "id", "-q").strip() for node in nodes]
     for name in names[1:]:
         first.run("node", "connect", name)
@@ -113,7 +116,8 @@ class Writer:
     def __init__(self, location):
         # Garage does not keep the conditions by which two writers exclude each other.
         command = [H5LIVE, "record", "--every", "1", f"{location}&unfenced=yes", "rows"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe, text=True)
         self.process.stdin.write("number\n")
         self.next = 0
 
@@ -130,16 +134,20 @@ class Writer:
             raise SystemExit(f"the writer has failed: {error}")
 
 
-def wait_for(reader, count, writer):
-    """Looks until the rows are there; what is there is always right."""
+def wait_for(reader, count, writer, seen=0):
+    """Looks until the rows are there. What is there is always right, and never less than was seen before."""
+    until = time.monotonic() + PATIENCE
     while True:
         now = rows(reader)
-        if now != list(range(len(now))):
-            raise SystemExit(f"wrong rows: {now}")
-        if len(now) >= count:
+        if now != list(range(len(now))) or len(now) < seen:
+            raise SystemExit(f"wrong rows, after {seen}: {now}")
+        seen = len(now)
+        if seen >= count:
             return
         if writer.process.poll() is not None:
-            raise SystemExit(f"the writer has ended: {writer.process.stderr.read()}")
+            raise SystemExit(f"the writer has ended after {seen} rows")
+        if time.monotonic() > until:
+            raise SystemExit(f"{seen} rows of {count} in {PATIENCE} s")
 
 
 def main():
@@ -158,23 +166,26 @@ def main():
             three.kill()
             print(f"{ROWS} rows, then node 3 killed")
             writer.write(ROWS)
-            wait_for(two.url("run"), 2 * ROWS, writer)
+            wait_for(two.url("run"), 2 * ROWS, writer, ROWS)
             writer.end()
             print(f"{2 * ROWS} rows, written and read while it is away")
             three.start()
             # Until the others have found it again.
+            until = time.monotonic() + PATIENCE
             while any("FAILED" in node.run("status") for node in (one, two)):
+                if time.monotonic() > until:
+                    raise SystemExit(f"node 3 is not found again in {PATIENCE} s")
                 time.sleep(0.1)
             one.kill()
             print("node 3 is back, node 1 killed")
             for node in (two, three):
-                wait_for(node.url("run"), 2 * ROWS, writer)
+                wait_for(node.url("run"), 2 * ROWS, writer, 2 * ROWS)
                 assert h5live("dump", "--csv", node.url("native.h5", "s3"), "a").split()[-3:] == ["1", "2", "3"]
             again = Writer(three.url("run"))
             again.next = 2 * ROWS
             again.write(ROWS)
             again.end()
-            wait_for(two.url("run"), 3 * ROWS, again)
+            wait_for(two.url("run"), 3 * ROWS, again, 3 * ROWS)
             h5live("check", "--data", two.url("run"))
             print(f"{3 * ROWS} rows, 0 lost, 0 wrong")
         finally:
