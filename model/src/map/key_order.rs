@@ -248,12 +248,16 @@ impl Part {
     fn decode(&self, rest: &mut &[u8], into: &mut Vec<u8>) -> Result<()> {
         match &self.form {
             PartForm::Stored => into.extend_from_slice(take(rest, self.size)?),
-            PartForm::Number(bits) => bits.decode(take(rest, bits.ordered_len())?, into),
+            PartForm::Number(bits) => bits.decode(take(rest, bits.ordered_len())?, into)?,
             PartForm::FixedText(text) => {
                 let mut found = Vec::new();
                 loop {
                     match take(rest, 1)? {
-                        [0] if take(rest, 1)? == [0] => break,
+                        [0] => match take(rest, 1)? {
+                            [0] => break,
+                            [0xFF] => found.push(0),
+                            _ => return Err(not_ordered()),
+                        },
                         byte => found.extend_from_slice(byte),
                     }
                 }
@@ -303,9 +307,9 @@ impl FixedText {
         &element[..end]
     }
 
-    /// Appends the element that has this text.
+    /// Appends the element that has this text. It is refused if a part of it would be padding.
     fn pad(&self, text: &[u8], into: &mut Vec<u8>) -> Result<()> {
-        if text.len() > self.size {
+        if text.len() > self.size || self.trim(text).len() != text.len() {
             return Err(not_ordered());
         }
         let padding = if self.padding == StringPadding::SpacePadded { b' ' } else { 0 };
@@ -369,9 +373,12 @@ impl NumberBits {
     }
 
     /// `ordered` has the length of what is made of such numbers.
-    fn decode(&self, ordered: &[u8], into: &mut Vec<u8>) {
+    fn decode(&self, ordered: &[u8], into: &mut Vec<u8>) -> Result<()> {
         let (all, sign) = (mask(self.precision), 1 << (self.precision - 1));
-        let sorted = number_be(ordered) & all;
+        let sorted = number_be(ordered);
+        if sorted > all {
+            return Err(not_ordered());
+        }
         let value = match self.kind {
             NumberKind::Unsigned => sorted,
             NumberKind::Signed => sorted ^ sign,
@@ -385,6 +392,7 @@ impl NumberBits {
             true => into.extend_from_slice(&stored.to_be_bytes()[16 - self.size..]),
             false => into.extend_from_slice(&stored.to_le_bytes()[..self.size]),
         }
+        Ok(())
     }
 }
 
