@@ -59,7 +59,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit test-slatedb test-hsds test-objects cluster doc-test loom stress prove live walk bench bench-objects bench-own counts counts-write python-env h5tools corpus
+.PHONY: test lint unit large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove live walk bench bench-objects bench-own counts counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus ## every test; sets up what they need by itself
 	@# Two at a time, for some of them wait much. Not so the attack, which replaces the program that others run.
@@ -88,6 +88,10 @@ unit: setup corpus ## unit and integration tests
 	else \
 	    cargo test --workspace --lib --bins --tests --no-fail-fast; \
 	fi
+
+# In `test`, what is the same for every file is tried without them, and each of these is read and copied once.
+large-files: setup ## copies of every file of the corpus through every store and format, with those of 2 GiB (5 minutes)
+	H5LIVE_LARGE_FILES=1 cargo test --workspace --test program -- every_sound_file files_that_the_layout_can_hold copies_
 
 # Not in `test`: the libraries of SlateDB take minutes to build. The S3 server takes any keys.
 test-slatedb: python-env ## key-value stores in SlateDB, in folders and on an S3 server of this machine (the first time 10 minutes)
@@ -144,7 +148,7 @@ LIVE_RATE ?= 1000
 LIVE_SECONDS ?= 60
 live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of killed writers (some 6 minutes)
 	H5LIVE_ROWS=$(LIVE_ROWS) H5LIVE_RATE=$(LIVE_RATE) H5LIVE_RACE_SECONDS=$(LIVE_SECONDS) \
-	    cargo test --release --test interop follow -- --nocapture --test-threads 1
+	    cargo test --release -p h5live-tests --test interop follow -- --nocapture --test-threads 1
 	cargo build --release --quiet -p h5live-cli
 	$(TARGET)/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS)
 	$(TARGET)/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS) --kill \

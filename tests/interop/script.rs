@@ -18,7 +18,7 @@ impl Script {
             println!("skipped: H5LIVE_PYTHON names no Python with h5py");
             return None;
         };
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(name);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(name);
         let mut command = Command::new(python);
         command.arg(script).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.env_remove("HDF5_USE_FILE_LOCKING").spawn().expect("Python starts");

@@ -293,7 +293,7 @@ impl H5py {
             println!("skipped: H5LIVE_PYTHON names no Python with h5py");
             return None;
         };
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/hand.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/hand.py");
         let mut command = Command::new(python);
         command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("Python starts");

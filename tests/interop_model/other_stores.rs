@@ -106,7 +106,6 @@ fn play(
 }
 
 #[test]
-#[cfg(feature = "kv")]
 fn a_key_value_store_holds_what_the_store_in_memory_holds() {
     let mut taken = BTreeMap::new();
     let sequences = play_all(100, |turns| {

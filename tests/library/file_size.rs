@@ -28,7 +28,7 @@ fn files_are_not_larger_than_those_of_libhdf5() {
     let full = std::env::var("H5LIVE_SIZES").is_ok_and(|size| size == "full");
     let (datasets, chunks, links) = if full { (1000u64, 1_000_000, 1_000_000) } else { (1000, 20_000, 20_000) };
     let folder = tempfile::tempdir().unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/sizes.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/sizes.py");
     let mut larger = Vec::new();
     for profile in ["earliest", "v110", "latest"] {
         let counts = [datasets, chunks, links].map(|n| n.to_string());

@@ -41,7 +41,7 @@ fn libhdf5_agrees_on_how_a_file_hands_out_its_space() {
     if python.is_none() {
         println!("the part with libhdf5 is skipped: H5LIVE_PYTHON names no Python with h5py");
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/space.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/space.py");
     let folder = tempfile::tempdir().unwrap();
     for (number, space) in spaces().into_iter().enumerate() {
         for profile in [LibVer::Earliest, LibVer::V18, LibVer::V110, LibVer::V200] {

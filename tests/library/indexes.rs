@@ -141,7 +141,7 @@ fn python(args: &[&str]) -> Option<()> {
         println!("skipped: H5LIVE_PYTHON names no Python with h5py");
         return None;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/indexes.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/indexes.py");
     let status = Command::new(python).arg(script).args(args).status().expect("Python starts");
     assert!(status.success(), "indexes.py {args:?}");
     Some(())

@@ -59,7 +59,7 @@ fn writer() {
 
 fn recorder(folder: &Path) -> Option<PathBuf> {
     let library = folder.join("record.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("checker/tools/record.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../checker/tools/record.c");
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).arg("-ldl");
     compiler.status().is_ok_and(|status| status.success()).then_some(library)
@@ -159,7 +159,7 @@ fn a_writer_that_is_killed_after_any_system_call_loses_nothing() {
     };
     let list = folder.path().join("list");
     std::fs::write(&list, python).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/killed.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/killed.py");
     let done = Command::new(interpreter).arg(script).arg(list).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }

@@ -1,5 +1,5 @@
 //! Large maps in key-value stores: a process goes through all pairs in little memory.
-#![cfg(all(target_os = "linux", feature = "kv"))]
+#![cfg(target_os = "linux")]
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! Key-value stores that one process writes while others read: a flush of many objects is seen whole or not at all, and a
 //! killed writer loses nothing that it has flushed.
-#![cfg(all(unix, feature = "kv"))]
+#![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};

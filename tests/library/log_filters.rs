@@ -1,5 +1,4 @@
 //! Filters of entries in a log: what is stored is smaller, and read as it was written.
-#![cfg(feature = "log")]
 
 use std::path::Path;
 

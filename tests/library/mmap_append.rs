@@ -84,7 +84,7 @@ fn python(arguments: &[&std::ffi::OsStr]) -> Option<Child> {
         println!("skipped: H5LIVE_PYTHON names no Python with h5py");
         return None;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/brisk.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/brisk.py");
     Some(Command::new(interpreter).arg(script).args(arguments).stderr(Stdio::piped()).spawn().unwrap())
 }
 

@@ -15,7 +15,7 @@ fn make(folder: &Path) -> bool {
         println!("skipped: H5LIVE_PYTHON names no Python with h5py");
         return false;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/read.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/read.py");
     assert!(Command::new(python).arg(script).arg(folder).status().unwrap().success());
     true
 }

@@ -8,8 +8,8 @@ use std::process::Output;
 use std::sync::Mutex;
 
 use crate::common;
-use crate::common::manifests::{files, in_parallel};
-use crate::common::{beside, shared};
+use crate::common::manifests::{in_parallel, linked_folders, sound_manifests};
+use crate::common::shared;
 
 /// The files whose new ones differ, and why.
 const EXCEPTIONS: [(&str, &str); 4] = [
@@ -26,7 +26,8 @@ fn program(arguments: &[&str], paths: &[&Path]) -> Output {
 /// What is wrong with the way of a file through its description.
 fn fault(file: &Path, folder: &Path) -> Option<String> {
     let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
-    let copy = beside(file, folder);
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let copy = folder.join(format!("made-{name}"));
     let described = program(&["dump", "--json"], &[file]);
     let names_errors = String::from_utf8_lossy(&described.stdout).contains("\"errors\": [");
     match described.status.code() {
@@ -34,7 +35,7 @@ fn fault(file: &Path, folder: &Path) -> Option<String> {
         Some(1) if names_errors => return None,
         _ => return Some(said(&described)),
     }
-    let description = folder.join("the description of it.json");
+    let description = folder.join(format!("description of {name}.json"));
     fs::write(&description, described.stdout).unwrap();
     let made = program(&["new"], &[&copy, &description]);
     match made.status.code() {
@@ -52,12 +53,12 @@ fn fault(file: &Path, folder: &Path) -> Option<String> {
 fn every_file_of_the_corpus_is_made_again_from_its_description_or_an_error_says_why_not() {
     let Some(corpus) = shared().map(|shared| shared.join("corpus")) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let manifests = files(&corpus, "manifest");
-    let sound = manifests.into_iter().filter(|path| !path.starts_with(corpus.join("malformed")));
+    let manifests = sound_manifests(&corpus, true);
+    let folders = linked_folders(&manifests, folder.path());
     let bad = Mutex::new(BTreeSet::new());
-    in_parallel(sound.enumerate().collect(), |(i, manifest): (usize, PathBuf)| {
+    in_parallel(manifests, |manifest: PathBuf| {
         let file = manifest.with_extension("");
-        if let Some(fault) = fault(&file, &folder.path().join(i.to_string())) {
+        if let Some(fault) = fault(&file, &folders[file.parent().unwrap()]) {
             let name = file.strip_prefix(&corpus).unwrap().display().to_string();
             eprintln!("{name}: {fault}");
             bad.lock().unwrap().insert(name);

@@ -22,19 +22,6 @@ pub fn new_file() -> (tempfile::TempDir, PathBuf, String) {
     (folder, path, name)
 }
 
-#[cfg(unix)]
-/// A folder for the copy of a file, in which what the file names is beside it as it is beside the original.
-pub fn beside(file: &Path, folder: &Path) -> PathBuf {
-    std::fs::create_dir_all(folder).unwrap();
-    for entry in std::fs::read_dir(file.parent().unwrap()).unwrap() {
-        let path = entry.unwrap().path();
-        if path != file {
-            std::os::unix::fs::symlink(&path, folder.join(path.file_name().unwrap())).unwrap();
-        }
-    }
-    folder.join(file.file_name().unwrap())
-}
-
 /// Runs the program with arguments, and with this on standard input.
 pub fn run_with(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = start(arguments);
