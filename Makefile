@@ -60,7 +60,7 @@ install: ## the program, into cargo's bin folder
 
 ##@ Check
 .PHONY: test lint unit large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove live walk bench bench-objects bench-own counts counts-write python-env h5tools corpus
-.PHONY: attack attack-cut fuzz house sanitize
+.PHONY: attack attack-cut fuzz house sanitize release-tools
 test: setup corpus ## every test; sets up what they need by itself
 	@# Two at a time, for some of them wait much. Not so the attack, which replaces the program that others run.
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target doc-test loom stress live-matrix-cut
@@ -135,10 +135,13 @@ stress: ## a writer and its readers in processes of their own, every value check
 sanitize: ## the files with unsafe code under AddressSanitizer (needs a nightly toolchain) and Miri; the live demo under memcheck
 	.ci/sanitize
 
+# One build for both.
+release-tools:
+	$(RELEASE_TOOLS)
+
 # PROVE=--quick: a few seconds for each exploration instead of all of it.
 PROVE ?=
-prove: ## every schedule of a reader, every death of the writer, every missing flush dependency (some 25 minutes)
-	$(RELEASE_TOOLS)
+prove: release-tools ## every schedule of a reader, every death of the writer, every missing flush dependency (some 25 minutes)
 	$(TARGET)/release/prove $(PROVE)
 	$(TARGET)/release/prove-libhdf5 $(filter --quick,$(PROVE))
 
@@ -227,9 +230,8 @@ bench-own: ## h5live by itself, with criterion (two minutes)
 	cd benches/own && cargo bench --quiet
 
 # What callgrind counts does not depend on what else the machine does.
-counts: ## the instructions of hot paths, against benches/counts.txt (a minute)
+counts: release-tools ## the instructions of hot paths, against benches/counts.txt (a minute)
 	@.ci/need valgrind valgrind
-	$(RELEASE_TOOLS)
 	python3 tests/python/counts.py $(TARGET)/release/examples/hot benches/counts.txt $(COUNTS)
 
 counts-write: ## takes the instructions of hot paths for what they are to be

@@ -28,7 +28,7 @@ const MIN_MUTANT_TIME: Duration = Duration::from_secs(60);
 const MAX_EXPLORATION_TIME: Duration = Duration::from_secs(600);
 
 /// Most time for one exploration of the cut.
-const MAX_QUICK_TIME: Duration = Duration::from_millis(300);
+const MAX_QUICK_TIME: Duration = Duration::from_millis(150);
 
 const USAGE: &str = "prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]";
 

@@ -141,7 +141,8 @@ fn padding_of_strings_is_no_part_of_a_key() {
 /// Found by a property of this file, with one of its seeds: they became keys that were not found by what they said.
 #[test]
 fn bytes_that_only_resemble_a_key_are_refused() {
-    let refused = |datatype: &Datatype, bytes: &[u8]| assert!(MapKeyOrder::new(datatype).key(bytes).is_err(), "{bytes:?}");
+    let refused =
+        |datatype: &Datatype, bytes: &[u8]| assert!(MapKeyOrder::new(datatype).key(bytes).is_err(), "{bytes:?}");
     refused(&fixed(3, StringPadding::NullTerminated), &[0, 1]);
     refused(&fixed(3, StringPadding::NullPadded), &[1, 0]);
     refused(&fixed(3, StringPadding::SpacePadded), b"a ");

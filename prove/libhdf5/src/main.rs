@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         sound &= reader_explorations::explore_all(seconds.unwrap_or(if quick { 1 } else { 5 }), story, name);
     }
     if wanted("writer") {
-        let limit = seconds.map_or(Duration::from_millis(if quick { 300 } else { 8_000 }), Duration::from_secs);
+        let limit = seconds.map_or(Duration::from_millis(if quick { 150 } else { 8_000 }), Duration::from_secs);
         sound &= writer_cases::explore_all_cases(limit, story, name);
     }
     if wanted("openings") {
