@@ -30,9 +30,6 @@ export PATH := $(CURDIR)/.deps/bin:$(CURDIR)/.venv/bin:$(PATH)
 CARGO_DENY_VERSION := 0.20.2
 CARGO_FUZZ_VERSION := 0.13.2
 GARAGE_VERSION := 2.5.0
-# Crates with models of their concurrency in tests/loom*.rs. A crate has the name of its folder.
-LOOM_CRATES ?= $(sort $(notdir $(patsubst %/tests/,%,$(dir $(wildcard */tests/loom*.rs stores/*/tests/loom*.rs)))))
-LOOM_TARGETS ?= --test 'loom*'
 LOOM_MAX_PREEMPTIONS ?= 3
 export LOOM_MAX_PREEMPTIONS
 # The program as the tests build it too: an example, as a test, has the features that only tests need, so that nothing is
@@ -71,6 +68,7 @@ lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the hous
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy --workspace --features h5live-cli/attack --all-targets --quiet -- -D warnings
+	cargo clippy -p h5live-kv --no-default-features --quiet -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --quiet
 	@if cargo tree -e features,normal -p h5live-cli | grep -q mutants; then echo 'the program has the switches of mutants'; exit 1; fi
 	cargo deny --log-level error check bans licenses sources
@@ -123,9 +121,7 @@ doc-test: ## the examples in the documentation
 	cargo test --workspace --doc --quiet
 
 loom: ## every interleaving of the parts with interior concurrency
-	@[ -n "$(LOOM_CRATES)" ] || echo "skipped: no crate has tests/loom*.rs"
-	$(foreach crate,$(LOOM_CRATES),RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
-	    cargo test --release -p h5live-$(crate) $(LOOM_TARGETS) -- --nocapture;)
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom cargo test --release -p h5live-loom -- --nocapture
 
 stress: ## a writer and its readers in processes of their own, every value checked, with and without kills
 	$(DEBUG_CLI)

@@ -21,6 +21,7 @@ mod linked_stores;
 mod live_sessions;
 mod locations;
 mod log_filters;
+mod log_room;
 mod maps;
 mod mmap_append;
 mod mmap_publish_btree2;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, FillValue, InfoChange, Layout, Leak,
-    LeakPlace, LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result,
-    Unfilter,
+    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, FillValue, InfoChange, Layout,
+    LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result, Unfilter,
 };
 
 use crate::chunk_records;
@@ -14,9 +13,7 @@ use crate::creation_order::{self, OrderOf};
 use crate::element_blobs::blobs_of;
 use crate::engine::KeySpan;
 use crate::layout::value::{encode_link, encode_times, encode_u64};
-use crate::layout::{
-    AttributeField, AttributeRecords, BlobId, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid,
-};
+use crate::layout::{AttributeField, AttributeRecords, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid};
 use crate::map_records::blobs_of_values;
 use crate::objects::{attribute, for_each_attribute, info, link, spec};
 use crate::state::{KvState, check_kind, fitting, uses, uses_key};
@@ -313,27 +310,11 @@ pub fn discard(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<(
     }
 }
 
-/// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.
+/// Takes one use from each object, and deletes each that has none left, with what only it leads to.
 ///
 /// # Errors
 /// [`ModelError::Store`] if something cannot be read.
-pub fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &Cleanup) -> Result<()> {
-    let mut held = Vec::new();
-    for leak in leaks {
-        match leak.place {
-            // It may have been deleted with another one.
-            LeakPlace::Object(id) if uses(&state.snapshot(), id)?.is_some() => {
-                held.extend(delete_object(state, id, cleanup)?);
-            }
-            LeakPlace::Blob(uuid) => state.delete(&key::blob(BlobId(uuid))),
-            _ => {}
-        }
-    }
-    remove_uses(state, held, cleanup)
-}
-
-/// Takes one use from each object, and deletes each that has none left, with what only it leads to.
-fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &Cleanup) -> Result<()> {
+pub fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &Cleanup) -> Result<()> {
     while let Some(id) = ids.pop() {
         let Some(uses) = uses(&state.snapshot(), id)? else { continue };
         match uses.saturating_sub(1) {
@@ -345,7 +326,10 @@ fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &Cleanup) -
 }
 
 /// Deletes all records of an object, and the blobs that they lead to. Returns the objects that it used.
-fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<Vec<ObjectId>> {
+///
+/// # Errors
+/// [`ModelError::Store`] if something cannot be read.
+pub fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<Vec<ObjectId>> {
     state.deleted_objects += 1;
     state.tracked_orders.remove(id);
     let (mut used, mut blobs) = (Vec::new(), Vec::new());

@@ -4,15 +4,17 @@ use std::fs;
 use std::path::Path;
 
 use h5live_model::{
-    Diagnosis, FileCondition, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, Result, StoreCheck, StoreReport,
-    Upkeep,
+    Diagnosis, FileCondition, Leak, LeakPlace, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, Result,
+    StoreCheck, StoreReport, Upkeep,
 };
 
 use crate::check::check_container;
 use crate::connector::{KvConnector, folder};
 use crate::engine::{Engine, EngineError, LmdbEngine};
 use crate::error::KvError;
-use crate::object_edits;
+use crate::layout::{BlobId, key};
+use crate::object_edits::{Cleanup, delete_object, remove_uses};
+use crate::state::{KvState, uses};
 
 /// The state of the store in a folder.
 fn diagnose(folder: &Path) -> Result<Diagnosis> {
@@ -25,6 +27,22 @@ fn diagnose(folder: &Path) -> Result<Diagnosis> {
         None => FileCondition::Closed,
     };
     Ok(Diagnosis { condition, superblock: None, length, announced: length })
+}
+
+/// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.
+fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &Cleanup) -> Result<()> {
+    let mut held = Vec::new();
+    for leak in leaks {
+        match leak.place {
+            // It may have been deleted with another one.
+            LeakPlace::Object(id) if uses(&state.snapshot(), id)?.is_some() => {
+                held.extend(delete_object(state, id, cleanup)?);
+            }
+            LeakPlace::Blob(uuid) => state.delete(&key::blob(BlobId(uuid))),
+            _ => {}
+        }
+    }
+    remove_uses(state, held, cleanup)
 }
 
 impl Upkeep for KvConnector {
@@ -60,7 +78,7 @@ impl Upkeep for KvConnector {
                 return Ok(Reclaim { objects, before, after: self.diagnose(at)?.length });
             }
             let session = KvConnector::session_on(engine, at, &request)?;
-            let deleted = session.change(|state| object_edits::delete_leaks(state, &found.leaks, &session.cleanup));
+            let deleted = session.change(|state| delete_leaks(state, &found.leaks, &session.cleanup));
             deleted.and_then(|()| session.close()).map_err(OpenError::Store)?;
             objects.extend(found.leaks);
         }

@@ -278,9 +278,9 @@ impl LogSession {
     /// written. It is at least a quarter of the log, so that a log that grows on has few log datasets.
     fn log_dataset_room(&self, state: &LogState) -> u64 {
         let (staged, end) = (state.staged_bytes() as u64, state.own().log.end());
-        let expected = staged.saturating_add(state.bytes_to_come()).saturating_add(BATCH_ENDS_BYTES);
+        let expected = staged.saturating_add(state.bytes_to_come());
         let room = expected.min(end.saturating_add(staged).saturating_mul(MAX_LOG_GROWTH)).max(end / 4);
-        room.max(self.options.min_log_size).min(self.options.max_log_size.max(1))
+        room.saturating_add(BATCH_ENDS_BYTES).max(self.options.min_log_size).min(self.options.max_log_size.max(1))
     }
 
     /// The number of a new dataset. `main` is the main file, to be changed.

@@ -78,6 +78,7 @@ impl EngineError {
     }
 
     /// Names what was tried when the system refused.
+    #[cfg(any(feature = "lmdb", feature = "slatedb"))]
     pub(crate) fn io(context: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => EngineError::Full(source.to_string()),

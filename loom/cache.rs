@@ -1,5 +1,5 @@
 //! Every schedule of small programs that use a cache from several threads, explored by loom:
-//! `RUSTFLAGS="--cfg loom" cargo test -p h5live-cache --release --test loom -- --nocapture`
+//! `make loom`.
 #![cfg(loom)]
 
 use std::sync::{

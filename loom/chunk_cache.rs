@@ -1,5 +1,5 @@
 //! Every schedule of threads that share the cache of decoded chunks, explored by loom:
-//! `RUSTFLAGS="--cfg loom" cargo test -p h5live-cache --release --test loom_chunk_cache -- --nocapture`
+//! `make loom`.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use h5live_model::{ChunkCoord, ObjectId};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-#[path = "../../src/dataset/chunk_cache.rs"]
+#[path = "../src/dataset/chunk_cache.rs"]
 #[allow(dead_code)]
 mod chunk_cache;
 

@@ -1,17 +1,15 @@
 //! Every schedule of small programs that use a session from two threads, explored by loom:
-//! `RUSTFLAGS="--cfg loom" cargo test -p h5live-kv --release --test 'loom*' -- --nocapture`
+//! `make loom`.
 //!
 //! Engines are steps that nothing interrupts here: each has locks of its own, which it holds in no call of a session.
 #![cfg(loom)]
-
-mod shared;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use h5live_kv::engine::{LongKeys, MemoryEngine};
 use h5live_kv::layout::oid;
-use h5live_kv::{KvStore, check_container};
+use h5live_kv::{KvRequest, KvStore, check_container};
 use h5live_model::{
     AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Error, Layout,
     MapEdit, MapKey, MapSpec, MapStore, Mode, NewObject, NoFilters, ObjectBody, ObjectId, ObjectSpec, Publish, Result,
@@ -19,7 +17,18 @@ use h5live_model::{
 };
 use loom::thread;
 
-use self::shared::request;
+/// How a container is opened.
+fn request(mode: Mode, durability: Durability, random: u64) -> KvRequest {
+    KvRequest {
+        mode,
+        root: ObjectSpec::group(),
+        durability,
+        max_allocation: AllocationLimit::default(),
+        unfilter: Arc::new(NoFilters),
+        max_uncommitted: KvRequest::MAX_UNCOMMITTED,
+        random,
+    }
+}
 
 /// Explores all schedules with at most so many switches that a thread did not ask for.
 fn explore(name: &str, preemptions: usize, program: impl Fn() + Send + Sync + 'static) {
