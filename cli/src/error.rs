@@ -317,6 +317,9 @@ pub enum SetRefusal {
     /// The value does not fit.
     #[error("{0}")]
     Value(#[from] JsonValueError),
+    /// There is no map, and what is put does not say of which types it is to be.
+    #[error("the map is not there, and its types are not clear: --key-type and --value-type say them")]
+    MapTypes,
     /// A key is there twice in an object.
     #[error("{0:?} is there twice")]
     Repeated(String),

@@ -103,7 +103,7 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 26] = [
     (
         "map",
         [
-            ("h5live map put run.h5 ids Alice 125 Bob 216", "two pairs of a map that is there"),
+            ("h5live map put run.h5 ids Alice 125 Bob 216", "two pairs; file and map are made if they are not there"),
             ("h5live map ls run.h5 ids --from B --json", "the pairs from a key on; for programs"),
         ],
     ),

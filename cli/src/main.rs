@@ -36,6 +36,8 @@ mod ls;
 mod man;
 mod manifest;
 mod map;
+mod map_location;
+mod map_put;
 mod map_text;
 mod mv;
 mod new;

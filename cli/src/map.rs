@@ -2,26 +2,18 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::BufRead;
 use std::ops::Bound;
 use std::time::Duration;
 
-use h5live::{File, Location, MapObject};
-use serde_json::Value as Json;
-
-use crate::error::{Error, Outcome, Result, SetRefusal};
-use crate::from_json::{self, JsonValueError};
-use crate::map_text::{self, PairStyle, parse_word};
-use crate::model::{Datatype, MapSpec, ReferenceType};
-use crate::new::DescriptionFault;
+use crate::error::{Outcome, Result};
+use crate::map_location::MapLocation;
+use crate::map_text::{self, PairStyle};
+use crate::model::MapSpec;
 use crate::output::Output;
 use crate::type_parse::TypeText;
 use crate::value::Value;
 use crate::wait::seconds;
-use crate::{open, path_target, temp_output};
-
-/// Pairs from standard input that are put at a time.
-const BATCH_PAIRS: usize = 1000;
+use crate::{map_put, open};
 
 /// Looks up, changes and follows the pairs of maps
 ///
@@ -52,9 +44,12 @@ enum MapAction {
     },
     /// Puts pairs, all of them or none
     ///
+    /// The file and the map are made if they are not there. Unless types are given, numbers are stored as i64, u64 or f64,
+    /// and all else as text.
+    ///
     /// Examples:
-    ///   h5live map put run.h5 ids Alice 125 --key-type string --value-type u64le
-    ///   h5live map ls old.h5 ids --json | h5live map put new.h5 ids --json
+    ///   h5live map put run.h5 ids Alice 125 Bob 216
+    ///   h5live map ls old.h5 ids --json | h5live map put new.h5 ids --json --key-type string --value-type u64le
     #[command(verbatim_doc_comment)]
     Put {
         #[command(flatten)]
@@ -62,10 +57,10 @@ enum MapAction {
         /// Keys and values in turn
         #[arg(value_name = "KEY VALUE", allow_negative_numbers = true, required_unless_present = "json")]
         pairs: Vec<String>,
-        /// Make the map if it is not there, with keys of this type, as `ls` shows types: u16le, string, ...
+        /// The type of the keys of a new map, as `ls` shows types: u16le, string, ...
         #[arg(long, value_name = "TYPE", requires = "value_type")]
         key_type: Option<TypeText>,
-        /// Make the map if it is not there, with values of this type
+        /// The type of the values of a new map
         #[arg(long, value_name = "TYPE", requires = "key_type")]
         value_type: Option<TypeText>,
         /// Read the pairs from standard input: a JSON object with key and value per line, as `map ls --json` writes them
@@ -135,39 +130,6 @@ enum MapAction {
     },
 }
 
-/// Where a map is.
-#[derive(Debug, clap::Args)]
-struct MapLocation {
-    /// The file
-    file: Location,
-    /// The map
-    path: String,
-}
-
-impl MapLocation {
-    fn read(&self) -> Result<MapObject> {
-        Ok(open::for_reading(&self.file)?.map_object(&self.path)?)
-    }
-
-    fn open_to_write(&self) -> Result<File> {
-        temp_output::sweep_beside(&self.file)?;
-        Ok(open::options().write().open(&self.file)?)
-    }
-
-    fn refused(&self, why: JsonValueError) -> Error {
-        Error::Refused { file: self.file.to_string().into(), path: self.path.clone(), why: SetRefusal::Value(why) }
-    }
-
-    fn parse(&self, map: &MapObject, datatype: &Datatype, word: &str) -> Result<Value> {
-        let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(map.file(), form, json);
-        parse_word(datatype, word, &refer).map_err(|why| self.refused(why))
-    }
-
-    fn keys(&self, map: &MapObject, words: &[String]) -> Result<Vec<Value>> {
-        words.iter().map(|word| self.parse(map, map.key_type(), word)).collect()
-    }
-}
-
 impl MapCommand {
     /// Runs the command.
     ///
@@ -178,7 +140,7 @@ impl MapCommand {
             MapAction::Get { at, keys, json } => get(&at, &keys, json),
             MapAction::Put { at, pairs, key_type, value_type, json } => {
                 let types = key_type.zip(value_type).map(|(key, value)| MapSpec { key: key.0, value: value.0 });
-                if json { put_lines(&at, types) } else { put(&at, &pairs, types) }
+                if json { map_put::put_lines(&at, types) } else { map_put::put(&at, &pairs, types) }
             }
             MapAction::Del { at, keys } => remove(&at, &keys),
             MapAction::Ls { at, from, to, limit, json } => {
@@ -218,53 +180,6 @@ fn get(at: &MapLocation, keys: &[String], as_json: bool) -> Result<Outcome> {
     }
     out.flush()?;
     Ok(outcome)
-}
-
-/// The map; a new one of these types if there is none.
-fn find_or_create(file: &File, at: &MapLocation, types: Option<MapSpec>) -> Result<MapObject> {
-    match (file.map_object(&at.path), types) {
-        (Err(error), Some(types)) if error.is_not_found() => Ok(file.root().create_map(&at.path, &types)?),
-        (found, _) => Ok(found?),
-    }
-}
-
-fn put(at: &MapLocation, words: &[String], types: Option<MapSpec>) -> Result<Outcome> {
-    let file = at.open_to_write()?;
-    let map = find_or_create(&file, at, types)?;
-    let (pairs, rest) = words.as_chunks::<2>();
-    if let [key] = rest {
-        return Err(at.refused(JsonValueError::Member(format!("value of {key}"))));
-    }
-    let parse = |[key, value]: &[String; 2]| {
-        Ok((at.parse(&map, map.key_type(), key)?, at.parse(&map, map.value_type(), value)?))
-    };
-    map.put_values(&pairs.iter().map(parse).collect::<Result<Vec<_>>>()?)?;
-    file.close()?;
-    Ok(Outcome::Clean)
-}
-
-/// Puts the pairs of standard input. Those before a wrong line are put.
-fn put_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<Outcome> {
-    let file = at.open_to_write()?;
-    let map = find_or_create(&file, at, types)?;
-    let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(&file, form, json);
-    let mut pairs = Vec::new();
-    for line in std::io::stdin().lock().lines() {
-        let line = line.map_err(Error::Description)?;
-        let wrong = |fault| Error::InvalidDescription { file: None, fault };
-        let json: Json = serde_json::from_str(&line).map_err(|error| wrong(DescriptionFault::Json(error)))?;
-        let member = |name: &str| json.get(name).ok_or_else(|| at.refused(JsonValueError::Member(name.to_owned())));
-        let key = map_text::key_value(map.key_type(), member("key")?, &refer).map_err(|why| at.refused(why))?;
-        let value = from_json::value(map.value_type(), member("value")?, &refer).map_err(|why| at.refused(why))?;
-        pairs.push((key, value));
-        if pairs.len() == BATCH_PAIRS {
-            map.put_values(&pairs)?;
-            pairs.clear();
-        }
-    }
-    map.put_values(&pairs)?;
-    file.close()?;
-    Ok(Outcome::Clean)
 }
 
 fn remove(at: &MapLocation, words: &[String]) -> Result<Outcome> {

@@ -82,12 +82,17 @@ pub fn key_value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) 
     }
 }
 
+/// A word as JSON, or as a text if it is none.
+pub fn word_json(word: &str) -> Json {
+    serde_json::from_str(word).unwrap_or_else(|_| Json::String(word.to_owned()))
+}
+
 /// The key or value that a word of the command line stands for: JSON, or text if it is none or the type is text.
 ///
 /// # Errors
 /// [`JsonValueError`].
 pub fn parse_word(datatype: &Datatype, word: &str, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
-    let json = serde_json::from_str(word).unwrap_or_else(|_| Json::String(word.to_owned()));
+    let json = word_json(word);
     match from_json::is_text(datatype) && !json.is_string() {
         true => Ok(Value::Text(word.to_owned())),
         false => from_json::value(datatype, &json, refer),

@@ -59,6 +59,43 @@ fn maps_are_made_by_put_and_filled_from_standard_input() {
 }
 
 #[test]
+fn put_makes_the_file_and_finds_the_types_of_a_new_map() {
+    let (folder, path, name) = common::new_file();
+    text(&run(&["map", "put", &name, "ids", "Alice", "25385486", "7", "-1"]));
+    assert_eq!(text(&run(&["map", "ls", &name, "ids"])), "\"7\": -1\n\"Alice\": 25385486\n");
+    text(&run(&["map", "put", &name, "squares", "3", "9", "-1", "0.5"]));
+    assert_eq!(
+        text(&run(&["map", "ls", &name, "squares", "--json"])),
+        "{\"key\":-1,\"value\":0.5}\n{\"key\":3,\"value\":9.0}\n"
+    );
+    // The types are those of the map.
+    assert!(error(&run(&["map", "put", &name, "ids", "Bob", "0.5"])).contains("0.5"));
+    let listed = text(&run(&["map", "ls", &name, "ids", "--json"]));
+    let new = folder.path().join("new.h5");
+    let new_name = new.to_str().unwrap();
+    text(&run_with(&["map", "put", new_name, "ids", "--json"], listed.as_bytes()));
+    assert_eq!(text(&run(&["map", "ls", new_name, "ids", "--json"])), listed);
+    // What is wrong leaves no new file, and in one that is there what was before.
+    std::fs::remove_file(&new).unwrap();
+    let wrong = format!("{listed}{{\"key\":\"x\",\"value\":[1]}}\n");
+    let said = error(&run_with(&["map", "put", new_name, "ids", "--json"], wrong.as_bytes()));
+    assert!(
+        said.contains("the map is not there, and its types are not clear: --key-type and --value-type say them"),
+        "{said}"
+    );
+    assert!(!new.exists());
+    assert!(!error(&run_with(&["map", "put", new_name, "ids", "--json"], b"")).is_empty() && !new.exists());
+    let more = "{\"key\":\"Bob\",\"value\":1}\n{\"key\":\"Carol\",\"value\":\"x\"}\n";
+    error(&run_with(&["map", "put", &name, "ids", "--json"], more.as_bytes()));
+    assert_eq!(text(&run(&["map", "get", &name, "ids", "Bob"])), "1\n");
+    assert_eq!(text(&run(&["map", "count", &name, "ids"])), "3\n");
+    // In a key-value store, too.
+    let store = format!("kv:{}", path.with_extension("kv").display());
+    text(&run(&["map", "put", &store, "ids", "a", "1"]));
+    assert_eq!(text(&run(&["map", "get", &store, "ids", "a"])), "1\n");
+}
+
+#[test]
 fn a_store_without_maps_names_those_that_have_them() {
     let folder = tempfile::tempdir().unwrap();
     let name = format!("log:{}", folder.path().join("run.h5").display());

@@ -1,0 +1,61 @@
+//! Where a map is, as a command says it.
+
+use h5live::{File, Location, MapObject};
+use serde_json::Value as Json;
+
+use crate::error::{Error, Result, SetRefusal};
+use crate::from_json::JsonValueError;
+use crate::map_text::parse_word;
+use crate::model::{Datatype, ReferenceType};
+use crate::value::Value;
+use crate::{open, path_target, temp_output};
+
+/// Where a map is.
+#[derive(Debug, clap::Args)]
+pub struct MapLocation {
+    /// The file
+    pub file: Location,
+    /// The map
+    pub path: String,
+}
+
+impl MapLocation {
+    /// The map, to be read.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or has no such map.
+    pub fn read(&self) -> Result<MapObject> {
+        Ok(open::for_reading(&self.file)?.map_object(&self.path)?)
+    }
+
+    /// The file, to be changed.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open_to_write(&self) -> Result<File> {
+        temp_output::sweep_beside(&self.file)?;
+        Ok(open::options().write().open(&self.file)?)
+    }
+
+    /// An error that names the map.
+    pub fn refused(&self, why: impl Into<SetRefusal>) -> Error {
+        Error::Refused { file: self.file.to_string().into(), path: self.path.clone(), why: why.into() }
+    }
+
+    /// The value of a type that a word stands for.
+    ///
+    /// # Errors
+    /// If it stands for none.
+    pub fn parse(&self, map: &MapObject, datatype: &Datatype, word: &str) -> Result<Value> {
+        let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(map.file(), form, json);
+        parse_word(datatype, word, &refer).map_err(|why: JsonValueError| self.refused(why))
+    }
+
+    /// The keys that words stand for.
+    ///
+    /// # Errors
+    /// As [`MapLocation::parse`].
+    pub fn keys(&self, map: &MapObject, words: &[String]) -> Result<Vec<Value>> {
+        words.iter().map(|word| self.parse(map, map.key_type(), word)).collect()
+    }
+}

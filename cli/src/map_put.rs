@@ -1,0 +1,183 @@
+//! `h5live map put`: pairs that are put into a map, and the map that is made for them.
+
+use std::io::{self, BufRead};
+
+use h5live::{File, H5Type, MapObject, StoreErrorKind};
+use serde_json::Value as Json;
+
+use crate::error::{Error, Outcome, Result, SetRefusal};
+use crate::from_json::{self, JsonValueError};
+use crate::map_location::MapLocation;
+use crate::map_text::{self, word_json};
+use crate::model::{Datatype, MapSpec, ReferenceType};
+use crate::new::DescriptionFault;
+use crate::new_output::NewOutput;
+use crate::temp_output::ForceArgs;
+use crate::value::Value;
+use crate::{open, path_target};
+
+/// Pairs from standard input that are put at a time. The types of a new map are those of the first ones.
+const BATCH_PAIRS: usize = 1000;
+
+/// Puts the pairs of a command line: keys and values in turn.
+///
+/// # Errors
+/// If a key or a value does not fit the map; if there is no map, and their types are not clear.
+pub fn put(at: &MapLocation, words: &[String], types: Option<MapSpec>) -> Result<Outcome> {
+    let (pairs, rest) = words.as_chunks::<2>();
+    if let [key] = rest {
+        return Err(at.refused(JsonValueError::Member(format!("value of {key}"))));
+    }
+    let found = || words_types(pairs);
+    change(at, |file| {
+        let map = find_or_create(file, at, types, found)?;
+        let parse = |[key, value]: &[String; 2]| {
+            Ok((at.parse(&map, map.key_type(), key)?, at.parse(&map, map.value_type(), value)?))
+        };
+        Ok(map.put_values(&pairs.iter().map(parse).collect::<Result<Vec<_>>>()?)?)
+    })
+}
+
+/// Puts the pairs of standard input. Those before a wrong line are put, unless the file is new.
+///
+/// # Errors
+/// As [`put`].
+pub fn put_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<Outcome> {
+    let mut lines = std::io::stdin().lock().lines();
+    let mut batch = next_batch(at, &mut lines);
+    change(at, |file| {
+        let found = || {
+            let pairs = batch.iter().flatten();
+            let (keys, values) = (pairs.clone().map(|pair| &pair[0]), pairs.map(|pair| &pair[1]));
+            Some(MapSpec { key: common_type(keys)?, value: common_type(values)? })
+        };
+        let map = find_or_create(file, at, types, found)?;
+        while !batch.is_empty() {
+            let (mut pairs, mut wrong) = (Vec::with_capacity(batch.len()), None);
+            for pair in batch {
+                match pair.and_then(|pair| json_values(at, &map, &pair)) {
+                    Ok(pair) => pairs.push(pair),
+                    Err(error) => {
+                        wrong = Some(error);
+                        break;
+                    }
+                }
+            }
+            map.put_values(&pairs)?;
+            if let Some(error) = wrong {
+                map.flush()?;
+                return Err(error);
+            }
+            batch = next_batch(at, &mut lines);
+        }
+        Ok(())
+    })
+}
+
+/// Keys and values of the next lines, and what is wrong with a line.
+fn next_batch(at: &MapLocation, lines: &mut impl Iterator<Item = io::Result<String>>) -> Vec<Result<[Json; 2]>> {
+    lines.take(BATCH_PAIRS).map(|line| json_pair(at, &line.map_err(Error::Description)?)).collect()
+}
+
+fn json_values(at: &MapLocation, map: &MapObject, [key, value]: &[Json; 2]) -> Result<(Value, Value)> {
+    let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(map.file(), form, json);
+    let key = map_text::key_value(map.key_type(), key, &refer).map_err(|why| at.refused(why))?;
+    let value = from_json::value(map.value_type(), value, &refer).map_err(|why| at.refused(why))?;
+    Ok((key, value))
+}
+
+/// Changes the file. If it is not there, it is made, and appears when the change is complete.
+fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<Outcome> {
+    let (file, output) = match at.open_to_write() {
+        Err(Error::File(error)) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
+            let output = NewOutput::create_for(&at.file, ForceArgs { replaces_file: false })?;
+            (output.open(open::options())?, Some(output))
+        }
+        opened => (opened?, None),
+    };
+    change(&file)?;
+    file.close()?;
+    output.map_or(Ok(()), NewOutput::persist)?;
+    Ok(Outcome::Clean)
+}
+
+/// The map. If there is none, a new one of these types, or else of those that `found` finds in what is put.
+fn find_or_create(
+    file: &File,
+    at: &MapLocation,
+    types: Option<MapSpec>,
+    found: impl FnOnce() -> Option<MapSpec>,
+) -> Result<MapObject> {
+    match file.map_object(&at.path) {
+        Err(error) if error.is_not_found() => {
+            let types = types.or_else(found).ok_or_else(|| at.refused(SetRefusal::MapTypes))?;
+            Ok(file.root().create_map(&at.path, &types)?)
+        }
+        found => Ok(found?),
+    }
+}
+
+fn json_pair(at: &MapLocation, line: &str) -> Result<[Json; 2]> {
+    let wrong = |error| Error::InvalidDescription { file: None, fault: DescriptionFault::Json(error) };
+    let mut json: Json = serde_json::from_str(line).map_err(wrong)?;
+    let mut member = |name: &str| {
+        let member = json.get_mut(name).map(Json::take);
+        member.ok_or_else(|| at.refused(JsonValueError::Member(name.to_owned())))
+    };
+    Ok([member("key")?, member("value")?])
+}
+
+/// The types of keys and values that are words: numbers, if all of them are, or else texts.
+fn words_types(pairs: &[[String; 2]]) -> Option<MapSpec> {
+    let of = |part: usize| {
+        let values: Vec<Json> = pairs.iter().map(|pair| word_json(&pair[part])).collect();
+        let is_number = !values.is_empty() && values.iter().all(Json::is_number);
+        if is_number { common_type(values.iter()) } else { Some(String::datatype()) }
+    };
+    Some(MapSpec { key: of(0)?, value: of(1)? })
+}
+
+/// The type that has all of these values as they are: of integers, of floats, or of texts. `None` if there is none, or no
+/// value.
+fn common_type<'a>(values: impl Iterator<Item = &'a Json> + Clone) -> Option<Datatype> {
+    let all = |is_so: fn(&Json) -> bool| values.clone().next().is_some() && values.clone().all(is_so);
+    // Greater integers are not all there as floats.
+    let is_exact_float = |json: &Json| json.is_f64() || json.as_i64().is_some_and(|n| n.unsigned_abs() <= 1 << 53);
+    if all(Json::is_i64) {
+        Some(i64::datatype())
+    } else if all(Json::is_u64) {
+        Some(u64::datatype())
+    } else if all(is_exact_float) {
+        Some(f64::datatype())
+    } else if all(Json::is_string) {
+        Some(String::datatype())
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_common_type_has_all_values_as_they_are() {
+        let of = |values: Json| common_type(values.as_array().unwrap().iter());
+        assert_eq!(of(json!([1, -2])), Some(i64::datatype()));
+        assert_eq!(of(json!([1, u64::MAX])), Some(u64::datatype()));
+        assert_eq!(of(json!([1, 0.5])), Some(f64::datatype()));
+        assert_eq!(of(json!(["a", "1"])), Some(String::datatype()));
+        for none in [
+            json!([]),
+            json!([1, "a"]),
+            json!([-1, u64::MAX]),
+            json!([0.5, (1u64 << 53) + 1]),
+            json!([null]),
+            json!([[1]]),
+        ] {
+            assert_eq!(of(none.clone()), None, "{none}");
+        }
+    }
+}
