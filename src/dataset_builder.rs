@@ -132,6 +132,10 @@ impl DatasetBuilder {
 
     /// Stores elements in chunks of these dimensions (`[rank]`, elements).
     ///
+    /// If nothing is said, they are guessed from the shape, as h5py does: about 16 KiB to 1 MiB, of many rows and few columns.
+    /// A flush writes each chunk anew that it has changed, and filters it as a whole. Who appends a frame at a time and
+    /// flushes it wants a chunk for each frame.
+    ///
     /// Chunks of 4 GiB and more need [`LibVer::V200`](crate::LibVer::V200). The first element in a chunk without
     /// filters takes the space of the whole chunk. If the fill value is zero, this is a hole of the file; otherwise
     /// fill values are written, in pieces. A chunk with filters is in memory as a whole while it is read or written, so
