@@ -121,7 +121,8 @@ doc-test: ## the examples in the documentation
 	cargo test --workspace --doc --quiet
 
 loom: ## every interleaving of the parts with interior concurrency
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom cargo test --release -p h5live-loom -- --nocapture
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_DEBUG=0 \
+	    cargo test --release -p h5live-loom -- --nocapture
 
 stress: ## a writer and its readers in processes of their own, every value checked, with and without kills
 	$(DEBUG_CLI)
