@@ -2,10 +2,9 @@
 //! `make loom`.
 #![cfg(loom)]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
-};
+mod explore;
+
+use std::sync::Arc;
 
 use h5live_cache::{
     Cache, CacheOptions, EdgeKind, Entry, Error, FaultyStorage, FlushScope, Handle, MemoryStorage, Owner, SpaceKind,
@@ -13,6 +12,8 @@ use h5live_cache::{
 };
 use h5live_format::{Addr, EncodeError, Widths};
 use loom::{sync::Mutex, thread};
+
+use self::explore::explore;
 
 /// One byte: a version number.
 #[derive(Debug)]
@@ -72,27 +73,6 @@ fn byte(storage: &impl Storage, at: u64) -> u8 {
     let mut byte = [0];
     storage.read_at(&mut byte, at).unwrap();
     byte[0]
-}
-
-/// Explores all schedules; or, if `preemptions` is given, those with at most so many switches that a thread did not
-/// ask for.
-fn explore(name: &str, preemptions: impl Into<Option<usize>>, program: impl Fn() + Send + Sync + 'static) {
-    let runs = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&runs);
-    let mut model = loom::model::Builder::new();
-    let bound = preemptions.into();
-    model.preemption_bound = bound;
-    model.max_branches = 100_000;
-    model.check(move || {
-        counted.fetch_add(1, Relaxed);
-        program();
-    });
-    let runs = runs.load(Relaxed);
-    match bound {
-        None => println!("{name}: {runs} executions, all there are"),
-        Some(bound) => println!("{name}: {runs} executions, all with at most {bound} preemptions"),
-    }
-    assert!(runs > 1, "there was nothing to explore");
 }
 
 #[test]

@@ -2,12 +2,15 @@
 //! `make loom`.
 #![cfg(loom)]
 
+mod explore;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64 as Plain, Ordering::Relaxed};
 
 use h5live_model::{ChunkCoord, ObjectId};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+
+use self::explore::explore;
 
 #[path = "../src/dataset/chunk_cache.rs"]
 #[allow(dead_code)]
@@ -80,23 +83,8 @@ impl Dataset {
     }
 }
 
-fn explore(name: &str, program: impl Fn() + Send + Sync + 'static) {
-    let runs = Arc::new(Plain::new(0));
-    let counted = runs.clone();
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = None;
-    model.max_branches = 100_000;
-    model.check(move || {
-        counted.fetch_add(1, Relaxed);
-        program();
-    });
-    let runs = runs.load(Relaxed);
-    println!("{name}: {runs} executions, all there are");
-    assert!(runs > 1, "there was nothing to explore");
-}
-
 fn write_and_read(late: bool) {
-    explore("write and read against read", move || {
+    explore("write and read against read", None, move || {
         let dataset = Arc::new(Dataset { late, ..Dataset::new() });
         let other = dataset.clone();
         let thread = thread::spawn(move || assert!(matches!(other.read(), 1 | 2)));
@@ -120,7 +108,7 @@ fn to_look_when_the_chunk_was_kept_is_too_late() {
 
 #[test]
 fn nothing_of_before_is_read_after_a_refresh() {
-    explore("refresh against read", || {
+    explore("refresh against read", None, || {
         let dataset = Arc::new(Dataset::new());
         let other = dataset.clone();
         let thread = thread::spawn(move || assert!(matches!(other.read(), 1 | 2)));

@@ -4,12 +4,15 @@
 //! Engines are steps that nothing interrupts here: each has locks of its own, which it holds in no call of a session.
 #![cfg(loom)]
 
+mod explore;
+#[path = "../stores/kv/tests/shared/request.rs"]
+mod request;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use h5live_kv::engine::{LongKeys, MemoryEngine};
 use h5live_kv::layout::oid;
-use h5live_kv::{KvRequest, KvStore, check_container};
+use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Error, Layout,
     MapEdit, MapKey, MapSpec, MapStore, Mode, NewObject, NoFilters, ObjectBody, ObjectId, ObjectSpec, Publish, Result,
@@ -17,34 +20,8 @@ use h5live_model::{
 };
 use loom::thread;
 
-/// How a container is opened.
-fn request(mode: Mode, durability: Durability, random: u64) -> KvRequest {
-    KvRequest {
-        mode,
-        root: ObjectSpec::group(),
-        durability,
-        max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvRequest::MAX_UNCOMMITTED,
-        random,
-    }
-}
-
-/// Explores all schedules with at most so many switches that a thread did not ask for.
-fn explore(name: &str, preemptions: usize, program: impl Fn() + Send + Sync + 'static) {
-    let runs = Arc::new(AtomicU64::new(0));
-    let counted = runs.clone();
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.max_branches = 100_000;
-    model.check(move || {
-        counted.fetch_add(1, Relaxed);
-        program();
-    });
-    let runs = runs.load(Relaxed);
-    println!("{name}: {runs} executions, all with at most {preemptions} preemptions");
-    assert!(runs > 1, "there was nothing to explore");
-}
+use self::explore::explore;
+use self::request::request;
 
 fn open(engine: &MemoryEngine, mode: Mode) -> KvStore {
     KvStore::open(LongKeys::new(engine.clone()), &request(mode, Durability::Always, 3)).unwrap()

@@ -4,7 +4,6 @@ use h5live::{File, Location, MapObject};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result, SetRefusal};
-use crate::from_json::JsonValueError;
 use crate::map_text::parse_word;
 use crate::model::{Datatype, ReferenceType};
 use crate::value::Value;
@@ -48,7 +47,7 @@ impl MapLocation {
     /// If it stands for none.
     pub fn parse(&self, map: &MapObject, datatype: &Datatype, word: &str) -> Result<Value> {
         let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(map.file(), form, json);
-        parse_word(datatype, word, &refer).map_err(|why: JsonValueError| self.refused(why))
+        parse_word(datatype, word, &refer).map_err(|why| self.refused(why))
     }
 
     /// The keys that words stand for.

@@ -43,7 +43,7 @@ pub fn put(at: &MapLocation, words: &[String], types: Option<MapSpec>) -> Result
 /// # Errors
 /// As [`put`].
 pub fn put_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<Outcome> {
-    let mut lines = std::io::stdin().lock().lines();
+    let mut lines = io::stdin().lock().lines();
     let mut batch = next_batch(at, &mut lines);
     change(at, |file| {
         let found = || {
@@ -53,20 +53,15 @@ pub fn put_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<Outcome> {
         };
         let map = find_or_create(file, at, types, found)?;
         while !batch.is_empty() {
-            let (mut pairs, mut wrong) = (Vec::with_capacity(batch.len()), None);
-            for pair in batch {
-                match pair.and_then(|pair| json_values(at, &map, &pair)) {
-                    Ok(pair) => pairs.push(pair),
-                    Err(error) => {
-                        wrong = Some(error);
-                        break;
-                    }
-                }
-            }
+            let mut pairs = Vec::with_capacity(batch.len());
+            let read = batch.into_iter().try_for_each(|pair| {
+                pairs.push(json_values(at, &map, &pair?)?);
+                Ok(())
+            });
             map.put_values(&pairs)?;
-            if let Some(error) = wrong {
+            if read.is_err() {
                 map.flush()?;
-                return Err(error);
+                return read;
             }
             batch = next_batch(at, &mut lines);
         }

@@ -172,7 +172,7 @@ fn play_all(default: u64, mut play: impl FnMut(&[Turn]) -> Result<(), Failure>) 
 fn both_see_the_same_after_each_turn() {
     let Some(mut h5py) = H5py::start() else { return };
     let mut taken = Taken::new();
-    let sequences = play_all(100, |turns| {
+    let sequences = play_all(200, |turns| {
         let folder = tempfile::tempdir().expect("a folder");
         let mut story = Vec::new();
         let played = play(&mut h5py, &folder.path().join("both.h5"), turns, &mut taken, &mut story);

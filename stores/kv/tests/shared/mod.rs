@@ -1,26 +1,16 @@
 //! What tests of several stores share.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+mod request;
+
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_kv::{KvRequest, KvStore};
+use h5live_kv::KvStore;
 use h5live_model::conformance::Lab;
-use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, ObjectSpec, Store};
+use h5live_model::{Mode, Store};
 
-/// How a container is opened.
-pub fn request(mode: Mode, durability: Durability, random: u64) -> KvRequest {
-    KvRequest {
-        mode,
-        root: ObjectSpec::group(),
-        durability,
-        max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvRequest::MAX_UNCOMMITTED,
-        random,
-    }
-}
+pub use self::request::request;
 
 /// Bytes from hexadecimal digits with spaces, and text in quotes.
 pub fn hex_bytes(text: &str) -> Vec<u8> {
