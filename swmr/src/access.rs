@@ -328,21 +328,31 @@ impl Access {
     /// Takes the lock of a file that exists and will be made anew, unless a process writes it.
     fn lock_existing_file(&self, path: &Path) -> Result<LockHandle> {
         let lock = self.lock_handle(path)?;
-        let taken = lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;
-        refuse_if_written(path, &lock)?;
-        match taken {
-            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() }),
-            LockAttempt::Acquired => Ok(lock),
-        }
+        Self::lock_to_create(&lock, || refuse_if_written(path, &lock), || thread::sleep(Duration::from_millis(1)))?;
+        Ok(lock)
     }
 
     /// Takes the lock of a file that this process has just created.
     fn lock_created_file(&self, path: &Path) -> Result<LockHandle> {
         let lock = self.lock_handle(path)?;
-        match lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? {
-            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() }),
-            LockAttempt::Acquired => Ok(lock),
+        Self::lock_to_create(&lock, || Ok(()), || thread::sleep(Duration::from_millis(1)))?;
+        Ok(lock)
+    }
+
+    /// Takes the exclusive lock, and runs `check` once it has been tried. Waits a moment for readers that only look
+    /// whether the file has what they wait for.
+    fn lock_to_create(lock: &LockHandle, check: impl Fn() -> Result<()>, mut pause: impl FnMut()) -> Result<()> {
+        for _ in 0..OPEN_WAIT_POLLS {
+            let taken = lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;
+            check()?;
+            match taken {
+                LockAttempt::Acquired => return Ok(()),
+                // A handle of this process does not go while this one waits.
+                LockAttempt::Conflict if !lock.own_lock_holder().is_empty() => break,
+                LockAttempt::Conflict => pause(),
+            }
         }
+        Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() })
     }
 }
 

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -55,7 +55,14 @@ fn kill_recording(path: PathBuf, guarded: bool, number: u64) -> Killed {
     let flushed = 102 + 3 * (number % 7);
     (0..flushed).for_each(|row| writeln!(input, "{row}").unwrap());
     let rows = || File::options().swmr_read().open(&path).ok()?.dataset("rows").ok()?.shape().ok();
-    until("rows are visible", || rows().is_some_and(|shape| shape[0] >= flushed));
+    until("rows are visible", || {
+        if let Some(status) = child.try_wait().unwrap() {
+            let mut said = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            panic!("{}: {status}: {said}", path.display());
+        }
+        rows().is_some_and(|shape| shape[0] >= flushed)
+    });
     let writer = if guarded { child_with(child.id(), "record") } else { child.id() };
     let more = number * 7919 % 600;
     (0..more).for_each(|row| writeln!(input, "{row}").unwrap());

@@ -91,6 +91,31 @@ fn reader_process(path: &Path, lock: &LockHandle) -> std::process::Child {
 }
 
 #[test]
+fn a_file_is_created_though_a_reader_looks_whether_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    fs::write(&path, b"").unwrap();
+    let lock = access(Mode::Create).lock_handle(&path).unwrap();
+    let mut reader = reader_process(&path, &lock);
+
+    // A reader that stays.
+    let pauses = Cell::new(0);
+    let count = || pauses.set(pauses.get() + 1);
+    let refused = Access::lock_to_create(&lock, || Ok(()), count).unwrap_err();
+    assert!(matches!(refused, Error::InUse { reason: OpenConflict::Lock, .. }), "{refused}");
+    assert_eq!(pauses.replace(0), OPEN_WAIT_POLLS);
+
+    // One that goes.
+    let leave = || {
+        count();
+        drop(reader.stdin.take());
+        reader.wait().unwrap();
+    };
+    Access::lock_to_create(&lock, || Ok(()), leave).unwrap();
+    assert_eq!(pauses.get(), 1);
+}
+
+#[test]
 fn a_writer_waits_a_moment_for_a_reader_that_only_looks_what_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.h5");
