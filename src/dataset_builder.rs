@@ -6,6 +6,7 @@ use h5live_model::{
     FilterSpec, Layout, LinkTarget, NewObject, ObjectBody, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
 };
 
+use crate::chunk_guess::guess_chunk;
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath};
 use crate::value::EncodePlan;
@@ -17,11 +18,6 @@ mod filter {
     pub(super) const SHUFFLE: u16 = 2;
     pub(super) const FLETCHER32: u16 = 3;
 }
-
-/// Bytes that a chunk picked by [`DatasetBuilder::create`] has: at least, at most, and for a dataset of 1 MiB.
-const MIN_CHUNK_BYTES: u64 = 8 << 10;
-const MAX_CHUNK_BYTES: u64 = 1 << 20;
-const BASE_CHUNK_BYTES: f64 = 16_384.0;
 
 /// Bytes of elements that may be written in vain.
 const MAX_DISCARDED_BYTES: usize = 64 << 10;
@@ -132,9 +128,9 @@ impl DatasetBuilder {
 
     /// Stores elements in chunks of these dimensions (`[rank]`, elements).
     ///
-    /// If nothing is said, they are guessed from the shape, as h5py does: about 16 KiB to 1 MiB, of many rows and few columns.
-    /// A flush writes each chunk anew that it has changed, and filters it as a whole. Who appends a frame at a time and
-    /// flushes it wants a chunk for each frame.
+    /// If nothing is said, they are guessed from the shape. Rows that only grow in number are kept whole: some rows, about
+    /// 64 KiB of them, or one row, or, above 1 MiB, equal parts of one. Everything else is guessed as h5py does. A flush
+    /// writes each chunk anew that it has changed, and filters it as a whole.
     ///
     /// Chunks of 4 GiB and more need [`LibVer::V200`](crate::LibVer::V200). The first element in a chunk without
     /// filters takes the space of the whole chunk. If the fill value is zero, this is a hole of the file; otherwise
@@ -427,42 +423,4 @@ fn compact_elements<T: H5Write>(file: &File, spec: &ObjectSpec, values: &[T]) ->
     let mut elements = vec![0; bytes];
     T::encode_elements(&encoder, values, &mut elements, size, file.heap())?;
     Ok(Some(elements))
-}
-
-/// Guesses the dimensions of a chunk. Starts with the shape, and halves one dimension after the other until a chunk has
-/// a size that grows with the logarithm of the dataset's size. Dimensions of zero count as 1024, because they will
-/// grow.
-pub(crate) fn guess_chunk(dims: &[u64], max: &[u64], size: u64) -> Vec<u64> {
-    let mut chunk: Vec<u64> = dims.iter().map(|n| if *n == 0 { 1024 } else { *n }).collect();
-    let bytes = |chunk: &[u64]| chunk.iter().fold(size.max(1), |n, d| n.saturating_mul(*d));
-    let mebibytes = (bytes(&chunk) as f64 / 1_048_576.0).max(1e-9);
-    let target = BASE_CHUNK_BYTES * mebibytes.log10().exp2();
-    let target = target.clamp(MIN_CHUNK_BYTES as f64, MAX_CHUNK_BYTES as f64);
-    let mut dim = 0;
-    loop {
-        let now = bytes(&chunk);
-        let near = (now as f64) < target || (now as f64 - target).abs() / target < 0.5;
-        if (near && now < MAX_CHUNK_BYTES) || chunk.iter().all(|n| *n == 1) {
-            break;
-        }
-        let rank = chunk.len();
-        chunk[dim % rank] = chunk[dim % rank].div_ceil(2);
-        dim += 1;
-    }
-    chunk.iter().zip(max).map(|(n, max)| (*n).min(*max).max(1)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_are_guessed_as_h5py_does() {
-        // From h5py._hl.filters.guess_chunk, version 3.16.
-        assert_eq!(guess_chunk(&[100, 1024], &[100, 1024], 4), [13, 256]);
-        assert_eq!(guess_chunk(&[1_000_000], &[1_000_000], 8), [3907]);
-        assert_eq!(guess_chunk(&[0], &[UNLIMITED], 8), [1024]);
-        assert_eq!(guess_chunk(&[0, 512, 512], &[UNLIMITED, 512, 512], 2), [64, 32, 32]);
-        assert_eq!(guess_chunk(&[3], &[3], 1 << 20), [1]);
-    }
 }

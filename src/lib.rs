@@ -83,6 +83,7 @@ extern crate self as h5live;
 #[cfg(feature = "archive")]
 pub mod archive;
 mod attribute;
+mod chunk_guess;
 mod convert;
 mod copy;
 mod dataset;

@@ -479,7 +479,7 @@ impl<'a> Copier<'a> {
                 return Ok(());
             }
             let (dims, max) = (spec.dataspace.dims(), spec.dataspace.max());
-            spec.layout = Layout::Chunked(crate::dataset_builder::guess_chunk(dims, max, spec.datatype.size().into()));
+            spec.layout = Layout::Chunked(crate::chunk_guess::guess_chunk(dims, max, spec.datatype.size().into()));
         }
         spec.filters = self.complete_filters(spec, filters, true)?;
         Ok(())

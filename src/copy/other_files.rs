@@ -4,7 +4,7 @@ use h5live_model::{AllocationTime, DatasetSpec, Dataspace, Layout, LinkTarget, N
 
 use super::Copier;
 use super::element_copy::FileNameUse;
-use crate::dataset_builder::guess_chunk;
+use crate::chunk_guess::guess_chunk;
 
 impl<'a> Copier<'a> {
     /// Calls `rename` with the name of each other file that a copied object has, and gives the copy the name that it
