@@ -34,11 +34,8 @@ LOOM_MAX_PREEMPTIONS ?= 3
 export LOOM_MAX_PREEMPTIONS
 # The program as the tests build it too: an example, as a test, has the features that only tests need, so that nothing is
 # built a second time with others.
-DEBUG_CLI = cargo build --quiet --workspace --bin h5live --example hot
-# What `prove` and `counts` run, in one build: each by itself would have other features of the same crates. Not of the
-# whole workspace: that would build the libraries of object stores, too.
-RELEASE_TOOLS = cargo build --release --quiet -p h5live-prove -p h5live-prove-libhdf5 -p h5live \
-    --bin prove --bin prove-libhdf5 --example hot
+AS_TESTED = cargo build --quiet --workspace --example walk
+DEBUG_CLI = $(AS_TESTED) --bin h5live
 STRESS_SECONDS ?= 5
 STRESS_READERS ?= 2
 
@@ -56,8 +53,8 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove live walk bench bench-objects bench-own counts counts-write python-env h5tools corpus
-.PHONY: attack attack-cut fuzz house sanitize release-tools
+.PHONY: test lint unit large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove prove-cut live walk bench bench-objects bench-own counts counts-cut counts-write python-env h5tools corpus
+.PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus ## every test; sets up what they need by itself
 	@# Two at a time, for some of them wait much. Not so the attack, which replaces the program that others run.
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target doc-test loom stress live-matrix-cut
@@ -88,7 +85,7 @@ unit: setup corpus ## unit and integration tests
 	fi
 
 # In `test`, what is the same for every file is tried without them, and each of these is read and copied once.
-large-files: setup ## copies of every file of the corpus through every store and format, with those of 2 GiB (5 minutes)
+large-files: setup ## copies of every file of the corpus through every store and format, with those of 500 MiB and more (8 minutes)
 	H5LIVE_LARGE_FILES=1 cargo test --workspace --test program -- every_sound_file files_that_the_layout_can_hold copies_
 
 # Not in `test`: the libraries of SlateDB take minutes to build. The S3 server takes any keys.
@@ -132,15 +129,16 @@ stress: ## a writer and its readers in processes of their own, every value check
 sanitize: ## the files with unsafe code under AddressSanitizer (needs a nightly toolchain) and Miri; the live demo under memcheck
 	.ci/sanitize
 
-# One build for both.
-release-tools:
-	$(RELEASE_TOOLS)
+prove: ## every schedule of a reader, every death of the writer, every missing flush dependency (some 25 minutes)
+	cargo build --release --quiet -p h5live-prove -p h5live-prove-libhdf5
+	$(TARGET)/release/prove
+	$(TARGET)/release/prove-libhdf5
 
-# PROVE=--quick: a few seconds for each exploration instead of all of it.
-PROVE ?=
-prove: release-tools ## every schedule of a reader, every death of the writer, every missing flush dependency (some 25 minutes)
-	$(TARGET)/release/prove $(PROVE)
-	$(TARGET)/release/prove-libhdf5 $(filter --quick,$(PROVE))
+# As the tests build it, which costs less than it would gain by being optimised.
+prove-cut: ## a moment of each exploration of it, and what it takes to find out each mutant (four minutes)
+	$(AS_TESTED) --bin prove --bin prove-libhdf5
+	$(TARGET)/debug/prove --quick
+	$(TARGET)/debug/prove-libhdf5 --quick
 
 # Rows of five datasets that one side writes, each flushed, and the other side follows; and their rate.
 LIVE_ROWS ?= 60000
@@ -179,7 +177,7 @@ kills: setup ## writers of elements, attributes and links killed, and writers wh
 ATTACK ?=
 ATTACK_MINUTES ?= 10
 # With overflow checks, as all that is built for tests. Optimised, unlike there: the time that it takes is looked at.
-ATTACK_RUN = cargo build --quiet --workspace --features h5live-cli/attack --bin h5live --example hot \
+ATTACK_RUN = $(DEBUG_CLI) --features h5live-cli/attack \
     --config profile.dev.package.h5live-cli.opt-level=1 && mkdir -p $(TARGET)/attack && \
     ln -f $(TARGET)/debug/h5live $(TARGET)/attack/h5live && \
     $(H5LIVE_PYTHON) -B tests/python/attack --program $(TARGET)/attack/h5live --keep $(TARGET)/attack/kept
@@ -227,12 +225,19 @@ bench-own: ## h5live by itself, with criterion (two minutes)
 	cd benches/own && cargo bench --quiet
 
 # What callgrind counts does not depend on what else the machine does.
-counts: release-tools ## the instructions of hot paths, against benches/counts.txt (a minute)
+counts: ## the instructions of hot paths as users build them, against benches/counts.txt (a minute, the first time 5 minutes more)
+	cargo build --release --quiet -p h5live-hot
 	@.ci/need valgrind valgrind
-	python3 tests/python/counts.py $(TARGET)/release/examples/hot benches/counts.txt $(COUNTS)
+	python3 tests/python/counts.py $(TARGET)/release/hot benches/counts.txt $(COUNTS)
+
+# What an algorithm does too much shows there, too; what the compiler has not optimised, only in `counts`.
+counts-cut: ## the same as the tests build them, against benches/counts-dev.txt (two minutes)
+	$(AS_TESTED) --bin hot
+	@.ci/need valgrind valgrind
+	python3 tests/python/counts.py $(TARGET)/debug/hot benches/counts-dev.txt $(COUNTS)
 
 counts-write: ## takes the instructions of hot paths for what they are to be
-	$(MAKE) --no-print-directory counts COUNTS=--write
+	$(MAKE) --no-print-directory counts counts-cut COUNTS=--write
 
 corpus: $(TARGET)/corpus/.done ## a small corpus made by h5py, in target/corpus
 

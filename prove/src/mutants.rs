@@ -58,6 +58,11 @@ const REDUNDANT: &[(EdgeKind, &str)] = &[
     ),
 ];
 
+/// Why nobody can find out that dependencies of `kind` are missing, if that is so.
+pub fn why_redundant(kind: EdgeKind) -> Option<&'static str> {
+    REDUNDANT.iter().find(|(redundant, _)| *redundant == kind).map(|(_, why)| *why)
+}
+
 /// A workload as it should be, and as the mutant has it.
 struct WorkloadPair {
     case: &'static Case,
@@ -92,7 +97,7 @@ pub fn judge_missing_edges(kind: EdgeKind, sound: &[Workload], threads: usize, l
         if let (Some(_), Some(fate)) = (moves, killed_by_process_death(&pairs, threads, limit)) {
             return fate;
         }
-        if let Some((_, why)) = REDUNDANT.iter().find(|(redundant, _)| *redundant == kind) {
+        if let Some(why) = why_redundant(kind) {
             return MutantResult::Redundant(why);
         }
     }

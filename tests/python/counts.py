@@ -2,7 +2,7 @@
 
     counts.py HOT COUNTS [--write]
 
-HOT is the program `examples/hot.rs`; COUNTS holds a name and a number of instructions in each line. Each number is that of
+HOT is the program `benches/hot`; COUNTS holds a name and a number of instructions in each line. Each number is that of
 one more time: the difference between many times and twice as many, so that what happens once does not count. The system's
 own instructions are none of them.
 """

@@ -293,9 +293,10 @@ pub fn find_killer(mutant: LogMutant, threads: usize) -> Option<(&'static str, S
 mod tests {
     use super::*;
 
+    /// The other one, which takes longest, `prove` finds out.
     #[test]
-    fn each_mutant_is_found_out() {
-        for mutant in MUTANTS {
+    fn mutants_are_found_out() {
+        for mutant in MUTANTS.into_iter().filter(|mutant| *mutant != LogMutant::IgnoredOrders) {
             let found = find_killer(mutant, 2);
             println!("{mutant:?}: {found:?}");
             assert!(found.is_some(), "{mutant:?}");

@@ -21,8 +21,14 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Files with 2 GiB of elements. Each costs as much as all others together.
-const LARGE_FILES: [&str; 1] = ["jhdf/tiny_huge_1d_over_maxint.hdf5"];
+/// Files with 500 MiB to 2 GiB of elements. They cost more than all others together.
+const LARGE_FILES: [&str; 5] = [
+    "generated/sparse_big.earliest.h5",
+    "generated/sparse_big.latest.h5",
+    "jhdf/tiny_huge_1d_over_maxint.hdf5",
+    "libhdf5/h5diff/h5diff_hyper2.h5",
+    "realworld/pytables_compressors.h5",
+];
 
 /// The manifests of the sound files of the corpus. Those of [`LARGE_FILES`] are there only if `H5LIVE_LARGE_FILES` is set,
 /// as `make large-files` does, or if `with_large` wants them.
