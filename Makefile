@@ -32,7 +32,7 @@ CARGO_FUZZ_VERSION := 0.13.2
 GARAGE_VERSION := 2.5.0
 LOOM_MAX_PREEMPTIONS ?= 3
 export LOOM_MAX_PREEMPTIONS
-# The program as the tests build it too: an example, as a test, has the features that only tests need, so that nothing is
+# Programs as the tests build them, too: an example, as a test, has the features that only tests need, so that nothing is
 # built a second time with others.
 AS_TESTED = cargo build --quiet --workspace --example walk
 DEBUG_CLI = $(AS_TESTED) --bin h5live

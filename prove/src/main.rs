@@ -314,7 +314,7 @@ impl ProverRun {
             let name = format!("{kind:?}");
             // That there is nothing to find takes longest.
             if let (true, Some(why)) = (self.is_quick, mutants::why_redundant(kind)) {
-                println!("{name:<26} {:<9} {:>5}  {why}", "redundant, not looked for", "");
+                println!("{name:<26} {:<9} {:>5}  not looked for: {why}", "redundant", "");
                 continue;
             }
             match mutants::judge_missing_edges(kind, &sound, self.threads, self.time_limit.max(MIN_MUTANT_TIME)) {
