@@ -56,15 +56,13 @@ install: ## the program, into cargo's bin folder
 .PHONY: test lint unit large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove prove-cut live walk bench bench-objects bench-own counts counts-cut counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus ## every test; sets up what they need by itself
-	@# Two at a time, for some of them wait much. Not so the attack, which replaces the program that others run.
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target doc-test loom stress live-matrix-cut
-	@$(MAKE) --no-print-directory attack-cut
+	@# Two at a time, for some of them wait much.
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target doc-test loom stress live-matrix-cut attack-cut
 	@$(MAKE) --no-print-directory unit
 
 lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the house, documentation, dependencies, spelling; no warning passes
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo clippy --workspace --features h5live-cli/attack --all-targets --quiet -- -D warnings
 	cargo clippy -p h5live-kv --no-default-features --quiet -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --quiet
 	@if cargo tree -e features,normal -p h5live-cli | grep -q mutants; then echo 'the program has the switches of mutants'; exit 1; fi
@@ -176,16 +174,13 @@ kills: setup ## writers of elements, attributes and links killed, and writers wh
 # ATTACK: names of parts, --seed N, --count N; what each part does is in docs/attack.md.
 ATTACK ?=
 ATTACK_MINUTES ?= 10
-# With overflow checks, as all that is built for tests. Optimised, unlike there: the time that it takes is looked at.
-ATTACK_RUN = $(DEBUG_CLI) --features h5live-cli/attack \
-    --config profile.dev.package.h5live-cli.opt-level=1 && mkdir -p $(TARGET)/attack && \
-    ln -f $(TARGET)/debug/h5live $(TARGET)/attack/h5live && \
-    $(H5LIVE_PYTHON) -B tests/python/attack --program $(TARGET)/attack/h5live --keep $(TARGET)/attack/kept
+# With overflow checks, as all that is built for tests.
+ATTACK_RUN = $(AS_TESTED) --bin h5live-attack && \
+    $(H5LIVE_PYTHON) -B tests/python/attack --program $(TARGET)/debug/h5live-attack --keep $(TARGET)/attack/kept
 attack: setup corpus ## what attackers did, again: hostile files, kills, files cut beneath readers, libhdf5's programs (10 minutes)
 	$(ATTACK_RUN) --minutes $(ATTACK_MINUTES) $(ATTACK)
 
-attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it, and tests of the attack itself (under a minute)
-	cargo test --quiet --workspace --features h5live-cli/attack --bin h5live attack::
+attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it (under a minute)
 	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants cut kills
 
 # FUZZ: names of targets (fuzz/fuzz_targets). Finds are kept in fuzz/artifacts; each becomes a test.

@@ -52,9 +52,6 @@ enum Command {
     Watch(watch::WatchCommand),
     Stress(stress::Stress),
     Demo(demo::Demo),
-    #[cfg(feature = "attack")]
-    #[command(hide = true)]
-    Attack(crate::attack::Attack),
 }
 
 impl Command {
@@ -88,8 +85,6 @@ impl Command {
             Command::Watch(command) => command.run(),
             Command::Stress(command) => command.run(),
             Command::Demo(command) => command.run(),
-            #[cfg(feature = "attack")]
-            Command::Attack(command) => command.run(),
         }
     }
 }
@@ -104,7 +99,12 @@ pub fn run() -> ExitCode {
     let matches = program().get_matches_from(joined_words(std::env::args_os()));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     open::set_args(args.open);
-    match args.command.run() {
+    exit_code(args.command.run())
+}
+
+/// The exit code of what a command came to. An error is told.
+pub fn exit_code(result: Result<Outcome>) -> ExitCode {
+    match result {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(1),
         Ok(Outcome::Status(code)) => ExitCode::from(code),
@@ -125,7 +125,6 @@ fn joined_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 ///
 /// # Errors
 /// What the program would print.
-#[cfg(feature = "attack")]
 pub fn run_words(words: &[&str]) -> std::result::Result<Outcome, String> {
     let words = std::iter::once("h5live").chain(words.iter().copied());
     let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;

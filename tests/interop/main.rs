@@ -9,6 +9,7 @@ mod script;
 mod sources;
 mod split;
 
+use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -171,19 +172,19 @@ const MODES: [(&str, Mode); 4] =
 const ALLOWED: [[bool; 4]; 4] =
     [[true, false, true, false], [false, false, false, false], [true, false, true, false], [false, false, true, false]];
 
-enum Holder {
+enum Holder<'a> {
     Ours(File),
-    Theirs(Script),
+    Theirs(&'a RefCell<Script>),
 }
 
-impl Holder {
-    fn ours(path: &Path, mode: Mode) -> Option<Holder> {
+impl<'a> Holder<'a> {
+    fn ours(path: &Path, mode: Mode) -> Option<Holder<'a>> {
         File::options().mode(mode).open(path).ok().map(Holder::Ours)
     }
 
-    fn theirs(path: &Path, mode: &str) -> Option<Holder> {
-        let mut script = Script::start("hold.py", &[mode, path.to_str().unwrap()]).unwrap();
-        let answer = script.line();
+    fn theirs(script: &'a RefCell<Script>, mode: &str) -> Option<Holder<'a>> {
+        script.borrow_mut().say(mode);
+        let answer = script.borrow_mut().line();
         assert!(answer == "open" || answer == "refused", "{answer}");
         (answer == "open").then_some(Holder::Theirs(script))
     }
@@ -191,7 +192,10 @@ impl Holder {
     fn release(self) {
         match self {
             Holder::Ours(file) => file.close().unwrap(),
-            Holder::Theirs(script) => script.end(),
+            Holder::Theirs(script) => {
+                script.borrow_mut().say("close");
+                assert_eq!(script.borrow_mut().line(), "closed");
+            }
         }
     }
 }
@@ -201,16 +205,17 @@ fn who_may_open_what_others_have_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("locked.h5");
     create(&path).close().unwrap();
-    let Some(probe) = Script::start("hold.py", &["read", path.to_str().unwrap()]) else { return };
-    probe.end();
-    type Open<'a> = &'a dyn Fn(usize) -> Option<Holder>;
+    let start = || Script::start("hold.py", &[path.to_str().unwrap()]).map(RefCell::new);
+    let (Some(first), Some(second)) = (start(), start()) else { return };
+    type Open<'a> = &'a dyn Fn(usize) -> Option<Holder<'a>>;
     let ours: Open<'_> = &|mode| Holder::ours(&path, MODES[mode].1);
-    let theirs: Open<'_> = &|mode| Holder::theirs(&path, MODES[mode].0);
+    let theirs_first: Open<'_> = &|mode| Holder::theirs(&first, MODES[mode].0);
+    let theirs_second: Open<'_> = &|mode| Holder::theirs(&second, MODES[mode].0);
     for (pair, first, second) in [
         ("h5live, h5live", ours, ours),
-        ("h5live, h5py", ours, theirs),
-        ("h5py, h5live", theirs, ours),
-        ("h5py, h5py", theirs, theirs),
+        ("h5live, h5py", ours, theirs_second),
+        ("h5py, h5live", theirs_first, ours),
+        ("h5py, h5py", theirs_first, theirs_second),
     ] {
         for (held, row) in ALLOWED.iter().enumerate() {
             for (wanted, allowed) in row.iter().enumerate() {
@@ -225,6 +230,7 @@ fn who_may_open_what_others_have_open() {
             }
         }
     }
+    [first, second].into_iter().for_each(|script| script.into_inner().end());
 }
 
 /// What a reader that was there before says of what came later.

@@ -1,6 +1,6 @@
-"""Opens an HDF5 file in one of four modes, says whether that was allowed, and holds it until its input ends.
+"""Opens an HDF5 file in one of four modes, says whether that was allowed, and holds it until it is told to close it.
 
-usage: hold.py (read|write|swmr-read|swmr-write) FILE
+usage: hold.py FILE    (on standard input, in turns: one of read, write, swmr-read, swmr-write; "close", if it was opened)
 """
 import sys
 
@@ -16,17 +16,19 @@ FLAGS = {
 
 
 def main():
-    mode, path = sys.argv[1:]
+    path = sys.argv[1]
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_LATEST)
-    try:
-        held = h5f.open(path.encode(), FLAGS[mode], access)
-    except OSError:
-        print("refused", flush=True)
-        return
-    print("open", flush=True)
-    sys.stdin.read()
-    h5py.File(held).close()
+    for mode in sys.stdin:
+        try:
+            held = h5f.open(path.encode(), FLAGS[mode.strip()], access)
+        except OSError:
+            print("refused", flush=True)
+            continue
+        print("open", flush=True)
+        sys.stdin.readline()
+        h5py.File(held).close()
+        print("closed", flush=True)
 
 
 main()

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 use crate::common;
 use crate::common::{child_with, h5live, run, start, text, until};
@@ -93,6 +94,15 @@ fn kill_libhdf5(python: &Path, path: PathBuf, guarded: bool, number: u64) -> Kil
     Killed { child, path, flushed }
 }
 
+/// Kills so many writers, all at once: each waits most of its time.
+fn kill_each(kill: impl Fn(u64) -> Killed + Sync) -> Vec<Killed> {
+    thread::scope(|threads| {
+        let kill = &kill;
+        let killing: Vec<_> = (0..KILLS).map(|number| threads.spawn(move || kill(number))).collect();
+        killing.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
 /// Of how many files h5py has all that was flushed.
 fn count(python: &Path, killed: Vec<Killed>, what: &str) -> usize {
     let files: Vec<_> = killed.iter().map(|killed| killed.path.clone()).collect();
@@ -115,9 +125,9 @@ fn count(python: &Path, killed: Vec<Killed>, what: &str) -> usize {
 fn every_file_of_a_killed_recording_opens_in_h5py_if_it_was_guarded() {
     let Some(python) = common::python() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let kill_all = |guarded: bool| -> Vec<_> {
+    let kill_all = |guarded: bool| {
         let path = |n| folder.path().join(format!("recording-{guarded}-{n}.h5"));
-        (0..KILLS).map(|number| kill_recording(path(number), guarded, number)).collect()
+        kill_each(|number| kill_recording(path(number), guarded, number))
     };
     let without = count(&python, kill_all(false), "recordings killed without guard");
     assert_eq!(count(&python, kill_all(true), "recordings killed with guard"), KILLS as usize);
@@ -128,9 +138,9 @@ fn every_file_of_a_killed_recording_opens_in_h5py_if_it_was_guarded() {
 fn every_file_of_a_killed_program_of_libhdf5_opens_in_h5py_if_it_was_guarded() {
     let Some(python) = common::python() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let kill_all = |guarded: bool| -> Vec<_> {
+    let kill_all = |guarded: bool| {
         let path = |n| folder.path().join(format!("libhdf5-{guarded}-{n}.h5"));
-        (0..KILLS).map(|number| kill_libhdf5(&python, path(number), guarded, number)).collect()
+        kill_each(|number| kill_libhdf5(&python, path(number), guarded, number))
     };
     let without = count(&python, kill_all(false), "writers of libhdf5 killed without guard");
     assert_eq!(count(&python, kill_all(true), "writers of libhdf5 killed with guard"), KILLS as usize);

@@ -2,7 +2,7 @@
 
 usage: attack [PART...] --program PROGRAM [--minutes M] [--seed S] [--count N]
 
-PROGRAM is h5live with the feature `attack`. Exit code 1: there are defects. docs/attack.md says what each part does.
+PROGRAM is h5live-attack. Exit code 1: there are defects. docs/attack.md says what each part does.
 """
 import argparse
 import os

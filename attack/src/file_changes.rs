@@ -9,10 +9,7 @@ use std::time::Duration;
 use h5live::{Dataset, File, UNLIMITED};
 use serde_json::json;
 
-use crate::error::whole_text;
-use crate::error::{Outcome, Result};
-use crate::output::Output;
-use crate::stress::rule::mix;
+use h5live_cli::{Outcome, Output, Result, mix, whole_text};
 
 /// Within this a follower must have learnt that its file is gone.
 const NOTICE: Duration = Duration::from_secs(10);

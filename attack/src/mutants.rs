@@ -13,8 +13,7 @@ use serde_json::json;
 use super::allocator::take_largest;
 use super::mutator::Seed;
 use super::operations::{OPERATIONS, Place};
-use crate::error::{Error, Outcome, Result};
-use crate::stress::rule::mix;
+use h5live_cli::{Error, Outcome, Result, mix};
 
 /// Opens, reads, copies, checks and edits mutants of a file
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use h5live::{Copier, Dataset, Datatype, File, Mode, Object, Selection, Value, WalkItem};
 
-use crate::error::whole_text;
+use h5live_cli::whole_text;
 
 /// Bytes of a dataset, an attribute or a chunk that the caller has room for.
 const MAX_CALLER_BYTES: u64 = 1 << 20;
@@ -80,7 +80,7 @@ impl Place {
 }
 
 fn command(words: &[&str]) -> Result<(), String> {
-    crate::args::run_words(words).map(drop)
+    h5live_cli::run_words(words).map(drop)
 }
 
 fn read(place: &Place) -> Result<(), String> {

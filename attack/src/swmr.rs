@@ -12,10 +12,7 @@ use std::time::Duration;
 
 use h5live::{Dataset, File, Object, Selection, WalkItem};
 
-use crate::error::whole_text;
-use crate::error::{Outcome, Result};
-use crate::output::Output;
-use crate::stress::rule::mix;
+use h5live_cli::{Outcome, Output, Result, mix, whole_text};
 
 /// Records at the end of each dataset that are read each time.
 const TAIL: u64 = 40;
@@ -66,7 +63,7 @@ impl Swmr {
     /// Runs the command.
     ///
     /// # Errors
-    /// As [`crate::error::Error`] says.
+    /// As [`h5live_cli::Error`] says.
     pub fn run(self) -> Result<Outcome> {
         match self.role {
             Role::Write => self.write().map(|()| Outcome::Clean),

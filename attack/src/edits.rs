@@ -9,10 +9,7 @@ use h5live::model::LinkTarget;
 use h5live::{Dataset, File, Group, LibVer, Object, Selection, UNLIMITED};
 use h5live_checker::file::check_path;
 
-use crate::error::whole_text;
-use crate::error::{Error, Outcome, Result};
-use crate::output::Output;
-use crate::stress::rule::mix;
+use h5live_cli::{Error, Outcome, Output, Result, mix, whole_text};
 
 /// Names of attributes, of links and of datasets that come and go.
 const NAMES: [u64; 3] = [40, 60, 12];
@@ -140,7 +137,7 @@ impl Edits {
     /// Runs the command.
     ///
     /// # Errors
-    /// As [`crate::error::Error`] says.
+    /// As [`h5live_cli::Error`] says.
     pub fn run(self) -> Result<Outcome> {
         match self.check {
             _ if self.create => self.make().map(|()| Outcome::Clean),
