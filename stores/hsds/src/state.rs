@@ -19,6 +19,15 @@ pub struct Stored {
     pub tag: Option<ObjectTag>,
 }
 
+/// A domain that is there until a new one takes its place.
+#[derive(Debug, Clone)]
+pub struct ReplacedDomain {
+    /// What its objects have in common.
+    pub id: DomainId,
+    /// The bytes of its object.
+    pub bytes: Arc<[u8]>,
+}
+
 /// What a session knows and has changed.
 #[derive(Debug)]
 pub struct SessionState {
@@ -28,8 +37,14 @@ pub struct SessionState {
     pub unlinked_parents: Vec<String>,
     /// The owner of folders that are made.
     pub owner: String,
-    /// The objects that the first commit replaces.
-    pub replaced: Option<DomainId>,
+    /// The domain that the first commit replaces.
+    pub replaced: Option<ReplacedDomain>,
+    /// Whether the domain is a draft: commits write its objects, and nothing leads to them before it is complete.
+    pub is_draft: bool,
+    /// Folders whose objects this session has made.
+    pub made_parents: Vec<String>,
+    /// Whether the object of the domain may have been written.
+    pub is_domain_put: bool,
     documents: HashMap<ObjectId, Stored>,
     /// Documents that were changed since the last commit.
     pub dirty: BTreeSet<ObjectId>,
@@ -57,6 +72,9 @@ impl SessionState {
             unlinked_parents: Vec::new(),
             owner: String::new(),
             replaced: None,
+            is_draft: false,
+            made_parents: Vec::new(),
+            is_domain_put: false,
             documents: HashMap::new(),
             dirty: BTreeSet::new(),
             deleted: HashSet::new(),

@@ -163,6 +163,10 @@ impl ObjectEngine for MemoryEngine {
         Ok(())
     }
 
+    fn discard(&self) -> Result<()> {
+        self.close()
+    }
+
     fn counts(&self) -> RequestCounts {
         self.counters.counts()
     }

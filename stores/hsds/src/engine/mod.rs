@@ -150,6 +150,12 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     /// [`h5live_model::Error::Store`].
     fn close(&self) -> Result<()>;
 
+    /// Ends the session on a domain that never came to be, and removes what tells other writers of it.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn discard(&self) -> Result<()>;
+
     /// The requests so far.
     fn counts(&self) -> RequestCounts;
 }

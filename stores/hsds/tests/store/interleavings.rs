@@ -46,12 +46,6 @@ impl Recorder {
     }
 }
 
-macro_rules! pass_on {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
-        $(fn $name(&self, $($argument: $type),*) -> $result { self.objects.$name($($argument),*) })*
-    };
-}
-
 impl ObjectEngine for Recorder {
     pass_on! {
         get(key: &str) -> Result<Option<FetchedObject>>;
@@ -63,6 +57,7 @@ impl ObjectEngine for Recorder {
         sync() -> Result<()>;
         has_writer() -> Result<bool>;
         close() -> Result<()>;
+        discard() -> Result<()>;
         counts() -> RequestCounts;
     }
 
@@ -182,6 +177,10 @@ impl ObjectEngine for Replay {
 
     fn close(&self) -> Result<()> {
         Ok(())
+    }
+
+    fn discard(&self) -> Result<()> {
+        Err(Error::ReadOnly)
     }
 
     fn counts(&self) -> RequestCounts {

@@ -209,6 +209,28 @@ impl WriterLease {
             let _ = self.0.client.put(&self.0.key, released.to_bytes(), &self.0.condition(&held));
         }
     }
+
+    /// Ends it, and deletes its object if this session made that. It is deleted while it is held: whoever takes it away at
+    /// this moment (`take=yes`) counts it as lost, and writes nothing.
+    ///
+    /// # Errors
+    /// As [`WriterLease::confirm`], and those of the client.
+    pub fn remove(&self) -> Result<()> {
+        let is_first = self.0.held.lock().document.epoch == 1;
+        if !is_first {
+            self.release();
+            return Ok(());
+        }
+        self.confirm()?;
+        let mut held = self.0.held.lock();
+        self.0.check_held(&held)?;
+        if !held.is_ended {
+            self.0.client.delete(&self.0.key)?;
+            held.is_ended = true;
+            self.0.has_ended.notify_all();
+        }
+        Ok(())
+    }
 }
 
 impl Drop for WriterLease {

@@ -295,6 +295,10 @@ impl ObjectEngine for BucketEngine {
         Ok(())
     }
 
+    fn discard(&self) -> Result<()> {
+        self.lease.as_ref().map_or(Ok(()), WriterLease::remove)
+    }
+
     fn counts(&self) -> RequestCounts {
         self.counters.counts()
     }
