@@ -4,7 +4,7 @@
 //! chunks (when they come), the object of their dataset with its shape, then the group with the link. What is deleted
 //! goes the other way: the group without the link, the object, its chunks.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
 use h5live_model::{Durability, Error as ModelError, ObjectId, ObjectKind, Publish, Result};
@@ -161,8 +161,7 @@ fn remove_summaries(session: &HsdsSession, state: &mut SessionState) -> Result<(
 fn drop_chunks(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     let ready: Vec<ObjectId> = state.dropped.keys().copied().filter(|id| !state.dirty.contains(id)).collect();
     for id in ready {
-        let coords = state.dropped.get(&id).into_iter().flatten();
-        let keys: Vec<String> = coords.map(|coord| session.domain.chunk_key(id, coord)).collect();
+        let keys: Vec<String> = state.dropped.get(&id).into_iter().flat_map(BTreeMap::values).cloned().collect();
         session.engine.delete_many(&keys)?;
         state.dropped.remove(&id);
     }

@@ -1,6 +1,6 @@
 //! What a session knows and has changed.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, Result};
@@ -51,8 +51,8 @@ pub struct SessionState {
     /// Objects that were deleted; those in `doomed` are still stored.
     deleted: HashSet<ObjectId>,
     pub doomed: Vec<ObjectId>,
-    /// Chunks outside of an extent that became smaller; they are still stored.
-    pub dropped: HashMap<ObjectId, BTreeSet<ChunkCoord>>,
+    /// Chunks outside of an extent that became smaller, with their keys; they are still stored.
+    pub dropped: HashMap<ObjectId, BTreeMap<ChunkCoord, String>>,
     /// The datasets after which a dataset is seen.
     pub after: HashMap<ObjectId, Vec<ObjectId>>,
     /// How often each object is used; `None`: not counted yet.

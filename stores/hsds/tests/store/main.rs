@@ -14,6 +14,7 @@ mod drafts;
 mod hostile;
 mod interleavings;
 mod native_chunks;
+mod partitions;
 mod requests;
 #[path = "../shared/mod.rs"]
 mod shared;
