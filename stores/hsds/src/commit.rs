@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use h5live_model::{Durability, Error as ModelError, ObjectId, ObjectKind, Publish, Result};
 
-use crate::engine::{ListedObject, ObjectPut};
+use crate::engine::{DocumentPut, ListedObject, ObjectPut};
 use crate::layout::{DomainDocument, SUMMARY_FILES, kind};
 use crate::session::{HsdsSession, domain_key, now};
 use crate::state::SessionState;
@@ -133,15 +133,36 @@ fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) 
                 Ok(document.to_bytes())
             })?;
             written.push(*id);
-            puts.push(ObjectPut { key: session.domain.key(*id), bytes });
+            settle_uncertain(session, state, *id)?;
+            let replaces = state.stored(*id).and_then(|stored| stored.tag.clone());
+            puts.push(DocumentPut { object: ObjectPut { key: session.domain.key(*id), bytes }, replaces });
         }
     }
-    let tags = session.engine.put_many(puts)?;
+    let attempted: Vec<Vec<u8>> = puts.iter().map(|put| put.object.bytes.clone()).collect();
+    let tags = match session.engine.put_documents(puts) {
+        Ok(tags) => tags,
+        Err(error) => {
+            // Some of them may have been written.
+            state.uncertain.extend(written.into_iter().zip(attempted));
+            return Err(error);
+        }
+    };
     for (id, tag) in written.into_iter().zip(tags) {
         state.set_tag(id, tag);
         state.dirty.remove(&id);
         state.after.remove(&id);
     }
+    Ok(())
+}
+
+/// Finds out whether a write of a document has succeeded that has failed: then its state is the one that is replaced next.
+fn settle_uncertain(session: &HsdsSession, state: &mut SessionState, id: ObjectId) -> Result<()> {
+    let Some(attempted) = state.uncertain.get(&id) else { return Ok(()) };
+    let found = session.engine.get(&session.domain.key(id))?;
+    if let Some(found) = found.filter(|found| *found.bytes == **attempted) {
+        state.set_tag(id, found.tag);
+    }
+    state.uncertain.remove(&id);
     Ok(())
 }
 

@@ -19,6 +19,9 @@ pub struct Stored {
     pub tag: Option<ObjectTag>,
 }
 
+/// A write of a document that has failed, and may have succeeded all the same: the bytes.
+pub type UncertainPut = Vec<u8>;
+
 /// A domain that is there until a new one takes its place.
 #[derive(Debug, Clone)]
 pub struct ReplacedDomain {
@@ -53,6 +56,8 @@ pub struct SessionState {
     pub doomed: Vec<ObjectId>,
     /// Chunks outside of an extent that became smaller, with their keys; they are still stored.
     pub dropped: HashMap<ObjectId, BTreeMap<ChunkCoord, String>>,
+    /// Documents whose last write has failed.
+    pub uncertain: HashMap<ObjectId, UncertainPut>,
     /// The datasets after which a dataset is seen.
     pub after: HashMap<ObjectId, Vec<ObjectId>>,
     /// How often each object is used; `None`: not counted yet.
@@ -80,6 +85,7 @@ impl SessionState {
             deleted: HashSet::new(),
             doomed: Vec::new(),
             dropped: HashMap::new(),
+            uncertain: HashMap::new(),
             after: HashMap::new(),
             uses: None,
             has_removed_summaries: false,
@@ -160,6 +166,7 @@ impl SessionState {
         self.dirty.remove(&id);
         self.dropped.remove(&id);
         self.after.remove(&id);
+        self.uncertain.remove(&id);
         self.doomed.push(id);
         self.deletions += 1;
         if let Some(uses) = &mut self.uses {

@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::{
-    FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters, RequestCounts,
-    Revalidation, key_in_bucket,
+    DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters,
+    RequestCounts, Revalidation, key_in_bucket,
 };
 use crate::error::HsdsError;
 
@@ -290,6 +290,11 @@ impl ObjectEngine for FolderEngine {
             [put] => Ok(vec![write(put)?]),
             _ => puts.par_iter().map(write).collect(),
         }
+    }
+
+    /// Folders have no conditional writes.
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        self.put_many(puts.into_iter().map(|put| put.object).collect())
     }
 
     fn delete_many(&self, keys: &[String]) -> Result<()> {

@@ -8,8 +8,8 @@ use h5live_model::{Durability, Result};
 use parking_lot::Mutex;
 
 use super::{
-    FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters, RequestCounts,
-    Revalidation, key_in_bucket,
+    DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters,
+    RequestCounts, Revalidation, key_in_bucket,
 };
 use crate::error::HsdsError;
 
@@ -125,6 +125,16 @@ impl ObjectEngine for MemoryEngine {
             Ok(ObjectTag(tag.to_string()))
         };
         puts.into_iter().map(put).collect()
+    }
+
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        for DocumentPut { object, replaces } in &puts {
+            let found = self.objects.lock().fetch(&object.key);
+            if replaces.is_some() && found.map(|found| found.tag) != *replaces {
+                return Err(HsdsError::DocumentChanged(object.key.clone()).into());
+            }
+        }
+        self.put_many(puts.into_iter().map(|put| put.object).collect())
     }
 
     fn delete_many(&self, keys: &[String]) -> Result<()> {

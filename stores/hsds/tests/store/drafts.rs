@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_hsds::engine::{
-    FetchedObject, FolderEngine, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
-    RequestCounts, Revalidation,
+    DocumentPut, FetchedObject, FolderEngine, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink,
+    ObjectTag, RequestCounts, Revalidation,
 };
 use h5live_hsds::{HsdsError, HsdsRequest, HsdsStore};
 use h5live_model::{
@@ -150,6 +150,7 @@ impl ObjectEngine for LostAnswer {
         get_many(keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
         get_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
         revalidate(key: &str, tag: &ObjectTag) -> Result<Revalidation>;
+        put_documents(puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>>;
         delete_many(keys: &[String]) -> Result<()>;
         list(prefix: &str) -> Result<Vec<ListedObject>>;
         durability() -> Durability;

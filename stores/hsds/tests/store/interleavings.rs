@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{
-    FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounts,
-    Revalidation,
+    DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
+    RequestCounts, Revalidation,
 };
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Error,
@@ -64,6 +64,11 @@ impl ObjectEngine for Recorder {
     fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
         self.record(puts.iter().map(|put| (put.key.clone(), Some(put.bytes.clone().into()))));
         self.objects.put_many(puts)
+    }
+
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        self.record(puts.iter().map(|put| (put.object.key.clone(), Some(put.object.bytes.clone().into()))));
+        self.objects.put_documents(puts)
     }
 
     fn delete_many(&self, keys: &[String]) -> Result<()> {
@@ -152,6 +157,10 @@ impl ObjectEngine for Replay {
     }
 
     fn put_many(&self, _: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+        Err(Error::ReadOnly)
+    }
+
+    fn put_documents(&self, _: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
         Err(Error::ReadOnly)
     }
 

@@ -189,6 +189,11 @@ impl WriterLease {
         }
     }
 
+    /// Whether the object store does not keep conditions of writes, so that nothing depends on any.
+    pub fn is_unfenced(&self) -> bool {
+        self.0.is_unfenced
+    }
+
     /// Whether the session has not lost it, as far as it knows.
     pub fn is_held(&self) -> bool {
         let held = self.0.held.lock();
