@@ -91,8 +91,10 @@ fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<
         opened => (opened?, None),
     };
     change(&file)?;
-    file.close()?;
-    output.map_or(Ok(()), NewOutput::persist)?;
+    match output {
+        Some(output) => output.persist(file)?,
+        None => file.close()?,
+    }
     Ok(Outcome::Clean)
 }
 

@@ -1,5 +1,8 @@
 //! New files and other new stores that a command makes.
 
+#[cfg(feature = "hsds")]
+use h5live_hsds::{HsdsConnector, OpenedStores};
+
 use h5live::{File, Location, OpenError, Options};
 
 use crate::error::{Error, Result};
@@ -21,13 +24,16 @@ enum Unfinished {
     /// A key-value store.
     #[cfg(feature = "kv")]
     Folder(TempFolder),
+    /// A domain of an object store, which is a draft.
+    #[cfg(feature = "hsds")]
+    Domain(OpenedStores),
     /// A native file that is written to an object store.
     #[cfg(feature = "remote")]
     Upload(UploadOutput),
 }
 
-/// A new store. A file, or a key-value store in a folder, appears under its name when it is complete; another store is
-/// there from the start.
+/// A new store. A file, a domain of an object store, or a key-value store in a folder, appears under its name when it is
+/// complete; another store is there from the start.
 #[derive(Debug)]
 pub struct NewOutput {
     location: Location,
@@ -49,7 +55,10 @@ impl NewOutput {
             Some(path) => Some(Unfinished::File(TempOutput::create_for(&path, force)?)),
             None => match folder_for(location, force)? {
                 Some(folder) => Some(folder),
-                None => upload_for(location, force)?,
+                None => match upload_for(location, force)? {
+                    Some(upload) => Some(upload),
+                    None => domain_at(location)?,
+                },
             },
         };
         #[cfg(feature = "remote")]
@@ -58,6 +67,9 @@ impl NewOutput {
             // They say how the object store is reached.
             #[cfg(feature = "remote")]
             (_, Some(Unfinished::Upload(_))) => Vec::new(),
+            // They are in the location that is opened.
+            #[cfg(feature = "hsds")]
+            (_, Some(Unfinished::Domain(_))) => Vec::new(),
             (Location::Url(url), Some(_)) if !is_path(location) => {
                 let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
                 let settings = url.settings().map_err(wrong)?;
@@ -88,9 +100,18 @@ impl NewOutput {
     /// # Errors
     /// [`Error::File`].
     pub fn open(&self, options: Options) -> Result<File> {
-        let Some(unfinished) = &self.unfinished else {
-            let options = if self.force.replaces_file { options.create() } else { options.create_new() };
-            return Ok(options.open(&self.location)?);
+        let in_place =
+            |options: Options| if self.force.replaces_file { options.create() } else { options.create_new() };
+        let unfinished = match &self.unfinished {
+            None => return Ok(in_place(options).open(&self.location)?),
+            #[cfg(feature = "hsds")]
+            Some(Unfinished::Domain(opened)) => {
+                let connectors = Options::built_in_connectors().with(HsdsConnector::keeping(opened.clone()));
+                #[cfg(feature = "hsds-clouds")]
+                let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(opened.clone()));
+                return Ok(in_place(options).connectors(connectors).open(&self.location)?);
+            }
+            Some(unfinished) => unfinished,
         };
         if self.settings.iter().any(|(name, _)| name == JOIN) {
             let text = "a new file is complete before others may join it: leave out `join`".to_owned();
@@ -107,21 +128,46 @@ impl NewOutput {
             Unfinished::Folder(folder) => open::key_value_store_in(folder.path())?,
             #[cfg(feature = "remote")]
             Unfinished::Upload(upload) => Location::Path(upload.path()),
+            #[cfg(feature = "hsds")]
+            Unfinished::Domain(_) => self.location.clone(),
         };
         Ok(self.settings.iter().fold(options, set).create().open(place)?)
     }
 
-    /// Puts the store in its place.
+    /// The sessions on a new domain; `None` if it is another store.
+    #[cfg(feature = "hsds")]
+    pub fn opened_domains(&self) -> Option<&OpenedStores> {
+        match &self.unfinished {
+            Some(Unfinished::Domain(opened)) => Some(opened),
+            _ => None,
+        }
+    }
+
+    /// Closes the store, which was opened here, and puts it in its place.
     ///
     /// # Errors
-    /// As [`TempOutput::persist`].
-    pub fn persist(self) -> Result<()> {
+    /// [`Error::File`], [`Error::Location`]; as [`TempOutput::persist`].
+    pub fn persist(self, file: File) -> Result<()> {
+        #[cfg(feature = "hsds")]
+        if let Some(Unfinished::Domain(opened)) = &self.unfinished {
+            // What cannot be written out is an error before anybody sees the domain.
+            file.flush()?;
+            let published = opened.last().map_or(Ok(()), |store| store.publish_domain());
+            let failed = |error: crate::model::Error| Error::Location {
+                location: self.location.to_string(),
+                source: Box::new(error.into()),
+            };
+            published.map_err(failed)?;
+        }
+        file.close()?;
         match self.unfinished {
             Some(Unfinished::File(file)) => file.persist(),
             #[cfg(feature = "kv")]
             Some(Unfinished::Folder(folder)) => folder.persist(),
             #[cfg(feature = "remote")]
             Some(Unfinished::Upload(upload)) => upload.persist(),
+            #[cfg(feature = "hsds")]
+            Some(Unfinished::Domain(_)) => Ok(()),
             None => Ok(()),
         }
     }
@@ -147,6 +193,18 @@ fn upload_for(location: &Location, force: ForceArgs) -> Result<Option<Unfinished
 
 #[cfg(not(feature = "remote"))]
 fn upload_for(_: &Location, _: ForceArgs) -> Result<Option<Unfinished>> {
+    Ok(None)
+}
+
+/// A new domain, if that is what a location names.
+#[cfg(feature = "hsds")]
+fn domain_at(location: &Location) -> Result<Option<Unfinished>> {
+    let is_domain = open::is_object_store(location)?;
+    Ok(is_domain.then(|| Unfinished::Domain(OpenedStores::default().with_drafts())))
+}
+
+#[cfg(not(feature = "hsds"))]
+fn domain_at(_: &Location) -> Result<Option<Unfinished>> {
     Ok(None)
 }
 

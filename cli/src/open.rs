@@ -139,6 +139,25 @@ pub fn key_value_store_in(folder: &Path) -> Result<Location> {
     Ok(h5live::model::Url::literal(h5live_kv::KvConnector.name(), text).into())
 }
 
+#[cfg(feature = "hsds")]
+fn is_in_object_store(at: &ResolvedLocation) -> bool {
+    let name = at.connector().name();
+    #[cfg(feature = "hsds-clouds")]
+    let is_on_cloud = name == h5live_hsds::HsdsCloudConnector::default().name();
+    #[cfg(not(feature = "hsds-clouds"))]
+    let is_on_cloud = false;
+    is_on_cloud || name == h5live_hsds::HsdsConnector::default().name()
+}
+
+/// Whether a location is that of a domain of an object store.
+///
+/// # Errors
+/// As [`file_path`].
+#[cfg(feature = "hsds")]
+pub fn is_object_store(location: &Location) -> Result<bool> {
+    Ok(is_in_object_store(&resolve(location)?))
+}
+
 /// Calls `act` with the location of a domain of an object store.
 ///
 /// # Errors
@@ -149,12 +168,7 @@ pub fn in_object_store<T>(
     act: impl FnOnce(&Location) -> Result<T, h5live::OpenError>,
 ) -> Result<T> {
     let at = resolve(location)?;
-    let name = at.connector().name();
-    #[cfg(feature = "hsds-clouds")]
-    let is_on_cloud = name == h5live_hsds::HsdsCloudConnector::default().name();
-    #[cfg(not(feature = "hsds-clouds"))]
-    let is_on_cloud = false;
-    let done = match is_on_cloud || name == h5live_hsds::HsdsConnector::default().name() {
+    let done = match is_in_object_store(&at) {
         true => act(at.location()),
         false => Err(h5live::OpenError::Url("this command needs an object store: hsds:run is one".to_owned())),
     };

@@ -81,6 +81,16 @@ impl ElementCopy {
         matches!(self.step, ElementCopyStep::Bytes)
     }
 
+    /// Whether elements refer to objects.
+    pub(super) fn has_references(&self) -> bool {
+        match &self.step {
+            ElementCopyStep::Bytes => false,
+            ElementCopyStep::Reference { .. } => true,
+            ElementCopyStep::Heap(base) | ElementCopyStep::Array(base) => base.has_references(),
+            ElementCopyStep::Members(members) => members.iter().any(|(_, _, member)| member.has_references()),
+        }
+    }
+
     /// The elements as the other file is to hold them.
     pub(super) fn run(&self, elements: &[u8], way: &FilePair<'_>) -> Result<Vec<u8>, ErrorKind> {
         let mut copied = vec![0; (elements.len() / self.from).saturating_mul(self.to)];

@@ -5,6 +5,7 @@ mod element_copy;
 mod map_copy;
 mod other_files;
 mod report;
+mod row_copy;
 #[cfg(test)]
 mod tests;
 

@@ -244,3 +244,34 @@ fn errors_of_many_chunks_are_counted_and_the_first_are_kept() {
     assert_eq!(report.unverified[0].errors.len(), crate::UnverifiedChunks::MAX_ERRORS);
     assert_eq!(to.dataset("data").unwrap().chunks().unwrap().len(), 100);
 }
+
+#[test]
+fn rows_that_come_later_are_appended_in_their_order() {
+    let (from, to) = (File::in_memory(), File::in_memory());
+    let texts = from.new_dataset::<String>().shape(&[0]).max_shape(&[crate::UNLIMITED]).chunk_shape(&[3]);
+    let texts = texts.create("texts").unwrap();
+    let frames = from.new_dataset::<u16>().shape(&[0, 1 << 19]).max_shape(&[crate::UNLIMITED, 1 << 19]);
+    let frames = frames.chunk_shape(&[2, 1 << 19]).create("frames").unwrap();
+    texts.append(&["a".to_owned(), String::new()]).unwrap();
+    let mut copy = Copier::new(&from, &to);
+    copy.contents(&from.root(), &to.root()).unwrap();
+    copy.finish().unwrap();
+    texts.append(&["bcd".to_owned(), "e".to_owned()]).unwrap();
+    let values: Vec<u16> = (0..11 << 19).map(|n| (n >> 3) as u16).collect();
+    frames.append(&values).unwrap();
+    let mut copy = Copier::new(&from, &to);
+    let (texts_copy, frames_copy) = (to.dataset("texts").unwrap(), to.dataset("frames").unwrap());
+    assert_eq!(copy.append_rows(&texts, &texts_copy).unwrap(), 2);
+    assert_eq!(texts_copy.read::<String>().unwrap(), ["a", "", "bcd", "e"]);
+    let parts: Vec<u64> = std::iter::from_fn(|| Some(copy.append_rows(&frames, &frames_copy).unwrap()))
+        .take_while(|rows| *rows > 0)
+        .collect();
+    assert_eq!(parts, [4, 4, 3], "of four mebibytes at most");
+    assert!(frames_copy.read::<u16>().unwrap() == values);
+    assert_eq!(copy.append_rows(&texts, &texts_copy).unwrap(), 0);
+    texts_copy.append(&["f".to_owned()]).unwrap();
+    assert!(copy.append_rows(&texts, &texts_copy).unwrap_err().to_string().contains("not a part"));
+    let refs = from.new_dataset::<Reference>().shape(&[0]).max_shape(&[crate::UNLIMITED]).chunk_shape(&[3]);
+    let refs = refs.create("refs").unwrap();
+    assert!(copy.append_rows(&refs, &refs).unwrap_err().to_string().contains("refer to objects"));
+}

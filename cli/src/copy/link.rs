@@ -1,8 +1,8 @@
 //! Chunks that stay where they are: `h5live copy --link`.
 
 use h5live::model;
-use h5live::{DatasetInCopy, Location, OpenError, Options};
-use h5live_hsds::{ChunkSource, HsdsConnector, HsdsStore, OpenedStores};
+use h5live::{DatasetInCopy, Location, OpenError};
+use h5live_hsds::{ChunkSource, HsdsStore, OpenedStores};
 
 use crate::counted::counted;
 use crate::error::{Error, Result};
@@ -27,25 +27,17 @@ pub struct ChunkLinks {
 }
 
 impl LinkedDomain {
-    /// A domain at `to` with chunks of the file at `from`.
+    /// A domain at `to`, by sessions of which `opened` keeps the last one, with chunks of the file at `from`.
     ///
     /// # Errors
     /// [`Error::Location`] if one of them is something else, or they are in two buckets.
-    pub fn new(from: &Location, to: &Location) -> Result<Self> {
+    pub fn new(from: &Location, to: &Location, opened: Option<&OpenedStores>) -> Result<Self> {
         let file = open::file_path(from)?.map_or_else(|| from.clone(), Location::Path);
         let file_uri = open::in_object_store(to, |domain| Ok(h5live_hsds::file_uri(domain, &file)?))?;
-        Ok(LinkedDomain { location: to.clone(), file_uri, opened: OpenedStores::default() })
+        Ok(LinkedDomain { location: to.clone(), file_uri, opened: opened.cloned().unwrap_or_default() })
     }
 
-    /// The options with which it is made.
-    pub fn options(&self, options: Options) -> Options {
-        let connectors = Options::built_in_connectors().with(HsdsConnector::keeping(self.opened.clone()));
-        #[cfg(feature = "hsds-clouds")]
-        let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(self.opened.clone()));
-        options.connectors(connectors)
-    }
-
-    /// The links of the domain, which was made with these options.
+    /// The links of the domain, which was made by such a session.
     ///
     /// # Errors
     /// [`Error::Location`] if the domain cannot read the file.

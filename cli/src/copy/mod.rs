@@ -114,9 +114,7 @@ impl CopyCommand {
         let options = open::options().root(described(&root)?);
         let options = if output.is_native() { self.native_options(options, &from)? } else { self.asked_for(options) };
         #[cfg(feature = "hsds")]
-        let domain = self.link.then(|| LinkedDomain::new(&self.from, &self.to)).transpose()?;
-        #[cfg(feature = "hsds")]
-        let options = if let Some(domain) = &domain { domain.options(options) } else { options };
+        let domain = self.link.then(|| LinkedDomain::new(&self.from, &self.to, output.opened_domains())).transpose()?;
         let to = output.open(options)?;
         #[cfg(feature = "hsds")]
         let mut links = domain.map(LinkedDomain::links).transpose()?;
@@ -147,9 +145,8 @@ impl CopyCommand {
             copy.object(&from.object(path)?, &to.root(), path)?;
         }
         let report = copy.finish()?;
-        to.close()?;
+        output.persist(to)?;
         bar.finish_and_clear();
-        output.persist()?;
         if !self.quiet {
             self.sizes()?;
             complain(&report);
@@ -255,7 +252,7 @@ fn user_block(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// The description of a group, for another one like it.
-fn described(group: &Group) -> Result<ObjectSpec> {
+pub(crate) fn described(group: &Group) -> Result<ObjectSpec> {
     let info = group.info()?;
     let needs_newer_header = |attribute: &Attribute| {
         attribute.raw().len() > LARGE_ATTRIBUTE_BYTES || attribute.datatype().has_unusual_unused_bits()

@@ -75,8 +75,7 @@ impl New {
         }
         let file = output.open(options)?;
         build::fill(&file, json)?;
-        file.close()?;
-        output.persist()?;
+        output.persist(file)?;
         Ok(Outcome::Clean)
     }
 }

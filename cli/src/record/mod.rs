@@ -7,6 +7,8 @@ pub mod input;
 mod json_rows;
 mod key_datasets;
 mod kind;
+#[cfg_attr(not(feature = "hsds"), path = "no_mirror.rs")]
+mod mirror;
 pub mod on_error;
 mod paced_input;
 mod reader;
@@ -29,11 +31,12 @@ use csv_dialect::CsvOptions;
 use input::InputEvent;
 use json_rows::NewKeys;
 use kind::ColumnKind;
+use mirror::{MirrorArgs, MirrorReport};
 use on_error::{OddRows, OnError};
 use reader::Format;
 use record_sink::{RecordFile, RecordSink};
 use row::RecordColumn;
-use session::RecordSession;
+use session::{RecordSession, UnusedOutput};
 use target::RecordLayout;
 
 /// After this long without input, what there is is flushed.
@@ -104,6 +107,8 @@ pub struct RecordCommand {
     /// Shuffle and deflate the chunks of a new dataset, from 1 (fast) to 9 (small)
     #[arg(long, value_parser = within::<0, 9, u32>)]
     deflate: Option<u32>,
+    #[command(flatten)]
+    mirror: MirrorArgs,
     /// For programs: at the end, the number of rows as JSON
     #[arg(long)]
     json: bool,
@@ -150,6 +155,7 @@ impl RecordCommand {
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
         let format = self.input_format()?;
+        let mirror = self.mirror.start(&self.file, &self.path)?;
         let mut session = RecordSession::new(&self)?;
         let events = reader::start(format, session.needs_text(), std::io::stdin(), interrupted.clone());
         let mut deadline = None;
@@ -172,6 +178,8 @@ impl RecordCommand {
         };
         // Whatever ended the input, what came before it is kept.
         let finished = session.close(ended);
+        let is_kept = finished.unused != Some(UnusedOutput::Removed);
+        let mirrored = mirror.and_then(|mirror| mirror.finish(is_kept)).filter(|_| is_kept);
         let stopped = match finished.ended {
             Err(error @ Error::Row { .. }) => Some(error),
             other => other.map(|()| None)?,
@@ -182,8 +190,9 @@ impl RecordCommand {
         if let Some(unused) = finished.unused {
             eprintln!("h5live: {}: {unused}", self.file);
         }
-        self.report(finished.rows, &finished.odd)?;
-        Ok(if stopped.is_some() { Outcome::Findings } else { Outcome::Clean })
+        self.report(finished.rows, &finished.odd, mirrored.as_ref())?;
+        let is_mirrored = mirrored.is_none_or(|mirror| mirror.is_complete());
+        Ok(if stopped.is_some() || !is_mirrored { Outcome::Findings } else { Outcome::Clean })
     }
 
     fn input_format(&self) -> Result<Format> {
@@ -204,16 +213,18 @@ impl RecordCommand {
     }
 
     /// Tells how many rows were stored, and how many were not.
-    fn report(&self, rows: u64, odd: &OddRows) -> Result<()> {
+    fn report(&self, rows: u64, odd: &OddRows, mirrored: Option<&MirrorReport>) -> Result<()> {
         if let Some(summary) = odd.summary(rows) {
             eprintln!("h5live: {}: {summary}", self.file);
         }
+        mirrored.iter().for_each(|mirror| eprintln!("h5live: {mirror}"));
         if self.json {
             let mut summary = serde_json::Map::new();
             summary.insert("file".to_owned(), self.file.to_string().into());
             summary.insert("path".to_owned(), self.path.clone().into());
             summary.insert("rows".to_owned(), rows.into());
             odd.add_to(&mut summary);
+            mirrored.iter().for_each(|mirror| mirror.add_to(&mut summary));
             let mut out = crate::output::Output::stdout();
             out.line(serde_json::Value::Object(summary))?;
             out.flush()?;

@@ -62,8 +62,7 @@ impl MergeArgs {
             }
         }
         bar.finish_and_clear();
-        to.close()?;
-        output.persist()?;
+        output.persist(to)?;
         self.report(archives, samples)
     }
 
@@ -85,8 +84,7 @@ impl MergeArgs {
         let output = NewOutput::create_for(&self.to, self.force)?;
         let file = open_new(&output)?;
         let made = merge.write(&file, true)?;
-        file.close()?;
-        output.persist()?;
+        output.persist(file)?;
         self.report(made.archives, made.samples)
     }
 

@@ -266,3 +266,34 @@ fn a_file_in_another_bucket_and_stores_of_other_kinds_are_not_linked() {
     assert!(refused.contains("needs an object store") && !native.exists(), "{refused}");
     assert!(error(&run(&["ls", &store])).contains("no domain"), "nothing was made");
 }
+
+/// A file with a dataset, and with one that no object store can hold.
+fn unfit_file(path: &Path) {
+    let file = File::create(path).unwrap();
+    file.new_dataset::<i32>().shape(&[3]).create_with_data("a", &[4, 5, 6]).unwrap();
+    std::fs::write(path.with_file_name("raw"), [0; 16]).unwrap();
+    file.new_dataset::<i32>().shape(&[4]).external("raw", 0, 16).create("z").unwrap();
+    file.close().unwrap();
+}
+
+#[test]
+fn a_copy_that_fails_leaves_nothing_or_what_was_there_before() {
+    let (folder, path, store) = new_store();
+    let (unfit, fit) = (folder.path().join("unfit.h5"), folder.path().join("fit.h5"));
+    unfit_file(&unfit);
+    let copied = |args: &[&str]| run(&[&["copy", "--quiet"], args].concat());
+    let unfit = unfit.to_str().unwrap();
+    let refused = error(&copied(&[unfit, &store]));
+    assert!(refused.contains("/z") && !path.exists(), "{refused}");
+    text(&copied(&["--select", "/a", "--", unfit, fit.to_str().unwrap()]));
+    text(&copied(&[fit.to_str().unwrap(), &store]));
+    let before = files_below(&path);
+    for args in [vec![unfit, &store], vec!["--force", unfit, &store]] {
+        error(&copied(&args));
+        assert_eq!(files_below(&path), before);
+    }
+    text(&run(&["diff", fit.to_str().unwrap(), &store]));
+    text(&copied(&["--force", fit.to_str().unwrap(), &store]));
+    text(&run(&["diff", fit.to_str().unwrap(), &store]));
+    assert_eq!(files_below(&path).len(), before.len());
+}

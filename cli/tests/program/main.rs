@@ -28,6 +28,7 @@ mod ls;
 mod map;
 mod members;
 mod memory;
+mod mirror;
 mod opens;
 mod real_files;
 mod real_formats;

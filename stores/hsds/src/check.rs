@@ -8,7 +8,7 @@ use h5live_model::{
 };
 
 use crate::engine::ListedObject;
-use crate::layout::{LayoutError, ObjectDocument, SUMMARY_FILES, chunk_of_name, kind};
+use crate::layout::{LayoutError, ObjectDocument, SUMMARY_FILES, chunk_of_key, kind};
 use crate::session::HsdsSession;
 
 /// Chunks that are read in one wave.
@@ -125,10 +125,13 @@ impl CheckedDomain<'_> {
             self.report.metadata_bytes += bytes;
             return;
         }
-        let folder = key.rsplit_once('/').map(|(folder, name)| (format!("{folder}/.dataset.json"), name));
-        let dataset = folder.and_then(|(key, name)| Some((self.session.domain.object_of_key(&key)?, name)));
+        // Of a chunk: the class, the identity of the dataset, and what follows.
+        let mut parts = rest.splitn(3, '/');
+        let folder = parts.next().zip(parts.next()).map(|(class, id)| format!("{prefix}/{class}/{id}/.dataset.json"));
+        let dataset = folder.zip(parts.next());
+        let dataset = dataset.and_then(|(key, name)| Some((self.session.domain.object_of_key(&key)?, name)));
         match dataset {
-            Some((id, name)) if (0..=32).any(|rank| chunk_of_name(name, rank).is_some()) => {
+            Some((id, name)) if (0..=32).any(|rank| chunk_of_key(name, rank).is_some()) => {
                 self.report.raw_bytes += bytes;
                 self.chunks.entry(id).or_default().push((name.to_owned(), bytes));
             }
@@ -185,9 +188,12 @@ impl CheckedDomain<'_> {
         let Ok(spec) = self.session.dataset_spec(document) else { return Ok(()) };
         let form = self.session.chunk_form(document, &spec);
         let names = self.chunks.remove(&id).unwrap_or_default();
-        let mut coords = Vec::new();
+        let (mut coords, partitions) = (Vec::new(), document.partitions());
+        let chunk_key = |coord: &ChunkCoord| self.session.domain.chunk_key(id, coord, partitions);
         for (name, _) in &names {
-            match chunk_of_name(name, spec.dataspace.rank()) {
+            let folder = self.session.domain.dataset_folder(id);
+            let is_found = |coord: &ChunkCoord| chunk_key(coord).strip_prefix(&folder) == Some(name);
+            match chunk_of_key(name, spec.dataspace.rank()).filter(is_found) {
                 Some(coord) if spec.chunk_bytes_at(&coord).is_ok() => coords.push(coord),
                 Some(coord) => self.faults.push((Some(id), HsdsFault::ChunkOutside(coord))),
                 None => self.faults.push((Some(id), HsdsFault::Key(name.clone()))),
@@ -195,7 +201,7 @@ impl CheckedDomain<'_> {
         }
         self.chunks.insert(id, names);
         for coords in coords.chunks(CHUNKS_AT_ONCE).filter(|_| what.data) {
-            let keys: Vec<String> = coords.iter().map(|coord| self.session.domain.chunk_key(id, coord)).collect();
+            let keys: Vec<String> = coords.iter().map(chunk_key).collect();
             let bad = parking_lot::Mutex::new(Vec::new());
             self.session.engine.get_many(&keys, &|number, found| {
                 let (Some(key), Some(coord), Some(found)) = (keys.get(number), coords.get(number), found) else {

@@ -76,9 +76,14 @@ impl HsdsCloudConnector {
     }
 
     fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<HsdsSession, OpenError> {
+        HsdsCloudConnector::open_as(at, how, false)
+    }
+
+    fn open_as(at: &Location, how: &OpenRequest<'_>, is_draft: bool) -> Result<HsdsSession, OpenError> {
         let options = how.typed_options::<HsdsCloud>()?;
         let domain = CloudPlace::of(at, &options.schema)?.domain;
-        HsdsCloudConnector::open_domain(at, options, &request_to_open(domain, &options.schema, how))
+        let request = request_to_open(domain, &options.schema, how);
+        HsdsCloudConnector::open_domain(at, options, &HsdsRequest { is_draft, ..request })
     }
 
     fn open_to_look(at: &Location) -> Result<HsdsSession, OpenError> {
@@ -118,7 +123,8 @@ impl Connector for HsdsCloudConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        Ok(opened_stores::kept(self.opened.as_ref(), HsdsStore::new(HsdsCloudConnector::open_session(at, how)?)))
+        let session = HsdsCloudConnector::open_as(at, how, opened_stores::makes_drafts(self.opened.as_ref()))?;
+        Ok(opened_stores::kept(self.opened.as_ref(), HsdsStore::new(session)))
     }
 
     /// A domain of the same bucket.

@@ -4,15 +4,18 @@
 //! chunks (when they come), the object of their dataset with its shape, then the group with the link. What is deleted
 //! goes the other way: the group without the link, the object, its chunks.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
 use h5live_model::{Durability, Error as ModelError, ObjectId, ObjectKind, Publish, Result};
 
-use crate::engine::ObjectPut;
+use crate::engine::{DocumentPut, ListedObject, ObjectPut};
 use crate::layout::{DomainDocument, SUMMARY_FILES, kind};
 use crate::session::{HsdsSession, domain_key, now};
 use crate::state::SessionState;
+
+/// What the names begin with of objects in the folder of a domain that are no content.
+const OWN_PREFIX: &str = ".h5live.";
 
 /// Commits everything.
 ///
@@ -21,15 +24,42 @@ use crate::state::SessionState;
 pub fn commit_all(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     let dirty: Vec<ObjectId> = state.dirty.iter().copied().collect();
     commit_objects(session, state, &dirty)?;
-    if !is_domain_missing(state) {
+    if !is_domain_missing(state) || state.is_draft {
         return Ok(());
     }
     put_parents(session, state)?;
     commit_domain(session, state)?;
     if let Some(old) = state.replaced.take() {
-        delete_prefix(session, &format!("{}/", old.prefix()))?;
+        delete_prefix(session, &format!("{}/", old.id.prefix()))?;
     }
     Ok(())
+}
+
+/// Removes a domain that never came to be, with its objects and its folders, and ends the session. What the domain would
+/// have replaced is there as before.
+///
+/// # Errors
+/// Those of the engine. Then objects may be left, to which nothing leads.
+fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    let key = domain_key(&session.domain_path);
+    // Its object may have been written although the answer was an error: nothing may lead to what is deleted.
+    if std::mem::take(&mut state.is_domain_put) {
+        match &state.replaced {
+            Some(old) => drop(session.engine.put_many(vec![ObjectPut { key, bytes: old.bytes.to_vec() }])?),
+            None => session.engine.delete_many(&[key])?,
+        }
+    }
+    delete_prefix(session, &format!("{}/", session.domain.prefix()))?;
+    while let Some(parent) = state.made_parents.pop() {
+        let key = domain_key(&parent);
+        let listed = session.engine.list(&format!("{parent}/"))?;
+        let own = format!("{}/{OWN_PREFIX}", session.domain_path);
+        let is_own = |object: &ListedObject| object.key == key || object.key.starts_with(&own);
+        if listed.iter().all(is_own) {
+            session.engine.delete_many(&[key])?;
+        }
+    }
+    session.engine.discard()
 }
 
 /// Whether the domain is new, and not written yet.
@@ -47,8 +77,10 @@ pub fn commit_domain(session: &HsdsSession, state: &mut SessionState) -> Result<
     }
     state.domain.touch(now());
     let key = domain_key(&session.domain_path);
+    state.is_domain_put = true;
     session.engine.put_many(vec![ObjectPut { key, bytes: state.domain.to_bytes() }])?;
     state.is_domain_changed = false;
+    state.is_domain_put = false;
     state.owner.clear();
     Ok(())
 }
@@ -59,6 +91,7 @@ fn put_parents(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
         let key = domain_key(&parent);
         if session.engine.get(&key)?.is_none() {
             let bytes = DomainDocument::new(None, &state.owner, now()).to_bytes();
+            state.made_parents.push(parent);
             session.engine.put_many(vec![ObjectPut { key, bytes }])?;
         }
     }
@@ -100,15 +133,36 @@ fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) 
                 Ok(document.to_bytes())
             })?;
             written.push(*id);
-            puts.push(ObjectPut { key: session.domain.key(*id), bytes });
+            settle_uncertain(session, state, *id)?;
+            let replaces = state.stored(*id).and_then(|stored| stored.tag.clone());
+            puts.push(DocumentPut { object: ObjectPut { key: session.domain.key(*id), bytes }, replaces });
         }
     }
-    let tags = session.engine.put_many(puts)?;
+    let attempted: Vec<Vec<u8>> = puts.iter().map(|put| put.object.bytes.clone()).collect();
+    let tags = match session.engine.put_documents(puts) {
+        Ok(tags) => tags,
+        Err(error) => {
+            // Some of them may have been written.
+            state.uncertain.extend(written.into_iter().zip(attempted));
+            return Err(error);
+        }
+    };
     for (id, tag) in written.into_iter().zip(tags) {
         state.set_tag(id, tag);
         state.dirty.remove(&id);
         state.after.remove(&id);
     }
+    Ok(())
+}
+
+/// Finds out whether a write of a document has succeeded that has failed: then its state is the one that is replaced next.
+fn settle_uncertain(session: &HsdsSession, state: &mut SessionState, id: ObjectId) -> Result<()> {
+    let Some(attempted) = state.uncertain.get(&id) else { return Ok(()) };
+    let found = session.engine.get(&session.domain.key(id))?;
+    if let Some(found) = found.filter(|found| *found.bytes == **attempted) {
+        state.set_tag(id, found.tag);
+    }
+    state.uncertain.remove(&id);
     Ok(())
 }
 
@@ -128,8 +182,7 @@ fn remove_summaries(session: &HsdsSession, state: &mut SessionState) -> Result<(
 fn drop_chunks(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     let ready: Vec<ObjectId> = state.dropped.keys().copied().filter(|id| !state.dirty.contains(id)).collect();
     for id in ready {
-        let coords = state.dropped.get(&id).into_iter().flatten();
-        let keys: Vec<String> = coords.map(|coord| session.domain.chunk_key(id, coord)).collect();
+        let keys: Vec<String> = state.dropped.get(&id).into_iter().flat_map(BTreeMap::values).cloned().collect();
         session.engine.delete_many(&keys)?;
         state.dropped.remove(&id);
     }
@@ -239,12 +292,41 @@ impl HsdsSession {
         if self.is_closed.load(Ordering::Acquire) {
             return Ok(());
         }
+        let mut state = self.state.write();
+        if state.is_draft {
+            self.is_closed.store(true, Ordering::Release);
+            return discard_domain(self, &mut state);
+        }
         if self.described.mode.writes() {
-            let mut state = self.state.write();
             commit_all(self, &mut state)?;
             commit_domain(self, &mut state)?;
         }
+        drop(state);
         self.is_closed.store(true, Ordering::Release);
         self.engine.close()
+    }
+
+    /// Ends a session that was not closed. It leaves what it has committed, and nothing of a domain that it has not.
+    pub fn abandon(&self) {
+        let mut state = self.state.write();
+        let is_ended = self.is_closed.swap(true, Ordering::AcqRel);
+        // Nobody is there to be told of an error.
+        let _ = match !is_ended && is_domain_missing(&state) {
+            true => discard_domain(self, &mut state),
+            false => self.engine.close(),
+        };
+    }
+
+    /// Lets others see a domain that was a draft, as it is.
+    ///
+    /// # Errors
+    /// As [`HsdsSession::commit`]. Then it is still a draft.
+    pub fn publish_domain(&self) -> Result<()> {
+        self.check_writable()?;
+        let mut state = self.state.write();
+        let was_draft = std::mem::take(&mut state.is_draft);
+        let published = commit_all(self, &mut state);
+        state.is_draft = was_draft && is_domain_missing(&state);
+        published
     }
 }

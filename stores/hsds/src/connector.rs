@@ -76,6 +76,7 @@ pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<
         root: how.root.clone(),
         domain,
         owner: given.cloned().unwrap_or_else(default_owner),
+        is_draft: false,
         user: Some(options.user.clone()).filter(|user| !user.is_empty()),
         max_allocation: how.max_allocation,
         unfilter: how.unfilter.clone(),
@@ -89,6 +90,7 @@ pub(crate) fn request_to_look(domain: String) -> HsdsRequest {
         root: ObjectSpec::group(),
         domain,
         owner: String::new(),
+        is_draft: false,
         user: None,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
@@ -113,9 +115,14 @@ impl HsdsConnector {
     /// # Errors
     /// As [`Connector::open`].
     pub(crate) fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<HsdsSession, OpenError> {
+        HsdsConnector::open_as(at, how, false)
+    }
+
+    fn open_as(at: &Location, how: &OpenRequest<'_>, is_draft: bool) -> Result<HsdsSession, OpenError> {
         let options = how.typed_options::<Hsds>()?;
         let place = place_of(at, options)?;
-        HsdsConnector::open_place(at, &place.bucket, &request_to_open(place.domain, options, how))
+        let request = request_to_open(place.domain, options, how);
+        HsdsConnector::open_place(at, &place.bucket, &HsdsRequest { is_draft, ..request })
     }
 
     /// A session that reads the domain at a location, without filters.
@@ -157,7 +164,8 @@ impl Connector for HsdsConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        Ok(opened_stores::kept(self.opened.as_ref(), HsdsStore::new(HsdsConnector::open_session(at, how)?)))
+        let session = HsdsConnector::open_as(at, how, opened_stores::makes_drafts(self.opened.as_ref()))?;
+        Ok(opened_stores::kept(self.opened.as_ref(), HsdsStore::new(session)))
     }
 
     /// A domain of the same bucket.

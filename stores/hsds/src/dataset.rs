@@ -18,7 +18,7 @@ use crate::chunk_form::ChunkForm;
 use crate::engine::{FetchedObject, ObjectPut, Revalidation};
 use crate::error::{damaged, unfit};
 use crate::holders::Holder;
-use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_name, kind};
+use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_key, kind};
 use crate::native_chunks::NativeChunks;
 use crate::session::HsdsSession;
 
@@ -32,6 +32,8 @@ pub struct HsdsDataset {
     session: Arc<HsdsSession>,
     id: ObjectId,
     form: ChunkForm,
+    /// Over how many folders the chunks are spread.
+    partitions: u64,
     /// Chunks that lie in a native file.
     native: Option<NativeChunks>,
     seen: RwLock<Arc<DatasetSpec>>,
@@ -106,16 +108,16 @@ impl HsdsDataset {
         let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
         let native = NativeChunks::of_dataset(session, &document, &spec, &open)?;
         let form = session.chunk_form(&document, &spec);
-        let (seen, recent) = (RwLock::new(Arc::new(spec)), Mutex::default());
-        Ok(HsdsDataset { session: session.clone(), id, form, native, seen, recent })
+        let (seen, recent, partitions) = (RwLock::new(Arc::new(spec)), Mutex::default(), document.partitions());
+        Ok(HsdsDataset { session: session.clone(), id, form, partitions, native, seen, recent })
     }
 
     fn key(&self, coord: &ChunkCoord) -> String {
-        self.session.domain.chunk_key(self.id, coord)
+        self.session.domain.chunk_key(self.id, coord, self.partitions)
     }
 
     fn is_dropped(&self, coord: &ChunkCoord) -> bool {
-        self.session.state().dropped.get(&self.id).is_some_and(|dropped| dropped.contains(coord))
+        self.session.state().dropped.get(&self.id).is_some_and(|dropped| dropped.contains_key(coord))
     }
 
     /// The elements of a chunk that was read, as they cross the seam.
@@ -317,7 +319,7 @@ impl HsdsDataset {
         put?;
         let mut state = self.session.state.write();
         if let Some(dropped) = state.dropped.get_mut(&self.id) {
-            dropped.retain(|coord| written.iter().all(|(written, _)| written != coord));
+            dropped.retain(|coord, _| written.iter().all(|(written, _)| written != coord));
         }
         drop(state);
         for (coord, tokens) in written {
@@ -351,8 +353,10 @@ impl HsdsDataset {
         let rank = self.seen.read().dataspace.rank();
         let folder = self.session.domain.dataset_folder(self.id);
         let listed = self.session.engine.list(&folder)?;
-        let name = |key: &str| chunk_of_name(key.strip_prefix(&folder)?, rank);
-        Ok(listed.iter().filter_map(|object| name(&object.key)).collect())
+        let coord = |key: &str| chunk_of_key(key.strip_prefix(&folder)?, rank);
+        // In the folder of another partition, nobody finds it.
+        let found = listed.iter().filter_map(|object| coord(&object.key).filter(|coord| self.key(coord) == object.key));
+        Ok(found.collect())
     }
 
     fn stored(&self, coord: ChunkCoord) -> StoredChunk {
@@ -388,7 +392,8 @@ impl HsdsDataset {
         self.session.change(self.id, extent)?;
         let mut state = self.session.state.write();
         if !dropped.is_empty() {
-            state.dropped.entry(self.id).or_default().extend(dropped);
+            let keyed = dropped.into_iter().map(|coord| (coord.clone(), self.key(&coord)));
+            state.dropped.entry(self.id).or_default().extend(keyed);
         }
         if !batch.after.is_empty() {
             state.after.entry(self.id).or_default().extend(batch.after);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use h5live_model::{Error as ModelError, StoreErrorKind};
+use h5live_model::{Error as ModelError, FileChange, StoreErrorKind};
 
 use crate::layout::LayoutError;
 
@@ -96,6 +96,11 @@ pub enum HsdsError {
         /// Who has the lease.
         by: String,
     },
+    /// A document is not as this session has read or written it, though the session has the lease.
+    #[error(
+        "{0} was changed by a program that does not have the lease of the domain: it is left as it is; open the domain again"
+    )]
+    DocumentChanged(String),
     /// The object that should be a lease is none.
     #[error("{0} is no lease of a writer; take=yes replaces it")]
     BadLease(String),
@@ -120,6 +125,7 @@ impl From<HsdsError> for ModelError {
             HsdsError::Access { .. } => StoreErrorKind::Denied,
             HsdsError::InUse(_) | HsdsError::Leased { .. } => StoreErrorKind::InUse(Vec::new()),
             HsdsError::Fenced { .. } => StoreErrorKind::Fenced,
+            HsdsError::DocumentChanged(_) => StoreErrorKind::Changed(FileChange::Replaced),
             HsdsError::BadLease(_) => StoreErrorKind::Damaged,
             HsdsError::NoConditions(_) => StoreErrorKind::Io,
         };

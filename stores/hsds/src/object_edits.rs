@@ -105,7 +105,8 @@ impl HsdsSession {
     fn put_first_elements(&self, document: &ObjectDocument, dataset: &DatasetSpec, elements: &[u8]) -> Result<()> {
         let form = self.chunk_form(document, dataset);
         let (stored, _) = self.pack(&form.codec, elements)?;
-        let key = self.domain.chunk_key(document.id(), &ChunkCoord::origin(dataset.dataspace.rank()));
+        let origin = ChunkCoord::origin(dataset.dataspace.rank());
+        let key = self.domain.chunk_key(document.id(), &origin, document.partitions());
         self.engine.put_many(vec![ObjectPut { key, bytes: form.encode(stored)? }]).map(drop)
     }
 

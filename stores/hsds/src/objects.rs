@@ -135,7 +135,7 @@ impl HsdsSession {
                     Some(bytes) => each(bytes),
                     None => {
                         let elements = held.nodes.base_elements(token, &held.stored);
-                        each(&elements.map_err(damaged(&self.holder_key(&holder)))?);
+                        each(&elements.map_err(damaged(&self.holder_key(&holder)?))?);
                     }
                 }
             }
@@ -143,11 +143,11 @@ impl HsdsSession {
         Ok(())
     }
 
-    fn holder_key(&self, holder: &Holder) -> String {
-        match holder {
-            Holder::Chunk(id, coord) => self.domain.chunk_key(*id, coord),
+    fn holder_key(&self, holder: &Holder) -> Result<String> {
+        Ok(match holder {
+            Holder::Chunk(id, coord) => self.domain.chunk_key(*id, coord, self.document(*id)?.partitions()),
             Holder::Attribute(id, _) | Holder::Fill(id) => self.domain.key(*id),
-        }
+        })
     }
 
     /// The stored elements of a holder, read again if they are not known any more.
@@ -155,7 +155,7 @@ impl HsdsSession {
         if let Some(held) = held {
             return Ok(held);
         }
-        let key = self.holder_key(holder);
+        let key = self.holder_key(holder)?;
         let (stored, codec, count): (Arc<[u8]>, ElementCodec, usize) = match holder {
             Holder::Chunk(id, _) => {
                 let document = self.document(*id)?;

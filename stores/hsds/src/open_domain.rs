@@ -11,7 +11,7 @@ use crate::error::{HsdsError, damaged, unfit};
 use crate::holders::Holders;
 use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right};
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now, random};
-use crate::state::SessionState;
+use crate::state::{ReplacedDomain, SessionState};
 
 impl HsdsSession {
     /// Opens a domain, or makes it.
@@ -21,7 +21,8 @@ impl HsdsSession {
     pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsRequest) -> Result<Self> {
         let key = domain_key(&request.domain);
         let found = engine.get(&key)?;
-        let document = found.map(|found| DomainDocument::parse(&found.bytes)).transpose().map_err(damaged(&key))?;
+        let bytes = found.map(|found| found.bytes);
+        let document = bytes.as_deref().map(DomainDocument::parse).transpose().map_err(damaged(&key))?;
         let old = document.as_ref().map(DomainDocument::root).transpose().map_err(damaged(&key))?.flatten();
         let shown = || format!("/{}", request.domain);
         let makes = matches!(request.mode, Mode::Create | Mode::CreateNew);
@@ -55,13 +56,13 @@ impl HsdsSession {
             session.check_right(None, Right::Delete)?;
         }
         match makes {
-            true => session.create(request, old)?,
+            true => session.create(request, old.zip(bytes).map(|(id, bytes)| ReplacedDomain { id, bytes }))?,
             false => drop(session.document(domain.root())?),
         }
         Ok(session)
     }
 
-    fn create(&self, request: &HsdsRequest, old: Option<DomainId>) -> Result<()> {
+    fn create(&self, request: &HsdsRequest, old: Option<ReplacedDomain>) -> Result<()> {
         let root = ObjectDocument::new(self.domain, self.domain.root(), &request.root, None, now()).map_err(unfit)?;
         let mut state = self.state.write();
         state.insert_new(root);
@@ -69,12 +70,11 @@ impl HsdsSession {
         state.unlinked_parents = parents(&request.domain);
         state.owner.clone_from(&request.owner);
         state.is_domain_changed = true;
+        state.is_draft = request.is_draft;
+        // The first commit replaces what is there: until then, nothing is lost.
+        let is_seen_at_once = old.is_none() && !request.is_draft;
         state.replaced = old;
-        match old {
-            // The first commit replaces what is there: until then, nothing is lost.
-            Some(_) => Ok(()),
-            None => commit::commit_all(self, &mut state),
-        }
+        if is_seen_at_once { commit::commit_all(self, &mut state) } else { Ok(()) }
     }
 }
 

@@ -10,19 +10,35 @@ use crate::store::HsdsStore;
 /// Keeps a handle on the last session that some connectors have opened: for what only these stores can do, as
 /// [`HsdsStore::link_chunks`]. [`HsdsConnector::keeping`](crate::HsdsConnector::keeping) makes such a connector.
 #[derive(Debug, Clone, Default)]
-pub struct OpenedStores(Arc<Mutex<Option<HsdsStore>>>);
+pub struct OpenedStores {
+    last: Arc<Mutex<Option<HsdsStore>>>,
+    makes_drafts: bool,
+}
 
 impl OpenedStores {
+    /// The connectors make new domains that nobody sees before [`HsdsStore::publish_domain`]. A session that ends before
+    /// leaves nothing, or what was there before.
+    #[must_use]
+    pub fn with_drafts(mut self) -> Self {
+        self.makes_drafts = true;
+        self
+    }
+
     /// The session.
     pub fn last(&self) -> Option<HsdsStore> {
-        self.0.lock().clone()
+        self.last.lock().clone()
     }
+}
+
+/// Whether new domains are drafts.
+pub(crate) fn makes_drafts(by: Option<&OpenedStores>) -> bool {
+    by.is_some_and(|by| by.makes_drafts)
 }
 
 /// A session that was opened, of which a handle is kept if somebody wants one.
 pub(crate) fn kept(by: Option<&OpenedStores>, store: HsdsStore) -> Arc<dyn Store> {
     if let Some(by) = by {
-        *by.0.lock() = Some(store.clone());
+        *by.last.lock() = Some(store.clone());
     }
     Arc::new(store)
 }

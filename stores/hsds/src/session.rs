@@ -53,6 +53,9 @@ pub struct HsdsRequest {
     pub domain: String,
     /// The owner of a new domain.
     pub owner: String,
+    /// Whether a new domain is seen only after [`HsdsStore::publish_domain`](crate::HsdsStore::publish_domain). A session
+    /// that ends before leaves nothing, or what was there before.
+    pub is_draft: bool,
     /// The user whose rights count; `None`: everything is allowed.
     pub user: Option<String>,
     /// Most bytes that are allocated at once for a length that the store states.
@@ -212,8 +215,7 @@ impl HsdsSession {
 }
 
 impl Drop for HsdsSession {
-    /// A session that was not closed leaves what it has committed.
     fn drop(&mut self) {
-        let _ = self.engine.close();
+        self.abandon();
     }
 }

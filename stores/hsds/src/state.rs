@@ -1,6 +1,6 @@
 //! What a session knows and has changed.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, Result};
@@ -19,6 +19,18 @@ pub struct Stored {
     pub tag: Option<ObjectTag>,
 }
 
+/// A write of a document that has failed, and may have succeeded all the same: the bytes.
+pub type UncertainPut = Vec<u8>;
+
+/// A domain that is there until a new one takes its place.
+#[derive(Debug, Clone)]
+pub struct ReplacedDomain {
+    /// What its objects have in common.
+    pub id: DomainId,
+    /// The bytes of its object.
+    pub bytes: Arc<[u8]>,
+}
+
 /// What a session knows and has changed.
 #[derive(Debug)]
 pub struct SessionState {
@@ -28,16 +40,24 @@ pub struct SessionState {
     pub unlinked_parents: Vec<String>,
     /// The owner of folders that are made.
     pub owner: String,
-    /// The objects that the first commit replaces.
-    pub replaced: Option<DomainId>,
+    /// The domain that the first commit replaces.
+    pub replaced: Option<ReplacedDomain>,
+    /// Whether the domain is a draft: commits write its objects, and nothing leads to them before it is complete.
+    pub is_draft: bool,
+    /// Folders whose objects this session has made.
+    pub made_parents: Vec<String>,
+    /// Whether the object of the domain may have been written.
+    pub is_domain_put: bool,
     documents: HashMap<ObjectId, Stored>,
     /// Documents that were changed since the last commit.
     pub dirty: BTreeSet<ObjectId>,
     /// Objects that were deleted; those in `doomed` are still stored.
     deleted: HashSet<ObjectId>,
     pub doomed: Vec<ObjectId>,
-    /// Chunks outside of an extent that became smaller; they are still stored.
-    pub dropped: HashMap<ObjectId, BTreeSet<ChunkCoord>>,
+    /// Chunks outside of an extent that became smaller, with their keys; they are still stored.
+    pub dropped: HashMap<ObjectId, BTreeMap<ChunkCoord, String>>,
+    /// Documents whose last write has failed.
+    pub uncertain: HashMap<ObjectId, UncertainPut>,
     /// The datasets after which a dataset is seen.
     pub after: HashMap<ObjectId, Vec<ObjectId>>,
     /// How often each object is used; `None`: not counted yet.
@@ -57,11 +77,15 @@ impl SessionState {
             unlinked_parents: Vec::new(),
             owner: String::new(),
             replaced: None,
+            is_draft: false,
+            made_parents: Vec::new(),
+            is_domain_put: false,
             documents: HashMap::new(),
             dirty: BTreeSet::new(),
             deleted: HashSet::new(),
             doomed: Vec::new(),
             dropped: HashMap::new(),
+            uncertain: HashMap::new(),
             after: HashMap::new(),
             uses: None,
             has_removed_summaries: false,
@@ -142,6 +166,7 @@ impl SessionState {
         self.dirty.remove(&id);
         self.dropped.remove(&id);
         self.after.remove(&id);
+        self.uncertain.remove(&id);
         self.doomed.push(id);
         self.deletions += 1;
         if let Some(uses) = &mut self.uses {

@@ -38,6 +38,14 @@ impl HsdsStore {
         HsdsStore { session: Arc::new(session), datasets: Arc::default() }
     }
 
+    /// Lets others see a new domain that was made as a draft ([`HsdsRequest::is_draft`]), and commits all that was changed.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::commit`]. Then it is still a draft.
+    pub fn publish_domain(&self) -> Result<()> {
+        self.session.publish_domain()
+    }
+
     /// The requests so far.
     pub fn requests(&self) -> RequestCounts {
         self.session.engine.counts()

@@ -16,6 +16,18 @@ impl ObjectTag {
         ObjectTag { etag: Some(etag.into()), version: None }
     }
 
+    /// The state with this version too, if it has one.
+    #[must_use]
+    pub fn with_version(mut self, version: Option<String>) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// The version, if the store has versions.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
     /// Whether the store gives no tags: then nothing can be asked for on condition of one.
     pub fn is_empty(&self) -> bool {
         self.etag.is_none()

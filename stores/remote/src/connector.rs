@@ -40,7 +40,10 @@ impl RemoteConnector {
             };
             return Err(OpenError::Store(ModelError::Unsupported(what)));
         }
-        let storage = ObjectStorage::open(client.clone(), key, options);
+        let identity = RemoteConnector.identity(&at);
+        let identity = identity.and_then(|identity| String::from_utf8(identity.0.into_vec()).ok());
+        let identity = identity.unwrap_or_else(|| client.object_name(key));
+        let storage = ObjectStorage::open_as(client.clone(), key, &identity, options);
         let storage = storage.map_err(|error| OpenError::Store(error.into()))?;
         let open_options = OpenOptions {
             mode: how.mode,

@@ -7,6 +7,7 @@
 
 mod block_cache;
 mod connector;
+mod disk_cache;
 mod location;
 mod options;
 mod storage;

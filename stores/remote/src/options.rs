@@ -13,6 +13,10 @@ settings! {
         block_size: u64 = 256 << 10,
         /// The bytes that are read at once from the beginning of a file.
         first_read: u64 = 1 << 20,
+        /// A folder in which blocks are kept for later sessions and other processes; if it is empty, none are.
+        disk_cache: String = String::new(),
+        /// The most bytes of blocks in that folder.
+        disk_cache_size: u64 = 4 << 30,
     }
     included {
         /// How the object store is reached.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 
 use h5live_cache::{BatchedReads, Storage};
 use h5live_objects::{
@@ -9,6 +10,7 @@ use h5live_objects::{
 };
 
 use crate::block_cache::{BlockCache, BlockLookup};
+use crate::disk_cache::{DiskCache, ObjectFolder};
 use crate::options::Remote;
 
 /// Reads of so many bytes do not go by way of blocks.
@@ -30,6 +32,8 @@ pub struct ObjectStorage {
     meta: ObjectMeta,
     condition: GetCondition,
     blocks: BlockCache,
+    /// Blocks in a folder.
+    disk: Option<DiskCache>,
 }
 
 /// Why a read of ranges has ended early.
@@ -45,13 +49,70 @@ impl From<ObjectError> for ReadEnd {
     }
 }
 
+/// What names the server in the environment: objects of one name on two of them are two objects.
+const SERVER_VARIABLES: [&str; 5] =
+    ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT"];
+
+/// Bytes of a block.
+fn block_bytes(options: &Remote) -> u64 {
+    options.block_size.clamp(BLOCK_BYTES.0, BLOCK_BYTES.1)
+}
+
+/// The folder of blocks of an object with this name; `None` if nobody wants one.
+fn disk_folder(name: &str, options: &Remote) -> Result<Option<ObjectFolder>, ObjectError> {
+    if options.disk_cache.is_empty() {
+        return Ok(None);
+    }
+    let named = SERVER_VARIABLES.iter().filter_map(|name| std::env::var(name).ok());
+    let servers: Vec<String> = std::iter::once(options.objects.endpoint.clone()).chain(named).collect();
+    let name = format!("{}\n{name}", servers.join("\n"));
+    let folder = ObjectFolder::open(Path::new(&options.disk_cache), &name, options.disk_cache_size);
+    let failed = |error: io::Error| ObjectError::new(ObjectErrorKind::Io, &options.disk_cache, error.to_string());
+    folder.map(Some).map_err(failed)
+}
+
 impl ObjectStorage {
-    /// Opens an object: reads its first bytes and, at the same time, its last ones.
+    /// Opens an object: reads its first bytes and, at the same time, its last ones. If blocks of its present state are in
+    /// the folder of [`Remote::disk_cache`], it only asks for the state.
     ///
     /// # Errors
-    /// Those of the client.
+    /// Those of the client; [`ObjectErrorKind::Io`] if the folder cannot be made.
     pub fn open(client: ObjectClient, key: &str, options: &Remote) -> Result<Self, ObjectError> {
-        let block_bytes = options.block_size.clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
+        let name = client.object_name(key);
+        ObjectStorage::open_as(client, key, &name, options)
+    }
+
+    /// The same for an object that has this name in the folder of [`Remote::disk_cache`], on the server of the options.
+    ///
+    /// # Errors
+    /// As [`ObjectStorage::open`].
+    pub fn open_as(client: ObjectClient, key: &str, name: &str, options: &Remote) -> Result<Self, ObjectError> {
+        let block_bytes = block_bytes(options);
+        let folder = disk_folder(name, options)?;
+        let Some(folder) = folder.filter(ObjectFolder::has_blocks) else {
+            return ObjectStorage::open_ends(client, key, disk_folder(name, options)?, options);
+        };
+        let meta = client.head(key)?;
+        match folder.of_state(&meta, block_bytes).filter(|disk| disk.has(0)) {
+            Some(disk) => Ok(ObjectStorage {
+                condition: GetCondition::Matching(meta.tag.clone()),
+                client,
+                key: key.to_owned(),
+                meta,
+                blocks: BlockCache::new(block_bytes, options.cache_size),
+                disk: Some(disk),
+            }),
+            None => ObjectStorage::open_ends(client, key, disk_folder(name, options)?, options),
+        }
+    }
+
+    fn open_ends(
+        client: ObjectClient,
+        key: &str,
+        folder: Option<ObjectFolder>,
+        options: &Remote,
+    ) -> Result<Self, ObjectError> {
+        let block_bytes = block_bytes(options);
         let blocks = BlockCache::new(block_bytes, options.cache_size);
         let first_bytes = options.first_read.clamp(block_bytes, MAX_REQUEST_BYTES).next_multiple_of(block_bytes);
         // So that at least one block, and the rest of the object, lie in it.
@@ -70,6 +131,7 @@ impl ObjectStorage {
             condition: GetCondition::Matching(first.meta.tag.clone()),
             client,
             key: key.to_owned(),
+            disk: folder.and_then(|folder| folder.of_state(&first.meta, block_bytes)),
             meta: first.meta,
             blocks,
         };
@@ -94,6 +156,7 @@ impl ObjectStorage {
     fn keep_blocks(&self, at: u64, bytes: &Bytes) {
         let size = self.blocks.block_bytes();
         let end = at + bytes.len() as u64;
+        self.disk.iter().for_each(|disk| disk.keep(at, bytes));
         for block in at.div_ceil(size)..self.block_count() {
             let (from, to) = (block * size, ((block + 1) * size).min(self.meta.size));
             if to > end {
@@ -127,8 +190,38 @@ impl ObjectStorage {
         WaveLimits { in_flight: IN_FLIGHT, bytes }
     }
 
-    /// Reads ranges that lie in the object, by one request each.
+    /// Reads ranges that lie in the object: from the folder of blocks, or by one request each.
     fn fetch<E: From<ObjectError>>(
+        &self,
+        ranges: Vec<Range<u64>>,
+        budget: u64,
+        each: &mut dyn FnMut(usize, Bytes) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(disk) = &self.disk else {
+            return self.request(ranges, budget, each);
+        };
+        let (mut numbers, mut missing) = (Vec::new(), Vec::new());
+        for (number, range) in ranges.iter().enumerate() {
+            match disk.read_range(range.start, range.end) {
+                Some(bytes) => each(number, bytes.into())?,
+                None => {
+                    let (start, end) = disk.align(range.start, range.end);
+                    numbers.push(number);
+                    missing.push(start..end);
+                }
+            }
+        }
+        let starts: Vec<u64> = missing.iter().map(|range| range.start).collect();
+        self.request(missing, budget, &mut |place, bytes| {
+            disk.keep(starts[place], &bytes);
+            let number = numbers[place];
+            let (start, end) = (ranges[number].start - starts[place], ranges[number].end - starts[place]);
+            each(number, bytes.slice(start as usize..end as usize))
+        })
+    }
+
+    /// Reads ranges from the object store.
+    fn request<E: From<ObjectError>>(
         &self,
         ranges: Vec<Range<u64>>,
         budget: u64,

@@ -127,3 +127,131 @@ fn an_object_that_was_replaced_is_an_error_and_never_other_bytes() {
     let error = ObjectStorage::open(client, "none", &options()).unwrap_err();
     assert_eq!(error.kind, ObjectErrorKind::NotThere);
 }
+
+/// Options with a folder of blocks.
+fn cached(folder: &std::path::Path) -> Remote {
+    Remote { disk_cache: folder.to_str().unwrap().to_owned(), ..options() }
+}
+
+fn block_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let objects = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = objects.flat_map(|object| std::fs::read_dir(object).unwrap().map(|entry| entry.unwrap().path()));
+    files.collect()
+}
+
+/// Reads by blocks, directly, and by ranges, and says how many requests that took, with those of opening.
+fn read_in_all_ways(client: &ObjectClient, all: &[u8], options: &Remote) -> u64 {
+    let before = client.counts().total();
+    let storage = ObjectStorage::open(client.clone(), "a", options).unwrap();
+    let mut into = vec![0; 100];
+    storage.read_at(&mut into, 50_000).unwrap();
+    assert_eq!(into, all[50_000..50_100]);
+    let mut into = vec![0; 3 << 20];
+    storage.read_at(&mut into, 100_001).unwrap();
+    assert!(into == all[100_001..100_001 + into.len()]);
+    let ranges =
+        [(9 << 20)..(9 << 20) + 77, (6 << 20) + 4000..(6 << 20) + 4200, all.len() as u64 - 5..all.len() as u64];
+    let read = &mut |number: usize, found: &[u8]| {
+        let range: &std::ops::Range<u64> = &ranges[number];
+        assert_eq!(found, &all[range.start as usize..range.end as usize]);
+        true
+    };
+    storage.read_ranges(&ranges, 1 << 20, read).unwrap();
+    client.counts().total() - before
+}
+
+#[test]
+fn a_second_session_reads_what_the_first_has_left_in_a_folder_and_asks_for_the_state_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let (client, all) = object((12 << 20) + 77);
+    let plain = read_in_all_ways(&client, &all, &options());
+    assert_eq!(read_in_all_ways(&client, &all, &cached(folder.path())), plain);
+    let before = client.counts();
+    assert_eq!(read_in_all_ways(&client, &all, &cached(folder.path())), 1);
+    let after = client.counts();
+    assert_eq!((after.heads - before.heads, after.bytes_read - before.bytes_read), (1, 0));
+    // Blocks of another length are others.
+    let other = Remote { block_size: 8 << 10, ..cached(folder.path()) };
+    assert!(read_in_all_ways(&client, &all, &other) > 1);
+    // Of a new state, nothing old is shown.
+    let changed: Vec<u8> = all.iter().map(|byte| byte ^ 1).collect();
+    client.put("a", changed.clone(), &PutCondition::Always).unwrap();
+    assert!(read_in_all_ways(&client, &changed, &cached(folder.path())) > 1);
+    assert_eq!(read_in_all_ways(&client, &changed, &cached(folder.path())), 1);
+}
+
+#[test]
+fn a_damaged_block_is_read_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (client, all) = object((12 << 20) + 77);
+    read_in_all_ways(&client, &all, &cached(folder.path()));
+    let damages: [fn(&mut Vec<u8>); 5] = [
+        |bytes| *bytes.last_mut().unwrap() ^= 1,
+        |bytes| bytes[20] ^= 0x80,
+        |bytes| bytes.truncate(bytes.len() - 1),
+        |bytes| bytes.push(0),
+        Vec::clear,
+    ];
+    for damage in damages {
+        for file in block_files(folder.path()) {
+            let mut bytes = std::fs::read(&file).unwrap();
+            damage(&mut bytes);
+            std::fs::write(&file, bytes).unwrap();
+        }
+        assert!(read_in_all_ways(&client, &all, &cached(folder.path())) > 1);
+        assert_eq!(read_in_all_ways(&client, &all, &cached(folder.path())), 1);
+    }
+    // The file of another block, and one of another state.
+    let files = block_files(folder.path());
+    for pair in files.chunks_exact(2) {
+        std::fs::copy(&pair[0], &pair[1]).unwrap();
+    }
+    assert!(read_in_all_ways(&client, &all, &cached(folder.path())) > 1);
+}
+
+#[test]
+fn the_folder_stays_within_its_size_and_keeps_what_was_used_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let (client, all) = object(4 << 20);
+    let most = 256 << 10;
+    let options = Remote { disk_cache_size: most, ..cached(folder.path()) };
+    let storage = ObjectStorage::open(client.clone(), "a", &options).unwrap();
+    for at in (0..all.len()).step_by(4096) {
+        let mut into = [0; 4096];
+        storage.read_at(&mut into, at as u64).unwrap();
+        assert_eq!(into, all[at..at + 4096]);
+        let used: u64 = block_files(folder.path()).iter().map(|file| file.metadata().unwrap().len()).sum();
+        assert!(used <= most, "{used} bytes");
+    }
+    assert!(block_files(folder.path()).len() > 32);
+    // Several sessions at a time make it too large by a part each, until one of them looks.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let storage = ObjectStorage::open(client.clone(), "a", &options).unwrap();
+                for at in (0..all.len()).step_by(4096) {
+                    let mut into = [0; 4096];
+                    storage.read_at(&mut into, at as u64).unwrap();
+                    assert_eq!(into, all[at..at + 4096]);
+                }
+            });
+        }
+    });
+    let used: u64 = block_files(folder.path()).iter().map(|file| file.metadata().unwrap().len()).sum();
+    assert!(used <= most + 4 * most / 16 + 4 * 8192, "{used} bytes");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_an_error_and_one_that_is_full_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (client, all) = object((12 << 20) + 77);
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = ObjectStorage::open(client.clone(), "a", &cached(&file.join("x"))).unwrap_err();
+    assert!(error.to_string().contains("file/x"), "{error}");
+    let options = Remote { disk_cache_size: 100, ..cached(folder.path()) };
+    let plain = read_in_all_ways(&client, &all, &self::options());
+    assert_eq!(read_in_all_ways(&client, &all, &options), plain);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(block_files(folder.path()).len(), 0);
+}

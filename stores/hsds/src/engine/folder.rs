@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::{
-    FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters, RequestCounts,
-    Revalidation, key_in_bucket,
+    DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters,
+    RequestCounts, Revalidation, key_in_bucket,
 };
 use crate::error::HsdsError;
 
@@ -23,6 +23,11 @@ use crate::error::HsdsError;
 const LOCK_FILE: &str = ".h5live.lock";
 /// The folder of files that are being written, in the bucket.
 const TEMP_FOLDER: &str = ".h5live.tmp";
+
+/// How often a writer tries to lock a file that another one removes.
+const MAX_LOCK_ROUNDS: u32 = 16;
+/// How often a folder is made that others remove, because nothing is in it.
+const MAX_FOLDER_ROUNDS: u32 = 64;
 
 /// The number of the next file that is being written.
 static NEXT_TEMP: AtomicU64 = AtomicU64::new(0);
@@ -34,6 +39,9 @@ pub struct FolderEngine {
     lock_path: PathBuf,
     /// The lock of a session that writes.
     lock: Mutex<Option<File>>,
+    /// Whether the file of the lock was made by this session, and the outermost folder that was made for it.
+    is_lock_new: bool,
+    made: Option<PathBuf>,
     counters: RequestCounters,
     /// Files that were written, and are not on disk for certain.
     unsynced: Mutex<Vec<PathBuf>>,
@@ -56,11 +64,16 @@ impl FolderEngine {
         let lock_path = bucket.join(domain).join(LOCK_FILE);
         // Nothing is made where a domain should be and is not.
         let is_missing = !matches!(mode, Mode::Create | Mode::CreateNew) && !bucket.join(domain).is_dir();
+        let is_lock_new = !lock_path.exists();
+        let is_made = |folder: &&Path| !folder.exists();
+        let made = lock_path.ancestors().skip(1).take_while(is_made).last().map(Path::to_owned);
         let lock = if mode.writes() && !is_missing { Some(FolderEngine::take_lock(&lock_path)?) } else { None };
         Ok(FolderEngine {
             bucket: bucket.to_owned(),
             lock_path,
             lock: Mutex::new(lock),
+            is_lock_new,
+            made,
             counters: RequestCounters::default(),
             unsynced: Mutex::default(),
             is_durable: AtomicBool::new(false),
@@ -69,18 +82,25 @@ impl FolderEngine {
 
     fn take_lock(path: &Path) -> Result<File> {
         let name = path.display().to_string();
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed(&name))?;
-        }
-        let file = File::options().create(true).truncate(false).write(true).open(path).map_err(failed(&name))?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(fs::TryLockError::WouldBlock) => {
-                let domain = path.parent().unwrap_or(path).display().to_string();
-                Err(HsdsError::InUse(domain).into())
+        let in_use = || {
+            let domain = path.parent().unwrap_or(path).display().to_string();
+            HsdsError::InUse(domain).into()
+        };
+        // A session whose domain never came to be removes the file, and its folder, while it has the lock.
+        for _ in 0..MAX_LOCK_ROUNDS {
+            let open = || File::options().create(true).truncate(false).write(true).open(path);
+            let file = match in_folder(path, open) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.map_err(failed(&name))?,
+            };
+            match file.try_lock() {
+                Ok(()) if is_at(&file, path) => return Ok(file),
+                Ok(()) => {}
+                Err(fs::TryLockError::WouldBlock) => return Err(in_use()),
+                Err(fs::TryLockError::Error(error)) => return Err(failed(&name)(error)),
             }
-            Err(fs::TryLockError::Error(error)) => Err(failed(&name)(error)),
         }
+        Err(in_use())
     }
 
     fn path(&self, key: &str) -> PathBuf {
@@ -174,17 +194,34 @@ impl FolderEngine {
     }
 }
 
+/// Whether a file is the one at a path, or the system does not tell.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let number = |stat: fs::Metadata| (stat.dev(), stat.ino());
+        file.metadata().map(number).ok() == fs::metadata(path).map(number).ok()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.exists()
+    }
+}
+
 /// Does something in the folder of a path, which is made if it is not there.
 fn in_folder<T>(path: &Path, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    match act() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            act()
+    for _ in 0..MAX_FOLDER_ROUNDS {
+        match act() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => return done,
         }
-        done => done,
+        match path.parent().map_or(Ok(()), fs::create_dir_all) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
+    act()
 }
 
 /// Puts the entries of a path on disk, up to those of the bucket.
@@ -255,6 +292,11 @@ impl ObjectEngine for FolderEngine {
         }
     }
 
+    /// Folders have no conditional writes.
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        self.put_many(puts.into_iter().map(|put| put.object).collect())
+    }
+
     fn delete_many(&self, keys: &[String]) -> Result<()> {
         self.counters.wave(&self.counters.deletes, keys.len());
         keys.iter().try_for_each(|key| self.delete(key).map_err(failed(key)))
@@ -298,9 +340,24 @@ impl ObjectEngine for FolderEngine {
     }
 
     fn close(&self) -> Result<()> {
-        drop(self.lock.lock().take());
-        let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));
+        let lock = self.lock.lock().take();
+        if lock.is_some() {
+            // Unless others write there.
+            let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));
+        }
         Ok(())
+    }
+
+    fn discard(&self) -> Result<()> {
+        let Some(lock) = self.lock.lock().take() else { return Ok(()) };
+        let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));
+        let removed = if self.is_lock_new { fs::remove_file(&self.lock_path) } else { Ok(()) };
+        // Others may have put something there: a folder that is not empty stays.
+        let made = |folder: &&Path| self.made.as_deref().is_some_and(|made| folder.starts_with(made));
+        let mut folders = self.lock_path.ancestors().skip(1).take_while(made);
+        while folders.next().is_some_and(|folder| fs::remove_dir(folder).is_ok()) {}
+        drop(lock);
+        removed.map_err(failed(&self.lock_path.display().to_string()))
     }
 
     fn counts(&self) -> RequestCounts {

@@ -8,8 +8,8 @@ use h5live_model::{Durability, Result};
 use parking_lot::Mutex;
 
 use super::{
-    FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters, RequestCounts,
-    Revalidation, key_in_bucket,
+    DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters,
+    RequestCounts, Revalidation, key_in_bucket,
 };
 use crate::error::HsdsError;
 
@@ -127,6 +127,16 @@ impl ObjectEngine for MemoryEngine {
         puts.into_iter().map(put).collect()
     }
 
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        for DocumentPut { object, replaces } in &puts {
+            let found = self.objects.lock().fetch(&object.key);
+            if replaces.is_some() && found.map(|found| found.tag) != *replaces {
+                return Err(HsdsError::DocumentChanged(object.key.clone()).into());
+            }
+        }
+        self.put_many(puts.into_iter().map(|put| put.object).collect())
+    }
+
     fn delete_many(&self, keys: &[String]) -> Result<()> {
         self.counters.wave(&self.counters.deletes, keys.len());
         keys.iter().try_for_each(|key| {
@@ -161,6 +171,10 @@ impl ObjectEngine for MemoryEngine {
             self.objects.lock().has_writer = false;
         }
         Ok(())
+    }
+
+    fn discard(&self) -> Result<()> {
+        self.close()
     }
 
     fn counts(&self) -> RequestCounts {

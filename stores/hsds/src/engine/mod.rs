@@ -39,6 +39,15 @@ pub struct ObjectPut {
     pub bytes: Vec<u8>,
 }
 
+/// A document that is to be written.
+#[derive(Debug)]
+pub struct DocumentPut {
+    /// The object.
+    pub object: ObjectPut,
+    /// The state that it replaces; `None`: it is new, or whatever is there is replaced.
+    pub replaces: Option<ObjectTag>,
+}
+
 /// An object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedObject {
@@ -112,6 +121,13 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     /// [`h5live_model::Error::Store`]; some may have been written.
     fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>>;
 
+    /// The same for documents. An engine that has conditional writes refuses to replace another state than the one that is
+    /// named.
+    ///
+    /// # Errors
+    /// [`HsdsError::DocumentChanged`](crate::HsdsError::DocumentChanged), and as [`ObjectEngine::put_many`].
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>>;
+
     /// Deletes several objects. Those that are not there are passed over.
     ///
     /// # Errors
@@ -149,6 +165,12 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`h5live_model::Error::Store`].
     fn close(&self) -> Result<()>;
+
+    /// Ends the session on a domain that never came to be, and removes what tells other writers of it.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn discard(&self) -> Result<()>;
 
     /// The requests so far.
     fn counts(&self) -> RequestCounts;

@@ -173,6 +173,14 @@ impl ObjectDocument {
         ChunkEncoding::new(filters, element_bytes)
     }
 
+    /// Over how many folders the chunks of a dataset are spread; fewer than two are none. The layout among the creation
+    /// properties counts, if there is one.
+    pub fn partitions(&self) -> u64 {
+        let own = || self.members.get("layout");
+        let layout = self.reference_layout().filter(|layout| layout.is_object()).or_else(own);
+        layout.and_then(|layout| layout.get("partition_count")?.as_u64()).unwrap_or_default()
+    }
+
     /// The layout of a dataset, which may say that its chunks lie in a native file.
     pub fn reference_layout(&self) -> Option<&Value> {
         self.members.get("creationProperties")?.get("layout")

@@ -21,6 +21,9 @@ const CLASS_SHIFT: u32 = 64;
 /// Adds 8 modulo 16 to each digit.
 const ROTATION: u64 = 0x8888_8888_8888_8888;
 
+/// By these, the indices of a chunk give its partition, dimension by dimension (HSDS 1.0.2, `PRIMES`).
+const PARTITION_PRIMES: [u8; 10] = [29, 31, 37, 41, 43, 47, 53, 59, 61, 67];
+
 /// The name of the object that describes a domain or a folder.
 pub const DOMAIN_FILE: &str = ".domain.json";
 /// Summaries that a service writes, and that are stale after an edit.
@@ -143,13 +146,18 @@ impl DomainId {
         format!("db/{self}/d/{}/", low_text(id))
     }
 
-    /// The key of a chunk. `partitions` is their number, if chunks are spread over folders. The chunk of a scalar is `0`.
-    pub fn chunk_key(self, id: ObjectId, coord: &ChunkCoord) -> String {
+    /// The key of a chunk. `partitions` is the number of folders over which the chunks of the dataset are spread; fewer than
+    /// two are none. The chunk of a scalar is `0`.
+    pub fn chunk_key(self, id: ObjectId, coord: &ChunkCoord, partitions: u64) -> String {
         let indices: Vec<String> = match coord.scaled() {
             [] => vec!["0".to_owned()],
             indices => indices.iter().map(u64::to_string).collect(),
         };
-        format!("{}{}", self.dataset_folder(id), indices.join("_"))
+        let folder = self.dataset_folder(id);
+        match partitions {
+            0 | 1 => format!("{folder}{}", indices.join("_")),
+            _ => format!("{folder}p{}/{}", partition(coord, partitions), indices.join("_")),
+        }
     }
 
     /// The object whose description has this key.
@@ -170,6 +178,22 @@ impl DomainId {
         let low = u64::from_str_radix(&hex, 16).ok().filter(|_| hex.len() == HALF_DIGITS)?;
         Some(object_id(kind, low)).filter(|_| parts.next().is_none())
     }
+}
+
+/// The folder in which the service keeps a chunk, of so many.
+fn partition(coord: &ChunkCoord, partitions: u64) -> u64 {
+    let terms = coord.scaled().iter().zip(PARTITION_PRIMES.iter().cycle());
+    let sum: u128 = terms.map(|(index, prime)| u128::from(*index) * u128::from(*prime)).sum();
+    (sum % u128::from(partitions)) as u64
+}
+
+/// The coordinate of the chunk whose key ends with `rest` behind the folder of its dataset, of so many dimensions. It may lie
+/// in the folder of a partition.
+pub fn chunk_of_key(rest: &str, rank: usize) -> Option<ChunkCoord> {
+    let Some((folder, name)) = rest.split_once('/') else { return chunk_of_name(rest, rank) };
+    let digits = folder.strip_prefix('p')?;
+    let is_partition = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    chunk_of_name(name, rank).filter(|_| is_partition)
 }
 
 /// The coordinate that the name of a chunk is, of a dataset of so many dimensions.
@@ -227,10 +251,22 @@ mod tests {
             assert_eq!(DOMAIN.key(id), key);
             assert_eq!(DOMAIN.object_of_key(key), Some(id));
         }
-        let chunk = |at: &[u64]| DOMAIN.chunk_key(id(ObjectKind::Dataset), &ChunkCoord::new(at));
+        let chunk_of =
+            |at: &[u64], partitions| DOMAIN.chunk_key(id(ObjectKind::Dataset), &ChunkCoord::new(at), partitions);
+        let chunk = |at: &[u64]| chunk_of(at, 0);
+        assert_eq!(chunk_of(&[1, 30], 1), chunk(&[1, 30]));
+        // 29 and 30 times 31, modulo 7.
+        assert_eq!(chunk_of(&[1, 30], 7), "db/b03b24ef-69f244b6/d/acd9-4df97b-37122a/p0/1_30");
+        assert_eq!(chunk_of(&[2, 30], 7), "db/b03b24ef-69f244b6/d/acd9-4df97b-37122a/p1/2_30");
+        assert!(chunk_of(&[u64::MAX; 12], u64::MAX).contains("/p0/"));
         assert_eq!(chunk(&[1, 30]), "db/b03b24ef-69f244b6/d/acd9-4df97b-37122a/1_30");
         assert_eq!(chunk(&[]), "db/b03b24ef-69f244b6/d/acd9-4df97b-37122a/0");
         assert_eq!(DOMAIN.object_of_key(&chunk(&[1])), None);
+        assert_eq!(chunk_of_key("p12/1_30", 2), Some(ChunkCoord::new(&[1, 30])));
+        assert_eq!(chunk_of_key("1_30", 2), Some(ChunkCoord::new(&[1, 30])));
+        for rest in ["p/1_30", "q1/1_30", "p1/2/3", "p1x/1_30", "p1/", "/1_30"] {
+            assert_eq!(chunk_of_key(rest, 2), None, "{rest}");
+        }
         assert_eq!(chunk_of_name("1_30", 2), Some(ChunkCoord::new(&[1, 30])));
         assert_eq!(chunk_of_name("0", 0), Some(ChunkCoord::origin(0)));
         for (name, rank) in [("1", 0), ("1_2", 1), (".dataset.json", 1), ("", 1), ("1_x", 2)] {

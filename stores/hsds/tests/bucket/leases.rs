@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use h5live_hsds::engine::BucketRequest;
+use h5live_hsds::engine::{BucketEngine, BucketRequest};
+use h5live_hsds::{HsdsRequest, HsdsStore};
 use h5live_model::{Error, Liveness, Mode, Publish, Scope, Store, StoreErrorKind};
 use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server};
 use h5live_objects::{Fetched, GetCondition, ObjectClient, PutCondition};
 
-use crate::{DOMAIN, append, check_appended, client, create, create_seen, find, long_lease, objects, open, with_lease};
+use crate::shared::request;
+use crate::{
+    BUCKET, DOMAIN, append, check_appended, client, create, create_seen, find, long_lease, objects, open, with_lease,
+};
 
 const LEASE_KEY: &str = "home/run/.h5live.lease.json";
 
@@ -135,6 +139,49 @@ fn where_no_domain_is_no_lease_is_left() {
     let error = open(client, DOMAIN, Mode::CreateNew, &long_lease()).unwrap_err();
     assert_eq!(error.store_kind(), Some(&StoreErrorKind::Occupied));
     open(client, DOMAIN, Mode::Write, &long_lease()).unwrap();
+}
+
+fn open_draft(client: &ObjectClient, how: &BucketRequest) -> h5live_model::Result<HsdsStore> {
+    let draft = HsdsRequest { is_draft: true, ..request(Mode::Create, DOMAIN) };
+    HsdsStore::open(BucketEngine::open(client, BUCKET, DOMAIN, Mode::Create, how)?, &draft)
+}
+
+#[test]
+fn of_a_draft_that_is_never_published_no_object_is_left() {
+    let client = &ObjectClient::memory();
+    let store = open_draft(client, &long_lease()).unwrap();
+    create(&store, "rows", 0);
+    assert!(open_draft(client, &long_lease()).unwrap_err().to_string().contains(" writes "), "it has the lease");
+    store.close().unwrap();
+    assert_eq!(objects(client), []);
+    // A lease that was there before stays, and is free.
+    open(client, DOMAIN, Mode::CreateNew, &long_lease()).unwrap().close().unwrap();
+    let lease = |(key, _): &(String, _)| key.ends_with(".h5live.lease.json");
+    let mut before = objects(client);
+    drop(open_draft(client, &long_lease()).unwrap());
+    let mut after = objects(client);
+    before.retain(|object| !lease(object));
+    assert!(after.iter().any(lease));
+    after.retain(|object| !lease(object));
+    assert_eq!(before, after);
+    open(client, DOMAIN, Mode::Write, &long_lease()).unwrap();
+}
+
+#[test]
+fn a_draft_whose_lease_was_taken_away_deletes_nothing() {
+    let client = &ObjectClient::memory();
+    let store = open_draft(client, &long_lease()).unwrap();
+    create(&store, "rows", 0);
+    let other = open(client, DOMAIN, Mode::CreateNew, &with_lease(Duration::from_secs(600), true)).unwrap();
+    let data = create_seen(&other, "rows");
+    append(&*data, 0).unwrap();
+    let before = objects(client);
+    let error = store.publish_domain().unwrap_err();
+    assert_eq!(error.store_kind(), Some(&StoreErrorKind::Fenced));
+    drop(store);
+    assert_eq!(objects(client), before);
+    append(&*data, 1).unwrap();
+    assert_eq!(check_appended(&*data), 2);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod shared;
 
 mod conformance;
+mod documents;
 mod failures;
 mod kills;
 mod leases;

@@ -29,6 +29,7 @@ pub fn request(mode: Mode, domain: &str) -> HsdsRequest {
         root: ObjectSpec::group(),
         domain: domain.to_owned(),
         owner: "test_user1".to_owned(),
+        is_draft: false,
         user: None,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(Filters),

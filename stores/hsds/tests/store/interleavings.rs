@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{
-    FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounts,
-    Revalidation,
+    DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
+    RequestCounts, Revalidation,
 };
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Error,
@@ -46,12 +46,6 @@ impl Recorder {
     }
 }
 
-macro_rules! pass_on {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
-        $(fn $name(&self, $($argument: $type),*) -> $result { self.objects.$name($($argument),*) })*
-    };
-}
-
 impl ObjectEngine for Recorder {
     pass_on! {
         get(key: &str) -> Result<Option<FetchedObject>>;
@@ -63,12 +57,18 @@ impl ObjectEngine for Recorder {
         sync() -> Result<()>;
         has_writer() -> Result<bool>;
         close() -> Result<()>;
+        discard() -> Result<()>;
         counts() -> RequestCounts;
     }
 
     fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
         self.record(puts.iter().map(|put| (put.key.clone(), Some(put.bytes.clone().into()))));
         self.objects.put_many(puts)
+    }
+
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        self.record(puts.iter().map(|put| (put.object.key.clone(), Some(put.object.bytes.clone().into()))));
+        self.objects.put_documents(puts)
     }
 
     fn delete_many(&self, keys: &[String]) -> Result<()> {
@@ -160,6 +160,10 @@ impl ObjectEngine for Replay {
         Err(Error::ReadOnly)
     }
 
+    fn put_documents(&self, _: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        Err(Error::ReadOnly)
+    }
+
     fn delete_many(&self, _: &[String]) -> Result<()> {
         Err(Error::ReadOnly)
     }
@@ -182,6 +186,10 @@ impl ObjectEngine for Replay {
 
     fn close(&self) -> Result<()> {
         Ok(())
+    }
+
+    fn discard(&self) -> Result<()> {
+        Err(Error::ReadOnly)
     }
 
     fn counts(&self) -> RequestCounts {

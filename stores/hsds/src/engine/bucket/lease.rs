@@ -189,6 +189,11 @@ impl WriterLease {
         }
     }
 
+    /// Whether the object store does not keep conditions of writes, so that nothing depends on any.
+    pub fn is_unfenced(&self) -> bool {
+        self.0.is_unfenced
+    }
+
     /// Whether the session has not lost it, as far as it knows.
     pub fn is_held(&self) -> bool {
         let held = self.0.held.lock();
@@ -208,6 +213,28 @@ impl WriterLease {
             // Somebody else's lease is left as it is.
             let _ = self.0.client.put(&self.0.key, released.to_bytes(), &self.0.condition(&held));
         }
+    }
+
+    /// Ends it, and deletes its object if this session made that. It is deleted while it is held: whoever takes it away at
+    /// this moment (`take=yes`) counts it as lost, and writes nothing.
+    ///
+    /// # Errors
+    /// As [`WriterLease::confirm`], and those of the client.
+    pub fn remove(&self) -> Result<()> {
+        let is_first = self.0.held.lock().document.epoch == 1;
+        if !is_first {
+            self.release();
+            return Ok(());
+        }
+        self.confirm()?;
+        let mut held = self.0.held.lock();
+        self.0.check_held(&held)?;
+        if !held.is_ended {
+            self.0.client.delete(&self.0.key)?;
+            held.is_ended = true;
+            self.0.has_ended.notify_all();
+        }
+        Ok(())
     }
 }
 

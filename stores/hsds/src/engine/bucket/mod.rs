@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use self::lease::{WriterLease, attempt_limits, in_domain, lease_key};
 use self::lease_observer::LeaseObserver;
 use super::{
-    FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, PollPauses, RequestCounters,
-    RequestCounts, Revalidation, key_in_bucket,
+    DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, PollPauses,
+    RequestCounters, RequestCounts, Revalidation, key_in_bucket,
 };
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
@@ -158,9 +158,18 @@ impl BucketEngine {
     }
 }
 
-/// The tag of an object; an empty one, if the store gives none.
+/// The tag of an object, with its version behind a line feed if it has one; an empty one, if the store gives none.
 fn tag_of(tag: &h5live_objects::ObjectTag) -> ObjectTag {
-    ObjectTag(tag.etag().unwrap_or_default().to_owned())
+    let etag = tag.etag().unwrap_or_default();
+    ObjectTag(tag.version().map_or_else(|| etag.to_owned(), |version| format!("{etag}\n{version}")))
+}
+
+/// The tag as the client has it; `None` if the store gives none.
+fn client_tag(tag: &ObjectTag) -> Option<h5live_objects::ObjectTag> {
+    let (etag, version) =
+        tag.0.split_once('\n').map_or((tag.0.as_str(), None), |(etag, version)| (etag, Some(version)));
+    let of_etag = || h5live_objects::ObjectTag::of_etag(etag).with_version(version.map(str::to_owned));
+    (!etag.is_empty()).then(of_etag)
 }
 
 impl ObjectEngine for BucketEngine {
@@ -207,10 +216,7 @@ impl ObjectEngine for BucketEngine {
 
     fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {
         self.counters.wave(&self.counters.gets, 1);
-        let condition = match tag.0.is_empty() {
-            true => GetCondition::Always,
-            false => GetCondition::NotMatching(h5live_objects::ObjectTag::of_etag(&tag.0)),
-        };
+        let condition = client_tag(tag).map_or(GetCondition::Always, GetCondition::NotMatching);
         match self.client.get(key, &condition) {
             Ok(Fetched::NotModified) => Ok(Revalidation::Same),
             Ok(Fetched::Object(found)) => Ok(Revalidation::Newer(self.take(found))),
@@ -220,16 +226,23 @@ impl ObjectEngine for BucketEngine {
     }
 
     fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+        self.put_documents(puts.into_iter().map(|object| DocumentPut { object, replaces: None }).collect())
+    }
+
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
         if puts.is_empty() {
             return Ok(Vec::new());
         }
         self.confirm_lease()?;
+        let has_conditions = self.lease.as_ref().is_some_and(|lease| !lease.is_unfenced());
         self.counters.wave(&self.counters.puts, puts.len());
         let mut tags: Vec<Option<ObjectTag>> = vec![None; puts.len()];
         let refused = Mutex::new(None);
-        let items = puts.into_iter().map_while(|put| {
-            RequestCounters::add_bytes(&self.counters.bytes_written, put.bytes.len());
-            let item = PutItem { key: put.key, bytes: put.bytes.into(), condition: PutCondition::Always };
+        let items = puts.into_iter().map_while(|DocumentPut { object, replaces }| {
+            RequestCounters::add_bytes(&self.counters.bytes_written, object.bytes.len());
+            let replaced = replaces.filter(|_| has_conditions).as_ref().and_then(client_tag);
+            let condition = replaced.map_or(PutCondition::Always, PutCondition::Matches);
+            let item = PutItem { key: object.key, bytes: object.bytes.into(), condition };
             self.may_begin(&refused).then_some(item)
         });
         let written = self.client.put_many::<WaveError>(items, self.limits(), &mut |number, tag| {
@@ -239,7 +252,14 @@ impl ObjectEngine for BucketEngine {
             Ok(())
         });
         refused.into_inner().map_or(Ok(()), Err)?;
-        written?;
+        match written {
+            Err(WaveError::Client(error)) if error.kind == ObjectErrorKind::Changed => {
+                // Most probably the lease was taken after the question: its taker is named.
+                self.confirm_lease()?;
+                return Err(HsdsError::DocumentChanged(error.object).into());
+            }
+            written => written?,
+        }
         Ok(tags.into_iter().flatten().collect())
     }
 
@@ -293,6 +313,10 @@ impl ObjectEngine for BucketEngine {
             lease.release();
         }
         Ok(())
+    }
+
+    fn discard(&self) -> Result<()> {
+        self.lease.as_ref().map_or(Ok(()), WriterLease::remove)
     }
 
     fn counts(&self) -> RequestCounts {
