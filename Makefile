@@ -174,8 +174,8 @@ kills: setup ## writers of elements, attributes and links killed, and writers wh
 # ATTACK: names of parts, --seed N, --count N; what each part does is in docs/attack.md.
 ATTACK ?=
 ATTACK_MINUTES ?= 10
-# With overflow checks, as all that is built for tests.
-ATTACK_RUN = $(AS_TESTED) --bin h5live-attack && \
+# With overflow checks, as all that is built for tests. Optimised, unlike there: the time that it takes is looked at.
+ATTACK_RUN = $(AS_TESTED) --bin h5live-attack --config profile.dev.package.h5live-cli.opt-level=1 && \
     $(H5LIVE_PYTHON) -B tests/python/attack --program $(TARGET)/debug/h5live-attack --keep $(TARGET)/attack/kept
 attack: setup corpus ## what attackers did, again: hostile files, kills, files cut beneath readers, libhdf5's programs (10 minutes)
 	$(ATTACK_RUN) --minutes $(ATTACK_MINUTES) $(ATTACK)
