@@ -106,10 +106,7 @@ impl NewOutput {
             None => return Ok(in_place(options).open(&self.location)?),
             #[cfg(feature = "hsds")]
             Some(Unfinished::Domain(opened)) => {
-                let connectors = Options::built_in_connectors().with(HsdsConnector::keeping(opened.clone()));
-                #[cfg(feature = "hsds-clouds")]
-                let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(opened.clone()));
-                return Ok(in_place(options).connectors(connectors).open(&self.location)?);
+                return Ok(in_domain(in_place(options), opened).open(&self.location)?);
             }
             Some(unfinished) => unfinished,
         };
@@ -152,12 +149,7 @@ impl NewOutput {
         if let Some(Unfinished::Domain(opened)) = &self.unfinished {
             // What cannot be written out is an error before anybody sees the domain.
             file.flush()?;
-            let published = opened.last().map_or(Ok(()), |store| store.publish_domain());
-            let failed = |error: crate::model::Error| Error::Location {
-                location: self.location.to_string(),
-                source: Box::new(error.into()),
-            };
-            published.map_err(failed)?;
+            publish_domain(opened, &self.location)?;
         }
         file.close()?;
         match self.unfinished {
@@ -194,6 +186,28 @@ fn upload_for(location: &Location, force: ForceArgs) -> Result<Option<Unfinished
 #[cfg(not(feature = "remote"))]
 fn upload_for(_: &Location, _: ForceArgs) -> Result<Option<Unfinished>> {
     Ok(None)
+}
+
+/// Options by which `opened` keeps the session on a domain of an object store.
+#[cfg(feature = "hsds")]
+pub fn in_domain(options: Options, opened: &OpenedStores) -> Options {
+    let connectors = Options::built_in_connectors().with(HsdsConnector::keeping(opened.clone()));
+    #[cfg(feature = "hsds-clouds")]
+    let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(opened.clone()));
+    options.connectors(connectors)
+}
+
+/// Lets others see the domain that is a draft in the session that `opened` keeps.
+///
+/// # Errors
+/// [`Error::Location`].
+#[cfg(feature = "hsds")]
+pub fn publish_domain(opened: &OpenedStores, location: &Location) -> Result<()> {
+    let failed = |error: crate::model::Error| {
+        let source = Box::new(error.into());
+        Error::Location { location: location.to_string(), source }
+    };
+    opened.last().map_or(Ok(()), |store| store.publish_domain()).map_err(failed)
 }
 
 /// A new domain, if that is what a location names.

@@ -2,10 +2,11 @@
 
 use h5live::model::{Name, ObjectId, ObjectSpec};
 use h5live::{Copier, File, Location};
-use h5live_hsds::{HsdsConnector, OpenedStores};
+use h5live_hsds::OpenedStores;
 
 use crate::copy::described;
 use crate::error::{Error, Result};
+use crate::new_output::{in_domain, publish_domain};
 use crate::open;
 
 /// The domain that is a mirror of a file, and how far it is.
@@ -61,10 +62,7 @@ impl MirrorTarget {
         if self.target.is_some() {
             return Ok(());
         }
-        let connectors = h5live::Options::built_in_connectors().with(HsdsConnector::keeping(self.opened.clone()));
-        #[cfg(feature = "hsds-clouds")]
-        let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(self.opened.clone()));
-        let options = open::options().connectors(connectors).root(self.root_spec.clone());
+        let options = in_domain(open::options().root(self.root_spec.clone()), &self.opened);
         let options = match self.root {
             Some(_) => options.swmr_write(),
             None if self.replaces => options.create(),
@@ -163,12 +161,7 @@ impl MirrorTarget {
         copy.contents(&source.root(), &target.root())?;
         copy.finish()?;
         target.flush()?;
-        let published = self.opened.last().map_or(Ok(()), |store| store.publish_domain());
-        let failed = |error: crate::model::Error| Error::Location {
-            location: self.location.to_string(),
-            source: Box::new(error.into()),
-        };
-        published.map_err(failed)?;
+        publish_domain(&self.opened, &self.location)?;
         self.root = Some(target.root().id());
         Ok(())
     }
