@@ -105,6 +105,8 @@ pub(crate) struct LinkedFiles {
     files: Mutex<HashMap<StoreKey, Weak<FileShared>>>,
     /// The files that are kept open by those that led to them, which come first in each pair; the oldest pair first.
     pub(crate) kept: Mutex<VecDeque<(Weak<FileShared>, Weak<FileShared>)>>,
+    /// Held by the thread that opens one of the files.
+    pub(crate) opening: Mutex<()>,
 }
 
 impl LinkedFiles {

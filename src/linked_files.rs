@@ -1,6 +1,8 @@
 //! Other files that a file names: in external links, in virtual datasets and in references.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use h5live_model::{LinkUse, Location, Name, OpenError, ResolvedLocation, StoreErrorKind, Url};
 
@@ -9,7 +11,57 @@ use crate::file_shared::{FileShared, LinkedFiles, key_of};
 use crate::link_rules::Links;
 use crate::{File, Mode};
 
+/// How long who writes into a source waits for other threads that read it at this moment.
+const READERS_WAIT: Duration = Duration::from_secs(2);
+
+/// What another file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenFor {
+    /// For what the file may be used that leads there: an external link, or a reference.
+    Link,
+    /// To read elements or the extent of a source of a virtual dataset.
+    ReadSource,
+    /// To write elements of a virtual dataset into its source.
+    WriteSource,
+}
+
+impl OpenFor {
+    fn link_use(self) -> LinkUse {
+        match self {
+            OpenFor::Link => LinkUse::ExternalLink,
+            OpenFor::ReadSource | OpenFor::WriteSource => LinkUse::VirtualSource,
+        }
+    }
+
+    /// The modes to open it in, one after the other while somebody has it in use. A source that is only read may be
+    /// written by somebody else meanwhile.
+    fn modes(self, opener: Mode) -> &'static [Mode] {
+        match (self, opener) {
+            (_, Mode::SwmrRead) => &[Mode::SwmrRead],
+            (OpenFor::ReadSource, _) => &[Mode::Read, Mode::SwmrRead],
+            (_, Mode::Read) => &[Mode::Read],
+            (_, _) => &[Mode::Write],
+        }
+    }
+
+    /// Whether a file that is open in `mode` will do for a file that is open in the mode `opener`.
+    fn is_served_by(self, mode: Mode, opener: Mode) -> bool {
+        self == OpenFor::ReadSource || mode.writes() || !opener.writes()
+    }
+}
+
 impl LinkedFiles {
+    /// No longer keeps a file open for those that led to it.
+    fn release(&self, file: &Arc<FileShared>) {
+        let led_here = |(opener, kept): &(Weak<FileShared>, Weak<FileShared>)| {
+            if kept.as_ptr() == Arc::as_ptr(file) { opener.upgrade() } else { None }
+        };
+        let openers: Vec<_> = self.kept.lock().iter().filter_map(led_here).collect();
+        for opener in openers {
+            opener.release_kept_open(file);
+        }
+    }
+
     /// Keeps `file` open as long as the file that led to it, unless it is among the oldest of too many.
     fn keep_open(&self, opener: &Arc<FileShared>, file: &File) -> Result<(), ErrorKind> {
         opener.kept_open.lock().push(file.shared().clone());
@@ -43,18 +95,6 @@ impl FileShared {
     }
 }
 
-/// The modes in which another file is opened, one after the other while somebody has it in use. A source of a virtual
-/// dataset is only read, and may be read while it is written.
-fn modes_to_try(mode: Mode, link: LinkUse) -> &'static [Mode] {
-    match (mode, link) {
-        (Mode::Read, LinkUse::ExternalLink) => &[Mode::Read],
-        (Mode::Read, LinkUse::VirtualSource) => &[Mode::Read, Mode::SwmrRead],
-        (Mode::SwmrRead, _) => &[Mode::SwmrRead],
-        (_, LinkUse::ExternalLink) => &[Mode::Write],
-        (_, LinkUse::VirtualSource) => &[Mode::Write, Mode::Read, Mode::SwmrRead],
-    }
-}
-
 /// The file that another one calls `name`; `None` if there is none.
 ///
 /// The connector of the file that has the link says where a file of this name may be. Only if nothing is there, and the
@@ -63,7 +103,7 @@ fn modes_to_try(mode: Mode, link: LinkUse) -> &'static [Mode] {
 /// # Errors
 /// [`ErrorKind::Open`] if the name is a URL that nobody can open, or leads where links may not lead;
 /// [`ErrorKind::OtherFile`] as [`Options::open`](crate::Options::open), for a file that is there.
-pub(crate) fn open_linked(from: &File, name: &Name, link: LinkUse) -> Result<Option<File>, ErrorKind> {
+pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result<Option<File>, ErrorKind> {
     if name.is_empty() {
         return Ok(None);
     }
@@ -79,9 +119,9 @@ pub(crate) fn open_linked(from: &File, name: &Name, link: LinkUse) -> Result<Opt
     };
     if !url.as_ref().is_some_and(Url::has_authority) {
         let mut failure = None;
-        for location in connector.linked_locations(base.map(ResolvedLocation::location), name, link) {
-            let at = options.connectors.resolve(&location, modes_to_try(options.mode, link)[0])?;
-            match open_candidate(from, at, link) {
+        for location in connector.linked_locations(base.map(ResolvedLocation::location), name, open_for.link_use()) {
+            let at = options.connectors.resolve(&location, open_for.modes(options.mode)[0])?;
+            match open_candidate(from, at, open_for) {
                 Ok(None) => {}
                 Ok(found) => return Ok(found),
                 Err(error) => failure = Some(error),
@@ -96,7 +136,7 @@ pub(crate) fn open_linked(from: &File, name: &Name, link: LinkUse) -> Result<Opt
     if options.links != Links::Any && of_scheme.name() != connector.name() {
         return Err(refused_link_error(&url.into()).into());
     }
-    open_candidate(from, ResolvedLocation::new(of_scheme.clone(), url.into()), link)
+    open_candidate(from, ResolvedLocation::new(of_scheme.clone(), url.into()), open_for)
 }
 
 fn refused_link_error(to: &Location) -> OpenError {
@@ -105,7 +145,7 @@ fn refused_link_error(to: &Location) -> OpenError {
 }
 
 /// The file at a location to which a link of another one leads; `None` if there is none.
-fn open_candidate(from: &File, at: ResolvedLocation, link: LinkUse) -> Result<Option<File>, ErrorKind> {
+fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Result<Option<File>, ErrorKind> {
     let Some(key) = key_of(&at) else { return Ok(None) };
     let shared = from.shared();
     if let (Links::SameOrigin, Some(base)) = (shared.options.links, &shared.location)
@@ -113,15 +153,33 @@ fn open_candidate(from: &File, at: ResolvedLocation, link: LinkUse) -> Result<Op
     {
         return Err(refused_link_error(at.location()).into());
     }
-    if let Some(known) = shared.linked_files.find(&key) {
-        return Ok(Some(File::from_shared(known)));
-    }
-    let mut modes = modes_to_try(shared.options.mode, link).iter();
+    let files = &shared.linked_files;
+    let opener = shared.options.mode;
+    let deadline = Instant::now() + READERS_WAIT;
+    // Of two threads that would open it, the second finds what the first has opened.
+    let opening = loop {
+        let opening = files.opening.lock();
+        match files.find(&key) {
+            None => break opening,
+            Some(known) if open_for.is_served_by(known.options.mode, opener) => {
+                return Ok(Some(File::from_shared(known)));
+            }
+            // It was only read, and makes way for one that can be written as soon as no thread reads it any more.
+            Some(known) => files.release(&known),
+        }
+        if files.find(&key).is_none() || Instant::now() >= deadline {
+            break opening;
+        }
+        drop(opening);
+        thread::sleep(Duration::from_millis(1));
+    };
+    let mut modes = open_for.modes(opener).iter();
     loop {
         let Some(mode) = modes.next() else { return Ok(None) };
-        match shared.options.for_linked_file(*mode).open_linked(at.clone(), shared.linked_files.clone()) {
+        match shared.options.for_linked_file(*mode).open_linked(at.clone(), files.clone()) {
             Ok(file) => {
-                shared.linked_files.keep_open(shared, &file)?;
+                drop(opening);
+                files.keep_open(shared, &file)?;
                 return Ok(Some(file));
             }
             Err(error) if error.is_in_use() && modes.len() > 0 => {}

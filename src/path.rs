@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use h5live_model::{self as model, Link, LinkTarget, LinkUse, Name, NewObject, ObjectId, ObjectKind};
+use h5live_model::{self as model, Link, LinkTarget, Name, NewObject, ObjectId, ObjectKind};
 use smallvec::SmallVec;
 
 use crate::error::ErrorKind;
 use crate::link_rules::MAX_LINKS;
-use crate::linked_files;
+use crate::linked_files::{self, OpenFor};
 use crate::{Error, File};
 
 /// The object at the end of a path.
@@ -86,7 +86,7 @@ fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) ->
             LinkTarget::Soft(path) => follow_links(&file, id, path.as_bytes(), links)?,
             LinkTarget::UserDefined { class, .. } => return Err(ErrorKind::UserDefinedLink(class)),
             LinkTarget::External { file: name, path } => {
-                let other = linked_files::open_linked(&file, &name, LinkUse::ExternalLink)?;
+                let other = linked_files::open_linked(&file, &name, OpenFor::Link)?;
                 let other = other.ok_or(ErrorKind::NoExternalFile(name))?;
                 follow_links(&other, other.session().root, path.as_bytes(), links)?
             }

@@ -1,9 +1,9 @@
 //! From references to their targets (objects, regions, attributes), and back.
 
-use h5live_model::{self as model, LinkUse, Name, ReferenceKind, Referent, ReferentPart, Selection, UNLIMITED};
+use h5live_model::{self as model, Name, ReferenceKind, Referent, ReferentPart, Selection, UNLIMITED};
 
 use crate::error::ErrorKind;
-use crate::linked_files;
+use crate::linked_files::{self, OpenFor};
 use crate::{Attribute, Dataset, File, Object, Reference, Result, Select};
 
 /// The target of a reference.
@@ -68,7 +68,7 @@ impl File {
     }
 
     fn referenced_file(&self, name: &Name) -> Result<File> {
-        let found = linked_files::open_linked(self, name, LinkUse::ExternalLink);
+        let found = linked_files::open_linked(self, name, OpenFor::Link);
         let file = found.and_then(|file| file.ok_or_else(|| ErrorKind::NoExternalFile(name.clone())));
         file.map_err(|error| self.error(None, error))
     }

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::fmt;
 
-use h5live_model::{Hyperslab, Layout, LinkUse, Name, Selection, UNLIMITED, VirtualSource};
+use h5live_model::{Hyperslab, Layout, Name, Selection, UNLIMITED, VirtualSource};
 
 use super::Dataset;
 use super::error::DatasetError;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
-use crate::linked_files;
+use crate::linked_files::{self, OpenFor};
 use crate::{File, MAX_LINKS, Result};
 
 /// Blocks of one source name with a number in it that are looked for.
@@ -125,28 +125,41 @@ fn end_of_elements(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
     start.checked_add(blocks)?.checked_add(last % block)?.checked_add(1)
 }
 
+/// The dataset of a source in its file; `None` if one of them is not there.
+fn source_in(file: Option<File>, path: &Name) -> Result<Option<Dataset>, DatasetError> {
+    let (Some(file), Some(path)) = (file, path.as_str()) else { return Ok(None) };
+    match file.dataset(path) {
+        Ok(dataset) => Ok(Some(dataset)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(ErrorKind::OtherFile(Box::new(error)).into()),
+    }
+}
+
 impl Dataset {
     /// The file of a source; `None` if there is none.
-    fn open_source_file(&self, file: &Name) -> Result<Option<File>, ErrorKind> {
+    fn open_source_file(&self, file: &Name, open_for: OpenFor) -> Result<Option<File>, ErrorKind> {
         match file.as_bytes() {
             b"." => Ok(Some(self.file.clone())),
-            _ => linked_files::open_linked(&self.file, file, LinkUse::VirtualSource),
+            _ => linked_files::open_linked(&self.file, file, open_for),
         }
     }
 
-    /// The source of a piece; `None` if its file or the dataset is not there, or the file cannot be opened.
+    /// The source of a piece, to be read; `None` if its file or the dataset is not there, or the file cannot be opened.
     pub(super) fn open_source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, DatasetError> {
-        let other = match self.open_source_file(file) {
+        let other = match self.open_source_file(file, OpenFor::ReadSource) {
             // Fill values would hide that there is something that may not be read.
             Err(error) if linked_files::is_refusal(&error) => return Err(error.into()),
             other => other.unwrap_or(None),
         };
-        let (Some(other), Some(path)) = (other, path.as_str()) else { return Ok(None) };
-        match other.dataset(path) {
-            Ok(dataset) => Ok(Some(dataset)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(ErrorKind::OtherFile(Box::new(error)).into()),
-        }
+        source_in(other, path)
+    }
+
+    /// The source of a piece, to be written; `None` if its file or the dataset is not there.
+    ///
+    /// # Errors
+    /// As [`Options::open`](crate::Options::open), for its file.
+    pub(super) fn open_written_source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, DatasetError> {
+        source_in(self.open_source_file(file, OpenFor::WriteSource)?, path)
     }
 
     /// Reads what was published in the sources of a virtual dataset since the last refresh.
@@ -216,7 +229,7 @@ impl Dataset {
 
     /// The state of a source, and whether the dataset is there.
     fn source_state(&self, file: &Name, path: &Name) -> Result<(SourceState, bool)> {
-        let other = match self.open_source_file(file) {
+        let other = match self.open_source_file(file, OpenFor::ReadSource) {
             Ok(Some(other)) => other,
             Ok(None) => return Ok((SourceState::Missing, false)),
             Err(ErrorKind::OtherFile(error)) if error.is_in_use() => return Ok((SourceState::InUse, false)),

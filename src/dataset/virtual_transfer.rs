@@ -249,7 +249,7 @@ impl Dataset {
             if !is_selected {
                 return Ok(());
             }
-            let Some(source) = self.open_source(&piece.file, &piece.dataset)? else {
+            let Some(source) = self.open_written_source(&piece.file, &piece.dataset)? else {
                 let (file, dataset) = (piece.file.to_string(), piece.dataset.to_string());
                 return Err(ErrorKind::NoSource { file, dataset }.into());
             };

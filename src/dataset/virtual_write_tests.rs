@@ -124,3 +124,60 @@ fn a_flush_of_the_virtual_file_flushes_the_files_of_its_sources() {
     drop(file);
     assert_eq!(reader.dataset("part2").unwrap().read::<i32>().unwrap(), [9; 4]);
 }
+
+/// A folder with `sources.h5`, which has four elements of 5 in `part0` and in `part2`, and `virtual.h5` over it.
+fn folder_with_sources() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = File::create(folder.path().join("sources.h5")).unwrap();
+    for name in ["part0", "part2"] {
+        sources.new_dataset::<i32>().create_with_data(name, &[5; 4]).unwrap();
+    }
+    sources.close().unwrap();
+    let file = File::create(folder.path().join("virtual.h5")).unwrap();
+    two_rows(&file, "sources.h5");
+    file.close().unwrap();
+    folder
+}
+
+#[test]
+fn sources_are_opened_for_writing_only_when_elements_are_written() {
+    let folder = folder_with_sources();
+    let at = |name: &str| folder.path().join(name);
+    let file = Options::default().write().open(at("virtual.h5")).unwrap();
+    let data = file.dataset("whole").unwrap();
+    assert_eq!(data.read_slice::<i32>((0, ..)).unwrap(), [5; 4]);
+    let other = File::open(at("sources.h5")).expect("a source that is only read is open to other readers");
+    drop(other);
+    data.write_slice((0, ..), &[6; 4]).unwrap();
+    assert!(File::open(at("sources.h5")).unwrap_err().is_in_use(), "a source that is written has one writer");
+    assert_eq!(data.read_slice::<i32>((0, ..)).unwrap(), [6; 4]);
+    drop(data);
+    file.close().unwrap();
+    assert_eq!(File::open(at("sources.h5")).unwrap().dataset("part0").unwrap().read::<i32>().unwrap(), [6; 4]);
+}
+
+#[test]
+fn threads_read_a_virtual_dataset_while_others_write_it() {
+    let folder = folder_with_sources();
+    for _ in 0..20 {
+        let file = Options::default().write().open(folder.path().join("virtual.h5")).unwrap();
+        let (data, start) = (file.dataset("whole").unwrap(), std::sync::Barrier::new(4));
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (data, start) = (&data, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    for _ in 0..20 {
+                        if thread == 3 {
+                            data.write_slice((0, ..), &[5; 4]).unwrap();
+                        } else {
+                            assert_eq!(data.read_slice::<i32>((0, ..)).unwrap(), [5; 4]);
+                        }
+                    }
+                });
+            }
+        });
+        drop(data);
+        file.close().unwrap();
+    }
+}

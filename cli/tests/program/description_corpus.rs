@@ -20,8 +20,7 @@ const EXCEPTIONS: [(&str, &str); 4] = [
 ];
 
 fn program(arguments: &[&str], paths: &[&Path]) -> Output {
-    // A new file with a virtual dataset has the sources open for writing, which are read at the same time by themselves.
-    common::h5live().env("HDF5_USE_FILE_LOCKING", "FALSE").args(arguments).args(paths).output().unwrap()
+    common::h5live().args(arguments).args(paths).output().unwrap()
 }
 
 /// What is wrong with the way of a file through its description.
