@@ -144,6 +144,14 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// Values are not to be written over what a raw file holds.
+    #[error("{}: the raw file exists, and the values of {dataset} would replace bytes of it; --force allows it", path.display())]
+    RawFileExists {
+        /// The raw file.
+        path: PathBuf,
+        /// The dataset.
+        dataset: String,
+    },
     /// A file cannot be replaced, for a process writes it.
     #[error("{}: it is not replaced: {source}", path.display())]
     Held {

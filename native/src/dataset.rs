@@ -37,6 +37,7 @@ use h5live_model::{
 
 pub(crate) use self::create::{create_dataset, not_compact_error};
 pub(crate) use self::dataset_registry::{DatasetRegistry, OpenDataset};
+pub use self::external_raw_files::existing_raw_file;
 use self::layout::NativeLayout;
 use self::load::load_state;
 use self::state::DatasetState;

@@ -44,7 +44,7 @@ mod watch;
 mod writer;
 
 pub use connector::{Locking, Native, NativeConnector};
-pub use dataset::NativeDataset;
+pub use dataset::{NativeDataset, existing_raw_file};
 pub use error::{Error, Result};
 pub use file::NativeFile;
 pub use h5live_cache::{Clock, FileStorage, MemoryStorage, Storage};

@@ -1,8 +1,10 @@
 //! From a description to a file: all objects first, then their attributes and values, which may refer to any of them.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use h5live::{Dataset, File, Group, MapObject, NamedType, Object};
+use h5live_native::existing_raw_file;
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
@@ -99,6 +101,25 @@ pub fn fill(file: &File, json: &Json) -> Result<()> {
     let mut builder = FileBuilder { file, store: file.store(), json, made, making: HashSet::new() };
     builder.links(&root, "/", json)?;
     builder.contents("/", json)
+}
+
+/// Refuses values that would replace bytes of a raw file, which exists beside the new file at `place`.
+///
+/// # Errors
+/// [`Error::InvalidDescription`], or [`Error::RawFileExists`].
+pub fn refuse_existing_raw_files(place: &Path, path: &str, json: &Json) -> Result<()> {
+    if json.get("layout").and_then(Json::as_str) == Some("external") && json.get("values").is_some() {
+        for piece in fields(path, json, &DATASET_FIELDS)?.pieces()? {
+            let found = existing_raw_file(place, &piece.name);
+            if let Some(raw) = found.filter(|raw| raw.metadata().is_ok_and(|there| there.len() > piece.offset)) {
+                return Err(Error::RawFileExists { path: raw, dataset: path.to_owned() });
+            }
+        }
+    }
+    for (name, json) in json.get("links").and_then(Json::as_object).into_iter().flatten() {
+        refuse_existing_raw_files(place, &child_path(path, &unescape(name)), json)?;
+    }
+    Ok(())
 }
 
 struct FileBuilder<'a> {

@@ -61,6 +61,9 @@ impl New {
 
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
         let output = NewOutput::create_for(&self.file, self.force)?;
+        if let (Some(place), false) = (crate::open::file_path(&self.file)?, self.force.replaces_file) {
+            build::refuse_existing_raw_files(&place, "/", json)?;
+        }
         let mut options = crate::open::options().conversion(self.lossy.conversion()).root(build::root(json)?);
         let (space, offset_size) = (build::parse_file_space(json)?, build::parse_offset_size(json)?);
         // What is as by default is no option, so that stores without such options take the file.

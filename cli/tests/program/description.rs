@@ -204,3 +204,26 @@ fn a_damaged_name_that_leads_back_to_its_own_group_is_described_once() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["links"][""]["target"], "/", "{json}");
 }
+
+#[test]
+fn the_bytes_of_a_raw_file_that_exists_are_replaced_only_by_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, raw] = ["a.h5", "raw.bin"].map(|name| folder.path().join(name));
+    let path = path.to_str().unwrap();
+    let described = |offset: u64| {
+        format!(
+            r#"{{"links": {{"g": {{"kind": "group", "links": {{"x": {{"type": "u8", "shape": [3], "values": [1, 2, 3],
+                "layout": "external", "files": [{{"file": "raw.bin", "offset": {offset}, "size": 3}}]}}}}}}}}}}"#
+        )
+    };
+    std::fs::write(&raw, b"precious").unwrap();
+    let refused = error(&run_with(&["new", path], described(5).as_bytes()));
+    assert!(refused.contains("raw.bin: the raw file exists, and the values of /g/x would replace bytes"), "{refused}");
+    assert!(!Path::new(path).exists());
+    assert_eq!(std::fs::read(&raw).unwrap(), b"precious");
+    // What is beyond its end replaces nothing.
+    text(&run_with(&["new", path], described(8).as_bytes()));
+    assert_eq!(std::fs::read(&raw).unwrap(), b"precious\x01\x02\x03");
+    text(&run_with(&["new", "--force", path], described(0).as_bytes()));
+    assert_eq!(std::fs::read(&raw).unwrap(), b"\x01\x02\x03cious\x01\x02\x03");
+}

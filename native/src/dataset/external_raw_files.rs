@@ -46,23 +46,30 @@ pub(super) fn external_pieces(header: &CachedHeader) -> Result<Vec<ExternalPiece
     message.files.iter().map(piece).collect()
 }
 
+/// The paths at which a file may be: in the folder that the environment variable names, at its own path, and beside
+/// the HDF5 file.
+fn candidate_paths(folder: &Path, name: &Path) -> Vec<PathBuf> {
+    let prefix =
+        std::env::var_os(PREFIX_VARIABLE).filter(|prefix| !prefix.is_empty() && prefix != ".").map(PathBuf::from);
+    let prefix = prefix.map(|prefix| match prefix.strip_prefix("${ORIGIN}") {
+        Ok(below) => folder.join(below),
+        Err(_) => prefix,
+    });
+    prefix.map(|prefix| prefix.join(name)).into_iter().chain([name.to_owned(), folder.join(name)]).collect()
+}
+
+/// Where the raw file is that a dataset of the HDF5 file at `hdf5_file` calls `name`; `None` if it is not there.
+#[must_use]
+pub fn existing_raw_file(hdf5_file: &Path, name: &Name) -> Option<PathBuf> {
+    let candidates = candidate_paths(hdf5_file.parent()?, &path_of_name(name));
+    candidates.into_iter().find(|candidate| candidate.exists())
+}
+
 impl ExternalRawFiles {
     /// The pieces of a dataset of the file at `path_of_name`.
     pub fn new(pieces: Vec<ExternalPiece>, path: &Path) -> Self {
         let folder = path.parent().map(Path::to_owned);
         ExternalRawFiles { folder, pieces }
-    }
-
-    /// The paths at which a file may be: in the folder that the environment variable names, at its own path, and beside
-    /// the HDF5 file.
-    fn candidate_paths(&self, folder: &Path, name: &Path) -> Vec<PathBuf> {
-        let prefix =
-            std::env::var_os(PREFIX_VARIABLE).filter(|prefix| !prefix.is_empty() && prefix != ".").map(PathBuf::from);
-        let prefix = prefix.map(|prefix| match prefix.strip_prefix("${ORIGIN}") {
-            Ok(below) => folder.join(below),
-            Err(_) => prefix,
-        });
-        prefix.map(|prefix| prefix.join(name)).into_iter().chain([name.to_owned(), folder.join(name)]).collect()
     }
 
     /// Opens the first file that exists. If it will be written, creates the one that libhdf5 would create.
@@ -72,7 +79,7 @@ impl ExternalRawFiles {
             let source = io::Error::new(io::ErrorKind::Unsupported, rule);
             return Err(Error::External { file: name.to_owned(), source });
         };
-        let candidates = self.candidate_paths(folder, name);
+        let candidates = candidate_paths(folder, name);
         let mut options = OpenOptions::new();
         options.read(true).write(write);
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
