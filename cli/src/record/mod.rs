@@ -98,7 +98,7 @@ pub struct RecordCommand {
     /// The shape of a raw frame, as ROWS,COLUMNS,...
     #[arg(long, requires = "dtype", value_delimiter = ',', value_parser = at_least::<1, u64>)]
     shape: Vec<u64>,
-    /// Flush after this many rows, and whenever the input pauses
+    /// Flush after this many rows, when the first of them has waited for 100 ms, and whenever the input pauses
     #[arg(long, default_value_t = 1000, value_parser = at_least::<1, u64>)]
     every: u64,
     /// Rows of a chunk of a new dataset

@@ -1,6 +1,7 @@
 //! The dataset that rows or frames are appended to, in a file that other processes may follow.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use h5live::{Conversion, Dataset, File, Location, StoreErrorKind};
 use h5live_log::joined_files::is_shared;
@@ -16,6 +17,9 @@ use super::target::{self, RecordLayout};
 
 /// Rows are handed to the dataset in batches of about this many bytes.
 const BATCH_BYTES: usize = 256 << 10;
+
+/// A row that came in is flushed with the next one that comes this much later, even if others came between them.
+const MAX_FLUSH_DELAY: Duration = Duration::from_millis(100);
 
 /// The attribute of a dataset for the lines that came before its rows.
 pub const PREAMBLE: &str = "preamble";
@@ -38,6 +42,8 @@ pub struct RecordSink {
     batch: RowBatch,
     /// Rows since the last flush.
     unflushed: u64,
+    /// When the first of them came.
+    unflushed_since: Instant,
     /// Rows after which to flush.
     every: u64,
     rows: u64,
@@ -117,6 +123,7 @@ impl RecordFile {
             row_bytes,
             batch: RowBatch::default(),
             unflushed: 0,
+            unflushed_since: Instant::now(),
             every,
             rows: 0,
             first_row,
@@ -187,10 +194,13 @@ impl RecordSink {
     }
 
     fn count(&mut self) -> Result<()> {
+        if self.unflushed == 0 {
+            self.unflushed_since = Instant::now();
+        }
         self.rows += 1;
         self.unflushed += 1;
         let RowBatch { rows, frames } = &self.batch;
-        if self.unflushed >= self.every {
+        if self.unflushed >= self.every || self.unflushed_since.elapsed() >= MAX_FLUSH_DELAY {
             self.flush()?;
         } else if frames.len() + (rows.len() + 1) * self.row_bytes > BATCH_BYTES {
             self.append()?;

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::{error, h5py, new_file, python, run, run_with, start, text, until};
@@ -277,6 +278,33 @@ fn other_processes_follow_what_comes_in() {
     text(&writer.wait_with_output().unwrap());
     let followed = text(&follower.wait_with_output().unwrap());
     assert_eq!(followed, "{\"v\":1}\n{\"v\":2}\n{\"v\":3}\n{\"v\":4}\n");
+}
+
+#[test]
+fn rows_that_come_without_a_pause_are_seen_long_before_there_are_many() {
+    let (_folder, _, name) = new_file();
+    let mut writer = start(&["record", &name, "x", "--types=v=i64", "--every=1000000000"]);
+    let mut input = writer.stdin.take().unwrap();
+    let (is_seen, written) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            input.write_all(b"v\n").unwrap();
+            for row in 0..60_000 {
+                if is_seen.load(Ordering::Acquire) {
+                    break;
+                }
+                input.write_all(format!("{row}\n").as_bytes()).unwrap();
+                written.store(row, Ordering::Release);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        until("rows are seen", || run(&["dump", &name, "x", "--rows=..1"]).stdout == b"0: {v: 0}\n");
+        is_seen.store(true, Ordering::Release);
+    });
+    let written = written.into_inner();
+    assert!(written < 5000, "seen after {written} rows");
+    drop(input);
+    text(&writer.wait_with_output().unwrap());
 }
 
 /// Each line comes by itself, as from an instrument. The first row is there about a second after it came in.
