@@ -10,8 +10,10 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 ifdef CARGO_TARGET_DIR
 export CARGO_TARGET_DIR := $(TARGET)
 BENCH_TARGET := $(TARGET)
+ZARR_TARGET := $(TARGET)
 else
 BENCH_TARGET := benches/compare/target
+ZARR_TARGET := benches/zarr/target
 endif
 
 # The shared test material (a corpus of HDF5 files with what a reference program says of each, and that program).
@@ -53,7 +55,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove prove-cut live walk bench bench-objects bench-own counts counts-cut counts-write python-env h5tools corpus
+.PHONY: test lint unit large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove prove-cut live walk bench bench-objects bench-slatedb bench-own counts counts-cut counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus ## every test; sets up what they need by itself
 	@# Two at a time, for some of them wait much.
@@ -207,7 +209,7 @@ bench: python-env ## h5live beside libhdf5 and other crates: docs/BENCHMARKS.md 
 
 # HSDS is left out where `make test-hsds` has not made its environment.
 BENCH_EXAMPLES = --example remote_read --example hsds_speed --example slow_proxy --example bare_get
-bench-objects: ## object stores: native files beside s3fs and bare requests, domains beside cp and HSDS (the first time 20 minutes)
+bench-objects: ## object stores: native files beside s3fs and bare requests, domains beside cp, HSDS and Zarr (the first time 25 minutes)
 	[ -x $(TARGET)/bench-venv/bin/python ] || python3 -m venv $(TARGET)/bench-venv
 	$(TARGET)/bench-venv/bin/pip install --quiet --disable-pip-version-check --requirement benches/requirements.txt
 	cargo build --release --quiet -p h5live -p h5live-objects $(BENCH_EXAMPLES) \
@@ -215,6 +217,13 @@ bench-objects: ## object stores: native files beside s3fs and bare requests, dom
 	$(TARGET)/bench-venv/bin/python benches/remote.py $(TARGET)/release/examples
 	$(TARGET)/bench-venv/bin/python benches/hsds.py $(TARGET)/release/examples 1000 \
 	    $(if $(wildcard $(TARGET)/hsds-venv/bin/hsload),$(TARGET)/hsds-venv)
+	cd benches/zarr && cargo build --release --quiet
+	$(TARGET)/bench-venv/bin/python benches/zarr.py $(ZARR_TARGET)/release/h5live-zarr-speed
+
+bench-slatedb: ## key-value stores in SlateDB beside bare SlateDB (the first time 10 minutes)
+	cargo build --release --quiet -p h5live -p h5live-kv --example slate_speed --example bare_slate \
+	    --features h5live/kv-slatedb,h5live-kv/slatedb
+	python3 benches/slate.py $(TARGET)/release/examples
 
 bench-own: ## h5live by itself, with criterion (two minutes)
 	cd benches/own && cargo bench --quiet
