@@ -2,17 +2,19 @@
 //!
 //! An object store writes one object at once, and nothing beyond. So what an object leads to is written before it:
 //! chunks (when they come), the object of their dataset with its shape, then the group with the link. What is deleted
-//! goes the other way: the group without the link, the object, its chunks.
+//! goes the other way: the group without the link, the object, its chunks. Shards come before the document that names them,
+//! and are deleted after the one that does not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
-use h5live_model::{Durability, Error as ModelError, ObjectId, ObjectKind, Publish, Result};
+use h5live_model::{Durability, Error as ModelError, ObjectId, Publish, Result};
 
 use crate::engine::{DocumentPut, ListedObject, ObjectPut};
-use crate::layout::{DomainDocument, SUMMARY_FILES, kind};
+use crate::layout::{DomainDocument, SUMMARY_FILES};
 use crate::session::{HsdsSession, domain_key, now};
-use crate::state::SessionState;
+use crate::shards::{delete_old_shards, put_shards};
+use crate::state::{DoomedObject, SessionState};
 
 /// What the names begin with of objects in the folder of a domain that are no content.
 const OWN_PREFIX: &str = ".h5live.";
@@ -117,14 +119,16 @@ pub fn commit_objects(session: &HsdsSession, state: &mut SessionState, ids: &[Ob
         put_wave(session, state, &wave)?;
     }
     drop_chunks(session, state)?;
+    delete_old_shards(session, state)?;
     if state.dirty.is_empty() {
         delete_doomed(session, state)?;
     }
     Ok(())
 }
 
-/// Writes documents at once. They stay changed if that fails.
+/// Writes documents at once, after their shards. They stay changed if that fails.
 fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) -> Result<()> {
+    put_shards(session, state, wave)?;
     let (mut written, mut puts, time) = (Vec::new(), Vec::new(), now());
     for id in wave {
         if state.stored(*id).is_some() {
@@ -189,15 +193,15 @@ fn drop_chunks(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     Ok(())
 }
 
-/// Deletes objects to which nothing leads any more: the object first, then its chunks.
+/// Deletes objects to which nothing leads any more: the object first, then its chunks and shards.
 fn delete_doomed(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     if !state.doomed.is_empty() {
         remove_summaries(session, state)?;
     }
-    while let Some(id) = state.doomed.last().copied() {
+    while let Some(DoomedObject { id, has_parts }) = state.doomed.last().copied() {
         session.engine.delete_many(&[session.domain.key(id)])?;
-        if kind(id) == Some(ObjectKind::Dataset) {
-            delete_prefix(session, &session.domain.dataset_folder(id))?;
+        if has_parts {
+            delete_prefix(session, &session.domain.object_folder(id))?;
         }
         state.doomed.pop();
     }

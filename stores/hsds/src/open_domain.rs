@@ -9,7 +9,7 @@ use crate::commit;
 use crate::engine::ObjectEngine;
 use crate::error::{HsdsError, damaged, unfit};
 use crate::holders::Holders;
-use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right};
+use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right, Sharding};
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now, random};
 use crate::state::{ReplacedDomain, SessionState};
 
@@ -45,6 +45,7 @@ impl HsdsSession {
             domain,
             domain_path: request.domain.clone(),
             user: request.user.clone(),
+            sharding: Sharding { above: request.shard_above },
             max_allocation: request.max_allocation,
             unfilter: request.unfilter.clone(),
             holders: Holders::default(),

@@ -13,7 +13,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use crate::engine::ObjectEngine;
 use crate::error::{HsdsError, damaged};
 use crate::holders::Holders;
-use crate::layout::{DOMAIN_FILE, DomainId, ObjectDocument, Right, kind, object_id};
+use crate::layout::{DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, Right, Sharding, kind, object_id};
 use crate::state::{SessionState, Stored};
 
 /// The name of the kind of store, and its scheme.
@@ -58,6 +58,8 @@ pub struct HsdsRequest {
     pub is_draft: bool,
     /// The user whose rights count; `None`: everything is allowed.
     pub user: Option<String>,
+    /// Most links, and most attributes, that an object has without shards; 0: as many as there are. Readers need not know.
+    pub shard_above: u64,
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What compresses chunks and undoes that.
@@ -72,6 +74,7 @@ pub struct HsdsSession {
     pub domain: DomainId,
     pub domain_path: String,
     pub user: Option<String>,
+    pub sharding: Sharding,
     pub max_allocation: AllocationLimit,
     pub unfilter: Arc<dyn Unfilter>,
     pub holders: Holders,
@@ -194,10 +197,22 @@ impl HsdsSession {
         let ids: Vec<ObjectId> = listed.iter().filter_map(|object| self.domain.object_of_key(&object.key)).collect();
         for part in ids.chunks(4096) {
             self.fetch(part)?;
+            // Those that are gone again use nothing.
+            let known = part.iter().filter(|id| self.state.read().stored(**id).is_some());
+            known.copied().collect::<Vec<_>>().into_iter().try_for_each(|id| self.read_all_shards(id))?;
         }
         let mut state = self.state.write();
         state.count_uses(&ids);
         Ok(())
+    }
+
+    /// Reads the shards of an object that is known.
+    fn read_all_shards(&self, id: ObjectId) -> Result<()> {
+        let is_complete = |state: &SessionState| {
+            let known = state.stored(id);
+            known.is_none_or(|stored| stored.document.missing_shards(EntryQuery::All).is_empty())
+        };
+        if is_complete(&self.state.read()) { Ok(()) } else { self.document_with(id, EntryQuery::All).map(drop) }
     }
 
     /// A new identity.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, Result};
+use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, ObjectKind, Result};
 
 use crate::engine::ObjectTag;
-use crate::layout::{DomainDocument, DomainId, ObjectDocument};
+use crate::layout::{DomainDocument, DomainId, Members, ObjectDocument, ShardId, kind};
 
 /// Most documents that a session keeps which it has not changed.
 const MAX_KEPT_DOCUMENTS: usize = 1 << 16;
@@ -21,6 +21,14 @@ pub struct Stored {
 
 /// A write of a document that has failed, and may have succeeded all the same: the bytes.
 pub type UncertainPut = Vec<u8>;
+
+/// An object that is to be deleted.
+#[derive(Debug, Clone, Copy)]
+pub struct DoomedObject {
+    pub id: ObjectId,
+    /// Whether there may be more than its document: chunks, or shards.
+    pub has_parts: bool,
+}
 
 /// A domain that is there until a new one takes its place.
 #[derive(Debug, Clone)]
@@ -53,7 +61,9 @@ pub struct SessionState {
     pub dirty: BTreeSet<ObjectId>,
     /// Objects that were deleted; those in `doomed` are still stored.
     deleted: HashSet<ObjectId>,
-    pub doomed: Vec<ObjectId>,
+    pub doomed: Vec<DoomedObject>,
+    /// Shards that the last state of a document does not name; they are still stored.
+    pub old_shards: HashMap<ObjectId, Vec<ShardId>>,
     /// Chunks outside of an extent that became smaller, with their keys; they are still stored.
     pub dropped: HashMap<ObjectId, BTreeMap<ChunkCoord, String>>,
     /// Documents whose last write has failed.
@@ -84,6 +94,7 @@ impl SessionState {
             dirty: BTreeSet::new(),
             deleted: HashSet::new(),
             doomed: Vec::new(),
+            old_shards: HashMap::new(),
             dropped: HashMap::new(),
             uncertain: HashMap::new(),
             after: HashMap::new(),
@@ -125,8 +136,19 @@ impl SessionState {
     }
 
     /// Takes up a document that is newer than the one that the session has.
-    pub fn replace_fetched(&mut self, stored: Stored) {
-        self.documents.insert(stored.document.id(), stored);
+    pub fn replace_fetched(&mut self, mut stored: Stored) {
+        let id = stored.document.id();
+        if let Some(old) = self.documents.get(&id) {
+            Arc::make_mut(&mut stored.document).take_over_shards(&old.document);
+        }
+        self.documents.insert(id, stored);
+    }
+
+    /// Takes up shards that were read, as far as the document that the session has names them.
+    pub fn take_up_shards(&mut self, id: ObjectId, shards: Vec<(ShardId, Arc<Members>)>) {
+        let Some(stored) = self.documents.get_mut(&id).filter(|_| !shards.is_empty()) else { return };
+        let document = Arc::make_mut(&mut stored.document);
+        shards.into_iter().for_each(|(shard, entries)| document.take_up_shard(shard, entries));
     }
 
     /// Adds a new object.
@@ -167,7 +189,10 @@ impl SessionState {
         self.dropped.remove(&id);
         self.after.remove(&id);
         self.uncertain.remove(&id);
-        self.doomed.push(id);
+        let is_known_whole = self.documents.get(&id).is_some_and(|stored| stored.document.shards().is_empty());
+        let had_shards = self.old_shards.remove(&id).is_some();
+        let has_parts = kind(id) == Some(ObjectKind::Dataset) || !is_known_whole || had_shards;
+        self.doomed.push(DoomedObject { id, has_parts });
         self.deletions += 1;
         if let Some(uses) = &mut self.uses {
             uses.remove(&id);

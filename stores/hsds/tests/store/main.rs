@@ -16,5 +16,6 @@ mod interleavings;
 mod native_chunks;
 mod partitions;
 mod requests;
+mod shards;
 #[path = "../shared/mod.rs"]
 mod shared;
