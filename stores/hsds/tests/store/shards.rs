@@ -336,8 +336,10 @@ fn a_listing_of_shards_is_in_the_order_of_creation_or_by_name() {
     let orders = [CreationOrder::Tracked, CreationOrder::Untracked];
     let groups = orders.map(|order| group(&store, &format!("{order:?}"), order));
     for at in (10..50).rev() {
-        groups.map(|group| store.writer().unwrap().add_link(group, &name(at), &soft(at)).unwrap());
-        groups.map(|group| store.writer().unwrap().set_attribute(group, &attribute(name(at), 1)).unwrap());
+        for group in groups {
+            store.writer().unwrap().add_link(group, &name(at), &soft(at)).unwrap();
+            store.writer().unwrap().set_attribute(group, &attribute(name(at), 1)).unwrap();
+        }
     }
     store.close().unwrap();
     let reader = reader(&engine);
@@ -356,7 +358,9 @@ fn a_group_that_is_deleted_takes_its_shards_along() {
     let writer = store.writer().unwrap();
     (0..20).for_each(|at| writer.add_link(group, &name(at), &soft(at)).unwrap());
     let spec = ObjectSpec::group();
-    (20..40).for_each(|at| drop(writer.create(&NewObject::linked(group, &name(at), &spec)).unwrap()));
+    for at in 20..40 {
+        writer.create(&NewObject::linked(group, &name(at), &spec)).unwrap();
+    }
     commit(&store).unwrap();
     assert!(shard_keys(&engine).len() > 8);
     store.close().unwrap();
