@@ -8,14 +8,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
-use h5live_model::{Durability, Error as ModelError, ObjectId, Publish, Result};
+use h5live_model::{Durability, Error as ModelError, ObjectId, Publish, Result, StoreErrorKind};
 
 use crate::engine::{DocumentPut, ListedObject, ObjectPut};
+use crate::error::damaged;
 use crate::layout::{DomainDocument, SUMMARY_FILES};
 use crate::session::{HsdsSession, domain_key, now};
 use crate::shards::{delete_old_shards, put_shards};
 use crate::state::{DoomedObject, SessionState};
 
+/// How often the object of a domain is taken up that another program changes again and again.
+const MAX_DOMAIN_ROUNDS: u32 = 8;
 /// What the names begin with of objects in the folder of a domain that are no content.
 const OWN_PREFIX: &str = ".h5live.";
 
@@ -45,7 +48,7 @@ pub fn commit_all(session: &HsdsSession, state: &mut SessionState) -> Result<()>
 fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     let key = domain_key(&session.domain_path);
     // Its object may have been written although the answer was an error: nothing may lead to what is deleted.
-    if std::mem::take(&mut state.is_domain_put) {
+    if state.domain_attempt.take().is_some() {
         match &state.replaced {
             Some(old) => drop(session.engine.put_many(vec![ObjectPut { key, bytes: old.bytes.to_vec() }])?),
             None => session.engine.delete_many(&[key])?,
@@ -69,22 +72,68 @@ pub fn is_domain_missing(state: &SessionState) -> bool {
     state.is_domain_changed && !state.owner.is_empty()
 }
 
-/// Writes the object of the domain, if something in it has changed.
+/// Writes the object of the domain, if something in it has changed. What another program has changed of it stays, if it is
+/// still this domain.
 ///
 /// # Errors
-/// Those of the engine.
+/// [`HsdsError::DocumentChanged`](crate::HsdsError::DocumentChanged), and those of the engine.
 pub fn commit_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     if !state.is_domain_changed {
         return Ok(());
     }
+    settle_domain_attempt(session, state)?;
+    for _ in 0..MAX_DOMAIN_ROUNDS {
+        match put_domain(session, state) {
+            Err(error) if is_document_changed(&error) && take_up_domain(session, state)? => {}
+            put => return put,
+        }
+    }
+    put_domain(session, state)
+}
+
+fn is_document_changed(error: &ModelError) -> bool {
+    matches!(error.store_kind(), Some(StoreErrorKind::Changed(_)))
+}
+
+fn put_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     state.domain.touch(now());
-    let key = domain_key(&session.domain_path);
-    state.is_domain_put = true;
-    session.engine.put_many(vec![ObjectPut { key, bytes: state.domain.to_bytes() }])?;
-    state.is_domain_changed = false;
-    state.is_domain_put = false;
-    state.owner.clear();
+    let (key, bytes) = (domain_key(&session.domain_path), state.domain.to_bytes());
+    let object = ObjectPut { key, bytes: bytes.clone() };
+    match session.engine.put_documents(vec![DocumentPut { object, replaces: state.domain_tag.clone() }]) {
+        Ok(tags) => {
+            (state.domain_tag, state.domain_attempt) = (tags.into_iter().next(), None);
+            state.is_domain_changed = false;
+            state.owner.clear();
+            Ok(())
+        }
+        Err(error) => {
+            // One that was refused was not written; any other one may have been.
+            state.domain_attempt = Some(bytes).filter(|_| !is_document_changed(&error));
+            Err(error)
+        }
+    }
+}
+
+/// Finds out whether a write of the object of the domain has succeeded that has failed.
+fn settle_domain_attempt(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    let Some(attempted) = &state.domain_attempt else { return Ok(()) };
+    let found = session.engine.get(&domain_key(&session.domain_path))?;
+    if let Some(found) = found.filter(|found| *found.bytes == **attempted) {
+        state.domain_tag = Some(found.tag);
+    }
     Ok(())
+}
+
+/// Takes up the object of the domain, and says whether it is still this domain.
+fn take_up_domain(session: &HsdsSession, state: &mut SessionState) -> Result<bool> {
+    let key = domain_key(&session.domain_path);
+    let Some(found) = session.engine.get(&key)? else { return Ok(false) };
+    let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;
+    if document.root().map_err(damaged(&key))? != Some(session.domain) {
+        return Ok(false);
+    }
+    (state.domain, state.domain_tag) = (document, Some(found.tag));
+    Ok(true)
 }
 
 /// Makes the folders in which a new domain lies, where they are missing.

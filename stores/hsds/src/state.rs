@@ -54,8 +54,10 @@ pub struct SessionState {
     pub is_draft: bool,
     /// Folders whose objects this session has made.
     pub made_parents: Vec<String>,
-    /// Whether the object of the domain may have been written.
-    pub is_domain_put: bool,
+    /// The tag that the object of the domain had when it was read or written; `None`: it was not there.
+    pub domain_tag: Option<ObjectTag>,
+    /// A write of the object of the domain that has failed, and may have succeeded all the same.
+    pub domain_attempt: Option<UncertainPut>,
     documents: HashMap<ObjectId, Stored>,
     /// Documents that were changed since the last commit.
     pub dirty: BTreeSet<ObjectId>,
@@ -66,6 +68,10 @@ pub struct SessionState {
     pub old_shards: HashMap<ObjectId, Vec<ShardId>>,
     /// Chunks outside of an extent that became smaller, with their keys; they are still stored.
     pub dropped: HashMap<ObjectId, BTreeMap<ChunkCoord, String>>,
+    /// Datasets beyond whose extent nobody but this session has written.
+    pub without_leftovers: HashSet<ObjectId>,
+    /// Chunks of other datasets that this session has written, and that reach beyond the extent.
+    pub written_beyond: HashMap<ObjectId, BTreeSet<ChunkCoord>>,
     /// Documents whose last write has failed.
     pub uncertain: HashMap<ObjectId, UncertainPut>,
     /// The datasets after which a dataset is seen.
@@ -79,8 +85,8 @@ pub struct SessionState {
 }
 
 impl SessionState {
-    /// Nothing but the domain.
-    pub fn new(domain: DomainDocument) -> Self {
+    /// Nothing but the domain, whose object has this tag.
+    pub fn new(domain: DomainDocument, domain_tag: Option<ObjectTag>) -> Self {
         SessionState {
             domain,
             is_domain_changed: false,
@@ -89,13 +95,16 @@ impl SessionState {
             replaced: None,
             is_draft: false,
             made_parents: Vec::new(),
-            is_domain_put: false,
+            domain_tag,
+            domain_attempt: None,
             documents: HashMap::new(),
             dirty: BTreeSet::new(),
             deleted: HashSet::new(),
             doomed: Vec::new(),
             old_shards: HashMap::new(),
             dropped: HashMap::new(),
+            without_leftovers: HashSet::new(),
+            written_beyond: HashMap::new(),
             uncertain: HashMap::new(),
             after: HashMap::new(),
             uses: None,
@@ -156,6 +165,9 @@ impl SessionState {
         let id = document.id();
         self.documents.insert(id, Stored { document: Arc::new(document), tag: None });
         self.dirty.insert(id);
+        if kind(id) == Some(ObjectKind::Dataset) {
+            self.without_leftovers.insert(id);
+        }
         self.count(id, 0);
     }
 
@@ -189,6 +201,8 @@ impl SessionState {
         self.dropped.remove(&id);
         self.after.remove(&id);
         self.uncertain.remove(&id);
+        self.without_leftovers.remove(&id);
+        self.written_beyond.remove(&id);
         let is_known_whole = self.documents.get(&id).is_some_and(|stored| stored.document.shards().is_empty());
         let had_shards = self.old_shards.remove(&id).is_some();
         let has_parts = kind(id) == Some(ObjectKind::Dataset) || !is_known_whole || had_shards;

@@ -13,6 +13,7 @@ mod conformance;
 mod drafts;
 mod hostile;
 mod interleavings;
+mod leftovers;
 mod native_chunks;
 mod partitions;
 mod requests;
