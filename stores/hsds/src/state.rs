@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, ObjectKind, Result};
 
 use crate::engine::ObjectTag;
-use crate::layout::{DomainDocument, DomainId, Members, ObjectDocument, ShardId, kind};
+use crate::layout::{DomainDocument, DomainId, EntryQuery, Members, ObjectDocument, ShardId, kind};
 
 /// Most documents that a session keeps which it has not changed.
 const MAX_KEPT_DOCUMENTS: usize = 1 << 16;
@@ -132,12 +132,16 @@ impl SessionState {
         self.deleted.contains(&id)
     }
 
-    /// Takes up a document that was read, unless the session has one.
-    pub fn insert_fetched(&mut self, stored: Stored) {
-        if self.documents.len() >= MAX_KEPT_DOCUMENTS {
+    /// Makes room for documents that were read: if there are too many, those that were not changed go.
+    pub fn make_room(&mut self, more: usize) {
+        if self.documents.len().saturating_add(more) > MAX_KEPT_DOCUMENTS {
             let dirty = &self.dirty;
             self.documents.retain(|id, _| dirty.contains(id));
         }
+    }
+
+    /// Takes up a document that was read, unless the session has one.
+    pub fn insert_fetched(&mut self, stored: Stored) {
         let id = stored.document.id();
         if !self.deleted.contains(&id) {
             self.documents.entry(id).or_insert(stored);
@@ -229,16 +233,23 @@ impl SessionState {
         *count
     }
 
-    /// Counts the uses by all documents of the domain.
-    pub fn count_uses(&mut self, stored: &[ObjectId]) {
-        let mut uses: HashMap<ObjectId, u32> = HashMap::new();
-        let known = self.documents.keys().copied();
-        let ids: BTreeSet<ObjectId> = stored.iter().copied().chain(known).collect();
-        for stored in ids.iter().filter_map(|id| self.documents.get(id)) {
-            uses.entry(stored.document.id()).or_default();
-            for used in stored.document.uses() {
-                *uses.entry(used).or_default() += 1;
+    /// Counts the uses by all documents of the domain: what each of them used when it was read, and what those use now that
+    /// the session has.
+    pub fn count_uses(&mut self, mut uses_of: HashMap<ObjectId, Vec<ObjectId>>) {
+        for (id, stored) in &self.documents {
+            let now = stored.document.uses();
+            if stored.document.missing_shards(EntryQuery::All).is_empty() {
+                uses_of.insert(*id, now);
+                continue;
             }
+            // It was dropped and read anew, without all of its shards. Rather one use too many than an object too few.
+            let known: HashSet<ObjectId> = uses_of.get(id).into_iter().flatten().copied().collect();
+            uses_of.entry(*id).or_default().extend(now.into_iter().filter(|used| !known.contains(used)));
+        }
+        let mut uses: HashMap<ObjectId, u32> = HashMap::new();
+        for (id, used) in uses_of.into_iter().filter(|(id, _)| !self.deleted.contains(id)) {
+            uses.entry(id).or_default();
+            used.into_iter().for_each(|used| *uses.entry(used).or_default() += 1);
         }
         self.uses = Some(uses);
     }
