@@ -17,6 +17,7 @@ mod leftovers;
 mod native_chunks;
 mod partitions;
 mod requests;
+mod shard_failures;
 mod shards;
 #[path = "../shared/mod.rs"]
 mod shared;

@@ -1,13 +1,14 @@
 //! Links and attributes in shards.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use h5live_hsds::engine::{FolderEngine, MemoryEngine, ObjectEngine, ObjectPut};
+use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
 use h5live_hsds::{Hsds, HsdsConnector, HsdsRequest, HsdsStore};
 use h5live_model::{
-    AllocationLimit, AttributeData, ByteOrder, Connector, ConnectorRegistry, CreationOrder, DatasetSpec, Dataspace,
-    Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Location, Mode, Name, NewObject, ObjectId, ObjectSpec,
-    OpenRequest, Publish, Result, Scope, Shape, Sign, Store, StoreCheck, StoreReport, Upkeep,
+    AllocationLimit, AttributeData, ByteOrder, Connector, ConnectorOptions, ConnectorRegistry, CreationOrder,
+    Dataspace, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Location, Mode, Name, NewObject, ObjectId,
+    ObjectSpec, OpenRequest, Publish, Result, Scope, Sign, Store, StoreCheck, StoreReport, Upkeep,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -19,23 +20,23 @@ pub fn sharded(mode: Mode, above: u64) -> HsdsRequest {
     HsdsRequest { shard_above: above, ..request(mode, "run") }
 }
 
-fn create(engine: &MemoryEngine, above: u64) -> HsdsStore {
+pub fn create(engine: &MemoryEngine, above: u64) -> HsdsStore {
     HsdsStore::open(engine.clone(), &sharded(Mode::CreateNew, above)).unwrap()
 }
 
-fn reader(engine: &MemoryEngine) -> HsdsStore {
+pub fn reader(engine: &MemoryEngine) -> HsdsStore {
     HsdsStore::open(engine.reader(), &request(Mode::SwmrRead, "run")).unwrap()
 }
 
-fn name(number: u64) -> Name {
+pub fn name(number: u64) -> Name {
     Name::from(format!("name {number}"))
 }
 
-fn soft(number: u64) -> LinkTarget {
+pub fn soft(number: u64) -> LinkTarget {
     LinkTarget::Soft(name(number))
 }
 
-fn attribute(name: Name, value: u8) -> AttributeData {
+pub fn attribute(name: Name, value: u8) -> AttributeData {
     AttributeData {
         name,
         datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
@@ -46,7 +47,7 @@ fn attribute(name: Name, value: u8) -> AttributeData {
     }
 }
 
-fn commit(store: &HsdsStore) -> Result<()> {
+pub fn commit(store: &HsdsStore) -> Result<()> {
     store.writer()?.commit(Scope::All, Publish::Visible)
 }
 
@@ -64,7 +65,7 @@ fn shard_keys(engine: &MemoryEngine) -> Vec<String> {
 }
 
 /// The objects as files, as the check of a folder finds them.
-fn to_folder(engine: &MemoryEngine) -> TempDir {
+pub fn to_folder(engine: &MemoryEngine) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for key in engine.keys() {
         let path = folder.path().join(&key);
@@ -74,7 +75,7 @@ fn to_folder(engine: &MemoryEngine) -> TempDir {
     folder
 }
 
-fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Upkeep, &Location, &OpenRequest<'_>) -> T) -> T {
+pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Upkeep, &Location, &OpenRequest<'_>) -> T) -> T {
     let (root, options, registry) =
         (ObjectSpec::group(), Hsds::default(), ConnectorRegistry::new(HsdsConnector::default()));
     let HsdsRequest { unfilter, .. } = request(Mode::Read, "run");
@@ -90,7 +91,7 @@ fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Upkeep, &Location, &O
     act(connector.upkeep().unwrap(), &Location::from(folder.path().join("run")), &how)
 }
 
-fn check(folder: &TempDir) -> StoreReport {
+pub fn check(folder: &TempDir) -> StoreReport {
     with_request(folder, |upkeep, at, how| upkeep.check(at, how, &StoreCheck { data: true }).unwrap())
 }
 
@@ -218,9 +219,13 @@ fn random_changes_agree_with_those_of_a_domain_without_shards() {
 }
 
 /// A domain with 40 links and 20 attributes in shards, committed.
-fn sample() -> MemoryEngine {
+pub fn sample() -> MemoryEngine {
+    sample_above(8)
+}
+
+pub fn sample_above(above: u64) -> MemoryEngine {
     let engine = MemoryEngine::new();
-    let store = create(&engine, 8);
+    let store = create(&engine, above);
     let (root, writer) = (store.session().root, store.writer().unwrap());
     (0..40).for_each(|at| writer.add_link(root, &name(at), &soft(at)).unwrap());
     (0..20).for_each(|at| writer.set_attribute(root, &attribute(name(at), at as u8)).unwrap());
@@ -229,7 +234,7 @@ fn sample() -> MemoryEngine {
 }
 
 /// The names of links and attributes of the root.
-fn names(store: &HsdsStore) -> Result<(Vec<Name>, Vec<Name>)> {
+pub fn names(store: &HsdsStore) -> Result<(Vec<Name>, Vec<Name>)> {
     let root = store.session().root;
     let mut names =
         (links(store, root)?.into_iter().map(|link| link.name).collect::<Vec<_>>(), store.attribute_names(root)?);
@@ -238,73 +243,43 @@ fn names(store: &HsdsStore) -> Result<(Vec<Name>, Vec<Name>)> {
     Ok(names)
 }
 
-fn edit(store: &HsdsStore) -> Result<()> {
-    let (root, writer) = (store.session().root, store.writer()?);
-    let spec: ObjectSpec = DatasetSpec {
-        datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
-        dataspace: Dataspace::Simple(Shape::fixed(&[4])),
-        ..DatasetSpec::default()
-    }
-    .into();
-    writer.create(&NewObject::linked(root, &"new".into(), &spec))?;
-    (0..3).try_for_each(|at| writer.remove_link(root, &name(at)))?;
-    writer.set_attribute(root, &attribute("new".into(), 1))?;
-    commit(store)
+#[test]
+fn the_option_of_a_location_makes_shards_and_no_option_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |mode, query: &str| {
+        with_request(&folder, |_, _, how| {
+            let mut options = Hsds::default();
+            query.split_once('=').map(|(name, value)| options.set(name, value).unwrap());
+            let how = OpenRequest { mode, options: &options, unfilter: how.unfilter.clone(), ..*how };
+            HsdsConnector::default().open(&Location::from(folder.path().join("run")), &how).unwrap()
+        })
+    };
+    let store = open(Mode::CreateNew, "shard_above=8");
+    let root = store.session().root;
+    (0..20).for_each(|at| store.writer().unwrap().add_link(root, &name(at), &soft(at)).unwrap());
+    store.close().unwrap();
+    drop(store);
+    let store = open(Mode::Read, "");
+    assert_eq!(store.link(root, &name(7)).unwrap().unwrap().target, soft(7));
+    let listed: Vec<_> = walk(folder.path());
+    assert!(listed.iter().filter(|path| path.contains(".h5live.links/")).count() > 8, "{listed:?}");
+    drop(store);
+    let store = open(Mode::Write, "");
+    store.writer().unwrap().remove_link(root, &name(7)).unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(open(Mode::Read, "").link(root, &name(7)).unwrap(), None);
+    let report = with_request(&folder, |upkeep, _, how| {
+        upkeep.check(&Location::from(folder.path().join("run")), how, &StoreCheck::default()).unwrap()
+    });
+    assert_eq!((report.findings.len(), report.leak_count), (0, 0), "{report:?}");
 }
 
-#[test]
-fn a_writer_that_dies_between_two_changes_leaves_the_old_state_or_the_new_one() {
-    let old = names(&reader(&sample())).unwrap();
-    let (mut states, mut strays, mut is_done) = ([0, 0], 0, false);
-    for changes in 0.. {
-        let engine = sample();
-        let store = HsdsStore::open(engine.writer(), &sharded(Mode::Write, 8)).unwrap();
-        engine.fail_after(Some(changes));
-        is_done |= edit(&store).is_ok();
-        drop(store);
-        engine.fail_after(None);
-        let found = names(&reader(&engine)).unwrap();
-        states[usize::from(found != old)] += 1;
-        if found != old {
-            assert!(found.0.contains(&"new".into()) && !found.0.contains(&name(0)), "{found:?}");
-            assert!(found.1.contains(&"new".into()), "all of the new state: {found:?}");
-        }
-        // What is left is known, and deleted.
-        let folder = to_folder(&engine);
-        let report = check(&folder);
-        assert!(report.findings.is_empty(), "{:?}", report.findings);
-        strays += report.leak_count;
-        let reclaimed = with_request(&folder, |upkeep, at, how| upkeep.reclaim(at, how).unwrap());
-        assert_eq!(reclaimed.objects.len() as u64, report.leak_count);
-        assert_eq!(check(&folder).leak_count, 0);
-        let again =
-            HsdsStore::open(FolderEngine::open(folder.path(), "run", Mode::Write).unwrap(), &sharded(Mode::Write, 8))
-                .unwrap();
-        assert_eq!(names(&again).unwrap(), found);
-        if is_done {
-            break;
-        }
-    }
-    assert!(states[0] > 4 && states[1] > 1 && strays > 4, "{states:?}, {strays} leaks");
-}
-
-#[test]
-fn a_commit_that_failed_is_repeated() {
-    for changes in 0..14 {
-        let engine = sample();
-        let store = HsdsStore::open(engine.writer(), &sharded(Mode::Write, 8)).unwrap();
-        engine.fail_after(Some(changes));
-        edit(&store).unwrap_err();
-        engine.fail_after(None);
-        let root = store.session().root;
-        // The same shard changes once more.
-        drop(store.writer().unwrap().remove_link(root, &name(0)));
-        store.writer().unwrap().add_link(root, &name(0), &soft(7)).unwrap();
-        store.close().unwrap();
-        assert_eq!(reader(&engine).link(root, &name(0)).unwrap().unwrap().target, soft(7));
-        let report = check(&to_folder(&engine));
-        assert_eq!((report.findings.len(), report.leak_count), (0, 0), "after {changes} changes: {report:?}");
-    }
+/// All files below a folder.
+fn walk(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let below = |path: std::path::PathBuf| if path.is_dir() { walk(&path) } else { vec![path.display().to_string()] };
+    entries.flat_map(below).collect()
 }
 
 #[test]
