@@ -249,7 +249,9 @@ fn the_option_of_a_location_makes_shards_and_no_option_reads_them() {
     let open = |mode, query: &str| {
         with_request(&folder, |_, _, how| {
             let mut options = Hsds::default();
-            query.split_once('=').map(|(name, value)| options.set(name, value).unwrap());
+            if let Some((name, value)) = query.split_once('=') {
+                options.set(name, value).unwrap();
+            }
             let how = OpenRequest { mode, options: &options, unfilter: how.unfilter.clone(), ..*how };
             HsdsConnector::default().open(&Location::from(folder.path().join("run")), &how).unwrap()
         })
