@@ -361,7 +361,7 @@ impl ChunkStore for NativeDataset {
 
     fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
         match self.session.batched_reads() {
-            Some(_) => self.read_ranges(wanted, budget, each),
+            Some(reads) => self.read_ranges(wanted, reads.in_flight, budget, each),
             None => read_each(self, wanted, budget, each),
         }
     }

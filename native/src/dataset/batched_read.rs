@@ -1,6 +1,8 @@
 //! Reading many chunks of a file whose storage reads best many ranges at a time.
 
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread;
 
 use h5live_cache::{Error as CacheError, StorageAction};
 use h5live_format::Addr;
@@ -12,6 +14,9 @@ use h5live_model::{
 use super::NativeDataset;
 use crate::Error;
 
+/// Most threads that look up chunks at a time.
+const MAX_LOOKUP_THREADS: usize = 64;
+
 /// A chunk that was found, and which of the wanted ones it is.
 struct FoundChunk {
     number: usize,
@@ -20,11 +25,19 @@ struct FoundChunk {
 
 impl NativeDataset {
     /// [`ChunkStore::read_many`]: all chunks are looked up, and then read by one call of the storage.
-    pub(super) fn read_ranges(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
+    /// `in_flight` is how many reads of the storage are best under way at a time.
+    pub(super) fn read_ranges(
+        &self,
+        wanted: &[ChunkRead<'_>],
+        in_flight: usize,
+        budget: usize,
+        each: &ChunkSink<'_>,
+    ) -> ModelResult<()> {
         let limit = AllocationLimit::new(budget as u64);
         let (mut found, mut ranges) = (Vec::new(), Vec::new());
-        for (number, wanted) in wanted.iter().enumerate() {
-            let Some(chunk) = self.locate(wanted.coord)? else {
+        let located = self.locate_together(wanted, in_flight)?;
+        for (number, (wanted, chunk)) in wanted.iter().zip(located).enumerate() {
+            let Some(chunk) = chunk else {
                 each(number, None)?;
                 continue;
             };
@@ -63,6 +76,48 @@ impl NativeDataset {
                 Err(Error::from(error).into())
             }
         }
+    }
+
+    /// Looks up chunks. As soon as something of the index has to be read, many are looked up at a time: each lookup may wait
+    /// for several structures, one after the other.
+    fn locate_together(&self, wanted: &[ChunkRead<'_>], in_flight: usize) -> ModelResult<Vec<Option<StoredChunk>>> {
+        let mut located = Vec::with_capacity(wanted.len());
+        let misses = || self.session.cache.stats().misses;
+        let before = misses();
+        for wanted in wanted {
+            located.push(self.locate(wanted.coord)?);
+            if misses() != before {
+                break;
+            }
+        }
+        let rest = wanted.get(located.len()..).unwrap_or_default();
+        located.extend(self.locate_by_threads(rest, in_flight.min(MAX_LOOKUP_THREADS))?);
+        Ok(located)
+    }
+
+    /// Chunks that follow each other often lie in the same structure of the index, so one thread has them.
+    fn locate_by_threads(&self, wanted: &[ChunkRead<'_>], threads: usize) -> ModelResult<Vec<Option<StoredChunk>>> {
+        let locate_part = &|part: &[ChunkRead<'_>]| -> ModelResult<Vec<_>> {
+            part.iter().map(|wanted| self.locate(wanted.coord)).collect()
+        };
+        let threads = threads.min(wanted.len());
+        if threads < 2 {
+            return locate_part(wanted);
+        }
+        thread::scope(|scope| {
+            let parts = wanted.chunks(wanted.len().div_ceil(threads));
+            let start = |part| (part, thread::Builder::new().spawn_scoped(scope, move || locate_part(part)));
+            let started: Vec<_> = parts.map(start).collect();
+            let mut located = Vec::with_capacity(wanted.len());
+            for (part, thread) in started {
+                located.extend(match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic))?,
+                    // The system has no more threads.
+                    Err(_) => locate_part(part)?,
+                });
+            }
+            Ok(located)
+        })
     }
 
     /// Reads a chunk that has no place of its own in the file.

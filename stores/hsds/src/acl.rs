@@ -3,7 +3,7 @@
 use h5live_model::{Location, Mode, OpenError};
 
 use crate::connector::{options_of, place_of};
-use crate::engine::{FolderEngine, ObjectEngine, ObjectPut};
+use crate::engine::{DocumentPut, FolderEngine, ObjectEngine, ObjectPut, ObjectTag};
 use crate::error::{HsdsError, damaged};
 use crate::layout::{Access, DEFAULT_USER, DomainDocument, Right};
 use crate::options::Hsds;
@@ -16,6 +16,8 @@ struct OpenDocument {
     path: String,
     user: String,
     document: DomainDocument,
+    /// The state of the object that was read.
+    tag: ObjectTag,
 }
 
 /// The objects at a location, with the domain and the options that it names.
@@ -36,9 +38,23 @@ impl OpenDocument {
     fn open(at: &Location, mode: Mode) -> Result<Self, OpenError> {
         let (engine, domain, options) = open_engine(at, mode)?;
         let (key, path) = (domain_key(&domain), format!("/{domain}"));
+        OpenDocument::read(engine, key, path, options.user)
+    }
+
+    fn read(engine: Box<dyn ObjectEngine>, key: String, path: String, user: String) -> Result<Self, OpenError> {
         let found = engine.get(&key)?.ok_or_else(|| OpenError::Store(HsdsError::NoDomain(path.clone()).into()))?;
         let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;
-        Ok(OpenDocument { engine, key, path, user: options.user, document })
+        Ok(OpenDocument { engine, key, path, user, document, tag: found.tag })
+    }
+
+    /// Writes the object with other rights of a user, unless somebody has changed it since it was read.
+    fn write(mut self, user: &str, access: Option<Access>) -> Result<(), OpenError> {
+        self.document.set_access(user, access).map_err(damaged(&self.key))?;
+        self.document.touch(now());
+        let object = ObjectPut { key: self.key, bytes: self.document.to_bytes() };
+        self.engine.put_documents(vec![DocumentPut { object, replaces: Some(self.tag) }])?;
+        self.engine.close()?;
+        Ok(())
     }
 
     fn check(&self, right: Right) -> Result<(), OpenError> {
@@ -68,14 +84,37 @@ pub fn read_access(at: &Location) -> Result<Vec<(String, Access)>, OpenError> {
 /// everybody count.
 ///
 /// # Errors
-/// [`OpenError::Store`] if there is no domain, another process writes it, or the user of the location may not do this.
+/// [`OpenError::Store`] if there is no domain, another process writes it or has just changed it, or the user of the location
+/// may not do this.
 pub fn write_access(at: &Location, user: &str, access: Option<Access>) -> Result<(), OpenError> {
-    let mut open = OpenDocument::open(at, Mode::Write)?;
+    let open = OpenDocument::open(at, Mode::Write)?;
     open.check(Right::UpdateAcl)?;
-    open.document.set_access(user, access).map_err(damaged(&open.key))?;
-    open.document.touch(now());
-    let put = ObjectPut { key: open.key.clone(), bytes: open.document.to_bytes() };
-    open.engine.put_many(vec![put])?;
-    open.engine.close()?;
-    Ok(())
+    open.write(user, access)
+}
+
+#[cfg(test)]
+mod tests {
+    use h5live_model::StoreErrorKind;
+
+    use super::*;
+    use crate::engine::MemoryEngine;
+
+    #[test]
+    fn rights_that_somebody_has_changed_meanwhile_are_not_overwritten() {
+        let (engine, key) = (MemoryEngine::new(), domain_key("run"));
+        let put = |document: &DomainDocument| {
+            engine.put_many(vec![ObjectPut { key: key.clone(), bytes: document.to_bytes() }]).unwrap();
+        };
+        put(&DomainDocument::new(None, "owner", 1.0));
+        let open = || OpenDocument::read(Box::new(engine.clone()), key.clone(), "/run".into(), String::new()).unwrap();
+        let (late, mut other) = (open(), open().document);
+        other.set_access("one", Some(Access::default())).unwrap();
+        put(&other);
+        let refused = late.write("two", Some(Access::default())).unwrap_err();
+        let OpenError::Store(error) = refused else { panic!("{refused}") };
+        assert!(matches!(error.store_kind(), Some(StoreErrorKind::Changed(_))), "{error}");
+        open().write("two", Some(Access::default())).unwrap();
+        let users: Vec<String> = open().document.users().into_iter().map(|(user, _)| user).collect();
+        assert!(["one", "two"].iter().all(|user| users.iter().any(|found| found == user)), "{users:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The check of a domain: each object under its prefix accounted for.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use h5live_model::{
     ChunkCoord, Error as ModelError, Leak, LeakPlace, Link, LinkTarget, ObjectId, ObjectKind, Result, StoreCheck,
@@ -8,7 +8,7 @@ use h5live_model::{
 };
 
 use crate::engine::ListedObject;
-use crate::layout::{LayoutError, ObjectDocument, SUMMARY_FILES, chunk_of_key, kind};
+use crate::layout::{EntryQuery, LayoutError, ObjectDocument, SUMMARY_FILES, ShardId, chunk_of_key, kind};
 use crate::session::HsdsSession;
 
 /// Chunks that are read in one wave.
@@ -77,20 +77,35 @@ struct CheckedDomain<'a> {
     documents: BTreeMap<ObjectId, u64>,
     /// Chunks of datasets, with their bytes.
     chunks: BTreeMap<ObjectId, Vec<(String, u64)>>,
+    /// Shards that no document is known to name, with their bytes.
+    shards: BTreeMap<ObjectId, BTreeMap<ShardId, u64>>,
+    /// The bytes of the others.
+    named_shards: BTreeMap<ObjectId, u64>,
     faults: Vec<(Option<ObjectId>, HsdsFault)>,
     report: StoreReport,
+}
+
+/// What a check has found.
+pub struct CheckedStore {
+    pub report: StoreReport,
+    /// The objects among the leaks, which are deleted as a whole.
+    pub unlinked: Vec<ObjectId>,
+    /// The keys of shards that no document names, of objects that stay.
+    pub stray_shards: Vec<String>,
 }
 
 /// Checks the domain of a session.
 ///
 /// # Errors
 /// [`ModelError::Store`] if its objects cannot be read.
-pub fn check_domain(session: &HsdsSession, what: StoreCheck) -> Result<StoreReport> {
+pub fn check_domain(session: &HsdsSession, what: StoreCheck) -> Result<CheckedStore> {
     let listed = session.engine.list(&format!("{}/", session.domain.prefix()))?;
     let mut domain = CheckedDomain {
         session,
         documents: BTreeMap::new(),
         chunks: BTreeMap::new(),
+        shards: BTreeMap::new(),
+        named_shards: BTreeMap::new(),
         faults: Vec::new(),
         report: StoreReport::default(),
     };
@@ -107,7 +122,6 @@ pub fn check_domain(session: &HsdsSession, what: StoreCheck) -> Result<StoreRepo
         }
         leads_to.insert(id, domain.check_object(id, what)?);
     }
-    domain.list_chunks_without_dataset();
     Ok(domain.finish(&leads_to))
 }
 
@@ -117,6 +131,11 @@ impl CheckedDomain<'_> {
         if let Some(id) = self.session.domain.object_of_key(&key) {
             self.report.metadata_bytes += bytes;
             self.documents.insert(id, bytes);
+            return;
+        }
+        if let Some((id, shard)) = self.session.domain.shard_of_key(&key) {
+            self.report.metadata_bytes += bytes;
+            self.shards.entry(id).or_default().insert(shard, bytes);
             return;
         }
         let prefix = self.session.domain.prefix();
@@ -142,16 +161,22 @@ impl CheckedDomain<'_> {
     /// Checks an object. Returns what it leads to, with the names of links.
     fn check_object(&mut self, id: ObjectId, what: StoreCheck) -> Result<Vec<(Option<String>, ObjectId)>> {
         self.report.objects += 1;
-        let document = match self.session.document(id) {
+        let document = match self.session.document_with(id, EntryQuery::All) {
             Ok(document) => document,
             Err(ModelError::NoObject(_)) => return Ok(Vec::new()),
             Err(error) => {
+                // Which shards belong to it is not known.
+                self.shards.remove(&id);
                 self.faults.push((Some(id), HsdsFault::Document(error.to_string())));
                 return Ok(Vec::new());
             }
         };
         if let Err(error) = check_document(&document) {
             self.faults.push((Some(id), HsdsFault::Document(error.to_string())));
+        }
+        if let Some(listed) = self.shards.get_mut(&id) {
+            let named = document.shards().into_iter().filter_map(|named| listed.remove(&named)).sum();
+            self.named_shards.insert(id, named);
         }
         let mut found = Vec::new();
         let links = document.links().into_iter().flatten().flatten();
@@ -218,18 +243,51 @@ impl CheckedDomain<'_> {
         Ok(())
     }
 
-    /// A writer that died has left chunks of datasets that were not there yet, or not any more.
-    fn list_chunks_without_dataset(&mut self) {
-        for (id, chunks) in self.chunks.iter().filter(|(id, _)| !self.documents.contains_key(id)) {
-            let bytes = chunks.iter().map(|(_, bytes)| bytes).sum();
-            self.report.leak_count += 1;
-            self.report.leaks.push(Leak { place: LeakPlace::Object(*id), kind: None, bytes });
+    /// Counts a leak. Says whether it is listed.
+    fn add_leak(&mut self, id: ObjectId, kind: Option<ObjectKind>, bytes: u64) -> bool {
+        self.report.leak_count += 1;
+        let is_listed = self.report.leaks.len() < StoreReport::MAX_FINDINGS;
+        if is_listed {
+            self.report.leaks.push(Leak { place: LeakPlace::Object(id), kind, bytes });
         }
-        self.report.leaks.truncate(StoreReport::MAX_FINDINGS);
+        is_listed
+    }
+
+    /// The bytes of the chunks and the shards of an object.
+    fn part_bytes(&self, id: ObjectId) -> u64 {
+        let chunks = self.chunks.get(&id).into_iter().flatten().map(|(_, bytes)| bytes);
+        chunks
+            .chain(self.shards.get(&id).into_iter().flat_map(BTreeMap::values))
+            .chain(self.named_shards.get(&id))
+            .sum()
+    }
+
+    /// A writer that died has left chunks and shards of objects that were not there yet, or not any more.
+    fn list_parts_without_object(&mut self) -> Vec<ObjectId> {
+        let owners: BTreeSet<ObjectId> = self.chunks.keys().chain(self.shards.keys()).copied().collect();
+        let gone = owners.into_iter().filter(|id| !self.documents.contains_key(id)).collect::<Vec<_>>();
+        gone.into_iter().filter(|id| self.add_leak(*id, None, self.part_bytes(*id))).collect()
+    }
+
+    /// A writer that died has left shards that the document of their object does not name yet, or not any more.
+    fn list_stray_shards(&mut self, is_linked: impl Fn(ObjectId) -> bool) -> Vec<String> {
+        let is_there = |id: &ObjectId| self.documents.contains_key(id) && is_linked(*id);
+        let stray: Vec<(ObjectId, Vec<ShardId>, u64)> = (self.shards.iter())
+            .filter(|(id, shards)| is_there(id) && !shards.is_empty())
+            .map(|(id, shards)| (*id, shards.keys().copied().collect(), shards.values().sum()))
+            .collect();
+        let mut keys = Vec::new();
+        for (id, shards, bytes) in stray {
+            if self.add_leak(id, None, bytes) {
+                keys.extend(shards.into_iter().map(|shard| self.session.domain.shard_key(id, shard)));
+            }
+        }
+        keys
     }
 
     /// The report, with paths of objects, and with those to which no path leads.
-    fn finish(mut self, leads_to: &HashMap<ObjectId, Vec<(Option<String>, ObjectId)>>) -> StoreReport {
+    fn finish(mut self, leads_to: &HashMap<ObjectId, Vec<(Option<String>, ObjectId)>>) -> CheckedStore {
+        let mut unlinked = self.list_parts_without_object();
         let root = self.session.domain.root();
         let mut paths: HashMap<ObjectId, String> = HashMap::from([(root, "/".to_owned())]);
         let (mut seen, mut left) = (HashSet::from([root]), vec![root]);
@@ -244,11 +302,11 @@ impl CheckedDomain<'_> {
                 }
             }
         }
-        for (id, bytes) in self.documents.iter().filter(|(id, _)| !seen.contains(id)) {
-            let chunks = self.chunks.get(id).into_iter().flatten().map(|(_, bytes)| bytes).sum::<u64>();
-            self.report.leak_count += 1;
-            if self.report.leaks.len() < StoreReport::MAX_FINDINGS {
-                self.report.leaks.push(Leak { place: LeakPlace::Object(*id), kind: kind(*id), bytes: bytes + chunks });
+        let stray_shards = self.list_stray_shards(|id| seen.contains(&id));
+        let not_seen = self.documents.iter().filter(|(id, _)| !seen.contains(id)).map(|(id, bytes)| (*id, *bytes));
+        for (id, bytes) in not_seen.collect::<Vec<_>>() {
+            if self.add_leak(id, kind(id), bytes + self.part_bytes(id)) {
+                unlinked.push(id);
             }
         }
         let finding = |(object, fault): (Option<ObjectId>, HsdsFault)| StoreFinding {
@@ -259,7 +317,7 @@ impl CheckedDomain<'_> {
         };
         self.faults.truncate(StoreReport::MAX_FINDINGS);
         self.report.findings = std::mem::take(&mut self.faults).into_iter().map(finding).collect();
-        self.report
+        CheckedStore { report: self.report, unlinked, stray_shards }
     }
 }
 

@@ -201,6 +201,6 @@ impl Upkeep for HsdsCloudConnector {
 
     fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
         let session = HsdsCloudConnector::open_session(at, &upkeep::with_mode(how, Mode::Read))?;
-        crate::check::check_domain(&session, *what).map_err(OpenError::Store)
+        Ok(crate::check::check_domain(&session, *what).map_err(OpenError::Store)?.report)
     }
 }

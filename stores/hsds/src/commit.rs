@@ -2,18 +2,23 @@
 //!
 //! An object store writes one object at once, and nothing beyond. So what an object leads to is written before it:
 //! chunks (when they come), the object of their dataset with its shape, then the group with the link. What is deleted
-//! goes the other way: the group without the link, the object, its chunks.
+//! goes the other way: the group without the link, the object, its chunks. Shards come before the document that names them,
+//! and are deleted after the one that does not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
-use h5live_model::{Durability, Error as ModelError, ObjectId, ObjectKind, Publish, Result};
+use h5live_model::{Durability, Error as ModelError, ObjectId, Publish, Result, StoreErrorKind};
 
 use crate::engine::{DocumentPut, ListedObject, ObjectPut};
-use crate::layout::{DomainDocument, SUMMARY_FILES, kind};
+use crate::error::damaged;
+use crate::layout::{DomainDocument, SUMMARY_FILES};
 use crate::session::{HsdsSession, domain_key, now};
-use crate::state::SessionState;
+use crate::shards::{delete_old_shards, put_shards};
+use crate::state::{DoomedObject, SessionState};
 
+/// How often the object of a domain is taken up that another program changes again and again.
+const MAX_DOMAIN_ROUNDS: u32 = 8;
 /// What the names begin with of objects in the folder of a domain that are no content.
 const OWN_PREFIX: &str = ".h5live.";
 
@@ -43,7 +48,7 @@ pub fn commit_all(session: &HsdsSession, state: &mut SessionState) -> Result<()>
 fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     let key = domain_key(&session.domain_path);
     // Its object may have been written although the answer was an error: nothing may lead to what is deleted.
-    if std::mem::take(&mut state.is_domain_put) {
+    if state.domain_attempt.take().is_some() {
         match &state.replaced {
             Some(old) => drop(session.engine.put_many(vec![ObjectPut { key, bytes: old.bytes.to_vec() }])?),
             None => session.engine.delete_many(&[key])?,
@@ -67,22 +72,68 @@ pub fn is_domain_missing(state: &SessionState) -> bool {
     state.is_domain_changed && !state.owner.is_empty()
 }
 
-/// Writes the object of the domain, if something in it has changed.
+/// Writes the object of the domain, if something in it has changed. What another program has changed of it stays, if it is
+/// still this domain.
 ///
 /// # Errors
-/// Those of the engine.
+/// [`HsdsError::DocumentChanged`](crate::HsdsError::DocumentChanged), and those of the engine.
 pub fn commit_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     if !state.is_domain_changed {
         return Ok(());
     }
+    settle_domain_attempt(session, state)?;
+    for _ in 0..MAX_DOMAIN_ROUNDS {
+        match put_domain(session, state) {
+            Err(error) if is_document_changed(&error) && take_up_domain(session, state)? => {}
+            put => return put,
+        }
+    }
+    put_domain(session, state)
+}
+
+fn is_document_changed(error: &ModelError) -> bool {
+    matches!(error.store_kind(), Some(StoreErrorKind::Changed(_)))
+}
+
+fn put_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     state.domain.touch(now());
-    let key = domain_key(&session.domain_path);
-    state.is_domain_put = true;
-    session.engine.put_many(vec![ObjectPut { key, bytes: state.domain.to_bytes() }])?;
-    state.is_domain_changed = false;
-    state.is_domain_put = false;
-    state.owner.clear();
+    let (key, bytes) = (domain_key(&session.domain_path), state.domain.to_bytes());
+    let object = ObjectPut { key, bytes: bytes.clone() };
+    match session.engine.put_documents(vec![DocumentPut { object, replaces: state.domain_tag.clone() }]) {
+        Ok(tags) => {
+            (state.domain_tag, state.domain_attempt) = (tags.into_iter().next(), None);
+            state.is_domain_changed = false;
+            state.owner.clear();
+            Ok(())
+        }
+        Err(error) => {
+            // One that was refused was not written; any other one may have been.
+            state.domain_attempt = Some(bytes).filter(|_| !is_document_changed(&error));
+            Err(error)
+        }
+    }
+}
+
+/// Finds out whether a write of the object of the domain has succeeded that has failed.
+fn settle_domain_attempt(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    let Some(attempted) = &state.domain_attempt else { return Ok(()) };
+    let found = session.engine.get(&domain_key(&session.domain_path))?;
+    if let Some(found) = found.filter(|found| *found.bytes == **attempted) {
+        state.domain_tag = Some(found.tag);
+    }
     Ok(())
+}
+
+/// Takes up the object of the domain, and says whether it is still this domain.
+fn take_up_domain(session: &HsdsSession, state: &mut SessionState) -> Result<bool> {
+    let key = domain_key(&session.domain_path);
+    let Some(found) = session.engine.get(&key)? else { return Ok(false) };
+    let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;
+    if document.root().map_err(damaged(&key))? != Some(session.domain) {
+        return Ok(false);
+    }
+    (state.domain, state.domain_tag) = (document, Some(found.tag));
+    Ok(true)
 }
 
 /// Makes the folders in which a new domain lies, where they are missing.
@@ -117,14 +168,16 @@ pub fn commit_objects(session: &HsdsSession, state: &mut SessionState, ids: &[Ob
         put_wave(session, state, &wave)?;
     }
     drop_chunks(session, state)?;
+    delete_old_shards(session, state)?;
     if state.dirty.is_empty() {
         delete_doomed(session, state)?;
     }
     Ok(())
 }
 
-/// Writes documents at once. They stay changed if that fails.
+/// Writes documents at once, after their shards. They stay changed if that fails.
 fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) -> Result<()> {
+    put_shards(session, state, wave)?;
     let (mut written, mut puts, time) = (Vec::new(), Vec::new(), now());
     for id in wave {
         if state.stored(*id).is_some() {
@@ -189,15 +242,15 @@ fn drop_chunks(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     Ok(())
 }
 
-/// Deletes objects to which nothing leads any more: the object first, then its chunks.
+/// Deletes objects to which nothing leads any more: the object first, then its chunks and shards.
 fn delete_doomed(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     if !state.doomed.is_empty() {
         remove_summaries(session, state)?;
     }
-    while let Some(id) = state.doomed.last().copied() {
+    while let Some(DoomedObject { id, has_parts }) = state.doomed.last().copied() {
         session.engine.delete_many(&[session.domain.key(id)])?;
-        if kind(id) == Some(ObjectKind::Dataset) {
-            delete_prefix(session, &session.domain.dataset_folder(id))?;
+        if has_parts {
+            delete_prefix(session, &session.domain.object_folder(id))?;
         }
         state.doomed.pop();
     }

@@ -78,6 +78,7 @@ pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<
         owner: given.cloned().unwrap_or_else(default_owner),
         is_draft: false,
         user: Some(options.user.clone()).filter(|user| !user.is_empty()),
+        shard_above: options.shard_above,
         max_allocation: how.max_allocation,
         unfilter: how.unfilter.clone(),
     }
@@ -92,6 +93,7 @@ pub(crate) fn request_to_look(domain: String) -> HsdsRequest {
         owner: String::new(),
         is_draft: false,
         user: None,
+        shard_above: 0,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
     }

@@ -1,5 +1,7 @@
 //! The chunks of one dataset.
 
+mod leftovers;
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
@@ -317,6 +319,7 @@ impl HsdsDataset {
         let put = self.session.engine.put_many(puts);
         self.recent.lock().clear();
         put?;
+        self.note_written_beyond(written.iter().map(|(coord, _)| coord));
         let mut state = self.session.state.write();
         if let Some(dropped) = state.dropped.get_mut(&self.id) {
             dropped.retain(|coord, _| written.iter().all(|(written, _)| written != coord));
@@ -376,6 +379,9 @@ impl HsdsDataset {
         let spec = self.seen.read().clone();
         batch.writes.iter().try_for_each(|write| self.check_write(&spec, write))?;
         let resized = batch.extent.map(|dims| self.with_extent(&spec, dims)).transpose()?;
+        if let Some(resized) = &resized {
+            self.clear_leftovers(resized, batch.writes)?;
+        }
         if !batch.writes.is_empty() {
             self.put_chunks(batch.writes)?;
         }
@@ -400,6 +406,7 @@ impl HsdsDataset {
         }
         drop(state);
         if let Some(resized) = resized {
+            self.forget_written_within(&resized);
             *self.seen.write() = Arc::new(resized);
             self.recent.lock().clear();
         }

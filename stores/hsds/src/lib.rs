@@ -32,6 +32,7 @@ mod options;
 mod place;
 mod references;
 mod session;
+mod shards;
 mod state;
 mod store;
 mod upkeep;

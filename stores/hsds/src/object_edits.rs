@@ -9,7 +9,7 @@ use h5live_model::{
 
 use crate::engine::ObjectPut;
 use crate::error::{damaged, unfit};
-use crate::layout::{AttributeRecord, ElementCodec, ObjectDocument, Right, TypeUse};
+use crate::layout::{AttributeRecord, ElementCodec, EntryClass, EntryQuery, ObjectDocument, Right, TypeUse};
 use crate::session::{HsdsSession, now};
 
 fn kind_of(body: &ObjectBody) -> ObjectKind {
@@ -126,13 +126,14 @@ impl HsdsSession {
     fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         name.check_as_link()?;
         let key = self.domain.key(group);
-        match self.group(group)?.link(name).map_err(damaged(&key))? {
+        let query = EntryQuery::One(EntryClass::Links, name);
+        match self.group_with(group, query)?.link(name).map_err(damaged(&key))? {
             Some(_) => Err(ModelError::Exists(name.clone())),
             None => Ok(()),
         }
     }
 
-    /// Changes a document, which is read if it is not known.
+    /// Changes a document, which is read if it is not known. Links and attributes stay as they are.
     ///
     /// # Errors
     /// [`ModelError::NoObject`], and those of `change`: then nothing has changed.
@@ -142,6 +143,24 @@ impl HsdsSession {
             self.document(id)?;
             let mut state = self.state.write();
             if state.stored(id).is_some() {
+                return state.change(id, change);
+            }
+        }
+    }
+
+    /// Changes a link or an attribute in a document, which is read if it is not known, with its shard.
+    fn change_entry<T>(
+        &self,
+        id: ObjectId,
+        (class, name): (EntryClass, &Name),
+        change: impl Fn(&mut ObjectDocument) -> Result<T>,
+    ) -> Result<T> {
+        self.check_writable()?;
+        let query = EntryQuery::One(class, name);
+        loop {
+            self.document_with(id, query)?;
+            let mut state = self.state.write();
+            if state.stored(id).is_some_and(|stored| stored.document.missing_shards(query).is_empty()) {
                 return state.change(id, change);
             }
         }
@@ -162,7 +181,8 @@ impl HsdsSession {
             }
             _ => {}
         }
-        self.change(group, |document| document.insert_link(name, target, now()).map_err(unfit))?;
+        let entry = (EntryClass::Links, name);
+        self.change_entry(group, entry, |document| document.insert_link(name, target, now()).map_err(unfit))?;
         if let LinkTarget::Hard(id) = target {
             self.state.write().count(*id, 1);
         }
@@ -171,10 +191,10 @@ impl HsdsSession {
 
     fn take_link(&self, group: ObjectId, name: &Name) -> Result<LinkTarget> {
         let key = self.domain.key(group);
-        let found = self.group(group)?.link(name).map_err(damaged(&key))?;
-        let link = found.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+        let found = self.group_with(group, EntryQuery::One(EntryClass::Links, name))?.link(name);
+        let link = found.map_err(damaged(&key))?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
         self.check_right(Some(&*self.group(group)?), Right::Delete)?;
-        self.change(group, |document| document.remove_link(name).map_err(unfit))?;
+        self.change_entry(group, (EntryClass::Links, name), |document| document.remove_link(name).map_err(unfit))?;
         Ok(link.target)
     }
 
@@ -198,13 +218,15 @@ impl HsdsSession {
     pub fn rename_link_from(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
         self.check_writable()?;
         let key = self.domain.key(from.0);
-        let found = self.group(from.0)?.link(from.1).map_err(damaged(&key))?;
-        let link = found.ok_or_else(|| ModelError::NotFound(from.1.clone()))?;
+        let found = self.group_with(from.0, EntryQuery::One(EntryClass::Links, from.1))?.link(from.1);
+        let link = found.map_err(damaged(&key))?.ok_or_else(|| ModelError::NotFound(from.1.clone()))?;
         if from == to {
             return Ok(());
         }
         self.check_new_link(to.0, to.1)?;
-        self.change(to.0, |document| document.insert_link(to.1, &link.target, now()).map_err(unfit))?;
+        self.change_entry(to.0, (EntryClass::Links, to.1), |document| {
+            document.insert_link(to.1, &link.target, now()).map_err(unfit)
+        })?;
         self.take_link(from.0, from.1).map(drop)
     }
 
@@ -215,7 +237,7 @@ impl HsdsSession {
             if left > 0 || id == self.domain.root() {
                 continue;
             }
-            match self.document(id) {
+            match self.document_with(id, EntryQuery::All) {
                 Ok(document) => {
                     self.state.write().delete(id);
                     ids.extend(document.uses());
@@ -234,7 +256,7 @@ impl HsdsSession {
     /// [`ModelError::NoObject`].
     pub fn discard_object(&self, id: ObjectId) -> Result<()> {
         self.check_writable()?;
-        let document = self.document(id)?;
+        let document = self.document_with(id, EntryQuery::All)?;
         self.check_right(Some(&document), Right::Delete)?;
         self.count_uses()?;
         let mut state = self.state.write();
@@ -255,7 +277,7 @@ impl HsdsSession {
         self.check_writable()?;
         new.check()?;
         let key = self.domain.key(id);
-        let document = self.document(id)?;
+        let document = self.document_with(id, EntryQuery::One(EntryClass::Attributes, &new.name))?;
         self.check_committed(new.committed, &new.datatype)?;
         let old = document.attribute(&new.name).map_err(damaged(&key))?;
         self.check_right(Some(&document), if old.is_some() { Right::Update } else { Right::Create })?;
@@ -267,7 +289,8 @@ impl HsdsSession {
         let (stored, _) = self.pack(&codec, &new.value)?;
         let used = TypeUse { datatype: new.datatype.clone(), committed: new.committed };
         let record = AttributeRecord { used, dataspace: new.dataspace.clone(), stored, order: None };
-        self.change(id, |document| document.set_attribute(&new.name, &record, now()).map_err(unfit))?;
+        let entry = (EntryClass::Attributes, &new.name);
+        self.change_entry(id, entry, |document| document.set_attribute(&new.name, &record, now()).map_err(unfit))?;
         if let Some(committed) = new.committed {
             self.state.write().count(committed, 1);
         }
@@ -281,14 +304,16 @@ impl HsdsSession {
     pub fn remove_attribute_of(&self, id: ObjectId, name: &Name) -> Result<()> {
         self.check_writable()?;
         let key = self.domain.key(id);
-        let document = self.document(id)?;
+        let document = self.document_with(id, EntryQuery::One(EntryClass::Attributes, name))?;
         self.check_right(Some(&document), Right::Delete)?;
         let old = document.attribute(name).map_err(damaged(&key))?;
         let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?.used.committed;
         if old.is_some() {
             self.count_uses()?;
         }
-        self.change(id, |document| document.remove_attribute(name).map_err(unfit))?;
+        self.change_entry(id, (EntryClass::Attributes, name), |document| {
+            document.remove_attribute(name).map_err(unfit)
+        })?;
         self.release(old.into_iter().collect())
     }
 

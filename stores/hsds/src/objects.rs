@@ -9,7 +9,10 @@ use h5live_model::{
 use crate::chunk_form::ChunkForm;
 use crate::error::damaged;
 use crate::holders::{FoundElement, HeldElements, Holder};
-use crate::layout::{AttributeRecord, ElementCodec, LayoutError, ObjectDocument, PackedTokens, Token, TokenContent};
+use crate::layout::{
+    AttributeRecord, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, PackedTokens, Token,
+    TokenContent,
+};
 use crate::session::HsdsSession;
 
 /// An error in the middle of storing elements.
@@ -55,7 +58,7 @@ impl HsdsSession {
         Ok(spec)
     }
 
-    /// The attribute of an object.
+    /// The attribute of an object. Its shard was read.
     ///
     /// # Errors
     /// [`ModelError::Store`].
@@ -165,7 +168,8 @@ impl HsdsSession {
                 (form.decode(&key, &found.bytes)?, form.codec, form.elements)
             }
             Holder::Attribute(id, name) => {
-                let record = self.document(*id)?.attribute(name).map_err(damaged(&key))?.ok_or(ModelError::Moved)?;
+                let document = self.document_with(*id, EntryQuery::One(EntryClass::Attributes, name))?;
+                let record = document.attribute(name).map_err(damaged(&key))?.ok_or(ModelError::Moved)?;
                 let count = record.dataspace.elements().and_then(|count| usize::try_from(count).ok());
                 (record.stored.into(), ElementCodec::new(&record.used.datatype), count.unwrap_or_default())
             }

@@ -9,7 +9,7 @@ use crate::commit;
 use crate::engine::ObjectEngine;
 use crate::error::{HsdsError, damaged, unfit};
 use crate::holders::Holders;
-use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right};
+use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right, Sharding};
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now, random};
 use crate::state::{ReplacedDomain, SessionState};
 
@@ -21,7 +21,7 @@ impl HsdsSession {
     pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsRequest) -> Result<Self> {
         let key = domain_key(&request.domain);
         let found = engine.get(&key)?;
-        let bytes = found.map(|found| found.bytes);
+        let (bytes, tag) = found.map(|found| (found.bytes, found.tag)).unzip();
         let document = bytes.as_deref().map(DomainDocument::parse).transpose().map_err(damaged(&key))?;
         let old = document.as_ref().map(DomainDocument::root).transpose().map_err(damaged(&key))?.flatten();
         let shown = || format!("/{}", request.domain);
@@ -45,10 +45,11 @@ impl HsdsSession {
             domain,
             domain_path: request.domain.clone(),
             user: request.user.clone(),
+            sharding: Sharding { above: request.shard_above },
             max_allocation: request.max_allocation,
             unfilter: request.unfilter.clone(),
             holders: Holders::default(),
-            state: RwLock::new(SessionState::new(document)),
+            state: RwLock::new(SessionState::new(document, tag)),
             is_closed: AtomicBool::new(false),
         };
         if makes && session.state.read().domain.owner().is_some_and(|owner| owner != request.owner) {

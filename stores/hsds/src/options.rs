@@ -12,5 +12,7 @@ settings! {
         owner: String = String::new(),
         /// The user whose rights count; without it, everything is allowed.
         user: String = String::new(),
+        /// Most links, and most attributes, of one object; more are spread over objects that HSDS does not read; 0: no limit.
+        shard_above: u64 = 0,
     }
 }

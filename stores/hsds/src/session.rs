@@ -1,5 +1,6 @@
 //! A session on a domain: what all of its parts share.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,7 +14,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use crate::engine::ObjectEngine;
 use crate::error::{HsdsError, damaged};
 use crate::holders::Holders;
-use crate::layout::{DOMAIN_FILE, DomainId, ObjectDocument, Right, kind, object_id};
+use crate::layout::{DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, Right, Sharding, kind, object_id};
 use crate::state::{SessionState, Stored};
 
 /// The name of the kind of store, and its scheme.
@@ -22,6 +23,8 @@ pub const CONNECTOR: &str = "hsds";
 const MAX_CHUNK_BYTES: u64 = i32::MAX as u64 - 64;
 /// Requests that are best under way at a time.
 const IN_FLIGHT: usize = 64;
+/// Documents that are read in one wave, to count what they use.
+const DOCUMENTS_AT_ONCE: usize = 4096;
 /// Most documents that are read ahead at once.
 const MAX_READ_AHEAD: usize = 256;
 
@@ -58,6 +61,8 @@ pub struct HsdsRequest {
     pub is_draft: bool,
     /// The user whose rights count; `None`: everything is allowed.
     pub user: Option<String>,
+    /// Most links, and most attributes, that an object has without shards; 0: as many as there are. Readers need not know.
+    pub shard_above: u64,
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What compresses chunks and undoes that.
@@ -72,6 +77,7 @@ pub struct HsdsSession {
     pub domain: DomainId,
     pub domain_path: String,
     pub user: Option<String>,
+    pub sharding: Sharding,
     pub max_allocation: AllocationLimit,
     pub unfilter: Arc<dyn Unfilter>,
     pub holders: Holders,
@@ -142,19 +148,26 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::Closed`], [`ModelError::Store`].
     pub fn document(&self, id: ObjectId) -> Result<Arc<ObjectDocument>> {
+        let document = self.load_document(id)?;
+        self.check_right(Some(&document), Right::Read).map(|()| document)
+    }
+
+    /// The same, whatever the rights of the user.
+    ///
+    /// # Errors
+    /// As [`HsdsSession::document`].
+    pub fn load_document(&self, id: ObjectId) -> Result<Arc<ObjectDocument>> {
         self.check_open()?;
         let known = self.state.read().find(id);
         if let Some(found) = known {
-            let document = found?;
-            return self.check_right(Some(&document), Right::Read).map(|()| document);
+            return found;
         }
         if kind(id).is_none() {
             return Err(ModelError::NoObject(id));
         }
         let wanted = self.state.write().read_ahead.wanted(id, MAX_READ_AHEAD);
         self.fetch(&wanted)?;
-        let document = self.state.read().find(id).unwrap_or(Err(ModelError::NoObject(id)))?;
-        self.check_right(Some(&document), Right::Read).map(|()| document)
+        self.state.read().find(id).unwrap_or(Err(ModelError::NoObject(id)))
     }
 
     /// Reads documents in one wave. Those that are known already stay as they are.
@@ -176,8 +189,9 @@ impl HsdsSession {
             parsed.lock().push(Stored { document: Arc::new(document), tag: Some(found.tag) });
             Ok(())
         })?;
-        let mut state = self.state.write();
-        parsed.into_inner().into_iter().for_each(|stored| state.insert_fetched(stored));
+        let (mut state, parsed) = (self.state.write(), parsed.into_inner());
+        state.make_room(parsed.len());
+        parsed.into_iter().for_each(|stored| state.insert_fetched(stored));
         Ok(())
     }
 
@@ -192,11 +206,19 @@ impl HsdsSession {
         }
         let listed = self.engine.list(&format!("{}/", self.domain.prefix()))?;
         let ids: Vec<ObjectId> = listed.iter().filter_map(|object| self.domain.object_of_key(&object.key)).collect();
-        for part in ids.chunks(4096) {
+        let mut uses_of = HashMap::new();
+        for part in ids.chunks(DOCUMENTS_AT_ONCE) {
             self.fetch(part)?;
+            for id in part {
+                match self.load_document_with(*id, EntryQuery::All) {
+                    Ok(document) => drop(uses_of.insert(*id, document.uses())),
+                    // It is gone, and uses nothing.
+                    Err(ModelError::NoObject(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
         }
-        let mut state = self.state.write();
-        state.count_uses(&ids);
+        self.state.write().count_uses(uses_of);
         Ok(())
     }
 

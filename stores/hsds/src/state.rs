@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, Result};
+use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, ObjectKind, Result};
 
 use crate::engine::ObjectTag;
-use crate::layout::{DomainDocument, DomainId, ObjectDocument};
+use crate::layout::{DomainDocument, DomainId, EntryQuery, Members, ObjectDocument, ShardId, kind};
 
 /// Most documents that a session keeps which it has not changed.
 const MAX_KEPT_DOCUMENTS: usize = 1 << 16;
@@ -21,6 +21,14 @@ pub struct Stored {
 
 /// A write of a document that has failed, and may have succeeded all the same: the bytes.
 pub type UncertainPut = Vec<u8>;
+
+/// An object that is to be deleted.
+#[derive(Debug, Clone, Copy)]
+pub struct DoomedObject {
+    pub id: ObjectId,
+    /// Whether there may be more than its document: chunks, or shards.
+    pub has_parts: bool,
+}
 
 /// A domain that is there until a new one takes its place.
 #[derive(Debug, Clone)]
@@ -46,16 +54,24 @@ pub struct SessionState {
     pub is_draft: bool,
     /// Folders whose objects this session has made.
     pub made_parents: Vec<String>,
-    /// Whether the object of the domain may have been written.
-    pub is_domain_put: bool,
+    /// The tag that the object of the domain had when it was read or written; `None`: it was not there.
+    pub domain_tag: Option<ObjectTag>,
+    /// A write of the object of the domain that has failed, and may have succeeded all the same.
+    pub domain_attempt: Option<UncertainPut>,
     documents: HashMap<ObjectId, Stored>,
     /// Documents that were changed since the last commit.
     pub dirty: BTreeSet<ObjectId>,
     /// Objects that were deleted; those in `doomed` are still stored.
     deleted: HashSet<ObjectId>,
-    pub doomed: Vec<ObjectId>,
+    pub doomed: Vec<DoomedObject>,
+    /// Shards that the last state of a document does not name; they are still stored.
+    pub old_shards: HashMap<ObjectId, Vec<ShardId>>,
     /// Chunks outside of an extent that became smaller, with their keys; they are still stored.
     pub dropped: HashMap<ObjectId, BTreeMap<ChunkCoord, String>>,
+    /// Datasets beyond whose extent nobody but this session has written.
+    pub without_leftovers: HashSet<ObjectId>,
+    /// Chunks of other datasets that this session has written, and that reach beyond the extent.
+    pub written_beyond: HashMap<ObjectId, BTreeSet<ChunkCoord>>,
     /// Documents whose last write has failed.
     pub uncertain: HashMap<ObjectId, UncertainPut>,
     /// The datasets after which a dataset is seen.
@@ -69,8 +85,8 @@ pub struct SessionState {
 }
 
 impl SessionState {
-    /// Nothing but the domain.
-    pub fn new(domain: DomainDocument) -> Self {
+    /// Nothing but the domain, whose object has this tag.
+    pub fn new(domain: DomainDocument, domain_tag: Option<ObjectTag>) -> Self {
         SessionState {
             domain,
             is_domain_changed: false,
@@ -79,12 +95,16 @@ impl SessionState {
             replaced: None,
             is_draft: false,
             made_parents: Vec::new(),
-            is_domain_put: false,
+            domain_tag,
+            domain_attempt: None,
             documents: HashMap::new(),
             dirty: BTreeSet::new(),
             deleted: HashSet::new(),
             doomed: Vec::new(),
+            old_shards: HashMap::new(),
             dropped: HashMap::new(),
+            without_leftovers: HashSet::new(),
+            written_beyond: HashMap::new(),
             uncertain: HashMap::new(),
             after: HashMap::new(),
             uses: None,
@@ -112,12 +132,16 @@ impl SessionState {
         self.deleted.contains(&id)
     }
 
-    /// Takes up a document that was read, unless the session has one.
-    pub fn insert_fetched(&mut self, stored: Stored) {
-        if self.documents.len() >= MAX_KEPT_DOCUMENTS {
+    /// Makes room for documents that were read: if there are too many, those that were not changed go.
+    pub fn make_room(&mut self, more: usize) {
+        if self.documents.len().saturating_add(more) > MAX_KEPT_DOCUMENTS {
             let dirty = &self.dirty;
             self.documents.retain(|id, _| dirty.contains(id));
         }
+    }
+
+    /// Takes up a document that was read, unless the session has one.
+    pub fn insert_fetched(&mut self, stored: Stored) {
         let id = stored.document.id();
         if !self.deleted.contains(&id) {
             self.documents.entry(id).or_insert(stored);
@@ -125,8 +149,19 @@ impl SessionState {
     }
 
     /// Takes up a document that is newer than the one that the session has.
-    pub fn replace_fetched(&mut self, stored: Stored) {
-        self.documents.insert(stored.document.id(), stored);
+    pub fn replace_fetched(&mut self, mut stored: Stored) {
+        let id = stored.document.id();
+        if let Some(old) = self.documents.get(&id) {
+            Arc::make_mut(&mut stored.document).take_over_shards(&old.document);
+        }
+        self.documents.insert(id, stored);
+    }
+
+    /// Takes up shards that were read, as far as the document that the session has names them.
+    pub fn take_up_shards(&mut self, id: ObjectId, shards: Vec<(ShardId, Arc<Members>)>) {
+        let Some(stored) = self.documents.get_mut(&id).filter(|_| !shards.is_empty()) else { return };
+        let document = Arc::make_mut(&mut stored.document);
+        shards.into_iter().for_each(|(shard, entries)| document.take_up_shard(shard, entries));
     }
 
     /// Adds a new object.
@@ -134,6 +169,9 @@ impl SessionState {
         let id = document.id();
         self.documents.insert(id, Stored { document: Arc::new(document), tag: None });
         self.dirty.insert(id);
+        if kind(id) == Some(ObjectKind::Dataset) {
+            self.without_leftovers.insert(id);
+        }
         self.count(id, 0);
     }
 
@@ -167,7 +205,12 @@ impl SessionState {
         self.dropped.remove(&id);
         self.after.remove(&id);
         self.uncertain.remove(&id);
-        self.doomed.push(id);
+        self.without_leftovers.remove(&id);
+        self.written_beyond.remove(&id);
+        let is_known_whole = self.documents.get(&id).is_some_and(|stored| stored.document.shards().is_empty());
+        let had_shards = self.old_shards.remove(&id).is_some();
+        let has_parts = kind(id) == Some(ObjectKind::Dataset) || !is_known_whole || had_shards;
+        self.doomed.push(DoomedObject { id, has_parts });
         self.deletions += 1;
         if let Some(uses) = &mut self.uses {
             uses.remove(&id);
@@ -190,16 +233,23 @@ impl SessionState {
         *count
     }
 
-    /// Counts the uses by all documents of the domain.
-    pub fn count_uses(&mut self, stored: &[ObjectId]) {
-        let mut uses: HashMap<ObjectId, u32> = HashMap::new();
-        let known = self.documents.keys().copied();
-        let ids: BTreeSet<ObjectId> = stored.iter().copied().chain(known).collect();
-        for stored in ids.iter().filter_map(|id| self.documents.get(id)) {
-            uses.entry(stored.document.id()).or_default();
-            for used in stored.document.uses() {
-                *uses.entry(used).or_default() += 1;
+    /// Counts the uses by all documents of the domain: what each of them used when it was read, and what those use now that
+    /// the session has.
+    pub fn count_uses(&mut self, mut uses_of: HashMap<ObjectId, Vec<ObjectId>>) {
+        for (id, stored) in &self.documents {
+            let now = stored.document.uses();
+            if stored.document.missing_shards(EntryQuery::All).is_empty() {
+                uses_of.insert(*id, now);
+                continue;
             }
+            // It was dropped and read anew, without all of its shards. Rather one use too many than an object too few.
+            let known: HashSet<ObjectId> = uses_of.get(id).into_iter().flatten().copied().collect();
+            uses_of.entry(*id).or_default().extend(now.into_iter().filter(|used| !known.contains(used)));
+        }
+        let mut uses: HashMap<ObjectId, u32> = HashMap::new();
+        for (id, used) in uses_of.into_iter().filter(|(id, _)| !self.deleted.contains(id)) {
+            uses.entry(id).or_default();
+            used.into_iter().for_each(|used| *uses.entry(used).or_default() += 1);
         }
         self.uses = Some(uses);
     }

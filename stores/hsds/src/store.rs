@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::dataset::HsdsDataset;
 use crate::engine::{ObjectEngine, RequestCounts};
 use crate::error::{damaged, unfit};
-use crate::layout::{ELEMENT_FORMS, Token, kind};
+use crate::layout::{ELEMENT_FORMS, EntryClass, EntryQuery, Token, kind};
 use crate::session::{HsdsRequest, HsdsSession};
 use crate::watch::HsdsWatch;
 
@@ -114,14 +114,18 @@ impl Store for HsdsStore {
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
         let key = self.session.domain.key(group);
-        self.session.group(group)?.link(name).map_err(damaged(&key))
+        let query = EntryQuery::One(EntryClass::Links, name);
+        self.session.group_with(group, query)?.link(name).map_err(damaged(&key))
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
-        let document = self.session.group(group)?;
+        let document = self.session.group_with(group, EntryQuery::Every(EntryClass::Links))?;
         let key = self.session.domain.key(group);
         let links = document.links().and_then(Iterator::collect::<crate::layout::Result<Vec<Link>>>);
-        let links = links.map_err(damaged(&key))?;
+        let mut links = links.map_err(damaged(&key))?;
+        if document.is_sharded(EntryClass::Links) {
+            links.sort_by(|one, other| (one.creation_order, &one.name).cmp(&(other.creation_order, &other.name)));
+        }
         let hard = links.iter().filter_map(|link| match link.target {
             LinkTarget::Hard(id) => Some(id),
             _ => None,
@@ -136,16 +140,18 @@ impl Store for HsdsStore {
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
-        self.session.attribute(&*self.session.document(id)?, name)
+        let query = EntryQuery::One(EntryClass::Attributes, name);
+        self.session.attribute(&*self.session.document_with(id, query)?, name)
     }
 
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
         let key = self.session.domain.key(id);
-        self.session.document(id)?.attribute_names().map_err(damaged(&key))
+        let query = EntryQuery::Every(EntryClass::Attributes);
+        self.session.document_with(id, query)?.attribute_names().map_err(damaged(&key))
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
-        let document = self.session.document(id)?;
+        let document = self.session.document_with(id, EntryQuery::Every(EntryClass::Attributes))?;
         let key = self.session.domain.key(id);
         for name in document.attribute_names().map_err(damaged(&key))? {
             let attribute = self.session.attribute(&document, &name)?;
@@ -303,7 +309,8 @@ impl StoreWriter for HsdsStore {
 
     fn is_dirty(&self) -> bool {
         let state = self.session.state();
-        !state.dirty.is_empty() || !state.doomed.is_empty() || !state.dropped.is_empty()
+        let is_committed = state.dirty.is_empty() && state.doomed.is_empty() && state.dropped.is_empty();
+        !is_committed || !state.old_shards.is_empty()
     }
 
     fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {

@@ -1,11 +1,10 @@
 //! The state of domains, their check, and the deletion of what nothing leads to.
 
 use h5live_model::{
-    Diagnosis, FileCondition, LeakPlace, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, StoreCheck,
-    StoreReport, Upkeep,
+    Diagnosis, FileCondition, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, StoreCheck, StoreReport, Upkeep,
 };
 
-use crate::check::check_domain;
+use crate::check::{CheckedStore, check_domain};
 use crate::connector::HsdsConnector;
 use crate::error::HsdsError;
 use crate::session::HsdsSession;
@@ -39,23 +38,24 @@ pub(crate) fn repair(session: HsdsSession) -> Result<Repair, OpenError> {
     Ok(Repair { before: found.clone(), after: found })
 }
 
-/// Deletes the objects to which no path leads.
+/// Deletes the objects to which no path leads, and the shards that no document names.
 ///
 /// # Errors
 /// [`HsdsError::Unsound`], and those of the engine.
 pub(crate) fn reclaim(session: HsdsSession) -> Result<Reclaim, OpenError> {
     let before = diagnosis(&session)?.length;
-    let found = check_domain(&session, StoreCheck::default())?;
+    let CheckedStore { report: found, unlinked, stray_shards } = check_domain(&session, StoreCheck::default())?;
     if let Some(first) = found.findings.first() {
         let (findings, first) = (found.findings.len(), first.to_string());
         return Err(OpenError::Store(HsdsError::Unsound { findings, first }.into()));
     }
-    for leak in &found.leaks {
-        if let LeakPlace::Object(id) = leak.place {
-            session.state.write().delete(id);
-        }
+    for id in unlinked {
+        session.state.write().delete(id);
     }
     session.commit(h5live_model::Publish::Visible)?;
+    if !stray_shards.is_empty() {
+        session.engine.delete_many(&stray_shards)?;
+    }
     let after = diagnosis(&session)?.length;
     session.close()?;
     Ok(Reclaim { objects: found.leaks, before, after })
@@ -76,6 +76,6 @@ impl Upkeep for HsdsConnector {
 
     fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
         let session = HsdsConnector::open_session(at, &with_mode(how, Mode::Read))?;
-        check_domain(&session, *what).map_err(OpenError::Store)
+        Ok(check_domain(&session, *what).map_err(OpenError::Store)?.report)
     }
 }

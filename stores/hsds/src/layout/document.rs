@@ -12,11 +12,13 @@ use super::access::Access;
 use super::attribute::{AttributeRecord, TypeUse, get_type, put_type};
 use super::creation::{DatasetRecord, get_dataset, put_dataset};
 use super::error::{LayoutError, Result};
-use super::extras::{extra, put_extra};
+use super::extras::{EXTRAS, extra, put_extra};
 use super::filters::{ChunkEncoding, native_filters_to_json};
 use super::id::{DomainId, kind};
-use super::json::{Members, object, object_mut, parse_object, to_bytes};
+use super::json::{Members, object_mut, parse_object, to_bytes};
 use super::link::{hard_target_of, link_from_json, link_to_json, name_text};
+use super::shard_id::EntryClass;
+use super::shards::ShardedEntries;
 
 const LINKS: &str = "links";
 const ATTRIBUTES: &str = "attributes";
@@ -24,9 +26,12 @@ const ATTRIBUTES: &str = "attributes";
 /// The object that describes a group, a dataset or a committed type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectDocument {
-    domain: DomainId,
-    id: ObjectId,
-    members: Members,
+    pub(super) domain: DomainId,
+    pub(super) id: ObjectId,
+    /// Without the links and the attributes that are in shards.
+    pub(super) members: Members,
+    pub(super) link_shards: Option<ShardedEntries>,
+    pub(super) attribute_shards: Option<ShardedEntries>,
 }
 
 fn storage_to_json(storage: EntryStorage) -> Value {
@@ -54,6 +59,11 @@ fn storage_from_json(json: Option<&Value>) -> EntryStorage {
         max_compact: number("max_compact", default.max_compact),
         min_dense: number("min_dense", default.min_dense),
     }
+}
+
+/// The position of a link or an attribute in the order of creation, if that is kept.
+fn stored_order(entry: &Value) -> Option<u64> {
+    entry.get(EXTRAS).and_then(|extras| extras.get("order")?.as_u64())
 }
 
 fn is_tracked(order: CreationOrder) -> bool {
@@ -97,7 +107,7 @@ impl ObjectDocument {
         if spec.large_attributes {
             put_extra(&mut members, "large_attributes", true.into());
         }
-        let mut found = ObjectDocument { domain, id, members };
+        let mut found = ObjectDocument { domain, id, members, link_shards: None, attribute_shards: None };
         if spec.times {
             let now = now as i64;
             found.set_times(&ObjectTimes { access: now, modification: now, change: now, birth: now });
@@ -116,7 +126,12 @@ impl ObjectDocument {
         {
             return Err(LayoutError::Id(stated.to_owned()));
         }
-        Ok(ObjectDocument { domain, id, members })
+        let shards = |class: EntryClass| {
+            let table = extra(&members, class.table_member());
+            table.map(|table| ShardedEntries::from_table(class, table)).transpose()
+        };
+        let (link_shards, attribute_shards) = (shards(EntryClass::Links)?, shards(EntryClass::Attributes)?);
+        Ok(ObjectDocument { domain, id, members, link_shards, attribute_shards })
     }
 
     /// The bytes of the object.
@@ -262,20 +277,19 @@ impl ObjectDocument {
     /// The link with this name.
     ///
     /// # Errors
-    /// [`LayoutError::Member`], [`LayoutError::Id`].
+    /// [`LayoutError::Member`], [`LayoutError::Id`], [`LayoutError::ShardNotRead`].
     pub fn link(&self, name: &Name) -> Result<Option<Link>> {
         let Some(name) = name.as_str() else { return Ok(None) };
-        let link = object(&self.members, LINKS)?.get(name);
+        let link = self.entry(EntryClass::Links, name)?;
         link.map(|link| link_from_json(self.domain, name, link)).transpose()
     }
 
     /// All links.
     ///
     /// # Errors
-    /// [`LayoutError::Member`].
+    /// [`LayoutError::Member`], [`LayoutError::ShardNotRead`].
     pub fn links(&self) -> Result<impl Iterator<Item = Result<Link>> + '_> {
-        let links = object(&self.members, LINKS)?;
-        Ok(links.iter().map(|(name, link)| link_from_json(self.domain, name, link)))
+        Ok(self.entries(EntryClass::Links)?.map(|(name, link)| link_from_json(self.domain, name, link)))
     }
 
     /// The next position in an order of creation, which is counted on.
@@ -296,8 +310,7 @@ impl ObjectDocument {
         let is_tracked = is_tracked(storage_from_json(extra(&self.members, LINKS)).order);
         let order = is_tracked.then(|| self.take_position(LINKS) as i64);
         let link = link_to_json(self.domain, target, order, now)?;
-        object_mut(&mut self.members, LINKS)?.insert(name, link);
-        Ok(())
+        self.put_entry(EntryClass::Links, name, link)
     }
 
     /// Takes a link away, if it is there.
@@ -305,18 +318,15 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError::Member`].
     pub fn remove_link(&mut self, name: &Name) -> Result<()> {
-        if let Some(name) = name.as_str() {
-            object_mut(&mut self.members, LINKS)?.swap_remove(name);
-        }
-        Ok(())
+        name.as_str().map_or(Ok(()), |name| self.remove_entry(EntryClass::Links, name).map(drop))
     }
 
     /// The objects to which hard links lead, the committed types that are used, each as often as it is, and the table of the
-    /// chunks of a dataset.
+    /// chunks of a dataset. What is in shards counts as far as these were read.
     pub fn uses(&self) -> Vec<ObjectId> {
-        let links = self.members.get(LINKS).and_then(Value::as_object).into_iter().flat_map(Members::values);
+        let links = self.known_entries(EntryClass::Links);
         let mut found: Vec<ObjectId> = links.filter_map(|link| hard_target_of(self.domain, link)).collect();
-        let attributes = self.members.get(ATTRIBUTES).and_then(Value::as_object).into_iter().flat_map(Members::values);
+        let attributes = self.known_entries(EntryClass::Attributes);
         let own = self.members.get("type").filter(|_| self.kind() == ObjectKind::Dataset);
         let types = attributes.filter_map(|attribute| attribute.get("type")).chain(own);
         let ids = types.filter_map(|used| used.get("id")?.as_str());
@@ -330,20 +340,21 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError`].
     pub fn attribute(&self, name: &Name) -> Result<Option<AttributeRecord>> {
-        let (Some(name), Some(attributes)) = (name.as_str(), self.attributes()?) else { return Ok(None) };
-        attributes.get(name).map(|json| AttributeRecord::from_json(self.domain, json)).transpose()
+        let Some(name) = name.as_str() else { return Ok(None) };
+        let attribute = self.entry(EntryClass::Attributes, name)?;
+        attribute.map(|json| AttributeRecord::from_json(self.domain, json)).transpose()
     }
 
-    /// The names of all attributes.
+    /// The names of all attributes. Shards have no order: then those are sorted, by their order of creation if it is kept.
     ///
     /// # Errors
-    /// [`LayoutError::Member`].
+    /// [`LayoutError::Member`], [`LayoutError::ShardNotRead`].
     pub fn attribute_names(&self) -> Result<Vec<Name>> {
-        Ok(self.attributes()?.into_iter().flat_map(Members::keys).map(|name| Name::from(name.as_str())).collect())
-    }
-
-    fn attributes(&self) -> Result<Option<&Members>> {
-        if self.members.contains_key(ATTRIBUTES) { object(&self.members, ATTRIBUTES).map(Some) } else { Ok(None) }
+        let mut found: Vec<(&String, &Value)> = self.entries(EntryClass::Attributes)?.collect();
+        if self.is_sharded(EntryClass::Attributes) {
+            found.sort_by_key(|(name, attribute)| (stored_order(attribute), *name));
+        }
+        Ok(found.into_iter().map(|(name, _)| Name::from(name.as_str())).collect())
     }
 
     /// Sets an attribute, which keeps its position in the order of creation if it was there. Now is in seconds.
@@ -352,8 +363,7 @@ impl ObjectDocument {
     /// [`LayoutError::Unfit`], [`LayoutError::Encode`].
     pub fn set_attribute(&mut self, name: &Name, record: &AttributeRecord, now: f64) -> Result<()> {
         let text = name_text(name)?.to_owned();
-        let old = self.attributes()?.and_then(|attributes| attributes.get(&text));
-        let old_order = old.map(|old| old.get(super::extras::EXTRAS).and_then(|extras| extras.get("order")?.as_u64()));
+        let old_order = self.entry(EntryClass::Attributes, &text)?.map(stored_order);
         let mut record = record.clone();
         record.order = None;
         record.to_json(self.domain, now)?;
@@ -365,8 +375,7 @@ impl ObjectDocument {
         let full = LayoutError::Unfit("the order of more than 65536 attributes");
         record.order = position.map(u16::try_from).transpose().map_err(|_| full)?;
         let json = record.to_json(self.domain, now)?;
-        object_mut(&mut self.members, ATTRIBUTES)?.insert(text, json);
-        Ok(())
+        self.put_entry(EntryClass::Attributes, text, json)
     }
 
     /// Takes an attribute away, and says whether it was there.
@@ -374,8 +383,7 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError::Member`].
     pub fn remove_attribute(&mut self, name: &Name) -> Result<bool> {
-        let Some(name) = name.as_str() else { return Ok(false) };
-        Ok(object_mut(&mut self.members, ATTRIBUTES)?.shift_remove(name).is_some())
+        name.as_str().map_or(Ok(false), |name| self.remove_entry(EntryClass::Attributes, name))
     }
 
     /// The type of a committed type.

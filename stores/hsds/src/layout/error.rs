@@ -24,6 +24,15 @@ pub enum LayoutError {
     /// An identity is one of the first schema.
     #[error("the id {0:?} is one of schema 1, which is not read")]
     Schema1(String),
+    /// A shard that the document names is not there.
+    #[error("the document of its object names this shard, and it is not there")]
+    NoShard,
+    /// A name in a shard belongs to another one.
+    #[error("the name {0:?} does not belong to this shard")]
+    ShardName(String),
+    /// A shard that is asked for was not read.
+    #[error("a shard of its {0} was not read")]
+    ShardNotRead(&'static str),
     /// A value does not fit its type.
     #[error("a value is not {0}")]
     Value(&'static str),

@@ -10,6 +10,7 @@ use std::fmt;
 use h5live_model::{ChunkCoord, ObjectId, ObjectKind};
 
 use super::error::{LayoutError, Result};
+use super::shard_id::{EntryClass, ShardId, generation_text, parse_generation};
 
 /// Hexadecimal digits of each half of an identity.
 const HALF_DIGITS: usize = 16;
@@ -141,6 +142,31 @@ impl DomainId {
         }
     }
 
+    /// What the keys of the shards of an object begin with, with a slash at the end. Those of the chunks of a dataset begin
+    /// with the same.
+    pub fn object_folder(self, id: ObjectId) -> String {
+        let key = self.key(id);
+        key.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"))
+    }
+
+    /// The key of a shard of the links, or the attributes, of an object.
+    pub fn shard_key(self, id: ObjectId, shard: ShardId) -> String {
+        let ShardId { class, number, generation } = shard;
+        format!("{}{}/{number}-{}.json", self.object_folder(id), class.folder(), generation_text(generation))
+    }
+
+    /// The shard that has this key, and its object.
+    pub fn shard_of_key(self, key: &str) -> Option<(ObjectId, ShardId)> {
+        let (folder, name) = key.rsplit_once('/')?;
+        let (folder, class) = folder.rsplit_once('/')?;
+        let class = EntryClass::BOTH.into_iter().find(|known| known.folder() == class)?;
+        let (number, generation) = name.strip_suffix(".json")?.split_once('-')?;
+        let shard = ShardId { class, number: number.parse().ok()?, generation: parse_generation(generation)? };
+        let files = [".group.json", ".dataset.json", ".datatype.json"];
+        let id = files.iter().find_map(|file| self.object_of_key(&format!("{folder}/{file}")))?;
+        Some((id, shard)).filter(|(id, shard)| self.shard_key(*id, *shard) == key)
+    }
+
     /// What the keys of the chunks of a dataset begin with, with a slash at the end.
     pub fn dataset_folder(self, id: ObjectId) -> String {
         format!("db/{self}/d/{}/", low_text(id))
@@ -216,6 +242,24 @@ mod tests {
     use super::*;
 
     const DOMAIN: DomainId = DomainId(0xb03b_24ef_69f2_44b6);
+
+    #[test]
+    fn shards_are_known_by_their_keys() {
+        let group = object_id(ObjectKind::Group, 5);
+        for id in [DOMAIN.root(), group, object_id(ObjectKind::Dataset, 6), object_id(ObjectKind::Datatype, 7)] {
+            for class in EntryClass::BOTH {
+                let shard = ShardId { class, number: 12, generation: 0xabc };
+                assert_eq!(DOMAIN.shard_of_key(&DOMAIN.shard_key(id, shard)), Some((id, shard)));
+            }
+        }
+        let folder = DOMAIN.object_folder(group);
+        assert_eq!(folder, "db/b03b24ef-69f244b6/g/0000-000000-000005/");
+        let good = "1-0000000000000abc.json";
+        assert!(DOMAIN.shard_of_key(&format!("{folder}.h5live.links/{good}")).is_some());
+        for other in [format!(".h5live.other/{good}"), ".h5live.links/01-0000000000000abc.json".to_owned()] {
+            assert_eq!(DOMAIN.shard_of_key(&format!("{folder}{other}")), None);
+        }
+    }
 
     #[test]
     fn identities_are_those_of_the_document() {

@@ -31,6 +31,7 @@ pub fn request(mode: Mode, domain: &str) -> HsdsRequest {
         owner: "test_user1".to_owned(),
         is_draft: false,
         user: None,
+        shard_above: 0,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(Filters),
     }

@@ -2,8 +2,8 @@
 
 use crate::shared;
 
-use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{FolderEngine, MemoryEngine};
+use h5live_hsds::{HsdsRequest, HsdsStore};
 use h5live_model::conformance::{self, FaultyLab, Lab};
 use h5live_model::{Mode, Store};
 use parking_lot::Mutex;
@@ -14,17 +14,24 @@ use self::shared::request;
 struct Folders {
     folder: tempfile::TempDir,
     made: Mutex<u64>,
+    shard_above: u64,
 }
 
 impl Folders {
     fn new() -> Self {
-        Folders { folder: tempfile::tempdir().unwrap(), made: Mutex::new(0) }
+        Folders { folder: tempfile::tempdir().unwrap(), made: Mutex::new(0), shard_above: 0 }
+    }
+
+    /// With links and attributes in shards, wherever there are two.
+    fn sharded() -> Self {
+        Folders { shard_above: 1, ..Folders::new() }
     }
 
     fn open(&self, mode: Mode) -> HsdsStore {
         let domain = format!("home/run{}", self.made.lock());
         let engine = FolderEngine::open(self.folder.path(), &domain, mode).unwrap();
-        HsdsStore::open(engine, &request(mode, &domain)).unwrap()
+        let request = HsdsRequest { shard_above: self.shard_above, ..request(mode, &domain) };
+        HsdsStore::open(engine, &request).unwrap()
     }
 }
 
@@ -49,16 +56,32 @@ impl Lab for Folders {
 
 conformance::suite!(Folders::new());
 
+mod sharded {
+    use super::*;
+
+    conformance::suite!(Folders::sharded());
+}
+
 /// Stores in memory.
 mod memory {
     use super::*;
 
     #[derive(Default)]
-    struct Engines {
+    pub struct Engines {
         last: Mutex<Option<MemoryEngine>>,
+        shard_above: u64,
     }
 
     impl Engines {
+        /// With links and attributes in shards, wherever there are two.
+        pub fn sharded() -> Self {
+            Engines { shard_above: 1, ..Engines::default() }
+        }
+
+        fn request(&self, mode: Mode) -> HsdsRequest {
+            HsdsRequest { shard_above: self.shard_above, ..request(mode, "run") }
+        }
+
         fn engine(&self) -> MemoryEngine {
             self.last.lock().clone().unwrap()
         }
@@ -70,12 +93,12 @@ mod memory {
         fn create(&self) -> HsdsStore {
             let engine = MemoryEngine::new();
             *self.last.lock() = Some(engine.clone());
-            HsdsStore::open(engine, &request(Mode::CreateNew, "run")).unwrap()
+            HsdsStore::open(engine, &self.request(Mode::CreateNew)).unwrap()
         }
 
         fn reopen(&self, closed: HsdsStore) -> HsdsStore {
             closed.close().unwrap();
-            HsdsStore::open(self.engine().writer(), &request(Mode::Write, "run")).unwrap()
+            HsdsStore::open(self.engine().writer(), &self.request(Mode::Write)).unwrap()
         }
 
         fn reader(&self, _: &HsdsStore) -> Option<HsdsStore> {
@@ -91,10 +114,18 @@ mod memory {
         fn recover(&self, died: HsdsStore) -> HsdsStore {
             drop(died);
             self.engine().fail_after(None);
-            HsdsStore::open(self.engine().writer(), &request(Mode::Write, "run")).unwrap()
+            HsdsStore::open(self.engine().writer(), &self.request(Mode::Write)).unwrap()
         }
     }
 
     conformance::suite!(Engines::default());
     conformance::fault_suite!(Engines::default());
+}
+
+/// Stores in memory with shards.
+mod memory_sharded {
+    use super::*;
+
+    conformance::suite!(memory::Engines::sharded());
+    conformance::fault_suite!(memory::Engines::sharded());
 }

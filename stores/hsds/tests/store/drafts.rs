@@ -150,7 +150,7 @@ impl ObjectEngine for LostAnswer {
         get_many(keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
         get_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
         revalidate(key: &str, tag: &ObjectTag) -> Result<Revalidation>;
-        put_documents(puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>>;
+        put_many(puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>>;
         delete_many(keys: &[String]) -> Result<()>;
         list(prefix: &str) -> Result<Vec<ListedObject>>;
         durability() -> Durability;
@@ -161,9 +161,9 @@ impl ObjectEngine for LostAnswer {
         counts() -> RequestCounts;
     }
 
-    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
-        let is_domain = puts.iter().any(|put| put.key == format!("{DOMAIN}/.domain.json"));
-        let tags = self.objects.put_many(puts)?;
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        let is_domain = puts.iter().any(|put| put.object.key == format!("{DOMAIN}/.domain.json"));
+        let tags = self.objects.put_documents(puts)?;
         match is_domain && !self.is_lost.swap(true, Ordering::Relaxed) {
             true => Err(HsdsError::NoDomain("the answer was lost".to_owned()).into()),
             false => Ok(tags),
@@ -185,6 +185,54 @@ fn a_domain_whose_last_write_may_have_succeeded_is_taken_back() {
         assert_eq!(objects.keys(), before);
         assert_eq!(read(objects.reader()), has_domain.then_some(1));
     }
+}
+
+#[test]
+fn a_write_of_the_domain_whose_answer_was_lost_is_repeated() {
+    for has_domain in [false, true] {
+        let objects = objects(has_domain);
+        let engine = LostAnswer { objects: objects.writer(), is_lost: Arc::default() };
+        let store = HsdsStore::open(engine.clone(), &draft(Mode::Create)).unwrap();
+        fill(&store, 2).unwrap();
+        store.publish_domain().unwrap_err();
+        // Its own first attempt is no change by another program.
+        store.publish_domain().unwrap();
+        store.close().unwrap();
+        assert_eq!(read(objects.reader()), Some(2));
+    }
+}
+
+/// Another program writes the object of the domain with another member. Returns what it wrote.
+fn edit_domain(objects: &MemoryEngine) -> Vec<u8> {
+    let key = format!("{DOMAIN}/.domain.json");
+    let mut document: serde_json::Value = serde_json::from_slice(&objects.get(&key).unwrap().unwrap().bytes).unwrap();
+    document["edited"] = true.into();
+    let bytes = serde_json::to_vec(&document).unwrap();
+    objects.put_many(vec![ObjectPut { key, bytes: bytes.clone() }]).unwrap();
+    bytes
+}
+
+#[test]
+fn what_another_program_has_changed_of_a_domain_stays() {
+    let key = format!("{DOMAIN}/.domain.json");
+    let objects = objects(true);
+    // A session that goes on with the domain takes it up.
+    let store = HsdsStore::open(objects.writer(), &request(Mode::Write, DOMAIN)).unwrap();
+    let edited = edit_domain(&objects);
+    let target = LinkTarget::Soft("/a".into());
+    store.writer().unwrap().add_link(store.session().root, &"b".into(), &target).unwrap();
+    store.close().unwrap();
+    let found = objects.get(&key).unwrap().unwrap().bytes;
+    assert!(found[..] != edited[..] && String::from_utf8_lossy(&found).contains("edited"), "with another time");
+    // One that replaces the domain does not do so: it would be another one than it was asked to replace.
+    let store = HsdsStore::open(objects.writer(), &draft(Mode::Create)).unwrap();
+    fill(&store, 2).unwrap();
+    let edited = edit_domain(&objects);
+    let error = store.publish_domain().unwrap_err();
+    assert!(error.to_string().contains("was changed by a program"), "{error}");
+    store.close().unwrap();
+    assert!(objects.get(&key).unwrap().unwrap().bytes[..] == edited[..]);
+    assert_eq!(read(objects.reader()), Some(1));
 }
 
 fn entries(folder: &Path) -> Vec<String> {

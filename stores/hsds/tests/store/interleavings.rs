@@ -9,11 +9,11 @@ use crate::shared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{
     DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
     RequestCounts, Revalidation,
 };
+use h5live_hsds::{HsdsRequest, HsdsStore};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Error,
     Layout, LinkTarget, Mode, Name, NewObject, ObjectId, ObjectKind, ObjectSpec, Publish, Result, Scope, Shape, Sign,
@@ -220,8 +220,14 @@ fn append(store: &HsdsStore, id: ObjectId, rows: std::ops::Range<u64>) {
 
 /// What a writer does: new objects, rows, a group with a dataset, a smaller dataset, deletions.
 fn write_all(recorder: Recorder) -> Vec<Change> {
+    write_with_shards(recorder, 0)
+}
+
+/// The same, with shards where an object has more links than this.
+fn write_with_shards(recorder: Recorder, shard_above: u64) -> Vec<Change> {
     let log = recorder.log.clone();
-    let store = HsdsStore::open(recorder, &request(Mode::CreateNew, "run")).unwrap();
+    let request = HsdsRequest { shard_above, ..request(Mode::CreateNew, "run") };
+    let store = HsdsStore::open(recorder, &request).unwrap();
     let (writer, root) = (store.writer().unwrap(), store.session().root);
     let create = |group, name: &str, spec: &ObjectSpec| {
         writer.create(&NewObject::linked(group, &Name::from(name), spec)).unwrap()
@@ -276,6 +282,21 @@ fn look(replay: &Replay) -> std::result::Result<(), String> {
     Ok(())
 }
 
+/// The links of a group, from its document and the shards that it names.
+fn links_of(log: &[Change], document: &[u8]) -> Vec<serde_json::Value> {
+    let parse = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+    let links =
+        |document: &serde_json::Value| document["links"].as_object().unwrap().values().cloned().collect::<Vec<_>>();
+    let document = parse(document);
+    let mut found = links(&document);
+    let named = document["h5live"]["link_shards"]["generations"].as_array().into_iter().flatten();
+    for name in named.enumerate().filter_map(|(number, shard)| Some(format!("/{number}-{}.json", shard.as_str()?))) {
+        let shard = log.iter().rev().find(|change| change.key.ends_with(&name)).and_then(|change| change.bytes.clone());
+        found.extend(shard.iter().flat_map(|bytes| links(&parse(bytes))));
+    }
+    found
+}
+
 /// An object that is not there must have lost its links before: then a reader with an old list has met it.
 fn expect_unlinked(replay: &Replay, id: ObjectId) -> std::result::Result<(), String> {
     let done = *replay.done.lock();
@@ -289,8 +310,7 @@ fn expect_unlinked(replay: &Replay, id: ObjectId) -> std::result::Result<(), Str
     let root = groups.iter().find(|(key, _)| key.split('/').count() == 3);
     let mut reachable = vec![root.and_then(|(_, bytes)| (*bytes).clone())];
     while let Some(bytes) = reachable.pop().flatten() {
-        let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        for link in document["links"].as_object().unwrap().values() {
+        for link in links_of(&replay.log[..done], &bytes) {
             let target = link["id"].as_str().unwrap();
             if target.ends_with(&digits) {
                 return Err(format!("a link leads to {target}, which is not there"));
@@ -398,6 +418,40 @@ fn moved(log: &[Change], from: usize, to: usize) -> Vec<Change> {
     let change = log.remove(from);
     log.insert(to, change);
     log
+}
+
+#[test]
+fn no_reader_meets_a_shard_that_is_not_there() {
+    let log = write_with_shards(Recorder::default(), 1);
+    assert!(log.iter().filter(|change| change.key.contains(".h5live.links")).count() >= 4);
+    let (schedules, fault) = explore_all(&log);
+    println!("{} changes, {schedules} schedules", log.len());
+    assert_eq!(fault, None);
+    for (number, state) in crash_states(&log).iter().enumerate() {
+        assert_eq!(explore(state, state.len(), state.len()).1, None, "state {number}");
+    }
+}
+
+#[test]
+fn each_step_of_the_order_of_shards_is_needed() {
+    let log = write_with_shards(Recorder::default(), 1);
+    let is_root = |change: &Change| change.key.ends_with("/.group.json") && change.key.split('/').count() == 3;
+    let is_shard = |change: &Change| change.key.contains(".h5live.links");
+    let put = log.iter().position(is_shard).unwrap();
+    let named = (put..log.len()).find(|at| is_root(&log[*at])).unwrap();
+    let deleted = log.iter().position(|change| is_shard(change) && change.bytes.is_none()).unwrap();
+    let unnamed = (0..deleted).rev().find(|at| is_root(&log[*at])).unwrap();
+    let object = log.iter().position(|change| change.key.ends_with("/.dataset.json")).unwrap();
+    assert!(object < put, "an object comes before the shard with its link");
+    let mutants = [
+        ("document before its shards", moved(&log, named, put)),
+        ("old shard deleted before the document that does not name it", moved(&log, deleted, unnamed)),
+    ];
+    for (mutant, log) in mutants {
+        let (schedules, fault) = explore_all(&log);
+        println!("{mutant}: {fault:?} after {schedules} schedules");
+        assert!(fault.is_some(), "{mutant} is not found");
+    }
 }
 
 #[test]

@@ -13,8 +13,11 @@ mod conformance;
 mod drafts;
 mod hostile;
 mod interleavings;
+mod leftovers;
 mod native_chunks;
 mod partitions;
 mod requests;
+mod shard_failures;
+mod shards;
 #[path = "../shared/mod.rs"]
 mod shared;

@@ -155,6 +155,33 @@ fn a_thousand_datasets_are_described_in_few_waves() {
 }
 
 #[test]
+fn links_are_counted_right_in_a_domain_with_more_objects_than_a_session_keeps() {
+    let engine = MemoryEngine::new();
+    let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
+    let (root, group, writer) = (store.session().root, ObjectSpec::group(), store.writer().unwrap());
+    let mut others = Vec::new();
+    for number in 0..66_000 {
+        let id = writer.create(&NewObject::linked(root, &Name::from(format!("{number}")), &group)).unwrap();
+        if number < 8 {
+            others.push(id);
+        }
+    }
+    // Eight datasets with a link each from another group than the root.
+    let data: Vec<ObjectId> = (0..8).map(|number| create(&store, &format!("data {number}"), 1)).collect();
+    for (group, data) in others.iter().zip(&data) {
+        writer.add_link(*group, &"data".into(), &LinkTarget::Hard(*data)).unwrap();
+    }
+    store.close().unwrap();
+    let store = HsdsStore::open(engine.writer(), &request(Mode::Write, "home/run")).unwrap();
+    for number in 0..8 {
+        store.writer().unwrap().remove_link(root, &Name::from(format!("data {number}"))).unwrap();
+    }
+    store.close().unwrap();
+    let reader = reader(&engine);
+    data.iter().for_each(|id| drop(reader.dataset(*id).unwrap()));
+}
+
+#[test]
 fn what_a_reader_keeps_is_not_written_by_a_writer_that_died() {
     let engine = MemoryEngine::new();
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();

@@ -1,0 +1,200 @@
+//! The links and the attributes of a document, which may be in shards.
+//!
+//! A program that does not know shards may have added entries to the document itself. They count before those in shards.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::document::ObjectDocument;
+use super::error::Result;
+use super::extras::put_extra;
+use super::json::{Members, object, object_mut};
+use super::shard_id::{EntryClass, ShardId};
+use super::shards::{EntryQuery, ShardChanges, ShardedEntries, Sharding, shard_from_bytes, spread_members};
+
+impl ObjectDocument {
+    fn sharded(&self, class: EntryClass) -> Option<&ShardedEntries> {
+        match class {
+            EntryClass::Links => self.link_shards.as_ref(),
+            EntryClass::Attributes => self.attribute_shards.as_ref(),
+        }
+    }
+
+    fn sharded_mut(&mut self, class: EntryClass) -> &mut Option<ShardedEntries> {
+        match class {
+            EntryClass::Links => &mut self.link_shards,
+            EntryClass::Attributes => &mut self.attribute_shards,
+        }
+    }
+
+    /// The entries that are in the document itself.
+    fn own_entries(&self, class: EntryClass) -> Result<Option<&Members>> {
+        let is_needed = class == EntryClass::Links && self.link_shards.is_none();
+        match is_needed || self.members.contains_key(class.member()) {
+            true => object(&self.members, class.member()).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The link or the attribute with this name.
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`](super::LayoutError::Member), [`LayoutError::ShardNotRead`](super::LayoutError::ShardNotRead).
+    pub(super) fn entry(&self, class: EntryClass, name: &str) -> Result<Option<&Value>> {
+        match (self.own_entries(class)?.and_then(|own| own.get(name)), self.sharded(class)) {
+            (None, Some(sharded)) => sharded.get(name),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// All links, or all attributes.
+    ///
+    /// # Errors
+    /// As for one.
+    pub(super) fn entries(&self, class: EntryClass) -> Result<impl Iterator<Item = (&String, &Value)>> {
+        let own = self.own_entries(class)?;
+        let sharded = self.sharded(class).map(ShardedEntries::all).transpose()?;
+        let is_shadowed = move |name: &String| own.is_some_and(|own| own.contains_key(name));
+        let sharded = sharded.into_iter().flatten().filter(move |(name, _)| !is_shadowed(name));
+        Ok(own.into_iter().flatten().chain(sharded))
+    }
+
+    /// Those that are known: shards that were not read have others.
+    pub(super) fn known_entries(&self, class: EntryClass) -> impl Iterator<Item = &Value> {
+        let own = self.members.get(class.member()).and_then(Value::as_object);
+        let sharded = self.sharded(class).into_iter().flat_map(ShardedEntries::known);
+        own.into_iter().flatten().chain(sharded).map(|(_, value)| value)
+    }
+
+    /// Sets a link or an attribute.
+    ///
+    /// # Errors
+    /// As for [`ObjectDocument::entry`].
+    pub(super) fn put_entry(&mut self, class: EntryClass, name: String, value: Value) -> Result<()> {
+        if self.sharded(class).is_none() {
+            object_mut(&mut self.members, class.member())?.insert(name, value);
+            return Ok(());
+        }
+        object_mut(&mut self.members, class.member())?.shift_remove(&name);
+        self.sharded_mut(class).as_mut().map_or(Ok(()), |sharded| sharded.insert(name, value))
+    }
+
+    /// Takes a link or an attribute away, and says whether it was there.
+    ///
+    /// # Errors
+    /// As for [`ObjectDocument::entry`].
+    pub(super) fn remove_entry(&mut self, class: EntryClass, name: &str) -> Result<bool> {
+        let own = object_mut(&mut self.members, class.member())?;
+        let was_own = match class {
+            EntryClass::Links => own.swap_remove(name),
+            EntryClass::Attributes => own.shift_remove(name),
+        };
+        let was_sharded = self.sharded_mut(class).as_mut().map_or(Ok(false), |sharded| sharded.remove(name))?;
+        Ok(was_own.is_some() || was_sharded)
+    }
+
+    /// Whether links, or attributes, are in shards.
+    pub fn is_sharded(&self, class: EntryClass) -> bool {
+        self.sharded(class).is_some()
+    }
+
+    /// The shards that the document names.
+    pub fn shards(&self) -> Vec<ShardId> {
+        EntryClass::BOTH.iter().filter_map(|class| self.sharded(*class)).flat_map(ShardedEntries::named).collect()
+    }
+
+    /// The shards that have to be read before something is known of the object.
+    pub fn missing_shards(&self, query: EntryQuery<'_>) -> Vec<ShardId> {
+        let missing = |class: EntryClass, name: Option<&str>| {
+            self.sharded(class).map(|sharded| sharded.missing(name)).unwrap_or_default()
+        };
+        match query {
+            // No name that is no UTF-8 is in a document.
+            EntryQuery::One(class, name) => name.as_str().map(|name| missing(class, Some(name))).unwrap_or_default(),
+            EntryQuery::Every(class) => missing(class, None),
+            EntryQuery::All => EntryClass::BOTH.iter().flat_map(|class| missing(*class, None)).collect(),
+        }
+    }
+
+    /// The key of a shard.
+    pub fn shard_key(&self, shard: ShardId) -> String {
+        self.domain.shard_key(self.id, shard)
+    }
+
+    /// The entries of a shard that the document names, from the bytes of its object.
+    ///
+    /// # Errors
+    /// [`LayoutError`](super::LayoutError).
+    pub fn parse_shard(&self, shard: ShardId, bytes: &[u8]) -> Result<Arc<Members>> {
+        let shards = self.sharded(shard.class).map(ShardedEntries::shard_count).unwrap_or_default();
+        shard_from_bytes((self.domain, self.id), shard, shards, bytes).map(Arc::new)
+    }
+
+    /// Takes up a shard that was read, if the document names it.
+    pub fn take_up_shard(&mut self, shard: ShardId, entries: Arc<Members>) {
+        if let Some(sharded) = self.sharded_mut(shard.class) {
+            sharded.take_up(shard, entries);
+        }
+    }
+
+    /// Takes over the shards that an older state of the document has, and this one names as well.
+    pub fn take_over_shards(&mut self, older: &ObjectDocument) {
+        for class in EntryClass::BOTH {
+            if let (Some(sharded), Some(older)) = (self.sharded_mut(class), older.sharded(class)) {
+                sharded.take_over(older);
+            }
+        }
+    }
+
+    /// Whether links or attributes should be spread over another number of shards, or over shards at all. Then all of them
+    /// have to be read.
+    pub fn is_spread_wanted(&self, class: EntryClass, sharding: Sharding) -> bool {
+        match self.sharded(class) {
+            Some(sharded) => sharded.shards_wanted(sharding).is_some(),
+            None => {
+                let own = self.members.get(class.member()).and_then(Value::as_object).map_or(0, Members::len);
+                sharding.above > 0 && own as u64 > sharding.above
+            }
+        }
+    }
+
+    /// Spreads links or attributes over shards, if there are enough. Returns the shards that are not named any more.
+    ///
+    /// # Errors
+    /// [`LayoutError::ShardNotRead`](super::LayoutError::ShardNotRead).
+    pub fn spread(&mut self, class: EntryClass, sharding: Sharding) -> Result<Vec<ShardId>> {
+        if let Some(sharded) = self.sharded_mut(class) {
+            let wanted = sharded.shards_wanted(sharding);
+            return wanted.map_or(Ok(Vec::new()), |shards| sharded.spread_anew(shards));
+        }
+        if let Some(spread) = spread_members(class, &mut self.members, sharding) {
+            *self.sharded_mut(class) = Some(spread);
+        }
+        Ok(Vec::new())
+    }
+
+    /// Whether shards are to be written.
+    pub fn has_changed_shards(&self) -> bool {
+        EntryClass::BOTH.iter().filter_map(|class| self.sharded(*class)).any(ShardedEntries::is_changed)
+    }
+
+    /// Gives each shard that has changed this new generation, in the table as well.
+    pub fn name_shards(&mut self, generation: u64) -> ShardChanges {
+        let (mut all, domain, id) = (ShardChanges::default(), self.domain, self.id);
+        for class in EntryClass::BOTH {
+            let Some(sharded) = self.sharded_mut(class) else { continue };
+            let changes = sharded.name_changed(domain, id, generation);
+            all.puts.extend(changes.puts);
+            all.old.extend(changes.old);
+            let table = sharded.table();
+            put_extra(&mut self.members, class.table_member(), table);
+        }
+        all
+    }
+
+    /// Says that all shards are stored.
+    pub fn set_shards_written(&mut self) {
+        self.link_shards.iter_mut().chain(&mut self.attribute_shards).for_each(ShardedEntries::set_written);
+    }
+}

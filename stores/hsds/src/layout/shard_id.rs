@@ -1,0 +1,61 @@
+//! What names a shard of the links, or of the attributes, of an object.
+
+/// What an object has many of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryClass {
+    /// Links of a group.
+    Links,
+    /// Attributes.
+    Attributes,
+}
+
+/// A shard in one of its states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShardId {
+    /// What is in it.
+    pub class: EntryClass,
+    /// Its number among the shards.
+    pub number: usize,
+    /// A random number for each state.
+    pub generation: u64,
+}
+
+impl EntryClass {
+    /// Both of them.
+    pub const BOTH: [EntryClass; 2] = [EntryClass::Links, EntryClass::Attributes];
+
+    /// The member of a document, or of a shard, that has them.
+    pub fn member(self) -> &'static str {
+        match self {
+            EntryClass::Links => "links",
+            EntryClass::Attributes => "attributes",
+        }
+    }
+
+    /// The member of `h5live` with the table of the shards.
+    pub(super) fn table_member(self) -> &'static str {
+        match self {
+            EntryClass::Links => "link_shards",
+            EntryClass::Attributes => "attribute_shards",
+        }
+    }
+
+    /// The name of the folder of the shards.
+    pub(super) fn folder(self) -> &'static str {
+        match self {
+            EntryClass::Links => ".h5live.links",
+            EntryClass::Attributes => ".h5live.attributes",
+        }
+    }
+}
+
+/// A generation as text.
+pub fn generation_text(generation: u64) -> String {
+    format!("{generation:016x}")
+}
+
+/// The generation that a text is.
+pub fn parse_generation(text: &str) -> Option<u64> {
+    let is_plain = text.len() == 16 && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    u64::from_str_radix(text, 16).ok().filter(|_| is_plain)
+}
