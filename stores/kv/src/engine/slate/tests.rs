@@ -94,3 +94,31 @@ fn a_reader_whose_part_of_the_log_is_gone_takes_the_tables() {
     }
     assert_eq!(number(&first), Some(vec![1]), "the state that was there before stays");
 }
+
+/// Files of the log that who opens the store reads, since their writes are in no table.
+fn unwritten_log_files(engine: &SlateEngine, folder: &Path) -> u64 {
+    let admin = engine.session.admin();
+    let manifest = engine.session.run("the manifest", async move { admin.read_manifest(None).await }).unwrap().unwrap();
+    let number = |file: fs::DirEntry| file.path().file_stem()?.to_str()?.parse::<u64>().ok();
+    let newest = fs::read_dir(folder.join("wal")).unwrap().filter_map(|file| number(file.unwrap())).max();
+    newest.unwrap_or(0).saturating_sub(manifest.replay_after_wal_id())
+}
+
+#[test]
+fn the_log_does_not_grow_without_end_if_each_writer_dies_early() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut mode, mut most) = (Mode::CreateNew, 0);
+    for session in 1..=14 {
+        let writer = open(folder.path(), mode, session);
+        most = most.max(unwritten_log_files(&writer, folder.path()));
+        for commit in 0..50u64 {
+            let mut edits = Edits::new();
+            edits.put(b"number", commit.to_le_bytes().to_vec());
+            writer.commit(&edits, Publish::Visible).unwrap();
+        }
+        // Nothing of it is closed.
+        std::mem::forget(writer);
+        mode = Mode::Write;
+    }
+    assert!((400..512).contains(&most), "{most} files are read by who opens the store");
+}

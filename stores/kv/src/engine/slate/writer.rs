@@ -8,7 +8,7 @@ use bytes::Bytes;
 use h5live_model::{Publish, SharedBytes};
 use parking_lot::Mutex;
 use slatedb::config::{FlushOptions, FlushType, Settings};
-use slatedb::{CloseReason, Db, DbSnapshot, WriteBatch};
+use slatedb::{CloseReason, Db, DbSnapshot, WalReader, WriteBatch};
 
 use super::heartbeat::Heartbeat;
 use super::pinned::MAX_OPERATION_RETRIES;
@@ -21,6 +21,8 @@ use crate::engine::{Edits, EngineError, KeySpan, Result, SyncPolicy, View};
 const MAX_LOG_FILES: u64 = 512;
 /// Bytes of writes that are in no table when a session ends, at most about.
 const MAX_TABLE_BYTES: u64 = 128 << 20;
+/// A flush that has the writes of the log go into a table.
+const TABLE_FLUSH: FlushOptions = FlushOptions { flush_type: FlushType::MemTable };
 /// The number of this store in the cache, which has only one.
 const CACHE_SCOPE: u64 = 1;
 const READ_CONTEXT: &str = "the key-value store cannot be read";
@@ -64,13 +66,23 @@ impl SlateWriter {
         let interval = options.heartbeat_interval;
         session.run_on_objects(HEARTBEAT_CONTEXT, Heartbeat::announce(session.location.clone(), random, interval))?;
         let heartbeat = Heartbeat::start(&session.runtime, &session.location, Arc::downgrade(&db), random, interval);
+        let log = WalReader::new(session.location.prefix.clone(), session.location.store.clone());
+        let first = db.status().current_manifest.replay_after_wal_id().saturating_add(1);
+        let log_files = session.run(READ_CONTEXT, async move { log.list(first..).await })?.len() as u64;
         let writer = SlateWriter {
             session,
             db,
-            log_files: AtomicU64::new(0),
+            log_files: AtomicU64::new(log_files),
             unwritten_bytes: AtomicU64::new(0),
             heartbeat: Mutex::new(Some(heartbeat)),
         };
+        // Writers that died before they had written so many files have left them to this one.
+        if log_files >= MAX_LOG_FILES {
+            writer.log_files.store(0, Ordering::Relaxed);
+            let db = writer.db.clone();
+            let flushed = async move { db.flush_with_options(TABLE_FLUSH).await };
+            writer.session.run_with_bytes(WRITE_CONTEXT, MAX_TABLE_BYTES, flushed)?;
+        }
         writer.session.signal.committed(writer.view()?.version());
         writer.session.signal.set_writer(true);
         Ok(writer)
@@ -130,7 +142,7 @@ impl SlateWriter {
         let db = self.db.clone();
         self.session.runtime.spawn(async move {
             // If it fails, the writes stay in the log, and a failure that is more than this meets the next commit.
-            let _ = db.flush_with_options(FlushOptions { flush_type: FlushType::MemTable }).await;
+            let _ = db.flush_with_options(TABLE_FLUSH).await;
         });
     }
 
