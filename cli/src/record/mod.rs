@@ -22,7 +22,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Outcome, Result};
+use h5live::StoreErrorKind;
+
+use crate::counted::counted;
+use crate::error::{Error, Outcome, Result, whole_text};
 use crate::live::processes::interrupt_flag;
 use crate::lossy_args::LossyArgs;
 use crate::number_arg::{at_least, integer, within};
@@ -182,6 +185,11 @@ impl RecordCommand {
         let mirrored = mirror.and_then(|mirror| mirror.finish(is_kept)).filter(|_| is_kept);
         let stopped = match finished.ended {
             Err(error @ Error::Row { .. }) => Some(error),
+            Err(Error::File(error)) if error.store_kind() == Some(&StoreErrorKind::Full) && finished.kept > 0 => {
+                eprintln!("h5live: {}", whole_text(&error));
+                eprintln!("h5live: {}: {} stored", self.file, counted(finished.kept, "row"));
+                return Ok(Outcome::FAILED);
+            }
             other => other.map(|()| None)?,
         };
         if let Some(error) = &stopped {

@@ -47,6 +47,8 @@ pub struct RecordSink {
     /// Rows after which to flush.
     every: u64,
     rows: u64,
+    /// Rows recorded before the last flush.
+    flushed: u64,
     /// Rows of the dataset before.
     first_row: u64,
     /// The datasets of keys that the first row does not have.
@@ -126,6 +128,7 @@ impl RecordFile {
             unflushed_since: Instant::now(),
             every,
             rows: 0,
+            flushed: 0,
             first_row,
             keys,
         })
@@ -231,6 +234,7 @@ impl RecordSink {
             self.dataset.flush()?;
             self.keys.flush()?;
             self.unflushed = 0;
+            self.flushed = self.rows;
         }
         Ok(())
     }
@@ -240,12 +244,13 @@ impl RecordSink {
         self.rows
     }
 
-    /// Flushes and closes the file.
-    ///
-    /// # Errors
-    /// [`Error::File`](crate::error::Error::File).
-    pub fn close(mut self) -> Result<()> {
-        self.flush()?;
-        Ok(self.file.close()?)
+    /// Flushes and closes the file. What cannot be flushed does not keep the file from being closed with all that is in it.
+    /// Returns how many rows it has got, and [`Error::File`](crate::error::Error::File) if not all was stored.
+    pub fn close(mut self) -> (u64, Result<()>) {
+        let flushed = self.flush();
+        let rows = self.dataset.shape().ok().and_then(|shape| shape.first().copied()).unwrap_or(0);
+        let closed = self.file.close();
+        let stored = if closed.is_ok() { rows.saturating_sub(self.first_row) } else { self.flushed };
+        (stored, flushed.and_then(|()| Ok(closed?)))
     }
 }

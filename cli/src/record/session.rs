@@ -42,8 +42,10 @@ pub struct RecordSession<'a> {
 
 /// A recording that is over.
 pub struct FinishedRecording {
-    /// Rows that were stored.
+    /// Rows that were stored; if it ended with an error of the file, those that came in.
     pub rows: u64,
+    /// Rows that the closed file has got, also if something has failed.
+    pub kept: u64,
     /// Those that were not.
     pub odd: OddRows,
     /// What became of the dataset or file without rows.
@@ -303,8 +305,13 @@ impl<'a> RecordSession<'a> {
     pub fn close(mut self, ended: Result<()>) -> FinishedRecording {
         let begun = if self.sample.is_empty() { Ok(()) } else { self.begin() };
         let rows = self.sink.as_ref().map_or(0, RecordSink::rows);
+        let mut kept = 0;
         let (closed, unused) = match (self.sink.take(), self.file.take()) {
-            (Some(sink), _) => (sink.close(), Some(UnusedOutput::Dataset)),
+            (Some(sink), _) => {
+                let closed;
+                (kept, closed) = sink.close();
+                (closed, Some(UnusedOutput::Dataset))
+            }
             (None, Some(file)) => match file.close_unused() {
                 Ok(true) => (Ok(()), Some(UnusedOutput::Removed)),
                 closed => (closed.map(drop), Some(UnusedOutput::Kept)),
@@ -314,6 +321,6 @@ impl<'a> RecordSession<'a> {
         self.bar.finish_and_clear();
         // Rows that waited came before the one at which reading stopped.
         let unused = unused.filter(|_| rows == 0);
-        FinishedRecording { rows, odd: self.odd, unused, ended: begun.and(ended).and(closed) }
+        FinishedRecording { rows, kept, odd: self.odd, unused, ended: begun.and(ended).and(closed) }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::common::manifests::{MAX_ALLOCATION, check_sound_files, same_manifest};
 use h5live::{File, UNLIMITED};
@@ -286,4 +287,29 @@ fn a_store_that_may_not_be_written_can_be_read_unless_it_is_written() {
     let refused = run_without_rights(&["set", &store, "a@b", "1"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     std::fs::set_permissions(&path, make(0o755)).unwrap();
+}
+
+/// On a file system of its own, where the machine lets us have one.
+#[test]
+fn a_full_disk_is_called_so_and_loses_no_row_that_was_flushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"mount -t tmpfs -o size=2m none "$1" || exit 77
+        seq 1 200000 | "$2" record --every=100 --no-header "kv:$1/s" x
+        echo "ended $?"
+        "$2" check "kv:$1/s" && "$2" dump --json "kv:$1/s" x"#;
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "bash", "-c", script, "bash"]);
+    let output = command.arg(folder.path()).arg(env!("CARGO_BIN_EXE_h5live")).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        println!("skipped: this machine gives us no file system of our own");
+        return;
+    };
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("there is no room for what is to be written: "), "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let mut lines = printed.lines();
+    assert_eq!(lines.next(), Some("ended 2"));
+    assert!(lines.next().unwrap().contains(": sound; "), "{printed}");
+    let rows = lines.enumerate().map(|(row, line)| assert_eq!(line, format!("{{\"c0\":{}}}", row + 1))).count();
+    assert!(said.ends_with(&format!(": {rows} rows stored\n")) && rows > 0, "{rows} rows: {said}");
 }

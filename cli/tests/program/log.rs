@@ -8,7 +8,7 @@ use crate::common::manifests::{check_sound_files, files, run_large, same_manifes
 use h5live::{File, UNLIMITED};
 use sha2::{Digest, Sha256};
 
-use crate::common::{error, h5py, new_file, python, run, run_with, shared, start, text, until};
+use crate::common::{error, failed_recording, h5py, new_file, python, run, run_with, shared, start, text, until};
 
 /// Files of the corpus that do not come back from a log as they were, and why.
 const EXCEPTIONS: [(&str, &str); 9] = [
@@ -390,7 +390,7 @@ fn a_full_disk_leaves_rows_that_were_written_and_no_others() {
         let pipe = std::process::Stdio::piped;
         let mut child = command.stdin(pipe()).stderr(pipe()).spawn().unwrap();
         let _ = child.stdin.take().unwrap().write_all(&csv);
-        let said = error(&child.wait_with_output().unwrap());
+        let (said, stored) = failed_recording(&child.wait_with_output().unwrap());
         assert!(said.contains("not written yet: rows ") || said.contains(" failed at "), "{limit} KiB: {said}");
         if !path.exists() {
             continue;
@@ -400,6 +400,7 @@ fn a_full_disk_leaves_rows_that_were_written_and_no_others() {
         let rows = text(&run(&["dump", "--json", &log, "x"]));
         let kept = rows.lines().count() - 1;
         assert!(kept.is_multiple_of(1000), "{limit} KiB: {kept} rows");
+        assert_eq!(stored, (kept > 0).then(|| format!("h5live: {log}: {kept} rows stored")), "{limit} KiB");
         for (row, line) in rows.lines().take(kept).enumerate() {
             assert_eq!(line, format!("{{\"n\":{row},\"text\":\"text of row {row}\"}}"), "{limit} KiB");
         }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common::{error, h5py, new_file, python, run, run_with, start, text, until};
+use crate::common::{error, failed_recording, h5py, new_file, python, run, run_with, start, text, until};
 
 #[test]
 fn csv_becomes_rows_of_inferred_types() {
@@ -371,11 +371,12 @@ fn what_was_flushed_before_the_disk_was_full_stays_readable() {
     command.args(["-c", limited, "bash", env!("CARGO_BIN_EXE_h5live"), "record", "--every=100", &name, "x"]);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _ = child.stdin.take().unwrap().write_all(&csv);
-    let said = error(&child.wait_with_output().unwrap());
+    let (said, stored) = failed_recording(&child.wait_with_output().unwrap());
     assert!(said.starts_with(&format!("h5live: {name}: ")), "{said}");
     let rows = text(&run(&["dump", "--json", &name, "x"]));
     let kept = rows.lines().count();
     assert!(kept >= 10_000 && kept.is_multiple_of(100), "{kept}");
+    assert_eq!(stored, Some(format!("h5live: {name}: {kept} rows stored")));
     for (i, row) in rows.lines().enumerate() {
         assert_eq!(row, format!("{{\"v\":{i},\"w\":{i}}}"));
     }

@@ -59,6 +59,16 @@ pub fn error(output: &Output) -> String {
     errors.trim_end().to_owned()
 }
 
+/// What a recording that failed has said: the error, and the line with the number of rows that are stored, if there are any.
+pub fn failed_recording(output: &Output) -> (String, Option<String>) {
+    let errors = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    let mut lines = errors.lines().map(str::to_owned);
+    let said = (lines.next().unwrap(), lines.next());
+    assert_eq!(lines.next(), None, "{errors}");
+    said
+}
+
 /// Waits until something holds.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {

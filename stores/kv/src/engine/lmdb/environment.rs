@@ -58,6 +58,9 @@ impl fmt::Debug for Environment {
     }
 }
 
+/// The error of the system for input or output that has failed.
+const EIO: i32 = 5;
+
 /// The environments that are open in this process.
 fn open_environments() -> &'static Mutex<HashMap<PathBuf, Weak<Environment>>> {
     static OPEN: OnceLock<Mutex<HashMap<PathBuf, Weak<Environment>>>> = OnceLock::new();
@@ -78,6 +81,34 @@ pub fn lmdb_error(context: &'static str) -> impl FnOnce(heed::Error) -> EngineEr
             EngineError::Damaged("a page of its database is not what it should be")
         }
         source => EngineError::Library { context, source: Box::new(source) },
+    }
+}
+
+/// Names what was tried when LMDB could not write `bytes` bytes, more or less, to the files of a folder. Of a write that ended
+/// in its middle it says only EIO, also where the disk is full.
+pub fn lmdb_write_error(context: &'static str, folder: &Path, bytes: usize) -> impl FnOnce(heed::Error) -> EngineError {
+    move |source| match &source {
+        heed::Error::Io(failure)
+            if failure.raw_os_error() == Some(EIO) && free_bytes(folder).is_some_and(|free| free < bytes as u64) =>
+        {
+            EngineError::Full(std::io::Error::from(std::io::ErrorKind::StorageFull).to_string())
+        }
+        _ => lmdb_error(context)(source),
+    }
+}
+
+/// Bytes that may still be written to the file system of a folder; `None` if that cannot be found out.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let system = nix::sys::statvfs::statvfs(folder).ok()?;
+        // Numbers of 32 bits on some systems.
+        u64::try_from(u128::from(system.blocks_available()) * u128::from(system.fragment_size())).ok()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        None
     }
 }
 

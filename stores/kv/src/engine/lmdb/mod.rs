@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use self::durable_point::DurablePoint;
 pub use self::durable_point::DurableState;
 use self::durable_point_writer::DurablePointWriter;
-use self::environment::{Environment, ReadTransaction, lmdb_error};
+use self::environment::{Environment, ReadTransaction, lmdb_error, lmdb_write_error};
 use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
 pub use self::stat::{LmdbReader, LmdbStat};
 use self::watch::LmdbWatch;
@@ -31,6 +31,9 @@ use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, SyncPolicy
 
 /// How long a writer waits for readers that only look whether somebody writes.
 const WRITER_LOCK_WAIT: Duration = Duration::from_millis(200);
+
+/// A commit that fails where less than its size and these bytes are free has failed for want of room.
+const MIN_FREE_BYTES: usize = 64 << 10;
 
 /// How an LMDB store is opened.
 #[derive(Debug, Clone)]
@@ -189,15 +192,18 @@ impl LmdbEngine {
 
     fn write(&self, edits: &Edits) -> Result<()> {
         let context = "the database cannot be written";
+        // Beside the values, the pages of the tree on the way to them.
+        let bytes = edits.bytes().saturating_mul(2).saturating_add(MIN_FREE_BYTES);
+        let failed = || lmdb_write_error(context, &self.folder, bytes);
         let mut txn = self.environment.env().write_txn().map_err(lmdb_error(context))?;
         let pairs = self.environment.pairs();
         for (key, value) in edits.iter() {
             match value {
-                Some(value) => pairs.put(&mut txn, key, value).map_err(lmdb_error(context))?,
-                None => drop(pairs.delete(&mut txn, key).map_err(lmdb_error(context))?),
+                Some(value) => pairs.put(&mut txn, key, value).map_err(failed())?,
+                None => drop(pairs.delete(&mut txn, key).map_err(failed())?),
             }
         }
-        txn.commit().map_err(lmdb_error(context))
+        txn.commit().map_err(failed())
     }
 }
 
