@@ -34,7 +34,7 @@ use csv_dialect::CsvOptions;
 use input::InputEvent;
 use json_rows::NewKeys;
 use kind::ColumnKind;
-use mirror::{MirrorArgs, MirrorReport};
+use mirror::{Mirror, MirrorArgs, MirrorReport};
 use on_error::{OddRows, OnError};
 use reader::Format;
 use record_sink::{RecordFile, RecordSink};
@@ -160,6 +160,7 @@ impl RecordCommand {
         let format = self.input_format()?;
         let mirror = self.mirror.start(&self.file, &self.path)?;
         let mut session = RecordSession::new(&self)?;
+        mirror.iter().for_each(Mirror::begin);
         let events = reader::start(format, session.needs_text(), std::io::stdin(), interrupted.clone());
         let mut deadline = None;
         let ended = loop {

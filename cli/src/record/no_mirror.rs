@@ -30,6 +30,11 @@ impl MirrorArgs {
 
 impl Mirror {
     /// Nothing.
+    pub fn begin(&self) {
+        match *self {}
+    }
+
+    /// Nothing.
     pub fn finish(self, _: bool) -> Option<MirrorReport> {
         match self {}
     }

@@ -56,13 +56,15 @@ pub struct MirrorReport {
 /// A mirror that is being written.
 #[derive(Debug)]
 pub struct Mirror {
+    /// Without it the thread ends as soon as it would begin.
+    begin: Option<Sender<()>>,
     stop: Sender<bool>,
     thread: Option<JoinHandle<MirrorReport>>,
 }
 
 impl MirrorArgs {
-    /// Begins to mirror the dataset at `path` of the file at `source`, which need not be there yet; `None` if nobody wants
-    /// that.
+    /// The mirror of the dataset at `path` of the file at `source`, which need not be there before [`Mirror::begin`]; `None` if
+    /// nobody wants one.
     ///
     /// # Errors
     /// [`Error::Location`] and [`Error::File`] if the mirror cannot be made. A server that does not answer is no error.
@@ -89,20 +91,30 @@ impl MirrorArgs {
             }
             worker.count_failure(&error);
         }
-        let (stop, stopped) = channel();
-        let begun = thread::Builder::new().name("h5live-mirror".to_owned()).spawn(move || worker.run(target, &stopped));
+        let ((begin, begun), (stop, stopped)) = (channel(), channel());
+        let work = move || match begun.recv() {
+            Ok(()) => worker.run(target, &stopped),
+            Err(_) => worker.report,
+        };
+        let thread = thread::Builder::new().name("h5live-mirror".to_owned()).spawn(work);
         let failed = |source| Error::Path { path: location.to_string().into(), source };
-        Ok(Some(Mirror { stop, thread: Some(begun.map_err(failed)?) }))
+        Ok(Some(Mirror { begin: Some(begin), stop, thread: Some(thread.map_err(failed)?) }))
     }
 }
 
 impl Mirror {
+    /// Begins, for the file is there.
+    pub fn begin(&self) {
+        let _ = self.begin.as_ref().map(|begin| begin.send(()));
+    }
+
     /// Mirrors the rest of the file, which is closed, if it `is_kept`; otherwise nothing is left of a mirror without rows.
     pub fn finish(mut self, is_kept: bool) -> Option<MirrorReport> {
         self.end(is_kept)
     }
 
     fn end(&mut self, is_kept: bool) -> Option<MirrorReport> {
+        self.begin = None;
         // The thread may have given up.
         let _ = self.stop.send(is_kept);
         self.thread.take()?.join().ok()

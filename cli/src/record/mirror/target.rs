@@ -100,11 +100,7 @@ impl MirrorTarget {
                 source.refresh()?;
                 source
             }
-            // It is made after the mirror has begun.
-            None => match open::options().swmr_read().open(&self.source_location) {
-                Err(error) if error.store_kind() == Some(&h5live::StoreErrorKind::NotThere) => return Ok(()),
-                opened => opened?,
-            },
+            None => open::options().swmr_read().open(&self.source_location)?,
         };
         let has_rows = match source.dataset(&self.path) {
             Err(error) if error.is_not_found() => false,
