@@ -128,6 +128,7 @@ def type_text(dtype):
         if dtype.metadata and key in dtype.metadata:
             value = dtype.metadata[key]
             value = "text" if value in (str, bytes) else getattr(value, "__name__", value)
+            value = type_text(value) if isinstance(value, np.dtype) else value
             value = sorted(value.items()) if isinstance(value, dict) else value
             return (key, str(value))
     return dtype.str

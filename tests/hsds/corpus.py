@@ -106,6 +106,9 @@ def load(original, domain):
         with redirect_stdout(said), redirect_stderr(said):
             try:
                 hsload.main()
+                # Else HSDS loses what it has not yet written when it is stopped.
+                with h5pyd.File(domain, "a") as file:
+                    file.flush()
                 return []
             except SystemExit as end:
                 code = end.code
@@ -158,7 +161,7 @@ def domain_of(direction, name):
 def judge(direction, results, exceptions):
     """Compares which files differ with which are known to. Prints and counts what is unexpected."""
     def reason(name):
-        return next((why for pattern, why in exceptions if fnmatchcase(name, pattern)), None)
+        return next((why for why, names in exceptions.items() for of in names if fnmatchcase(name, of)), None)
 
     unexpected = 0
     for name, differ in results.items():
