@@ -95,9 +95,13 @@ test-slatedb: python-env ## key-value stores in SlateDB, in folders and on an S3
 	    cargo test -p h5live-kv --features slatedb-tests --lib --test slate --test slate_kills -- --show-output
 
 # Not in `test`: it installs HSDS from PyPI, and starts it, and the libraries of the clouds take minutes to build.
-test-hsds: python-env ## HSDS both ways, in folders and on an S3 server: h5pyd reads what h5live writes, and h5live what HSDS has written
+test-hsds: python-env ## HSDS both ways, also with the corpus, in folders and on an S3 server: h5pyd reads what h5live writes, and h5live what HSDS has written
 	cargo build --quiet -p h5live-cli --features remote-tests
 	tests/hsds/run.sh $(TARGET)/debug/h5live $(TARGET)/hsds-venv $(H5LIVE_PYTHON)
+	@if [ ! -d "$(H5LIVE_SHARED)/corpus" ]; then echo 'skipped: HSDS and the shared corpus ($(H5LIVE_SHARED)/corpus is not there)'; \
+	elif [ ! -x $(TARGET)/hsds-venv/bin/hsload ]; then echo 'skipped: HSDS and the shared corpus, without HSDS'; \
+	else HDF5_PLUGIN_PATH=$$($(H5LIVE_PYTHON) -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
+	    $(TARGET)/hsds-venv/bin/python -B tests/hsds/corpus.py $(TARGET)/debug/h5live $(TARGET)/hsds-venv $(H5LIVE_SHARED)/corpus; fi
 
 # Not in `test`: the libraries of the clouds take minutes to build. The S3 server takes any keys.
 OBJECTS_KEYS = AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
