@@ -211,17 +211,20 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// Does something in the folder of a path, which is made if it is not there.
 fn in_folder<T>(path: &Path, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut refused = None;
     for _ in 0..MAX_FOLDER_ROUNDS {
         match act() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             done => return done,
         }
-        match path.parent().map_or(Ok(()), fs::create_dir_all) {
+        // A session that ends may take each of the folders away as soon as it is there.
+        refused = match path.parent().map_or(Ok(()), fs::create_dir_all) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Some(error),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+            _ => None,
+        };
     }
-    act()
+    act().map_err(|error| refused.unwrap_or(error))
 }
 
 /// Puts the entries of a path on disk, up to those of the bucket.
