@@ -1,19 +1,16 @@
 //! New domains that nobody sees before they are complete, and that leave nothing if they never are.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use h5live_hsds::engine::{
-    DocumentPut, FetchedObject, FolderEngine, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink,
-    ObjectTag, RequestCounts, Revalidation,
-};
-use h5live_hsds::{HsdsError, HsdsRequest, HsdsStore};
+use h5live_hsds::engine::{FolderEngine, MemoryEngine, ObjectEngine, ObjectPut};
+use h5live_hsds::{HsdsRequest, HsdsStore};
 use h5live_model::{
-    ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Layout, LinkTarget,
-    Mode, NewObject, ObjectSpec, Publish, Result, Shape, Sign, Store,
+    ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Mode,
+    NewObject, ObjectSpec, Publish, Result, Shape, Sign, Store,
 };
 
+use crate::lost_answer::LostAnswer;
 use crate::shared::request;
 
 const DOMAIN: &str = "home/me/run";
@@ -137,50 +134,16 @@ fn a_draft_that_nobody_closes_leaves_nothing() {
     assert_eq!(read(objects.reader()), None);
 }
 
-/// Puts the object of the domain, and answers with an error.
-#[derive(Debug, Clone)]
-struct LostAnswer {
-    objects: MemoryEngine,
-    is_lost: Arc<AtomicBool>,
-}
-
-impl ObjectEngine for LostAnswer {
-    pass_on! {
-        get(key: &str) -> Result<Option<FetchedObject>>;
-        get_many(keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
-        get_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
-        revalidate(key: &str, tag: &ObjectTag) -> Result<Revalidation>;
-        put_many(puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>>;
-        delete_many(keys: &[String]) -> Result<()>;
-        list(prefix: &str) -> Result<Vec<ListedObject>>;
-        durability() -> Durability;
-        sync() -> Result<()>;
-        has_writer() -> Result<bool>;
-        close() -> Result<()>;
-        discard() -> Result<()>;
-        counts() -> RequestCounts;
-    }
-
-    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
-        let is_domain = puts.iter().any(|put| put.object.key == format!("{DOMAIN}/.domain.json"));
-        let tags = self.objects.put_documents(puts)?;
-        match is_domain && !self.is_lost.swap(true, Ordering::Relaxed) {
-            true => Err(HsdsError::NoDomain("the answer was lost".to_owned()).into()),
-            false => Ok(tags),
-        }
-    }
-}
-
 #[test]
 fn a_domain_whose_last_write_may_have_succeeded_is_taken_back() {
     for has_domain in [false, true] {
         let objects = objects(has_domain);
         let before = objects.keys();
-        let engine = LostAnswer { objects: objects.writer(), is_lost: Arc::default() };
+        let engine = LostAnswer::to(".domain.json", objects.writer());
         let store = HsdsStore::open(engine.clone(), &draft(Mode::Create)).unwrap();
         fill(&store, 2).unwrap();
         store.publish_domain().unwrap_err();
-        assert!(engine.is_lost.load(Ordering::Relaxed));
+        assert!(engine.is_lost());
         store.close().unwrap();
         assert_eq!(objects.keys(), before);
         assert_eq!(read(objects.reader()), has_domain.then_some(1));
@@ -191,7 +154,7 @@ fn a_domain_whose_last_write_may_have_succeeded_is_taken_back() {
 fn a_write_of_the_domain_whose_answer_was_lost_is_repeated() {
     for has_domain in [false, true] {
         let objects = objects(has_domain);
-        let engine = LostAnswer { objects: objects.writer(), is_lost: Arc::default() };
+        let engine = LostAnswer::to(".domain.json", objects.writer());
         let store = HsdsStore::open(engine.clone(), &draft(Mode::Create)).unwrap();
         fill(&store, 2).unwrap();
         store.publish_domain().unwrap_err();

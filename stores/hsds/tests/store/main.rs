@@ -14,6 +14,7 @@ mod drafts;
 mod hostile;
 mod interleavings;
 mod leftovers;
+mod lost_answer;
 mod native_chunks;
 mod partitions;
 mod requests;

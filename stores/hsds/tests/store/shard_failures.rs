@@ -1,16 +1,12 @@
 //! Writers of shards that die, and answers that are lost.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use h5live_hsds::engine::{
-    DocumentPut, FetchedObject, FolderEngine, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink,
-    ObjectTag, RequestCounts, Revalidation,
-};
-use h5live_hsds::{HsdsError, HsdsStore};
+use h5live_hsds::HsdsStore;
+use h5live_hsds::engine::FolderEngine;
 use h5live_model::{
-    ByteOrder, DatasetSpec, Dataspace, Datatype, Durability, Mode, NewObject, ObjectSpec, Result, Shape, Sign, Store,
+    ByteOrder, DatasetSpec, Dataspace, Datatype, Mode, NewObject, ObjectSpec, Result, Shape, Sign, Store,
 };
 
+use crate::lost_answer::LostAnswer;
 use crate::shards::{
     attribute, check, commit, name, names, reader, sample, sample_above, sharded, soft, to_folder, with_request,
 };
@@ -73,45 +69,11 @@ fn die_at_each_change(above_before: u64) {
     assert!(states[0] > 4 && states[1] > after && strays > 4, "{states:?}, {strays} leaks");
 }
 
-/// Writes documents, and answers one time with an error.
-#[derive(Debug)]
-struct LostAnswer {
-    objects: MemoryEngine,
-    is_lost: AtomicBool,
-}
-
-impl ObjectEngine for LostAnswer {
-    pass_on! {
-        get(key: &str) -> Result<Option<FetchedObject>>;
-        get_many(keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
-        get_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
-        revalidate(key: &str, tag: &ObjectTag) -> Result<Revalidation>;
-        put_many(puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>>;
-        delete_many(keys: &[String]) -> Result<()>;
-        list(prefix: &str) -> Result<Vec<ListedObject>>;
-        durability() -> Durability;
-        sync() -> Result<()>;
-        has_writer() -> Result<bool>;
-        close() -> Result<()>;
-        discard() -> Result<()>;
-        counts() -> RequestCounts;
-    }
-
-    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
-        let is_root = puts.iter().any(|put| put.object.key.ends_with("/.group.json"));
-        let tags = self.objects.put_documents(puts)?;
-        match is_root && !self.is_lost.swap(true, Ordering::Relaxed) {
-            true => Err(HsdsError::NoDomain("the answer was lost".to_owned()).into()),
-            false => Ok(tags),
-        }
-    }
-}
-
 #[test]
 fn a_document_whose_answer_was_lost_keeps_the_shards_that_it_names() {
     for changes_again in [false, true] {
         let objects = sample();
-        let engine = LostAnswer { objects: objects.writer(), is_lost: AtomicBool::new(false) };
+        let engine = LostAnswer::to(".group.json", objects.writer());
         let store = HsdsStore::open(engine, &sharded(Mode::Write, 8)).unwrap();
         edit(&store).unwrap_err();
         // What was written is whole, and what it replaced is still there.

@@ -1,0 +1,58 @@
+//! An engine whose answer to one write is lost, though it has written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use h5live_hsds::HsdsError;
+use h5live_hsds::engine::{
+    DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
+    RequestCounts, Revalidation,
+};
+use h5live_model::{Durability, Result};
+
+/// An engine that writes documents, and answers with an error the first time that one with this name is among them.
+#[derive(Debug, Clone)]
+pub struct LostAnswer {
+    objects: MemoryEngine,
+    name: &'static str,
+    is_lost: Arc<AtomicBool>,
+}
+
+impl LostAnswer {
+    /// Over objects, for the documents with this name in whatever folder.
+    pub fn to(name: &'static str, objects: MemoryEngine) -> Self {
+        LostAnswer { objects, name, is_lost: Arc::default() }
+    }
+
+    /// Whether the answer was lost.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Relaxed)
+    }
+}
+
+impl ObjectEngine for LostAnswer {
+    pass_on! {
+        get(key: &str) -> Result<Option<FetchedObject>>;
+        get_many(keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
+        get_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
+        revalidate(key: &str, tag: &ObjectTag) -> Result<Revalidation>;
+        put_many(puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>>;
+        delete_many(keys: &[String]) -> Result<()>;
+        list(prefix: &str) -> Result<Vec<ListedObject>>;
+        durability() -> Durability;
+        sync() -> Result<()>;
+        has_writer() -> Result<bool>;
+        close() -> Result<()>;
+        discard() -> Result<()>;
+        counts() -> RequestCounts;
+    }
+
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        let is_among = puts.iter().any(|put| put.object.key.rsplit('/').next() == Some(self.name));
+        let tags = self.objects.put_documents(puts)?;
+        match is_among && !self.is_lost.swap(true, Ordering::Relaxed) {
+            true => Err(HsdsError::NoDomain("the answer was lost".to_owned()).into()),
+            false => Ok(tags),
+        }
+    }
+}
