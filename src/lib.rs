@@ -137,7 +137,7 @@ pub use h5live_model::{
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
 pub use convert::{Conversion, ConvertError, InexactValue};
-pub use copy::{Copier, CopyReport, DatasetInCopy, FileNameUse, UnfitFillValue, UnverifiedChunks};
+pub use copy::{Copier, CopyReport, DatasetInCopy, FileNameUse, LostReferences, UnfitFillValue, UnverifiedChunks};
 pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
 pub use error::{Error, ErrorKind, Result, UnpublishedRows};

@@ -1,5 +1,6 @@
 //! Copying elements from one file to another, with the contents of heaps and the targets of references.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use h5live_model::{Datatype, Name, ObjectId, ReferenceType, Referent};
@@ -31,6 +32,8 @@ pub(super) struct FilePair<'a> {
     pub(super) objects: HashMap<ObjectId, ObjectId>,
     /// The name of another file in the copy.
     pub(super) rename: Option<RenameFile<'a>>,
+    /// References to objects that are only in the one file, since they were last counted.
+    lost_references: Cell<u64>,
 }
 
 /// How elements of a datatype are copied.
@@ -168,7 +171,16 @@ impl ElementCopy {
     }
 }
 
-impl FilePair<'_> {
+impl<'a> FilePair<'a> {
+    pub(super) fn new(from: &'a File, to: &'a File) -> Self {
+        FilePair { from, to, objects: HashMap::new(), rename: None, lost_references: Cell::new(0) }
+    }
+
+    /// How many references have become null since the last call.
+    pub(super) fn take_lost_references(&self) -> u64 {
+        self.lost_references.take()
+    }
+
     /// The name of another file in the copy.
     pub(super) fn renamed(&self, name: &Name, usage: FileNameUse) -> Name {
         self.rename.as_ref().map_or_else(|| name.clone(), |rename| rename(name, usage))
@@ -185,7 +197,11 @@ impl FilePair<'_> {
         match (&referent.file, self.objects.get(&referent.object)) {
             (Some(file), _) => Some(Referent { file: Some(self.renamed(file, FileNameUse::Reference)), ..referent }),
             (None, Some(copy)) => Some(Referent { object: *copy, ..referent }),
-            (None, None) => self.is_same_file().then_some(referent),
+            (None, None) if self.is_same_file() => Some(referent),
+            (None, None) => {
+                self.lost_references.set(self.lost_references.get().saturating_add(1));
+                None
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ mod row_copy;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 
 use h5live_model::{
@@ -19,7 +19,7 @@ use h5live_model::{
 
 pub use self::element_copy::FileNameUse;
 use self::element_copy::{ElementCopy, FilePair};
-pub use self::report::{CopyReport, UnfitFillValue, UnverifiedChunks};
+pub use self::report::{CopyReport, LostReferences, UnfitFillValue, UnverifiedChunks};
 use crate::error::ErrorKind;
 use crate::map::check_maps;
 use crate::path::{self, NewLinkPath, join_path};
@@ -31,8 +31,8 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 /// Copies objects with everything below them, to the same file or another one. [`Copier::new`] makes it.
 ///
 /// Links are copied unchanged. An object with several hard links is copied once. A reference leads to the copy of its
-/// object if that is copied too. In another file, all other references become null. Committed types are copied with the
-/// objects that use them. Chunks are copied as they are stored, unless their filters, shape or elements change. Names of
+/// object if that is copied too. In another file, all other references become null, and [`Copier::finish`] reports
+/// them. Committed types are copied with the objects that use them. Chunks are copied as they are stored, unless their filters, shape or elements change. Names of
 /// other files stay as they are ([`Copier::rename_files`], [`Copier::inline`]).
 ///
 /// Chunks that are copied as they are stored are also decoded by several threads, to verify them ([`Copier::verify`]).
@@ -112,7 +112,7 @@ struct CopiedObject {
 impl<'a> Copier<'a> {
     /// A copy from one file to another, or within one, of nothing yet.
     pub fn new(from: &'a File, to: &'a File) -> Self {
-        let files = FilePair { from, to, objects: HashMap::new(), rename: None };
+        let files = FilePair::new(from, to);
         Copier {
             files,
             chunk: None,
@@ -202,7 +202,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Copies attributes and elements, and adds the links that lead to the copies. The report names everything that
-    /// could not be verified.
+    /// could not be verified, and references that are null in the copy.
     ///
     /// # Errors
     /// Errors of reading and writing. After an error, nothing leads to the copied objects.
@@ -217,6 +217,7 @@ impl<'a> Copier<'a> {
                 ObjectKind::Map => self.copy_pairs(&made)?,
                 ObjectKind::Group | ObjectKind::Datatype => {}
             }
+            self.note_lost_references(&made.path);
             self.copy_times(&made)?;
             next += 1;
         }
@@ -239,6 +240,11 @@ impl<'a> Copier<'a> {
         }
         self.incomplete.clear();
         Ok(std::mem::take(&mut self.report))
+    }
+
+    /// Reports the references of what was just copied that are null in the copy.
+    fn note_lost_references(&mut self, path: &str) {
+        self.report.add_lost_references(path, self.files.take_lost_references());
     }
 
     fn copy_times(&self, made: &CopiedObject) -> Result<()> {
@@ -385,6 +391,7 @@ impl<'a> Copier<'a> {
             let committed = self.copy_committed_type(attribute.committed, &shown)?;
             let plan = ElementCopy::new(&attribute.datatype, &datatype);
             let value = plan.run(&attribute.value, &self.files).map_err(|kind| self.read_error(&shown, kind))?;
+            self.note_lost_references(&shown);
             let copy = AttributeData { datatype, committed, value, ..attribute };
             let set = self.files.to.writer().and_then(|writer| writer.set_attribute(made.to, &copy));
             set.map_err(|error| self.write_error(&shown, error))?;
@@ -402,6 +409,7 @@ impl<'a> Copier<'a> {
             let plan = ElementCopy::new(&spec.datatype, &datatype);
             self.create_referents(&plan, bytes)?;
             *bytes = plan.run(bytes, &self.files).map_err(|kind| self.read_error(dataset.path(), kind))?;
+            self.note_lost_references(dataset.path());
         }
         self.change_sources(&mut spec);
         let resized = spec.datatype.size() != datatype.size();

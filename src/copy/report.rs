@@ -12,6 +12,9 @@ pub struct CopyReport {
     /// Datasets whose fill value does not fit their elements. Other programs refuse such datasets, and the right value
     /// is not known, so the copy has no fill value.
     pub unfit_fill_values: Vec<UnfitFillValue>,
+    /// Datasets, attributes and maps with references to objects that were not copied: they are null in the copy. Either
+    /// such an object is not below what was copied, or no link leads to it any more.
+    pub lost_references: Vec<LostReferences>,
 }
 
 /// The chunks of a dataset that were copied and cannot be decoded.
@@ -38,6 +41,16 @@ pub struct UnfitFillValue {
     pub expected: u64,
 }
 
+/// References that are null in the copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LostReferences {
+    /// The path of the dataset or map in the file that was copied, or that of an object, `@`, and the name of its attribute.
+    pub path: String,
+    /// Their number.
+    pub count: u64,
+}
+
 impl UnverifiedChunks {
     /// Most errors that are kept of one dataset.
     pub const MAX_ERRORS: usize = 8;
@@ -46,12 +59,19 @@ impl UnverifiedChunks {
 impl CopyReport {
     /// Whether all of the copy was verified, and says what its source says.
     pub fn is_clean(&self) -> bool {
-        self.unverified.is_empty() && self.unfit_fill_values.is_empty()
+        self.unverified.is_empty() && self.unfit_fill_values.is_empty() && self.lost_references.is_empty()
     }
 
     /// Chunks that were copied and cannot be decoded, of all datasets.
     pub fn unverified_chunks(&self) -> u64 {
         self.unverified.iter().map(|dataset| dataset.chunks).sum()
+    }
+
+    /// Notes that references of something are null in the copy.
+    pub(super) fn add_lost_references(&mut self, path: &str, count: u64) {
+        if count > 0 {
+            self.lost_references.push(LostReferences { path: path.to_owned(), count });
+        }
     }
 
     /// Notes that a chunk of a dataset cannot be decoded.

@@ -43,7 +43,7 @@ fn references_lead_to_the_copies() {
     let inside = Object::Group(tree.create_group("inside").unwrap()).reference().unwrap();
     let outside = Object::Group(file.create_group("outside").unwrap()).reference().unwrap();
     let refs = tree.new_dataset::<Reference>().shape(&[3]).create("refs").unwrap();
-    refs.write(&[inside.clone(), outside, Reference::default()]).unwrap();
+    refs.write(&[inside.clone(), outside.clone(), Reference::default()]).unwrap();
     tree.set_attribute("main", &inside).unwrap();
     file.copy_object("tree", "copy").unwrap();
     let leads_to = |file: &File, reference: &Reference| file.dereference(reference).unwrap().map(|object| object.id());
@@ -56,7 +56,10 @@ fn references_lead_to_the_copies() {
 
     let other = File::in_memory();
     other.create_group("padding, so that objects have other identities").unwrap();
-    file.object("tree").unwrap().copy_to(&other.root(), "tree").unwrap();
+    tree.set_attribute("beside", &outside).unwrap();
+    let report = file.object("tree").unwrap().copy_to(&other.root(), "tree").unwrap();
+    let lost: Vec<_> = report.lost_references.iter().map(|lost| (&*lost.path, lost.count)).collect();
+    assert_eq!(lost, [("/tree@beside", 1), ("/tree/refs", 1)]);
     let copied = other.dataset("tree/refs").unwrap().read::<Reference>().unwrap();
     let ids: Vec<_> = copied.iter().map(|reference| leads_to(&other, reference)).collect();
     assert_eq!(ids, [Some(other.group("tree/inside").unwrap().id()), None, None]);

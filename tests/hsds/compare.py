@@ -117,13 +117,17 @@ def link(group, name, library):
 
 
 def type_text(dtype):
-    """A type as text: what numpy adds for a library does not count. A complex number is the compound that it is in a file."""
+    """A type as text: what numpy adds for a library does not count. A complex number is the compound that it is in a file,
+    and an array of arrays is one array."""
     if dtype.kind == "c":
         dtype = parts_of_complex(dtype)
     if dtype.names:
         return [(name, type_text(dtype[name])) for name in dtype.names]
-    if dtype.shape:
-        return (type_text(dtype.base), dtype.shape)
+    shape = ()
+    while dtype.shape:  # arrays of arrays are one
+        dtype, shape = dtype.base, shape + dtype.shape
+    if shape:
+        return (type_text(dtype), shape)
     for key in ("vlen", "enum", "ref"):
         if dtype.metadata and key in dtype.metadata:
             value = dtype.metadata[key]

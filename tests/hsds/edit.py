@@ -15,6 +15,7 @@ with h5pyd.File(sys.argv[1], "a") as f:
     f["gzip"][0, 0] = -1
     f["strings"][1] = "changed"
     f.attrs["added"] = np.array([1.5, 2.5])
+    f.attrs["added_region"] = f["ints"].regionref[1:4, 2:9]
     f.create_dataset("group/new", data=np.arange(6, dtype="<i8").reshape(2, 3), compression="gzip", chunks=(2, 2))
 
 # The service writes what it holds when a domain is opened to be changed.

@@ -17,6 +17,8 @@ with library.File(name, "r") as f:
     assert f["gzip"][0, :3].tolist() == [-1, 1, 2], f["gzip"][0, :3]
     assert [text.decode() if isinstance(text, bytes) else text for text in f["strings"][...]][:3] == ["alpha", "changed", ""]
     assert f.attrs["added"].tolist() == [1.5, 2.5], dict(f.attrs)
+    region = f.attrs["added_region"]
+    assert f["ints"].regionref.selection(region) in ((3, 7), (21,)), f["ints"].regionref.selection(region)
     assert f["group/new"][...].tolist() == [[0, 1, 2], [3, 4, 5]]
     assert f["ints"][69, 49] == 3499 and f["records"][3]["date"] == 3
     if round_ == 2:

@@ -49,6 +49,8 @@ def main(path, for_hsload=False):
         if not for_hsload:  # hsload leaves them out
             regions = f.create_dataset("regions", (3,), dtype=h5py.regionref_dtype)
             regions[0], regions[1] = f["ints"].regionref[2:5, 1:8], f["big"].regionref[:]
+            f.attrs.create("region", f["ints"].regionref[2:5, 1:8], dtype=h5py.regionref_dtype)
+            f.attrs["large"] = np.arange(20_000, dtype="<i8")
         f["committed"] = np.dtype([("x", "<i4"), ("y", "<f8")])
         f.create_dataset("typed", (2,), dtype=f["committed"])
         a = f.attrs

@@ -11,7 +11,9 @@ use std::path::Path;
 
 use clap::Args;
 use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
-use h5live::{Attribute, Copier, CopyReport, File, Group, LibVer, Location, Options, UnfitFillValue, WalkItem};
+use h5live::{
+    Attribute, Copier, CopyReport, File, Group, LibVer, Location, LostReferences, Options, UnfitFillValue, WalkItem,
+};
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
@@ -36,8 +38,8 @@ const MAX_UNFLUSHED_BYTES: u64 = 256 << 20;
 ///
 /// The new file appears when it is complete; with --force it replaces an existing one. Chunks that are copied as they
 /// are stored are also decoded, to verify them. A chunk that cannot be decoded is copied all the same. Exit code 0:
-/// everything was verified; 1: the new file holds chunks that cannot be decoded, or lacks a fill value that does not
-/// fit; 2: there is no new file.
+/// everything was verified; 1: the new file holds chunks that cannot be decoded, lacks a fill value that does not fit, or
+/// has null for references to objects that are not copied; 2: there is no new file.
 #[derive(Debug, Args)]
 pub struct CopyCommand {
     /// The file to copy
@@ -224,6 +226,9 @@ fn complain(report: &CopyReport) {
     for UnfitFillValue { path, found, expected, .. } in &report.unfit_fill_values {
         let (found, expected) = (counted(*found, "byte"), counted(*expected, "byte"));
         eprintln!("left out: {path}: a fill value of {found} for elements of {expected}");
+    }
+    for LostReferences { path, count, .. } in &report.lost_references {
+        eprintln!("left out: {path}: {} to objects that are not copied", counted(*count, "reference"));
     }
     if !report.unverified.is_empty() {
         let chunks = counted(report.unverified_chunks(), "chunk");

@@ -1,11 +1,11 @@
 //! How datasets are made, as JSON ("Dataset creation properties").
 
-use h5live_model::{AllocationTime, DatasetSpec, Dataspace, Fill, FillTime, FillValue, Layout};
+use h5live_model::{AllocationTime, DatasetSpec, Dataspace, Datatype, Fill, FillTime, FillValue, Layout, VarLenKind};
 use serde_json::{Value, json};
 
 use super::attribute::{TypeUse, get_type, put_type, shown_type};
 use super::dataspace::{dims, get_shape, put_shape};
-use super::elements::ElementCodec;
+use super::elements::{ElementCodec, PackedTokens, TokenContent};
 use super::error::{LayoutError, Result};
 use super::extras::{extra, put_extra};
 use super::filters::{exact_filters_from_json, exact_filters_to_json, filters_from_json, filters_to_json};
@@ -13,6 +13,10 @@ use super::id::DomainId;
 use super::json::{Members, set_member};
 use super::value::{elements_from_json, elements_to_json};
 
+/// What is noted of a fill value that is zeros.
+const ZEROS: &str = "zeros";
+/// Most bytes of such a fill value.
+const MAX_ZEROS: usize = 64 << 10;
 const CREATION: &str = "creationProperties";
 const ALLOCATION_TIMES: [(AllocationTime, &str); 3] = [
     (AllocationTime::Early, "H5D_ALLOC_TIME_EARLY"),
@@ -62,7 +66,8 @@ pub fn put_dataset(
     set_member(&mut creation, "allocTime", json!(name_of(&ALLOCATION_TIMES)));
     let fill_time = FILL_TIMES.iter().find(|(time, _)| *time == spec.fill.time).map(|(_, name)| *name);
     set_member(&mut creation, "fillTime", json!(fill_time));
-    if let Some(stored) = stored_fill {
+    let zeros = stored_zeros(&spec.datatype);
+    if let Some(stored) = stored_fill.filter(|stored| zeros.as_deref() != Some(*stored)) {
         let (value, encoding) = elements_to_json(&shown_type(&spec.datatype)?, &[], stored);
         set_member(&mut creation, "fillValue", value);
         if let Some(encoding) = encoding {
@@ -79,6 +84,8 @@ pub fn put_dataset(
     members.insert(CREATION.to_owned(), creation);
     if spec.fill.value == FillValue::Undefined {
         put_extra(members, "fill", "undefined".into());
+    } else if stored_fill.is_some() && stored_fill == zeros.as_deref() {
+        put_extra(members, "fill", ZEROS.into());
     }
     if spec.unfiltered_edges {
         put_extra(members, "unfiltered_edges", true.into());
@@ -96,8 +103,9 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
     let empty = json!({});
     let creation = members.get(CREATION).unwrap_or(&empty);
     let (layout, reference_layout) = layout(members, creation, &dataspace)?;
+    let noted_fill = extra(members, "fill").and_then(Value::as_str);
     let stored_fill = match creation.get("fillValue") {
-        None | Some(Value::Null) => None,
+        None | Some(Value::Null) => stored_zeros(&used.datatype).filter(|_| noted_fill == Some(ZEROS)),
         Some(value) => {
             let encoding = creation.get("fillValue_encoding").and_then(Value::as_str);
             Some(elements_from_json(&shown_type(&used.datatype)?, &[], value, encoding)?)
@@ -109,7 +117,7 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
     };
     let codec = ElementCodec::new(&used.datatype);
     let value = match &stored_fill {
-        _ if extra(members, "fill").and_then(Value::as_str) == Some("undefined") => FillValue::Undefined,
+        _ if noted_fill == Some("undefined") => FillValue::Undefined,
         Some(stored) if !codec.has_variable_parts() => {
             let mut element = vec![0; codec.size()];
             codec.unpack(stored, 1, 0, 0, &mut element)?;
@@ -129,6 +137,23 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
     let TypeUse { datatype, committed } = used;
     let spec = DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges };
     Ok(DatasetRecord { spec, stored_fill, reference_layout })
+}
+
+/// The stored fill value that is zeros and empty sequences, if the type is one of which HSDS takes no such fill value: it
+/// asks whether it is true. It uses the same without a fill value.
+fn stored_zeros(datatype: &Datatype) -> Option<Vec<u8>> {
+    let is_refused = match datatype {
+        Datatype::VarLen(t) => t.kind == VarLenKind::Sequence,
+        other => matches!(other, Datatype::Compound(_) | Datatype::Array(_)),
+    };
+    let codec = ElementCodec::new(datatype);
+    if !is_refused || codec.size() > MAX_ZEROS {
+        return None;
+    }
+    let mut stored = Vec::new();
+    let mut nothing = |_| Ok::<_, LayoutError>(TokenContent::Stored(Vec::new()));
+    codec.pack(&vec![0; codec.size()], &mut nothing, &mut PackedTokens::default(), &mut stored).ok()?;
+    Some(stored)
 }
 
 /// The layout, and its class if chunks lie in a native file. A layout beside the creation properties counts, if these do
@@ -157,4 +182,55 @@ fn layout(members: &Members, creation: &Value, dataspace: &Dataspace) -> Result<
         _ => return Err(BAD),
     };
     Ok((layout, reference))
+}
+
+#[cfg(test)]
+mod tests {
+    use h5live_model::{Array, ByteOrder, Sign, VarLen};
+
+    use super::*;
+
+    const DOMAIN: DomainId = DomainId(7);
+
+    fn spec_of(datatype: Datatype) -> DatasetSpec {
+        DatasetSpec {
+            datatype,
+            committed: None,
+            dataspace: Dataspace::Scalar,
+            layout: Layout::Contiguous,
+            filters: Vec::new(),
+            fill: Fill::default(),
+            unfiltered_edges: false,
+        }
+    }
+
+    fn again(spec: &DatasetSpec, stored: &[u8]) -> (Members, DatasetRecord) {
+        let mut members = Members::new();
+        put_dataset(&mut members, DOMAIN, spec, Some(stored)).unwrap();
+        let record = get_dataset(&members, DOMAIN).unwrap();
+        (members, record)
+    }
+
+    #[test]
+    fn fill_values_of_zeros_that_the_service_does_not_take_are_noted() {
+        let i16 = Datatype::integer(2, ByteOrder::Big, Sign::Signed);
+        let array = Datatype::Array(Array { dims: vec![3], base: Box::new(i16.clone()) });
+        let kind = VarLenKind::Sequence;
+        let sequence = Datatype::VarLen(VarLen { kind, size: 16, base: Box::new(i16.clone()) });
+        for (datatype, zeros, other) in
+            [(array, vec![0; 6], vec![0, 1, 0, 2, 0, 3]), (sequence, vec![0; 4], vec![2, 0, 0, 0, 0, 9])]
+        {
+            let mut spec = spec_of(datatype);
+            spec.fill.value = FillValue::Value(vec![0; spec.datatype.size() as usize]);
+            let (members, record) = again(&spec, &zeros);
+            assert!(members[CREATION].get("fillValue").is_none());
+            assert_eq!(record.stored_fill, Some(zeros));
+            let (members, record) = again(&spec, &other);
+            assert!(members[CREATION].get("fillValue").is_some());
+            assert_eq!(record.stored_fill, Some(other));
+        }
+        let spec = spec_of(i16);
+        let (members, record) = again(&spec, &[0, 0]);
+        assert_eq!((members[CREATION]["fillValue"].clone(), record.stored_fill), (json!(0), Some(vec![0, 0])));
+    }
 }

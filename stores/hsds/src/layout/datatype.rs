@@ -71,7 +71,7 @@ pub fn datatype_to_json(datatype: &Datatype) -> Value {
             string_to_json(json!(VARIABLE), *padding, *character_set)
         }
         Datatype::VarLen(t) => json!({"class": "H5T_VLEN", "size": VARIABLE, "base": base(&t.base)}),
-        Datatype::Array(t) => json!({"class": "H5T_ARRAY", "base": base(&t.base), "dims": t.dims}),
+        Datatype::Array(t) => array_to_json(t),
         Datatype::Complex(t) => {
             let part = |name| json!({"name": name, "type": base(&t.base)});
             json!({"class": "H5T_COMPOUND", "fields": [part("r"), part("i")]})
@@ -107,6 +107,28 @@ fn string_to_json(length: Value, padding: StringPadding, character_set: Characte
     };
     let set = if character_set == CharacterSet::Ascii { "H5T_CSET_ASCII" } else { "H5T_CSET_UTF8" };
     json!({"class": "H5T_STRING", "length": length, "charSet": set, "strPad": padding})
+}
+
+/// An array as h5json takes it, by which HSDS and its clients read types: it has no arrays of arrays, of enumerations and of
+/// opaque types. Arrays in arrays are shown as one with the dimensions of all, the second as their integers, and the third
+/// as one opaque element.
+fn array_to_json(t: &Array) -> Value {
+    let (mut dims, mut base) = (t.dims.clone(), &*t.base);
+    while let Datatype::Array(inner) = base
+        && dims.len() + inner.dims.len() <= MAX_RANK
+    {
+        dims.extend_from_slice(&inner.dims);
+        base = &inner.base;
+    }
+    let shown = match base {
+        Datatype::Enum(of) => datatype_to_json(&of.base),
+        other => datatype_to_json(other),
+    };
+    let elements = dims.iter().try_fold(1u32, |n, dim| n.checked_mul(*dim));
+    match elements.and_then(|elements| elements.checked_mul(base.size())) {
+        Some(size) if shown.get("class").and_then(Value::as_str) == Some("H5T_OPAQUE") => opaque(size, ""),
+        _ => json!({"class": "H5T_ARRAY", "base": shown, "dims": dims}),
+    }
 }
 
 fn enum_to_json(t: &Enum) -> Value {
@@ -382,6 +404,21 @@ mod tests {
             assert_eq!(reread(&datatype).size(), datatype.size());
             assert_eq!(exact_from_text(&exact_to_text(&datatype).unwrap()).unwrap(), datatype);
         }
+    }
+
+    #[test]
+    fn arrays_are_shown_as_h5json_takes_them() {
+        let array =
+            |dims: &[u32], base: &Datatype| Datatype::Array(Array { dims: dims.into(), base: Box::new(base.clone()) });
+        let i16 = Datatype::integer(2, ByteOrder::Big, Sign::Signed);
+        assert_eq!(reread(&array(&[3], &array(&[2, 4], &i16))), array(&[3, 2, 4], &i16));
+        let member = EnumMember { name: "A".into(), value: vec![0, 1] };
+        let choice = Datatype::Enum(Enum { base: Box::new(i16.clone()), members: vec![member] });
+        assert_eq!(reread(&array(&[3], &choice)), array(&[3], &i16));
+        let opaque = |size| Datatype::Opaque(Opaque { size, tag: "".into() });
+        assert_eq!(reread(&array(&[3], &array(&[2], &opaque(5)))), opaque(30));
+        let deep = (0..40).fold(i16, |base, _| array(&[1], &base));
+        assert_eq!(reread(&deep).size(), 2);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The service applies two filters: one compressor, as a Blosc frame, and shuffling before it. What else a dataset names
 //! is recorded, and chunks are stored without it. A filter that the service would undo though nobody has applied it is
-//! not shown to it: shuffling without a compressor.
+//! not shown to it: shuffling without a compressor, and scale-offset, which it takes for a compressor.
 
 use h5live_model::{FilterSpec, FilterSpecs};
 use serde_json::{Value, json};
@@ -118,10 +118,11 @@ fn filter_class(filter: &Value) -> Option<&str> {
     found.map(|(_, class, ..)| *class)
 }
 
-/// The filters that the service is shown.
+/// The filters that the service is shown: not scale-offset, which it takes for the compressor.
 pub fn filters_to_json(filters: &[FilterSpec]) -> Value {
     let has_compressor = filters.iter().any(|filter| entry(filter.id).is_some_and(|found| found.3.is_some()));
-    filters.iter().filter(|filter| filter.id != SHUFFLE || has_compressor).map(filter_to_json).collect()
+    let is_shown = |filter: &&FilterSpec| filter.id != SCALE_OFFSET && (filter.id != SHUFFLE || has_compressor);
+    filters.iter().filter(is_shown).map(filter_to_json).collect()
 }
 
 /// All filters: those of chunks in a native file, where each was applied.
@@ -226,6 +227,8 @@ mod tests {
         let encoding = ChunkEncoding::new(Some(&shown), Some(4));
         assert_eq!(encoding.frame_filter(800).unwrap().params, [2, 2, 4, 800, 6, 1, 4]);
         assert_eq!(filters_to_json(&[filter(2, &[4]), filter(3, &[])]).as_array().unwrap().len(), 1);
+        let scaled = filters_to_json(&[filter(SCALE_OFFSET, &[2, 0]), filter(1, &[6])]);
+        assert_eq!(scaled, filters_to_json(&[filter(1, &[6])]), "the service takes it for the compressor");
         assert!(!ChunkEncoding::new(Some(&filters_to_json(&[filter(32013, &[1])])), Some(4)).is_compressed());
         assert_eq!(
             ChunkEncoding::new(Some(&json!(["gzip"])), None).frame_filter(9).unwrap().params,

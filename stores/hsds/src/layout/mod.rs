@@ -21,6 +21,7 @@ mod link;
 mod references;
 mod shard_id;
 mod shards;
+mod shown_selection;
 mod value;
 
 pub use access::{Access, DEFAULT_USER, Right};

@@ -4,35 +4,31 @@
 //! of one slice for each dimension, or of points. What it lacks is shown as what comes nearest, and the exact selection
 //! stands after it, where they do not look. They have no form for references of HDF5 1.12: these are bytes to them.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use h5live_format::{
     LibVer, ReferenceBlob, ReferencePart, StoredSelection, Widths, decode_prefix_with, decode_with, encode,
 };
 use h5live_model::{Block, Hyperslab, ObjectId, ReferenceKind, Referent, ReferentPart, Selection};
 
+use serde_json::{Value, json};
+
 use super::error::{LayoutError, Result};
+use super::extras::EXTRAS;
 use super::id::DomainId;
+use super::json::set_member;
+use super::shown_selection::{Bytes, SelectionKind, ShownDim, ShownSelection, lists};
 
 const REGION_MAGIC: &[u8; 4] = b"HRRF";
 const REGION_VERSION: u8 = 1;
+/// What the identity of a dataset begins with. JSON has it without.
+const DATASET_PREFIX: &str = "d-";
 /// After it, nobody but h5live looks.
 const REGION_END: u8 = 0xff;
-const SELECTION_MAGIC: &[u8; 4] = b"HSEL";
-const SELECTION_VERSION: u8 = 1;
-/// The class of selections that there is.
-const SIMPLE_SELECTION: u8 = 0;
-const POINTS: u8 = 1;
-const HYPERSLABS: u8 = 2;
-const ALL: u8 = 3;
-const SLICE: u8 = 0;
-const LIST: u8 = 1;
-const INDEX: u8 = 2;
 /// What stands before an exact selection, and before a reference of HDF5 1.12.
 const EXACT_MAGIC: &[u8; 4] = b"H5LR";
 /// Most points as which other selections are shown: more would take longer to read than the box around them.
 const MAX_SHOWN_POINTS: u64 = 1 << 20;
-/// Most dimensions.
-const MAX_RANK: usize = 32;
-
 const BAD: LayoutError = LayoutError::Value("a reference");
 
 /// The stored bytes of a reference of a kind that is no object reference. `dims` are those of the dataset, if it leads to a
@@ -96,116 +92,122 @@ fn exact(selection: &Selection, dims: &[u64]) -> StoredSelection {
 
 fn region_to_bytes(id: &str, selection: &Selection, dims: &[u64]) -> Result<Vec<u8>> {
     let shown = shown_selection(selection, dims)?;
-    let is_exact = selection_from_bytes(&shown).is_ok_and(|again| again == *selection);
-    let mut bytes = REGION_MAGIC.to_vec();
-    bytes.push(REGION_VERSION);
-    bytes.extend(u16::try_from(id.len()).map_err(|_| BAD)?.to_le_bytes());
-    bytes.extend(id.as_bytes());
-    bytes.extend(u32::try_from(shown.len()).map_err(|_| BAD)?.to_le_bytes());
-    bytes.extend(shown);
-    bytes.push(REGION_END);
+    let is_exact = shown.selection().is_ok_and(|again| again == *selection);
+    let mut exact_part = Vec::new();
     if !is_exact {
-        bytes.extend(EXACT_MAGIC);
-        bytes.extend(encode(&exact(selection, dims), Widths::default())?);
+        exact_part.extend(EXACT_MAGIC);
+        exact_part.extend(encode(&exact(selection, dims), Widths::default())?);
         // What ends with zeros is cut by programs that pad with them.
-        bytes.push(REGION_END);
+        exact_part.push(REGION_END);
     }
-    Ok(bytes)
+    RegionBytes { id, shown: &shown.encode()?, exact_part: &exact_part }.encode()
 }
 
 fn region_from_bytes(domain: DomainId, bytes: &[u8]) -> Result<Referent> {
-    let mut from = Bytes(bytes.strip_prefix(REGION_MAGIC.as_slice()).ok_or(BAD)?);
-    if from.uint(1)? != u64::from(REGION_VERSION) {
-        return Err(BAD);
-    }
-    let id = from.uint(2)?;
-    let id = std::str::from_utf8(from.take(id)?).map_err(|_| BAD)?;
+    let RegionBytes { id, shown, exact_part } = RegionBytes::decode(bytes)?;
     let object = domain.parse_own(id)?;
-    let shown = from.uint(4)?;
-    let shown = from.take(shown)?;
-    let exact = from.0.strip_prefix([REGION_END].as_slice()).and_then(|rest| rest.strip_prefix(EXACT_MAGIC.as_slice()));
-    let selection = match exact {
+    let selection = match exact_part.strip_prefix(EXACT_MAGIC.as_slice()) {
         Some(exact) => decode_prefix_with(StoredSelection::default(), exact, Widths::default())?.0.selection,
         None if shown.is_empty() => Selection::All,
-        None => selection_from_bytes(shown)?,
+        None => ShownSelection::decode(shown)?.selection()?,
     };
     Ok(Referent { file: None, object, part: ReferentPart::Region(selection) })
 }
 
-/// Bytes that are left.
-struct Bytes<'a>(&'a [u8]);
+/// The parts of a stored reference to a region.
+struct RegionBytes<'a> {
+    /// The identity of the dataset.
+    id: &'a str,
+    /// The bytes of the selection as HSDS has it; none if there is none.
+    shown: &'a [u8],
+    /// What stands after the reference as HSDS has it.
+    exact_part: &'a [u8],
+}
 
-impl<'a> Bytes<'a> {
-    fn take(&mut self, len: u64) -> Result<&'a [u8]> {
-        let len = usize::try_from(len).map_err(|_| BAD)?;
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(BAD)?;
-        self.0 = rest;
-        Ok(taken)
+impl<'a> RegionBytes<'a> {
+    fn decode(bytes: &'a [u8]) -> Result<Self> {
+        let mut from = Bytes(bytes.strip_prefix(REGION_MAGIC.as_slice()).ok_or(BAD)?);
+        if from.uint(1)? != u64::from(REGION_VERSION) {
+            return Err(BAD);
+        }
+        let id = from.uint(2)?;
+        let id = std::str::from_utf8(from.take(id)?).map_err(|_| BAD)?;
+        let shown = from.uint(4)?;
+        let shown = from.take(shown)?;
+        let exact_part = from.0.strip_prefix([REGION_END].as_slice()).unwrap_or_default();
+        Ok(RegionBytes { id, shown, exact_part })
     }
 
-    fn uint(&mut self, len: u64) -> Result<u64> {
-        Ok(self.take(len)?.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    fn encode(&self) -> Result<Vec<u8>> {
+        let mut bytes = REGION_MAGIC.to_vec();
+        bytes.push(REGION_VERSION);
+        bytes.extend(u16::try_from(self.id.len()).map_err(|_| BAD)?.to_le_bytes());
+        bytes.extend(self.id.as_bytes());
+        bytes.extend(u32::try_from(self.shown.len()).map_err(|_| BAD)?.to_le_bytes());
+        bytes.extend(self.shown);
+        bytes.push(REGION_END);
+        bytes.extend(self.exact_part);
+        Ok(bytes)
     }
 }
 
-/// One dimension of a selection as HSDS has it.
-enum ShownDim {
-    Slice { start: u64, stop: u64, step: u64 },
-    List(Vec<u64>),
+/// The JSON of a stored reference to a region, as h5json has it in attributes (`RegionReference.to_json`); `None` if it has no
+/// such form.
+pub(super) fn region_to_json(stored: &[u8]) -> Option<Value> {
+    if stored.is_empty() {
+        return Some(Value::Null);
+    }
+    let RegionBytes { id, shown, exact_part } = RegionBytes::decode(stored).ok()?;
+    let mut json = json!({"id": id.strip_prefix(DATASET_PREFIX)?});
+    if !shown.is_empty() {
+        set_member(&mut json, "selection_dict", ShownSelection::decode(shown).ok()?.to_json());
+    }
+    if !exact_part.is_empty() {
+        set_member(&mut json, EXTRAS, json!(BASE64.encode(exact_part)));
+    }
+    Some(json)
+}
+
+/// The stored reference to a region that a JSON is.
+///
+/// # Errors
+/// [`LayoutError::Value`], [`LayoutError::Unfit`].
+pub(super) fn region_from_json(json: &Value) -> Result<Vec<u8>> {
+    if json.is_null() {
+        return Ok(Vec::new());
+    }
+    let id = json.get("id").and_then(Value::as_str).ok_or(BAD)?;
+    let shown = match (json.get("selection_dict"), json.get("select_type")) {
+        (Some(dict), _) => ShownSelection::from_json(dict)?.encode()?,
+        (None, Some(_)) => ShownSelection::from_region_json(json)?.encode()?,
+        (None, None) => Vec::new(),
+    };
+    let exact_part = match json.get(EXTRAS) {
+        Some(text) => BASE64.decode(text.as_str().ok_or(BAD)?).map_err(|_| BAD)?,
+        None => Vec::new(),
+    };
+    RegionBytes { id: &format!("{DATASET_PREFIX}{id}"), shown: &shown, exact_part: &exact_part }.encode()
 }
 
 /// The selection, or what comes nearest, in the form of HSDS.
-fn shown_selection(selection: &Selection, dims: &[u64]) -> Result<Vec<u8>> {
+fn shown_selection(selection: &Selection, dims: &[u64]) -> Result<ShownSelection> {
     let (kind, shown) = match selection {
-        Selection::All => (ALL, Vec::new()),
-        Selection::None => (POINTS, dims.iter().map(|_| ShownDim::List(Vec::new())).collect()),
-        Selection::Points(points) => (POINTS, lists(points.iter().map(|point| point.to_vec()), dims.len())),
-        Selection::Hyperslab(slab) => {
-            slices(slab, dims).map_or_else(|| shown_points(selection, dims), |dims| Ok((HYPERSLABS, dims)))?
+        Selection::All => (SelectionKind::All, Vec::new()),
+        Selection::None => (SelectionKind::Points, dims.iter().map(|_| ShownDim::List(Vec::new())).collect()),
+        Selection::Points(points) => {
+            (SelectionKind::Points, lists(points.iter().map(|point| point.to_vec()), dims.len()))
         }
+        Selection::Hyperslab(slab) => slices(slab, dims)
+            .map_or_else(|| shown_points(selection, dims), |dims| Ok((SelectionKind::Hyperslabs, dims)))?,
         Selection::Blocks(blocks) => match blocks.as_slice() {
             [Block { start, count }] => {
                 let slab = Hyperslab::block(start, count);
-                (HYPERSLABS, slices(&slab, dims).unwrap_or_default())
+                (SelectionKind::Hyperslabs, slices(&slab, dims).unwrap_or_default())
             }
             _ => shown_points(selection, dims)?,
         },
     };
-    let largest = dims.iter().copied().max().unwrap_or_default();
-    let (code, width) = match largest {
-        0..=0xffff => (0, 2),
-        0x1_0000..=0xffff_ffff => (1, 4),
-        _ => (2, 8),
-    };
-    let mut bytes = SELECTION_MAGIC.to_vec();
-    bytes.extend([SELECTION_VERSION, SIMPLE_SELECTION, kind, code]);
-    bytes.extend(u16::try_from(dims.len()).map_err(|_| BAD)?.to_le_bytes());
-    let put = |bytes: &mut Vec<u8>, number: u64| bytes.extend(number.to_le_bytes().iter().take(width));
-    dims.iter().for_each(|dim| put(&mut bytes, *dim));
-    // No fields of compounds.
-    bytes.push(0);
-    for dim in shown {
-        match dim {
-            ShownDim::Slice { start, stop, step } => {
-                bytes.push(SLICE);
-                [start, stop, step].into_iter().for_each(|number| put(&mut bytes, number));
-            }
-            ShownDim::List(list) => {
-                bytes.push(LIST);
-                bytes.extend(u32::try_from(list.len()).map_err(|_| BAD)?.to_le_bytes());
-                list.into_iter().for_each(|number| put(&mut bytes, number));
-            }
-        }
-    }
-    Ok(bytes)
-}
-
-fn lists(points: impl Iterator<Item = Vec<u64>>, rank: usize) -> Vec<ShownDim> {
-    let mut lists = vec![Vec::new(); rank];
-    for point in points {
-        lists.iter_mut().zip(point).for_each(|(list, at)| list.push(at));
-    }
-    lists.into_iter().map(ShownDim::List).collect()
+    Ok(ShownSelection { kind, shape: dims.to_vec(), dims: shown })
 }
 
 /// A hyperslab as slices, if it is one. Slices end behind their last step, as those of h5json, if the extent does not end
@@ -226,7 +228,7 @@ fn slices(slab: &Hyperslab, extent: &[u64]) -> Option<Vec<ShownDim>> {
 }
 
 /// A selection of several boxes as points; if these are too many, as the box around all.
-fn shown_points(selection: &Selection, dims: &[u64]) -> Result<(u8, Vec<ShownDim>)> {
+fn shown_points(selection: &Selection, dims: &[u64]) -> Result<(SelectionKind, Vec<ShownDim>)> {
     let stored = match selection {
         Selection::Hyperslab(slab) if blocks_of(slab).is_some_and(|blocks| blocks <= MAX_SHOWN_POINTS) => {
             StoredSelection::new(LibVer::V18, dims.len(), selection.clone()).selection
@@ -235,7 +237,9 @@ fn shown_points(selection: &Selection, dims: &[u64]) -> Result<(u8, Vec<ShownDim
     };
     let boxes = match &stored {
         Selection::Blocks(blocks) => blocks.as_slice(),
-        Selection::Hyperslab(slab) => return Ok((HYPERSLABS, box_around(&[(&slab.start, &ends_of(slab))]))),
+        Selection::Hyperslab(slab) => {
+            return Ok((SelectionKind::Hyperslabs, box_around(&[(&slab.start, &ends_of(slab))])));
+        }
         _ => return Err(BAD),
     };
     let size = |block: &Block| block.count.iter().try_fold(1u64, |n, count| n.checked_mul(*count));
@@ -245,11 +249,11 @@ fn shown_points(selection: &Selection, dims: &[u64]) -> Result<(u8, Vec<ShownDim
             boxes.iter().map(|block| ends_of(&Hyperslab::block(&block.start, &block.count))).collect();
         let boxes: Vec<(&[u64], &[u64])> =
             boxes.iter().zip(&ends).map(|(block, end)| (&*block.start, end.as_slice())).collect();
-        return Ok((HYPERSLABS, box_around(&boxes)));
+        return Ok((SelectionKind::Hyperslabs, box_around(&boxes)));
     }
     let points =
         boxes.iter().flat_map(|block| (0..size(block).unwrap_or_default()).map(|number| point_of(block, number)));
-    Ok((POINTS, lists(points, dims.len())))
+    Ok((SelectionKind::Points, lists(points, dims.len())))
 }
 
 /// The blocks of a hyperslab; `None` for too many.
@@ -293,76 +297,6 @@ fn point_of(block: &Block, number: u64) -> Vec<u64> {
     point
 }
 
-/// The selection that is in the form of HSDS.
-fn selection_from_bytes(bytes: &[u8]) -> Result<Selection> {
-    let mut from = Bytes(bytes.strip_prefix(SELECTION_MAGIC.as_slice()).ok_or(BAD)?);
-    let head = [from.uint(1)?, from.uint(1)?];
-    let (kind, code, rank) = (from.uint(1)?, from.uint(1)?, from.uint(2)?);
-    let rank = usize::try_from(rank).ok().filter(|rank| *rank <= MAX_RANK).ok_or(BAD)?;
-    let width = match (head, code) {
-        ([version, class], 0..=2)
-            if version == u64::from(SELECTION_VERSION) && class == u64::from(SIMPLE_SELECTION) =>
-        {
-            2 << code
-        }
-        _ => return Err(BAD),
-    };
-    from.take(width * rank as u64)?;
-    if from.uint(1)? != 0 {
-        return Err(LayoutError::Unfit("a reference to fields of a compound"));
-    }
-    if kind == u64::from(ALL) {
-        return Ok(Selection::All);
-    }
-    let mut dims = Vec::new();
-    for _ in 0..rank {
-        dims.push(match from.uint(1)? as u8 {
-            SLICE => ShownDim::Slice { start: from.uint(width)?, stop: from.uint(width)?, step: from.uint(width)? },
-            LIST => {
-                let count = from.uint(4)?;
-                let list = from.take(count.checked_mul(width).ok_or(BAD)?)?;
-                let number =
-                    |bytes: &[u8]| bytes.iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-                ShownDim::List(list.chunks_exact(width as usize).map(number).collect())
-            }
-            INDEX => {
-                let start = from.uint(width)?;
-                ShownDim::Slice { start, stop: start.saturating_add(1), step: 1 }
-            }
-            _ => return Err(BAD),
-        });
-    }
-    selection_of(kind, &dims)
-}
-
-fn selection_of(kind: u64, dims: &[ShownDim]) -> Result<Selection> {
-    const MIXED: LayoutError = LayoutError::Unfit("a reference to a product of lists of elements");
-    if kind == u64::from(POINTS) {
-        let list = |dim: &ShownDim| match dim {
-            ShownDim::List(list) => Ok(list.clone()),
-            ShownDim::Slice { .. } => Err(MIXED),
-        };
-        let lists: Vec<Vec<u64>> = dims.iter().map(list).collect::<Result<_>>()?;
-        let count = lists.first().map_or(0, Vec::len);
-        if lists.iter().any(|list| list.len() != count) {
-            return Err(BAD);
-        }
-        let point = |at: usize| lists.iter().filter_map(|list| list.get(at).copied()).collect();
-        return Ok(if count == 0 { Selection::None } else { Selection::Points((0..count).map(point).collect()) });
-    }
-    let mut slab = Hyperslab::block(&[], &[]);
-    for dim in dims {
-        let ShownDim::Slice { start, stop, step } = dim else { return Err(MIXED) };
-        let (step, length) = ((*step).max(1), stop.saturating_sub(*start));
-        let (stride, count, block) = if step == 1 { (1, 1, length) } else { (step, length.div_ceil(step), 1) };
-        slab.start.push(*start);
-        slab.stride.push(stride);
-        slab.count.push(count);
-        slab.block.push(block);
-    }
-    Ok(Selection::Hyperslab(slab))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,6 +309,7 @@ mod tests {
             Referent { file: None, object: super::super::id::object_id(h5live_model::ObjectKind::Dataset, 7), part };
         let bytes = reference_to_bytes(DOMAIN, ReferenceKind::Region1, &to, dims).unwrap();
         assert_eq!(reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes).unwrap(), to, "{selection:?}");
+        assert_eq!(region_from_json(&region_to_json(&bytes).unwrap()).unwrap(), bytes, "{selection:?}");
         for end in 0..bytes.len().min(60) {
             assert!(reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes[..end]).is_err(), "{end}");
         }
@@ -418,7 +353,7 @@ mod tests {
             assert!(bytes.windows(5).any(|part| part == b"\xffH5LR"), "{bytes:?}");
         }
         let many = Selection::Blocks(vec![block(&[0], &[1 << 21]), block(&[1 << 22], &[1])]);
-        let shown = selection_from_bytes(&shown_selection(&many, &[1 << 23]).unwrap()).unwrap();
+        let shown = shown_selection(&many, &[1 << 23]).unwrap().selection().unwrap();
         assert_eq!(shown, Selection::block(&[0], &[(1 << 22) + 1]), "the box around them");
         let slab = |count| Hyperslab {
             start: [3].as_slice().into(),
@@ -426,10 +361,38 @@ mod tests {
             count: [count].as_slice().into(),
             block: [2].as_slice().into(),
         };
-        let shown = selection_from_bytes(&shown_selection(&Selection::Hyperslab(slab(1 << 30)), &[1 << 33]).unwrap());
+        let shown = shown_selection(&Selection::Hyperslab(slab(1 << 30)), &[1 << 33]).unwrap().selection();
         assert_eq!(shown.unwrap(), Selection::block(&[3], &[((1 << 30) - 1) * 4 + 2]));
         region(&Selection::Hyperslab(slab(1 << 30)), &[1 << 33]);
         region(&many, &[1 << 23]);
+    }
+
+    #[test]
+    fn regions_that_h5pyd_puts_into_attributes_are_read() {
+        // What h5json 2.0.1 makes of [0:2, 3:6], of [2:5, 1:8:3], and of two points.
+        let id = "b03b24ef-69f244b6-0000-000000-000007";
+        let boxed = json!({"id": id, "select_type": "H5S_SEL_HYPERSLABS", "selection": [[[0, 3], [1, 5]]]});
+        let slices = json!([{"type": "slice", "start": 2, "stop": 5, "step": 1},
+            {"type": "slice", "start": 1, "stop": 8, "step": 3}]);
+        let stepped = json!({"class": "SimpleSelection", "shape": [10, 20], "select_type": 2, "slices": slices});
+        let stepped = json!({"id": id, "selection_dict": stepped});
+        let points = json!({"id": id, "select_type": "H5S_SEL_POINTS", "selection": [[0, 1], [3, 5]]});
+        let selected = |json: &Value| {
+            let bytes = region_from_json(json).unwrap();
+            match reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes).unwrap().part {
+                ReferentPart::Region(selection) => selection,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(selected(&boxed), Selection::block(&[0, 3], &[2, 3]));
+        assert_eq!(selected(&points), Selection::Points(vec![[0, 1].as_slice().into(), [3, 5].as_slice().into()]));
+        assert!(
+            matches!(selected(&stepped), Selection::Hyperslab(slab) if slab.stride[..] == [1, 3] && slab.count[..] == [1, 3])
+        );
+        assert_eq!(selected(&json!({"id": id})), Selection::All);
+        assert!(region_from_json(&Value::Null).unwrap().is_empty() && region_to_json(&[]).unwrap().is_null());
+        let odd = [json!(3), json!({}), json!({"id": id, "selection_dict": {}}), json!({"id": id, "select_type": "x"})];
+        odd.iter().for_each(|json| assert!(region_from_json(json).is_err(), "{json}"));
     }
 
     #[test]

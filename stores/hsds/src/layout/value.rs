@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 use super::datatype::{integer_from_json, integer_to_json};
 use super::error::{LayoutError, Result};
 use super::json::{NO_NUMBER_MARK, no_number};
+use super::references::{region_from_json, region_to_json};
 
 const BASE64_NAME: &str = "base64";
-/// Most bytes of stored elements that are shown as numbers: more are shorter in base 64.
-const MAX_SHOWN_BYTES: usize = 64 << 10;
+/// Most bytes of stored elements that are shown as numbers and texts. h5pyd reads only these; but they take up to 32 times
+/// as much memory.
+const MAX_SHOWN_BYTES: usize = 1 << 20;
 
 /// Stored elements in JSON: the value, and the name of its encoding if it has one. `dims` are those of the attribute,
 /// and `datatype` is the one that the schema shows.
@@ -55,6 +57,12 @@ impl<'a> StoredElements<'a> {
         self.0 = rest;
         Some(taken)
     }
+
+    /// The bytes of an element of variable length.
+    fn take_variable(&mut self) -> Option<&'a [u8]> {
+        let len = self.take(4)?.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))?;
+        self.take(usize::try_from(len).ok()?)
+    }
 }
 
 fn to_json(datatype: &Datatype, dims: &[u64], stored: &[u8]) -> Option<Value> {
@@ -80,6 +88,7 @@ fn element_to_json(datatype: &Datatype, from: &mut StoredElements<'_>) -> Option
         Datatype::Enum(t) => integer_to_json(&t.base, from.take(t.base.size() as usize)?),
         Datatype::String(t) => text_to_json(from.take(t.size as usize)?),
         Datatype::Reference(t) if t.kind == ReferenceKind::Object1 => text_to_json(from.take(t.size as usize)?),
+        Datatype::Reference(t) if t.kind == ReferenceKind::Region1 => region_to_json(from.take_variable()?),
         Datatype::Opaque(t) => Some(json!(BASE64.encode(from.take(t.size as usize)?))),
         Datatype::Compound(t) => {
             let members = t.members.iter().map(|member| element_to_json(&member.datatype, from));
@@ -90,8 +99,7 @@ fn element_to_json(datatype: &Datatype, from: &mut StoredElements<'_>) -> Option
             nested_to_json(&t.base, &dims, from)
         }
         Datatype::VarLen(t) => {
-            let len = from.take(4)?.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))?;
-            let bytes = from.take(usize::try_from(len).ok()?)?;
+            let bytes = from.take_variable()?;
             if t.kind != VarLenKind::Sequence {
                 return plain_text(bytes);
             }
@@ -218,12 +226,18 @@ fn element_from_json(datatype: &Datatype, value: &Value, stored: &mut Vec<u8>) -
                 }
                 _ => return Err(LayoutError::Value("of variable length")),
             }
-            let length = i32::try_from(bytes.len()).map_err(|_| LayoutError::ElementLength(bytes.len() as i64))?;
-            stored.extend_from_slice(&length.to_le_bytes());
-            stored.extend_from_slice(&bytes);
+            put_variable(&bytes, stored)?;
         }
+        Datatype::Reference(t) if t.kind == ReferenceKind::Region1 => put_variable(&region_from_json(value)?, stored)?,
         _ => return Err(LayoutError::Value("of a type that has values in JSON")),
     }
+    Ok(())
+}
+
+fn put_variable(bytes: &[u8], stored: &mut Vec<u8>) -> Result<()> {
+    let length = i32::try_from(bytes.len()).map_err(|_| LayoutError::ElementLength(bytes.len() as i64))?;
+    stored.extend_from_slice(&length.to_le_bytes());
+    stored.extend_from_slice(bytes);
     Ok(())
 }
 
