@@ -350,8 +350,12 @@ impl fmt::Display for Error {
     }
 }
 
+/// As `{error:#}`, so that what `main` returns can be read; `{error:#?}` has the parts.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&self.text_with_causes());
+        }
         let ErrorContext { file, object, chunk, kind, unpublished } = &*self.0;
         let mut out = f.debug_struct("Error");
         out.field("file", file).field("object", object).field("chunk", chunk).field("kind", kind);

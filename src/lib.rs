@@ -22,10 +22,14 @@
 //!
 //! # Features
 //!
-//! None is on by default.
+//! `log` is on by default.
 //!
 //! | feature | what it adds |
 //! |---|---|
+//! | `log` | files with a log, to which many processes append: `log:run.h5` |
+//! | `kv`, `kv-slatedb` | key-value stores: `kv:run`; `kv+s3://bucket/run` and others on object stores |
+//! | `hsds`, `hsds-clouds` | objects in HSDS's schema: `hsds:run`; `hsds+s3://bucket/run` and others on object stores |
+//! | `remote` | HDF5 files on object stores and web servers: `s3://bucket/run.h5`, `https://host/run.h5` |
 //! | `archive` | [`archive`]: training sets, archives of many files that are read at random |
 //! | `ndarray` | `Dataset::read_array` and its kin: arrays of the crate `ndarray`, `s![..]` and arrays of `bool` as selections |
 //! | `half` | `f16` and `bf16` of the crate `half` as elements |

@@ -334,7 +334,8 @@ impl Options {
         self
     }
 
-    /// The connectors that are built in: native files, and files in memory (`mem:`). Others can be added to them.
+    /// The connectors that are built in: native files, files in memory (`mem:`), and those of the features that are on. Others can be
+    /// added to them.
     pub fn built_in_connectors() -> ConnectorRegistry {
         ConnectorRegistry::clone(&open::built_in())
     }

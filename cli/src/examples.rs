@@ -19,8 +19,8 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 26] = [
     (
         "completions",
         [
-            ("h5live completions bash > ~/.local/share/bash-completion/completions/h5live", "for bash"),
-            ("h5live completions zsh > ~/.zfunc/_h5live", "for zsh"),
+            ("h5live completions bash > h5live.bash", "for bash: `source h5live.bash`"),
+            ("h5live completions zsh > _h5live", "for zsh: in a folder that `fpath` names"),
         ],
     ),
     (

@@ -221,7 +221,10 @@ pub fn location_in_file(like: &Location, path: &Path) -> Result<Option<Location>
 /// # Errors
 /// As [`file_path`]; [`Error::NoFile`] if it is a location of another store.
 pub fn require_file(location: &Location) -> Result<PathBuf> {
-    file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
+    let path = file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })?;
+    let refused = |source| Error::Path { path: path.clone(), source: std::io::Error::other(source) };
+    h5live_swmr::check_is_file(&path).map_err(refused)?;
+    Ok(path)
 }
 
 /// Refuses to read this many elements of a dataset if their values need more memory than may be allocated at once.

@@ -14,7 +14,7 @@ use crate::{leak_text, open, temp_output};
 /// h5live uses such files without this. Other programs may refuse them, because their flags say that they are being
 /// written, or because the end that they announce is beyond the last byte. Nothing that was flushed is changed; data
 /// that was never published is cut off. For files of libhdf5, this does the work of h5clear, and corrects the announced
-/// end. Exit code 0: the files are in order; 1: with --dry-run, some are not; 2: a file is being written, or cannot be
+/// end. Damage of the contents is shown by `h5live check`, and stays. Exit code 0: the files are in order; 1: with --dry-run, some are not; 2: a file is being written, or cannot be
 /// repaired.
 #[derive(Debug, clap::Args)]
 pub struct RepairCommand {
@@ -110,7 +110,7 @@ impl RepairCommand {
 /// The changes of a repair, in words.
 fn report_text(before: &Diagnosis, after: &Diagnosis) -> String {
     if before == after {
-        return "in order".to_owned();
+        return "nothing to repair".to_owned();
     }
     let mut said = vec!["brought into order".to_owned()];
     if let FileCondition::Abandoned { .. } = before.condition {

@@ -11,10 +11,11 @@ pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Va
     Value::decode(datatype, bytes, heap).unwrap_or_default()
 }
 
-/// A value as JSON: not-a-number, infinities and what cannot be read are null; bytes are hexadecimal. References are
-/// what `reference` makes of them.
+/// A value as JSON: not-a-number and what cannot be read are null, infinities are `"inf"` and `"-inf"`, and bytes are
+/// hexadecimal. References are what `reference` makes of them.
 pub fn json(value: &Value, reference: &dyn Fn(&Reference) -> serde_json::Value) -> serde_json::Value {
-    json_with(value, &serde_json::Value::from, reference)
+    let float = |float: f64| if float.is_infinite() { float.to_string().into() } else { float.into() };
+    json_with(value, &float, reference)
 }
 
 /// A value as JSON, without loss: not-a-number and infinities are `"nan"`, `"inf"` and `"-inf"`. References are what

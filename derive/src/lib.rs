@@ -167,6 +167,10 @@ fn compound_encoding(members: &[Member], types: &[&Type], names: &[String], memo
             ::std::result::Result::Ok(())
         }
 
+        fn may_refuse(encoder: &Self::Encoder) -> bool {
+            false #(|| encoder.1.#at.may_refuse::<#types>())*
+        }
+
         fn is_partial(encoder: &Self::Encoder) -> bool {
             encoder.0
         }

@@ -64,6 +64,11 @@ impl<C> MemberCodec<C> {
         if T::is_partial(&self.code) { 0 } else { self.size }
     }
 
+    /// Whether the member refuses some values of the field.
+    pub fn may_refuse<T: H5Type<Encoder = C>>(&self) -> bool {
+        T::may_refuse(&self.code)
+    }
+
     /// Replaces a field by the value of its member.
     ///
     /// # Errors

@@ -111,6 +111,11 @@ impl NumberPlan {
         self.kind == PlanKind::Copy
     }
 
+    /// Whether no value changes.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.keeps_all
+    }
+
     /// Bytes of an element to convert.
     pub(crate) fn input_size(&self) -> usize {
         self.from.layout.size()

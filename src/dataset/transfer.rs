@@ -53,6 +53,29 @@ pub(crate) trait ElementSource: Sync {
 
     /// The memory of a range of values, if they need no conversion.
     fn direct_bytes(&self, places: Range<usize>) -> Option<&[u8]>;
+
+    /// Refuses values of which some cannot be converted, before any is written.
+    fn check(&self) -> Result<(), ConvertError>;
+}
+
+/// Bytes of elements that are looked at together before they are written.
+const MAX_CHECKED_BYTES: usize = 1 << 16;
+/// Values that are looked at together before they are written.
+const CHECKED_VALUES: usize = 1 << 10;
+
+/// Converts all values to nowhere. `convert` converts those at some places.
+fn check_all(
+    values: usize,
+    size: usize,
+    mut convert: impl FnMut(Range<usize>, &mut [u8]) -> Result<(), ConvertError>,
+) -> Result<(), ConvertError> {
+    let step = (MAX_CHECKED_BYTES / size.max(1)).clamp(1, CHECKED_VALUES);
+    let mut elements = vec![0; step.min(values).saturating_mul(size)];
+    (0..values).step_by(step).try_for_each(|at| {
+        let places = at..values.min(at + step);
+        let len = places.len().saturating_mul(size);
+        convert(places, &mut elements[..len])
+    })
 }
 
 /// Values of a type.
@@ -237,6 +260,14 @@ impl<T: H5Write> ElementSource for TypedSource<'_, T> {
     fn direct_bytes(&self, places: Range<usize>) -> Option<&[u8]> {
         T::elements_in_place(self.encoder, &self.values[places])
     }
+
+    fn check(&self) -> Result<(), ConvertError> {
+        if !T::Element::may_refuse(self.encoder) {
+            return Ok(());
+        }
+        let source = TypedSource { heap: self.heap.for_check(), ..*self };
+        check_all(self.values.len(), self.size, |places, elements| source.get_elements(places, elements))
+    }
 }
 
 /// Values of types that the program does not know, to be written.
@@ -258,6 +289,11 @@ impl ElementSource for ValueSource<'_> {
     fn direct_bytes(&self, _places: Range<usize>) -> Option<&[u8]> {
         None
     }
+
+    fn check(&self) -> Result<(), ConvertError> {
+        let source = ValueSource { heap: self.heap.for_check(), ..*self };
+        check_all(self.values.len(), self.plan.size(), |places, elements| source.get_elements(places, elements))
+    }
 }
 
 /// Elements that are written without conversion.
@@ -274,6 +310,10 @@ impl ElementSource for RawSource<'_> {
 
     fn direct_bytes(&self, places: Range<usize>) -> Option<&[u8]> {
         Some(&self.bytes[places.start * self.size..places.end * self.size])
+    }
+
+    fn check(&self) -> Result<(), ConvertError> {
+        Ok(())
     }
 }
 

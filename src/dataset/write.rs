@@ -31,7 +31,7 @@ pub(crate) struct RowAppend {
 }
 
 impl DatasetWriter<'_> {
-    /// Overwrites the elements of a selection.
+    /// Overwrites the elements of a selection: all of them, or none if some value does not fit.
     pub(crate) fn write_selection(
         &self,
         selected: &BoundSelection,
@@ -40,6 +40,7 @@ impl DatasetWriter<'_> {
         if selected.elements() == 0 {
             return Ok(());
         }
+        source.check()?;
         self.core.store_rows(StoredRows::All)?;
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
         if self.core.part_writes == PartWrites::Blocks && self.write_block(selected, &grid, source)? {

@@ -92,6 +92,10 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
         T::encode_in_place(&encoder.element, values.as_flattened())
     }
 
+    fn may_refuse(encoder: &Self::Encoder) -> bool {
+        T::may_refuse(&encoder.element)
+    }
+
     fn is_partial(encoder: &Self::Encoder) -> bool {
         T::is_partial(&encoder.element)
     }

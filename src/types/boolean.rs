@@ -40,6 +40,10 @@ impl H5Type for bool {
     fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         u8::from(*self).encode(encoder, element, heap)
     }
+
+    fn may_refuse(_encoder: &Self::Encoder) -> bool {
+        false
+    }
 }
 
 fn named(error: ConvertError) -> ConvertError {

@@ -139,6 +139,13 @@ pub trait H5Type: Clone + Send + Sync + 'static {
         None
     }
 
+    /// Whether an encoder refuses some values of this type.
+    #[doc(hidden)]
+    fn may_refuse(encoder: &Self::Encoder) -> bool {
+        let _ = encoder;
+        true
+    }
+
     /// Whether encoding leaves some bytes of an element unchanged.
     fn is_partial(encoder: &Self::Encoder) -> bool {
         let _ = encoder;
@@ -152,6 +159,8 @@ pub struct Heap<'a> {
     store: &'a dyn Store,
     conversion: Conversion,
     plain: Option<PlainElement<'a>>,
+    /// Whether nothing is stored: values are only looked at.
+    is_check: bool,
 }
 
 /// A variable-length element whose bytes are not in the heap, but with the caller: the key or the value of a map. What
@@ -185,12 +194,17 @@ impl<'a> PlainElement<'a> {
 
 impl<'a> Heap<'a> {
     pub(crate) fn new(store: &'a dyn Store) -> Self {
-        Heap { store, conversion: Conversion::Exact, plain: None }
+        Heap { store, conversion: Conversion::Exact, plain: None, is_check: false }
     }
 
     /// The same heap, for another conversion.
     pub(crate) fn with_conversion(self, conversion: Conversion) -> Self {
         Heap { conversion, ..self }
+    }
+
+    /// The same heap, for values that are converted only to see whether they can be: nothing is stored.
+    pub(crate) fn for_check(self) -> Self {
+        Heap { is_check: true, ..self }
     }
 
     /// The same heap, with an element that is not in it.
@@ -244,6 +258,9 @@ impl<'a> Heap<'a> {
             return Ok(());
         }
         let count = u32::try_from(count).map_err(|_| ConvertError::StringTooLong { length: count, space: 1 << 32 })?;
+        if self.is_check {
+            return Ok(());
+        }
         let place = self
             .store
             .writer()

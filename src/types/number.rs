@@ -162,6 +162,10 @@ macro_rules! number {
                 encoder.0.convert(bytemuck::cast_slice(values), elements, heap.conversion())
             }
 
+            fn may_refuse(encoder: &NumberCodec) -> bool {
+                !encoder.0.keeps_all()
+            }
+
             fn encode_in_place<'a>(encoder: &NumberCodec, values: &'a [Self]) -> Option<&'a [u8]> {
                 encoder.0.is_copy().then(|| bytemuck::cast_slice(values))
             }

@@ -110,14 +110,38 @@ pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, mode: 
     }
 }
 
+/// Refuses a path at which there is a directory or a pipe. Opening a pipe would wait for its other end.
+///
+/// # Errors
+/// [`Error::Directory`], [`Error::Stream`].
+pub fn check_is_file(path: &Path) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(Error::Directory),
+        Ok(found) if is_stream(found.file_type()) => Err(Error::Stream),
+        _ => Ok(()),
+    }
+}
+
+/// Whether this is a pipe, a socket or a character device.
+#[cfg(unix)]
+fn is_stream(file_type: fs::FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    file_type.is_fifo() || file_type.is_socket() || file_type.is_char_device()
+}
+
+#[cfg(not(unix))]
+fn is_stream(_file_type: fs::FileType) -> bool {
+    false
+}
+
 impl Access {
-    /// Refuses a path at which there is a directory, or a file where the mode asks for a new one.
+    /// Refuses a path at which there is a directory, or a pipe, or a file where the mode asks for a new one.
     ///
     /// # Errors
-    /// [`Error::Directory`], [`Error::Exists`].
+    /// [`Error::Directory`], [`Error::Stream`], [`Error::Exists`].
     pub fn check_path(&self, path: &Path) -> Result<()> {
+        check_is_file(path)?;
         match fs::metadata(path) {
-            Ok(found) if found.is_dir() => Err(Error::Directory),
             Ok(_) if self.mode == Mode::CreateNew => Err(Error::Exists(path.to_owned())),
             _ => Ok(()),
         }

@@ -8,6 +8,7 @@ use h5live_cache::{Clock, FileStorage};
 use h5live_format::StatusFlags;
 use h5live_model::{Diagnosis, FileCondition};
 
+use crate::access::check_is_file;
 use crate::locking::{LockHandle, LockPolicy, WriterPresence};
 use crate::superblock::{has_write_flags, locate_superblock};
 use crate::{Error, Result, RetryPolicy};
@@ -17,6 +18,7 @@ use crate::{Error, Result, RetryPolicy};
 /// # Errors
 /// [`Error::Io`]; [`Error::NotHdf5`] and [`Error::Superblock`] if it is no HDF5 file.
 pub fn diagnose(path: &Path) -> Result<Diagnosis> {
+    check_is_file(path)?;
     let lock = Arc::new(LockHandle::open(path, LockPolicy::Off).map_err(Error::io("open the file"))?);
     let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
     let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();

@@ -38,6 +38,9 @@ pub enum Error {
     /// A directory was given instead of a file.
     #[error("this is a directory")]
     Directory,
+    /// The path is that of a pipe, a socket or a device.
+    #[error("it is a pipe, a socket or a device, which has no places to read from")]
+    Stream,
     /// The superblock is damaged.
     #[error("the superblock is damaged")]
     Superblock(#[source] DecodeError),
@@ -180,7 +183,7 @@ impl Error {
             Error::Io { source, .. } => source.into(),
             Error::LockLost => StoreErrorKind::Fenced,
             Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
-            Error::NotHdf5 | Error::Directory => StoreErrorKind::NotThisFormat,
+            Error::NotHdf5 | Error::Directory | Error::Stream => StoreErrorKind::NotThisFormat,
             Error::Exists(_) => StoreErrorKind::Occupied,
             Error::Torn { .. } | Error::ReadTooOld { .. } | Error::ChangedDuringRead => StoreErrorKind::Unfinished,
             Error::Superblock(_) => StoreErrorKind::Damaged,

@@ -32,7 +32,9 @@ mod retry;
 mod superblock;
 mod superblock_status;
 
-pub use access::{Access, CreatedFile, LocatedSuperblock, OpenedForWriting, UncleanClose, is_left_by_dead_writer};
+pub use access::{
+    Access, CreatedFile, LocatedSuperblock, OpenedForWriting, UncleanClose, check_is_file, is_left_by_dead_writer,
+};
 pub use diagnosis::diagnose;
 pub use error::{Error, NotLiveReason, OpenConflict, Result, RetryError};
 pub use file_change::OpenedFile;

@@ -34,5 +34,6 @@ mod read_only;
 mod reads_while_writing;
 mod references;
 mod refresh_header;
+mod refused_values;
 mod serde_rows;
 mod written_files_h5py;

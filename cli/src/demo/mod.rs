@@ -168,7 +168,10 @@ impl Demo {
             out.line(format_args!("violation of {violation}"))?;
         }
         out.line(format_args!("violations        {}", violations.len()))?;
-        out.line(format_args!("try               h5live ls {}", path.display()))?;
+        out.line(format_args!(
+            "look at it        h5live ls {}   (`make install` gives you the program)",
+            path.display()
+        ))?;
         out.flush()
     }
 }

@@ -105,6 +105,7 @@ fn kind(entry: &ListingEntry) -> &'static str {
         ListingEntry::Dataset(..) => "dataset",
         ListingEntry::Map(..) => "map",
         ListingEntry::Attribute(_) => "attribute",
+        ListingEntry::Unreadable(_) => "error",
     }
 }
 
@@ -147,6 +148,10 @@ impl Diff {
             _ if kind(a) != kind(b) => vec![FileDifference::Property("kind", kind(a).into(), kind(b).into())],
             (ListingEntry::Plain(_, a), ListingEntry::Plain(_, b)) if a != b => {
                 vec![FileDifference::Property("target or type", a.clone(), b.clone())]
+            }
+            // What is not known is not equal.
+            (ListingEntry::Unreadable(why), ListingEntry::Unreadable(_)) => {
+                vec![FileDifference::Unreadable(why.clone())]
             }
             (ListingEntry::Attribute(a), ListingEntry::Attribute(b)) => self.compare_attributes((a, in_a), (b, in_b)),
             (ListingEntry::Dataset(a, _), ListingEntry::Dataset(b, _)) => {

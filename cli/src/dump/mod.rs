@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::path_target::PathTarget;
 use crate::times::TimeColumns;
 use crate::wait::WaitArgs;
-use crate::{map_text, open, path_target};
+use crate::{map_text, open, path_target, watch};
 
 use bytes::RawFile;
 use lines::{ValueStyle, ValueWriter};
@@ -56,7 +56,7 @@ pub struct DumpCommand {
     /// Show times as they are stored: nanoseconds since 1970. JSON has them so anyway
     #[arg(long)]
     raw_times: bool,
-    /// Go on with the rows that a writer adds to the dataset, until it ends or Ctrl-C
+    /// Go on with the rows that a writer adds to the dataset, until it ends or Ctrl-C. If it died, the exit code is 1
     #[arg(long, requires = "path", conflicts_with = "bytes")]
     follow: bool,
     #[command(flatten)]
@@ -113,10 +113,11 @@ impl DumpCommand {
             Subject::Dataset(dataset) => {
                 let times = if self.raw_times { TimeColumns::default() } else { TimeColumns::of(dataset) };
                 let writer = ValueWriter::new(style, dataset.file()).with_times(times);
-                match self.follow {
-                    true => values::follow(dataset, slices, writer, &interrupted, out)?,
-                    false => values::dataset(dataset, &slices, writer, out)?,
+                if self.follow {
+                    values::follow(dataset, slices, writer, &interrupted, out)?;
+                    return Ok(watch::tell_of_death(&self.file));
                 }
+                values::dataset(dataset, &slices, writer, out)?;
             }
         }
         Ok(Outcome::Clean)

@@ -53,9 +53,9 @@ pub fn print(group: &Group, raw_times: bool, out: &mut Output) -> Result<Outcome
                 outcome = if text.is_none() { Outcome::Findings } else { outcome };
                 shorten(text.as_deref().unwrap_or("(error: this value cannot be read)"), VALUE_WIDTH)
             }
-            ListingEntry::Plain("error", _) => {
+            ListingEntry::Unreadable(why) => {
                 outcome = Outcome::Findings;
-                "(error: this cannot be read)".to_owned()
+                format!("(error: {why})")
             }
             ListingEntry::Plain(..) => describer.text(line),
         };

@@ -19,6 +19,8 @@ use text::{EntryDescriber, EntryDetail};
 const PATH_WIDTH: usize = 40;
 
 /// Lists the contents of a file: types, shapes, storage; and who writes it
+///
+/// Exit code 0: everything was read; 1: something is damaged, and its line says why; 2: nothing can be listed.
 #[derive(Debug, clap::Args)]
 pub struct Ls {
     /// The file
@@ -88,6 +90,6 @@ impl Ls {
             }
         }
         out.flush()?;
-        Ok(Outcome::Clean)
+        Ok(if listing.has_unreadable() { Outcome::Findings } else { Outcome::Clean })
     }
 }

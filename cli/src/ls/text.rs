@@ -103,6 +103,7 @@ impl<'a> EntryDescriber<'a> {
             ListingEntry::Plain("hard", first) => format!("= {first}"),
             ListingEntry::Plain(kind, text) if text == "-" => (*kind).to_owned(),
             ListingEntry::Plain(kind, text) => format!("{kind} {text}"),
+            ListingEntry::Unreadable(why) => format!("cannot be read: {why}"),
             ListingEntry::Dataset(id, spec) => {
                 let DatasetSpec { datatype, dataspace, .. } = &**spec;
                 let sizes = if self.detail.has_sizes { self.sizes(*id, spec) } else { String::new() };
@@ -149,6 +150,7 @@ impl<'a> EntryDescriber<'a> {
             }
             ListingEntry::Plain(kind, text) if text == "-" => json!({ "path": line.path, "kind": kind }),
             ListingEntry::Plain(kind, text) => json!({ "path": line.path, "kind": kind, "type": text }),
+            ListingEntry::Unreadable(why) => json!({ "path": line.path, "kind": "error", "error": why }),
             ListingEntry::Dataset(id, spec) => self.dataset_json(&line.path, *id, spec),
             ListingEntry::Map(id, spec) => json!({
                 "path": line.path,

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use h5live::{File, Object};
 
 use crate::model::{
-    AttributeData, DatasetSpec, Layout, Link, LinkTarget, MapSpec, Name, ObjectId, ObjectKind, ObjectSpec, Store,
+    AttributeData, DatasetSpec, Error as ModelError, Layout, Link, LinkTarget, MapSpec, Name, ObjectId, ObjectKind,
+    ObjectSpec, Store,
 };
 
 use super::escape::escape;
+use crate::error::whole_text;
 
 /// A line: the escaped path, and the entry.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub enum ListingEntry {
     Map(ObjectId, Box<MapSpec>),
     /// An attribute, to be hashed.
     Attribute(Box<AttributeData>),
+    /// What cannot be read, and why.
+    Unreadable(String),
 }
 
 /// The lines of a file, and under which path each object was listed first.
@@ -42,6 +46,11 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// Whether something cannot be read.
+    pub fn has_unreadable(&self) -> bool {
+        self.lines.iter().any(|line| matches!(line.entry, ListingEntry::Unreadable(_)))
+    }
+
     /// As [`Listing::from_store`], of a file; how far a virtual dataset reaches is a matter of its sources, which the
     /// store does not know.
     pub fn from_file(file: &File, start: ObjectId, path: &[u8], depth: Option<usize>) -> Self {
@@ -92,8 +101,9 @@ impl Listing {
     /// Lists the object behind a hard link with its attributes; the links that follow, if it is a group that is to be
     /// entered.
     fn object(&mut self, store: &dyn Store, id: ObjectId, path: &[u8], enters: bool) -> Option<ListingLevel> {
-        let Ok(kind) = store.kind(id) else {
-            return self.error(path);
+        let kind = match store.kind(id) {
+            Ok(kind) => kind,
+            Err(error) => return self.unreadable(path, &error),
         };
         if let Some(first) = self.paths.get(&id) {
             let first = escape(first);
@@ -107,22 +117,25 @@ impl Listing {
                 return if enters { self.links(store, id, path) } else { None };
             }
             ObjectKind::Dataset => {
-                let Ok(spec) = store.dataset(id).and_then(|chunks| chunks.spec()) else {
-                    return self.error(path);
+                let spec = match store.dataset(id).and_then(|chunks| chunks.spec()) {
+                    Ok(spec) => spec,
+                    Err(error) => return self.unreadable(path, &error),
                 };
                 self.paths.insert(id, path.to_vec());
                 self.push(path, ListingEntry::Dataset(id, Box::new((*spec).clone())));
             }
             ObjectKind::Datatype => {
-                let Ok(datatype) = store.spec(id).and_then(ObjectSpec::into_datatype) else {
-                    return self.error(path);
+                let datatype = match store.spec(id).and_then(ObjectSpec::into_datatype) {
+                    Ok(datatype) => datatype,
+                    Err(error) => return self.unreadable(path, &error),
                 };
                 self.paths.insert(id, path.to_vec());
                 self.plain(path, "datatype", datatype.to_string());
             }
             ObjectKind::Map => {
-                let Ok(spec) = store.spec(id).and_then(ObjectSpec::into_map) else {
-                    return self.error(path);
+                let spec = match store.spec(id).and_then(ObjectSpec::into_map) {
+                    Ok(spec) => spec,
+                    Err(error) => return self.unreadable(path, &error),
                 };
                 self.paths.insert(id, path.to_vec());
                 self.push(path, ListingEntry::Map(id, Box::new(spec)));
@@ -133,18 +146,18 @@ impl Listing {
     }
 
     fn attributes(&mut self, store: &dyn Store, id: ObjectId, path: &[u8]) {
-        let Ok(mut names) = store.attribute_names(id) else {
-            self.error(&[path, b"@"].concat());
-            return;
+        let mut names = match store.attribute_names(id) {
+            Ok(names) => names,
+            Err(error) => return drop(self.unreadable(&[path, b"@"].concat(), &error)),
         };
         names.sort();
         for name in names {
             let path = [path, b"@", name.as_bytes()].concat();
             match store.attribute(id, &name) {
                 Ok(Some(attribute)) => self.push(&path, ListingEntry::Attribute(Box::new(attribute))),
-                _ => {
-                    self.error(&path);
-                }
+                // It was there when the names were listed.
+                Ok(None) => drop(self.unreadable(&path, &ModelError::Moved)),
+                Err(error) => drop(self.unreadable(&path, &error)),
             }
         }
     }
@@ -155,8 +168,8 @@ impl Listing {
             links.push(link);
             true
         });
-        if listed.is_err() {
-            return self.error(&[path, b"/"].concat());
+        if let Err(error) = listed {
+            return self.unreadable(&[path, b"/"].concat(), &error);
         }
         links.sort_by(|a, b| b.name.cmp(&a.name));
         let prefix = if path == b"/" { path.to_vec() } else { [path, b"/"].concat() };
@@ -172,8 +185,9 @@ impl Listing {
         None
     }
 
-    fn error(&mut self, path: &[u8]) -> Option<ListingLevel> {
-        self.plain(path, "error", "-".to_owned())
+    fn unreadable(&mut self, path: &[u8], error: &ModelError) -> Option<ListingLevel> {
+        self.push(path, ListingEntry::Unreadable(whole_text(error)));
+        None
     }
 }
 

@@ -52,6 +52,7 @@ impl<'a> Renderer<'a> {
             let path = &line.path;
             match &line.entry {
                 ListingEntry::Plain(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
+                ListingEntry::Unreadable(_) => format!("{path}\terror\t-\t-\t-\t-"),
                 ListingEntry::Dataset(id, spec) => {
                     let fill = self.fill_text(spec);
                     let columns = [spec.datatype.to_string(), space_text(&spec.dataspace), storage_text(spec) + &fill];

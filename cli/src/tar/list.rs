@@ -13,6 +13,10 @@ use crate::error::{Outcome, Result};
 use crate::output::Output;
 use crate::progress;
 
+/// What is said of a file that lacks entries.
+const INCOMPLETE: &str =
+    "not all entries are there: the import is under way, or was interrupted (the same import goes on)";
+
 pub fn list(tar: &TarFile, glob: Option<&str>, long: bool, as_json: bool) -> Result<Outcome> {
     let mut out = Output::stdout();
     for row in tar.rows().iter().filter(|row| is_match(glob, tar.path(row))) {
@@ -31,6 +35,9 @@ pub fn list(tar: &TarFile, glob: Option<&str>, long: bool, as_json: bool) -> Res
         out.bytes(b"\n")?;
     }
     out.flush()?;
+    if tar.is_importing()? {
+        eprintln!("{INCOMPLETE}");
+    }
     Ok(Outcome::Clean)
 }
 
@@ -87,16 +94,20 @@ pub fn verify(files: &[Location]) -> Result<Outcome> {
             let bar = progress::bar(usize::try_from(tar.archive().len()).unwrap_or(usize::MAX), "sample");
             let report = h5live_archive::verify(&tar, &mut |samples| bar.set_position(samples));
             bar.finish_and_clear();
-            Ok(report?)
+            Ok((report?, tar.is_importing()?))
         });
         match checked {
-            Ok(report) => {
+            Ok((report, is_importing)) => {
                 for (path, why) in &report.wrong {
                     out.line(format_args!("{location}: {path}: {why}"))?;
                 }
                 let (samples, bytes) = (counted(report.samples, "sample"), counted(report.bytes, "byte"));
                 out.line(format_args!("{location}: {samples}, {bytes}, {} wrong", report.wrong.len()))?;
-                outcome = outcome.worse(if report.wrong.is_empty() { Outcome::Clean } else { Outcome::Findings });
+                if is_importing {
+                    out.line(format_args!("{location}: {INCOMPLETE}"))?;
+                }
+                let is_clean = report.wrong.is_empty() && !is_importing;
+                outcome = outcome.worse(if is_clean { Outcome::Clean } else { Outcome::Findings });
             }
             Err(error) => outcome = outcome.worse(out.tell_error(error)?),
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::Dataset;
+use h5live::{Dataset, FileCondition, Location};
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
@@ -33,10 +33,12 @@ pub const PAUSE: Duration = Duration::from_millis(50);
 const BLOCK_ROWS: u64 = 1024;
 
 /// Follows a dataset that another process is writing
+///
+/// It ends when the writer does. Exit code 0: the writer has closed the file; 1: it has died; 2: the dataset cannot be read.
 #[derive(Debug, clap::Args)]
 pub struct WatchCommand {
     /// The file
-    file: h5live::Location,
+    file: Location,
     /// The dataset
     path: String,
     /// Seconds between two pictures or lines
@@ -84,7 +86,7 @@ impl WatchCommand {
         if self.stats {
             eprintln!("{}", stats::text(&dataset.file().stats()));
         }
-        Ok(Outcome::Clean)
+        Ok(tell_of_death(&self.file))
     }
 
     fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
@@ -173,6 +175,21 @@ impl WatchCommand {
 pub fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<bool> {
     let over = interrupted.load(Ordering::Acquire) || until.is_some_and(|until| Instant::now() >= until);
     Ok(over || !dataset.is_live()?)
+}
+
+/// Says on standard error if the writer has died instead of closing the file.
+pub fn tell_of_death(location: &Location) -> Outcome {
+    let found = crate::open::options().diagnose(location).map(|found| found.condition);
+    match found {
+        Ok(FileCondition::Abandoned { .. }) => {
+            eprintln!(
+                "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
+            );
+            Outcome::Findings
+        }
+        // A store may have none, and what was to be shown was shown.
+        _ => Outcome::Clean,
+    }
 }
 
 /// Whether the look was the last one. A change of the file by another program is reported after everything that could

@@ -29,6 +29,7 @@ mod map;
 mod members;
 mod memory;
 mod mirror;
+mod odd_files;
 mod opens;
 mod real_files;
 mod real_formats;

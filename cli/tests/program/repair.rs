@@ -47,7 +47,14 @@ fn a_file_whose_writer_died_is_brought_into_order() {
     let refused = error(&run(&["repair", name]));
     assert!(refused.contains("left.h5") && (!cfg!(target_os = "linux") || refused.contains(&pid)), "{refused}");
 
+    let mut follower = common::start(&["dump", "--follow", name, "data0"]);
+    let mut followed = std::io::BufReader::new(follower.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut followed, &mut String::new()).unwrap();
     kill(first);
+    std::io::Read::read_to_end(&mut followed, &mut Vec::new()).unwrap();
+    let output = follower.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("its writer has died"), "{output:?}");
     let said = text(&run(&["check", "--live", name]));
     assert!(said.contains("its writer, which others could follow, died") && said.contains("h5live repair"), "{said}");
     let bytes = std::fs::read(&path).unwrap();
@@ -62,7 +69,7 @@ fn a_file_whose_writer_died_is_brought_into_order() {
     assert!(said.contains("left.h5: sound") && !said.contains("died"), "{said}");
     assert!(File::open(&path).unwrap().dataset("data0").unwrap().shape().unwrap()[0] > 20);
 
-    assert!(text(&run(&["repair", name])).ends_with("left.h5: in order\n"));
+    assert!(text(&run(&["repair", name])).ends_with("left.h5: nothing to repair\n"));
     assert_eq!(run(&["repair", "--dry-run", name]).status.code(), Some(0));
 }
 
@@ -76,7 +83,7 @@ fn what_is_no_file_of_hdf5_is_not_repaired() {
     // The files behind it are checked and repaired all the same.
     let sound = folder.path().join("sound.h5");
     h5live::File::create(&sound).unwrap();
-    for (command, said) in [("repair", "in order"), ("check", "sound; ")] {
+    for (command, said) in [("repair", "nothing to repair"), ("check", "sound; ")] {
         let output = run(&[command, path.to_str().unwrap(), sound.to_str().unwrap()]);
         assert!(error(&output).contains("not an HDF5 file"), "{command}");
         assert!(String::from_utf8_lossy(&output.stdout).contains(said), "{command}");

@@ -445,9 +445,15 @@ fn readers_have_the_samples_that_are_there_while_the_import_goes_on() {
         assert_eq!(run(&["tar", "cat", &file, "0"]).stdout, b"sample 0");
         let export = error(&run(&["tar", "export", &file]));
         assert!(export.contains("was interrupted"), "{export}");
+        let verified = run(&["tar", "verify", &file]);
+        assert_eq!(verified.status.code(), Some(1), "{verified:?}");
+        assert!(String::from_utf8_lossy(&verified.stdout).contains("not all entries are there"), "{verified:?}");
+        let listed = run(&["tar", "ls", &file]);
+        assert!(String::from_utf8_lossy(&listed.stderr).contains("not all entries are there"), "{listed:?}");
         input.write_all(&archive[2048..]).unwrap();
         drop(input);
         text(&importing.wait_with_output().unwrap());
         assert_eq!(run(&["tar", "cat", &file, "2"]).stdout, b"sample 2");
+        assert!(text(&run(&["tar", "verify", &file])).contains("3 samples"));
     }
 }

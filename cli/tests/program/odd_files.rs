@@ -1,0 +1,61 @@
+//! Paths at which there is no file, and objects that cannot be read.
+
+use std::fs;
+use std::process::Command;
+
+use h5live::{File, Reference};
+
+use crate::common::{error, new_file, run, text};
+
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let (_folder, path, name) = new_file();
+    if !Command::new("mkfifo").arg(&path).status().is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: there is no mkfifo");
+    }
+    for command in ["ls", "dump", "check", "repair", "manifest"] {
+        assert!(error(&run(&[command, &name])).contains("it is a pipe"), "{command}");
+    }
+    assert!(error(&run(&["record", &name, "rows"])).contains("it is a pipe"));
+}
+
+#[test]
+fn what_cannot_be_read_is_listed_with_its_cause_and_equal_to_nothing() {
+    let (_folder, path, name) = new_file();
+    let file = File::options().libver(h5live::LibVer::V110).create().open(&path).unwrap();
+    file.new_dataset::<u8>().create_with_data("sound", &[1]).unwrap();
+    let place = file.new_dataset::<u8>().create_with_data("odd", &[2]).unwrap().id();
+    file.close().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    // The checksum of its object header is wrong now.
+    bytes[place.0 as usize + 20] ^= 0xff;
+    fs::write(&path, bytes).unwrap();
+    let listed = run(&["ls", &name]);
+    let said = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert_eq!(listed.status.code(), Some(1), "{said}");
+    assert!(said.contains("/odd    cannot be read: ") && said.contains("/sound  u8"), "{said}");
+    assert!(String::from_utf8_lossy(&run(&["dump", &name]).stdout).contains("(error: "));
+    let compared = run(&["diff", &name, &name]);
+    assert_eq!(compared.status.code(), Some(1), "{compared:?}");
+    assert!(text(&run(&["repair", &name])).contains("nothing to repair"));
+}
+
+#[test]
+fn a_copy_says_which_references_it_has_lost() {
+    let (folder, path, name) = new_file();
+    let file = File::create(&path).unwrap();
+    let gone = h5live::Object::Group(file.create_group("gone").unwrap()).reference().unwrap();
+    let kept = h5live::Object::Group(file.create_group("kept").unwrap()).reference().unwrap();
+    file.new_dataset::<Reference>().create_with_data("refs", &[gone, kept]).unwrap();
+    // The group stays in the file, though no link leads to it.
+    file.root().unlink("gone").unwrap();
+    file.close().unwrap();
+    let copy = folder.path().join("copy.h5");
+    let output = run(&["copy", &name, copy.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        (output.status.code(), said.contains("left out: /refs: 1 reference to objects")),
+        (Some(1), true),
+        "{said}"
+    );
+}
