@@ -213,12 +213,12 @@ bench: python-env ## h5live beside libhdf5 and other crates: docs/BENCHMARKS.md 
 
 # HSDS is left out where `make test-hsds` has not made its environment.
 BENCH_EXAMPLES = --example remote_read --example hsds_speed --example slow_proxy --example bare_get
-bench-objects: ## object stores: native files beside s3fs and bare requests, domains beside cp, HSDS and Zarr (the first time 25 minutes)
+bench-objects: .deps/bin/garage ## object stores: native files beside s3fs and bare requests, domains beside cp, HSDS and Zarr (the first time 35 minutes)
 	[ -x $(TARGET)/bench-venv/bin/python ] || python3 -m venv $(TARGET)/bench-venv
 	$(TARGET)/bench-venv/bin/pip install --quiet --disable-pip-version-check --requirement benches/requirements.txt
 	cargo build --release --quiet -p h5live -p h5live-objects $(BENCH_EXAMPLES) \
 	    --features h5live/remote,h5live/hsds,h5live-objects/aws,h5live-objects/testing
-	$(TARGET)/bench-venv/bin/python benches/remote.py $(TARGET)/release/examples
+	$(TARGET)/bench-venv/bin/python benches/remote.py $(TARGET)/release/examples .deps/bin/garage
 	$(TARGET)/bench-venv/bin/python benches/hsds.py $(TARGET)/release/examples 1000 \
 	    $(if $(wildcard $(TARGET)/hsds-venv/bin/hsload),$(TARGET)/hsds-venv)
 	cd benches/zarr && cargo build --release --quiet

@@ -6,8 +6,8 @@ use crate::output::Output;
 /// Prints the manual page of the program, or of one of its commands
 #[derive(Debug, clap::Args)]
 pub struct ManCommand {
-    /// The command; without one, the page is that of the program
-    command: Option<String>,
+    /// The command, and the one in it (`tar import`); without one, the page is that of the program
+    command: Vec<String>,
 }
 
 impl ManCommand {
@@ -18,12 +18,13 @@ impl ManCommand {
     pub fn run(self, mut program: clap::Command) -> Result<Outcome> {
         program.build();
         let source = format!("{} {}", program.get_name(), program.get_version().unwrap_or_default());
-        let of = match &self.command {
-            Some(name) => program.find_subcommand(name).ok_or_else(|| Error::NoCommand(name.clone()))?,
-            None => &program,
-        };
+        let inner = |of: &clap::Command, name: &String| of.find_subcommand(name).cloned();
+        let of = self
+            .command
+            .iter()
+            .try_fold(program, |of, name| inner(&of, name).ok_or_else(|| Error::NoCommand(name.clone())))?;
         let mut page = Vec::new();
-        clap_mangen::Man::new(of.clone()).source(source).render(&mut page).map_err(Error::Output)?;
+        clap_mangen::Man::new(of).source(source).render(&mut page).map_err(Error::Output)?;
         let mut out = Output::stdout();
         out.bytes(&page)?;
         out.flush()?;

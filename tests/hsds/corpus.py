@@ -25,12 +25,12 @@ from known import FROM_HSLOAD, NOT_IN_THE_SCHEMA, THROUGH_HSDS
 
 HERE = Path(__file__).parent
 MAX_FILE_BYTES = 4 << 20
-MAX_ELEMENT_BYTES = 64 << 20
-MAX_CHUNKS = 2_000
+MAX_ELEMENT_BYTES = 160 << 20
+MAX_CHUNKS = 20_000
 # One file has a chunk of 480 MiB.
 MAX_ALLOCATION_BYTES = 512 << 20
 # Of a comparison, and of hsload.
-SECONDS = 60
+SECONDS = 300
 # HSDS writes what has changed every second, and loses at its end what it has not written.
 SECONDS_TO_WRITE = 10
 HOME = "/home/test_user1"

@@ -5,94 +5,19 @@ usage: cluster.py GARAGE H5LIVE
 """
 
 import os
-import secrets
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from garage import KEY, SECRET, Node, make_cluster
+
 GARAGE, H5LIVE = sys.argv[1:]
 BUCKET = "cluster"
 ROWS = 40
 # How long anything may take until it has come (seconds).
 PATIENCE = 120
-KEY, SECRET = "GK" + secrets.token_hex(12), secrets.token_hex(32)
-RPC_SECRET = secrets.token_hex(32)
-CONFIG = """
-metadata_dir = "{folder}/meta"
-data_dir = "{folder}/data"
-db_engine = "lmdb"
-replication_factor = 3
-rpc_bind_addr = "127.0.0.1:{rpc}"
-rpc_public_addr = "127.0.0.1:{rpc}"
-rpc_secret = "{secret}"
-
-[s3_api]
-s3_region = "garage"
-api_bind_addr = "127.0.0.1:{s3}"
-root_domain = ".s3.localhost"
-"""
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-class Node:
-    """A node: its folder, its configuration, and its process while it runs."""
-
-    def __init__(self, folder):
-        folder.mkdir()
-        self.s3, self.rpc = free_port(), free_port()
-        self.config, self.log, self.process = folder / "garage.toml", folder / "log", None
-        self.config.write_text(CONFIG.format(folder=folder, rpc=self.rpc, s3=self.s3, secret=RPC_SECRET))
-
-    def run(self, *arguments):
-        quiet = {**os.environ, "RUST_LOG": "error"}
-        done = subprocess.run([GARAGE, "-c", self.config, *arguments], capture_output=True, text=True, env=quiet)
-        if done.returncode:
-            raise SystemExit(f"garage {' '.join(arguments)}: {done.stderr}")
-        return done.stdout
-
-    def start(self):
-        with open(self.log, "a") as log:
-            self.process = subprocess.Popen([GARAGE, "-c", self.config, "server"], stdout=log, stderr=log)
-        while True:
-            if self.process.poll() is not None:
-                raise SystemExit(f"a node does not start: {self.log.read_text()[-2000:]}")
-            try:
-                socket.create_connection(("127.0.0.1", self.s3)).close()
-                return
-            except OSError:
-                time.sleep(0.05)
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def url(self, path, scheme="hsds+s3"):
-        return f"{scheme}://{BUCKET}/{path}?endpoint=http://127.0.0.1:{self.s3}&region=garage&allow_http=yes"
-
-
-def make_cluster(nodes):
-    """Has the nodes know each other, and makes the bucket."""
-    for node in nodes:
-        node.start()
-    first = nodes[0]
-    names = [node.run("node", "id", "-q").strip() for node in nodes]
-    for name in names[1:]:
-        first.run("node", "connect", name)
-    for zone, name in enumerate(names):
-        first.run("layout", "assign", "-z", f"zone{zone}", "-c", "1G", name.split("@")[0])
-    first.run("layout", "apply", "--version", "1")
-    first.run("key", "import", "--yes", "-n", "h5live", KEY, SECRET)
-    first.run("bucket", "create", BUCKET)
-    first.run("bucket", "allow", "--read", "--write", "--owner", BUCKET, "--key", KEY)
 
 
 def h5live(*arguments, **options):
@@ -153,20 +78,20 @@ def wait_for(reader, count, writer, seen=0):
 def main():
     os.environ.update(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET)
     with tempfile.TemporaryDirectory() as folder:
-        nodes = [Node(Path(folder) / f"node{number}") for number in range(3)]
+        nodes = [Node(GARAGE, Path(folder) / f"node{number}", copies=3) for number in range(3)]
         try:
-            make_cluster(nodes)
+            make_cluster(nodes, BUCKET)
             one, two, three = nodes
             native = Path(folder) / "native.h5"
             h5live("record", native, "a", input="v\n1\n2\n3\n")
-            h5live("copy", "--quiet", native, one.url("native.h5", "s3"))
-            writer = Writer(one.url("run"))
+            h5live("copy", "--quiet", native, one.url(BUCKET, "native.h5", "s3"))
+            writer = Writer(one.url(BUCKET, "run"))
             writer.write(ROWS)
-            wait_for(two.url("run"), ROWS, writer)
+            wait_for(two.url(BUCKET, "run"), ROWS, writer)
             three.kill()
             print(f"{ROWS} rows, then node 3 killed")
             writer.write(ROWS)
-            wait_for(two.url("run"), 2 * ROWS, writer, ROWS)
+            wait_for(two.url(BUCKET, "run"), 2 * ROWS, writer, ROWS)
             writer.end()
             print(f"{2 * ROWS} rows, written and read while it is away")
             three.start()
@@ -179,14 +104,14 @@ def main():
             one.kill()
             print("node 3 is back, node 1 killed")
             for node in (two, three):
-                wait_for(node.url("run"), 2 * ROWS, writer, 2 * ROWS)
-                assert h5live("dump", "--csv", node.url("native.h5", "s3"), "a").split()[-3:] == ["1", "2", "3"]
-            again = Writer(three.url("run"))
+                wait_for(node.url(BUCKET, "run"), 2 * ROWS, writer, 2 * ROWS)
+                assert h5live("dump", "--csv", node.url(BUCKET, "native.h5", "s3"), "a").split()[-3:] == ["1", "2", "3"]
+            again = Writer(three.url(BUCKET, "run"))
             again.next = 2 * ROWS
             again.write(ROWS)
             again.end()
-            wait_for(two.url("run"), 3 * ROWS, again, 3 * ROWS)
-            h5live("check", "--data", two.url("run"))
+            wait_for(two.url(BUCKET, "run"), 3 * ROWS, again, 3 * ROWS)
+            h5live("check", "--data", two.url(BUCKET, "run"))
             print(f"{3 * ROWS} rows, 0 lost, 0 wrong")
         finally:
             for node in nodes:

@@ -58,7 +58,7 @@ pub struct CopyCommand {
     /// Given several times, they come one after the other
     #[arg(long, value_name = "NAME[:N,..]")]
     filter: Vec<FilterArg>,
-    /// Copy only the objects at these paths
+    /// Copy only the objects at these paths. Behind the files, or with `--` after the last path
     #[arg(long, num_args = 1.., value_name = "PATH")]
     select: Vec<String>,
     #[command(flatten)]

@@ -33,6 +33,7 @@ fn the_program_and_its_commands_have_manual_pages() {
     assert!(page.contains(".TH h5live-record 1"), "{page}");
     assert!(page.contains("\\-\\-infer\\-rows"), "{page}");
     assert!(page.contains("./sensor | h5live record run.h5 log/rows"), "{page}");
+    assert!(text(&run(&["man", "tar", "import"])).contains("tar\\-import"));
     assert_eq!(error(&run(&["man", "nothing"])), "h5live: no command is called \"nothing\"; `h5live help` lists them");
 }
 
