@@ -25,7 +25,8 @@ from known import FROM_HSLOAD, NOT_IN_THE_SCHEMA, THROUGH_HSDS
 
 HERE = Path(__file__).parent
 MAX_FILE_BYTES = 4 << 20
-MAX_ELEMENT_BYTES = 160 << 20
+# HSDS takes requests of up to 100 MB.
+MAX_ELEMENT_BYTES = 64 << 20
 MAX_CHUNKS = 20_000
 # One file has a chunk of 480 MiB.
 MAX_ALLOCATION_BYTES = 512 << 20

@@ -136,6 +136,7 @@ FROM_HSLOAD = [
             "jhdf/bitshuffle_datasets.hdf5",
             "jhdf/lz4_datasets.hdf5",
             "purehdf/bzip2.h5",
+            "realworld/pandas_hdfstore.h5",
             "realworld/pytables_compressors.h5",
         )
     }),
