@@ -6,7 +6,8 @@ use std::io::Write;
 use h5live::File;
 use h5live_log::joined_files::{subfile_folder, subfile_path};
 
-use crate::common::{error, h5live, new_file, run, run_with, start, text, until};
+use crate::common::manifests::files;
+use crate::common::{error, h5live, new_file, run, run_with, shared, start, text, until};
 
 const ROWS: &str = "0: {v: 1}\n1: {v: 2}\n2: {v: 3}\n";
 
@@ -184,4 +185,18 @@ fn what_copied_a_log_as_an_ordinary_file_is_named_instead_of_a_useless_repair() 
         assert!(said.contains("copied the file as if it had no log") && !said.contains("anew"), "{said}");
     }
     assert!(findings(&["check", &copy]).contains("copied the file as if it had no log"));
+}
+
+#[test]
+fn samples_of_log_vol_are_recognised_and_sound() {
+    let Some(shared) = shared() else { return };
+    let samples = files(&shared.join("samples/log-vol"), "h5");
+    assert_eq!(samples.iter().filter(|path| !path.to_string_lossy().contains(".subfiles")).count(), 8);
+    for path in samples.iter().map(|path| path.display().to_string()).filter(|path| !path.contains(".subfiles")) {
+        text(&run(&["diff", &path, &format!("log:{path}")]));
+        assert!(!text(&run(&["ls", &path])).contains("_int_att"), "{path}");
+        let said = text(&run(&["check", "--data", &path]));
+        let wanted = if path.ends_with("_sub.h5") { 3 } else { 1 };
+        assert_eq!(said.lines().filter(|line| line.contains(": sound; ")).count(), wanted, "{said}");
+    }
 }

@@ -157,24 +157,27 @@ impl LogCheck<'_> {
         group: ObjectId,
         report: &mut StoreReport,
     ) -> Vec<LogFile> {
-        let mut opened = vec![("log", LogFile::open(0, main.clone(), group, false, self.limit))];
         let mode = main.session().mode;
         let subfiles = Subfiles { files: Some(files), mode, reads_table: false, own: None };
-        match subfile_count(&**main, group) {
-            Ok(count) => opened.extend(
-                (1..=count)
-                    .map(|number| ("subfile", subfiles.open_numbered(&**main, group, (number, count), self.limit))),
-            ),
-            Err(error) => report.findings.push(finding("log", error)),
-        }
-        let mut files = Vec::new();
-        for (kind, file) in opened {
+        let count = subfile_count(&**main, group).unwrap_or_else(|error| {
+            report.findings.push(finding("log", error));
+            0
+        });
+        let mut opened = Vec::new();
+        for number in 0..=count {
+            if report.is_full() {
+                break;
+            }
+            let (kind, file) = match number {
+                0 => ("log", LogFile::open(0, main.clone(), group, false, self.limit)),
+                _ => ("subfile", subfiles.open_numbered(&**main, group, (number, count), self.limit)),
+            };
             match file {
-                Ok(file) => files.push(file),
+                Ok(file) => opened.push(file),
                 Err(error) => report.findings.push(finding(kind, error)),
             }
         }
-        files
+        opened
     }
 
     /// Reads all entries of a file, and compares the index table with them.

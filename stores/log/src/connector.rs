@@ -118,7 +118,7 @@ impl LogConnector {
             }
         };
         session.described.location = Some(at.clone());
-        Ok(OpenedFile::Log(session))
+        Ok(OpenedFile::Log(Box::new(session)))
     }
 
     /// The file at a location, and how it is opened.
@@ -167,7 +167,7 @@ struct LoggedFile {
 /// What came of opening a file.
 enum OpenedFile {
     /// It has a log.
-    Log(LogSession),
+    Log(Box<LogSession>),
     /// It has none, and gets none.
     Plain(Arc<dyn Store>),
 }
@@ -223,7 +223,7 @@ impl Connector for LogConnector {
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         Ok(match self.open_session(at, how)? {
-            OpenedFile::Log(session) => Arc::new(LogStore::new(session)),
+            OpenedFile::Log(session) => Arc::new(LogStore::new(*session)),
             OpenedFile::Plain(inner) => inner,
         })
     }
