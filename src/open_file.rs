@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_model::memory::MemoryStore;
-use h5live_model::{Location, ResolvedLocation, Store};
+use h5live_model::{Location, Mode, ResolvedLocation, Store};
 
 use crate::dataset::ChunkCache;
 use crate::error::ErrorKind;
@@ -160,10 +160,24 @@ impl Options {
     }
 
     fn open_without_recovery(&self, at: ResolvedLocation, family: Arc<LinkedFiles>) -> Result<File> {
-        let store = self.with_request(&at, |how| at.open(how)).map_err(|error| open_error(at.location(), error))?;
+        let mut store = self.open_store(&at)?;
+        let mut at = at;
+        if store.session().mode == Mode::SwmrRead {
+            // It may have become a store of another kind between the look at its path and now: its writer was making it.
+            let now = self.resolve(at.location())?;
+            if now.connector().name() != at.connector().name() {
+                drop(store);
+                store = self.open_store(&now)?;
+                at = now;
+            }
+        }
         let name = at.location().to_string();
         let file = File::from_parts(store, name, self.clone(), Some(at), family);
         file.begin_counting()?;
         Ok(file)
+    }
+
+    fn open_store(&self, at: &ResolvedLocation) -> Result<Arc<dyn Store>> {
+        self.with_request(at, |how| at.open(how)).map_err(|error| open_error(at.location(), error))
     }
 }

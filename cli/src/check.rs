@@ -1,5 +1,6 @@
 //! `h5live check`: whether a file is sound.
 
+mod damaged_part;
 mod maps;
 mod replay;
 mod stores;
@@ -7,8 +8,9 @@ mod stores;
 use std::path::Path;
 
 use h5live::filters::{Pipeline, Registry};
-use h5live::{Diagnosis, FileCondition, Location};
+use h5live::{Diagnosis, FileCondition, Location, StoreCheck, StoreReport};
 use h5live_checker::file::{CheckOptions, Finding, Report, UnknownFilter, UsedRange, check_path_with};
+use h5live_log::joined_files::subfile_path;
 use serde_json::{Value, json};
 
 use crate::counted::counted;
@@ -17,13 +19,14 @@ use crate::error::{Error, FileProblem, Outcome, Result};
 use crate::model::{FilterSpec, Unfilter};
 use crate::open;
 use crate::output::Output;
-use maps::DamagedMap;
+use damaged_part::DamagedPart;
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
 ///
 /// Nothing of the code that reads and writes files is used. A file that a process writes while others may follow is
 /// checked as with `--live`. Of a key-value store (kv:run), each key is accounted for: records of objects, links, counts,
-/// creation orders, chunks, variable-length data, pairs of maps. Exit code 0: sound; 1: there are findings; 2: the file cannot be read, or is no HDF5 file.
+/// creation orders, chunks, variable-length data, pairs of maps. Of a file with a log, the log and its subfiles are checked,
+/// too: entries, index table, the datasets that are in it. Exit code 0: sound; 1: there are findings; 2: the file cannot be read, or is no HDF5 file.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct CheckCommand {
@@ -113,6 +116,9 @@ impl CheckCommand {
 
     /// Checks one file; whether it is sound.
     fn check_file(&self, out: &mut Output, location: &Location) -> Result<bool> {
+        if let Some(path) = open::path_of_log(location)? {
+            return self.check_log(out, location, &path);
+        }
         if open::has_own_check(location)? {
             if self.map {
                 // No structure of such a store has bytes of its own.
@@ -120,7 +126,30 @@ impl CheckCommand {
             }
             return stores::check(out, location, self.data, self.leaks, self.json);
         }
-        let path = &*open::require_file(location)?;
+        self.check_native(out, location, &open::require_file(location)?, None)
+    }
+
+    /// Checks a file with a log: the native file that it is, the log in it, and its subfiles.
+    fn check_log(&self, out: &mut Output, location: &Location, path: &Path) -> Result<bool> {
+        let log = open::options().check(location, StoreCheck { data: self.data });
+        let mut is_sound = self.check_native(out, location, path, log.as_ref().ok())?;
+        log?;
+        // Those of Log VOL begin with 0.
+        let first = u32::from(!subfile_path(path, 0).exists());
+        for subfile in (first..).map(|number| subfile_path(path, number)).take_while(|path| path.exists()) {
+            is_sound &= self.check_native(out, &Location::from(&*subfile), &subfile, None)?;
+        }
+        Ok(is_sound)
+    }
+
+    /// Checks a native file. `log` is what came of the check of the log in it.
+    fn check_native(
+        &self,
+        out: &mut Output,
+        location: &Location,
+        path: &Path,
+        log: Option<&StoreReport>,
+    ) -> Result<bool> {
         // A file whose state cannot be determined has findings.
         let mut found = h5live::diagnose(path).ok();
         let mut report = self.check(path, is_followed(found.as_ref()))?;
@@ -143,7 +172,15 @@ impl CheckCommand {
             }
         }
         let is_sound = report.is_clean() && !is_followed(found.as_ref());
-        let damaged = if is_sound { maps::find_damaged(location) } else { Vec::new() };
+        let mut damaged = match log {
+            None if is_sound => maps::find_damaged(location),
+            _ => Vec::new(),
+        };
+        damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(DamagedPart::of_log));
+        if let Some(undecoded) = log.map(|log| log.undecoded_chunks).filter(|undecoded| *undecoded > 0 && !self.json) {
+            let entries = counted(undecoded, "entry");
+            out.line(format_args!("{location}: not decoded, because a filter is not available: {entries}"))?;
+        }
         if self.json {
             self.json(out, path, &report, &damaged)?
         } else {
@@ -164,7 +201,7 @@ impl CheckCommand {
         Err(Error::InvalidFile { path: path.to_owned(), problem: FileProblem::NoSignature })
     }
 
-    fn text(&self, out: &mut Output, path: &Path, report: &Report, maps: &[DamagedMap]) -> Result<()> {
+    fn text(&self, out: &mut Output, path: &Path, report: &Report, parts: &[DamagedPart]) -> Result<()> {
         for UsedRange { path, structure, offset, len } in &report.map {
             let path = if path.is_empty() { "-" } else { path };
             out.line(format_args!("{offset:#010x} {len:10}  {structure}  {path}"))?;
@@ -181,10 +218,10 @@ impl CheckCommand {
         for offset in &report.unreachable {
             out.line(format_args!("unreachable: an object at {offset:#x}; `h5live repair --reclaim` deletes it"))?;
         }
-        for map in maps {
-            out.line(format_args!("{}: {}", map.path, map.cause))?;
+        for part in parts {
+            out.line(part)?;
         }
-        let verdict = match report.findings.len() + maps.len() {
+        let verdict = match report.findings.len() + parts.len() {
             0 => "sound".to_owned(),
             n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
             n => counted(n, "finding").to_string(),
@@ -199,7 +236,7 @@ impl CheckCommand {
         ))
     }
 
-    fn json(&self, out: &mut Output, path: &Path, report: &Report, maps: &[DamagedMap]) -> Result<()> {
+    fn json(&self, out: &mut Output, path: &Path, report: &Report, parts: &[DamagedPart]) -> Result<()> {
         let file = path.display().to_string();
         for UsedRange { path, structure, offset, len } in &report.map {
             let line = json!({
@@ -226,8 +263,8 @@ impl CheckCommand {
         for finding in &report.findings {
             out.line(line("finding", finding))?;
         }
-        for map in maps {
-            out.line(json!({ "file": file, "is": "finding", "path": map.path, "kind": "map", "cause": map.cause }))?;
+        for DamagedPart { path, kind, cause } in parts {
+            out.line(json!({ "file": file, "is": "finding", "path": path, "kind": kind, "cause": cause }))?;
         }
         for note in report.notes.iter().filter(|_| self.verbose) {
             out.line(line("note", note))?;
@@ -241,7 +278,7 @@ impl CheckCommand {
         out.line(json!({
             "file": file,
             "is": "summary",
-            "findings": report.findings.len() + maps.len(),
+            "findings": report.findings.len() + parts.len(),
             "complete": !report.is_full(),
             "objects": report.objects,
             "metadata_bytes": report.metadata_bytes,

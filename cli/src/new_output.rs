@@ -50,7 +50,7 @@ impl NewOutput {
     /// # Errors
     /// [`Error::Location`] if no store can open the location; as [`TempOutput::create_for`].
     pub fn create_for(location: &Location, force: ForceArgs) -> Result<Self> {
-        let is_native = open::file_path(location)?.is_some();
+        let is_native = open::new_file_path(location)?.is_some();
         let unfinished = match open::path_of_any_store(location)? {
             Some(path) => Some(Unfinished::File(TempOutput::create_for(&path, force)?)),
             None => match folder_for(location, force)? {

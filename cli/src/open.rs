@@ -11,6 +11,9 @@ use crate::model::{AllocationLimit, Connector, ResolvedLocation};
 use crate::number_arg::at_least;
 use crate::value::Value;
 
+/// The name of the connector of files with a log.
+const LOG: &str = "log";
+
 /// What the command line says of every file that is opened.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Options of every command")]
@@ -80,6 +83,34 @@ fn native_path(at: &ResolvedLocation) -> Result<Option<PathBuf>> {
 /// [`Error::Location`] if no store can open it.
 pub fn file_path(location: &Location) -> Result<Option<PathBuf>> {
     native_path(&resolve(location)?)
+}
+
+/// How a location is found for a new store. A new file on a path is native, also where there is a file with a log now. What
+/// is in a folder is replaced by a store of the same kind.
+fn resolve_new(location: &Location) -> Result<ResolvedLocation> {
+    let at = resolve(location)?;
+    if at.location().as_path().is_none() || at.file_path().is_none() {
+        return Ok(at);
+    }
+    let found = Options::built_in_connectors().resolve(location, Mode::CreateNew);
+    found.map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+}
+
+/// The path of the new native file at a location; `None` if it is a location of another store.
+///
+/// # Errors
+/// As [`file_path`].
+pub fn new_file_path(location: &Location) -> Result<Option<PathBuf>> {
+    native_path(&resolve_new(location)?)
+}
+
+/// The path of the file with a log at a location; `None` if it is a location of another store.
+///
+/// # Errors
+/// As [`file_path`].
+pub fn path_of_log(location: &Location) -> Result<Option<PathBuf>> {
+    let at = resolve(location)?;
+    Ok(if at.connector().name() == LOG { at.file_path() } else { None })
 }
 
 /// Whether the store at a location is no file, so that it is checked by its own code, if it is.
@@ -208,12 +239,12 @@ pub fn require_path(location: &Location) -> Result<PathBuf> {
     path_of_any_store(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
 }
 
-/// The location of a store like the one at `like`, in another file; `None` if such stores are no files.
+/// The location of a new store like the one at `like`, in another file; `None` if such stores are no files.
 ///
 /// # Errors
 /// As [`file_path`].
 pub fn location_in_file(like: &Location, path: &Path) -> Result<Option<Location>> {
-    Ok(resolve(like)?.connector().file_location(path))
+    Ok(resolve_new(like)?.connector().file_location(path))
 }
 
 /// The path of the native file at a location.

@@ -2,6 +2,7 @@
 
 mod file_identity;
 mod options;
+mod root_names;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,6 +96,10 @@ impl Connector for NativeConnector {
 
     fn claims(&self, probe: &PathProbe<'_>) -> bool {
         probe.head().starts_with(&h5live_format::Superblock::SIGNATURE)
+    }
+
+    fn peek_root(&self, probe: &PathProbe<'_>, links: &[Name], attributes: &[Name]) -> Option<bool> {
+        root_names::peek_root(probe.head(), links, attributes)
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {

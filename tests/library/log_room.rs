@@ -20,7 +20,7 @@ fn sizes(options: Log, extent: u64, blocks: u64) -> Vec<u64> {
         data.write_slice(Selection::block(&[block * BLOCK], &[BLOCK]), &values).unwrap();
     }
     file.close().unwrap();
-    let plain = File::open(path.to_str().unwrap()).unwrap();
+    let plain = File::open(Url::literal("native", path.to_str().unwrap())).unwrap();
     let size = |number: usize| plain.dataset(&format!("_LOG/log_{number}")).ok().map(|log| log.shape().unwrap()[0]);
     (1..).map_while(size).collect()
 }

@@ -79,7 +79,7 @@ impl DumpCommand {
     }
 
     fn structure(&self, offset: u64, out: &mut Output) -> Result<Outcome> {
-        let structure = RawFile::open(&open::require_file(&self.file)?)?.structure_at(offset)?;
+        let structure = RawFile::open(&open::require_path(&self.file)?)?.structure_at(offset)?;
         if self.json {
             out.line(json(&structure, offset))?;
         } else {

@@ -61,7 +61,7 @@ impl New {
 
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
         let output = NewOutput::create_for(&self.file, self.force)?;
-        if let (Some(place), false) = (crate::open::file_path(&self.file)?, self.force.replaces_file) {
+        if let (Some(place), false) = (crate::open::new_file_path(&self.file)?, self.force.replaces_file) {
             build::refuse_existing_raw_files(&place, "/", json)?;
         }
         let mut options = crate::open::options().conversion(self.lossy.conversion()).root(build::root(json)?);

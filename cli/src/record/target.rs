@@ -70,10 +70,13 @@ fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: Re
 fn check(location: &Location, dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> {
     let spec = dataset.spec()?;
     let text = |datatype: &Datatype, row: &[u64]| format!("rows {row:?} of {}", datatype);
-    let found = spec.dataspace.dims().get(1..).unwrap_or_default();
     // By what they say: the padding of unused bits, of which there are none, may differ.
-    let (found, given) = (text(&spec.datatype, found), text(datatype, row));
-    if found == given && spec.dataspace.rank() > 0 {
+    let found = match spec.dataspace.dims() {
+        [] => format!("no rows, but one value of {}", spec.datatype),
+        [_, found @ ..] => text(&spec.datatype, found),
+    };
+    let given = text(datatype, row);
+    if found == given {
         return Ok(dataset);
     }
     let path = dataset.path().to_owned();

@@ -138,7 +138,7 @@ impl ImportArgs {
             file.start_swmr()?;
             return Ok(importer);
         }
-        let Some(path) = open::file_path(&self.to)? else {
+        let Some(path) = open::new_file_path(&self.to)? else {
             let new = if self.force.replaces_file { open::options().create() } else { open::options().create_new() };
             return Ok(Importer::create(&new.open(&self.to)?, options)?);
         };

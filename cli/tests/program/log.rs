@@ -162,7 +162,7 @@ fn a_plain_file_stays_one_and_an_existing_file_is_not_replaced() {
     assert!(error(&run(&["copy", &name, &to])).contains("exists"));
     text(&run(&["copy", "--quiet", "--force", &name, &to]));
     text(&run(&["diff", &name, &to]));
-    assert!(text(&run(&["ls", &other])).contains("/_LOG/log_1"));
+    assert!(text(&run(&["ls", &format!("native:{other}")])).contains("/_LOG/log_1"));
     assert!(!text(&run(&["ls", &to])).contains("_LOG"));
 }
 
@@ -186,7 +186,7 @@ fn a_damaged_index_is_made_anew_from_the_entries() {
     let info: serde_json::Value = serde_json::from_str(&info).unwrap();
     assert_eq!(info["log_bytes"], info["files"][0]["indexed_bytes"]);
     text(&run_with(&["record", &format!("{name}.plain"), "rows"], b"v\n1\n"));
-    assert!(error(&run(&["log", "rebuild", &format!("{name}.plain")])).contains("it has no group"));
+    assert!(error(&run(&["log", "rebuild", &format!("{name}.plain")])).contains("it is no file with a log"));
 }
 
 fn sha256(bytes: &[u8]) -> String {
@@ -370,7 +370,7 @@ fn a_compacted_log_has_what_was_not_overwritten_and_a_replayed_one_is_a_plain_fi
         assert!(file.dataset("data").unwrap().read::<u64>().unwrap() == vec![7; 100_000]);
     }
     assert!(!text(&run(&["ls", &plain])).contains("_LOG"));
-    assert!(error(&run(&["log", "replay", &plain, "other.h5"])).contains("it has no group"));
+    assert!(error(&run(&["log", "replay", &plain, "other.h5"])).contains("it is no file with a log"));
     // A copy is complete before others may join it.
     let said = error(&run(&["copy", &plain, &format!("log:{name}.new.h5?join=yes")]));
     assert!(said.contains("leave out `join`"), "{said}");

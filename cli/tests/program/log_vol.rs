@@ -134,7 +134,7 @@ fn a_log_in_the_layout_is_made_written_on_and_read_without_naming_the_layout() {
     text(&run(&["set", &log, "rows@_unit", "V"]));
     assert!(text(&run(&["dump", &log, "rows@_unit"])).contains('V'));
     assert!(text(&run(&["check", path.to_str().unwrap()])).contains("sound"));
-    let plain = text(&run(&["ls", path.to_str().unwrap()]));
+    let plain = text(&run(&["ls", &format!("native:{}", path.display())]));
     assert!(plain.contains("/_LOG/_ld_0") && plain.contains("/_LOG/_md_0"), "{plain}");
     assert!(!text(&run(&["ls", &log])).contains("_LOG"));
     let info = text(&run(&["log", "info", path.to_str().unwrap()]));

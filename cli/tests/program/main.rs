@@ -23,6 +23,7 @@ mod kv;
 mod latency;
 mod live;
 mod log;
+mod log_by_path;
 mod log_vol;
 mod ls;
 mod map;

@@ -35,6 +35,14 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
     /// what no other connector claims.
     fn claims(&self, probe: &PathProbe<'_>) -> bool;
 
+    /// Whether the root group of what is at a path has one of these links or attributes, as far as a look at its first bytes
+    /// shows it; `None` if that takes more. It is for connectors whose stores are layers on stores of this one: they ask
+    /// before they claim a path, which must not make it slower to open all others.
+    fn peek_root(&self, probe: &PathProbe<'_>, links: &[Name], attributes: &[Name]) -> Option<bool> {
+        let _ = (probe, links, attributes);
+        None
+    }
+
     /// Opens or makes the store at a location.
     ///
     /// # Errors

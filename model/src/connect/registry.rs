@@ -21,6 +21,11 @@ impl ConnectorRegistry {
         ConnectorRegistry { connectors: vec![Arc::new(connector)], missing: Vec::new() }
     }
 
+    /// No connectors, for stores that have none beneath them.
+    pub fn empty() -> Self {
+        ConnectorRegistry { connectors: Vec::new(), missing: Vec::new() }
+    }
+
     /// Adds a connector; one of the same name is replaced.
     pub fn with(mut self, connector: impl Connector) -> Self {
         let connector: Arc<dyn Connector> = Arc::new(connector);

@@ -1,6 +1,8 @@
 use std::path::Path;
 
-use h5live_model::{Connector, ConnectorOptions, LinkUse, Location, OpenError, Url};
+use h5live_model::{
+    Connector, ConnectorOptions, LibVer, LinkUse, Location, NewObject, ObjectSpec, OpenError, StoreWriter, Url,
+};
 
 use super::*;
 
@@ -77,4 +79,35 @@ fn a_file_is_the_same_under_each_of_its_names() {
     assert_eq!(identity(&folder.path().join("none.h5")), None);
     let url = Url::literal("native", &a.display().to_string());
     assert_eq!(NativeConnector.identity(&url.into()), identity(&a));
+}
+
+/// What the first bytes of a file say of a link, of one that is not there, and of that among many.
+fn peeked(options: &OpenOptions) -> [Option<bool>; 3] {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let file = NativeFile::open(&path, options).unwrap();
+    let link = |name: &str| {
+        file.create(&NewObject::linked(file.session().root, &name.into(), &ObjectSpec::group())).unwrap();
+    };
+    let peek = |name: &str| {
+        file.commit(h5live_model::Scope::All, h5live_model::Publish::Visible).unwrap();
+        NativeConnector.peek_root(&PathProbe::new(&path), &[name.into()], &["attribute".into()])
+    };
+    link("wanted");
+    let few = [peek("wanted"), peek("other")];
+    (0..1000).for_each(|number| link(&format!("group{number}")));
+    [few[0], few[1], peek("other")]
+}
+
+#[test]
+fn the_first_bytes_of_a_file_say_whether_its_root_group_has_a_name() {
+    for (profile, user_block) in [(LibVer::Earliest, 0), (LibVer::V18, 0), (LibVer::V110, 0), (LibVer::V110, 600)] {
+        let user_block = vec![7; user_block];
+        let options = OpenOptions { mode: Mode::CreateNew, profile, user_block, ..OpenOptions::default() };
+        // The bytes of a name in a heap may be those of a link that was deleted.
+        let wanted = if profile == LibVer::Earliest { None } else { Some(true) };
+        let [found, other, of_many] = peeked(&options);
+        assert_eq!((found, other), (wanted, Some(false)), "{profile:?}");
+        assert_ne!(of_many, Some(true), "{profile:?}");
+    }
 }

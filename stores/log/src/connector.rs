@@ -4,22 +4,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Diagnosis, Error, Identity, LinkUse, Location, LocationWatch, Mode,
-    Name, OpenError, OpenRequest, Origin, PathProbe, Repair, Store, Upkeep, Url,
+    AllocationLimit, Capabilities, Connector, ConnectorOptions, ConnectorRegistry, Diagnosis, Error, Identity, LinkUse,
+    Location, LocationWatch, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe, Repair,
+    Store, StoreCheck, StoreReport, Upkeep, Url,
 };
 
+use crate::check::{LogCheck, finding};
+use crate::error::LogError;
 use crate::joined_files::{JoinedFiles, follower_settings, is_shared};
 use crate::joining::join;
 use crate::layout::LogLayout;
-use crate::log_vol_counters::LogVolCounters;
+use crate::log_file::log_group;
+use crate::log_vol_counters::{COUNTERS, LogVolCounters};
+use crate::names::LOG_GROUP;
 use crate::opening::{open_log, open_log_vol};
 use crate::options::Log;
 use crate::session::{CONNECTOR, LogRequest, LogSession};
 use crate::shared_files::SharedFiles;
 use crate::store::LogStore;
+use crate::subfiles::is_in_use;
 
-/// Opens files with a log: `log:run.h5`. The file itself is opened by the connector beneath. A new file gets a log; one
-/// that exists and has none is opened as the plain file that it is.
+/// Opens files with a log: `log:run.h5`, and a path that leads to one. The file itself is opened by the connector beneath.
+/// A new file gets a log; one that exists and has none is opened as the plain file that it is.
 #[derive(Debug, Clone)]
 pub struct LogConnector {
     inner: Arc<dyn Connector>,
@@ -54,23 +60,82 @@ impl LogConnector {
         open_log_vol(inner, counters, &files, log).map_err(OpenError::Store)
     }
 
-    /// Refuses to join a log in Log VOL's layout, before anything of joining is made beside it.
-    fn check_joining(&self, path: &Path, layout: LogLayout, how: &OpenRequest<'_>) -> Result<(), OpenError> {
-        let is_log_vol = || {
-            let mut options = self.inner.options();
-            for (name, value) in follower_settings(Mode::SwmrRead) {
-                options.set(name, value).ok()?;
-            }
-            let request =
-                OpenRequest { mode: Mode::SwmrRead, options: &*options, unfilter: how.unfilter.clone(), ..*how };
-            // What cannot be opened so is no such file, or says why when it is joined.
-            let store = self.inner.open(&Location::Path(path.to_owned()), &request).ok()?;
-            LogVolCounters::read(&*store).ok()?
+    /// The file at a path, to look at it: it may be written meanwhile, and is not locked. `None` if it cannot be opened.
+    fn open_to_look(&self, path: &Path) -> Option<Arc<dyn Store>> {
+        let mut options = self.inner.options();
+        for (name, value) in follower_settings(Mode::SwmrRead) {
+            options.set(name, value).ok()?;
+        }
+        let request = OpenRequest {
+            mode: Mode::SwmrRead,
+            root: &ObjectSpec::group(),
+            options: &*options,
+            max_allocation: AllocationLimit::default(),
+            unfilter: Arc::new(NoFilters),
+            registry: &ConnectorRegistry::empty(),
         };
+        self.inner.open(&Location::Path(path.to_owned()), &request).ok()
+    }
+
+    /// Refuses to join a log in Log VOL's layout, before anything of joining is made beside it.
+    fn check_joining(&self, path: &Path, layout: LogLayout) -> Result<(), OpenError> {
+        // What cannot be opened so is no such file, or says why when it is joined.
+        let is_log_vol = || LogVolCounters::read(&*self.open_to_look(path)?).ok()?;
         match layout == LogLayout::LogVol || (!is_shared(path) && is_log_vol().is_some()) {
             true => Err(OpenError::Store(Error::Unsupported("joining a log in Log VOL's layout (layout=logvol)"))),
             false => Ok(()),
         }
+    }
+
+    /// A session on the file at a location.
+    fn open_session(&self, at: &Location, how: &OpenRequest<'_>) -> Result<OpenedFile, OpenError> {
+        let options = how.typed_options::<Log>()?.clone();
+        let file = self.file(at, how, &options)?;
+        let log = LogRequest {
+            unfilter: how.unfilter.clone(),
+            max_allocation: how.max_allocation,
+            ..LogRequest::new(options.clone())
+        };
+        let mut session = if options.join && how.mode.writes() {
+            if let Some(path) = &file.path {
+                self.check_joining(path, options.layout)?;
+            }
+            let no_path = || OpenError::Url("only files of this machine are joined".to_owned());
+            join(file.files.ok_or_else(no_path)?, !is_existing(how.mode), log)?
+        } else {
+            let request = file.request(how);
+            let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
+            let counters = LogVolCounters::read(&*inner).map_err(OpenError::Store)?;
+            match counters {
+                Some(counters) if counters.subfiles() > 0 => {
+                    self.open_log_vol_subfiles(at, inner, counters, &request, log)?
+                }
+                None if is_existing(how.mode) && !LogSession::has_log(&*inner).map_err(OpenError::Store)? => {
+                    // A plain file, as a log may have links to. It stays one.
+                    return Ok(OpenedFile::Plain(inner));
+                }
+                _ => open_log(inner, file.files, log)?,
+            }
+        };
+        session.described.location = Some(at.clone());
+        Ok(OpenedFile::Log(Box::new(session)))
+    }
+
+    /// The file at a location, and how it is opened.
+    fn file(&self, at: &Location, how: &OpenRequest<'_>, options: &Log) -> Result<LoggedFile, OpenError> {
+        let mut inner_options = self.inner.options();
+        let path = self.file_path(at);
+        let mut mode = how.mode;
+        if path.as_deref().is_some_and(is_shared) {
+            for (name, value) in follower_settings(mode) {
+                inner_options.set(name, value)?;
+            }
+            // Followers that have no lock may be there.
+            mode = if mode == Mode::Write { Mode::SwmrWrite } else { mode };
+        }
+        let mut file = LoggedFile { path, mode, options: inner_options, files: None };
+        file.files = file.path.clone().map(|path| self.joined_files(path, options, &file.request(how)));
+        Ok(file)
     }
 
     /// The subfiles of the main file at a path.
@@ -86,6 +151,37 @@ impl LogConnector {
             None => Err(OpenError::Url("a file with a log has a path: log:run.h5 is one".to_owned())),
         }
     }
+}
+
+/// A file that has a log, or gets one.
+struct LoggedFile {
+    /// Where it is on this machine.
+    path: Option<PathBuf>,
+    mode: Mode,
+    /// The options of the connector beneath.
+    options: Box<dyn ConnectorOptions>,
+    /// Its subfiles.
+    files: Option<Arc<dyn SharedFiles>>,
+}
+
+/// What came of opening a file.
+enum OpenedFile {
+    /// It has a log.
+    Log(Box<LogSession>),
+    /// It has none, and gets none.
+    Plain(Arc<dyn Store>),
+}
+
+impl LoggedFile {
+    /// The request to the connector beneath, by one to open the log.
+    fn request<'a>(&'a self, how: &OpenRequest<'a>) -> OpenRequest<'a> {
+        OpenRequest { mode: self.mode, options: &*self.options, unfilter: how.unfilter.clone(), ..*how }
+    }
+}
+
+/// Whether nobody writes a file that is open to be read.
+fn is_at_rest(file: &dyn Store) -> bool {
+    file.session().mode == Mode::Read
 }
 
 /// Whether a mode opens what is there.
@@ -110,55 +206,26 @@ impl Connector for LogConnector {
         Box::new(Log::default())
     }
 
-    fn claims(&self, _: &PathProbe<'_>) -> bool {
-        false
+    /// A file with what a log has in the root group. Nearly all others are told from it by their first bytes.
+    fn claims(&self, probe: &PathProbe<'_>) -> bool {
+        if probe.head().is_empty() {
+            return false;
+        }
+        match self.inner.peek_root(probe, &[Name::from(LOG_GROUP)], &[Name::from(COUNTERS)]) {
+            Some(false) => false,
+            peeked => match self.open_to_look(probe.path()).map(|store| LogSession::is_log(&*store)) {
+                Some(Ok(is_log)) => is_log,
+                // Something is wrong with it, or a process has it for itself: that is said when it is opened.
+                _ => peeked.is_some(),
+            },
+        }
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        let options = how.typed_options::<Log>()?.clone();
-        let mut inner_options = self.inner.options();
-        let path = self.file_path(at);
-        let mut mode = how.mode;
-        if path.as_deref().is_some_and(is_shared) {
-            for (name, value) in follower_settings(mode) {
-                inner_options.set(name, value)?;
-            }
-            // Followers that have no lock may be there.
-            mode = if mode == Mode::Write { Mode::SwmrWrite } else { mode };
-        }
-        let request = OpenRequest { mode, options: &*inner_options, unfilter: how.unfilter.clone(), ..*how };
-        let log = LogRequest {
-            unfilter: how.unfilter.clone(),
-            max_allocation: how.max_allocation,
-            ..LogRequest::new(options.clone())
-        };
-        if options.join
-            && how.mode.writes()
-            && let Some(path) = &path
-        {
-            self.check_joining(path, options.layout, how)?;
-        }
-        let files = path.map(|path| self.joined_files(path, &options, &request));
-        if options.join && how.mode.writes() {
-            let no_path = || OpenError::Url("only files of this machine are joined".to_owned());
-            let mut session = join(files.ok_or_else(no_path)?, !is_existing(how.mode), log)?;
-            session.described.location = Some(at.clone());
-            return Ok(Arc::new(LogStore::new(session)));
-        }
-        let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
-        let counters = LogVolCounters::read(&*inner).map_err(OpenError::Store)?;
-        let mut session = match counters {
-            Some(counters) if counters.subfiles() > 0 => {
-                self.open_log_vol_subfiles(at, inner, counters, &request, log)?
-            }
-            None if is_existing(how.mode) && !LogSession::has_log(&*inner).map_err(OpenError::Store)? => {
-                // A plain file, as a log may have links to. It stays one.
-                return Ok(inner);
-            }
-            _ => open_log(inner, files, log)?,
-        };
-        session.described.location = Some(at.clone());
-        Ok(Arc::new(LogStore::new(session)))
+        Ok(match self.open_session(at, how)? {
+            OpenedFile::Log(session) => Arc::new(LogStore::new(*session)),
+            OpenedFile::Plain(inner) => inner,
+        })
     }
 
     fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
@@ -207,5 +274,34 @@ impl Upkeep for LogConnector {
         let options = self.inner.options();
         let request = OpenRequest { options: &*options, unfilter: how.unfilter.clone(), ..*how };
         self.inner.upkeep().ok_or_else(none)?.repair(&Self::inner_location(at)?, &request)
+    }
+
+    fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
+        let options = how.typed_options::<Log>()?;
+        let in_mode = |mode: Mode| {
+            let how = OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how };
+            let file = self.file(at, &how, options)?;
+            let opened = self.inner.open(&Self::inner_location(at)?, &file.request(&how))?;
+            Ok::<_, OpenError>((opened, file))
+        };
+        let (main, file) = match in_mode(Mode::Read) {
+            // A process writes it, and may let others follow.
+            Err(error) if is_in_use(&error) => in_mode(Mode::SwmrRead)?,
+            opened => opened?,
+        };
+        let limit = how.max_allocation;
+        let check = LogCheck { data: what.data.then_some(&*how.unfilter), is_at_rest: is_at_rest(&*main), limit };
+        let is_log_vol = LogVolCounters::read(&*main).is_ok_and(|counters| counters.is_some());
+        if let (false, Some(files)) = (is_log_vol, &file.files) {
+            let group = log_group(&*main)?.ok_or_else(|| Error::from(LogError::NoLog))?;
+            return Ok(check.run(main, &**files, group));
+        }
+        drop(main);
+        let request = OpenRequest { mode: Mode::Read, unfilter: how.unfilter.clone(), ..*how };
+        match self.open_session(at, &request) {
+            Ok(OpenedFile::Log(session)) => Ok(check.run_log_vol(&session)),
+            Ok(OpenedFile::Plain(_)) => Err(Error::from(LogError::NoLog).into()),
+            Err(error) => Ok(StoreReport { findings: vec![finding("log", error)], ..StoreReport::default() }),
+        }
     }
 }

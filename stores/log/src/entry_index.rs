@@ -242,6 +242,15 @@ impl EntryIndex {
         })
     }
 
+    /// Calls `each` with the box of each entry (the first element, and one past the last one) and its data, until it returns
+    /// `false`.
+    pub fn for_each_place(&self, mut each: impl FnMut(&[u64], &[u64], &DataPlace) -> bool) {
+        (0..self.places.len()).all(|number| {
+            let (start, end) = self.boxes.corners(number);
+            each(start, end, &self.places[number])
+        });
+    }
+
     /// How many entries have elements.
     pub fn entry_count(&self) -> usize {
         self.places.len()

@@ -13,6 +13,15 @@ pub type Result<T> = h5live_model::Result<T>;
 /// Why a log cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
+    /// A file is no log.
+    #[error("it is no file with a log, but an ordinary HDF5 file")]
+    NoLog,
+    /// A log dataset does not have its bytes as they were written.
+    #[error(
+        "the log is damaged: {0:?} is not one run of bytes without filters. A program has copied the file as if it had no \
+         log; use the file from which it was copied"
+    )]
+    Rearranged(String),
     /// An object of the log is not there.
     #[error("the log is damaged: it has no {0}")]
     Missing(String),
@@ -65,7 +74,10 @@ pub enum LogError {
         rule: &'static str,
     },
     /// The index table, or the skip list, is damaged.
-    #[error("the index table of the log is damaged: {source}; `h5live log rebuild` makes it anew")]
+    #[error(
+        "the index table of the log is damaged: {source}; `h5live log rebuild` makes it anew if `h5live check` finds no \
+         other damage"
+    )]
     Table {
         /// What is wrong with it.
         source: EntryError,
@@ -106,6 +118,8 @@ pub fn in_file(number: u32, error: ModelError) -> ModelError {
 
 impl From<LogError> for ModelError {
     fn from(error: LogError) -> Self {
-        ModelError::store(StoreErrorKind::Damaged, error)
+        let kind =
+            if matches!(error, LogError::NoLog) { StoreErrorKind::NotThisFormat } else { StoreErrorKind::Damaged };
+        ModelError::store(kind, error)
     }
 }

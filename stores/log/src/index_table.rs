@@ -131,6 +131,11 @@ impl SavedTable {
         Ok(Some(SavedTable { chunks, begins, covers, last_order, limit }))
     }
 
+    /// How many datasets have a place in the skip list.
+    pub fn dataset_count(&self) -> u64 {
+        self.begins.len().saturating_sub(1) as u64
+    }
+
     /// Calls `each` with the entries of a dataset: the rank and the row of each. `position` is that of a place in a log
     /// dataset.
     ///

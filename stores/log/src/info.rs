@@ -8,8 +8,6 @@ use crate::error::{LogError, Result};
 use crate::index_table::SavedTable;
 use crate::layout::LogLayout;
 use crate::log_file::LogFile;
-use crate::log_vol_counters::LogVolCounters;
-use crate::names::LOG_GROUP;
 use crate::opening::open_log;
 use crate::options::Log;
 use crate::session::{LogRequest, LogSession};
@@ -56,8 +54,8 @@ impl LogInfo {
         subfiles: Option<Arc<dyn SharedFiles>>,
         max_allocation: AllocationLimit,
     ) -> Result<Self> {
-        if !LogSession::has_log(&*file)? && LogVolCounters::read(&*file)?.is_none() {
-            return Err(LogError::Missing(format!("group {LOG_GROUP:?}")).into());
+        if !LogSession::is_log(&*file)? {
+            return Err(LogError::NoLog.into());
         }
         let options = Log { rebuild_index: true, ..Log::default() };
         let how = LogRequest { max_allocation, ..LogRequest::new(options) };

@@ -13,6 +13,7 @@ mod background_write;
 mod blobs;
 mod box_tree;
 mod boxes;
+mod check;
 mod chunks;
 mod connector;
 mod copies;

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use h5live_model::{
     AllocationTime, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill,
-    FillTime, FillValue, Link, LinkTarget, Name, NewObject, ObjectId, Publish, Scope, Shape, SharedBytes, Sign, Store,
-    StoreWriter, StoredChunk,
+    FillTime, FillValue, Layout, Link, LinkTarget, Name, NewObject, ObjectId, Publish, Scope, Shape, SharedBytes, Sign,
+    Store, StoreWriter, StoredChunk,
 };
 
 use crate::anchor::{integer, read_integer};
@@ -92,9 +92,13 @@ fn log_spec(size: u64) -> DatasetSpec {
 }
 
 impl LogDataset {
-    fn open(store: &dyn Store, id: ObjectId) -> Result<Self> {
+    fn open(store: &dyn Store, id: ObjectId, name: &Name) -> Result<Self> {
         let chunks = store.dataset(id)?;
-        let size = chunks.spec()?.dataspace.elements().unwrap_or(0);
+        let spec = chunks.spec()?;
+        if spec.layout != Layout::Contiguous || spec.datatype.size() != 1 {
+            return Err(LogError::Rearranged(name.to_string()).into());
+        }
+        let size = spec.dataspace.elements().unwrap_or(0);
         let first = read_integer(store, id, names::FIRST, OF_LOG)?;
         let first = first.ok_or_else(|| LogError::Missing(format!("attribute {:?} of {OF_LOG}", names::FIRST)))?;
         Ok(LogDataset {
@@ -238,8 +242,9 @@ impl LogDatasets {
     /// dataset of all always counts.
     fn newly_published(&self, store: &dyn Store) -> Result<Vec<LogDataset>> {
         let (mut found, mut published) = (Vec::new(), usize::from(self.list.is_empty()));
-        while let Some(id) = hard_target(store.link(self.group, &log_name(self.list.len() + found.len() + 1))?) {
-            let next = LogDataset::open(store, id)?;
+        let name_of_next = |found: &[LogDataset]| log_name(self.list.len() + found.len() + 1);
+        while let Some(id) = hard_target(store.link(self.group, &name_of_next(&found))?) {
+            let next = LogDataset::open(store, id, &name_of_next(&found))?;
             if next.read_end(store)? > 0 {
                 published = found.len() + 1;
             }
@@ -295,7 +300,7 @@ impl LogDatasets {
         writer.set_attribute(self.group, &integer(names::LOG_DATASET_COUNT, number as i64))?;
         // What comes later is seen after the entries in it, and so after its link.
         writer.commit(Scope::Objects(&[self.group]), Publish::Visible)?;
-        self.list.push(LogDataset::open(store, id)?);
+        self.list.push(LogDataset::open(store, id, &log_name(number))?);
         Ok(())
     }
 

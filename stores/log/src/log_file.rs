@@ -185,6 +185,11 @@ impl LogFile {
         self.log.read(offset, into).map_err(|error| in_file(self.number, error))
     }
 
+    /// Whether the file is open as a main file, and is a subfile, as its entries say that were read.
+    pub fn is_subfile_by_itself(&self) -> bool {
+        self.number == 0 && self.main_number.get().is_some_and(|number| *number > 0)
+    }
+
     /// Checks that an entry was written into this file, and not into another one that is here by mistake. A subfile may be
     /// opened by itself: as a main file, whose entries all have the number of the subfile.
     fn check_number(&self, head: &EntryHead, at: LogPosition) -> Result<()> {

@@ -5,7 +5,7 @@ use h5live_model::{AttributeData, ByteOrder, Dataspace, Datatype, Error, Name, O
 use crate::error::{LogError, Result};
 
 /// The attribute of the root group with counters and the configuration.
-const COUNTERS: &str = "_int_att";
+pub const COUNTERS: &str = "_int_att";
 /// The bit of the configuration that says that the log is in subfiles.
 const SUBFILES: i32 = 0x200;
 /// The configuration of a new file: entries may refer to earlier ones. So Log VOL writes it if nothing is asked for.

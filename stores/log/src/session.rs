@@ -18,6 +18,7 @@ use crate::error::{LogError, Result};
 use crate::layout::LogLayout;
 use crate::log_file::{LogFile, group_number, log_group, make_group};
 use crate::log_state::LogState;
+use crate::log_vol_counters::LogVolCounters;
 use crate::main_turn::{ChangedObjects, MainChange, MainTurn};
 use crate::mutant::LogMutant;
 use crate::names;
@@ -92,6 +93,25 @@ impl LogSession {
     /// Errors of the store beneath.
     pub fn has_log(inner: &dyn Store) -> Result<bool> {
         Ok(log_group(inner)?.is_some())
+    }
+
+    /// Whether a file is one with a log: the group of the log says which layout it has, or the root group has what Log VOL
+    /// writes there. A file without a log may have a group or an attribute of such a name.
+    ///
+    /// # Errors
+    /// Errors of the store beneath.
+    pub fn is_log(inner: &dyn Store) -> Result<bool> {
+        let group = log_group(inner)?;
+        if let Some(group) = group
+            && inner.attribute(group, &Name::from(names::LAYOUT_VERSION))?.is_some()
+        {
+            return Ok(true);
+        }
+        match LogVolCounters::read(inner) {
+            // A main file with subfiles has no group of the log.
+            Ok(counters) => Ok(counters.is_some_and(|counters| group.is_some() || counters.subfiles() > 0)),
+            Err(_) => Ok(group.is_some()),
+        }
     }
 
     /// Opens the log of a file in the layout of this program, or makes one if the file has none and the session can write.

@@ -79,17 +79,24 @@ impl<'a> Subfiles<'a> {
         for number in known..=count {
             match self.own.take_if(|own| own.number == number) {
                 Some(own) => state.add_own_file(own, limit)?,
-                None => {
-                    let file_id = number_or_zero(main, group, names::FILE_ID)?;
-                    state.add_file(self.open(number, count, file_id, limit)?, limit)?;
-                }
+                None => state.add_file(self.open_numbered(main, group, (number, count), limit)?, limit)?,
             }
         }
         Ok(known <= count)
     }
 
-    /// The log of a subfile of the main file that has this identity. There are `count` subfiles.
-    fn open(&self, number: u32, count: u32, file_id: i64, limit: AllocationLimit) -> Result<LogFile> {
+    /// The log of the subfile with a number of a main file, which has so many.
+    ///
+    /// # Errors
+    /// As [`Subfiles::add_new`].
+    pub fn open_numbered(
+        &self,
+        main: &dyn Store,
+        group: ObjectId,
+        (number, count): (u32, u32),
+        limit: AllocationLimit,
+    ) -> Result<LogFile> {
+        let file_id = number_or_zero(main, group, names::FILE_ID)?;
         let missing =
             || LogError::Missing(format!("subfile {number} of {count}: the location of the file is not known"));
         let store = self.files.ok_or_else(missing)?.open_subfile(number, self.mode, false);

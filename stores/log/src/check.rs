@@ -1,0 +1,349 @@
+//! The check of a log: whether its entries, its index table and its anchors make sense together, and are there.
+//!
+//! The whole log is read. What the index table has is compared with it.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+
+use h5live_model::{
+    AllocationLimit, FilterSpec, LinkTarget, Name, ObjectId, ObjectKind, Scope, Store, StoreFinding, StoreReport,
+    Unfilter, UnknownFilter,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::anchor::Anchor;
+use crate::boxes::BoxRange;
+use crate::entry::{EntryChange, EntryError};
+use crate::entry_index::{DataKind, DataPlace};
+use crate::error::{LogError, Result, in_file};
+use crate::index_table::{SavedTable, TableRow};
+use crate::layout::LogLayout;
+use crate::log_file::{LogFile, group_number};
+use crate::names;
+use crate::position::LogPosition;
+use crate::session::LogSession;
+use crate::shared_files::SharedFiles;
+use crate::subfiles::{Subfiles, subfile_count};
+
+/// Bytes of data that are read at once.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Something that is wrong with a log whose structures can all be read.
+#[derive(Debug, thiserror::Error)]
+enum LogFault {
+    #[error("it is dataset {number} of the log, of which {count} were made")]
+    AnchorNumber { number: u64, count: u64 },
+    #[error("it is dataset {number} of the log, and so is {other}")]
+    SharedNumber { number: u64, other: String },
+    #[error("the entry of the log with data at byte {at} is of dataset {number}, and {count} were made")]
+    EntryNumber { at: LogPosition, number: u64, count: u64 },
+    #[error("the entry of the log with data at byte {at} has {found} dimensions, and the dataset {rank}")]
+    Rank { at: LogPosition, found: usize, rank: usize },
+    #[error("the entry of the log with data at byte {at} has {found} bytes of data, and its elements take {expected}")]
+    DataBytes { at: LogPosition, found: u64, expected: u64 },
+    #[error(
+        "the index table of {of} does not have the entries of dataset {number} that the log has; `h5live log rebuild` \
+         makes it anew"
+    )]
+    Table { of: String, number: u64 },
+}
+
+/// How a log is checked.
+pub struct LogCheck<'a> {
+    /// What undoes the filters of entries, if their data is to be read.
+    pub data: Option<&'a dyn Unfilter>,
+    /// Whether nobody writes meanwhile. Otherwise the index table may just be made anew.
+    pub is_at_rest: bool,
+    /// Most bytes that are allocated at once for what the log states.
+    pub limit: AllocationLimit,
+}
+
+/// The entries of datasets, by the numbers of these: the dimensions, and the rest of each.
+type ScannedEntries = FxHashMap<u64, Vec<(usize, TableRow)>>;
+
+/// Why something is a finding.
+type Cause = Box<dyn StdError + Send + Sync>;
+/// What came of checking something.
+type Checked<T> = std::result::Result<T, Cause>;
+
+/// An anchor, and where it is.
+struct FoundAnchor {
+    path: String,
+    id: ObjectId,
+    anchor: Anchor,
+}
+
+/// A finding of the log as a whole.
+pub fn finding(kind: &'static str, cause: impl Into<Cause>) -> StoreFinding {
+    StoreFinding { object: None, path: None, kind, cause: cause.into() }
+}
+
+/// A finding of a dataset, if its anchor is known.
+fn finding_of(anchor: Option<&FoundAnchor>, kind: &'static str, cause: Cause) -> StoreFinding {
+    let (object, path) = (anchor.map(|found| found.id), anchor.map(|found| found.path.clone()));
+    StoreFinding { object, path, kind, cause }
+}
+
+impl LogCheck<'_> {
+    /// Checks a log in the layout of this program: of a main file, and its subfiles. `group` is the group of the log.
+    pub fn run(&self, main: Arc<dyn Store>, files: &dyn SharedFiles, group: ObjectId) -> StoreReport {
+        let mut report = StoreReport::default();
+        let mut scanned = Vec::new();
+        for mut file in self.open_files(&main, files, group, &mut report) {
+            let mut entries = ScannedEntries::default();
+            let read = self.scan(&mut file, &mut entries, &mut report);
+            report.findings.extend(read.err().map(|error| finding("log", error)));
+            scanned.push((file, entries));
+        }
+        let anchors = find_anchors(&*main, LogLayout::H5live, &mut report);
+        // Entries and anchors are of datasets that were counted before.
+        let refreshed = main.refresh(Scope::All);
+        let count = refreshed.and_then(|()| group_number(&*main, group, names::DATASET_COUNT));
+        // A subfile by itself does not know how many datasets there are.
+        let is_subfile = scanned.iter().any(|(file, _)| file.is_subfile_by_itself());
+        let count = count.map(|count| if is_subfile { u64::MAX } else { count }).unwrap_or_else(|error| {
+            report.findings.push(finding("log", error));
+            u64::MAX
+        });
+        let by_number = check_anchors(&anchors, count, &mut report);
+        for (file, entries) in &scanned {
+            for (rank, row) in entries.values().flatten() {
+                if report.is_full() {
+                    return report;
+                }
+                let anchor = by_number.get(&row.head.dataset).copied();
+                let read = |at: LogPosition, into: &mut [u8]| file.read(at.offset(), into);
+                let place = DataPlace {
+                    at: row.at,
+                    len: row.head.data_len,
+                    filter: row.head.filter,
+                    crc: Some(row.head.data_crc),
+                    kind: DataKind::Block,
+                };
+                let checked = check_entry(*rank, row, anchor, count);
+                let checked = checked.and_then(|decoded| self.check_data(&read, &place, decoded, &mut report));
+                report.findings.extend(checked.err().map(|cause| finding_of(anchor, "entry", cause)));
+            }
+        }
+        report
+    }
+
+    /// Checks a log in Log VOL's layout, whose entries were read when it was opened.
+    pub fn run_log_vol(&self, session: &LogSession) -> StoreReport {
+        let mut report = StoreReport::default();
+        let anchors = find_anchors(&*session.inner, LogLayout::LogVol, &mut report);
+        let by_number = check_anchors(&anchors, session.dataset_count(), &mut report);
+        let state = session.state();
+        report.raw_bytes = state.data_bytes();
+        let read = |at: LogPosition, into: &mut [u8]| state.read(at, into);
+        for (number, found) in by_number {
+            let Some(dataset) = state.dataset(number) else { continue };
+            let size = u64::from(found.anchor.spec.datatype.size());
+            dataset.index.for_each_place(|start, end, place| {
+                let elements = BoxRange { start, end }.elements().unwrap_or(u64::MAX);
+                let checked = self.check_data(&read, place, Some(elements.saturating_mul(size)), &mut report);
+                report.findings.extend(checked.err().map(|cause| finding_of(Some(found), "entry", cause)));
+                !report.is_full()
+            });
+        }
+        report
+    }
+
+    /// The files that have logs: the main file, and its subfiles. What cannot be opened is a finding.
+    fn open_files(
+        &self,
+        main: &Arc<dyn Store>,
+        files: &dyn SharedFiles,
+        group: ObjectId,
+        report: &mut StoreReport,
+    ) -> Vec<LogFile> {
+        let mode = main.session().mode;
+        let subfiles = Subfiles { files: Some(files), mode, reads_table: false, own: None };
+        let count = subfile_count(&**main, group).unwrap_or_else(|error| {
+            report.findings.push(finding("log", error));
+            0
+        });
+        let mut opened = Vec::new();
+        for number in 0..=count {
+            if report.is_full() {
+                break;
+            }
+            let (kind, file) = match number {
+                0 => ("log", LogFile::open(0, main.clone(), group, false, self.limit)),
+                _ => ("subfile", subfiles.open_numbered(&**main, group, (number, count), self.limit)),
+            };
+            match file {
+                Ok(file) => opened.push(file),
+                Err(error) => report.findings.push(finding(kind, error)),
+            }
+        }
+        opened
+    }
+
+    /// Reads all entries of a file, and compares the index table with them.
+    fn scan(&self, file: &mut LogFile, entries: &mut ScannedEntries, report: &mut StoreReport) -> Result<()> {
+        file.read_batches(self.limit, |batch| {
+            for entry in batch.entries {
+                let head = &entry.1.head;
+                report.metadata_bytes = report.metadata_bytes.saturating_add(head.bounds().head_len as u64);
+                report.raw_bytes = report.raw_bytes.saturating_add(head.data_len);
+                entries.entry(head.dataset).or_default().push(entry);
+            }
+            Ok(())
+        })?;
+        match self.is_at_rest {
+            true => self.compare_table(file, entries, report).map_err(|error| in_file(file.number, error)),
+            false => Ok(()),
+        }
+    }
+
+    /// Compares the index table of a file with the entries that its log has.
+    fn compare_table(&self, file: &LogFile, entries: &ScannedEntries, report: &mut StoreReport) -> Result<()> {
+        let Some(saved) = SavedTable::open(&*file.store, file.group, self.limit)? else { return Ok(()) };
+        let position = |place| file.log.position_of(place).map(|offset| file.position(offset));
+        let mut numbers: Vec<u64> = (0..saved.dataset_count()).collect();
+        numbers.extend(entries.keys().filter(|number| **number >= saved.dataset_count()));
+        for number in numbers {
+            let in_log = entries.get(&number).into_iter().flatten();
+            let mut in_log = in_log.filter(|(_, row)| row.at.offset() < saved.covers);
+            let mut is_same = true;
+            saved.for_each_entry(number, position, &mut |rank, row| {
+                is_same &= in_log.next().is_some_and(|known| *known == (rank, row));
+                Ok(())
+            })?;
+            if !is_same || in_log.next().is_some() {
+                let of = if file.number == 0 { "the log".to_owned() } else { format!("subfile {}", file.number) };
+                report.findings.push(finding("table", LogFault::Table { of, number }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the data of an entry if that is wanted, compares its checksum, and undoes its filter. It has `decoded` bytes
+    /// then; `None` if its dataset was deleted.
+    fn check_data(
+        &self,
+        read: &dyn Fn(LogPosition, &mut [u8]) -> Result<()>,
+        place: &DataPlace,
+        decoded: Option<u64>,
+        report: &mut StoreReport,
+    ) -> Checked<()> {
+        let Some(unfilter) = self.data else { return Ok(()) };
+        let DataPlace { at, len, filter, crc, .. } = *place;
+        let (mut found, mut piece) = (0, vec![0; PIECE_BYTES.min(len) as usize]);
+        for done in (0..len).step_by(PIECE_BYTES as usize) {
+            let piece = &mut piece[..PIECE_BYTES.min(len - done) as usize];
+            read(at + done, piece)?;
+            found = crc32c::crc32c_append(found, piece);
+        }
+        if crc.is_some_and(|crc| crc != found) {
+            return Err(LogError::Entry { at, source: EntryError::DataChecksum }.into());
+        }
+        let (Some(expected), 1..) = (decoded, filter) else { return Ok(()) };
+        self.limit.check(expected)?;
+        let mut bytes = self.limit.zeroed(len)?;
+        read(at, &mut bytes)?;
+        let filter = FilterSpec { id: u16::try_from(filter).unwrap_or(u16::MAX), ..FilterSpec::default() };
+        match unfilter.unfilter(&[filter], 0, bytes, expected) {
+            Ok(elements) if elements.len() as u64 == expected => Ok(()),
+            Ok(elements) => Err(LogFault::DataBytes { at, found: elements.len() as u64, expected }.into()),
+            Err(error) if error.is::<UnknownFilter>() => {
+                report.undecoded_chunks += 1;
+                Ok(())
+            }
+            Err(source) => Err(LogError::Filter { at, source }.into()),
+        }
+    }
+}
+
+/// Checks an entry against what is known of its dataset. Returns the bytes of its elements; `None` if it has none, or the
+/// dataset was deleted.
+fn check_entry(found: usize, row: &TableRow, anchor: Option<&FoundAnchor>, count: u64) -> Checked<Option<u64>> {
+    let TableRow { head, at, .. } = row;
+    let at = *at;
+    if head.dataset >= count {
+        return Err(LogFault::EntryNumber { at, number: head.dataset, count }.into());
+    }
+    let Some(FoundAnchor { anchor, .. }) = anchor else { return Ok(None) };
+    let rank = anchor.spec.dataspace.rank();
+    if found != rank {
+        return Err(LogFault::Rank { at, found, rank }.into());
+    }
+    let elements = match &head.change {
+        EntryChange::Block { count, .. } => count.iter().fold(1u64, |n, side| n.saturating_mul(*side)),
+        EntryChange::Points(coords) => (coords.len() / rank.max(1)) as u64,
+        EntryChange::Grow(_) | EntryChange::Shrink(_) | EntryChange::EndOfBatch { .. } => return Ok(None),
+    };
+    let expected = elements.saturating_mul(anchor.spec.datatype.size().into());
+    match head.filter == 0 && head.data_len != expected {
+        true => Err(LogFault::DataBytes { at, found: head.data_len, expected }.into()),
+        false => Ok(Some(expected)),
+    }
+}
+
+/// Checks the numbers of anchors. Returns which one has which.
+fn check_anchors<'a>(
+    anchors: &'a [FoundAnchor],
+    count: u64,
+    report: &mut StoreReport,
+) -> FxHashMap<u64, &'a FoundAnchor> {
+    let mut by_number = FxHashMap::<u64, &FoundAnchor>::default();
+    for found in anchors {
+        let number = found.anchor.id;
+        let known = by_number.insert(number, found);
+        let fault = match known {
+            Some(known) => LogFault::SharedNumber { number, other: known.path.clone() },
+            None if number >= count => LogFault::AnchorNumber { number, count },
+            None => continue,
+        };
+        report.findings.push(finding_of(Some(found), "anchor", fault.into()));
+    }
+    by_number
+}
+
+/// All anchors of a file to which a path leads. What cannot be read is a finding.
+fn find_anchors(store: &dyn Store, layout: LogLayout, report: &mut StoreReport) -> Vec<FoundAnchor> {
+    let mut anchors = Vec::new();
+    let root = store.session().root;
+    let (mut seen, mut found) = (FxHashSet::from_iter([root]), vec![(root, "/".to_owned())]);
+    while let Some((id, path)) = found.pop() {
+        if report.is_full() {
+            break;
+        }
+        report.objects += 1;
+        let mut below = Vec::new();
+        if let Err(error) = look_at(store, layout, (id, &path), &mut below, &mut anchors) {
+            let path = Some(path);
+            report.findings.push(StoreFinding { object: Some(id), path, ..finding("object", error) });
+        }
+        found.extend(below.into_iter().filter(|(id, _)| seen.insert(*id)));
+    }
+    anchors
+}
+
+/// Looks at one object: it is a group, from which hard links lead to those `below`, or maybe an anchor.
+fn look_at(
+    store: &dyn Store,
+    layout: LogLayout,
+    (id, path): (ObjectId, &str),
+    below: &mut Vec<(ObjectId, String)>,
+    anchors: &mut Vec<FoundAnchor>,
+) -> Result<()> {
+    let root = store.session().root;
+    match store.kind(id)? {
+        ObjectKind::Group => store.for_each_link(id, &mut |link| {
+            let is_renamed = id == root || layout.owns_underscores();
+            let name: Option<Name> = if is_renamed { layout.user_name(&link.name) } else { Some(link.name) };
+            if let (Some(name), LinkTarget::Hard(target)) = (name, link.target) {
+                below.push((target, format!("{}/{name}", path.trim_end_matches('/'))));
+            }
+            true
+        }),
+        ObjectKind::Dataset => {
+            let anchor = layout.read_anchor(store, id)?;
+            anchors.extend(anchor.map(|anchor| FoundAnchor { path: path.to_owned(), id, anchor }));
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
