@@ -20,6 +20,20 @@ pub struct CsvOptions {
     pub skipped_lines: Option<u64>,
     /// Whether numbers have a decimal comma, whatever the separator is. With semicolons, they may.
     pub has_decimal_comma: bool,
+    /// How a quote is written inside quotes.
+    pub quote_escape: QuoteEscape,
+}
+
+/// How a quote is written inside quotes. It may be there twice in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QuoteEscape {
+    /// Behind a backslash between blanks, as in the logs of web servers.
+    #[default]
+    Auto,
+    /// Twice only.
+    Doubled,
+    /// Behind this byte.
+    Behind(u8),
 }
 
 /// How a CSV is written.
@@ -33,6 +47,8 @@ pub struct CsvDialect {
     pub has_header: bool,
     /// How fractions are written.
     pub decimals: DecimalStyle,
+    /// The byte before a quote inside quotes, if there is one.
+    pub escape: Option<u8>,
 }
 
 /// How fractions are written in all of a CSV.
@@ -68,7 +84,12 @@ impl CsvDialect {
             (false, _) => DecimalStyle::Point,
         };
         let has_header = options.has_header && !begins_with_a_row(table, delimiter);
-        CsvDialect { delimiter, preamble_lines, has_header, decimals }
+        let escape = match options.quote_escape {
+            QuoteEscape::Auto if delimiter == BLANKS => Some(b'\\'),
+            QuoteEscape::Auto | QuoteEscape::Doubled => None,
+            QuoteEscape::Behind(byte) => Some(byte),
+        };
+        CsvDialect { delimiter, preamble_lines, has_header, decimals, escape }
     }
 }
 
@@ -100,7 +121,8 @@ fn fields(line: &[u8], separator: u8) -> Vec<String> {
     if separator == BLANKS { fields.filter(|field| !field.is_empty()).collect() } else { fields.collect() }
 }
 
-fn is_number(field: &str) -> bool {
+/// Whether a field is a number, also one with a decimal comma.
+pub fn is_number(field: &str) -> bool {
     field.parse::<f64>().is_ok() || comma_number(field).is_some()
 }
 
@@ -182,8 +204,13 @@ pub fn is_grouped(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    const ANY: CsvOptions =
-        CsvOptions { delimiter: None, has_header: true, skipped_lines: None, has_decimal_comma: false };
+    const ANY: CsvOptions = CsvOptions {
+        delimiter: None,
+        has_header: true,
+        skipped_lines: None,
+        has_decimal_comma: false,
+        quote_escape: QuoteEscape::Auto,
+    };
 
     fn sniffed(text: &str) -> CsvDialect {
         CsvDialect::sniff(text.as_bytes(), &ANY)
