@@ -18,7 +18,7 @@ use super::row::RowError;
 /// The longest row that goes over several lines (bytes).
 const MAX_ROW_BYTES: usize = 64 << 20;
 
-/// What to do with a key that is no column.
+/// What to do with a key that the first row does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum NewKeys {
     /// It becomes a column if it is among the first rows (see --infer-rows). Later, the row cannot be stored (see --on-error)

@@ -55,7 +55,7 @@ const INTERRUPTED_TIME: Duration = Duration::from_secs(1);
 pub struct RecordCommand {
     /// The file; made if it is not there, and removed again if no row came in
     file: h5live::Location,
-    /// The dataset; made if it is not there
+    /// The dataset; made if it is not there, and removed again if no row came in
     path: String,
     /// The format of the input; by default raw with `--dtype`, and otherwise guessed from how it begins
     #[arg(long, value_enum)]
@@ -86,11 +86,11 @@ pub struct RecordCommand {
     /// The integer that stands for an empty cell; empty cells of floats are NaN, and those of times the smallest integer
     #[arg(long, value_name = "INTEGER", allow_hyphen_values = true, value_parser = integer)]
     empty: Option<i128>,
-    /// What to do with a key of JSON that the first row, or none of the first rows, has
+    /// What to do with a key of JSON that the first row does not have
     #[arg(long, value_enum, default_value = "error")]
     on_new_key: NewKeys,
     /// Infer the types of columns from this many rows, or from those of the first second: then integers are stored as f64,
-    /// for fractions may come later, unless --types says otherwise
+    /// because fractions may come later, unless --types says otherwise
     #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = at_least::<1, u64>)]
     infer_rows: u64,
     /// Store the texts of a new dataset in this many bytes each; by default texts may have any length

@@ -345,7 +345,7 @@ impl<'a> RecordSession<'a> {
             let (path, names) = (&self.options.path, names_text(&widened));
             let rows = counted(rows.len() as u64, "row");
             tell(format_args!(
-                "{path}: columns of integers are stored as f64, for {rows} came in the first second, and later ones may have \
+                "{path}: columns of integers are stored as f64, because {rows} came in the first second, and later ones may have \
                  fractions: {names} (--types {first}=i64 stores integers)"
             ));
         }

@@ -43,7 +43,7 @@ pub fn find(rows: &[InputRow], columns: usize, is_text: impl Fn(usize) -> bool) 
     let fits = |cells: &&[InputCell]| with_unit().all(|at| cells[at] == InputCell::Empty || is_value(&cells[at]));
     let count = |at: usize| others.iter().filter(|cells| is_value(&cells[at])).count();
     match with_unit().map(count).min() {
-        _ if !others.iter().all(|cells| fits(cells)) => UnitsRow::Absent,
+        _ if !others.iter().all(fits) => UnitsRow::Absent,
         Some(values) if values >= MIN_ROWS => UnitsRow::Found(units),
         _ => UnitsRow::Open,
     }

@@ -98,7 +98,7 @@ fn integers_of_a_slow_source_are_floats() {
         }
         drop(input);
         let wanted = format!(
-            "h5live: {path}: columns of integers are stored as f64, for 1 row came in the first second, and later ones may \
+            "h5live: {path}: columns of integers are stored as f64, because 1 row came in the first second, and later ones may \
              have fractions: \"t\" (--types t=i64 stores integers)\n"
         );
         assert_eq!(said(&writer.wait_with_output().unwrap(), 0), wanted);
