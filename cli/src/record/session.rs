@@ -387,7 +387,9 @@ impl<'a> RecordSession<'a> {
     fn tell_odd_texts(&self, inferred: &[RecordColumn], rows: &[InputRow], rules: &InferRules) {
         for (at, column) in inferred.iter().enumerate() {
             let is_given = self.options.types.iter().any(|given| given.name == column.name);
-            let cell = |row: &InputRow| row.cells.as_ref().ok()?.get(at).cloned();
+            // The cells of a shorter row may belong to other columns.
+            let is_whole = |cells: &&Vec<InputCell>| cells.len() == inferred.len();
+            let cell = |row: &InputRow| row.cells.as_ref().ok().filter(is_whole)?.get(at).cloned();
             let cells: Vec<_> = rows.iter().filter_map(|row| Some((row.number, cell(row)?))).collect();
             let (path, name) = (&self.options.path, &column.name);
             if is_given {

@@ -146,6 +146,10 @@ fn a_row_that_was_taken_for_the_names_is_told() {
     let output = run_with(&["record", "--delimiter=,", &name, "c"], log.as_bytes());
     assert!(said(&output, 0).starts_with(&format!("{}it looks like a line of text; --format lines", begin("c"))));
     assert_eq!(told("t,v\n1,2\n", "d"), "");
+    // Rows of another length say nothing of the columns.
+    let output = run_with(&["record", "--no-header", &name, "e"], b"$A,N,1\n$B,5\n");
+    let short = "h5live: standard input: row 2: 2 fields instead of 3\n";
+    assert!(said(&output, 1).starts_with(short), "{output:?}");
 }
 
 #[test]
