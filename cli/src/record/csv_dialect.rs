@@ -73,6 +73,9 @@ impl CsvDialect {
         let delimiter = options.delimiter.unwrap_or_else(|| separator(&lines));
         let rows: Vec<_> = lines.iter().map(|line| fields(line, delimiter)).collect();
         let header = if options.skipped_lines.is_none() { header_row(&rows) } else { None };
+        let line_numbers: Vec<_> = numbered.iter().map(|(number, _)| *number).collect();
+        let header =
+            header.map(|header| if has_names_above(&rows, &line_numbers, header) { header - 1 } else { header });
         let (preamble_lines, table) = match header {
             Some(header) => (numbered[header].0, rows.get(header..).unwrap_or_default()),
             None => (0, &*rows),
@@ -152,6 +155,15 @@ fn header_row(rows: &[Vec<String>]) -> Option<usize> {
     let is_table = data.len() >= MIN_TABLE_ROWS && data.iter().all(has_number) && is_names(&rows[even_from]);
     let is_first = rows[..even_from].iter().all(|row| row.len() != width);
     (is_table && is_first).then_some(even_from)
+}
+
+/// Whether the line above a header has as many names, and begins after a blank line: then the names are there, and the
+/// header has the units.
+fn has_names_above(rows: &[Vec<String>], line_numbers: &[usize], header: usize) -> bool {
+    let gap = |at: usize| line_numbers[at] - line_numbers[at - 1] - 1;
+    let is_alone = header >= 2 && gap(header) == 0 && gap(header - 1) > 0;
+    let is_names = |row: &[String]| row.iter().any(|f| !f.is_empty()) && !row.iter().any(|f| is_number(f));
+    is_alone && rows[header - 1].len() == rows[header].len() && is_names(&rows[header - 1])
 }
 
 /// Whether the first line is a row: it has nothing but numbers. Between blanks, one number is enough, if the other lines

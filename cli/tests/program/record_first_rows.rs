@@ -31,6 +31,10 @@ fn a_row_of_units_becomes_attributes() {
     if let Some(python) = python() {
         assert_eq!(h5py(&python, "print(h5py.File(path)['b'].attrs['temp.units'])", &path), "°C\n");
     }
+    let scope = b"Model;X\n\nt;v\ns;K\n0;1\n1;2\n";
+    let errors = said(&run_with(&["record", &name, "scope"], scope), 0);
+    assert!(errors.contains("attributes: \"t.units\", \"v.units\"\n"), "{errors}");
+    assert_eq!(dumped(&name, "scope"), "0: {t: 0, v: 1}\n1: {t: 1, v: 2}\n");
     // The next recording has the same line, and then another one.
     assert_eq!(said(&run_with(&["record", &name, "b"], csv), 0), wanted);
     let other = b"time,temp,pressure\ns,K,hPa\n2,293,1013\n3,294,1013\n";
