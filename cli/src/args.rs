@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::{Outcome, Result, whole_text};
+use crate::output::tell;
 use crate::temp_output::with_places;
 use crate::{
     check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, log, ls, man, manifest, map, mv,
@@ -99,7 +100,14 @@ pub fn run() -> ExitCode {
     let matches = program().get_matches_from(joined_words(std::env::args_os()));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     open::set_args(args.open);
+    heed_file_size_limit();
     exit_code(args.command.run())
+}
+
+/// A write beyond the limit of `ulimit -f` is an error, which names the file, and not the end of the process.
+fn heed_file_size_limit() {
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
 /// The exit code of what a command came to. An error is told.
@@ -110,7 +118,7 @@ pub fn exit_code(result: Result<Outcome>) -> ExitCode {
         Ok(Outcome::Status(code)) => ExitCode::from(code),
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("h5live: {}", with_places(&whole_text(&error)));
+            tell(with_places(&whole_text(&error)));
             ExitCode::from(2)
         }
     }

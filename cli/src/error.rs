@@ -256,6 +256,29 @@ pub enum FileProblem {
         /// Most of them.
         max_columns: u64,
     },
+    /// The rows of an input have more columns than a dataset can have.
+    #[error(
+        "{path}: a row has {number} columns, and a dataset can have {max_columns} of such names and types; frames of \
+         numbers have no names: `record --dtype f32 --shape {number}` stores them, as raw bytes"
+    )]
+    TooManyInputColumns {
+        /// The dataset.
+        path: String,
+        /// Columns of the rows.
+        number: usize,
+        /// Most of them.
+        max_columns: usize,
+    },
+    /// The input has more or fewer columns than the dataset, and no names for them.
+    #[error("{path} has {}, the rows of the input have {}", counted(*found, "column"), counted(*given, "field"))]
+    OtherColumnCount {
+        /// The dataset.
+        path: String,
+        /// Its columns.
+        found: usize,
+        /// Fields of a row.
+        given: usize,
+    },
     /// The input has columns that the dataset does not have.
     #[error("{path} has no column {}; its columns are {}", names_text(missing), names_text(columns))]
     NoSuchColumns {
@@ -343,7 +366,7 @@ pub enum SetRefusal {
 const MAX_SHOWN_NAMES: usize = 8;
 
 /// Names one after the other, in quotes.
-fn names_text(names: &[String]) -> String {
+pub fn names_text(names: &[String]) -> String {
     let shown: Vec<_> = names.iter().take(MAX_SHOWN_NAMES).map(|name| format!("{name:?}")).collect();
     let more =
         if names.len() > shown.len() { format!(" and {} more", names.len() - shown.len()) } else { String::new() };

@@ -5,6 +5,11 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 use crate::error::{Error, Outcome, Result, whole_text};
 
+/// Says something on standard error. Nobody may be there to hear it: a terminal that was closed.
+pub fn tell(text: impl Display) {
+    let _ = writeln!(io::stderr(), "h5live: {text}");
+}
+
 /// Standard output. Bytes that are not flushed when it is dropped are lost.
 pub struct Output(BufWriter<StdoutLock<'static>>);
 

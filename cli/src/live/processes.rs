@@ -9,6 +9,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::temp_output::heeded;
+
 use super::message::WorkerMessage;
 
 /// An event of a process.
@@ -150,10 +154,10 @@ pub fn stop_flag() -> Arc<AtomicBool> {
     flag
 }
 
-/// A flag that is set by Ctrl-C or a polite request to end.
+/// A flag that is set by Ctrl-C, by a polite request to end, and when the terminal is closed.
 pub fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in heeded(&[SIGINT, SIGTERM, SIGHUP]) {
         // Without it the signal ends the process at once, which no live file suffers from.
         let _ = signal_hook::flag::register(signal, flag.clone());
     }

@@ -20,6 +20,20 @@ pub struct CsvOptions {
     pub skipped_lines: Option<u64>,
     /// Whether numbers have a decimal comma, whatever the separator is. With semicolons, they may.
     pub has_decimal_comma: bool,
+    /// How a quote is written inside quotes.
+    pub quote_escape: QuoteEscape,
+}
+
+/// How a quote is written inside quotes. It may be there twice in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QuoteEscape {
+    /// Behind a backslash between blanks, as in the logs of web servers.
+    #[default]
+    Auto,
+    /// Twice only.
+    Doubled,
+    /// Behind this byte.
+    Behind(u8),
 }
 
 /// How a CSV is written.
@@ -33,6 +47,8 @@ pub struct CsvDialect {
     pub has_header: bool,
     /// How fractions are written.
     pub decimals: DecimalStyle,
+    /// The byte before a quote inside quotes, if there is one.
+    pub escape: Option<u8>,
 }
 
 /// How fractions are written in all of a CSV.
@@ -57,6 +73,9 @@ impl CsvDialect {
         let delimiter = options.delimiter.unwrap_or_else(|| separator(&lines));
         let rows: Vec<_> = lines.iter().map(|line| fields(line, delimiter)).collect();
         let header = if options.skipped_lines.is_none() { header_row(&rows) } else { None };
+        let line_numbers: Vec<_> = numbered.iter().map(|(number, _)| *number).collect();
+        let header =
+            header.map(|header| if has_names_above(&rows, &line_numbers, header) { header - 1 } else { header });
         let (preamble_lines, table) = match header {
             Some(header) => (numbered[header].0, rows.get(header..).unwrap_or_default()),
             None => (0, &*rows),
@@ -68,7 +87,12 @@ impl CsvDialect {
             (false, _) => DecimalStyle::Point,
         };
         let has_header = options.has_header && !begins_with_a_row(table, delimiter);
-        CsvDialect { delimiter, preamble_lines, has_header, decimals }
+        let escape = match options.quote_escape {
+            QuoteEscape::Auto if delimiter == BLANKS => Some(b'\\'),
+            QuoteEscape::Auto | QuoteEscape::Doubled => None,
+            QuoteEscape::Behind(byte) => Some(byte),
+        };
+        CsvDialect { delimiter, preamble_lines, has_header, decimals, escape }
     }
 }
 
@@ -100,7 +124,8 @@ fn fields(line: &[u8], separator: u8) -> Vec<String> {
     if separator == BLANKS { fields.filter(|field| !field.is_empty()).collect() } else { fields.collect() }
 }
 
-fn is_number(field: &str) -> bool {
+/// Whether a field is a number, also one with a decimal comma.
+pub fn is_number(field: &str) -> bool {
     field.parse::<f64>().is_ok() || comma_number(field).is_some()
 }
 
@@ -130,6 +155,15 @@ fn header_row(rows: &[Vec<String>]) -> Option<usize> {
     let is_table = data.len() >= MIN_TABLE_ROWS && data.iter().all(has_number) && is_names(&rows[even_from]);
     let is_first = rows[..even_from].iter().all(|row| row.len() != width);
     (is_table && is_first).then_some(even_from)
+}
+
+/// Whether the line above a header has as many names, and begins after a blank line: then the names are there, and the
+/// header has the units.
+fn has_names_above(rows: &[Vec<String>], line_numbers: &[usize], header: usize) -> bool {
+    let gap = |at: usize| line_numbers[at] - line_numbers[at - 1] - 1;
+    let is_alone = header >= 2 && gap(header) == 0 && gap(header - 1) > 0;
+    let is_names = |row: &[String]| row.iter().any(|f| !f.is_empty()) && !row.iter().any(|f| is_number(f));
+    is_alone && rows[header - 1].len() == rows[header].len() && is_names(&rows[header - 1])
 }
 
 /// Whether the first line is a row: it has nothing but numbers. Between blanks, one number is enough, if the other lines
@@ -182,8 +216,13 @@ pub fn is_grouped(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    const ANY: CsvOptions =
-        CsvOptions { delimiter: None, has_header: true, skipped_lines: None, has_decimal_comma: false };
+    const ANY: CsvOptions = CsvOptions {
+        delimiter: None,
+        has_header: true,
+        skipped_lines: None,
+        has_decimal_comma: false,
+        quote_escape: QuoteEscape::Auto,
+    };
 
     fn sniffed(text: &str) -> CsvDialect {
         CsvDialect::sniff(text.as_bytes(), &ANY)

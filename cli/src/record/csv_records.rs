@@ -17,6 +17,9 @@ const START: usize = 1 << 10;
 pub struct CsvRecords<R> {
     input: R,
     parser: csv_core::Reader,
+    delimiter: u8,
+    /// The byte that stands before a quote inside quotes, if there is one.
+    escape: Option<u8>,
     /// Lines that were read and are not used yet.
     waiting: VecDeque<Vec<u8>>,
     /// The fields of the record that is being read, one behind the other.
@@ -37,9 +40,17 @@ pub struct CsvRecord {
 
 impl<R: BufRead> CsvRecords<R> {
     /// Nothing was read yet.
-    pub fn new(input: R, delimiter: u8) -> Self {
+    pub fn new(input: R, delimiter: u8, escape: Option<u8>) -> Self {
         let parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
-        CsvRecords { input, parser, waiting: VecDeque::new(), bytes: vec![0; START], ends: vec![0; START] }
+        CsvRecords {
+            input,
+            parser,
+            delimiter,
+            escape,
+            waiting: VecDeque::new(),
+            bytes: vec![0; START],
+            ends: vec![0; START],
+        }
     }
 
     /// The next record; `None` at the end.
@@ -49,8 +60,16 @@ impl<R: BufRead> CsvRecords<R> {
     pub fn next_record(&mut self) -> io::Result<Option<CsvRecord>> {
         let mut lines: Vec<Vec<u8>> = Vec::new();
         let (mut bytes, mut fields) = (0, 0);
+        let mut quotes = QuoteDoubler { state: FieldState::Start, delimiter: self.delimiter };
         while let Some(line) = self.line(lines.is_empty())? {
-            let used = self.parse(&line, &mut bytes, &mut fields);
+            let used = match self.escape {
+                // A record ends at the end of a line.
+                Some(escape) => {
+                    let doubled = quotes.doubled(&line, escape);
+                    self.parse(&doubled, &mut bytes, &mut fields).map(|_| line.len())
+                }
+                None => self.parse(&line, &mut bytes, &mut fields),
+            };
             lines.push(line);
             if let Some(used) = used {
                 let rest = lines.last_mut().map(|line| line.split_off(used)).unwrap_or_default();
@@ -133,6 +152,51 @@ impl<R: BufRead> CsvRecords<R> {
     }
 }
 
+/// Where in a record a byte is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FieldState {
+    /// At the start of a field.
+    Start,
+    /// In a field, or behind its quotes.
+    Plain,
+    /// Inside quotes.
+    Quoted,
+    /// Behind a quote inside quotes, which is their end unless there is another one.
+    Quote,
+}
+
+/// Writes the quotes inside quotes twice, where another byte stands before them.
+struct QuoteDoubler {
+    state: FieldState,
+    delimiter: u8,
+}
+
+impl QuoteDoubler {
+    /// The next line of the record. What stands behind the byte and is no quote stays as it is, with that byte.
+    fn doubled(&mut self, line: &[u8], escape: u8) -> Vec<u8> {
+        let mut doubled = Vec::with_capacity(line.len() + 8);
+        let mut bytes = line.iter().copied();
+        while let Some(byte) = bytes.next() {
+            if self.state == FieldState::Quoted && byte == escape {
+                match bytes.next() {
+                    Some(b'"') => doubled.extend(b"\"\""),
+                    next => doubled.extend(std::iter::once(byte).chain(next)),
+                }
+                continue;
+            }
+            self.state = match (self.state, byte) {
+                (FieldState::Start | FieldState::Quote, b'"') => FieldState::Quoted,
+                (FieldState::Quoted, b'"') => FieldState::Quote,
+                (FieldState::Quoted, _) => FieldState::Quoted,
+                (_, byte) if byte == self.delimiter => FieldState::Start,
+                _ => FieldState::Plain,
+            };
+            doubled.push(byte);
+        }
+        doubled
+    }
+}
+
 /// A text with a line feed at its end, whatever ended it.
 fn on_a_line(mut text: Vec<u8>) -> Vec<u8> {
     if text.last() == Some(&b'\r') {
@@ -150,7 +214,11 @@ mod tests {
 
     /// The records, each with its fields and a bar between them, and its text; or of how many lines an odd one is.
     fn records(input: &str) -> Vec<(String, String)> {
-        let mut records = CsvRecords::new(input.as_bytes(), b',');
+        records_with(input, None)
+    }
+
+    fn records_with(input: &str, escape: Option<u8>) -> Vec<(String, String)> {
+        let mut records = CsvRecords::new(input.as_bytes(), b',', escape);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let mut found = Vec::new();
         while let Some(record) = records.next_record().unwrap() {
@@ -187,6 +255,15 @@ mod tests {
         assert_eq!(fields(&long).len(), 1);
         let wide = format!("{}\n", vec!["ab"; 3 * START].join(","));
         assert_eq!(fields(&wide)[0].len(), 9 * START - 1);
+    }
+
+    #[test]
+    fn a_quote_may_stand_behind_another_byte() {
+        let input = "1,\"a \\\"b\\\", c\",2\n\"\\\\\",\"\\x16\",\\\"\n\"x\\\"\ny\"\"\",5\\\",z\n";
+        let wanted = ["1|a \"b\", c|2", "\\\\|\\x16|\\\"", "x\"\ny\"|5\\\"|z"];
+        let found = records_with(input, Some(b'\\'));
+        assert_eq!(found.iter().map(|(fields, _)| &**fields).collect::<Vec<_>>(), wanted);
+        assert_eq!(found.into_iter().map(|(_, text)| text).collect::<String>(), input);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Rows of CSV.
 
+use std::collections::HashSet;
 use std::io::{BufRead, Read as _};
 use std::time::Duration;
 
@@ -7,9 +8,10 @@ use csv::ByteRecord;
 
 use super::csv_dialect::{self, BLANKS, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED_LINES};
 use super::csv_records::{CsvRecord, CsvRecords};
-use super::input::{InputError, RowOutput};
+use super::input::{HeaderDoubt, InputColumns, InputError, RowOutput};
+use super::input_cell::InputCell;
 use super::paced_input::{LookAhead, PacedInput};
-use super::row::{InputCell, RowError};
+use super::row::RowError;
 
 /// The longest text before the header that is kept (bytes).
 const MAX_PREAMBLE_BYTES: usize = 1 << 20;
@@ -87,8 +89,8 @@ fn text_of(bytes: Vec<u8>) -> String {
 }
 
 fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
-    let CsvDialect { delimiter, has_header, mut decimals, .. } = dialect;
-    let mut records = CsvRecords::new(input, delimiter);
+    let CsvDialect { delimiter, has_header, mut decimals, escape, .. } = dialect;
+    let mut records = CsvRecords::new(input, delimiter, escape);
     let mut next = || -> Result<Option<CsvRecord>, InputError> {
         let record = records.next_record()?;
         Ok(record.map(|record| if delimiter == BLANKS { without_empty_fields(record) } else { record }))
@@ -97,13 +99,15 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) 
     let (mut record, columns) = match first.fields {
         Ok(fields) if has_header => {
             let names = names(&fields)?;
-            let listens = out.columns(&names, first.text);
-            (if listens { next()? } else { None }, names.len())
+            let (columns, doubt) = (names.len(), header_doubt(&fields));
+            let listens = out.columns(InputColumns { names, header: first.text, doubt, ..InputColumns::default() });
+            (if listens { next()? } else { None }, columns)
         }
         Err(_) if has_header => return Err(InputError::HeaderQuote),
         fields => {
             let columns = fields.as_ref().map_or(1, ByteRecord::len);
-            let listens = out.columns(&numbered(columns), Vec::new());
+            let names = numbered(columns);
+            let listens = out.columns(InputColumns { names, is_numbered: true, ..InputColumns::default() });
             (listens.then_some(CsvRecord { fields, text: first.text }), columns)
         }
     };
@@ -136,16 +140,33 @@ pub fn numbered(columns: usize) -> Vec<String> {
 
 /// The names of a header line. A column without a name is numbered, and a name that is taken gets a number.
 fn names(header: &ByteRecord) -> Result<Vec<String>, InputError> {
-    let mut names: Vec<String> = Vec::new();
+    let (mut names, mut taken) = (Vec::new(), HashSet::new());
     for (i, name) in header.iter().enumerate() {
         let name = std::str::from_utf8(name).map_err(InputError::Header)?.trim().to_owned();
         let name = if name.is_empty() { format!("c{i}") } else { name };
-        let free = |name: &String| !names.contains(name);
+        let free = |name: &String| !taken.contains(name);
         let numbered = (2u64..).map(|n| format!("{name}_{n}"));
         let name = std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or_default();
+        taken.insert(name.clone());
         names.push(name);
     }
     Ok(names)
+}
+
+/// Words from which on a line with a single name looks like a line of a log.
+const SENTENCE_WORDS: usize = 4;
+
+/// What makes a line with names look like a row.
+fn header_doubt(header: &ByteRecord) -> Option<HeaderDoubt> {
+    let names = header.iter().map(|name| String::from_utf8_lossy(name).trim().to_owned());
+    let names: Vec<_> = names.filter(|name| !name.is_empty()).collect();
+    if let Some(number) = names.iter().find(|name| csv_dialect::is_number(name)) {
+        return Some(HeaderDoubt::Number(number.clone()));
+    }
+    let mut before = HashSet::new();
+    let twice = names.iter().find(|name| !before.insert(*name));
+    let is_sentence = header.len() == 1 && names.iter().any(|name| name.split_whitespace().count() >= SENTENCE_WORDS);
+    twice.map(|name| HeaderDoubt::Twice(name.clone())).or(is_sentence.then_some(HeaderDoubt::Sentence))
 }
 
 fn cells(record: &ByteRecord, decimals: &mut DecimalStyle) -> Result<Vec<InputCell>, RowError> {

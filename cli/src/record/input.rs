@@ -4,7 +4,8 @@ use std::io;
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
-use super::row::{InputCell, RowError};
+use super::input_cell::InputCell;
+use super::row::RowError;
 
 /// Why nothing more can be read.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,37 @@ pub struct InputRow {
     pub text: Vec<u8>,
 }
 
+/// The columns of the input.
+#[derive(Debug, Default)]
+pub struct InputColumns {
+    /// The names.
+    pub names: Vec<String>,
+    /// The header line as it came in.
+    pub header: Vec<u8>,
+    /// When the first row came in, if it had to wait until it was clear how rows are written.
+    pub begun: Option<Instant>,
+    /// Whether the input has no names, so that the columns are numbered.
+    pub is_numbered: bool,
+    /// Whether rows may have more columns, by keys that the first one does not have.
+    pub has_keys: bool,
+    /// What makes the line with the names look like a row.
+    pub doubt: Option<HeaderDoubt>,
+}
+
+/// What makes a line with the names of columns look like a row.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderDoubt {
+    /// A name is a number.
+    #[error("{0:?} is a number; --no-header makes the line a row")]
+    Number(String),
+    /// A name is there twice.
+    #[error("{0:?} is there twice; --no-header makes the line a row")]
+    Twice(String),
+    /// The only name is as long as a line of a log.
+    #[error("it looks like a line of text; --format lines makes each line a row")]
+    Sentence,
+}
+
 /// The cells of a row in the order of the columns, and those with new names.
 pub type NamedCells = (Vec<InputCell>, Vec<(String, InputCell)>);
 
@@ -45,14 +77,7 @@ pub type NamedCells = (Vec<InputCell>, Vec<(String, InputCell)>);
 #[derive(Debug)]
 pub enum InputEvent {
     /// The names of the columns, before the first row that has cells.
-    Columns {
-        /// The names.
-        names: Vec<String>,
-        /// The header line as it came in.
-        header: Vec<u8>,
-        /// When the first row came in, if it had to wait until it was clear how rows are written.
-        begun: Option<Instant>,
-    },
+    Columns(InputColumns),
     /// The lines before the header, as they came in; before the names of the columns.
     Preamble(String),
     /// A row.
@@ -83,8 +108,8 @@ impl<'a> RowOutput<'a> {
     }
 
     /// Hands on the names of the columns. Returns `false` if nobody listens any more.
-    pub fn columns(&self, names: &[String], header: Vec<u8>) -> bool {
-        self.sender.send(InputEvent::Columns { names: names.to_vec(), header, begun: self.begun }).is_ok()
+    pub fn columns(&self, columns: InputColumns) -> bool {
+        self.sender.send(InputEvent::Columns(InputColumns { begun: self.begun, ..columns })).is_ok()
     }
 
     /// Hands on the lines before the header. Returns `false` if nobody listens any more.

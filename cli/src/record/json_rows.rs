@@ -11,8 +11,9 @@ use serde_json::value::RawValue;
 use crate::checked_json::CheckedJson;
 
 use super::csv_rows::numbered;
-use super::input::{InputError, NamedCells, RowOutput};
-use super::row::{InputCell, RowError};
+use super::input::{InputColumns, InputError, NamedCells, RowOutput};
+use super::input_cell::InputCell;
+use super::row::RowError;
 
 /// The longest row that goes over several lines (bytes).
 const MAX_ROW_BYTES: usize = 64 << 20;
@@ -20,12 +21,13 @@ const MAX_ROW_BYTES: usize = 64 << 20;
 /// What to do with a key that the first row does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum NewKeys {
-    /// The row cannot be stored (see --on-error)
+    /// It becomes a column if it is among the first rows (see --infer-rows). Later, the row cannot be stored (see --on-error)
     #[default]
     Error,
-    /// The value is left out
+    /// The value is left out if the first row does not have the key
     Ignore,
-    /// The value goes to a dataset of its own, PATH.KEY, together with the number of the row
+    /// The value goes to a dataset of its own, PATH.KEY, together with the number of the row, if the first row does not have
+    /// the key
     Dataset,
 }
 
@@ -209,11 +211,14 @@ struct RowColumns {
 impl RowColumns {
     /// Hands on a row. Returns `false` if nobody listens any more.
     fn hand_on(&mut self, row: CheckedJson, text: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
+        let is_numbered = row.value.is_array();
         let unique = row.repeated_key.map_or(Ok(row.value), |key| Err(RowError::Twice(key)));
         let cells = unique.and_then(named_cells).and_then(|cells| {
             if self.names.is_empty() {
                 self.names = cells.iter().map(|(name, _)| name.clone()).collect();
-                if !out.columns(&self.names, Vec::new()) {
+                let names = self.names.clone();
+                let columns = InputColumns { names, is_numbered, has_keys: true, ..InputColumns::default() };
+                if !out.columns(columns) {
                     return Ok(None);
                 }
             }
@@ -225,7 +230,7 @@ impl RowColumns {
         }
     }
 
-    /// The cells in the order of the columns, and those with new names, if these are kept. A name that the row has not
+    /// The cells in the order of the columns, and those with new names, unless these are left out. A name that the row has not
     /// is an empty cell.
     fn in_order(&self, named: Vec<(String, InputCell)>) -> Result<NamedCells, RowError> {
         let mut cells = vec![InputCell::Empty; self.names.len()];
@@ -240,9 +245,8 @@ impl RowColumns {
                 None if self.new_keys == NewKeys::Ignore => {}
                 // No object instead of one that the first row has.
                 None if cell == InputCell::Empty && self.names.iter().any(|n| is_inside(n, &name)) => {}
-                None if self.new_keys == NewKeys::Error => return Err(RowError::NewName(name)),
                 None if new_keys.iter().any(|(of, _)| *of == name) => return Err(RowError::Twice(name)),
-                None if cell == InputCell::Empty => {}
+                None if cell == InputCell::Empty && self.new_keys == NewKeys::Dataset => {}
                 None => new_keys.push((name, cell)),
             }
         }

@@ -8,8 +8,9 @@ use crate::error::Result;
 use crate::value::Value;
 
 use super::input::InputRow;
+use super::input_cell::InputCell;
 use super::kind::ColumnKind;
-use super::row::{InferRules, InputCell, RecordColumn, RowError, RowType};
+use super::row::{InferRules, RecordColumn, RowError, RowType};
 use super::target::{self, RecordLayout};
 
 /// Most keys that get a dataset.
@@ -123,7 +124,8 @@ impl KeyDatasets {
             RowType::new(vec![RecordColumn::single(row, ColumnKind::U64), value])
         });
         let (datatype, times) = (table.datatype(), table.times());
-        let dataset = target::open_or_create(file, &self.location, &path, &datatype, &[], &times, self.storage)?;
+        let dataset =
+            target::open_or_create(file, &self.location, &path, &datatype, &[], &times, self.storage)?.dataset;
         let of = KeyDataset { table, dataset, batch: Vec::new(), is_unflushed: false };
         self.datasets.insert(key.to_owned(), of);
         Ok(())

@@ -31,6 +31,8 @@ pub enum ColumnKind {
     },
     /// A truth value: an enumeration of FALSE and TRUE in a byte, as h5py has it.
     Bool,
+    /// A truth value or nothing: an enumeration of FALSE, TRUE and NONE (-1) in a byte.
+    OptionalBool,
     /// UTF-8 text of at most this many bytes, NUL-padded.
     Text(u32),
     /// UTF-8 text of any length, which lies in a heap of the file.
@@ -114,7 +116,7 @@ fn shape_text(dims: &[u32], kind: ColumnKind) -> String {
 /// A name that no type has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no type is called {0:?}: i8 to i64, u8 to u64, f32 and f64 (with `be` for big-endian), bool, time, str, str1 to \
+    "no type is called {0:?}: i8 to i64, u8 to u64, f32 and f64 (with `be` for big-endian), bool, bool3, time, str, str1 to \
      str65535; arrays have [N] or [NxM] behind it"
 )]
 pub struct UnknownKind(String);
@@ -136,7 +138,8 @@ impl ColumnKind {
             Datatype::Float(float) if matches!(float.size, 4 | 8) => {
                 ColumnKind::Float { size: float.size, order: float.order }
             }
-            Datatype::Enum(_) => ColumnKind::Bool,
+            Datatype::Enum(of) if of.members.len() == 2 => ColumnKind::Bool,
+            Datatype::Enum(_) => ColumnKind::OptionalBool,
             Datatype::String(string) => ColumnKind::Text(string.size),
             Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => ColumnKind::VarText,
             _ => return None,
@@ -154,7 +157,7 @@ impl ColumnKind {
     pub fn size(self) -> u32 {
         match self {
             ColumnKind::Integer { size, .. } | ColumnKind::Float { size, .. } | ColumnKind::Text(size) => size,
-            ColumnKind::Bool => 1,
+            ColumnKind::Bool | ColumnKind::OptionalBool => 1,
             ColumnKind::Time => 8,
             ColumnKind::VarText => self.datatype().size(),
         }
@@ -168,11 +171,8 @@ impl ColumnKind {
             ColumnKind::Text(size) => Datatype::fixed_string(size, CharacterSet::Utf8),
             ColumnKind::VarText => <String as H5Type>::datatype(),
             ColumnKind::Time => ColumnKind::I64.datatype(),
-            ColumnKind::Bool => {
-                let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value] };
-                let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Signed));
-                Datatype::Enum(Enum { base, members: vec![member("FALSE", 0), member("TRUE", 1)] })
-            }
+            ColumnKind::Bool => truth_values(&[("FALSE", 0), ("TRUE", 1)]),
+            ColumnKind::OptionalBool => truth_values(&[("FALSE", 0), ("TRUE", 1), (NONE, -1)]),
         }
     }
 
@@ -188,6 +188,7 @@ impl ColumnKind {
                 ColumnKind::Float { .. } => Ok(Value::Float64(f64::NAN)),
                 ColumnKind::Text(_) | ColumnKind::VarText => Ok(Value::Text(String::new())),
                 ColumnKind::Time => Ok(Value::Integer(NO_TIME.into())),
+                ColumnKind::OptionalBool => Ok(Value::EnumName(NONE.into())),
                 ColumnKind::Integer { .. } | ColumnKind::Bool => Err(CellError::Empty { kind: self }),
             };
         };
@@ -215,7 +216,7 @@ impl ColumnKind {
                 exact(format!("{:?}", found.value), found.is_exact)?;
                 Value::Float64(found.value)
             }
-            ColumnKind::Bool => Value::Bool(parse_bool(text).ok_or_else(not_a)?),
+            ColumnKind::Bool | ColumnKind::OptionalBool => Value::Bool(parse_bool(text).ok_or_else(not_a)?),
             ColumnKind::Time => Value::Integer(utc::parse_ns(text).ok_or_else(not_a)?.into()),
             ColumnKind::Text(_) | ColumnKind::VarText => Value::Text(self.text_value(text, fit)?),
         })
@@ -234,6 +235,15 @@ impl ColumnKind {
             _ => Ok(cut.to_owned()),
         }
     }
+}
+
+/// The truth value that is there for nothing.
+const NONE: &str = "NONE";
+
+fn truth_values(members: &[(&str, i8)]) -> Datatype {
+    let member = |(name, value): &(&str, i8)| EnumMember { name: (*name).into(), value: value.to_le_bytes().to_vec() };
+    let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Signed));
+    Datatype::Enum(Enum { base, members: members.iter().map(member).collect() })
 }
 
 /// The smallest and the largest integer of so many bits.
@@ -261,6 +271,7 @@ impl fmt::Display for ColumnKind {
             ColumnKind::Integer { size, sign: Sign::Unsigned, order } => write!(f, "u{}{}", size * 8, big(order)),
             ColumnKind::Float { size, order } => write!(f, "f{}{}", size * 8, big(order)),
             ColumnKind::Bool => f.write_str("bool"),
+            ColumnKind::OptionalBool => f.write_str("bool3"),
             ColumnKind::Time => f.write_str("time"),
             ColumnKind::Text(size) => write!(f, "str{size}"),
             ColumnKind::VarText => f.write_str("str"),
@@ -275,6 +286,9 @@ impl FromStr for ColumnKind {
         let unknown = || UnknownKind(name.to_owned());
         if name == "bool" {
             return Ok(ColumnKind::Bool);
+        }
+        if name == "bool3" {
+            return Ok(ColumnKind::OptionalBool);
         }
         if name == "time" {
             return Ok(ColumnKind::Time);
@@ -317,7 +331,9 @@ mod tests {
 
     #[test]
     fn every_name_is_read_and_shown_alike() {
-        for name in ["i8", "i16", "i32be", "u64", "u16be", "f32", "f64be", "bool", "time", "str", "str1", "str300"] {
+        for name in
+            ["i8", "i16", "i32be", "u64", "u16be", "f32", "f64be", "bool", "bool3", "time", "str", "str1", "str300"]
+        {
             assert_eq!(name.parse::<ColumnKind>().unwrap().to_string(), name);
         }
         assert_eq!("u16le".parse(), "u16".parse::<ColumnKind>());

@@ -4,6 +4,7 @@ mod csv_dialect;
 mod csv_records;
 mod csv_rows;
 pub mod input;
+mod input_cell;
 mod json_rows;
 mod key_datasets;
 mod kind;
@@ -17,6 +18,7 @@ pub mod row;
 mod session;
 mod target;
 mod text_decoder;
+mod units_row;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -29,17 +31,18 @@ use crate::error::{Error, Outcome, Result, whole_text};
 use crate::live::processes::interrupt_flag;
 use crate::lossy_args::LossyArgs;
 use crate::number_arg::{at_least, integer, within};
+use crate::output::tell;
 
-use csv_dialect::CsvOptions;
+use csv_dialect::{CsvOptions, QuoteEscape};
 use input::InputEvent;
 use json_rows::NewKeys;
 use kind::ColumnKind;
 use mirror::{Mirror, MirrorArgs, MirrorReport};
 use on_error::{OddRows, OnError};
 use reader::Format;
-use record_sink::{RecordFile, RecordSink};
+use record_sink::UnusedOutput;
 use row::RecordColumn;
-use session::{RecordSession, UnusedOutput};
+use session::RecordSession;
 use target::RecordLayout;
 
 /// After this long without input, what there is is flushed.
@@ -52,7 +55,7 @@ const INTERRUPTED_TIME: Duration = Duration::from_secs(1);
 pub struct RecordCommand {
     /// The file; made if it is not there, and removed again if no row came in
     file: h5live::Location,
-    /// The dataset; made if it is not there
+    /// The dataset; made if it is not there, and removed again if no row came in
     path: String,
     /// The format of the input; by default raw with `--dtype`, and otherwise guessed from how it begins
     #[arg(long, value_enum)]
@@ -61,13 +64,22 @@ pub struct RecordCommand {
     /// stands for one or more
     #[arg(long, value_parser = delimiter)]
     delimiter: Option<u8>,
-    /// The first line of CSV is a row, too, as a line of numbers always is; columns are called c0, c1, ...
+    /// The first line of CSV is a row, too, as a line of numbers always is; columns are called c0, c1, ..., or are those of
+    /// the dataset that is there, in their order
     #[arg(long)]
     no_header: bool,
+    /// The first row of CSV is a row, too, if it has texts where the next ones have numbers; by default such texts are the units
+    /// of the columns, and become attributes NAME.units of the dataset
+    #[arg(long)]
+    no_units: bool,
     /// Leave out so many lines before the CSV begins; by default, lines before the header that are comments (#) or that
     /// have other fields than the table become the attribute `preamble` of a new dataset
     #[arg(long, value_name = "LINES", value_parser = at_least::<0, u64>)]
     skip_lines: Option<u64>,
+    /// The character before a quote inside quotes, or none if a quote is there twice; by default a backslash between blanks, as
+    /// in the logs of web servers. Behind it, other characters stay as they are
+    #[arg(long, value_name = "CHAR|none", value_parser = quote_escape)]
+    escape: Option<QuoteEscape>,
     /// Numbers of CSV have a decimal comma; between semicolons they may have one anyway
     #[arg(long)]
     decimal_comma: bool,
@@ -77,7 +89,8 @@ pub struct RecordCommand {
     /// What to do with a key of JSON that the first row does not have
     #[arg(long, value_enum, default_value = "error")]
     on_new_key: NewKeys,
-    /// Infer the types of columns from this many rows, or from those of the first second
+    /// Infer the types of columns from this many rows, or from those of the first second: then integers are stored as f64,
+    /// because fractions may come later, unless --types says otherwise
     #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = at_least::<1, u64>)]
     infer_rows: u64,
     /// Store the texts of a new dataset in this many bytes each; by default texts may have any length
@@ -90,7 +103,7 @@ pub struct RecordCommand {
     #[command(flatten)]
     lossy: LossyArgs,
     /// Types of columns as NAME=TYPE,... or NAME:TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian),
-    /// bool, str (text of any length; also arrays of JSON, as they are), str1 to str65535, time (ISO 8601, stored as
+    /// bool, bool3 (false, true, or none for an empty cell), str (text of any length; also arrays of JSON, as they are), str1 to str65535, time (ISO 8601, stored as
     /// nanoseconds since 1970), and `[N]` or `[NxM]` behind it for arrays;
     /// types of other columns are inferred from the first rows
     #[arg(long, value_delimiter = ',', value_parser = named_kind)]
@@ -129,11 +142,24 @@ enum InputFormat {
     Raw,
 }
 
+/// Whether there was no room for what was written.
+fn is_full(error: &Error) -> bool {
+    matches!(error, Error::File(error) if error.store_kind() == Some(&StoreErrorKind::Full))
+}
+
 fn delimiter(text: &str) -> Result<u8, &'static str> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
         [byte] => Ok(*byte),
         _ => Err("a delimiter is one character, or \\t"),
+    }
+}
+
+fn quote_escape(text: &str) -> Result<QuoteEscape, &'static str> {
+    match text.as_bytes() {
+        b"none" | b"\"" => Ok(QuoteEscape::Doubled),
+        [byte] => Ok(QuoteEscape::Behind(*byte)),
+        _ => Err("allowed are one character and none"),
     }
 }
 
@@ -182,22 +208,27 @@ impl RecordCommand {
         };
         // Whatever ended the input, what came before it is kept.
         let finished = session.close(ended);
-        let is_kept = finished.unused != Some(UnusedOutput::Removed);
+        let is_kept = !matches!(finished.unused, Some(UnusedOutput::Removed | UnusedOutput::DatasetRemoved));
         let mirrored = mirror.and_then(|mirror| mirror.finish(is_kept)).filter(|_| is_kept);
         let stopped = match finished.ended {
             Err(error @ Error::Row { .. }) => Some(error),
-            Err(Error::File(error)) if error.store_kind() == Some(&StoreErrorKind::Full) && finished.kept > 0 => {
-                eprintln!("h5live: {}", whole_text(&error));
-                eprintln!("h5live: {}: {} stored", self.file, counted(finished.kept, "row"));
-                return Ok(Outcome::FAILED);
+            Err(error) => {
+                if is_full(&error) && finished.kept > 0 {
+                    tell(whole_text(&error));
+                    tell(format_args!("{}: {} stored{}", self.file, counted(finished.kept, "row"), self.way_on()));
+                    return Ok(Outcome::FAILED);
+                }
+                let removed = finished.unused.filter(|unused| *unused == UnusedOutput::DatasetRemoved);
+                removed.iter().for_each(|unused| tell(format_args!("{}: {unused}", self.file)));
+                return Err(error);
             }
-            other => other.map(|()| None)?,
+            Ok(()) => None,
         };
         if let Some(error) = &stopped {
-            eprintln!("h5live: {error}");
+            tell(error);
         }
         if let Some(unused) = finished.unused {
-            eprintln!("h5live: {}: {unused}", self.file);
+            tell(format_args!("{}: {unused}", self.file));
         }
         self.report(finished.rows, &finished.odd, mirrored.as_ref())?;
         let is_mirrored = mirrored.is_none_or(|mirror| mirror.is_complete());
@@ -210,6 +241,7 @@ impl RecordCommand {
             has_header: !self.no_header,
             skipped_lines: self.skip_lines,
             has_decimal_comma: self.decimal_comma,
+            quote_escape: self.escape.unwrap_or_default(),
         };
         Ok(match (self.format, self.dtype) {
             (Some(InputFormat::Ndjson), _) => Format::Json(self.on_new_key),
@@ -224,9 +256,9 @@ impl RecordCommand {
     /// Tells how many rows were stored, and how many were not.
     fn report(&self, rows: u64, odd: &OddRows, mirrored: Option<&MirrorReport>) -> Result<()> {
         if let Some(summary) = odd.summary(rows) {
-            eprintln!("h5live: {}: {summary}", self.file);
+            tell(format_args!("{}: {summary}", self.file));
         }
-        mirrored.iter().for_each(|mirror| eprintln!("h5live: {mirror}"));
+        mirrored.iter().for_each(tell);
         if self.json {
             let mut summary = serde_json::Map::new();
             summary.insert("file".to_owned(), self.file.to_string().into());
@@ -251,13 +283,24 @@ impl RecordCommand {
         RecordLayout { chunk_rows: self.chunk, deflate: self.deflate }
     }
 
-    fn open(
-        &self,
-        file: RecordFile,
-        datatype: &crate::model::Datatype,
-        row: &[u64],
-        times: &[String],
-    ) -> Result<RecordSink> {
-        file.into_sink(&self.path, datatype, row, times, self.storage(), self.every)
+    /// What helps after the disk was full, if the file is one that other programs may refuse until then.
+    fn way_on(&self) -> String {
+        match crate::open::file_path(&self.file) {
+            Ok(Some(_)) => format!(
+                "; when there is room again, record goes on there, and `h5live repair {}` closes it for other programs",
+                self.file
+            ),
+            _ => String::new(),
+        }
+    }
+
+    /// The options that say how a new dataset is stored.
+    fn layout_options(&self) -> Vec<&'static str> {
+        let given = [
+            (self.chunk.is_some(), "--chunk"),
+            (self.deflate.is_some(), "--deflate"),
+            (self.str_width.is_some(), "--str-width"),
+        ];
+        given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name).collect()
     }
 }

@@ -12,6 +12,7 @@ use super::input::InputRow;
 use super::row::RowError;
 use crate::counted::counted;
 use crate::error::{Error, Result};
+use crate::output::tell;
 
 /// Rows that are named one by one; of the rest only the number is told.
 const MAX_NAMED_ROWS: u64 = 10;
@@ -140,7 +141,7 @@ impl OddRows {
         }
         self.count += 1;
         if self.count <= MAX_NAMED_ROWS {
-            eprintln!("h5live: {error}");
+            tell(&error);
         }
         match self.action.clone() {
             OnError::RejectTo(path) => self.keep(&path, text).map_err(|source| Error::Path { path, source }),

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use super::csv_dialect::CsvOptions;
 use super::csv_rows;
-use super::input::{InputError, InputEvent, RowOutput};
+use super::input::{InputColumns, InputError, InputEvent, RowOutput};
+use super::input_cell::InputCell;
 use super::json_rows::{self, NewKeys};
 use super::paced_input::{LookAhead, PacedInput};
-use super::row::{InputCell, RowError};
+use super::row::RowError;
 use super::text_decoder::TextDecoder;
 
 /// Rows that may be read ahead of the file.
@@ -91,7 +92,7 @@ fn read(
 
 /// Hands on lines, each as a row of one text.
 fn lines(mut input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
-    let mut listens = out.columns(&["line".to_owned()], Vec::new());
+    let mut listens = out.columns(InputColumns { names: vec!["line".to_owned()], ..InputColumns::default() });
     let mut bytes = Vec::new();
     while listens && input.read_until(b'\n', &mut bytes)? > 0 {
         let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
@@ -118,10 +119,16 @@ fn frames(size: usize, mut input: impl BufRead, out: &RowOutput<'_>) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::csv_dialect::QuoteEscape;
     use crate::record::input::InputRow;
 
-    const CSV: CsvOptions =
-        CsvOptions { delimiter: None, has_header: true, skipped_lines: None, has_decimal_comma: false };
+    const CSV: CsvOptions = CsvOptions {
+        delimiter: None,
+        has_header: true,
+        skipped_lines: None,
+        has_decimal_comma: false,
+        quote_escape: QuoteEscape::Auto,
+    };
 
     fn events(format: Format, input: &str) -> Vec<InputEvent> {
         start(format, true, std::io::Cursor::new(input.to_owned()), Arc::default()).into_iter().collect()
@@ -138,7 +145,7 @@ mod tests {
             InputCell::Ambiguous(text) => format!("{text}?"),
         };
         let shown = |event| match event {
-            InputEvent::Columns { names, .. } => names.join("|"),
+            InputEvent::Columns(columns) => columns.names.join("|"),
             InputEvent::Preamble(text) => format!("before: {text:?}"),
             InputEvent::Row(row) => match row.cells {
                 Ok(cells) => cells.iter().map(cell).collect::<Vec<_>>().join("|"),
@@ -241,12 +248,18 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_is_handed_on_by_its_name_if_it_gets_a_dataset() {
+    fn a_new_key_is_handed_on_by_its_name() {
         let lines = "{\"a\": 1}\n{\"b\": 7, \"a\": 2, \"c\": null}\n";
-        let events = events(Format::Json(NewKeys::Dataset), lines);
-        let InputEvent::Row(row) = &events[2] else { panic!("{events:?}") };
-        assert_eq!(row.cells.as_ref().unwrap(), &[InputCell::Plain("2".into())]);
-        assert_eq!(row.new_keys, [("b".to_owned(), InputCell::Plain("7".into()))]);
+        let new_keys = |rule| {
+            let events = events(Format::Json(rule), lines);
+            let InputEvent::Row(row) = &events[2] else { panic!("{events:?}") };
+            assert_eq!(row.cells.as_ref().unwrap(), &[InputCell::Plain("2".into())]);
+            row.new_keys.clone()
+        };
+        let b = ("b".to_owned(), InputCell::Plain("7".into()));
+        assert_eq!(new_keys(NewKeys::Dataset), std::slice::from_ref(&b));
+        // It may become a column.
+        assert_eq!(new_keys(NewKeys::Error), [b, ("c".to_owned(), InputCell::Empty)]);
     }
 
     #[test]
@@ -269,11 +282,11 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_row_is_told_and_the_next_ones_are_read() {
-        let lines = "{\"a\"\n{\"a\": 1}\n{\"b\": 1}\n{\"a\": [1]}\n7\n{\"a\": 2\n{\"a\": 3}\n";
+        let lines = "{\"a\"\n{\"a\": 1}\n{\"a\": 0, \"b\": 1, \"b\": 2}\n{\"a\": [1]}\n7\n{\"a\": 2\n{\"a\": 3}\n";
         let found = all(Format::Json(NewKeys::Error), lines);
         assert!(found[0].starts_with("row 1: not valid JSON: EOF while parsing an object"), "{}", found[0]);
         assert_eq!(found[1..3], ["a", "1"]);
-        assert_eq!(found[3], "row 3: \"b\" is not in the first row (--on-new-key says what becomes of it)");
+        assert_eq!(found[3], "row 3: \"b\" is there twice");
         assert_eq!(found[4], "List([Plain(\"1\")])");
         assert_eq!(found[5], "row 5: neither an object nor an array with values");
         assert!(found[6].starts_with("row 6: not valid JSON: EOF while parsing an object"), "{}", found[6]);
@@ -292,7 +305,7 @@ mod tests {
     fn rows_are_handed_on_as_they_came_in() {
         let texts = |format, input| {
             let text = |event| match event {
-                InputEvent::Columns { header: text, .. } | InputEvent::Row(InputRow { text, .. }) => text,
+                InputEvent::Columns(InputColumns { header: text, .. }) | InputEvent::Row(InputRow { text, .. }) => text,
                 _ => Vec::new(),
             };
             String::from_utf8(events(format, input).into_iter().flat_map(text).collect()).unwrap()

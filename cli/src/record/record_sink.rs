@@ -9,17 +9,22 @@ use h5live_log::joined_files::is_shared;
 use crate::error::Result;
 use crate::model::Datatype;
 use crate::temp_output::{self, ForceArgs};
+use crate::times::units_name;
 use crate::value::Value;
 
+use super::input_cell::InputCell;
 use super::key_datasets::KeyDatasets;
-use super::row::{InputCell, RowError, RowType};
-use super::target::{self, RecordLayout};
+use super::row::{RowError, RowType};
+use super::target::{self, RecordLayout, RecordTarget};
 
 /// Rows are handed to the dataset in batches of about this many bytes.
 const BATCH_BYTES: usize = 256 << 10;
 
 /// A row that came in is flushed with the next one that comes this much later, even if others came between them.
 const MAX_FLUSH_DELAY: Duration = Duration::from_millis(100);
+
+/// The first rows are flushed when they have so many bytes.
+const FIRST_FLUSH_BYTES: usize = 1 << 20;
 
 /// The attribute of a dataset for the lines that came before its rows.
 pub const PREAMBLE: &str = "preamble";
@@ -36,14 +41,18 @@ struct RowBatch {
 /// A dataset that is being recorded.
 #[derive(Debug)]
 pub struct RecordSink {
-    file: File,
+    file: RecordFile,
     dataset: Dataset,
+    /// What was made for the recording: groups, the outer ones first, and the dataset.
+    made: Vec<String>,
     row_bytes: usize,
     batch: RowBatch,
     /// Rows since the last flush.
     unflushed: u64,
     /// When the first of them came.
     unflushed_since: Instant,
+    /// Bytes since the last flush.
+    unflushed_bytes: usize,
     /// Rows after which to flush.
     every: u64,
     rows: u64,
@@ -53,6 +62,34 @@ pub struct RecordSink {
     first_row: u64,
     /// The datasets of keys that the first row does not have.
     keys: KeyDatasets,
+}
+
+/// A dataset that was recorded, in a file that is closed.
+#[derive(Debug)]
+pub struct ClosedSink {
+    /// How many rows the file has got.
+    pub kept: u64,
+    /// What became of a dataset without rows.
+    pub unused: Option<UnusedOutput>,
+    /// [`Error::File`](crate::error::Error::File) if not all was stored.
+    pub ended: Result<()>,
+}
+
+/// What became of the output of a recording without rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnusedOutput {
+    /// The file was there before, or somebody else has opened it.
+    #[error("no rows were recorded; the file stays as it is")]
+    Kept,
+    /// The file had been made for the recording.
+    #[error("no rows were recorded; the new file, which would be empty, was removed")]
+    Removed,
+    /// The dataset had been made for the recording.
+    #[error("no rows were recorded; the new dataset, which would be empty, was removed")]
+    DatasetRemoved,
+    /// The dataset is there.
+    #[error("no rows were recorded; the dataset has no more than before")]
+    Dataset,
 }
 
 /// The file of a recording, open for appending. Other processes may read it.
@@ -99,33 +136,57 @@ impl RecordFile {
         }
     }
 
+    /// The columns of a dataset for rows without names; `None` if the dataset is not there, or has no columns.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::error::Error::File).
+    pub fn table_by_position(&self, dataset: &str) -> Result<Option<RowType>> {
+        match self.file.dataset(dataset) {
+            Err(error) if error.is_not_found() => Ok(None),
+            found => target::table_by_position(&found?),
+        }
+    }
+
     /// Opens the dataset for appending, and makes it if it is not there. Its rows are `row` (`[rank - 1]`, elements) of
     /// `datatype`. The columns `times` are times.
     ///
     /// # Errors
-    /// [`Error::File`](crate::error::Error::File); [`Error::InvalidFile`](crate::error::Error::InvalidFile) if the dataset
-    /// has rows of another type or shape.
-    pub fn into_sink(
-        self,
+    /// As [`target::open_or_create`].
+    pub fn open_dataset(
+        &self,
         dataset: &str,
         datatype: &Datatype,
         row: &[u64],
         times: &[String],
         storage: RecordLayout,
+    ) -> Result<RecordTarget> {
+        target::open_or_create(&self.file, &self.location, dataset, datatype, row, times, storage)
+    }
+
+    /// Begins to append to a dataset with rows of so many bytes. They are flushed after `every` rows.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::error::Error::File).
+    pub fn into_sink(
+        self,
+        target: RecordTarget,
+        path: &str,
+        row_bytes: usize,
+        storage: RecordLayout,
         every: u64,
     ) -> Result<RecordSink> {
-        let RecordFile { file, location, .. } = self;
-        let keys = KeyDatasets::new(location.clone(), dataset, storage);
-        let dataset = target::open_or_create(&file, &location, dataset, datatype, row, times, storage)?;
-        let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
+        let keys = KeyDatasets::new(self.location.clone(), path, storage);
+        let RecordTarget { dataset, made } = target;
         let first_row = dataset.shape()?.first().copied().unwrap_or(0);
         Ok(RecordSink {
-            file,
+            file: self,
             dataset,
+            made,
             row_bytes,
             batch: RowBatch::default(),
             unflushed: 0,
             unflushed_since: Instant::now(),
+            unflushed_bytes: 0,
             every,
             rows: 0,
             flushed: 0,
@@ -139,8 +200,9 @@ impl RecordFile {
     /// # Errors
     /// [`Error::File`](crate::error::Error::File).
     pub fn close_unused(self) -> Result<bool> {
+        let is_empty = self.file.root().names().is_ok_and(|names| names.is_empty());
         self.file.close()?;
-        let path = if self.is_new { crate::open::path_of_any_store(&self.location)? } else { None };
+        let path = if self.is_new && is_empty { crate::open::path_of_any_store(&self.location)? } else { None };
         // Others may have joined a log.
         let path = path.filter(|path| !is_shared(path));
         // If somebody else has opened it meanwhile, it stays.
@@ -163,7 +225,7 @@ impl RecordSink {
     /// cannot be made or takes no such values.
     pub fn stage_new_keys(&mut self, values: &[(String, InputCell)], fit: Conversion) -> Result<Result<(), RowError>> {
         let row = self.first_row.saturating_add(self.rows);
-        self.keys.stage(&self.file, row, values, fit)
+        self.keys.stage(&self.file.file, row, values, fit)
     }
 
     /// Sets the attribute for the lines that came before the rows, if there are no rows yet. Whether it was set.
@@ -178,13 +240,34 @@ impl RecordSink {
         Ok(true)
     }
 
+    /// Sets the units of columns as attributes of the dataset. If it has rows already, its attributes stay as they are. Those
+    /// that were not set.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::error::Error::File).
+    pub fn set_units(&self, units: &[(String, String)]) -> Result<Vec<String>> {
+        let mut left = Vec::new();
+        for (column, unit) in units {
+            let name = units_name(column);
+            let found = self.dataset.attribute(&name).ok();
+            let found = found.and_then(|found| found.values().ok()?.first()?.text().map(str::to_owned));
+            match found {
+                Some(found) if found == *unit => {}
+                // The unit of times is there.
+                None if self.first_row == 0 => self.dataset.new_attribute(&name).write_scalar(unit)?,
+                _ => left.push(column.clone()),
+            }
+        }
+        Ok(left)
+    }
+
     /// Appends a row.
     ///
     /// # Errors
     /// [`Error::File`](crate::error::Error::File) if the file cannot take it.
     pub fn push(&mut self, row: Value) -> Result<()> {
         self.batch.rows.push(row);
-        self.count()
+        self.count(self.row_bytes)
     }
 
     /// Appends a frame, which is a row of elements as they are stored.
@@ -193,17 +276,20 @@ impl RecordSink {
     /// [`Error::File`](crate::error::Error::File) if the file cannot take it.
     pub fn push_frame(&mut self, elements: &[u8]) -> Result<()> {
         self.batch.frames.extend_from_slice(elements);
-        self.count()
+        self.count(elements.len())
     }
 
-    fn count(&mut self) -> Result<()> {
+    fn count(&mut self, bytes: usize) -> Result<()> {
         if self.unflushed == 0 {
             self.unflushed_since = Instant::now();
         }
         self.rows += 1;
         self.unflushed += 1;
+        self.unflushed_bytes += bytes;
         let RowBatch { rows, frames } = &self.batch;
-        if self.unflushed >= self.every || self.unflushed_since.elapsed() >= MAX_FLUSH_DELAY {
+        // What fails later leaves these rows, at least.
+        let is_first = self.flushed == 0 && self.unflushed_bytes >= FIRST_FLUSH_BYTES;
+        if is_first || self.unflushed >= self.every || self.unflushed_since.elapsed() >= MAX_FLUSH_DELAY {
             self.flush()?;
         } else if frames.len() + (rows.len() + 1) * self.row_bytes > BATCH_BYTES {
             self.append()?;
@@ -233,7 +319,7 @@ impl RecordSink {
             self.append()?;
             self.dataset.flush()?;
             self.keys.flush()?;
-            self.unflushed = 0;
+            (self.unflushed, self.unflushed_bytes) = (0, 0);
             self.flushed = self.rows;
         }
         Ok(())
@@ -244,13 +330,43 @@ impl RecordSink {
         self.rows
     }
 
+    /// Whether the dataset was there before.
+    pub fn was_there(&self) -> bool {
+        self.made.is_empty()
+    }
+
     /// Flushes and closes the file. What cannot be flushed does not keep the file from being closed with all that is in it.
-    /// Returns how many rows it has got, and [`Error::File`](crate::error::Error::File) if not all was stored.
-    pub fn close(mut self) -> (u64, Result<()>) {
+    /// What was made for the recording is removed again if no row came in.
+    pub fn close(mut self) -> ClosedSink {
+        if self.rows == 0
+            && let Some(unused) = self.remove_made()
+        {
+            return match self.file.close_unused() {
+                Ok(true) => ClosedSink { kept: 0, unused: Some(UnusedOutput::Removed), ended: Ok(()) },
+                closed => ClosedSink { kept: 0, unused: Some(unused), ended: closed.map(drop) },
+            };
+        }
         let flushed = self.flush();
         let rows = self.dataset.shape().ok().and_then(|shape| shape.first().copied()).unwrap_or(0);
-        let closed = self.file.close();
-        let stored = if closed.is_ok() { rows.saturating_sub(self.first_row) } else { self.flushed };
-        (stored, flushed.and_then(|()| Ok(closed?)))
+        let closed = self.file.file.close();
+        let kept = if closed.is_ok() { rows.saturating_sub(self.first_row) } else { self.flushed };
+        let unused = (self.rows == 0).then_some(UnusedOutput::Dataset);
+        ClosedSink { kept, unused, ended: flushed.and_then(|()| Ok(closed?)) }
+    }
+
+    /// Removes the dataset if it was made for the recording and nobody else has put rows into it, and then its groups if
+    /// nothing is in them.
+    fn remove_made(&self) -> Option<UnusedOutput> {
+        let (dataset, groups) = self.made.split_last()?;
+        if self.dataset.shape().ok()?.first() != Some(&0) {
+            return None;
+        }
+        let root = self.file.file.root();
+        root.unlink(dataset).ok()?;
+        let is_empty = |group: &String| {
+            self.file.file.group(group).and_then(|group| group.names()).is_ok_and(|names| names.is_empty())
+        };
+        let _ = groups.iter().rev().take_while(|group| is_empty(group)).try_for_each(|group| root.unlink(group));
+        Some(UnusedOutput::DatasetRemoved)
     }
 }

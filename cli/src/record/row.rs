@@ -3,100 +3,12 @@
 use h5live::Conversion;
 
 use crate::counted::counted;
-use crate::model::{Array, Compound, CompoundMember, Datatype, MAX_RANK};
+use crate::model::{Array, Compound, CompoundMember, Datatype};
 use crate::utc;
 use crate::value::Value;
 
+use super::input_cell::InputCell;
 use super::kind::{CellError, ColumnKind, parse_bool};
-
-/// A cell of a row as the input had it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InputCell {
-    /// Nothing.
-    Empty,
-    /// A text that may be a number or a truth value.
-    Plain(String),
-    /// A text that may be a number with a decimal comma, and the same number with a point.
-    DecimalComma(String, String),
-    /// A text that may be a number with a point before groups of thousands, or before a fraction.
-    Ambiguous(String),
-    /// A text, even if it looks like a number.
-    Text(String),
-    /// An array.
-    List(Vec<InputCell>),
-    /// An object within an array, as JSON, which only columns of texts take.
-    Object(String),
-}
-
-impl InputCell {
-    fn text(&self) -> Option<&str> {
-        match self {
-            InputCell::Empty | InputCell::List(_) | InputCell::Object(_) => None,
-            InputCell::Plain(text)
-            | InputCell::Text(text)
-            | InputCell::DecimalComma(text, _)
-            | InputCell::Ambiguous(text) => Some(text),
-        }
-    }
-
-    /// The shape (elements); none for a single value.
-    ///
-    /// # Errors
-    /// [`CellError::NoArray`].
-    fn shape(&self) -> Result<Vec<u32>, CellError> {
-        let InputCell::List(elements) = self else {
-            return if matches!(self, InputCell::Object(_)) { Err(CellError::NoArray) } else { Ok(Vec::new()) };
-        };
-        let length = u32::try_from(elements.len()).map_err(|_| CellError::NoArray)?;
-        let inner = elements.first().map_or(Ok(Vec::new()), InputCell::shape)?;
-        for element in elements.iter().skip(1) {
-            if element.shape()? != inner {
-                return Err(CellError::NoArray);
-            }
-        }
-        if inner.len() >= MAX_RANK { Err(CellError::NoArray) } else { Ok([&[length], &*inner].concat()) }
-    }
-
-    /// Whether it is an array, or an object in one.
-    fn is_array(&self) -> bool {
-        matches!(self, InputCell::List(_) | InputCell::Object(_))
-    }
-
-    /// The cell as JSON.
-    fn json_text(&self) -> String {
-        match self {
-            InputCell::Empty => "null".to_owned(),
-            InputCell::Plain(text) | InputCell::Object(text) => text.clone(),
-            InputCell::Text(text) | InputCell::DecimalComma(text, _) | InputCell::Ambiguous(text) => {
-                serde_json::Value::from(&**text).to_string()
-            }
-            InputCell::List(elements) => {
-                format!("[{}]", elements.iter().map(InputCell::json_text).collect::<Vec<_>>().join(","))
-            }
-        }
-    }
-
-    /// Puts the single values of an array into a list, or a cell that is none itself.
-    fn leaves<'a>(&'a self, leaves: &mut Vec<&'a InputCell>) {
-        match self {
-            InputCell::List(elements) => elements.iter().for_each(|element| element.leaves(leaves)),
-            single => leaves.push(single),
-        }
-    }
-
-    /// The value of a type that the cell stands for. `empty` is the text for an empty one.
-    fn value(&self, kind: ColumnKind, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
-        match (self, kind) {
-            (InputCell::DecimalComma(_, number), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => {
-                kind.value(Some(number), fit)
-            }
-            (InputCell::Ambiguous(text), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => {
-                Err(CellError::Ambiguous { text: text.clone() })
-            }
-            _ => kind.value(self.text().or(empty), fit),
-        }
-    }
-}
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,23 +72,43 @@ impl RecordColumn {
         array_value(cell, kind, empty, fit)
     }
 
-    /// The number of the row, and the text, that make this a column of texts although the first of `cells` (each with
-    /// the number of its row) is a number.
-    pub fn first_text<'a>(&self, cells: &'a [(u64, InputCell)], rules: &InferRules) -> Option<(u64, &'a str)> {
+    /// The number of the row, and the text (none for an empty cell), that make this a column of texts although the first of
+    /// `cells` (each with the number of its row), or at least half of them, are numbers or truth values.
+    pub fn first_text<'a>(&self, cells: &'a [(u64, InputCell)], rules: &InferRules) -> Option<OddText<'a>> {
         let is_text = |cells: &[(u64, InputCell)]| infer(cells.iter().map(|(_, cell)| cell), rules).is_text();
-        let first = cells.iter().position(|(_, cell)| *cell != InputCell::Empty)?;
-        if !self.kind.is_text() || !self.dims.is_empty() || is_text(&cells[..=first]) {
+        let has_value = |cell: &InputCell| *cell != InputCell::Empty;
+        let first = cells.iter().position(|(_, cell)| has_value(cell))?;
+        let values: Vec<_> = cells.iter().map(|(_, cell)| cell).filter(|cell| has_value(cell)).collect();
+        let others: Vec<_> = values.iter().filter(|cell| cell.is_number() || cell.is_truth()).collect();
+        let begins_as_text = is_text(&cells[..=first]);
+        let are_most = 2 * others.len() >= values.len() && !others.is_empty();
+        if !self.kind.is_text() || !self.dims.is_empty() || (begins_as_text && !are_most) {
             return None;
         }
-        let is_number = |cell: &InputCell| cell.text().is_some_and(|text| text.trim().parse::<f64>().is_ok());
+        let are_numbers = others.first().is_some_and(|cell| cell.is_number());
+        if begins_as_text {
+            let (row, cell) = &cells[first];
+            return Some(OddText { row: *row, text: cell.text(), are_numbers });
+        }
         // What has become text with some rows is text with more of them, too.
         let (mut few, mut many) = (first + 1, cells.len());
         while few + 1 < many {
             let middle = few + (many - few) / 2;
             *(if is_text(&cells[..middle]) { &mut many } else { &mut few }) = middle;
         }
-        let (row, cell) = cells.get(many - 1).filter(|_| is_number(&cells[first].1))?;
-        Some((*row, cell.text()?))
+        let (_, begin) = &cells[first];
+        let (row, cell) = cells.get(many - 1).filter(|_| begin.is_number() || begin.is_truth())?;
+        Some(OddText { row: *row, text: cell.text(), are_numbers })
+    }
+
+    /// The same column, with floats if it has integers that are all the same as floats. Whether it had some.
+    pub fn with_floats(self, cells: &[&InputCell]) -> (Self, bool) {
+        let mut leaves = Vec::new();
+        cells.iter().for_each(|cell| cell.leaves(&mut leaves));
+        let is_float = |text: &str| ColumnKind::F64.value(Some(text.trim()), Conversion::Exact).is_ok();
+        let fits = leaves.iter().all(|cell| cell.text().is_none_or(is_float));
+        let is_widened = matches!(self.kind, ColumnKind::Integer { .. }) && fits;
+        (if is_widened { RecordColumn { kind: ColumnKind::F64, ..self } } else { self }, is_widened)
     }
 
     /// The type that holds all of `cells` without a change.
@@ -190,6 +122,17 @@ impl RecordColumn {
         cells.iter().for_each(|cell| cell.leaves(&mut leaves));
         RecordColumn { name: name.to_owned(), kind: infer(leaves.iter().copied(), rules), dims }
     }
+}
+
+/// What makes texts of a column of other values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OddText<'a> {
+    /// The number of the row.
+    pub row: u64,
+    /// The text; none for an empty cell.
+    pub text: Option<&'a str>,
+    /// Whether the others are numbers; otherwise they are truth values.
+    pub are_numbers: bool,
 }
 
 /// The place of the first cell that keeps `cells` from being arrays of one shape: an array of objects, of no elements, or
@@ -270,8 +213,8 @@ pub enum RowError {
     /// It is JSON, but no row.
     #[error("neither an object nor an array with values")]
     NotARow,
-    /// It has a name that the first row has not.
-    #[error("{0:?} is not in the first row (--on-new-key says what becomes of it)")]
+    /// It has a name that the first rows do not have.
+    #[error("{0:?} is not in the first rows (--on-new-key says what becomes of it)")]
     NewName(String),
     /// It has two values of one name.
     #[error("{0:?} is there twice")]
@@ -322,6 +265,14 @@ impl RowType {
         let sources = columns.iter().map(|column| names.iter().position(|name| *name == column.name)).collect();
         let table = RowType { sources, fields: names.len(), ..RowType::new(columns.clone()) };
         (names.iter().all(is_known) && table.datatype().to_string() == datatype.to_string()).then_some(table)
+    }
+
+    /// The columns of a type of rows that is there, for an input that has as many columns without names, or with other names.
+    /// `None` if rows of this type cannot be recorded.
+    pub fn by_position(datatype: &Datatype) -> Option<Self> {
+        let Datatype::Compound(compound) = datatype else { return None };
+        let names: Vec<_> = compound.members.iter().map(|member| member.name.to_string()).collect();
+        RowType::of(datatype, &names)
     }
 
     /// The same table, with a text that stands for empty cells of columns of integers.
@@ -411,8 +362,8 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRu
         ColumnKind::U64
     } else if all(|text| ColumnKind::F64.value(Some(text), Conversion::Exact).is_ok()) {
         ColumnKind::F64
-    } else if !empty && all(|text| parse_bool(text).is_some()) {
-        ColumnKind::Bool
+    } else if all(|text| parse_bool(text).is_some()) {
+        if empty { ColumnKind::OptionalBool } else { ColumnKind::Bool }
     } else if cells.clone().all(is_time) {
         ColumnKind::Time
     } else {
@@ -447,9 +398,9 @@ mod tests {
     }
 
     #[test]
-    fn empty_cells_make_integers_floats_and_truth_values_text() {
+    fn empty_cells_make_integers_floats_and_truth_values_optional() {
         let rows = [plain(&["1", "true", ""]), plain(&["", "", ""])];
-        assert_eq!(inferred(&rows), ["f64", "str", "f64"]);
+        assert_eq!(inferred(&rows), ["f64", "bool3", "f64"]);
     }
 
     #[test]
@@ -458,14 +409,19 @@ mod tests {
             let cells: Vec<_> = plain(cells).into_iter().zip(1..).map(|(cell, row)| (row, cell)).collect();
             let all: Vec<_> = cells.iter().map(|(_, cell)| cell).collect();
             let column = RecordColumn::infer("c", &all, &InferRules::default());
-            column.first_text(&cells, &InferRules::default()).map(|(row, text)| (row, text.to_owned()))
+            let odd = column.first_text(&cells, &InferRules::default());
+            odd.map(|odd| (odd.row, odd.text.unwrap_or_default().to_owned()))
         };
         assert_eq!(found(&["", "1", "2", "n/a", "3", "4", "5"]), Some((4, "n/a".to_owned())));
         assert_eq!(found(&["1", "x"]), Some((2, "x".to_owned())));
         assert_eq!(found(&["0.5", "1e400", "y"]), Some((2, "1e400".to_owned())));
-        assert_eq!(found(&["a", "1"]), None);
+        assert_eq!(found(&["n/a", "1"]), Some((1, "n/a".to_owned())));
+        assert_eq!(found(&["", "1e400", "0.5"]), Some((2, "1e400".to_owned())));
+        assert_eq!(found(&["9007199254740993", ""]), Some((2, String::new())));
+        assert_eq!(found(&["a", "1", "b"]), None);
         assert_eq!(found(&["1", "2"]), None);
-        assert_eq!(found(&["true", "maybe"]), None);
+        assert_eq!(found(&["true", "maybe"]), Some((2, "maybe".to_owned())));
+        assert_eq!(found(&["true", "", "1"]), Some((3, "1".to_owned())));
         assert_eq!(found(&[]), None);
     }
 

@@ -5,17 +5,26 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 
 use super::RecordCommand;
-use super::input::{InputEvent, InputRow};
+use super::input::{InputColumns, InputEvent, InputRow};
+use super::input_cell::InputCell;
+use super::json_rows::NewKeys;
 use super::kind::ColumnKind;
 use super::on_error::OddRows;
-use super::record_sink::{PREAMBLE, RecordFile, RecordSink};
-use super::row::{InferRules, InputCell, RecordColumn, RowError, RowType, first_irregular_array};
-use crate::error::{Error, Result};
+use super::record_sink::{ClosedSink, PREAMBLE, RecordFile, RecordSink, UnusedOutput};
+use super::row::{InferRules, OddText, RecordColumn, RowError, RowType, first_irregular_array};
+use super::units_row::{self, UnitsRow};
+use crate::counted::counted;
+use crate::error::{Error, FileProblem, Result, names_text};
 use crate::model::Datatype;
+use crate::output::tell;
 use crate::progress;
+use crate::times::units_name;
 
 /// How long the types of columns may stay open after the first row.
 const SAMPLE_TIME: Duration = Duration::from_secs(1);
+
+/// How long they may stay open if the first row may have units, which the rows behind it show.
+const UNITS_TIME: Duration = Duration::from_secs(5);
 
 /// The longest row that is stored (bytes).
 const MAX_ROW_BYTES: u64 = 1 << 30;
@@ -23,12 +32,11 @@ const MAX_ROW_BYTES: u64 = 1 << 30;
 /// The state of a recording.
 pub struct RecordSession<'a> {
     options: &'a RecordCommand,
-    names: Vec<String>,
+    /// The columns of the input. Of JSON, the first rows may have more of them.
+    columns: InputColumns,
     /// Rows that wait for the types of their columns.
     sample: Vec<InputRow>,
     since: Option<Instant>,
-    /// When the first row came in, if it came here later.
-    begun: Option<Instant>,
     table: Option<RowType>,
     /// The file, until there is a sink.
     file: Option<RecordFile>,
@@ -38,6 +46,23 @@ pub struct RecordSession<'a> {
     preamble: Option<String>,
     frames: u64,
     bar: ProgressBar,
+}
+
+/// A row with its new keys in the columns that have their names.
+fn with_columns(mut row: InputRow, names: &[String]) -> InputRow {
+    let new_keys = std::mem::take(&mut row.new_keys);
+    let Ok(cells) = &mut row.cells else { return row };
+    cells.resize(names.len().max(cells.len()), InputCell::Empty);
+    for (key, cell) in new_keys {
+        match names.iter().position(|name| *name == key) {
+            Some(at) => cells[at] = cell,
+            None => {
+                row.cells = Err(RowError::NewName(key));
+                break;
+            }
+        }
+    }
+    row
 }
 
 /// A recording that is over.
@@ -52,20 +77,6 @@ pub struct FinishedRecording {
     pub unused: Option<UnusedOutput>,
     /// Why it ended, if not because there was nothing more.
     pub ended: Result<()>,
-}
-
-/// What became of the output of a recording without rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UnusedOutput {
-    /// The file was there before, or somebody else has opened it.
-    #[error("no rows were recorded; the file stays as it is")]
-    Kept,
-    /// The file had been made for the recording.
-    #[error("no rows were recorded; the new file, which would be empty, was removed")]
-    Removed,
-    /// The dataset is there.
-    #[error("no rows were recorded; the dataset has no more than before")]
-    Dataset,
 }
 
 impl<'a> RecordSession<'a> {
@@ -83,10 +94,9 @@ impl<'a> RecordSession<'a> {
         }
         let mut session = RecordSession {
             options,
-            names: Vec::new(),
+            columns: InputColumns::default(),
             sample: Vec::new(),
             since: None,
-            begun: None,
             table: None,
             file: Some(file),
             sink: None,
@@ -96,14 +106,27 @@ impl<'a> RecordSession<'a> {
             bar: progress::counter("row"),
         };
         if let Some(kind) = options.dtype {
-            session.open_sink(&kind.datatype(), &options.shape, &[])?;
+            let opened = session.open_sink(&kind.datatype(), &options.shape, &[]);
+            if let (Err(error), Some(file)) = (opened, session.file.take()) {
+                file.close_unused()?;
+                return Err(error);
+            }
         }
         Ok(session)
     }
 
     fn open_sink(&mut self, datatype: &Datatype, row: &[u64], times: &[String]) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let (path, storage) = (&self.options.path, self.options.storage());
+        let target = file.open_dataset(path, datatype, row, times, storage)?;
+        let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
         if let Some(file) = self.file.take() {
-            self.sink = Some(self.options.open(file, datatype, row, times)?);
+            let sink = file.into_sink(target, path, row_bytes, storage, self.options.every)?;
+            let ignored = if sink.was_there() { self.options.layout_options() } else { Vec::new() };
+            if !ignored.is_empty() {
+                tell(format_args!("{path}: it is there already and keeps its layout; {} left out", ignored.join(", ")));
+            }
+            self.sink = Some(sink);
         }
         Ok(())
     }
@@ -111,14 +134,39 @@ impl<'a> RecordSession<'a> {
     /// The columns of the dataset that is there; `None` if it is not, or the input has others.
     fn known_columns(&self) -> Result<Option<RowType>> {
         let Some(file) = &self.file else { return Ok(None) };
-        let table = file.table(&self.options.path, &self.names)?;
+        let (path, names) = (&self.options.path, &self.columns.names);
+        let table = if self.columns.is_numbered {
+            let table = file.table_by_position(path)?;
+            table.map(|table| self.by_position(table)).transpose()?
+        } else {
+            file.table(path, names)?
+        };
         let is_like = |given: &RecordColumn, column: &RecordColumn| {
             given.kind == column.kind && (given.dims.is_empty() || given.dims == column.dims)
         };
-        let as_given = |column: &RecordColumn| {
-            self.options.types.iter().filter(|given| given.name == column.name).all(|given| is_like(given, column))
+        let as_given = |(at, column): (usize, &RecordColumn)| {
+            let name = if self.columns.is_numbered { &names[at] } else { &column.name };
+            self.options.types.iter().filter(|given| given.name == *name).all(|given| is_like(given, column))
         };
-        Ok(table.filter(|table| table.columns().iter().all(as_given)))
+        Ok(table.filter(|table| table.columns().iter().enumerate().all(as_given)))
+    }
+
+    /// The columns of the dataset that is there, for rows without names. It is said if nobody asked for it.
+    fn by_position(&self, table: RowType) -> Result<RowType> {
+        let (path, fields) = (&self.options.path, self.columns.names.len());
+        let found = table.columns().len();
+        if found != fields {
+            let problem = FileProblem::OtherColumnCount { path: path.clone(), found, given: fields };
+            return Err(Error::InvalidFile { path: self.options.file.to_string().into(), problem });
+        }
+        let names: Vec<_> = table.columns().iter().map(|column| column.name.clone()).collect();
+        if !self.options.no_header && names != self.columns.names {
+            let names = names_text(&names);
+            tell(format_args!(
+                "{path}: the input has no names; its columns are those of the dataset in order: {names}"
+            ));
+        }
+        Ok(table)
     }
 
     /// Whether rows are needed as they came in.
@@ -132,16 +180,7 @@ impl<'a> RecordSession<'a> {
     /// [`Error::Row`] if reading is to stop at a row; as [`crate::error::Error`] says if nothing can be stored.
     pub fn take(&mut self, event: InputEvent) -> Result<()> {
         match event {
-            InputEvent::Columns { names, header, begun } => {
-                self.names = names;
-                self.begun = begun;
-                self.odd.set_header(header);
-                let unknown = |column: &&RecordColumn| !self.names.contains(&column.name);
-                match self.options.types.iter().find(unknown) {
-                    Some(column) => Err(Error::NoColumn(column.name.clone())),
-                    None => Ok(()),
-                }
-            }
+            InputEvent::Columns(columns) => self.take_columns(columns),
             InputEvent::Preamble(text) => {
                 self.preamble = Some(text);
                 Ok(())
@@ -151,9 +190,13 @@ impl<'a> RecordSession<'a> {
             }
             InputEvent::Row(row) if self.table.is_none() => {
                 self.sample.push(row);
-                let since = *self.since.get_or_insert_with(|| self.begun.take().unwrap_or_else(Instant::now));
+                self.since.get_or_insert_with(|| self.columns.begun.unwrap_or_else(Instant::now));
                 let is_full = self.sample.len() as u64 >= self.options.infer_rows;
-                if is_full || since.elapsed() >= SAMPLE_TIME { self.begin() } else { Ok(()) }
+                match is_full {
+                    true => self.begin(false),
+                    false if self.is_sample_time_over() => self.begin(true),
+                    false => Ok(()),
+                }
             }
             InputEvent::Row(row) => self.store(row),
             InputEvent::Frame(bytes) => self.store_frame(&bytes),
@@ -166,26 +209,86 @@ impl<'a> RecordSession<'a> {
     /// # Errors
     /// As [`RecordSession::take`].
     pub fn rest(&mut self) -> Result<()> {
-        if self.table.is_none() && self.since.is_some_and(|since| since.elapsed() >= SAMPLE_TIME) {
-            self.begin()?;
+        if self.table.is_none() && self.is_sample_time_over() {
+            self.begin(true)?;
         }
         self.sink.as_mut().map_or(Ok(()), RecordSink::flush)
     }
 
-    /// Decides on the types of the columns, and stores the rows that waited for it.
-    fn begin(&mut self) -> Result<()> {
+    /// Takes the names of the columns.
+    fn take_columns(&mut self, columns: InputColumns) -> Result<()> {
+        self.columns = columns;
+        self.odd.set_header(self.columns.header.clone());
+        if let Some(doubt) = &self.columns.doubt
+            && self.known_columns()?.is_none()
+        {
+            let path = &self.options.path;
+            tell(format_args!("{path}: the first line was taken for the names of the columns, although {doubt}"));
+        }
+        if self.columns.has_keys { Ok(()) } else { self.check_given_columns() }
+    }
+
+    /// Checks that each column with a type that was given is there.
+    fn check_given_columns(&self) -> Result<()> {
+        let unknown = |column: &&RecordColumn| !self.columns.names.contains(&column.name);
+        let unknown = self.options.types.iter().find(unknown);
+        unknown.map_or(Ok(()), |column| Err(Error::NoColumn(column.name.clone())))
+    }
+
+    /// Whether the first rows were waited for as long as the types of columns may stay open.
+    fn is_sample_time_over(&self) -> bool {
+        let Some(waited) = self.since.map(|since| since.elapsed()) else { return false };
+        waited >= SAMPLE_TIME && (waited >= UNITS_TIME || self.units_row(None) != UnitsRow::Open)
+    }
+
+    /// What the first rows say of the units of columns. `table` has the columns of the dataset, if it is there.
+    fn units_row(&self, table: Option<&RowType>) -> UnitsRow {
+        if self.columns.header.is_empty() || self.options.no_units {
+            return UnitsRow::Absent;
+        }
+        let names = &self.columns.names;
+        units_row::find(&self.sample, names.len(), |at| {
+            let columns = table.map(RowType::columns).unwrap_or_default().iter().chain(&self.options.types);
+            columns.filter(|column| column.name == names[at]).any(|column| column.kind.is_text())
+        })
+    }
+
+    /// Takes the rows that waited. Keys that only some of them have are columns, too, unless something else is to become of
+    /// them.
+    fn take_sample(&mut self) -> Vec<InputRow> {
         let waiting = std::mem::take(&mut self.sample);
-        if self.names.is_empty() {
+        if !self.columns.has_keys || self.options.on_new_key != NewKeys::Error {
+            return waiting;
+        }
+        let names = &mut self.columns.names;
+        for (key, _) in waiting.iter().flat_map(|row| &row.new_keys) {
+            if !names.contains(key) {
+                names.push(key.clone());
+            }
+        }
+        waiting.into_iter().map(|row| with_columns(row, names)).collect()
+    }
+
+    /// Decides on the types of the columns, and stores the rows that waited for it. It `is_early` if fewer rows than were
+    /// asked for have come in time.
+    fn begin(&mut self, is_early: bool) -> Result<()> {
+        if self.columns.names.is_empty() {
             // Rows that are none do not say what the columns are.
-            return waiting.into_iter().try_for_each(|row| self.odd.take_row(row));
+            return std::mem::take(&mut self.sample).into_iter().try_for_each(|row| self.odd.take_row(row));
+        }
+        let known = if self.columns.has_keys { None } else { self.known_columns()? };
+        let units = self.units_row(known.as_ref());
+        let mut waiting = self.take_sample();
+        if matches!(units, UnitsRow::Found(_)) {
+            waiting.remove(0);
         }
         // Rows of another length are odd ones.
-        let whole = |row: &&InputRow| row.cells.as_ref().is_ok_and(|cells| cells.len() == self.names.len());
+        let expected = self.columns.names.len();
+        let whole = |row: &&InputRow| row.cells.as_ref().is_ok_and(|cells| cells.len() == expected);
         let cells = waiting.iter().filter(whole).filter_map(|row| row.cells.as_deref().ok());
         let cells: Vec<&[InputCell]> = cells.collect();
         if cells.is_empty() {
             // None of them says what the columns hold.
-            let expected = self.names.len();
             let odd = |row: InputRow| match row.cells {
                 Ok(cells) => self.odd.take(row.number, RowError::Fields { found: cells.len(), expected }, &row.text),
                 Err(error) => self.odd.take(row.number, error, &row.text),
@@ -193,15 +296,13 @@ impl<'a> RecordSession<'a> {
             self.since = None;
             return waiting.into_iter().try_for_each(odd);
         }
+        self.check_given_columns()?;
         let empty = self.options.empty.map(|value| value.to_string());
         let rules = InferRules { has_empty_value: empty.is_some(), str_width: self.options.str_width };
-        let table = match self.known_columns()? {
+        let known = if self.columns.has_keys { self.known_columns()? } else { known };
+        let table = match known {
             Some(table) => table,
-            None => {
-                let inferred = RowType::infer_columns(&self.names, &cells, &rules);
-                self.tell_odd_texts(&inferred, &waiting, &rules);
-                RowType::new(inferred.into_iter().map(|column| self.as_given(column)).collect())
-            }
+            None => self.inferred_columns(&waiting, &cells, &rules, is_early),
         };
         let bytes = table.row_bytes();
         if bytes > MAX_ROW_BYTES {
@@ -209,11 +310,61 @@ impl<'a> RecordSession<'a> {
         }
         self.open_sink(&table.datatype(), &[], &table.times())?;
         self.store_preamble()?;
+        self.store_units(units)?;
         if let Some(sink) = &mut self.sink {
             sink.key_datasets().learn(&waiting, &rules);
         }
         self.table = Some(table.with_empty(empty));
         waiting.into_iter().try_for_each(|row| self.store(row))
+    }
+
+    /// The columns of a new dataset, as the first rows say them. Rows that come slowly say little: numbers that are whole in
+    /// the first rows may have fractions later.
+    fn inferred_columns(
+        &self,
+        rows: &[InputRow],
+        cells: &[&[InputCell]],
+        rules: &InferRules,
+        is_early: bool,
+    ) -> RowType {
+        let inferred = RowType::infer_columns(&self.columns.names, cells, rules);
+        self.tell_odd_texts(&inferred, rows, rules);
+        let mut widened = Vec::new();
+        let columns = inferred.into_iter().enumerate().map(|(at, column)| {
+            let is_given = self.options.types.iter().any(|given| given.name == column.name);
+            if is_given || !is_early || rules.has_empty_value {
+                return self.as_given(column);
+            }
+            let cells: Vec<_> = cells.iter().filter_map(|row| row.get(at)).collect();
+            let (column, is_widened) = column.with_floats(&cells);
+            widened.extend(is_widened.then(|| column.name.clone()));
+            column
+        });
+        let table = RowType::new(columns.collect());
+        if let Some(first) = widened.first() {
+            let (path, names) = (&self.options.path, names_text(&widened));
+            let rows = counted(rows.len() as u64, "row");
+            tell(format_args!(
+                "{path}: columns of integers are stored as f64, because {rows} came in the first second, and later ones may have \
+                 fractions: {names} (--types {first}=i64 stores integers)"
+            ));
+        }
+        table
+    }
+
+    /// Makes the units of columns attributes of the dataset, and says so.
+    fn store_units(&mut self, units: UnitsRow) -> Result<()> {
+        let (UnitsRow::Found(units), Some(sink)) = (units, &self.sink) else { return Ok(()) };
+        let units: Vec<_> =
+            self.columns.names.iter().cloned().zip(units).filter_map(|(name, unit)| Some((name, unit?))).collect();
+        let left = sink.set_units(&units)?;
+        let set = units.iter().filter(|(name, _)| !left.contains(name)).map(|(name, _)| units_name(name));
+        let set: Vec<_> = set.collect();
+        let set = if set.is_empty() { String::new() } else { format!("; attributes: {}", names_text(&set)) };
+        let left = if left.is_empty() { String::new() } else { format!("; left out: those of {}", names_text(&left)) };
+        let path = &self.options.path;
+        tell(format_args!("{path}: row 1 has the units of the columns (--no-units makes it a row){set}{left}"));
+        Ok(())
     }
 
     /// Makes the lines before the header an attribute of a new dataset, and says so.
@@ -225,9 +376,9 @@ impl<'a> RecordSession<'a> {
             lines => format!("{lines} lines before the header are"),
         };
         if sink.set_preamble(&text)? {
-            eprintln!("h5live: {path}: {lines} its attribute {PREAMBLE:?}");
+            tell(format_args!("{path}: {lines} its attribute {PREAMBLE:?}"));
         } else {
-            eprintln!("h5live: {path}: {lines} left out; it has rows already");
+            tell(format_args!("{path}: {lines} left out; it has rows already"));
         }
         Ok(())
     }
@@ -236,21 +387,25 @@ impl<'a> RecordSession<'a> {
     fn tell_odd_texts(&self, inferred: &[RecordColumn], rows: &[InputRow], rules: &InferRules) {
         for (at, column) in inferred.iter().enumerate() {
             let is_given = self.options.types.iter().any(|given| given.name == column.name);
-            let cell = |row: &InputRow| row.cells.as_ref().ok()?.get(at).cloned();
+            // The cells of a shorter row may belong to other columns.
+            let is_whole = |cells: &&Vec<InputCell>| cells.len() == inferred.len();
+            let cell = |row: &InputRow| row.cells.as_ref().ok().filter(is_whole)?.get(at).cloned();
             let cells: Vec<_> = rows.iter().filter_map(|row| Some((row.number, cell(row)?))).collect();
             let (path, name) = (&self.options.path, &column.name);
             if is_given {
                 continue;
             }
-            if let Some((row, text)) = column.first_text(&cells, rules) {
-                eprintln!("h5live: {path}: column {name:?} has texts, not numbers, because of {text:?} in row {row}");
+            if let Some(OddText { row, text, are_numbers }) = column.first_text(&cells, rules) {
+                let others = if are_numbers { "numbers" } else { "truth values" };
+                let text = text.map_or_else(|| "an empty cell".to_owned(), |text| format!("{text:?}"));
+                tell(format_args!("{path}: column {name:?} has texts, not {others}, because of {text} in row {row}"));
             }
             let irregular = first_irregular_array(&cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>());
             if let Some((row, _)) = irregular.and_then(|at| cells.get(at)) {
-                eprintln!(
-                    "h5live: {path}: column {name:?} has texts of JSON: row {row} does not have an array of numbers or \
+                tell(format_args!(
+                    "{path}: column {name:?} has texts of JSON: row {row} does not have an array of numbers or \
                      texts of one shape"
-                );
+                ));
             }
         }
     }
@@ -268,6 +423,8 @@ impl<'a> RecordSession<'a> {
         let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
             return Ok(());
         };
+        let is_open = self.columns.has_keys && self.options.on_new_key == NewKeys::Error;
+        let row = if is_open { with_columns(row, &self.columns.names) } else { row };
         let InputRow { number, cells, new_keys, text } = row;
         let fit = self.options.lossy.conversion();
         let mut value = cells.and_then(|cells| table.value(&cells, fit));
@@ -303,14 +460,14 @@ impl<'a> RecordSession<'a> {
 
     /// Stores what still waits, and closes the file.
     pub fn close(mut self, ended: Result<()>) -> FinishedRecording {
-        let begun = if self.sample.is_empty() { Ok(()) } else { self.begin() };
+        let begun = if self.sample.is_empty() { Ok(()) } else { self.begin(false) };
         let rows = self.sink.as_ref().map_or(0, RecordSink::rows);
         let mut kept = 0;
         let (closed, unused) = match (self.sink.take(), self.file.take()) {
             (Some(sink), _) => {
-                let closed;
-                (kept, closed) = sink.close();
-                (closed, Some(UnusedOutput::Dataset))
+                let ClosedSink { kept: rows, unused, ended } = sink.close();
+                kept = rows;
+                (ended, unused)
             }
             (None, Some(file)) => match file.close_unused() {
                 Ok(true) => (Ok(()), Some(UnusedOutput::Removed)),

@@ -1,6 +1,8 @@
 //! The dataset into which rows are recorded: how a new one is made, and what an existing one must be.
 
 use h5live::{Dataset, File, Location};
+use h5live_format::messages::DatatypeMessage;
+use h5live_format::{LibVer, Widths, encoded_len};
 
 use crate::error::{Error, FileProblem, Result};
 use crate::model::{CharacterSet, Compound, CompoundMember, Datatype};
@@ -11,6 +13,9 @@ use super::row::RowType;
 /// A chunk of small rows has about this many bytes.
 const CHUNK_BYTES: u64 = 64 << 10;
 
+/// Most bytes of the description of a datatype in a file.
+const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
+
 /// How a new dataset is stored.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecordLayout {
@@ -20,10 +25,19 @@ pub struct RecordLayout {
     pub deflate: Option<u32>,
 }
 
+/// A dataset that is open for appending.
+#[derive(Debug)]
+pub struct RecordTarget {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// The paths that were not there before: of groups, the outer ones first, and of the dataset.
+    pub made: Vec<String>,
+}
+
 /// Opens a dataset for appending, and makes it if it is not there.
 ///
 /// # Errors
-/// [`Error::File`], and [`Error::InvalidFile`] if there is one of another type or shape.
+/// [`Error::File`], and [`Error::InvalidFile`] if there is one of another type or shape, or the rows have too many columns.
 pub fn open_or_create(
     file: &File,
     location: &Location,
@@ -32,19 +46,65 @@ pub fn open_or_create(
     row: &[u64],
     times: &[String],
     storage: RecordLayout,
-) -> Result<Dataset> {
+) -> Result<RecordTarget> {
     match file.dataset(path) {
         Err(error) if error.is_not_found() => {
-            let made = create(file, path, datatype, row, storage)?;
+            let made = missing_paths(file, path)?;
+            let dataset = create(file, path, datatype, row, storage).map_err(|error| {
+                too_many_columns(path, datatype)
+                    .map_or(error, |problem| Error::InvalidFile { path: location.to_string().into(), problem })
+            })?;
             for column in times {
                 let units = Datatype::fixed_string(TIME_UNITS.len() as u32, CharacterSet::Ascii);
-                made.new_attribute(&units_name(column)).datatype(units).write_raw(TIME_UNITS.as_bytes())?;
+                dataset.new_attribute(&units_name(column)).datatype(units).write_raw(TIME_UNITS.as_bytes())?;
             }
             file.flush()?;
-            Ok(made)
+            Ok(RecordTarget { dataset, made })
         }
-        found => check(location, found?, datatype, row),
+        found => Ok(RecordTarget { dataset: check(location, found?, datatype, row)?, made: Vec::new() }),
     }
+}
+
+/// The groups on the way to a dataset that are not there, and the dataset.
+fn missing_paths(file: &File, path: &str) -> Result<Vec<String>> {
+    let mut missing = Vec::new();
+    let names: Vec<_> = path.split('/').filter(|name| !name.is_empty()).collect();
+    for depth in 1..=names.len() {
+        let path = format!("/{}", names[..depth].join("/"));
+        match file.group(&path) {
+            _ if depth == names.len() => missing.push(path),
+            Err(error) if error.is_not_found() => missing.push(path),
+            found => drop(found?),
+        }
+    }
+    Ok(missing)
+}
+
+/// That rows have more columns than the datatype of a dataset may have, if so.
+fn too_many_columns(path: &str, datatype: &Datatype) -> Option<FileProblem> {
+    let Datatype::Compound(compound) = datatype else { return None };
+    let fits = |columns: usize| {
+        let members = compound.members[..columns].to_vec();
+        let datatype = Datatype::Compound(Compound { size: compound.size, members });
+        let message = DatatypeMessage::new(LibVer::default(), datatype);
+        encoded_len(&message, Widths::default()).is_ok_and(|bytes| bytes <= MAX_MESSAGE_BYTES)
+    };
+    let (mut few, mut many) = (0, compound.members.len() + 1);
+    while few + 1 < many {
+        let middle = few + (many - few) / 2;
+        *(if fits(middle) { &mut few } else { &mut many }) = middle;
+    }
+    let number = compound.members.len();
+    (few < number).then(|| FileProblem::TooManyInputColumns { path: path.to_owned(), number, max_columns: few })
+}
+
+/// The columns of a dataset for rows without names; `None` if it has no columns that can be recorded.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
+    let Some(table) = RowType::by_position(&dataset.datatype()?) else { return Ok(None) };
+    Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }
 
 /// The columns of a dataset for rows with these names; `None` if it has others.

@@ -58,7 +58,7 @@ fn record_says_what_has_become_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.h5");
     for (change, word) in CHANGES {
-        let mut record = start(&["record", path.to_str().unwrap(), "x", "--every", "1"]);
+        let mut record = start(&["record", path.to_str().unwrap(), "x", "--every=1", "--types=number=i64"]);
         let mut input = record.stdin.take().unwrap();
         writeln!(input, "number").unwrap();
         (0..ROWS).for_each(|n| writeln!(input, "{n}").unwrap());

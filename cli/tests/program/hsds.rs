@@ -70,7 +70,7 @@ fn new_store() -> (tempfile::TempDir, PathBuf, String) {
 #[test]
 fn rows_are_followed_while_they_are_recorded() {
     let (_folder, path, store) = new_store();
-    let mut writer = start(&["record", &store, "rows"]);
+    let mut writer = start(&["record", "--types=v=i64", &store, "rows"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n").unwrap();
     until("a row", || path.exists() && run(&["dump", &store, "rows"]).stdout == b"0: {v: 1}\n");
@@ -89,7 +89,7 @@ fn rows_are_followed_while_they_are_recorded() {
 #[test]
 fn a_killed_recording_has_all_rows_that_were_seen_and_goes_on() {
     let (_folder, path, store) = new_store();
-    let mut writer = start(&["record", &store, "rows"]);
+    let mut writer = start(&["record", "--types=v=i64", &store, "rows"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n2\n").unwrap();
     until("rows", || path.exists() && run(&["dump", &store, "rows"]).stdout == b"0: {v: 1}\n1: {v: 2}\n");

@@ -70,7 +70,7 @@ fn libhdf5_sees_anchors_and_the_group_of_the_log() {
 fn rows_are_followed_while_they_are_recorded() {
     let (_folder, path, name) = new_file();
     let log = format!("log:{name}");
-    let mut writer = start(&["record", &log, "rows"]);
+    let mut writer = start(&["record", "--types=v=i64", &log, "rows"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n").unwrap();
     until("a row", || path.exists() && run(&["dump", &log, "rows"]).stdout == b"0: {v: 1}\n");
@@ -86,7 +86,7 @@ fn rows_are_followed_while_they_are_recorded() {
 fn a_killed_recording_has_all_rows_that_were_seen_and_goes_on() {
     let (_folder, path, name) = new_file();
     let log = format!("log:{name}");
-    let mut writer = start(&["record", &log, "rows"]);
+    let mut writer = start(&["record", "--types=v=i64", &log, "rows"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n2\n").unwrap();
     until("rows", || path.exists() && run(&["dump", &log, "rows"]).stdout == b"0: {v: 1}\n1: {v: 2}\n");
@@ -106,7 +106,7 @@ fn many_killed_writers_lose_nothing_that_was_seen() {
     let log = format!("log:{name}?min_log_size=64KiB&max_log_size=64KiB");
     let mut seen = 0;
     for round in 0..KILLS {
-        let mut writer = start(&["record", &log, "rows"]);
+        let mut writer = start(&["record", "--types=v=i64", &log, "rows"]);
         let mut input = writer.stdin.take().unwrap();
         let first = seen;
         let feed = std::thread::spawn(move || {
@@ -255,7 +255,8 @@ fn dumped(path: &Path) {
 fn several_recordings_into_one_log_at_once_are_followed_and_read_by_other_programs() {
     let (_folder, path, name) = new_file();
     let (log, joined) = (format!("log:{name}"), format!("log:{name}?join=yes"));
-    let mut writers: Vec<_> = (0..3).map(|number| start(&["record", &joined, &format!("rows{number}")])).collect();
+    let mut writers: Vec<_> =
+        (0..3).map(|number| start(&["record", "--types=v=i64", &joined, &format!("rows{number}")])).collect();
     let mut inputs: Vec<_> = writers.iter_mut().map(|writer| writer.stdin.take().unwrap()).collect();
     for (number, input) in inputs.iter_mut().enumerate() {
         input.write_all(format!("v,t\n{number},a\n{},bc\n", number + 10).as_bytes()).unwrap();

@@ -53,7 +53,7 @@ fn a_listing_goes_as_deep_and_says_as_much_of_attributes_as_is_asked_for() {
 #[test]
 fn a_live_file_says_who_writes_it_and_when_it_was_flushed() {
     let (_folder, path, name) = new_file();
-    let mut writer = start(&["record", &name, "rows"]);
+    let mut writer = start(&["record", "--types=v=i64", &name, "rows"]);
     let mut input = writer.stdin.take().unwrap();
     std::io::Write::write_all(&mut input, b"v\n1\n").unwrap();
     until("a row", || path.exists() && run(&["dump", &name, "rows"]).stdout == b"0: {v: 1}\n");

@@ -35,6 +35,8 @@ mod opens;
 mod real_files;
 mod real_formats;
 mod record;
+mod record_end;
+mod record_first_rows;
 mod record_types;
 mod remote;
 mod repair;

@@ -313,12 +313,12 @@ fn a_preamble_that_comes_slowly_is_one() {
     let (_folder, _, name) = new_file();
     let mut writer = start(&["record", &name, "x"]);
     let mut input = writer.stdin.take().unwrap();
-    for line in ["Model,DPO4034\n", "Interval,4e-9,s\n", "\n", "TIME,CH1\n", "0.5,1\n", "1.5,2\n"] {
+    for line in ["Model,DPO4034\n", "Interval,4e-9,s\n", "\n", "TIME,CH1\n", "0.5,1.5\n", "1.5,2\n"] {
         input.write_all(line.as_bytes()).unwrap();
         std::thread::sleep(Duration::from_millis(80));
     }
     let last = Instant::now();
-    until("two rows", || run(&["dump", &name, "x"]).stdout == b"0: {TIME: 0.5, CH1: 1}\n1: {TIME: 1.5, CH1: 2}\n");
+    until("two rows", || run(&["dump", &name, "x"]).stdout == b"0: {TIME: 0.5, CH1: 1.5}\n1: {TIME: 1.5, CH1: 2.0}\n");
     assert!(last.elapsed() < Duration::from_secs(3), "{:?}", last.elapsed());
     drop(input);
     let output = writer.wait_with_output().unwrap();
@@ -345,7 +345,7 @@ fn an_interruption_loses_no_row_that_came_in() {
 #[test]
 fn an_interrupted_recording_is_closed() {
     let (_folder, path, name) = new_file();
-    let mut writer = start(&["record", &name, "x"]);
+    let mut writer = start(&["record", "--types=v=i64", &name, "x"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n2\n").unwrap();
     until("two rows", || path.exists() && run(&["dump", &name, "x"]).stdout == b"0: {v: 1}\n1: {v: 2}\n");
@@ -376,7 +376,7 @@ fn what_was_flushed_before_the_disk_was_full_stays_readable() {
     let rows = text(&run(&["dump", "--json", &name, "x"]));
     let kept = rows.lines().count();
     assert!(kept >= 10_000 && kept.is_multiple_of(100), "{kept}");
-    assert_eq!(stored, Some(format!("h5live: {name}: {kept} rows stored")));
+    assert!(stored.is_some_and(|stored| stored.starts_with(&format!("h5live: {name}: {kept} rows stored; when "))));
     for (i, row) in rows.lines().enumerate() {
         assert_eq!(row, format!("{{\"v\":{i},\"w\":{i}}}"));
     }

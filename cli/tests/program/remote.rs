@@ -223,7 +223,7 @@ fn rows_in_a_bucket_are_followed_and_a_second_writer_is_told_who_writes() {
     let how = format!("endpoint={}&region=us-east-1&allow_http=yes&poll_interval=50ms", server.endpoint());
     let store = format!("hsds+s3://bucket/run?{how}");
     let dump = || h5live(&["dump", &store, "rows"]).stdout;
-    let mut writer = start(&["record", &store, "rows"]);
+    let mut writer = start(&["record", "--types=v=i64", &store, "rows"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n").unwrap();
     until("a row", || dump() == b"0: {v: 1}\n");
@@ -238,7 +238,7 @@ fn rows_in_a_bucket_are_followed_and_a_second_writer_is_told_who_writes() {
     text(&writer.wait_with_output().unwrap());
     assert_eq!(text(&watch.wait_with_output().unwrap()), "{\"v\":1}\n{\"v\":2}\n{\"v\":3}\n");
     // One that is killed leaves its lease, which is taken away on request.
-    let mut killed = start(&["record", &store, "rows"]);
+    let mut killed = start(&["record", "--types=v=i64", &store, "rows"]);
     let mut input = killed.stdin.take().unwrap();
     input.write_all(b"v\n4\n").unwrap();
     until("the row of another one", || dump().ends_with(b"3: {v: 4}\n"));

@@ -12,7 +12,7 @@ fn followers_wait_for_the_file_and_then_for_the_dataset() {
     let follower = start(&["dump", "--follow", "--wait", &name, "b"]);
     // Another dataset first: this file is there, and nobody writes it.
     text(&run_with(&["record", &name, "a"], b"v\n7\n"));
-    let mut writer = start(&["record", &name, "b"]);
+    let mut writer = start(&["record", "--types=v=i64", &name, "b"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n").unwrap();
     until("a row", || path.exists() && run(&["dump", &name, "b"]).stdout == b"0: {v: 1}\n");
@@ -64,7 +64,7 @@ fn an_interrupted_wait_ends_with_the_exit_code_of_one() {
 #[test]
 fn dump_follows_the_rows_that_are_asked_for_and_no_more() {
     let (_folder, _, name) = new_file();
-    let mut writer = start(&["record", &name, "x"]);
+    let mut writer = start(&["record", "--types=v=i64", &name, "x"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n2\n3\n").unwrap();
     let mut all = start(&["dump", "--follow", "--wait", "--rows=-1", "--json", &name, "x"]);
@@ -104,8 +104,14 @@ fn a_recording_without_rows_leaves_no_new_file_and_says_so() {
     text(&run_with(&["record", &name, "y"], b"v\n1\n"));
     assert!(said(b"a,b\n", 0).ends_with(": no rows were recorded; the file stays as it is\n"));
     assert_eq!(text(&run(&["dump", &name, "y"])), "0: {v: 1}\n");
-    // The type of frames is known without any.
-    let output = run_with(&["record", "--dtype=u8", &name, "frames"], b"");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no rows were recorded; the dataset"));
-    assert_eq!(text(&run(&["dump", &name, "frames"])), "");
+    // The type of frames is known without any, but nobody would know the dataset without them.
+    let frames = |input| {
+        let output = run_with(&["record", "--dtype=u8", &name, "frames"], input);
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(frames(b"").ends_with(": no rows were recorded; the new dataset, which would be empty, was removed\n"));
+    assert!(!text(&run(&["ls", &name])).contains("frames"));
+    assert_eq!(frames(b"1"), "");
+    assert!(frames(b"").ends_with(": no rows were recorded; the dataset has no more than before\n"));
+    assert_eq!(text(&run(&["dump", &name, "frames"])), "0: 49\n");
 }

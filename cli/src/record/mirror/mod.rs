@@ -14,6 +14,7 @@ use h5live::{Location, OpenError, StoreErrorKind};
 
 use crate::error::{Error, Result};
 use crate::open;
+use crate::output::tell;
 use crate::wait::seconds;
 
 use target::MirrorTarget;
@@ -186,7 +187,7 @@ impl MirrorWorker {
                     self.count_failure(&error);
                     target.disconnect();
                     if !std::mem::replace(&mut fails, true) && !is_last {
-                        eprintln!("h5live: {error}; the recording goes on, and {} lags behind", self.report.location);
+                        tell(format_args!("{error}; the recording goes on, and {} lags behind", self.report.location));
                     }
                     pause = (pause * 2).clamp(Duration::from_millis(100), MAX_PAUSE);
                     if is_lasting(&error) || last_attempt.is_some_and(|last| last <= Instant::now() + pause) {
