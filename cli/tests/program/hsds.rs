@@ -45,7 +45,7 @@ fn store_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
     let store = format!("hsds:{}", folder.join(format!("hsds-{name}")).display());
     let back = folder.join(format!("back-{name}")).display().to_string();
     let wanted = std::fs::read_to_string(reference).unwrap();
-    run_large(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &store])?;
+    run_large(&["copy", "--keep-names", file.to_str().unwrap(), &store])?;
     run_large(&["copy", "--quiet", "--keep-names", &store, &back])?;
     // Elements that lead elsewhere have other sizes in the store itself.
     let found = run_large(&["manifest", &back])?;

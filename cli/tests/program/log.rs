@@ -30,7 +30,7 @@ fn log_and_back(reference: &Path, folder: &Path) -> Result<(), String> {
     let log = format!("log:{}", folder.join(format!("log-{name}")).display());
     let back = folder.join(format!("back-{name}")).display().to_string();
     let wanted = std::fs::read_to_string(reference).unwrap();
-    run_large(&["copy", "--quiet", "--keep-names", file.to_str().unwrap(), &log])?;
+    run_large(&["copy", "--keep-names", file.to_str().unwrap(), &log])?;
     run_large(&["copy", "--quiet", "--keep-names", &log, &back])?;
     for copy in [&log, &back] {
         same_manifest(copy, &wanted, &run_large(&["manifest", copy])?)?;
