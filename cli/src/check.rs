@@ -35,7 +35,8 @@ pub struct CheckCommand {
     /// The files
     #[arg(required = true)]
     files: Vec<Location>,
-    /// List the bytes that nothing uses, too, and objects and heap objects to which nothing leads
+    /// List the bytes that nothing uses, too, and objects and heap objects to which nothing leads. Of an object store (hsds:run),
+    /// also unfinished domains in the same bucket, which killed processes have left
     #[arg(long)]
     leaks: bool,
     /// Also show which structure uses which bytes

@@ -351,6 +351,9 @@ pub enum SetRefusal {
     /// There is no map, and what is put does not say of which types it is to be.
     #[error("the map is not there, and its types are not clear: --key-type and --value-type say them")]
     MapTypes,
+    /// The file was not there, and is when it is to take its place.
+    #[error("another process has made the file meanwhile, and nothing was put into it: put the pairs again")]
+    MadeMeanwhile,
     /// A key is there twice in an object.
     #[error("{0:?} is there twice")]
     Repeated(String),

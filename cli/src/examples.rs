@@ -5,8 +5,8 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 26] = [
     (
         "acl",
         [
-            ("h5live acl get hsds:bucket/home/me/run", "who may do what"),
-            ("h5live acl set hsds:bucket/home/me/run you read,update", "what you may do"),
+            ("h5live acl get 'hsds:bucket?domain=/home/me/run'", "who may do what"),
+            ("h5live acl set 'hsds:bucket?domain=/home/me/run' you read,update", "what you may do"),
         ],
     ),
     (

@@ -14,6 +14,7 @@ fn kind_name(leak: &Leak) -> &'static str {
         (Some(ObjectKind::Datatype), _) => "datatype",
         (Some(ObjectKind::Map), _) => "map",
         (None, LeakPlace::Blob(_)) => "variable-length data",
+        (None, LeakPlace::LostDomain { .. }) => "unfinished domain",
         (None, _) => "remainder",
     }
 }
@@ -34,5 +35,8 @@ pub fn add_json(line: &mut Value, leak: &Leak) {
         line.insert("kind".to_owned(), json!(kind_name(leak)));
         line.insert(name.to_owned(), place);
         line.insert("bytes".to_owned(), json!(leak.bytes));
+        if let LeakPlace::LostDomain { objects, .. } = leak.place {
+            line.insert("objects".to_owned(), json!(objects));
+        }
     }
 }

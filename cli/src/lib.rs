@@ -14,6 +14,8 @@ mod counted;
 mod demo;
 mod diagnosis_text;
 mod diff;
+#[cfg(feature = "hsds")]
+mod draft_domain;
 mod dump;
 mod error;
 mod examples;

@@ -29,13 +29,18 @@ pub fn put(at: &MapLocation, words: &[String], types: Option<MapSpec>) -> Result
         return Err(at.refused(JsonValueError::Member(format!("value of {key}"))));
     }
     let found = || words_types(pairs);
-    change(at, |file| {
-        let map = find_or_create(file, at, types, found)?;
+    let put = |file: &File| {
+        let map = find_or_create(file, at, types.clone(), found)?;
         let parse = |[key, value]: &[String; 2]| {
             Ok((at.parse(&map, map.key_type(), key)?, at.parse(&map, map.value_type(), value)?))
         };
         Ok(map.put_values(&pairs.iter().map(parse).collect::<Result<Vec<_>>>()?)?)
-    })
+    };
+    match change(at, put) {
+        // By now it is there.
+        Err(Error::Refused { why: SetRefusal::MadeMeanwhile, .. }) => change(at, put),
+        done => done,
+    }
 }
 
 /// Puts the pairs of standard input. Those before a wrong line are put, unless the file is new.
@@ -84,18 +89,29 @@ fn json_values(at: &MapLocation, map: &MapObject, [key, value]: &[Json; 2]) -> R
 /// Changes the file. If it is not there, it is made, and appears when the change is complete.
 fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<Outcome> {
     let (file, output) = match at.open_to_write() {
-        Err(Error::File(error)) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
-            let output = NewOutput::create_for(&at.file, ForceArgs { replaces_file: false })?;
-            (output.open(open::options())?, Some(output))
-        }
+        Err(error) if is_missing(&error) => match NewOutput::create_for(&at.file, ForceArgs { replaces_file: false }) {
+            // Another process was faster.
+            Err(Error::Exists { .. }) => (at.open_to_write()?, None),
+            output => {
+                let output = output?;
+                (output.open(open::options())?, Some(output))
+            }
+        },
         opened => (opened?, None),
     };
     change(&file)?;
     match output {
-        Some(output) => output.persist(file)?,
+        Some(output) => output.persist(file).map_err(|error| match error {
+            Error::Exists { .. } => at.refused(SetRefusal::MadeMeanwhile),
+            error => error,
+        })?,
         None => file.close()?,
     }
     Ok(Outcome::Clean)
+}
+
+fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::File(error) if error.store_kind() == Some(&StoreErrorKind::NotThere))
 }
 
 /// The map. If there is none, a new one of these types, or else of those that `found` finds in what is put.

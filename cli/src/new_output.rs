@@ -1,10 +1,12 @@
 //! New files and other new stores that a command makes.
 
 #[cfg(feature = "hsds")]
-use h5live_hsds::{HsdsConnector, OpenedStores};
+use h5live_hsds::OpenedStores;
 
 use h5live::{File, Location, OpenError, Options};
 
+#[cfg(feature = "hsds")]
+use crate::draft_domain::{DraftDomain, in_domain, publish_domain};
 use crate::error::{Error, Result};
 use crate::open;
 #[cfg(feature = "kv")]
@@ -26,7 +28,7 @@ enum Unfinished {
     Folder(TempFolder),
     /// A domain of an object store, which is a draft.
     #[cfg(feature = "hsds")]
-    Domain(OpenedStores),
+    Domain(DraftDomain),
     /// A native file that is written to an object store.
     #[cfg(feature = "remote")]
     Upload(UploadOutput),
@@ -105,8 +107,8 @@ impl NewOutput {
         let unfinished = match &self.unfinished {
             None => return Ok(in_place(options).open(&self.location)?),
             #[cfg(feature = "hsds")]
-            Some(Unfinished::Domain(opened)) => {
-                return Ok(in_domain(in_place(options), opened).open(&self.location)?);
+            Some(Unfinished::Domain(draft)) => {
+                return Ok(in_domain(in_place(options), draft.opened()).open(&self.location)?);
             }
             Some(unfinished) => unfinished,
         };
@@ -135,7 +137,7 @@ impl NewOutput {
     #[cfg(feature = "hsds")]
     pub fn opened_domains(&self) -> Option<&OpenedStores> {
         match &self.unfinished {
-            Some(Unfinished::Domain(opened)) => Some(opened),
+            Some(Unfinished::Domain(draft)) => Some(draft.opened()),
             _ => None,
         }
     }
@@ -146,10 +148,10 @@ impl NewOutput {
     /// [`Error::File`], [`Error::Location`]; as [`TempOutput::persist`].
     pub fn persist(self, file: File) -> Result<()> {
         #[cfg(feature = "hsds")]
-        if let Some(Unfinished::Domain(opened)) = &self.unfinished {
+        if let Some(Unfinished::Domain(draft)) = &self.unfinished {
             // What cannot be written out is an error before anybody sees the domain.
             file.flush()?;
-            publish_domain(opened, &self.location)?;
+            publish_domain(draft.opened(), &self.location)?;
         }
         file.close()?;
         match self.unfinished {
@@ -188,33 +190,11 @@ fn upload_for(_: &Location, _: ForceArgs) -> Result<Option<Unfinished>> {
     Ok(None)
 }
 
-/// Options by which `opened` keeps the session on a domain of an object store.
-#[cfg(feature = "hsds")]
-pub fn in_domain(options: Options, opened: &OpenedStores) -> Options {
-    let connectors = Options::built_in_connectors().with(HsdsConnector::keeping(opened.clone()));
-    #[cfg(feature = "hsds-clouds")]
-    let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(opened.clone()));
-    options.connectors(connectors)
-}
-
-/// Lets others see the domain that is a draft in the session that `opened` keeps.
-///
-/// # Errors
-/// [`Error::Location`].
-#[cfg(feature = "hsds")]
-pub fn publish_domain(opened: &OpenedStores, location: &Location) -> Result<()> {
-    let failed = |error: crate::model::Error| {
-        let source = Box::new(error.into());
-        Error::Location { location: location.to_string(), source }
-    };
-    opened.last().map_or(Ok(()), |store| store.publish_domain()).map_err(failed)
-}
-
 /// A new domain, if that is what a location names.
 #[cfg(feature = "hsds")]
 fn domain_at(location: &Location) -> Result<Option<Unfinished>> {
     let is_domain = open::is_object_store(location)?;
-    Ok(is_domain.then(|| Unfinished::Domain(OpenedStores::default().with_drafts())))
+    Ok(is_domain.then(|| Unfinished::Domain(DraftDomain::new(location))))
 }
 
 #[cfg(not(feature = "hsds"))]

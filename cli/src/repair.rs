@@ -22,7 +22,7 @@ pub struct RepairCommand {
     #[arg(required = true)]
     files: Vec<Location>,
     /// Also delete the objects to which no path leads (`h5live check --leaks` shows them), such as groups that only lead
-    /// to each other, and give back their space
+    /// to each other, and give back their space. Of an object store (hsds:run), also unfinished domains in the same bucket
     #[arg(long, conflicts_with = "dry_run")]
     reclaim: bool,
     /// Change nothing, and say what state the files are in

@@ -25,6 +25,13 @@ pub enum LeakPlace {
     Object(ObjectId),
     /// The data of a variable-length element, under this UUID.
     Blob([u8; 16]),
+    /// The objects of an object store that belong to one domain, which is not there.
+    LostDomain {
+        /// What the keys of the objects have in common: sixteen hexadecimal digits.
+        prefix: u64,
+        /// How many objects there are.
+        objects: u64,
+    },
 }
 
 /// What was deleted, because no path led to it.
@@ -46,6 +53,10 @@ impl fmt::Display for LeakPlace {
             LeakPlace::Blob(uuid) => {
                 f.write_str("with the UUID ")?;
                 uuid.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+            LeakPlace::LostDomain { prefix, objects } => {
+                let noun = if *objects == 1 { "object" } else { "objects" };
+                write!(f, "with the prefix {:08x}-{:08x}, {objects} {noun}", prefix >> 32, prefix & 0xffff_ffff)
             }
         }
     }

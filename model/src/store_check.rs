@@ -10,6 +10,8 @@ use crate::{Leak, ObjectId};
 pub struct StoreCheck {
     /// Undo the filters of all chunks.
     pub data: bool,
+    /// In an object store, look beyond the domain for objects of domains that are not there. That lists the bucket.
+    pub leaks: bool,
 }
 
 /// Something that is wrong with a store.

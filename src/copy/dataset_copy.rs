@@ -110,7 +110,7 @@ impl Copier<'_> {
             for ((chunk, bytes), error) in stored.iter().zip(errors) {
                 to.write_chunk(&chunk.coord, chunk.filter_mask, bytes)?;
                 error.into_iter().for_each(|error| self.report.add_unverified(from.path(), error));
-                self.report_progress(chunk.size);
+                self.report_progress(chunk.size)?;
             }
         }
         Ok(())
@@ -120,14 +120,10 @@ impl Copier<'_> {
     fn copy_stored_chunk(&mut self, from: &Dataset, to: &Dataset, chunk: &StoredChunk) -> Result<()> {
         if chunk.size <= MAX_COPY_BYTES {
             to.write_chunk(&chunk.coord, chunk.filter_mask, &from.read_chunk(chunk)?)?;
-            self.report_progress(chunk.size);
-            return Ok(());
+            return self.report_progress(chunk.size);
         }
-        from.copy_unfiltered_chunk(to, chunk, MAX_COPY_BYTES, &mut |bytes| {
-            if let Some(progress) = &mut self.progress {
-                progress(bytes);
-            }
-        })
+        from.copy_unfiltered_chunk(to, chunk, MAX_COPY_BYTES, &mut |bytes| self.progress.add(bytes))?;
+        self.report_progress(0)
     }
 
     /// Copies all elements: as many rows of the new chunks at a time as there is room for.
@@ -195,7 +191,7 @@ impl Copier<'_> {
             elements.iter().try_for_each(|(part, bytes)| {
                 let bytes = bytes?;
                 to.write_raw(&part.selection, &bytes)?;
-                self.report_progress(part.bytes);
+                self.report_progress(part.bytes)?;
                 // The thread may have ended.
                 let _ended = used.try_send(bytes);
                 Ok(())
@@ -239,8 +235,7 @@ impl Copier<'_> {
             // The heap of another file may hold the variable-length data.
             let values = from.read_values(&part)?;
             to.write_values(&part, &values)?;
-            self.report_progress(values.len() as u64 * u64::from(from.spec()?.datatype.size()));
-            return Ok(());
+            return self.report_progress(values.len() as u64 * u64::from(from.spec()?.datatype.size()));
         }
         let elements = from.read_raw(&part)?;
         let bytes = elements.len() as u64;
@@ -249,13 +244,11 @@ impl Copier<'_> {
             false => plan.run(&elements, &self.files).map_err(|kind| self.read_error(from.path(), kind))?,
         };
         to.write_raw(&part, &copied)?;
-        self.report_progress(bytes);
-        Ok(())
+        self.report_progress(bytes)
     }
 
-    pub(super) fn report_progress(&mut self, bytes: u64) {
-        if let Some(progress) = &mut self.progress {
-            progress(bytes);
-        }
+    pub(super) fn report_progress(&mut self, bytes: u64) -> Result<()> {
+        self.progress.add(bytes);
+        if self.progress.takes_flush() { self.files.to.flush() } else { Ok(()) }
     }
 }

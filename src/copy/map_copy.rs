@@ -55,12 +55,11 @@ impl Copier<'_> {
             if batch.bytes >= MAX_BATCH_BYTES {
                 let bytes = batch.bytes as u64;
                 batch.put(&self.files, made).map_err(|kind| self.write_error(&made.path, kind))?;
-                self.report_progress(bytes);
+                self.report_progress(bytes)?;
             }
         }
         let bytes = batch.bytes as u64;
         batch.put(&self.files, made).map_err(|kind| self.write_error(&made.path, kind))?;
-        self.report_progress(bytes);
-        Ok(())
+        self.report_progress(bytes)
     }
 }

@@ -4,6 +4,7 @@ mod dataset_copy;
 mod element_copy;
 mod map_copy;
 mod other_files;
+mod progress;
 mod report;
 mod row_copy;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use h5live_model::{
 
 pub use self::element_copy::FileNameUse;
 use self::element_copy::{ElementCopy, FilePair};
+use self::progress::CopyProgress;
 pub use self::report::{CopyReport, LostReferences, UnfitFillValue, UnverifiedChunks};
 use crate::error::ErrorKind;
 use crate::map::check_maps;
@@ -59,7 +61,7 @@ pub struct Copier<'a> {
     /// Whether elements of other files are copied, too.
     inline: bool,
     report: CopyReport,
-    progress: Option<Box<dyn FnMut(u64) + 'a>>,
+    progress: CopyProgress<'a>,
     elements_by: Option<Box<ElementsBy<'a>>>,
     /// Objects that are made and lack their attributes and elements, in the order of their making.
     incomplete: Vec<CopiedObject>,
@@ -120,7 +122,7 @@ impl<'a> Copier<'a> {
             verify: true,
             inline: false,
             report: CopyReport::default(),
-            progress: None,
+            progress: CopyProgress::default(),
             elements_by: None,
             incomplete: Vec::new(),
             groups: VecDeque::new(),
@@ -153,7 +155,14 @@ impl<'a> Copier<'a> {
 
     /// Calls `each` with the bytes of elements that were copied since the last call.
     pub fn progress(mut self, each: impl FnMut(u64) + 'a) -> Self {
-        self.progress = Some(Box::new(each));
+        self.progress.each = Some(Box::new(each));
+        self
+    }
+
+    /// Flushes the file to which is copied after each so many bytes of elements (default: never). For a store that keeps
+    /// changes in memory until they are flushed, and that nobody else sees yet. A flush that fails ends the copy.
+    pub fn flush_every(mut self, bytes: u64) -> Self {
+        self.progress.flush_every = Some(bytes);
         self
     }
 

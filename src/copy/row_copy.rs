@@ -64,7 +64,7 @@ impl Copier<'_> {
             false => plan.run(&elements, &self.files).map_err(|kind| self.read_error(from.path(), kind))?,
         };
         to.append_raw(&copied)?;
-        self.report_progress(bytes);
+        self.report_progress(bytes)?;
         Ok(count)
     }
 }

@@ -13,7 +13,7 @@ use crate::{leak_text, open};
 /// # Errors
 /// [`crate::error::Error::File`] if it cannot be read, or such stores cannot be checked.
 pub fn check(out: &mut Output, location: &Location, data: bool, leaks: bool, as_json: bool) -> Result<bool> {
-    let report = open::options().check(location, StoreCheck { data })?;
+    let report = open::options().check(location, StoreCheck { data, leaks })?;
     match as_json {
         true => print_json(out, location, &report, leaks)?,
         false => print_text(out, location, &report, leaks)?,

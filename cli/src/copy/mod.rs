@@ -125,16 +125,10 @@ impl CopyCommand {
         } else {
             progress::bytes(stored_bytes(&root))
         };
-        let (mut unflushed, is_flushed) = (0, output.keeps_changes_in_memory());
-        let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| {
-            bar.inc(bytes);
-            unflushed += bytes;
-            if is_flushed && unflushed >= MAX_UNFLUSHED_BYTES {
-                unflushed = 0;
-                // Nobody sees the store before it is complete. What fails here fails again at the end.
-                let _ = to.flush();
-            }
-        });
+        let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| bar.inc(bytes));
+        if output.keeps_changes_in_memory() {
+            copy = copy.flush_every(MAX_UNFLUSHED_BYTES);
+        }
         copy = self.with_changes(copy)?;
         #[cfg(feature = "hsds")]
         if let Some(links) = &mut links {

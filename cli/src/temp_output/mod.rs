@@ -22,6 +22,8 @@ use crate::open;
 pub use folder::TempFolder;
 use maker::Maker;
 pub use signals::heeded;
+#[cfg(feature = "hsds")]
+pub use signals::{EndAction, at_end};
 
 /// How the names of such files end.
 const ENDING: &str = ".unfinished";

@@ -1,42 +1,90 @@
-//! Files that are removed when a signal ends this process.
+//! What is removed when a signal ends this process.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-/// The files to remove.
-static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// What is to be done when a signal ends this process.
+enum AtEnd {
+    Remove(PathBuf),
+    Act(u64, Box<dyn Fn() + Send>),
+}
 
-fn left() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+static LEFT: Mutex<Vec<AtEnd>> = Mutex::new(Vec::new());
+
+fn left() -> std::sync::MutexGuard<'static, Vec<AtEnd>> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes a file or folder when a signal ends this process.
 pub fn remove_at_end(path: &Path) {
-    static WATCH: Once = Once::new();
-    left().push(path.to_owned());
-    WATCH.call_once(|| {
-        // Without it signals end the process at once, and the next command removes what is left.
-        if let Ok(signals) = Signals::new(heeded(&[SIGINT, SIGTERM, SIGHUP])) {
-            let _ = thread::Builder::new().name("signals".to_owned()).spawn(|| watch(signals));
-        }
-    });
+    left().push(AtEnd::Remove(path.to_owned()));
+    heed_signals();
 }
 
 /// The file or folder is gone, or stays.
 pub fn is_removed(path: &Path) {
-    left().retain(|left| left != path);
+    left().retain(|left| !matches!(left, AtEnd::Remove(left) if left == path));
 }
 
-fn watch(mut signals: Signals) {
+/// Something that is done when a signal ends this process, unless this is dropped before. While it is being done, the drop
+/// waits: so the process does not end by itself meanwhile.
+pub struct EndAction(u64);
+
+/// Does something when a signal ends this process. A second signal does not wait for it.
+pub fn at_end(act: impl Fn() + Send + 'static) -> EndAction {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    left().push(AtEnd::Act(number, Box::new(act)));
+    heed_signals();
+    EndAction(number)
+}
+
+impl Drop for EndAction {
+    fn drop(&mut self) {
+        left().retain(|left| !matches!(left, AtEnd::Act(number, _) if *number == self.0));
+    }
+}
+
+impl fmt::Debug for EndAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EndAction").field(&self.0).finish()
+    }
+}
+
+fn heed_signals() {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(|| {
+        let signals = heeded(&[SIGINT, SIGTERM, SIGHUP]);
+        let is_ending = Arc::new(AtomicBool::new(false));
+        // From the second signal on, each ends the process at once, for the first one may wait for a server.
+        for signal in &signals {
+            let _ = flag::register_conditional_default(*signal, is_ending.clone());
+        }
+        // Without it signals end the process at once, and the next command removes what is left.
+        if let Ok(signals) = Signals::new(signals) {
+            let _ = thread::Builder::new().name("signals".to_owned()).spawn(move || watch(signals, &is_ending));
+        }
+    });
+}
+
+fn watch(mut signals: Signals, is_ending: &AtomicBool) {
     for signal in signals.forever() {
+        is_ending.store(true, Ordering::SeqCst);
         let left = left();
-        for path in &*left {
-            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        for each in &*left {
+            match each {
+                AtEnd::Remove(path) if path.is_dir() => drop(fs::remove_dir_all(path)),
+                AtEnd::Remove(path) => drop(fs::remove_file(path)),
+                AtEnd::Act(_, act) => act(),
+            }
         }
         // As if nobody had waited for it. Nothing more is made meanwhile, for the list is held.
         let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -297,3 +297,21 @@ fn a_copy_that_fails_leaves_nothing_or_what_was_there_before() {
     text(&run(&["diff", fit.to_str().unwrap(), &store]));
     assert_eq!(files_below(&path).len(), before.len());
 }
+
+#[test]
+fn a_domain_is_not_made_where_its_path_names_that_of_another_bucket() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = folder.path().join("bucket").display().to_string();
+    let (path, named) = (format!("hsds:{bucket}/home/me/run"), format!("hsds:{bucket}?domain=/home/me/run"));
+    text(&run_with(&["record", &path, "rows"], b"v\n1\n"));
+    for arguments in [&["record", &named, "rows"][..], &["copy", &path, &named], &["copy", "--force", &path, &named]] {
+        let said = error(&run_with(arguments, b"v\n2\n"));
+        assert!(said.contains("is a bucket of its own") && said.contains(&path), "{said}");
+    }
+    assert_eq!(text(&run(&["dump", &path, "rows"])), "0: {v: 1}\n");
+    // Beside it there is room.
+    let beside = format!("hsds:{bucket}?domain=/home/me/other");
+    text(&run_with(&["record", &beside, "rows"], b"v\n3\n"));
+    assert_eq!(text(&run(&["dump", &format!("hsds:{bucket}/home/me/other"), "rows"])), "0: {v: 3}\n");
+    assert_eq!(text(&run(&["dump", &path, "rows"])), "0: {v: 1}\n");
+}

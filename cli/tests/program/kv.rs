@@ -315,3 +315,61 @@ fn a_full_disk_is_called_so_and_loses_no_row_that_was_flushed() {
     let rows = lines.enumerate().map(|(row, line)| assert_eq!(line, format!("{{\"c0\":{}}}", row + 1))).count();
     assert!(said.ends_with(&format!(": {rows} rows stored\n")) && rows > 0, "{rows} rows: {said}");
 }
+
+/// More would wait for a flush than may, if the copy went on after the first one.
+#[test]
+fn a_copy_to_a_full_disk_says_that_there_is_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, place) = (folder.path().join("source.h5"), folder.path().join("small"));
+    let file = File::create(&source).unwrap();
+    let data = file.new_dataset::<u64>().shape(&[0]).max_shape(&[UNLIMITED]).chunk_shape(&[1 << 20]).deflate(1);
+    let data = data.create("ones").unwrap();
+    let ones = vec![1u64; 1 << 20];
+    (0..40).for_each(|_| data.append(&ones).unwrap());
+    file.close().unwrap();
+    std::fs::create_dir(&place).unwrap();
+    let script = r#"mount -t tmpfs -o size=4m none "$1" || exit 77
+        "$2" copy "$3" "kv:$1/k?max_uncommitted=300000000" --filter none
+        echo "ended $?"
+        ls -A "$1""#;
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "bash", "-c", script, "bash"]);
+    let output = command.arg(&place).arg(env!("CARGO_BIN_EXE_h5live")).arg(&source).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        println!("skipped: this machine gives us no file system of our own");
+        return;
+    };
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("there is no room for what is to be written: ") && said.contains("small/k"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "ended 2\n");
+}
+
+#[test]
+fn the_files_of_a_new_store_have_the_permissions_that_new_files_have() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, path, store) = new_store();
+    let source = folder.path().join("source.h5");
+    File::create(&source).unwrap().new_dataset::<u8>().shape(&[1]).create("a").unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (mask, mode) in [("022", 0o644), ("027", 0o640), ("002", 0o664)] {
+        let script = r#"umask $1; "$2" copy --force "$3" "$4""#;
+        let mut command = Command::new("bash");
+        command.args(["-c", script, "bash", mask, env!("CARGO_BIN_EXE_h5live")]).arg(&source).arg(&store);
+        text(&command.output().unwrap());
+        for entry in std::fs::read_dir(&path).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, mode, "{mask}: {:?}", entry.path());
+        }
+        if mask == "022" {
+            assert!(text(&run_without_rights(&["ls", &store])).contains("/a"));
+        }
+    }
+    if std::fs::metadata("/proc/self").is_ok_and(|found| std::os::unix::fs::MetadataExt::uid(&found) != 0) {
+        println!("skipped: only the superuser can be another user");
+        return;
+    }
+    std::fs::set_permissions(path.join("data.mdb"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let refused = error(&run_without_rights(&["ls", &store]));
+    assert!(refused.contains("data.mdb") && refused.contains("Permission denied"), "{refused}");
+}

@@ -25,6 +25,7 @@ mod live;
 mod log;
 mod log_by_path;
 mod log_vol;
+mod lost_domains;
 mod ls;
 mod map;
 mod members;

@@ -1,7 +1,9 @@
 //! `h5live map`, and maps in the other commands.
 
+use std::io::Write;
+
 use crate::common;
-use crate::common::{error, run, run_with, text};
+use crate::common::{error, run, run_with, start, text, until};
 use h5live::{File, Value};
 
 /// A file with a map of numbers by names, and one of lists by numbers.
@@ -184,4 +186,46 @@ fn a_damaged_map_is_a_finding() {
     assert_eq!(found.lines().next(), Some(row), "{found}");
     assert!(error(&run(&["map", "count", &name, "lists"])).contains("the map is damaged"));
     assert_eq!(text(&run(&["map", "count", &name, "a/ids"])), "4\n");
+}
+
+#[test]
+fn processes_that_make_a_store_at_the_same_time_are_told_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    for (place, scheme) in
+        [("m.h5", ""), ("k", "kv:")].iter().filter(|(_, scheme)| scheme.is_empty() || cfg!(feature = "kv"))
+    {
+        let location = format!("{scheme}{}", folder.path().join(place).display());
+        let mut slow = start(&["map", "put", &location, "ids", "--json"]);
+        let mut input = slow.stdin.take().unwrap();
+        // So many are put at a time.
+        (0..1000).for_each(|n| writeln!(input, "{{\"key\": \"a{n}\", \"value\": {n}}}").unwrap());
+        let is_begun = |name: std::ffi::OsString| name.to_str().unwrap().ends_with(".unfinished");
+        until("it has begun", || {
+            std::fs::read_dir(folder.path()).unwrap().any(|entry| is_begun(entry.unwrap().file_name()))
+        });
+        text(&run(&["map", "put", &location, "ids", "b", "7"]));
+        drop(input);
+        let said = error(&slow.wait_with_output().unwrap());
+        assert!(
+            said.contains("another process has made the file meanwhile") && said.contains("put the pairs again"),
+            "{said}"
+        );
+        assert_eq!(text(&run(&["map", "get", &location, "ids", "b"])).trim(), "7");
+    }
+}
+
+#[test]
+fn pairs_of_a_command_line_go_into_a_store_that_another_process_has_made_just_now() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..8 {
+        let location = folder.path().join(format!("{round}.h5")).display().to_string();
+        let put = |n: usize| start(&["map", "put", &location, "ids", &format!("k{n}"), &n.to_string()]);
+        let all: Vec<_> = (0..4).map(put).collect();
+        for child in all {
+            let output = child.wait_with_output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            // Another one may have it open.
+            assert!(output.status.success() || !said.contains("--force"), "{said}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use crate::common::{run, start, text, until};
 use h5live::File;
 
 /// Bytes that take long to compress, so that a copy goes on until somebody ends it.
-fn source(folder: &Path) -> String {
+pub fn source(folder: &Path) -> String {
     let path = folder.join("source.h5");
     let file = File::create(&path).unwrap();
     let values = (0..8_000_000u64).map(|n| n.wrapping_mul(n).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20);
@@ -34,12 +34,12 @@ fn copy(source: &str, folder: &Path) -> Child {
     child
 }
 
-fn signal(child: &Child, name: &str) {
+pub fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
 /// Whether whoever started this process has told it to ignore a signal, as shells do for programs in the background.
-fn is_ignored(number: i32) -> bool {
+pub fn is_ignored(number: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
     u64::from_str_radix(mask, 16).unwrap() >> (number - 1) & 1 == 1

@@ -15,7 +15,10 @@ pub enum OpenError {
         known: Vec<&'static str>,
     },
     /// The connector that has the scheme was left out when the library was built.
-    #[error("the scheme {scheme:?} needs the feature {feature:?}, without which this was built")]
+    #[error(
+        "the scheme {scheme:?} needs the feature {feature:?}, without which this was built; \
+         `cargo install --path cli --features {feature}` installs the program with it"
+    )]
     MissingFeature {
         /// The scheme.
         scheme: String,

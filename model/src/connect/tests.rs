@@ -115,7 +115,13 @@ fn a_scheme_that_nobody_has_is_part_of_a_path() {
 fn a_scheme_whose_feature_is_missing_names_the_feature() {
     for text in ["kv:x", "kv://x"] {
         let error = resolve(&registry(), text).unwrap_err().to_string();
-        assert_eq!(error, r#"the scheme "kv" needs the feature "kv", without which this was built"#);
+        assert_eq!(
+            error,
+            format!(
+                r#"the scheme "kv" needs the feature "kv", without which this was built; {} installs the program with it"#,
+                "`cargo install --path cli --features kv`"
+            )
+        );
     }
     assert_eq!(resolve(&registry().with(Dir("kv")), "kv:x").unwrap().0, "kv");
 }

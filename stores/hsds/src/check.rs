@@ -7,7 +7,7 @@ use h5live_model::{
     StoreFinding, StoreReport,
 };
 
-use crate::engine::ListedObject;
+use crate::engine::{CLAIM_FILE, ListedObject};
 use crate::layout::{EntryQuery, LayoutError, ObjectDocument, SUMMARY_FILES, ShardId, chunk_of_key, kind};
 use crate::session::HsdsSession;
 
@@ -127,7 +127,7 @@ pub fn check_domain(session: &HsdsSession, what: StoreCheck) -> Result<CheckedSt
 
 impl CheckedDomain<'_> {
     fn sort_in(&mut self, object: ListedObject) {
-        let ListedObject { key, bytes } = object;
+        let ListedObject { key, bytes, .. } = object;
         if let Some(id) = self.session.domain.object_of_key(&key) {
             self.report.metadata_bytes += bytes;
             self.documents.insert(id, bytes);
@@ -140,7 +140,7 @@ impl CheckedDomain<'_> {
         }
         let prefix = self.session.domain.prefix();
         let rest = key.strip_prefix(&prefix).and_then(|rest| rest.strip_prefix('/')).unwrap_or_default();
-        if SUMMARY_FILES.contains(&rest) {
+        if SUMMARY_FILES.contains(&rest) || rest == CLAIM_FILE {
             self.report.metadata_bytes += bytes;
             return;
         }

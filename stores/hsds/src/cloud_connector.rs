@@ -17,7 +17,7 @@ use crate::engine::BucketEngine;
 use crate::opened_stores::{self, OpenedStores};
 use crate::session::{HsdsRequest, HsdsSession, capabilities, domain_key};
 use crate::store::HsdsStore;
-use crate::upkeep;
+use crate::upkeep::{self, UpkeepTarget};
 
 /// The name of the kind of store, and its first scheme.
 const CONNECTOR: &str = "hsds+s3";
@@ -77,6 +77,12 @@ impl HsdsCloudConnector {
 
     fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<HsdsSession, OpenError> {
         HsdsCloudConnector::open_as(at, how, false)
+    }
+
+    fn open_for_upkeep(at: &Location, how: &OpenRequest<'_>) -> Result<UpkeepTarget, OpenError> {
+        UpkeepTarget::of(HsdsCloudConnector::open_session(at, how), || {
+            Ok(Box::new(open_engine(at, how.typed_options::<HsdsCloud>()?, how.mode)?.1))
+        })
     }
 
     fn open_as(at: &Location, how: &OpenRequest<'_>, is_draft: bool) -> Result<HsdsSession, OpenError> {
@@ -192,15 +198,14 @@ impl Upkeep for HsdsCloudConnector {
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
-        upkeep::repair(HsdsCloudConnector::open_session(at, &upkeep::with_mode(how, Mode::Write))?)
+        HsdsCloudConnector::open_for_upkeep(at, &upkeep::with_mode(how, Mode::Write))?.repair()
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
-        upkeep::reclaim(HsdsCloudConnector::open_session(at, &upkeep::with_mode(how, Mode::Write))?)
+        HsdsCloudConnector::open_for_upkeep(at, &upkeep::with_mode(how, Mode::Write))?.reclaim()
     }
 
     fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
-        let session = HsdsCloudConnector::open_session(at, &upkeep::with_mode(how, Mode::Read))?;
-        Ok(crate::check::check_domain(&session, *what).map_err(OpenError::Store)?.report)
+        HsdsCloudConnector::open_for_upkeep(at, &upkeep::with_mode(how, Mode::Read))?.check(*what)
     }
 }

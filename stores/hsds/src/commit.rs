@@ -37,6 +37,15 @@ pub fn commit_all(session: &HsdsSession, state: &mut SessionState) -> Result<()>
     if let Some(old) = state.replaced.take() {
         delete_prefix(session, &format!("{}/", old.id.prefix()))?;
     }
+    release_claims(session, state)
+}
+
+/// The domain is there, or is not going to be: its objects need no claim.
+fn release_claims(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    while let Some(prefix) = state.claimed.last() {
+        session.engine.release_claim(prefix)?;
+        state.claimed.pop();
+    }
     Ok(())
 }
 
@@ -55,6 +64,7 @@ fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()>
         }
     }
     delete_prefix(session, &format!("{}/", session.domain.prefix()))?;
+    release_claims(session, state)?;
     while let Some(parent) = state.made_parents.pop() {
         let key = domain_key(&parent);
         let listed = session.engine.list(&format!("{parent}/"))?;
@@ -304,7 +314,10 @@ impl HsdsSession {
     pub fn commit(&self, publish: Publish) -> Result<()> {
         self.check_writable()?;
         self.check_publish(publish)?;
-        commit_all(self, &mut self.state.write())?;
+        let mut state = self.state.write();
+        self.check_open()?;
+        commit_all(self, &mut state)?;
+        drop(state);
         self.sync(publish)
     }
 
@@ -316,6 +329,7 @@ impl HsdsSession {
         self.check_writable()?;
         self.check_publish(publish)?;
         let mut state = self.state.write();
+        self.check_open()?;
         match is_domain_missing(&state) {
             // Nobody can be led to a part of a domain that is not there.
             true => commit_all(self, &mut state)?,
@@ -346,6 +360,9 @@ impl HsdsSession {
             return Ok(());
         }
         let mut state = self.state.write();
+        if self.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
         if state.is_draft {
             self.is_closed.store(true, Ordering::Release);
             return discard_domain(self, &mut state);
@@ -362,12 +379,40 @@ impl HsdsSession {
     /// Ends a session that was not closed. It leaves what it has committed, and nothing of a domain that it has not.
     pub fn abandon(&self) {
         let mut state = self.state.write();
-        let is_ended = self.is_closed.swap(true, Ordering::AcqRel);
+        if self.is_closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
         // Nobody is there to be told of an error.
-        let _ = match !is_ended && is_domain_missing(&state) {
+        let _ = match is_domain_missing(&state) {
             true => discard_domain(self, &mut state),
             false => self.engine.close(),
         };
+    }
+
+    /// Ends a session in the middle of its work, whatever other threads do with it: of a draft, nothing is left. Those that
+    /// write at this moment are waited for.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn end_now(&self) -> Result<()> {
+        let was_ended = self.is_closed.swap(true, Ordering::AcqRel);
+        drop(self.chunk_writes.write());
+        let mut state = self.state.write();
+        match (was_ended, is_domain_missing(&state)) {
+            (true, _) => Ok(()),
+            (false, true) => discard_domain(self, &mut state),
+            (false, false) => self.engine.close(),
+        }
+    }
+
+    /// Writes chunks, unless the session has ended.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`], and those of the engine.
+    pub fn put_chunks(&self, puts: Vec<ObjectPut>) -> Result<()> {
+        let _writes = self.chunk_writes.read();
+        self.check_open()?;
+        self.engine.put_many(puts).map(drop)
     }
 
     /// Lets others see a domain that was a draft, as it is.
@@ -377,6 +422,7 @@ impl HsdsSession {
     pub fn publish_domain(&self) -> Result<()> {
         self.check_writable()?;
         let mut state = self.state.write();
+        self.check_open()?;
         let was_draft = std::mem::take(&mut state.is_draft);
         let published = commit_all(self, &mut state);
         state.is_draft = was_draft && is_domain_missing(&state);

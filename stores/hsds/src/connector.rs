@@ -123,7 +123,10 @@ impl HsdsConnector {
     fn open_as(at: &Location, how: &OpenRequest<'_>, is_draft: bool) -> Result<HsdsSession, OpenError> {
         let options = how.typed_options::<Hsds>()?;
         let place = place_of(at, options)?;
-        let request = request_to_open(place.domain, options, how);
+        let request = request_to_open(place.domain.clone(), options, how);
+        if matches!(how.mode, Mode::Create | Mode::CreateNew) {
+            place.check_new()?;
+        }
         HsdsConnector::open_place(at, &place.bucket, &HsdsRequest { is_draft, ..request })
     }
 

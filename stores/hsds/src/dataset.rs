@@ -316,7 +316,7 @@ impl HsdsDataset {
             puts.push(ObjectPut { key: self.key(&coord), bytes });
             written.push((coord, tokens));
         }
-        let put = self.session.engine.put_many(puts);
+        let put = self.session.put_chunks(puts);
         self.recent.lock().clear();
         put?;
         self.note_written_beyond(written.iter().map(|(coord, _)| coord));

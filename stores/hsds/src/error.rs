@@ -1,6 +1,7 @@
 //! Errors of the object store.
 
 use std::io;
+use std::path::PathBuf;
 
 use h5live_model::{Error as ModelError, FileChange, StoreErrorKind};
 
@@ -47,6 +48,17 @@ pub enum HsdsError {
         bucket: String,
         /// The domains.
         domains: Vec<String>,
+    },
+    /// The folder of a new domain lies in a bucket within the bucket.
+    #[error(
+        "in {bucket:?} no domain is made here, because {inner:?} is a bucket of its own, whose domain would have the same \
+         path: write to that one, hsds:{}, or take another path", inner.display()
+    )]
+    InnerBucket {
+        /// The bucket of the new domain.
+        bucket: PathBuf,
+        /// The bucket in it.
+        inner: PathBuf,
     },
     /// Something is at the location.
     #[error("{0} exists")]
@@ -118,9 +130,10 @@ impl From<HsdsError> for ModelError {
             HsdsError::Object { .. } | HsdsError::Chunk { .. } | HsdsError::Unsound { .. } => StoreErrorKind::Damaged,
             HsdsError::Medium { source, .. } => source.into(),
             HsdsError::NoDomain(_) | HsdsError::OtherBucket(_) => StoreErrorKind::NotThere,
-            HsdsError::Folder(_) | HsdsError::SeveralDomains { .. } | HsdsError::NoNativeFile(_) => {
-                StoreErrorKind::NotThisFormat
-            }
+            HsdsError::Folder(_)
+            | HsdsError::SeveralDomains { .. }
+            | HsdsError::InnerBucket { .. }
+            | HsdsError::NoNativeFile(_) => StoreErrorKind::NotThisFormat,
             HsdsError::Occupied(_) => StoreErrorKind::Occupied,
             HsdsError::Access { .. } => StoreErrorKind::Denied,
             HsdsError::InUse(_) | HsdsError::Leased { .. } => StoreErrorKind::InUse(Vec::new()),

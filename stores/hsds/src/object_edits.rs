@@ -107,7 +107,7 @@ impl HsdsSession {
         let (stored, _) = self.pack(&form.codec, elements)?;
         let origin = ChunkCoord::origin(dataset.dataspace.rank());
         let key = self.domain.chunk_key(document.id(), &origin, document.partitions());
-        self.engine.put_many(vec![ObjectPut { key, bytes: form.encode(stored)? }]).map(drop)
+        self.put_chunks(vec![ObjectPut { key, bytes: form.encode(stored)? }])
     }
 
     /// A group.

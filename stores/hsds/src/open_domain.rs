@@ -51,6 +51,7 @@ impl HsdsSession {
             holders: Holders::default(),
             state: RwLock::new(SessionState::new(document, tag)),
             is_closed: AtomicBool::new(false),
+            chunk_writes: RwLock::new(()),
         };
         if makes && session.state.read().domain.owner().is_some_and(|owner| owner != request.owner) {
             // Somebody else's domain is replaced.
@@ -74,6 +75,13 @@ impl HsdsSession {
         state.is_draft = request.is_draft;
         // The first commit replaces what is there: until then, nothing is lost.
         let is_seen_at_once = old.is_none() && !request.is_draft;
+        if !is_seen_at_once {
+            for id in old.iter().map(|old| old.id).chain([self.domain]) {
+                let prefix = id.prefix();
+                self.engine.claim(&prefix)?;
+                state.claimed.push(prefix);
+            }
+        }
         state.replaced = old;
         if is_seen_at_once { commit::commit_all(self, &mut state) } else { Ok(()) }
     }

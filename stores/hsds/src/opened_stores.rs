@@ -24,6 +24,14 @@ impl OpenedStores {
         self
     }
 
+    /// Ends the session as [`HsdsStore::end_now`] does, if there is one.
+    ///
+    /// # Errors
+    /// As [`HsdsStore::end_now`].
+    pub fn end_now(&self) -> h5live_model::Result<()> {
+        self.last().map_or(Ok(()), |store| store.end_now())
+    }
+
     /// The session.
     pub fn last(&self) -> Option<HsdsStore> {
         self.last.lock().clone()

@@ -5,11 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use h5live_model::Result;
 
+use crate::engine::OBJECTS_FOLDER;
 use crate::error::HsdsError;
 use crate::layout::{DOMAIN_FILE, DomainDocument};
-
-/// The folder in a bucket that has the objects of all domains.
-const OBJECTS_FOLDER: &str = "db";
 
 /// Where a domain is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +97,22 @@ impl DomainPlace {
         Ok(DomainPlace { bucket: path, domain })
     }
 
+    /// Refuses a new domain whose folder, or one around it in the bucket, is a bucket of its own: the same path would name two
+    /// domains.
+    ///
+    /// # Errors
+    /// [`HsdsError::InnerBucket`].
+    pub fn check_new(&self) -> Result<()> {
+        let folder = self.folder();
+        let inside = folder.ancestors().take_while(|folder| *folder != self.bucket);
+        match inside.into_iter().find(|folder| has_objects(folder)) {
+            Some(inner) if !has_domain(&folder) => {
+                Err(HsdsError::InnerBucket { bucket: self.bucket.clone(), inner: inner.to_owned() }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The folder of the domain.
     pub fn folder(&self) -> PathBuf {
         self.bucket.join(&self.domain)
@@ -130,5 +144,23 @@ mod tests {
             assert_eq!(found.is_ok(), name == "one", "{found:?}");
         }
         assert_eq!(find("bucket/two", ""), place("bucket", "two"));
+    }
+
+    #[test]
+    fn no_domain_is_made_where_its_path_names_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let bucket = folder.path().join("bucket");
+        fs::create_dir_all(bucket.join("home/me/run/db")).unwrap();
+        for domain in ["home/me/run", "home/me/run/x"] {
+            let error = DomainPlace::find(&bucket, domain).unwrap().check_new().unwrap_err().to_string();
+            let other = format!("hsds:{}", bucket.join("home/me/run").display());
+            assert!(error.contains("is a bucket of its own") && error.contains(&other), "{error}");
+        }
+        for domain in ["home/me/other", "home/me", "home/me/run2"] {
+            DomainPlace::find(&bucket, domain).unwrap().check_new().unwrap();
+        }
+        // One that is there already may be replaced.
+        fs::write(bucket.join("home/me/run").join(DOMAIN_FILE), "{}").unwrap();
+        DomainPlace::find(&bucket, "home/me/run").unwrap().check_new().unwrap();
     }
 }

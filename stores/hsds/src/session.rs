@@ -83,6 +83,8 @@ pub struct HsdsSession {
     pub holders: Holders,
     pub(crate) state: RwLock<SessionState>,
     pub(crate) is_closed: AtomicBool,
+    /// Held for reading while chunks are written, which the state is not.
+    pub(crate) chunk_writes: RwLock<()>,
 }
 
 /// The time (seconds), as objects have it.

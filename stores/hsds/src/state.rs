@@ -52,6 +52,8 @@ pub struct SessionState {
     pub replaced: Option<ReplacedDomain>,
     /// Whether the domain is a draft: commits write its objects, and nothing leads to them before it is complete.
     pub is_draft: bool,
+    /// The prefixes of the objects that this session has claimed.
+    pub claimed: Vec<String>,
     /// Folders whose objects this session has made.
     pub made_parents: Vec<String>,
     /// The tag that the object of the domain had when it was read or written; `None`: it was not there.
@@ -94,6 +96,7 @@ impl SessionState {
             owner: String::new(),
             replaced: None,
             is_draft: false,
+            claimed: Vec::new(),
             made_parents: Vec::new(),
             domain_tag,
             domain_attempt: None,

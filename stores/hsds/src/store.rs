@@ -46,6 +46,14 @@ impl HsdsStore {
         self.session.publish_domain()
     }
 
+    /// Ends the session, whatever other threads do with it: of a draft, nothing is left. For a process that is about to end.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`]. Then objects may be left.
+    pub fn end_now(&self) -> Result<()> {
+        self.session.end_now()
+    }
+
     /// The requests so far.
     pub fn requests(&self) -> RequestCounts {
         self.session.engine.counts()

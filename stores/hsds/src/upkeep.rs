@@ -1,12 +1,17 @@
 //! The state of domains, their check, and the deletion of what nothing leads to.
 
 use h5live_model::{
-    Diagnosis, FileCondition, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, StoreCheck, StoreReport, Upkeep,
+    Diagnosis, FileCondition, Leak, Location, Mode, OpenError, OpenRequest, Publish, Reclaim, Repair, StoreCheck,
+    StoreErrorKind, StoreReport, Upkeep,
 };
 
 use crate::check::{CheckedStore, check_domain};
-use crate::connector::HsdsConnector;
+use crate::connector::{HsdsConnector, place_of};
+use crate::engine::{FolderEngine, ObjectEngine};
 use crate::error::HsdsError;
+use crate::layout::DomainId;
+use crate::lost_domains::{delete_lost_domains, find_lost_domains};
+use crate::options::Hsds;
 use crate::session::HsdsSession;
 
 /// The state of the domain of a session.
@@ -28,37 +33,135 @@ pub(crate) fn with_mode<'a>(how: &OpenRequest<'a>, mode: Mode) -> OpenRequest<'a
     OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how }
 }
 
-/// Puts a domain in order. A writer that died has left nothing that has to be.
-///
-/// # Errors
-/// Those of the engine.
-pub(crate) fn repair(session: HsdsSession) -> Result<Repair, OpenError> {
-    let found = diagnosis(&session).map_err(OpenError::Store)?;
-    session.close().map_err(OpenError::Store)?;
-    Ok(Repair { before: found.clone(), after: found })
+/// A domain, or what is left in a bucket that has none at the location.
+pub(crate) enum UpkeepTarget {
+    Domain(Box<HsdsSession>),
+    /// Objects of domains that are not there.
+    Lost(Box<dyn ObjectEngine>, Vec<(DomainId, Leak)>),
 }
 
-/// Deletes the objects to which no path leads, and the shards that no document names.
-///
-/// # Errors
-/// [`HsdsError::Unsound`], and those of the engine.
-pub(crate) fn reclaim(session: HsdsSession) -> Result<Reclaim, OpenError> {
-    let before = diagnosis(&session)?.length;
-    let CheckedStore { report: found, unlinked, stray_shards } = check_domain(&session, StoreCheck::default())?;
+impl UpkeepTarget {
+    /// The domain that was opened. If none is there, and objects of lost domains are in the bucket, it is these.
+    ///
+    /// # Errors
+    /// The error of `opened`, and those of the engine.
+    pub(crate) fn of(
+        opened: Result<HsdsSession, OpenError>,
+        bucket: impl FnOnce() -> Result<Box<dyn ObjectEngine>, OpenError>,
+    ) -> Result<Self, OpenError> {
+        let error = match opened {
+            Ok(session) => return Ok(UpkeepTarget::Domain(Box::new(session))),
+            Err(error) => error,
+        };
+        match &error {
+            OpenError::Store(cause) if cause.store_kind() == Some(&StoreErrorKind::NotThere) => {}
+            _ => return Err(error),
+        }
+        let engine = bucket()?;
+        let lost = find_lost_domains(&*engine, None)?;
+        if lost.is_empty() { Err(error) } else { Ok(UpkeepTarget::Lost(engine, lost)) }
+    }
+
+    /// Puts it in order. A writer that died has left nothing that has to be.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn repair(self) -> Result<Repair, OpenError> {
+        let found = match self {
+            UpkeepTarget::Domain(session) => {
+                let found = diagnosis(&session)?;
+                session.close()?;
+                found
+            }
+            UpkeepTarget::Lost(engine, lost) => {
+                engine.close()?;
+                let length = bytes_of(&lost);
+                Diagnosis { condition: FileCondition::Closed, superblock: None, length, announced: length }
+            }
+        };
+        Ok(Repair { before: found.clone(), after: found })
+    }
+
+    /// Deletes the objects to which no path leads, the shards that no document names, and the objects of lost domains.
+    ///
+    /// # Errors
+    /// [`HsdsError::Unsound`], and those of the engine.
+    pub(crate) fn reclaim(self) -> Result<Reclaim, OpenError> {
+        match self {
+            UpkeepTarget::Domain(session) => reclaim_domain(&session),
+            UpkeepTarget::Lost(engine, lost) => {
+                let before = bytes_of(&lost);
+                let objects = delete_lost_domains(&*engine, lost)?;
+                engine.remove_unfinished()?;
+                engine.close()?;
+                let after = before.saturating_sub(objects.iter().map(|leak| leak.bytes).sum());
+                Ok(Reclaim { objects, before, after })
+            }
+        }
+    }
+
+    /// Checks it.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn check(self, what: StoreCheck) -> Result<StoreReport, OpenError> {
+        let (mut report, lost) = match self {
+            UpkeepTarget::Domain(session) => {
+                let report = check_domain(&session, what)?.report;
+                let lost = match what.leaks {
+                    true => find_lost_domains(&*session.engine, Some(session.domain))?,
+                    false => Vec::new(),
+                };
+                (report, lost)
+            }
+            UpkeepTarget::Lost(_, lost) => (StoreReport::default(), lost),
+        };
+        report.leak_count += lost.len() as u64;
+        report.leaks.extend(lost.into_iter().map(|(_, leak)| leak));
+        report.leaks.truncate(StoreReport::MAX_FINDINGS);
+        Ok(report)
+    }
+}
+
+fn bytes_of(lost: &[(DomainId, Leak)]) -> u64 {
+    lost.iter().map(|(_, leak)| leak.bytes).sum()
+}
+
+fn reclaim_domain(session: &HsdsSession) -> Result<Reclaim, OpenError> {
+    let CheckedStore { report: found, unlinked, stray_shards } = check_domain(session, StoreCheck::default())?;
     if let Some(first) = found.findings.first() {
         let (findings, first) = (found.findings.len(), first.to_string());
         return Err(OpenError::Store(HsdsError::Unsound { findings, first }.into()));
     }
+    let lost = find_lost_domains(&*session.engine, Some(session.domain))?;
+    let before = diagnosis(session)?.length + bytes_of(&lost);
     for id in unlinked {
         session.state.write().delete(id);
     }
-    session.commit(h5live_model::Publish::Visible)?;
+    session.commit(Publish::Visible)?;
     if !stray_shards.is_empty() {
         session.engine.delete_many(&stray_shards)?;
     }
-    let after = diagnosis(&session)?.length;
+    let all_lost = bytes_of(&lost);
+    let deleted = delete_lost_domains(&*session.engine, lost)?;
+    session.engine.remove_unfinished()?;
+    let left = all_lost.saturating_sub(deleted.iter().map(|leak| leak.bytes).sum());
+    let after = diagnosis(session)?.length + left;
     session.close()?;
-    Ok(Reclaim { objects: found.leaks, before, after })
+    Ok(Reclaim { objects: found.leaks.into_iter().chain(deleted).collect(), before, after })
+}
+
+impl HsdsConnector {
+    /// The domain at a location, or what lost domains have left in its bucket.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    fn open_for_upkeep(at: &Location, how: &OpenRequest<'_>) -> Result<UpkeepTarget, OpenError> {
+        UpkeepTarget::of(HsdsConnector::open_session(at, how), || {
+            let place = place_of(at, how.typed_options::<Hsds>()?)?;
+            Ok(Box::new(FolderEngine::open(&place.bucket, &place.domain, how.mode)?))
+        })
+    }
 }
 
 impl Upkeep for HsdsConnector {
@@ -67,15 +170,14 @@ impl Upkeep for HsdsConnector {
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
-        repair(HsdsConnector::open_session(at, &with_mode(how, Mode::Write))?)
+        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair()
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
-        reclaim(HsdsConnector::open_session(at, &with_mode(how, Mode::Write))?)
+        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.reclaim()
     }
 
     fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
-        let session = HsdsConnector::open_session(at, &with_mode(how, Mode::Read))?;
-        Ok(check_domain(&session, *what).map_err(OpenError::Store)?.report)
+        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Read))?.check(*what)
     }
 }

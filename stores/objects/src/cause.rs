@@ -93,7 +93,20 @@ pub fn cause_text(error: &object_store::Error) -> String {
     if let Some(last) = chain(error).last().map(ToString::to_string).filter(|last| !outer.contains(last.as_str())) {
         text = format!("{text}: {last}");
     }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    plain_text(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// A text of the library in words that say what to do, for what users come upon.
+fn plain_text(text: &str) -> String {
+    if text.contains("URL scheme is not allowed") {
+        return "its address begins with http://, so requests would not be encrypted: allow_http=yes allows that"
+            .to_owned();
+    }
+    // The name of the server follows, or nothing.
+    if text.contains("Range request not supported by") {
+        return "the server does not give ranges of files; copy the whole file to this machine".to_owned();
+    }
+    text.to_owned()
 }
 
 /// There was no answer within the time of an attempt.
@@ -114,4 +127,17 @@ pub struct ShortBody {
 /// An error of the library with this cause.
 pub fn library_error(cause: impl StdError + Send + Sync + 'static) -> object_store::Error {
     object_store::Error::Generic { store: "object store", source: Box::new(cause) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_the_library_that_users_come_upon_say_what_to_do() {
+        let of = |text: &str| cause_text(&library_error(io::Error::other(text.to_owned())));
+        assert!(of("builder error for url (http://host/): URL scheme is not allowed").contains("allow_http=yes"));
+        assert!(of("Range request not supported by ").contains("does not give ranges"));
+        assert_eq!(of("anything else"), "anything else");
+    }
 }

@@ -9,11 +9,11 @@ pub type Result<T> = std::result::Result<T, ObjectError>;
 
 /// Why an object store could not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{object}: {}{}", kind.text(), with_colon(cause))]
+#[error("{}{}{}", before_colon(object), kind.text(), with_colon(cause))]
 pub struct ObjectError {
     /// What is wrong.
     pub kind: ObjectErrorKind,
-    /// The object, or the place of objects, as `s3://bucket/key`.
+    /// The object, or the place of objects, as `s3://bucket/key`; empty if whoever shows the error names it.
     pub object: String,
     /// What the object store, or the system, says of it; empty if nothing.
     pub cause: String,
@@ -59,6 +59,10 @@ impl ObjectErrorKind {
     }
 }
 
+fn before_colon(object: &str) -> String {
+    if object.is_empty() { String::new() } else { format!("{object}: ") }
+}
+
 fn with_colon(cause: &str) -> String {
     if cause.is_empty() { String::new() } else { format!(": {cause}") }
 }
@@ -89,6 +93,13 @@ impl ObjectError {
             cause = format!("{cause} ({attempts} attempts)");
         }
         ObjectError::new(kind, object, cause)
+    }
+
+    /// The same, for somebody who names the object: its name is left out if it is this one, with a query or without.
+    #[must_use]
+    pub fn of_named(self, name: &str) -> Self {
+        let is_named = name.split('?').next() == Some(&self.object);
+        if is_named { ObjectError { object: String::new(), ..self } } else { self }
     }
 
     /// Whether the same request may succeed if it is made again.

@@ -44,7 +44,9 @@ impl RemoteConnector {
         let identity = identity.and_then(|identity| String::from_utf8(identity.0.into_vec()).ok());
         let identity = identity.unwrap_or_else(|| client.object_name(key));
         let storage = ObjectStorage::open_as(client.clone(), key, &identity, options);
-        let storage = storage.map_err(|error| OpenError::Store(error.into()))?;
+        // Who shows the error names the location.
+        let name = at.to_string();
+        let storage = storage.map_err(|error| OpenError::Store(error.of_named(&name).into()))?;
         let open_options = OpenOptions {
             mode: how.mode,
             max_allocation: how.max_allocation,

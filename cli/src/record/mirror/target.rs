@@ -5,8 +5,8 @@ use h5live::{Copier, File, Location};
 use h5live_hsds::OpenedStores;
 
 use crate::copy::described;
+use crate::draft_domain::{DraftDomain, in_domain, publish_domain};
 use crate::error::{Error, Result};
-use crate::new_output::{in_domain, publish_domain};
 use crate::open;
 
 /// The domain that is a mirror of a file, and how far it is.
@@ -24,6 +24,8 @@ pub struct MirrorTarget {
     source: Option<File>,
     target: Option<File>,
     opened: OpenedStores,
+    /// Removes the draft if a signal ends this process.
+    draft: Option<DraftDomain>,
     /// What the root group of a draft is like.
     root_spec: ObjectSpec,
     /// The root group of the domain, once others see it.
@@ -34,7 +36,7 @@ pub struct MirrorTarget {
 impl MirrorTarget {
     /// A domain that is not there yet, for the dataset at `path` of a file.
     pub fn new(source_location: Location, path: String, location: Location, replaces: bool) -> Self {
-        let opened = OpenedStores::default().with_drafts();
+        let draft = DraftDomain::new(&location);
         MirrorTarget {
             source_location,
             path,
@@ -42,7 +44,8 @@ impl MirrorTarget {
             replaces,
             source: None,
             target: None,
-            opened,
+            opened: draft.opened().clone(),
+            draft: Some(draft),
             root_spec: ObjectSpec::group(),
             root: None,
             rows: 0,
@@ -87,7 +90,9 @@ impl MirrorTarget {
     fn close_target(&mut self) {
         self.target = None;
         // It has another handle on the session.
-        self.opened = OpenedStores::default().with_drafts();
+        self.draft = self.root.is_none().then(|| DraftDomain::new(&self.location));
+        let opened = self.draft.as_ref().map(|draft| draft.opened().clone());
+        self.opened = opened.unwrap_or_else(|| OpenedStores::default().with_drafts());
     }
 
     /// Mirrors what came to the file since the last time.
@@ -159,6 +164,7 @@ impl MirrorTarget {
         target.flush()?;
         publish_domain(&self.opened, &self.location)?;
         self.root = Some(target.root().id());
+        self.draft = None;
         Ok(())
     }
 }

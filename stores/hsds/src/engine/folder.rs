@@ -3,26 +3,37 @@
 //! A file is written beside the others and then renamed, so that readers see all of it or nothing. A session that writes
 //! holds a lock on a file (`flock`), which ends with its process.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime};
 
-use h5live_model::{Durability, Mode, Result};
+use h5live_model::{Durability, Error as ModelError, Mode, Result};
 use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::{
-    DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters,
-    RequestCounts, Revalidation, key_in_bucket,
+    Claim, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
+    RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
 };
 use crate::error::HsdsError;
+use crate::layout::DOMAIN_FILE;
 
 /// The file that a writer of a domain locks, beside the object of the domain.
 const LOCK_FILE: &str = ".h5live.lock";
 /// The folder of files that are being written, in the bucket.
 const TEMP_FOLDER: &str = ".h5live.tmp";
+
+/// A file that is being written is written at once: one that is as old as that was left by a process that has died.
+const MIN_UNFINISHED_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Threads that delete files, and how many files each has at least.
+const MAX_DELETING_THREADS: usize = 8;
+const MIN_DELETED_BY_THREAD: usize = 64;
 
 /// How often a writer tries to lock a file that another one removes.
 const MAX_LOCK_ROUNDS: u32 = 16;
@@ -43,6 +54,8 @@ pub struct FolderEngine {
     is_lock_new: bool,
     made: Option<PathBuf>,
     counters: RequestCounters,
+    /// The locks by which this session has claimed objects, by their prefixes.
+    claims: Mutex<BTreeMap<String, File>>,
     /// Files that were written, and are not on disk for certain.
     unsynced: Mutex<Vec<PathBuf>>,
     /// Whether each file goes to disk before it is seen.
@@ -74,6 +87,7 @@ impl FolderEngine {
             lock: Mutex::new(lock),
             is_lock_new,
             made,
+            claims: Mutex::default(),
             counters: RequestCounters::default(),
             unsynced: Mutex::default(),
             is_durable: AtomicBool::new(false),
@@ -162,14 +176,39 @@ impl FolderEngine {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        // A folder is there for what is in it.
+        self.remove_empty_folders(&path);
+        Ok(())
+    }
+
+    /// A folder is there for what is in it.
+    fn remove_empty_folders(&self, path: &Path) {
         let folders = path.ancestors().skip(1).take_while(|folder| *folder != self.bucket);
         for folder in folders {
             if fs::remove_dir(folder).is_err() {
                 break;
             }
         }
-        Ok(())
+    }
+
+    /// The file that says who makes the objects with a prefix.
+    fn claim_path(&self, prefix: &str) -> PathBuf {
+        self.path(prefix).join(LOCK_FILE)
+    }
+
+    fn end_claim(&self, prefix: &str, lock: File) -> Result<()> {
+        let path = self.claim_path(prefix);
+        let removed = match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path.display().to_string())(error)),
+            _ => Ok(()),
+        };
+        self.remove_empty_folders(&path);
+        drop(lock);
+        removed
+    }
+
+    fn end_claims(&self) -> Result<()> {
+        let claims = std::mem::take(&mut *self.claims.lock());
+        claims.into_iter().try_for_each(|(prefix, lock)| self.end_claim(&prefix, lock))
     }
 
     fn list_folder(&self, folder: &Path, key: &str, found: &mut Vec<ListedObject>) -> io::Result<()> {
@@ -186,7 +225,9 @@ impl FolderEngine {
             let Ok(stat) = entry.metadata() else { continue };
             match stat.is_dir() {
                 true if name != TEMP_FOLDER => self.list_folder(&entry.path(), &format!("{key}/"), found)?,
-                false if name != LOCK_FILE => found.push(ListedObject { key, bytes: stat.len() }),
+                false if name != LOCK_FILE => {
+                    found.push(ListedObject { key, bytes: stat.len(), modified: stat.modified().ok() });
+                }
                 _ => {}
             }
         }
@@ -302,7 +343,15 @@ impl ObjectEngine for FolderEngine {
 
     fn delete_many(&self, keys: &[String]) -> Result<()> {
         self.counters.wave(&self.counters.deletes, keys.len());
-        keys.iter().try_for_each(|key| self.delete(key).map_err(failed(key)))
+        let delete = |keys: &[String]| keys.iter().try_for_each(|key| self.delete(key).map_err(failed(key)));
+        // Threads of its own: a session that is ended in the middle of its work may have those of the pool.
+        thread::scope(|scope| {
+            let mut parts = keys.chunks(keys.len().div_ceil(MAX_DELETING_THREADS).max(MIN_DELETED_BY_THREAD));
+            let first = parts.next();
+            let others: Vec<_> = parts.map(|part| scope.spawn(|| delete(part))).collect();
+            let done = first.map_or(Ok(()), delete);
+            others.into_iter().fold(done, |done, other| done.and(other.join().unwrap_or(Err(ModelError::Closed))))
+        })
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<ListedObject>> {
@@ -310,6 +359,69 @@ impl ObjectEngine for FolderEngine {
         let mut found = Vec::new();
         self.list_folder(&self.path(prefix), prefix, &mut found).map_err(failed(prefix))?;
         Ok(found)
+    }
+
+    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        self.counters.wave(&self.counters.lists, 1);
+        let entries = match fs::read_dir(self.path(prefix)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed(prefix))?,
+        };
+        let folder = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry.map_err(failed(prefix))?;
+            Ok(entry.file_name().into_string().ok().filter(|_| entry.file_type().is_ok_and(|kind| kind.is_dir())))
+        };
+        entries.filter_map(|entry| folder(entry).transpose()).collect()
+    }
+
+    fn domain_keys(&self) -> Result<Vec<String>> {
+        let tops = self.folders("")?.into_iter().filter(|name| name != OBJECTS_FOLDER && name != TEMP_FOLDER);
+        let mut keys = vec![DOMAIN_FILE.to_owned()];
+        for top in tops {
+            let listed = self.list(&format!("{top}/"))?.into_iter().map(|object| object.key);
+            keys.extend(listed.filter(|key| is_domain_key(key)));
+        }
+        Ok(keys)
+    }
+
+    fn claim(&self, prefix: &str) -> Result<()> {
+        let mut claims = self.claims.lock();
+        if !claims.contains_key(prefix) {
+            claims.insert(prefix.to_owned(), FolderEngine::take_lock(&self.claim_path(prefix))?);
+        }
+        Ok(())
+    }
+
+    fn release_claim(&self, prefix: &str) -> Result<()> {
+        let lock = self.claims.lock().remove(prefix);
+        lock.map_or(Ok(()), |lock| self.end_claim(prefix, lock))
+    }
+
+    fn find_claim(&self, prefix: &str) -> Result<Claim> {
+        let path = self.claim_path(prefix);
+        let lock = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Claim::Absent),
+            lock => lock.map_err(failed(&path.display().to_string()))?,
+        };
+        match lock.try_lock_shared() {
+            Ok(()) => Ok(Claim::Abandoned),
+            Err(fs::TryLockError::WouldBlock) => Ok(Claim::Held),
+            Err(fs::TryLockError::Error(error)) => Err(failed(&path.display().to_string())(error)),
+        }
+    }
+
+    fn remove_unfinished(&self) -> Result<()> {
+        let folder = self.bucket.join(TEMP_FOLDER);
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let modified = entry.metadata().and_then(|stat| stat.modified()).ok();
+            let age = modified.and_then(|at| SystemTime::now().duration_since(at).ok());
+            if age.is_some_and(|age| age >= MIN_UNFINISHED_AGE) {
+                // Another process may do the same.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        let _ = fs::remove_dir(folder);
+        Ok(())
     }
 
     fn durability(&self) -> Durability {
@@ -343,15 +455,17 @@ impl ObjectEngine for FolderEngine {
     }
 
     fn close(&self) -> Result<()> {
+        let claims = self.end_claims();
         let lock = self.lock.lock().take();
         if lock.is_some() {
             // Unless others write there.
             let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));
         }
-        Ok(())
+        claims
     }
 
     fn discard(&self) -> Result<()> {
+        self.end_claims()?;
         let Some(lock) = self.lock.lock().take() else { return Ok(()) };
         let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));
         let removed = if self.is_lock_new { fs::remove_file(&self.lock_path) } else { Ok(()) };

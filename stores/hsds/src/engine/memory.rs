@@ -151,7 +151,9 @@ impl ObjectEngine for MemoryEngine {
         self.counters.wave(&self.counters.lists, 1);
         let objects = self.objects.lock();
         let found = objects.objects.range(prefix.to_owned()..).take_while(|(key, _)| key.starts_with(prefix));
-        Ok(found.map(|(key, (bytes, _))| ListedObject { key: key.clone(), bytes: bytes.len() as u64 }).collect())
+        Ok(found
+            .map(|(key, (bytes, _))| ListedObject { key: key.clone(), bytes: bytes.len() as u64, modified: None })
+            .collect())
     }
 
     fn durability(&self) -> Durability {

@@ -5,12 +5,15 @@ mod bucket;
 mod folder;
 mod memory;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use h5live_model::{Durability, Result};
+
+use crate::layout::DOMAIN_FILE;
 
 #[cfg(feature = "clouds")]
 pub use bucket::{BucketEngine, BucketRequest, LeaseRequest};
@@ -55,6 +58,19 @@ pub struct ListedObject {
     pub key: String,
     /// Its size (bytes).
     pub bytes: u64,
+    /// When it was written; `None` if nobody knows.
+    pub modified: Option<SystemTime>,
+}
+
+/// What is known of the session that makes the objects with a prefix, or replaces them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// No session has said that it does.
+    Absent,
+    /// It is alive, or may be.
+    Held,
+    /// It has ended without an end of its claim.
+    Abandoned,
 }
 
 /// What is there of an object that was read before.
@@ -140,6 +156,59 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     /// [`h5live_model::Error::Store`].
     fn list(&self, prefix: &str) -> Result<Vec<ListedObject>>;
 
+    /// The names one level below `prefix`, which ends with a slash, that have objects below them.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let listed = self.list(prefix)?;
+        let folder = |object: ListedObject| Some(object.key.strip_prefix(prefix)?.split_once('/')?.0.to_owned());
+        let names: BTreeSet<String> = listed.into_iter().filter_map(folder).collect();
+        Ok(names.into_iter().collect())
+    }
+
+    /// The keys of the objects of all domains and folders in the bucket. What is below `db/` is not listed.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn domain_keys(&self) -> Result<Vec<String>> {
+        let listed = self.list("")?.into_iter().map(|object| object.key);
+        Ok(listed.filter(|key| is_domain_key(key)).collect())
+    }
+
+    /// Says, as long as this session lives, that it makes or replaces the objects with a prefix, or deletes them: they belong
+    /// to it although no domain names them. Whoever has claimed them before and has ended writes nothing more.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`]: another session has claimed them; those of the medium.
+    fn claim(&self, _prefix: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Ends a claim of this session.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn release_claim(&self, _prefix: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Who has claimed the objects with a prefix.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn find_claim(&self, _prefix: &str) -> Result<Claim> {
+        Ok(Claim::Absent)
+    }
+
+    /// Removes what processes have left that have died while they wrote an object.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn remove_unfinished(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether what was put outlasts a power failure.
     fn durability(&self) -> Durability;
 
@@ -174,6 +243,17 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
 
     /// The requests so far.
     fn counts(&self) -> RequestCounts;
+}
+
+/// In buckets, the name of the object that says who has claimed the objects beside it.
+pub const CLAIM_FILE: &str = ".h5live.claim.json";
+
+/// The folder in a bucket that has the objects of all domains.
+pub const OBJECTS_FOLDER: &str = "db";
+
+/// Whether a key is that of a domain or a folder of domains.
+fn is_domain_key(key: &str) -> bool {
+    key == DOMAIN_FILE || key.strip_suffix(DOMAIN_FILE).is_some_and(|folder| folder.ends_with('/'))
 }
 
 /// The key of the file that a URI names, in a bucket of this name.

@@ -8,6 +8,7 @@ mod documents;
 mod failures;
 mod kills;
 mod leases;
+mod lost_domains;
 mod processes;
 mod requests;
 mod steps;

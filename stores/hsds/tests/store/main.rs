@@ -15,6 +15,7 @@ mod hostile;
 mod interleavings;
 mod leftovers;
 mod lost_answer;
+mod lost_domains;
 mod native_chunks;
 mod partitions;
 mod requests;

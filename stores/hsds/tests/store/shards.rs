@@ -92,7 +92,7 @@ pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Upkeep, &Location
 }
 
 pub fn check(folder: &TempDir) -> StoreReport {
-    with_request(folder, |upkeep, at, how| upkeep.check(at, how, &StoreCheck { data: true }).unwrap())
+    with_request(folder, |upkeep, at, how| upkeep.check(at, how, &StoreCheck { data: true, leaks: false }).unwrap())
 }
 
 #[test]

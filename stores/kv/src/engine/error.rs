@@ -85,6 +85,18 @@ impl EngineError {
             _ => EngineError::Io { context, source },
         }
     }
+
+    /// Names what was tried with a file when the system refused.
+    #[cfg(feature = "lmdb")]
+    pub(crate) fn io_at(context: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.display().to_string();
+        move |source| match EngineError::io(context)(source) {
+            EngineError::Io { context, source } => {
+                EngineError::Io { context, source: io::Error::new(source.kind(), format!("{path}: {source}")) }
+            }
+            error => error,
+        }
+    }
 }
 
 impl From<EngineError> for ModelError {

@@ -20,6 +20,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::lease_document::{LeaseDocument, bounded_period};
 use crate::error::HsdsError;
+use crate::layout::DOMAIN_FILE;
 
 /// The name of the object, in the folder of the domain. HSDS passes over it, as over everything there but its own.
 const LEASE_FILE: &str = ".h5live.lease.json";
@@ -32,7 +33,7 @@ const MAX_ROUNDS: u32 = 16;
 /// How often a renewal is tried again whose answer was lost.
 const MAX_RENEWAL_ROUNDS: u32 = 4;
 /// The times of objects are whole seconds, and the clocks of the machines of a service may differ.
-const CLOCK_MARGIN: Duration = Duration::from_secs(2);
+pub const CLOCK_MARGIN: Duration = Duration::from_secs(2);
 
 /// How a lease is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,6 +227,10 @@ impl WriterLease {
             self.release();
             return Ok(());
         }
+        self.delete()
+    }
+
+    fn delete(&self) -> Result<()> {
         self.confirm()?;
         let mut held = self.0.held.lock();
         self.0.check_held(&held)?;
@@ -235,6 +240,25 @@ impl WriterLease {
             self.0.has_ended.notify_all();
         }
         Ok(())
+    }
+
+    /// Ends it, and deletes its object if there is no domain beside it. Whoever has had it before finds that it is lost.
+    ///
+    /// # Errors
+    /// As [`WriterLease::remove`].
+    pub fn delete_unless_used(&self, client: &ObjectClient) -> Result<()> {
+        let domain = self.0.key.strip_suffix(LEASE_FILE).unwrap_or_default().trim_end_matches('/');
+        match client.head(&in_domain(domain, DOMAIN_FILE)) {
+            Ok(_) => self.release(),
+            Err(error) if error.kind == ObjectErrorKind::NotThere => self.delete()?,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// The session that has it.
+    pub fn session(&self) -> u64 {
+        self.0.held.lock().document.session
     }
 }
 

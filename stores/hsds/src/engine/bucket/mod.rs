@@ -2,6 +2,7 @@
 //!
 //! A session that writes holds a lease ([`lease`]), and asks for it before each wave of changes.
 
+mod claims;
 mod lease;
 mod lease_document;
 mod lease_observer;
@@ -16,11 +17,12 @@ use h5live_objects::{
 };
 use parking_lot::Mutex;
 
+use self::claims::Claims;
 use self::lease::{WriterLease, attempt_limits, in_domain, lease_key};
 use self::lease_observer::LeaseObserver;
 use super::{
-    DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, PollPauses,
-    RequestCounters, RequestCounts, Revalidation, key_in_bucket,
+    Claim, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
+    PollPauses, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
 };
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
@@ -58,8 +60,12 @@ pub struct BucketEngine {
     client: ObjectClient,
     bucket: String,
     lease_key: String,
-    /// That of a session that writes.
+    /// The domain.
+    domain: String,
+    /// That of a session that writes, and how it is taken.
     lease: Option<WriterLease>,
+    lease_request: LeaseRequest,
+    claims: Claims,
     observer: Mutex<LeaseObserver>,
     longest_pause: Duration,
     /// Bytes of the largest object that was read: what others probably have.
@@ -117,7 +123,10 @@ impl BucketEngine {
             client,
             bucket: bucket.to_owned(),
             lease_key: lease_key(domain),
+            domain: domain.to_owned(),
             lease,
+            lease_request: request.lease,
+            claims: Claims::default(),
             observer: Mutex::default(),
             longest_pause: request.longest_pause,
             max_read: AtomicU64::new(0),
@@ -281,11 +290,54 @@ impl ObjectEngine for BucketEngine {
         let mut found = Vec::new();
         self.client.list(prefix.trim_end_matches('/'), &mut |entry| {
             if let ListEntry::Object { key, meta } = entry {
-                found.push(ListedObject { key, bytes: meta.size });
+                found.push(ListedObject { key, bytes: meta.size, modified: Some(meta.modified) });
             }
             true
         })?;
         Ok(found)
+    }
+
+    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        self.counters.wave(&self.counters.lists, 1);
+        let mut found = Vec::new();
+        self.client.list_children(prefix.trim_end_matches('/'), &mut |entry| {
+            if let ListEntry::Prefix(folder) = entry {
+                found.push(folder.rsplit('/').next().unwrap_or_default().to_owned());
+            }
+            true
+        })?;
+        Ok(found)
+    }
+
+    fn domain_keys(&self) -> Result<Vec<String>> {
+        let mut keys = vec![DOMAIN_FILE.to_owned()];
+        for top in self.folders("")?.into_iter().filter(|name| name != OBJECTS_FOLDER) {
+            self.counters.wave(&self.counters.lists, 1);
+            self.client.list(&top, &mut |entry| {
+                if let ListEntry::Object { key, .. } = entry
+                    && is_domain_key(&key)
+                {
+                    keys.push(key);
+                }
+                true
+            })?;
+        }
+        Ok(keys)
+    }
+
+    fn claim(&self, prefix: &str) -> Result<()> {
+        self.counters.wave(&self.counters.puts, 1);
+        self.claims.add(&self.client, prefix, (&self.domain, self.lease.as_ref()), &self.lease_request)
+    }
+
+    fn release_claim(&self, prefix: &str) -> Result<()> {
+        self.counters.wave(&self.counters.deletes, 1);
+        self.claims.remove(&self.client, prefix)
+    }
+
+    fn find_claim(&self, prefix: &str) -> Result<Claim> {
+        self.counters.wave(&self.counters.gets, 2);
+        claims::state(&self.client, prefix)
     }
 
     fn durability(&self) -> Durability {
@@ -309,13 +361,15 @@ impl ObjectEngine for BucketEngine {
     }
 
     fn close(&self) -> Result<()> {
+        let claims = self.claims.remove_all(&self.client);
         if let Some(lease) = &self.lease {
             lease.release();
         }
-        Ok(())
+        claims
     }
 
     fn discard(&self) -> Result<()> {
+        self.claims.remove_all(&self.client)?;
         self.lease.as_ref().map_or(Ok(()), WriterLease::remove)
     }
 

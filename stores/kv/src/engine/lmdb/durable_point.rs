@@ -113,10 +113,11 @@ impl Slot {
 }
 
 fn open_file(folder: &Path, name: &str, writable: bool) -> Result<Option<File>> {
-    match File::options().read(true).write(writable).open(folder.join(name)) {
+    let path = folder.join(name);
+    match File::options().read(true).write(writable).open(&path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(EngineError::io("the durable state cannot be opened")(error)),
+        Err(error) => Err(EngineError::io_at("the durable state cannot be opened", &path)(error)),
     }
 }
 

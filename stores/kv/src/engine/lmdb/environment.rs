@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -15,7 +15,7 @@ use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls}
 use parking_lot::Mutex;
 
 use super::super::{EngineError, KeySpan, Result};
-use super::files::WRITER_FILE;
+use super::files::{DATA_FILE, LOCK_FILE, WRITER_FILE};
 
 /// Bytes of which the size of a page is a divisor on every system.
 const PAGE_MULTIPLE: u64 = 64 << 10;
@@ -120,12 +120,27 @@ fn is_denied(error: &heed::Error) -> bool {
 
 /// Keeps writers away from a folder as long as the file is open. Where nothing can be written, no writer comes either.
 fn keep_writers_away(folder: &Path) -> Result<File> {
-    let lock = File::open(folder.join(WRITER_FILE)).map_err(EngineError::io("the lock of writers cannot be opened"))?;
+    let path = folder.join(WRITER_FILE);
+    let lock = File::open(&path).map_err(EngineError::io_at("the lock of writers cannot be opened", &path))?;
     match lock.try_lock_shared() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(EngineError::NoReaderTable(folder.to_owned())),
         Err(TryLockError::Error(error)) => Err(EngineError::io("the lock of writers fails")(error)),
     }
+}
+
+/// Gives files that LMDB has just made the permissions that new files have here, as the file of the lock of writers: LMDB lets
+/// nobody else read what it makes.
+fn share_new_files(folder: &Path, files: &[PathBuf]) -> Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let context = "the permissions of a new file cannot be set";
+    let like = folder.join(WRITER_FILE);
+    let permissions = fs::metadata(&like).map_err(EngineError::io_at(context, &like))?.permissions();
+    let share =
+        |path: &PathBuf| fs::set_permissions(path, permissions.clone()).map_err(EngineError::io_at(context, path));
+    files.iter().filter(|path| path.exists()).try_for_each(share)
 }
 
 impl Environment {
@@ -150,6 +165,8 @@ impl Environment {
     fn open_first(folder: &Path, map_size: u64, max_readers: u32) -> Result<Self> {
         let context = "the database cannot be opened";
         let mut without_writers = None;
+        let new_files: Vec<PathBuf> = [DATA_FILE, LOCK_FILE].map(|name| folder.join(name)).into();
+        let new_files: Vec<PathBuf> = new_files.into_iter().filter(|path| !path.exists()).collect();
         let opened = Environment::open_files(folder, map_size, max_readers, FileAccess::Write);
         let opened = match opened {
             Err(error) if is_denied(&error) => Environment::open_files(folder, map_size, max_readers, FileAccess::Read),
@@ -163,7 +180,11 @@ impl Environment {
             }
             opened => opened,
         };
-        let env = env.map_err(lmdb_error(context))?;
+        let env = env.map_err(|error| match error {
+            heed::Error::Io(source) => EngineError::io_at(context, &folder.join(DATA_FILE))(source),
+            error => lmdb_error(context)(error),
+        })?;
+        share_new_files(folder, &new_files)?;
         let txn = env.read_txn().map_err(lmdb_error(context))?;
         let pairs = env.open_database(&txn, None).map_err(lmdb_error(context))?;
         let pairs = pairs.ok_or(EngineError::Damaged("it has no main database"))?;

@@ -209,8 +209,8 @@ impl LmdbEngine {
 
 /// Makes the folder of a new store. One that has something else in it is refused.
 fn make_folder(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(EngineError::io("the folder cannot be made"))?;
-    let mut entries = fs::read_dir(folder).map_err(EngineError::io("the folder cannot be listed"))?;
+    fs::create_dir_all(folder).map_err(EngineError::io_at("the folder cannot be made", folder))?;
+    let mut entries = fs::read_dir(folder).map_err(EngineError::io_at("the folder cannot be listed", folder))?;
     // A store that was not finished has these.
     let is_ours =
         |name: &std::ffi::OsStr| [DATA_FILE, LOCK_FILE, WRITER_FILE, DURABLE_FILE].iter().any(|ours| name == *ours);
@@ -218,13 +218,14 @@ fn make_folder(folder: &Path) -> Result<()> {
         return Err(EngineError::Occupied(folder.to_owned()));
     }
     let made = File::options().write(true).create(true).truncate(false).open(folder.join(WRITER_FILE));
-    made.map(drop).map_err(EngineError::io("the folder cannot be written"))
+    made.map(drop).map_err(EngineError::io_at("the folder cannot be written", folder))
 }
 
 fn lock_for_writing(folder: &Path) -> Result<File> {
     // That such a handle is closed tells readers that the writer may have ended.
-    let lock = File::options().read(true).write(true).open(folder.join(WRITER_FILE));
-    let lock = lock.map_err(EngineError::io("the lock of writers cannot be opened"))?;
+    let path = folder.join(WRITER_FILE);
+    let lock = File::options().read(true).write(true).open(&path);
+    let lock = lock.map_err(EngineError::io_at("the lock of writers cannot be opened", &path))?;
     let until = Instant::now() + WRITER_LOCK_WAIT;
     loop {
         match lock.try_lock() {
@@ -239,7 +240,7 @@ fn lock_for_writing(folder: &Path) -> Result<File> {
 /// Whether a session that writes has locked this file.
 fn is_locked(path: &Path) -> Result<bool> {
     let lock = File::open(path);
-    match lock.map_err(EngineError::io("the lock of writers cannot be opened"))?.try_lock_shared() {
+    match lock.map_err(EngineError::io_at("the lock of writers cannot be opened", path))?.try_lock_shared() {
         Ok(()) => Ok(false),
         Err(fs::TryLockError::WouldBlock) => Ok(true),
         Err(fs::TryLockError::Error(error)) => Err(EngineError::io("the lock of writers fails")(error)),

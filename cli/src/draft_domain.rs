@@ -1,0 +1,58 @@
+//! Domains of object stores that nobody sees before they are complete.
+
+use h5live::{Location, Options};
+use h5live_hsds::{HsdsConnector, OpenedStores};
+
+use crate::error::{Error, Result, whole_text};
+use crate::temp_output::{EndAction, at_end};
+
+/// A domain that is a draft. If a signal ends this process before it is published, its objects are removed.
+#[derive(Debug)]
+pub struct DraftDomain {
+    opened: OpenedStores,
+    _at_end: EndAction,
+}
+
+impl DraftDomain {
+    /// The draft of a domain at a location.
+    pub fn new(location: &Location) -> Self {
+        let opened = OpenedStores::default().with_drafts();
+        let (draft, location) = (opened.clone(), location.clone());
+        let at_end = at_end(move || {
+            if draft.last().is_none() {
+                return;
+            }
+            eprintln!("h5live: {location}: its objects are being removed; a second signal ends this at once");
+            if let Err(error) = draft.end_now() {
+                let error = whole_text(&error);
+                eprintln!("h5live: {location}: {error}; `h5live repair --reclaim {location}` removes what is left");
+            }
+        });
+        DraftDomain { opened, _at_end: at_end }
+    }
+
+    /// The sessions on it.
+    pub fn opened(&self) -> &OpenedStores {
+        &self.opened
+    }
+}
+
+/// Options by which `opened` keeps the session on a domain of an object store.
+pub fn in_domain(options: Options, opened: &OpenedStores) -> Options {
+    let connectors = Options::built_in_connectors().with(HsdsConnector::keeping(opened.clone()));
+    #[cfg(feature = "hsds-clouds")]
+    let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(opened.clone()));
+    options.connectors(connectors)
+}
+
+/// Lets others see the domain that is a draft in the session that `opened` keeps.
+///
+/// # Errors
+/// [`Error::Location`].
+pub fn publish_domain(opened: &OpenedStores, location: &Location) -> Result<()> {
+    let failed = |error: crate::model::Error| {
+        let source = Box::new(error.into());
+        Error::Location { location: location.to_string(), source }
+    };
+    opened.last().map_or(Ok(()), |store| store.publish_domain()).map_err(failed)
+}
