@@ -132,7 +132,7 @@ impl CheckCommand {
 
     /// Checks a file with a log: the native file that it is, the log in it, and its subfiles.
     fn check_log(&self, out: &mut Output, location: &Location, path: &Path) -> Result<bool> {
-        let log = open::options().check(location, StoreCheck { data: self.data });
+        let log = open::options().check(location, StoreCheck { data: self.data, leaks: false });
         let mut is_sound = self.check_native(out, location, path, log.as_ref().ok())?;
         log?;
         // Those of Log VOL begin with 0.
