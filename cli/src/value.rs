@@ -96,8 +96,10 @@ mod tests {
     }
 
     #[test]
-    fn json_has_no_room_for_infinity_and_keeps_large_integers_as_text() {
-        assert_eq!(json(&Value::Float64(f64::INFINITY)), serde_json::Value::Null);
+    fn json_has_infinities_and_large_integers_as_text() {
+        assert_eq!(json(&Value::Float64(f64::INFINITY)).to_string(), "\"inf\"");
+        assert_eq!(json(&Value::Float32(f32::NEG_INFINITY)).to_string(), "\"-inf\"");
+        assert_eq!(json(&Value::Float64(f64::NAN)), serde_json::Value::Null);
         assert_eq!(json(&Value::Integer(i128::from(u64::MAX))).to_string(), "18446744073709551615");
         assert_eq!(json(&Value::Integer(1 << 70)).to_string(), "\"1180591620717411303424\"");
         assert_eq!(json(&Value::Float32(0.1)).to_string(), "0.1");
