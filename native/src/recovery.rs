@@ -18,7 +18,8 @@ use crate::{Mode, OpenOptions, Result};
 ///
 /// # Errors
 /// [`SwmrError::InUse`] if a process reads or writes the file, or if it is not known whether one writes it and `options` do
-/// not say to take over; [`SwmrError::Truncated`] if structures are missing; errors of opening and closing.
+/// not say to take over; [`SwmrError::Truncated`] if structures are missing, or if a file was cut short that its writer had
+/// closed; errors of opening and closing.
 pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
     let before = diagnose(path)?;
     match &before.condition {
@@ -27,6 +28,10 @@ pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
             return Err(SwmrError::InUse { reason, holders: holders.clone() }.into());
         }
         FileCondition::Closed if !before.needs_repair() => return Ok(Repair { after: before.clone(), before }),
+        // Only the end tells of the loss. An older superblock does not say whether its writer has closed the file.
+        FileCondition::Closed if before.superblock >= Some(3) && before.announced > before.length => {
+            return Err(SwmrError::Truncated { len: before.length, stated: before.announced }.into());
+        }
         _ => {}
     }
     let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_repair(path)?;

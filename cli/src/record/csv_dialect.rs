@@ -120,8 +120,8 @@ fn fields(line: &[u8], separator: u8) -> Vec<String> {
         *byte == separator && !quoted
     });
     let text = |field: &[u8]| String::from_utf8_lossy(field.trim_ascii()).trim_matches('"').trim().to_owned();
-    let fields = split.map(text);
-    if separator == BLANKS { fields.filter(|field| !field.is_empty()).collect() } else { fields.collect() }
+    // Several blanks are one; empty quotes are a field.
+    split.filter(|field| separator != BLANKS || !field.trim_ascii().is_empty()).map(text).collect()
 }
 
 /// Whether a field is a number, also one with a decimal comma.

@@ -6,6 +6,8 @@ use std::io::{self, BufRead};
 use csv::ByteRecord;
 use csv_core::ReadRecordResult;
 
+use super::csv_dialect::BLANKS;
+
 /// The most lines that a record may have. So a stray quote does not swallow all rows behind it.
 const MAX_RECORD_LINES: usize = 1000;
 /// The longest record of several lines (bytes).
@@ -60,15 +62,18 @@ impl<R: BufRead> CsvRecords<R> {
     pub fn next_record(&mut self) -> io::Result<Option<CsvRecord>> {
         let mut lines: Vec<Vec<u8>> = Vec::new();
         let (mut bytes, mut fields) = (0, 0);
-        let mut quotes = QuoteDoubler { state: FieldState::Start, delimiter: self.delimiter };
+        let mut plain = LinePlainer {
+            state: FieldState::Start,
+            delimiter: self.delimiter,
+            escape: self.escape,
+            merges: self.delimiter == BLANKS,
+        };
         while let Some(line) = self.line(lines.is_empty())? {
-            let used = match self.escape {
+            let used = if plain.changes_lines() {
                 // A record ends at the end of a line.
-                Some(escape) => {
-                    let doubled = quotes.doubled(&line, escape);
-                    self.parse(&doubled, &mut bytes, &mut fields).map(|_| line.len())
-                }
-                None => self.parse(&line, &mut bytes, &mut fields),
+                self.parse(&plain.plain(&line), &mut bytes, &mut fields).map(|_| line.len())
+            } else {
+                self.parse(&line, &mut bytes, &mut fields)
             };
             lines.push(line);
             if let Some(used) = used {
@@ -165,24 +170,40 @@ enum FieldState {
     Quote,
 }
 
-/// Writes the quotes inside quotes twice, where another byte stands before them.
-struct QuoteDoubler {
+/// Makes lines that every parser of CSV reads: with the quotes inside quotes twice, where another byte stands before them, and
+/// with one delimiter in place of several that follow each other.
+struct LinePlainer {
     state: FieldState,
     delimiter: u8,
+    /// The byte that stands before a quote inside quotes.
+    escape: Option<u8>,
+    /// Whether several delimiters are one, and those at the ends of a line none.
+    merges: bool,
 }
 
-impl QuoteDoubler {
-    /// The next line of the record. What stands behind the byte and is no quote stays as it is, with that byte.
-    fn doubled(&mut self, line: &[u8], escape: u8) -> Vec<u8> {
+impl LinePlainer {
+    fn changes_lines(&self) -> bool {
+        self.merges || self.escape.is_some()
+    }
+
+    /// The next line of the record. What stands behind the escaping byte and is no quote stays as it is, with that byte.
+    fn plain(&mut self, line: &[u8]) -> Vec<u8> {
         let mut doubled = Vec::with_capacity(line.len() + 8);
         let mut bytes = line.iter().copied();
         while let Some(byte) = bytes.next() {
-            if self.state == FieldState::Quoted && byte == escape {
+            if self.state == FieldState::Quoted && Some(byte) == self.escape {
                 match bytes.next() {
                     Some(b'"') => doubled.extend(b"\"\""),
                     next => doubled.extend(std::iter::once(byte).chain(next)),
                 }
                 continue;
+            }
+            if self.merges && self.state == FieldState::Start {
+                match byte {
+                    byte if byte == self.delimiter => continue,
+                    b'\n' | b'\r' if doubled.last() == Some(&self.delimiter) => drop(doubled.pop()),
+                    _ => {}
+                }
             }
             self.state = match (self.state, byte) {
                 (FieldState::Start | FieldState::Quote, b'"') => FieldState::Quoted,
@@ -218,7 +239,11 @@ mod tests {
     }
 
     fn records_with(input: &str, escape: Option<u8>) -> Vec<(String, String)> {
-        let mut records = CsvRecords::new(input.as_bytes(), b',', escape);
+        records_between(b',', input, escape)
+    }
+
+    fn records_between(delimiter: u8, input: &str, escape: Option<u8>) -> Vec<(String, String)> {
+        let mut records = CsvRecords::new(input.as_bytes(), delimiter, escape);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let mut found = Vec::new();
         while let Some(record) = records.next_record().unwrap() {
@@ -229,6 +254,15 @@ mod tests {
             found.push((fields, text(&record.text)));
         }
         found
+    }
+
+    #[test]
+    fn several_blanks_are_one_and_empty_quotes_are_a_field() {
+        for escape in [None, Some(b'\\')] {
+            let found = records_between(BLANKS, "x \"\" 1  up\n  \"\" y   2 \"a  b\" \r\nx \"\" 3 \"\"\n", escape);
+            let fields: Vec<_> = found.iter().map(|(fields, _)| fields.as_str()).collect();
+            assert_eq!(fields, ["x||1|up", "|y|2|a  b", "x||3|"], "{escape:?}");
+        }
     }
 
     fn fields(input: &str) -> Vec<String> {

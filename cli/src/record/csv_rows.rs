@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use csv::ByteRecord;
 
-use super::csv_dialect::{self, BLANKS, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED_LINES};
+use super::csv_dialect::{self, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED_LINES};
 use super::csv_records::{CsvRecord, CsvRecords};
 use super::input::{HeaderDoubt, InputColumns, InputError, RowOutput};
 use super::input_cell::InputCell;
@@ -91,10 +91,7 @@ fn text_of(bytes: Vec<u8>) -> String {
 fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
     let CsvDialect { delimiter, has_header, mut decimals, escape, .. } = dialect;
     let mut records = CsvRecords::new(input, delimiter, escape);
-    let mut next = || -> Result<Option<CsvRecord>, InputError> {
-        let record = records.next_record()?;
-        Ok(record.map(|record| if delimiter == BLANKS { without_empty_fields(record) } else { record }))
-    };
+    let mut next = || -> Result<Option<CsvRecord>, InputError> { Ok(records.next_record()?) };
     let first = next()?.ok_or(InputError::NoHeader)?;
     let (mut record, columns) = match first.fields {
         Ok(fields) if has_header => {
@@ -117,12 +114,6 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) 
         record = if out.row(cells, || text) { next()? } else { None };
     }
     Ok(())
-}
-
-/// A record between whose fields there may be any number of blanks.
-fn without_empty_fields(record: CsvRecord) -> CsvRecord {
-    let fields = record.fields.map(|fields| fields.iter().filter(|field| !field.is_empty()).collect());
-    CsvRecord { fields, ..record }
 }
 
 /// A row without the empty field that a separator at its end makes, where the columns end without one.

@@ -107,7 +107,7 @@ fn a_log_that_is_yet_to_be_made_is_waited_for_and_followed_by_its_path() {
     let (_folder, _, name) = new_file();
     for log in [format!("log:{name}"), format!("log:{name}?join=yes")] {
         let watch = start(&["watch", "--json", "--wait", "60", &name, "a"]);
-        let mut writer = start(&["record", &log, "a"]);
+        let mut writer = start(&["record", "--types=v=i64", &log, "a"]);
         let mut input = writer.stdin.take().unwrap();
         input.write_all(b"v\n1\n").unwrap();
         until("a row", || run(&["dump", &name, "a"]).stdout == b"0: {v: 1}\n");

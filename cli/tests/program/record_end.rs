@@ -1,9 +1,8 @@
 //! `record`: how recordings end, and what they leave when no row was stored.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use crate::common::{error, new_file, run, run_with, start, text, until};
 
@@ -23,25 +22,33 @@ fn in_shell(before: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// Waits until a process has taken all of its input, and waits for more: one of its threads reads a pipe.
+fn until_it_waits_for_input(process: u32) {
+    until("all input is taken", || {
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        let waits_in = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("wchan")).unwrap_or_default();
+        tasks.map(waits_in).any(|place| place.contains("pipe_read"))
+    });
+}
+
 fn hang_up(process: u32) {
     assert!(Command::new("kill").args(["-HUP", &process.to_string()]).status().unwrap().success());
 }
 
 #[test]
 fn a_terminal_that_is_closed_loses_no_row() {
-    let (_folder, path, name) = new_file();
+    let (_folder, _, name) = new_file();
     let mut writer = start(&["record", &name, "x"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"v\n1\n2\n34").unwrap();
-    until("the file is there", || path.exists());
-    std::thread::sleep(Duration::from_millis(200));
+    until_it_waits_for_input(writer.id());
     // Nobody hears any more what is said.
     drop((writer.stdout.take(), writer.stderr.take()));
     hang_up(writer.id());
     assert!(writer.wait().unwrap().success());
     drop(input);
     assert_eq!(text(&run(&["dump", &name, "x"])), "0: {v: 1}\n1: {v: 2}\n");
-    assert_eq!(text(&run(&["repair", &name])), format!("{name}: in order\n"));
+    assert_eq!(text(&run(&["repair", &name])), format!("{name}: nothing to repair\n"));
 }
 
 #[test]
@@ -49,8 +56,8 @@ fn a_new_file_without_rows_goes_with_the_terminal() {
     let (_folder, path, name) = new_file();
     let mut writer = start(&["record", &name, "x"]);
     let input = writer.stdin.take().unwrap();
-    until("the file is there", || path.exists());
-    std::thread::sleep(Duration::from_millis(200));
+    until_it_waits_for_input(writer.id());
+    assert!(path.exists());
     hang_up(writer.id());
     text(&writer.wait_with_output().unwrap());
     drop(input);
@@ -65,7 +72,7 @@ fn a_hangup_that_is_ignored_ends_nothing() {
     input.write_all(b"v\n1\n").unwrap();
     until("the file is there", || path.exists());
     hang_up(writer.id());
-    std::thread::sleep(Duration::from_millis(1500));
+    until("a row is there", || run(&["dump", &name, "x"]).stdout == b"0: {v: 1}\n");
     input.write_all(b"2\n").unwrap();
     drop(input);
     text(&writer.wait_with_output().unwrap());

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::Output;
 use std::time::Duration;
 
-use crate::common::{h5py, new_file, python, run, run_with, start, text};
+use crate::common::{h5py, new_file, python, run, run_with, start, text, until};
 
 fn dumped(name: &str, path: &str) -> String {
     text(&run(&["dump", name, path]))
@@ -64,10 +64,10 @@ fn units_are_found_if_the_rows_come_slowly() {
     let (_folder, _, name) = new_file();
     let mut writer = start(&["record", &name, "x"]);
     let mut input = writer.stdin.take().unwrap();
-    for line in ["t,v\n", "s,V\n", "0.5,1\n", "1.5,2.5\n"] {
-        input.write_all(line.as_bytes()).unwrap();
-        std::thread::sleep(Duration::from_millis(900));
-    }
+    input.write_all(b"t,v\ns,V\n0.5,1\n").unwrap();
+    // The first second ends before there are two rows of numbers.
+    std::thread::sleep(Duration::from_millis(1200));
+    input.write_all(b"1.5,2.5\n").unwrap();
     drop(input);
     text(&writer.wait_with_output().unwrap());
     assert_eq!(dumped(&name, "x"), "0: {t: 0.5, v: 1.0}\n1: {t: 1.5, v: 2.5}\n");
@@ -96,10 +96,9 @@ fn integers_of_a_slow_source_are_floats() {
     for (path, lines) in [("json", ["{\"t\":20}", "{\"t\":20.5}"]), ("csv", ["t\n20", "20.5"])] {
         let mut writer = start(&["record", &name, path]);
         let mut input = writer.stdin.take().unwrap();
-        for line in lines {
-            writeln!(input, "{line}").unwrap();
-            std::thread::sleep(Duration::from_millis(1500));
-        }
+        writeln!(input, "{}", lines[0]).unwrap();
+        until("the types are chosen", || run(&["dump", &name, path]).stdout == b"0: {t: 20.0}\n");
+        writeln!(input, "{}", lines[1]).unwrap();
         drop(input);
         let wanted = format!(
             "h5live: {path}: columns of integers are stored as f64, because 1 row came in the first second, and later ones may \
@@ -112,7 +111,7 @@ fn integers_of_a_slow_source_are_floats() {
     let mut writer = start(&["record", &name, "large"]);
     let mut input = writer.stdin.take().unwrap();
     input.write_all(b"t,n\n9007199254740993,1\n").unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    until("the types are chosen", || !run(&["dump", &name, "large"]).stdout.is_empty());
     drop(input);
     text(&writer.wait_with_output().unwrap());
     assert_eq!(dumped(&name, "large"), "0: {t: 9007199254740993, n: 1.0}\n");

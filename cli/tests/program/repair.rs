@@ -317,3 +317,19 @@ fn reclaiming_changes_nothing_to_which_a_path_leads() {
     }
     assert!(reclaimed > 20, "{reclaimed}");
 }
+
+#[test]
+fn a_closed_file_that_was_cut_short_is_not_made_to_look_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.h5");
+    let name = path.to_str().unwrap();
+    let file = File::create(&path).unwrap();
+    file.new_dataset::<u64>().create_with_data("data", &vec![7; 10_000]).unwrap();
+    file.close().unwrap();
+    let whole = std::fs::metadata(&path).unwrap().len();
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(whole / 2).unwrap();
+    let said = error(&run(&["repair", name]));
+    assert!(said.contains("the file is truncated: ") && said.contains(&whole.to_string()), "{said}");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), whole / 2, "nothing is changed");
+    assert_eq!(run(&["check", name]).status.code(), Some(1));
+}

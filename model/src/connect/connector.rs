@@ -210,8 +210,10 @@ impl<'a> PathProbe<'a> {
         self.head.get_or_init(|| {
             let mut bytes = Vec::new();
             // Whoever opens it meets the error.
-            let is_file = self.path.metadata().is_ok_and(|found| found.is_file());
-            if let (true, Ok(file)) = (is_file, File::open(self.path)) {
+            // Opening a pipe would wait for its other end.
+            if self.path.metadata().is_ok_and(|found| found.is_file())
+                && let Ok(file) = File::open(self.path)
+            {
                 let _ = file.take(PROBED_BYTES).read_to_end(&mut bytes);
             }
             bytes
