@@ -34,8 +34,9 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 ///
 /// Links are copied unchanged. An object with several hard links is copied once. A reference leads to the copy of its
 /// object if that is copied too. In another file, all other references become null, and [`Copier::finish`] reports
-/// them. Committed types are copied with the objects that use them. Chunks are copied as they are stored, unless their filters, shape or elements change. Names of
-/// other files stay as they are ([`Copier::rename_files`], [`Copier::inline`]).
+/// them. Committed types are copied with the objects that use them. Chunks are copied as they are stored, unless their
+/// filters, shape or elements change. Names of other files stay as they are ([`Copier::rename_files`],
+/// [`Copier::inline`]).
 ///
 /// Chunks that are copied as they are stored are also decoded by several threads, to verify them ([`Copier::verify`]).
 /// A chunk that cannot be decoded is copied all the same, and [`Copier::finish`] reports it.
