@@ -5,6 +5,7 @@ mod check;
 mod common;
 mod conformance;
 mod corpus;
+mod cut_files;
 mod deletions;
 mod engine_keys;
 mod golden;

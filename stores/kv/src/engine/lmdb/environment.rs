@@ -16,11 +16,14 @@ use parking_lot::Mutex;
 
 use super::super::{EngineError, KeySpan, Result};
 use super::files::{DATA_FILE, LOCK_FILE, WRITER_FILE};
+use super::short_file::{PageFile, PagesFound};
 
 /// Bytes of which the size of a page is a divisor on every system.
 const PAGE_MULTIPLE: u64 = 64 << 10;
 /// The least address space that is tried (bytes).
 const MIN_MAP_BYTES: u64 = 1 << 30;
+/// How often a walk of all pages is begun anew because a writer has committed.
+const MAX_WALKS: usize = 8;
 
 /// An open environment: this process has one for each folder.
 pub struct Environment {
@@ -143,6 +146,30 @@ fn share_new_files(folder: &Path, files: &[PathBuf]) -> Result<()> {
     files.iter().filter(|path| path.exists()).try_for_each(share)
 }
 
+/// Refuses a file that ends before a page of its newest state: reading that page in the mapping would end the process.
+fn refuse_cut_file(folder: &Path, env: &Env<WithoutTls>) -> Result<()> {
+    let path = folder.join(DATA_FILE);
+    let context = "the database cannot be read";
+    let page_size = env.stat().page_size as usize;
+    for _ in 0..MAX_WALKS {
+        let txn = env.read_txn().map_err(lmdb_error(context))?;
+        let file = File::open(&path).and_then(|file| PageFile::new(file, page_size));
+        let file = file.map_err(EngineError::io_at(context, &path))?;
+        if file.has_page(env.info().last_page_number as u64) {
+            return Ok(());
+        }
+        match file.find_pages(txn.id() as u64).map_err(EngineError::io_at(context, &path))? {
+            PagesFound::All => return Ok(()),
+            PagesFound::NotAll => {
+                return Err(EngineError::Damaged("its file data.mdb was cut short: pages that it uses are missing"));
+            }
+            PagesFound::Replaced => {}
+        }
+    }
+    // A writer commits all the time, and its file grows.
+    Ok(())
+}
+
 impl Environment {
     /// The environment in a folder, which is there. Its first opening in this process takes up to `map_size` bytes of
     /// addresses, or as many as the system gives.
@@ -185,6 +212,7 @@ impl Environment {
             error => lmdb_error(context)(error),
         })?;
         share_new_files(folder, &new_files)?;
+        refuse_cut_file(folder, &env)?;
         let txn = env.read_txn().map_err(lmdb_error(context))?;
         let pairs = env.open_database(&txn, None).map_err(lmdb_error(context))?;
         let pairs = pairs.ok_or(EngineError::Damaged("it has no main database"))?;

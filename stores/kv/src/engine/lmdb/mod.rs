@@ -7,6 +7,7 @@ mod durable_point;
 mod durable_point_writer;
 mod environment;
 mod files;
+mod short_file;
 mod stat;
 mod watch;
 
