@@ -222,7 +222,7 @@ bench-objects: .deps/bin/garage ## object stores: native files beside s3fs and b
 	$(TARGET)/bench-venv/bin/python benches/hsds.py $(TARGET)/release/examples 1000 \
 	    $(if $(wildcard $(TARGET)/hsds-venv/bin/hsload),$(TARGET)/hsds-venv)
 	cd benches/zarr && cargo build --release --quiet
-	$(TARGET)/bench-venv/bin/python benches/zarr.py $(ZARR_TARGET)/release/h5live-zarr-speed
+	$(TARGET)/bench-venv/bin/python benches/zarr.py $(ZARR_TARGET)/release/h5live-zarr-speed .deps/bin/garage
 
 bench-slatedb: ## key-value stores in SlateDB beside bare SlateDB (the first time 10 minutes)
 	cargo build --release --quiet -p h5live -p h5live-kv --example slate_speed --example bare_slate \

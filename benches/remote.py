@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/python"))
-from garage import KEY, REGION, SECRET, Node, make_cluster  # noqa: E402
+from garage import REGION, one_node  # noqa: E402
 
 LATENCY_MS = 50
 QUERY = f"region={REGION}&allow_http=yes"
@@ -40,22 +40,26 @@ class Proxy:
         self.endpoint = self.process.stdout.readline().strip()
 
     def requests(self):
+        """How many there were so far, and the waves of ranges of bytes since the last time."""
         self.process.stdin.write("\n")
-        return int(self.process.stdout.readline())
+        count, _, waves = self.process.stdout.readline().strip().partition(" ")
+        return int(count), waves
 
 
 def run(command, proxy=None):
-    """The best seconds of three runs, the result, and the requests of a run."""
-    best, result, requests = float("inf"), None, 0
+    """The best seconds of three runs, the result, and the requests and waves of the last run."""
+    best, result, requests, waves = float("inf"), None, 0, ""
     for _ in range(3):
-        before = proxy.requests() if proxy else 0
+        before = proxy.requests()[0] if proxy else 0
         output = subprocess.run(command, capture_output=True, text=True)
         if output.returncode:
             sys.exit(output.stderr)
         seconds, result = map(float, output.stdout.split())
-        requests = proxy.requests() - before if proxy else 0
+        if proxy:
+            after, waves = proxy.requests()
+            requests = after - before
         best = min(best, seconds)
-    return best, result, requests
+    return best, result, requests, waves
 
 
 def upload(s3, folder, megabytes):
@@ -81,6 +85,9 @@ def compare_slices(target, slow):
     part = ["data", str(700 * 8192 + 5), str(20 * 8192 - 10)]
     ours = run([f"{target}/remote_read", f"s3://bucket/sliced.h5?endpoint={slow.endpoint}&{QUERY}", *part], slow)
     print(f"open and read 20 chunks, {LATENCY_MS} ms added: h5live {ours[0]:.3f} s, {ours[2]} requests", flush=True)
+    bare = run([f"{target}/bare_get", "bucket", "sliced.h5", slow.endpoint, ours[3]])
+    print(f"  the same requests in the same {ours[3].count('/') + 1} waves, bare: {bare[0]:.3f} s: h5live has "
+          f"{bare[0] / ours[0]:.2f} of their speed", flush=True)
     peer = run([sys.executable, "-c", READ, "bucket/sliced.h5", slow.endpoint, *part], slow)
     print(f"  h5py with s3fs {peer[0]:.3f} s, {peer[2]} requests: {ours[0] / peer[0]:.3f} of its time", flush=True)
     if ours[1] != peer[1]:
@@ -99,20 +106,15 @@ def compare_whole(target, endpoint, megabytes, size):
 
 def main():
     target, garage, megabytes = sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 1024
-    os.environ.update(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET, AWS_DEFAULT_REGION=REGION)
-    with tempfile.TemporaryDirectory() as folder:
-        server = Node(garage, Path(folder) / "node", copies=1)
+    with one_node(garage, "bucket") as port, tempfile.TemporaryDirectory() as folder:
+        endpoint = f"http://127.0.0.1:{port}"
+        size = upload(boto3.client("s3", endpoint_url=endpoint), folder, megabytes)
+        slow = Proxy(target, f"127.0.0.1:{port}", LATENCY_MS)
         try:
-            make_cluster([server], "bucket")
-            endpoint = f"http://127.0.0.1:{server.s3}"
-            size = upload(boto3.client("s3", endpoint_url=endpoint), folder, megabytes)
-            slow = Proxy(target, f"127.0.0.1:{server.s3}", LATENCY_MS)
             compare_slices(target, slow)
-            slow.process.kill()
-            compare_whole(target, endpoint, megabytes, size)
         finally:
-            if server.process:
-                server.kill()
+            slow.process.kill()
+        compare_whole(target, endpoint, megabytes, size)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """Nodes of Garage, an S3 server, on this machine."""
 
+import contextlib
 import os
 import secrets
 import signal
 import socket
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 KEY, SECRET = "GK" + secrets.token_hex(12), secrets.token_hex(32)
 RPC_SECRET = secrets.token_hex(32)
@@ -85,3 +88,17 @@ def make_cluster(nodes, bucket):
     first.run("key", "import", "--yes", "-n", "h5live", KEY, SECRET)
     first.run("bucket", "create", bucket)
     first.run("bucket", "allow", "--read", "--write", "--owner", bucket, "--key", KEY)
+
+
+@contextlib.contextmanager
+def one_node(program, bucket):
+    """A server of one node with a bucket, which ends with the block: its port. The keys are in the environment."""
+    os.environ.update(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET, AWS_DEFAULT_REGION=REGION)
+    with tempfile.TemporaryDirectory() as folder:
+        server = Node(program, Path(folder) / "node", copies=1)
+        try:
+            make_cluster([server], bucket)
+            yield server.s3
+        finally:
+            if server.process:
+                server.kill()

@@ -2,15 +2,17 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::s3_server::options_for;
 use crate::ObjectOptions;
 
 /// Most bytes of a head.
 const MAX_HEAD_BYTES: u64 = 64 << 10;
+/// Most ranges of bytes that are kept.
+const MAX_RANGES: usize = 1000;
 
 /// How requests fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +58,8 @@ struct ProxyState {
     faults: ProxyFaults,
     requests: AtomicU64,
     failures: AtomicU64,
+    /// When requests for ranges of bytes came, and the ranges as they were asked for.
+    ranges: Mutex<Vec<(Instant, String)>>,
     /// Connections of clients that are open.
     connections: AtomicU64,
     is_ended: AtomicBool,
@@ -90,6 +94,7 @@ impl FaultyProxy {
             faults,
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            ranges: Mutex::default(),
             connections: AtomicU64::new(0),
             is_ended: AtomicBool::new(false),
         });
@@ -124,6 +129,11 @@ impl FaultyProxy {
     /// Requests so far.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
+    }
+
+    /// The ranges of bytes that were asked for since this was last called, the first thousand, and when: `bytes=0-99`.
+    pub fn take_ranges(&self) -> Vec<(Instant, String)> {
+        std::mem::take(&mut *self.shared.ranges.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until nothing is under way of clients, all of which have ended: what they have sent has reached the server, and
@@ -178,6 +188,17 @@ impl ProxyState {
         FAILURES[(random / 1000 % FAILURES.len() as u64) as usize]
     }
 
+    fn keep_range(&self, request: &Message) {
+        let head = String::from_utf8_lossy(&request.head);
+        let range = head.split("\r\n").find(|line| is_field(line, "range")).and_then(|line| line.split_once(':'));
+        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, range)) = range
+            && ranges.len() < MAX_RANGES
+        {
+            ranges.push((Instant::now(), range.trim().to_owned()));
+        }
+    }
+
     /// Answers the requests of a connection until it ends.
     fn serve(&self, client: TcpStream) -> io::Result<()> {
         client.set_nodelay(true)?;
@@ -185,6 +206,7 @@ impl ProxyState {
         let mut client = client;
         while let Some(request) = read_request(&mut reader, &mut client)? {
             let fate = self.fate();
+            self.keep_range(&request);
             std::thread::sleep(self.faults.latency);
             let answer = match fate {
                 Fate::InternalError => failure("500 Internal Server Error", "InternalError"),
