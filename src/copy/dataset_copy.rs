@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use h5live_model::{ChunkGrid, DatasetSpec, Encoding, Hyperslab, Layout, Selection, StoredChunk};
+use h5live_model::{ChunkGrid, ChunkWrite, DatasetSpec, Encoding, Hyperslab, Layout, Selection, StoredChunk};
 use rayon::prelude::*;
 
 use super::element_copy::ElementCopy;
@@ -20,15 +20,15 @@ fn has_same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
     a.filters.len() == b.filters.len() && filters.into_iter().all(|(a, b)| (a.id, &a.params) == (b.id, &b.params))
 }
 
-/// How many of these chunks are verified at a time: as many as have [`MAX_COPY_BYTES`] bytes together, and one at
-/// least.
-fn stored_batch_len(chunks: &[StoredChunk]) -> usize {
+/// How many of these chunks are copied at a time: `most`, if they have no more than [`MAX_COPY_BYTES`] bytes together, and one
+/// at least.
+fn stored_batch_len(chunks: &[StoredChunk], most: usize) -> usize {
     let mut bytes = 0u64;
     let fits = |chunk: &&StoredChunk| {
         bytes = bytes.saturating_add(chunk.size);
         bytes <= MAX_COPY_BYTES
     };
-    chunks.iter().take(4 * rayon::current_num_threads()).take_while(fits).count().max(1)
+    chunks.iter().take(most).take_while(fits).count().max(1)
 }
 
 /// Elements that are copied together.
@@ -94,34 +94,41 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Copies the stored bytes of all chunks. Those that went through filters are verified, many at a time.
+    /// Copies the stored bytes of all chunks: as many at a time as the stores take best, and more if they went through filters
+    /// and are verified.
     fn copy_stored_chunks(&mut self, from: &Dataset, to: &Dataset, filtered: bool) -> Result<()> {
         let chunks = from.chunks()?;
-        if !filtered || !self.verify {
-            return chunks.iter().try_for_each(|chunk| self.copy_stored_chunk(from, to, chunk));
-        }
+        let verify = filtered && self.verify;
+        let most = from.chunks_in_flight().max(to.chunks_in_flight());
+        let most = if verify { most.max(4 * rayon::current_num_threads()) } else { most };
         let mut rest = &chunks[..];
-        while !rest.is_empty() {
-            let (batch, later) = rest.split_at(stored_batch_len(rest));
+        while let [first, ..] = rest {
+            let (batch, later) = rest.split_at(stored_batch_len(rest, most));
             rest = later;
-            let stored = batch.iter().map(|chunk| Ok((chunk, from.read_chunk(chunk)?))).collect::<Result<Vec<_>>>()?;
-            let verify = |(chunk, bytes): &(&StoredChunk, Vec<u8>)| from.verify_chunk(chunk, bytes).err();
-            let errors: Vec<_> = stored.par_iter().map(verify).collect();
-            for ((chunk, bytes), error) in stored.iter().zip(errors) {
-                to.write_chunk(&chunk.coord, chunk.filter_mask, bytes)?;
-                error.into_iter().for_each(|error| self.report.add_unverified(from.path(), error));
-                self.report_progress(chunk.size)?;
+            match first.size > MAX_COPY_BYTES && !verify {
+                true => self.copy_large_chunk(from, to, first)?,
+                false => self.copy_chunk_batch(from, to, batch, verify)?,
             }
         }
         Ok(())
     }
 
-    /// Copies the stored bytes of a chunk.
-    fn copy_stored_chunk(&mut self, from: &Dataset, to: &Dataset, chunk: &StoredChunk) -> Result<()> {
-        if chunk.size <= MAX_COPY_BYTES {
-            to.write_chunk(&chunk.coord, chunk.filter_mask, &from.read_chunk(chunk)?)?;
-            return self.report_progress(chunk.size);
-        }
+    /// Copies the stored bytes of chunks, which are in memory together. Verifies them if it is to.
+    fn copy_chunk_batch(&mut self, from: &Dataset, to: &Dataset, batch: &[StoredChunk], verify: bool) -> Result<()> {
+        let stored = from.read_chunks(batch)?;
+        let error = |(chunk, bytes): (&StoredChunk, &Vec<u8>)| from.verify_chunk(chunk, bytes).err();
+        let errors: Vec<_> = if verify { batch.par_iter().zip(&stored).map(error).collect() } else { Vec::new() };
+        let writes = batch.iter().zip(&stored).map(|(chunk, bytes)| {
+            let StoredChunk { coord, filter_mask, .. } = chunk;
+            ChunkWrite::Whole { coord, filter_mask: *filter_mask, bytes }
+        });
+        to.write_chunks(&writes.collect::<Vec<_>>())?;
+        errors.into_iter().flatten().for_each(|error| self.report.add_unverified(from.path(), error));
+        self.report_progress(batch.iter().map(|chunk| chunk.size).sum())
+    }
+
+    /// Copies the stored bytes of a chunk, part by part.
+    fn copy_large_chunk(&mut self, from: &Dataset, to: &Dataset, chunk: &StoredChunk) -> Result<()> {
         from.copy_unfiltered_chunk(to, chunk, MAX_COPY_BYTES, &mut |bytes| self.progress.add(bytes))?;
         self.report_progress(0)
     }

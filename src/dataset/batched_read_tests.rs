@@ -227,6 +227,40 @@ fn the_runs_of_a_chunk_are_written_by_one_call() {
 }
 
 #[test]
+fn whole_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
+    let elements: Vec<u8> = (0..90).collect();
+    let selected = Selection::block(&[0, 0], &[9, 10]).bind(&[12, 10]).unwrap();
+    for (behavior, calls) in [(MemoryBehavior::default(), [1; 6].as_slice()), (batched(), &[6])] {
+        for is_overwritten in [false, true] {
+            let (store, _file, data) = table(behavior, false);
+            let (recording, core) = watch(&store, &data);
+            let cache = ChunkCache::new(0);
+            let writer = || core.writer(&store, &cache).unwrap();
+            if is_overwritten {
+                writer().write_selection(&selected, &RawSource { bytes: &[0xEE; 90], size: 1 }).unwrap();
+                recording.parts.lock().clear();
+            }
+            writer().write_selection(&selected, &RawSource { bytes: &elements, size: 1 }).unwrap();
+            assert_eq!(*recording.parts.lock(), calls);
+            check(&store, &core, &cache, ..);
+        }
+    }
+}
+
+#[test]
+fn staged_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
+    let (store, _file, data) = table(MemoryBehavior { parts: Parts::Whole, ..batched() }, false);
+    let (recording, core) = watch(&store, &data);
+    let cache = ChunkCache::new(0);
+    let column = Selection::block(&[0, 3], &[9, 1]).bind(&[12, 10]).unwrap();
+    let elements: Vec<u8> = (0..9).map(|row| 10 * row + 3).collect();
+    core.writer(&store, &cache).unwrap().write_selection(&column, &RawSource { bytes: &elements, size: 1 }).unwrap();
+    core.writer(&store, &cache).unwrap().write_out().unwrap();
+    assert_eq!(*recording.parts.lock(), [3]);
+    check(&store, &core, &cache, ..);
+}
+
+#[test]
 fn rows_go_down_at_once_to_a_store_that_gathers_them() {
     for parts in [Parts::Bytes { multiple_of: 1 }, Parts::Bytes { multiple_of: 16 }, Parts::Blocks, Parts::Whole] {
         let store = MemoryStore::with_behavior(MemoryBehavior { parts, staging: Staging::Store, ..batched() });

@@ -7,6 +7,7 @@ use h5live_model::{
     Block, ChunkBatch, ChunkCoord, ChunkGrid, ChunkSplit, ChunkWrite, ElementRun, StridedRun, block_of_runs,
     blocks_of_run,
 };
+use smallvec::SmallVec;
 
 use super::core::PartWrites;
 use super::encode_pipeline::{self, EncodeBuffers};
@@ -61,13 +62,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
     pub(super) fn store_batch(&self, batch: &[ChunkCoord]) -> Result<(), DatasetError> {
         let writer = self.writer;
         if writer.core.filters.is_empty() {
-            let mut memory = Vec::new();
-            for coord in batch {
-                let bytes = self.collect(coord, &mut memory).map_err(|failure| failure.with_chunk(coord))?;
-                writer.store_encoded(coord, 0, bytes)?;
-                writer.core.staged_data.lock().chunks.take_chunk(coord);
-            }
-            return Ok(());
+            return self.store_unfiltered(batch);
         }
         let encode = |coord: &ChunkCoord, memory: &mut EncodeBuffers| {
             let bytes = self.collect(coord, &mut memory.chunk).map_err(|failure| failure.with_chunk(coord))?;
@@ -79,6 +74,23 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
             Ok(())
         };
         encode_pipeline::encode_and_store(batch, writer.core.chunks_per_batch(self.bytes), encode, store)
+    }
+
+    /// As [`ChunkWriter::store_batch`], for chunks that go through no filters here: as many at once as the store takes best.
+    fn store_unfiltered(&self, batch: &[ChunkCoord]) -> Result<(), DatasetError> {
+        let mut memory: SmallVec<[Vec<u8>; 1]> = SmallVec::new();
+        for coords in batch.chunks(self.writer.core.chunks_per_write(self.bytes)) {
+            memory.resize_with(coords.len(), Vec::new);
+            let mut writes: SmallVec<[_; 1]> = SmallVec::new();
+            for (coord, memory) in coords.iter().zip(&mut memory) {
+                let bytes = self.collect(coord, memory).map_err(|failure| failure.with_chunk(coord))?;
+                writes.push(ChunkWrite::Whole { coord, filter_mask: 0, bytes });
+            }
+            self.writer.store_many(&writes)?;
+            let mut stage = self.writer.core.staged_data.lock();
+            coords.iter().for_each(|coord| drop(stage.chunks.take_chunk(coord)));
+        }
+        Ok(())
     }
 
     /// The bytes of a chunk whose elements are all written: from their place, or put together in `memory`.

@@ -71,6 +71,9 @@ pub(crate) struct DatasetCore {
     cache_id: ObjectId,
 }
 
+/// Chunks that are listed, and then read or stored, at a time.
+pub(super) const CHUNKS_PER_BATCH: usize = 1 << 10;
+
 /// Most bytes of a run that are read at once. At least as many as a writer changes at once while this session reads.
 fn max_read_bytes(reads: Reads) -> usize {
     match reads {
@@ -183,6 +186,14 @@ impl DatasetCore {
     /// The number of chunks of `chunk_bytes` bytes to work on at a time. Each is in memory twice: stored and decoded.
     pub(super) fn chunks_per_batch(&self, chunk_bytes: usize) -> usize {
         (self.transfer_memory_bytes / 2 / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads())
+    }
+
+    /// The number of chunks of `chunk_bytes` bytes that are handed to the store at once.
+    pub(super) fn chunks_per_write(&self, chunk_bytes: usize) -> usize {
+        match self.reads.in_flight() {
+            1 => 1,
+            _ => (self.transfer_memory_bytes / 2 / chunk_bytes.max(1)).clamp(1, CHUNKS_PER_BATCH),
+        }
     }
 
     /// Notes by which path the dataset is written.

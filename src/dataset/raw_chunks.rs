@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use h5live_model::{
-    BoundSelection, ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, FillTime, Layout, Selection, StoredChunk,
+    BoundSelection, ChunkBatch, ChunkBytes, ChunkCoord, ChunkGrid, ChunkRead, ChunkWrite, Error as ModelError,
+    FillTime, Layout, Selection, StoredChunk,
 };
+use parking_lot::Mutex;
 
 use super::Dataset;
 use super::core::PartWrites;
@@ -97,7 +99,45 @@ impl Dataset {
     /// # Errors
     /// [`ErrorKind::Store`] if the chunk is outside the maximum, or its length is wrong and there are no filters.
     pub fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        self.with_error_path(|| self.writer()?.write_stored(coord, filter_mask, bytes))
+        self.write_chunks(&[ChunkWrite::Whole { coord, filter_mask, bytes }])
+    }
+
+    /// As [`Dataset::write_chunk`], for chunks that are written as wholes.
+    pub(crate) fn write_chunks(&self, chunks: &[ChunkWrite<'_>]) -> Result<()> {
+        self.with_error_path(|| self.writer()?.write_stored(chunks))
+    }
+
+    /// Chunks that are best on their way at a time, to the store or from it.
+    pub(crate) fn chunks_in_flight(&self) -> usize {
+        self.core.reads.in_flight()
+    }
+
+    /// As [`Dataset::read_chunk`], for each of these chunks: by one call where the store reads best like that.
+    pub(crate) fn read_chunks(&self, chunks: &[StoredChunk]) -> Result<Vec<Vec<u8>>> {
+        let found: Mutex<Vec<Option<Vec<u8>>>> = Mutex::new(vec![None; chunks.len()]);
+        if self.chunks_in_flight() > 1 && chunks.len() > 1 {
+            self.with_error_path(|| {
+                let bytes = chunks.iter().fold(0u64, |bytes, chunk| bytes.saturating_add(chunk.size));
+                self.core.max_allocation.check(bytes).map_err(ErrorKind::from)?;
+                let wanted: Vec<_> = chunks.iter().map(|chunk| ChunkRead { coord: &chunk.coord, part: None }).collect();
+                let take = |number: usize, bytes: Option<ChunkBytes<'_>>| {
+                    // What has moved or changed is read below, by itself.
+                    if let (Some(bytes), Some(chunk)) = (bytes, chunks.get(number))
+                        && *bytes.chunk == *chunk
+                    {
+                        found.lock()[number] = Some(bytes.bytes.to_vec());
+                    }
+                    Ok(())
+                };
+                let budget = usize::try_from(bytes).unwrap_or(usize::MAX).max(self.core.transfer_memory_bytes);
+                match self.core.chunks.read_many(&wanted, budget, &take) {
+                    Err(ModelError::Moved) => Ok(()),
+                    read => Ok(read?),
+                }
+            })?;
+        }
+        let found = found.into_inner().into_iter().zip(chunks);
+        found.map(|(bytes, chunk)| bytes.map_or_else(|| self.read_chunk(chunk), Ok)).collect()
     }
 
     /// Undoes the filters of the stored bytes of a chunk, to see whether that can be done.

@@ -11,7 +11,7 @@ use h5live_model::{
 use rayon::prelude::*;
 
 use super::chunk_cache::ChunkCache;
-use super::core::DatasetCore;
+use super::core::{CHUNKS_PER_BATCH, DatasetCore};
 use super::error::DatasetError;
 use super::run_group::{self, MAX_READ_GAP_BYTES, RunGroup};
 use super::scratch::with_scratch;
@@ -32,8 +32,6 @@ const MIN_CONVERTED_SHARE_BYTES: usize = 512 << 10;
 const MIN_COPIED_SHARE_BYTES: usize = 4 << 20;
 /// ...and the most shares for each thread.
 const MAX_SHARES_PER_THREAD: usize = 8;
-/// Chunks that are listed before they are read.
-const CHUNKS_PER_BATCH: usize = 1 << 10;
 /// Room for a stored chunk beyond twice its decoded size (bytes).
 pub(super) const STORED_CHUNK_SLACK_BYTES: usize = 64 << 10;
 

@@ -8,7 +8,7 @@ use h5live_model::{Block, BoundSelection, ChunkBatch, ChunkCoord, ChunkGrid, Chu
 use super::append_buffer::AppendBuffer;
 use super::append_rows::{MAX_BUFFERED_APPEND_BYTES, StoredRows};
 use super::chunk_writer::{ChunkWriter, dest_range};
-use super::core::PartWrites;
+use super::core::{CHUNKS_PER_BATCH, PartWrites};
 use super::error::DatasetError;
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_chunks::{MAX_STAGED_PART_BYTES, StagedChunk};
@@ -16,9 +16,6 @@ use super::transfer::ElementSource;
 use super::writer::DatasetWriter;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
-
-/// Chunks that are listed before they are stored.
-const CHUNKS_PER_BATCH: usize = 1 << 10;
 
 /// Rows to append.
 pub(crate) struct RowAppend {

@@ -1,6 +1,6 @@
 //! The writer of a dataset: how chunks and the extent get to the store.
 
-use h5live_model::{ChunkCoord, ChunkGrid, Store};
+use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Store};
 use parking_lot::MutexGuard;
 
 use super::append_rows::StoredRows;
@@ -53,12 +53,14 @@ impl<'a> DatasetWriter<'a> {
         DatasetReader { core: self.core, view: &self.view, store: self.store, cache: self.cache }
     }
 
-    /// Stores a chunk as given, and replaces its stored and staged contents.
-    pub(crate) fn write_stored(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), DatasetError> {
+    /// Stores chunks as given, by one call, and replaces their stored and staged contents.
+    pub(super) fn write_stored(&self, chunks: &[ChunkWrite<'_>]) -> Result<(), DatasetError> {
         self.core.blobs.note_stored_elements(&self.view.spec.datatype);
         self.core.store_rows(StoredRows::All)?;
-        self.core.staged_data.lock().chunks.take_chunk(coord);
-        self.store_encoded(coord, mask, bytes)
+        let mut stage = self.core.staged_data.lock();
+        chunks.iter().for_each(|chunk| drop(stage.chunks.take_chunk(chunk.coord())));
+        drop(stage);
+        self.store_many(chunks)
     }
 
     /// Stores everything staged, and tells the store the extent.
@@ -98,14 +100,7 @@ impl<'a> DatasetWriter<'a> {
         let mut dirty = self.core.staged_data.lock().dirty_chunks();
         dirty.retain(|(coord, _)| which(coord));
         if self.core.filters.is_empty() {
-            for (coord, staged) in dirty {
-                match staged.bytes.len() == chunk_bytes {
-                    true => self.store_encoded(&coord, 0, &staged.bytes)?,
-                    false => self.store_part(&coord, staged.offset, &staged.bytes)?,
-                }
-                self.core.staged_data.lock().mark_stored(&coord, self.core.part_writes == PartWrites::Never);
-            }
-            return Ok(());
+            return self.store_unfiltered(&dirty, chunk_bytes);
         }
         let encode = |(coord, staged): &(ChunkCoord, StagedChunk), memory: &mut EncodeBuffers| {
             self.encode_chunk(&self.view, grid, coord, &staged.bytes, &mut memory.stored)
@@ -116,6 +111,25 @@ impl<'a> DatasetWriter<'a> {
             Ok(())
         };
         encode_pipeline::encode_and_store(&dirty, self.core.chunks_per_batch(chunk_bytes), encode, store)
+    }
+
+    /// Stores staged chunks that go through no filters here: whole ones as many at once as the store takes best.
+    fn store_unfiltered(&self, staged: &[(ChunkCoord, StagedChunk)], chunk_bytes: usize) -> Result<(), DatasetError> {
+        let keep = self.core.part_writes == PartWrites::Never;
+        let (whole, parts): (Vec<_>, Vec<_>) = staged.iter().partition(|(_, staged)| staged.bytes.len() == chunk_bytes);
+        for chunks in whole.chunks(self.core.chunks_per_write(chunk_bytes)) {
+            let writes = chunks.iter();
+            let writes =
+                writes.map(|(coord, staged)| ChunkWrite::Whole { coord, filter_mask: 0, bytes: &staged.bytes });
+            self.store_many(&writes.collect::<Vec<_>>())?;
+            let mut stage = self.core.staged_data.lock();
+            chunks.iter().for_each(|(coord, _)| stage.mark_stored(coord, keep));
+        }
+        for (coord, staged) in parts {
+            self.store_part(coord, staged.offset, &staged.bytes)?;
+            self.core.staged_data.lock().mark_stored(coord, keep);
+        }
+        Ok(())
     }
 
     /// Encodes a chunk of a dataset with filters into `stored`, and returns the mask.
@@ -151,9 +165,16 @@ impl<'a> DatasetWriter<'a> {
     }
 
     pub(super) fn store_encoded(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), DatasetError> {
-        self.core.chunks.write_whole(coord, mask, bytes).map_err(|error| DatasetError::in_chunk(coord, error))?;
+        self.store_many(&[ChunkWrite::Whole { coord, filter_mask: mask, bytes }])
+    }
+
+    /// Stores whole chunks by one call.
+    pub(super) fn store_many(&self, writes: &[ChunkWrite<'_>]) -> Result<(), DatasetError> {
+        let Some(first) = writes.first() else { return Ok(()) };
+        let written = self.core.chunks.write(&ChunkBatch { writes, ..ChunkBatch::default() });
+        written.map_err(|error| DatasetError::in_chunk(first.coord(), error))?;
         self.core.count_change();
-        self.cache.remove(self.core.cache_id(), coord);
+        writes.iter().for_each(|write| self.cache.remove(self.core.cache_id(), write.coord()));
         Ok(())
     }
 

@@ -59,7 +59,7 @@ pub enum Encoding {
     Store,
 }
 
-/// How chunks are best read.
+/// How chunks are best read. Where many are best read at once, many are best written at once, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reads {
     /// One by one: a read costs little more than its bytes.
@@ -80,6 +80,16 @@ pub enum Reads {
         /// Bytes between two pieces that are better read than left out.
         gap: u64,
     },
+}
+
+impl Reads {
+    /// Chunks that are best on their way at a time, to the store or from it.
+    pub fn in_flight(self) -> usize {
+        match self {
+            Reads::Direct { .. } | Reads::Blocks => 1,
+            Reads::Batched { in_flight, .. } => in_flight.max(1),
+        }
+    }
 }
 
 /// How much of a store belongs together.
