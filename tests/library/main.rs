@@ -25,6 +25,7 @@ mod log_room;
 mod maps;
 mod mmap_append;
 mod mmap_publish_btree2;
+mod object_store_copies;
 mod other_programs;
 mod overwritten_strings;
 mod preallocated_chunks;

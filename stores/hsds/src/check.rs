@@ -7,7 +7,7 @@ use h5live_model::{
     StoreFinding, StoreReport,
 };
 
-use crate::engine::{CLAIM_FILE, ListedObject};
+use crate::engine::{CLAIM_FILE, ListedObject, ObjectEngine};
 use crate::layout::{EntryQuery, LayoutError, ObjectDocument, SUMMARY_FILES, ShardId, chunk_of_key, kind};
 use crate::session::HsdsSession;
 

@@ -11,6 +11,7 @@ use h5live_model::{
 use serde_json::{Value, json};
 
 use crate::connector;
+use crate::engine::ObjectEngine;
 use crate::error::{HsdsError, unfit};
 use crate::layout::{ElementCodec, ObjectDocument};
 use crate::native_chunks::{DEFLATE, ENTRY_BYTES, SHUFFLE};

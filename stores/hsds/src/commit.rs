@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use h5live_model::{Durability, Error as ModelError, ObjectId, Publish, Result, StoreErrorKind};
 
-use crate::engine::{DocumentPut, ListedObject, ObjectPut};
+use crate::engine::{DocumentPut, ListedObject, ObjectEngine, ObjectPut};
 use crate::error::damaged;
 use crate::layout::{DomainDocument, SUMMARY_FILES};
 use crate::session::{HsdsSession, domain_key, now};
@@ -55,6 +55,7 @@ fn release_claims(session: &HsdsSession, state: &mut SessionState) -> Result<()>
 /// # Errors
 /// Those of the engine. Then objects may be left, to which nothing leads.
 fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+    session.engine.forget_chunks();
     let key = domain_key(&session.domain_path);
     // Its object may have been written although the answer was an error: nothing may lead to what is deleted.
     if state.domain_attempt.take().is_some() {
@@ -169,6 +170,8 @@ fn delete_prefix(session: &HsdsSession, prefix: &str) -> Result<()> {
 /// # Errors
 /// Those of the engine. What was not written stays changed.
 pub fn commit_objects(session: &HsdsSession, state: &mut SessionState, ids: &[ObjectId]) -> Result<()> {
+    // Of elements that are written over, no document tells.
+    session.engine.write_chunks()?;
     let waves = waves(state, ids);
     if !waves.is_empty() {
         remove_summaries(session, state)?;
@@ -405,14 +408,14 @@ impl HsdsSession {
         }
     }
 
-    /// Writes chunks, unless the session has ended.
+    /// Writes chunks, at the next commit at the latest, unless the session has ended.
     ///
     /// # Errors
     /// [`ModelError::Closed`], and those of the engine.
     pub fn put_chunks(&self, puts: Vec<ObjectPut>) -> Result<()> {
         let _writes = self.chunk_writes.read();
         self.check_open()?;
-        self.engine.put_many(puts).map(drop)
+        self.engine.put_chunks(puts)
     }
 
     /// Lets others see a domain that was a draft, as it is.

@@ -17,7 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use rayon::prelude::*;
 
 use crate::chunk_form::ChunkForm;
-use crate::engine::{FetchedObject, ObjectPut, Revalidation};
+use crate::engine::{FetchedObject, ObjectEngine, ObjectPut, Revalidation};
 use crate::error::{damaged, unfit};
 use crate::holders::Holder;
 use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_key, kind};

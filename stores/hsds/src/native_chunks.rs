@@ -10,6 +10,7 @@ use h5live_model::{
 };
 use serde_json::Value;
 
+use crate::engine::ObjectEngine;
 use crate::error::{HsdsError, damaged};
 use crate::layout::{LayoutError, ObjectDocument, chunk_of_name};
 use crate::session::HsdsSession;

@@ -7,6 +7,7 @@ use h5live_model::{
 };
 
 use crate::chunk_form::ChunkForm;
+use crate::engine::ObjectEngine;
 use crate::error::damaged;
 use crate::holders::{FoundElement, HeldElements, Holder};
 use crate::layout::{

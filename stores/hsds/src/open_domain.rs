@@ -6,7 +6,7 @@ use h5live_model::{Mode, Result, Session};
 use parking_lot::RwLock;
 
 use crate::commit;
-use crate::engine::ObjectEngine;
+use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged, unfit};
 use crate::holders::Holders;
 use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right, Sharding};
@@ -41,7 +41,7 @@ impl HsdsSession {
         described.forms = ELEMENT_FORMS;
         let session = HsdsSession {
             described,
-            engine,
+            engine: QueuedEngine::new(engine),
             domain,
             domain_path: request.domain.clone(),
             user: request.user.clone(),

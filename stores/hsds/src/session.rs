@@ -11,7 +11,7 @@ use h5live_model::{
 };
 use parking_lot::{RwLock, RwLockReadGuard};
 
-use crate::engine::ObjectEngine;
+use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged};
 use crate::holders::Holders;
 use crate::layout::{DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, Right, Sharding, kind, object_id};
@@ -73,7 +73,7 @@ pub struct HsdsRequest {
 #[derive(Debug)]
 pub struct HsdsSession {
     pub described: Session,
-    pub engine: Box<dyn ObjectEngine>,
+    pub engine: QueuedEngine,
     pub domain: DomainId,
     pub domain_path: String,
     pub user: Option<String>,

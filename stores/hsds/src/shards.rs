@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
 use parking_lot::Mutex;
 
-use crate::engine::ObjectPut;
+use crate::engine::{ObjectEngine, ObjectPut};
 use crate::error::{damaged, unfit};
 use crate::layout::{EntryClass, EntryQuery, LayoutError, Members, ObjectDocument, ShardId};
 use crate::session::{HsdsSession, random};

@@ -109,7 +109,7 @@ impl UpkeepTarget {
             UpkeepTarget::Domain(session) => {
                 let report = check_domain(&session, what)?.report;
                 let lost = match what.leaks {
-                    true => find_lost_domains(&*session.engine, Some(session.domain))?,
+                    true => find_lost_domains(&session.engine, Some(session.domain))?,
                     false => Vec::new(),
                 };
                 (report, lost)
@@ -133,7 +133,7 @@ fn reclaim_domain(session: &HsdsSession) -> Result<Reclaim, OpenError> {
         let (findings, first) = (found.findings.len(), first.to_string());
         return Err(OpenError::Store(HsdsError::Unsound { findings, first }.into()));
     }
-    let lost = find_lost_domains(&*session.engine, Some(session.domain))?;
+    let lost = find_lost_domains(&session.engine, Some(session.domain))?;
     let before = diagnosis(session)?.length + bytes_of(&lost);
     for id in unlinked {
         session.state.write().delete(id);
@@ -143,7 +143,7 @@ fn reclaim_domain(session: &HsdsSession) -> Result<Reclaim, OpenError> {
         session.engine.delete_many(&stray_shards)?;
     }
     let all_lost = bytes_of(&lost);
-    let deleted = delete_lost_domains(&*session.engine, lost)?;
+    let deleted = delete_lost_domains(&session.engine, lost)?;
     session.engine.remove_unfinished()?;
     let left = all_lost.saturating_sub(deleted.iter().map(|leak| leak.bytes).sum());
     let after = diagnosis(session)?.length + left;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use h5live_model::{ObjectId, Result, Watch, WatchEvent};
 
-use crate::engine::{ObjectTag, PollPauses, Revalidation};
+use crate::engine::{ObjectEngine, ObjectTag, PollPauses, Revalidation};
 use crate::session::HsdsSession;
 
 /// Waits for commits of some objects.

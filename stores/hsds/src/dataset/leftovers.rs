@@ -9,6 +9,7 @@ use h5live_model::{ChunkCoord, ChunkWrite, DatasetSpec, Result};
 use parking_lot::Mutex;
 
 use super::HsdsDataset;
+use crate::engine::ObjectEngine;
 
 /// Chunks at an edge that are read in one wave.
 const CHUNKS_AT_ONCE: usize = 64;

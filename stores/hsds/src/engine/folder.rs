@@ -31,8 +31,9 @@ const TEMP_FOLDER: &str = ".h5live.tmp";
 /// A file that is being written is written at once: one that is as old as that was left by a process that has died.
 const MIN_UNFINISHED_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Threads that delete files, and how many files each has at least.
-const MAX_DELETING_THREADS: usize = 8;
+/// Threads that write or delete files, and how many files each has at least.
+const MAX_THREADS: usize = 8;
+const MIN_WRITTEN_BY_THREAD: usize = 8;
 const MIN_DELETED_BY_THREAD: usize = 64;
 
 /// How often a writer tries to lock a file that another one removes.
@@ -289,6 +290,21 @@ fn tag_of(stat: &fs::Metadata) -> ObjectTag {
     ObjectTag(format!("{inode:x}-{:x}-{:x}", time.map_or(0, |time| time.as_nanos()), stat.len()))
 }
 
+/// Does work on parts of `items`, in threads of its own: those of the pool may wait for the caller, because it holds a lock, or
+/// ends their session in the middle of their work. Each thread has `min` items at least. What they return is in order.
+fn in_threads<T: Sync, R: Send>(items: &[T], min: usize, work: impl Fn(&[T]) -> Result<R> + Sync) -> Result<Vec<R>> {
+    let work = &work;
+    thread::scope(|scope| {
+        let mut parts = items.chunks(items.len().div_ceil(MAX_THREADS).max(min));
+        let Some(first) = parts.next() else { return Ok(Vec::new()) };
+        let others: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
+        let first = work(first);
+        let others = others.into_iter().map(|other| other.join().unwrap_or(Err(ModelError::Closed)));
+        // All have ended before the first error is returned.
+        [first].into_iter().chain(others).collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
 impl ObjectEngine for FolderEngine {
     fn get(&self, key: &str) -> Result<Option<FetchedObject>> {
         self.counters.wave(&self.counters.gets, 1);
@@ -330,10 +346,9 @@ impl ObjectEngine for FolderEngine {
     fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
         self.counters.wave(&self.counters.puts, puts.len());
         let write = |put: &ObjectPut| self.write(put).map_err(failed(&put.key));
-        match puts.as_slice() {
-            [put] => Ok(vec![write(put)?]),
-            _ => puts.par_iter().map(write).collect(),
-        }
+        let written =
+            in_threads(&puts, MIN_WRITTEN_BY_THREAD, |puts| puts.iter().map(write).collect::<Result<Vec<_>>>())?;
+        Ok(written.into_iter().flatten().collect())
     }
 
     /// Folders have no conditional writes.
@@ -344,14 +359,7 @@ impl ObjectEngine for FolderEngine {
     fn delete_many(&self, keys: &[String]) -> Result<()> {
         self.counters.wave(&self.counters.deletes, keys.len());
         let delete = |keys: &[String]| keys.iter().try_for_each(|key| self.delete(key).map_err(failed(key)));
-        // Threads of its own: a session that is ended in the middle of its work may have those of the pool.
-        thread::scope(|scope| {
-            let mut parts = keys.chunks(keys.len().div_ceil(MAX_DELETING_THREADS).max(MIN_DELETED_BY_THREAD));
-            let first = parts.next();
-            let others: Vec<_> = parts.map(|part| scope.spawn(|| delete(part))).collect();
-            let done = first.map_or(Ok(()), delete);
-            others.into_iter().fold(done, |done, other| done.and(other.join().unwrap_or(Err(ModelError::Closed))))
-        })
+        in_threads(keys, MIN_DELETED_BY_THREAD, delete).map(drop)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<ListedObject>> {

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "clouds")]
 mod bucket;
+mod chunk_queue;
 mod folder;
 mod memory;
 
@@ -17,6 +18,7 @@ use crate::layout::DOMAIN_FILE;
 
 #[cfg(feature = "clouds")]
 pub use bucket::{BucketEngine, BucketRequest, LeaseRequest};
+pub use chunk_queue::QueuedEngine;
 pub use folder::FolderEngine;
 pub use memory::MemoryEngine;
 
@@ -34,7 +36,7 @@ pub struct FetchedObject {
 }
 
 /// An object that is to be written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ObjectPut {
     /// The key.
     pub key: String,

@@ -8,7 +8,7 @@ use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{MemoryEngine, RequestCounts};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget,
-    Mode, Name, NewObject, ObjectId, ObjectSpec, Publish, Shape, Sign, Store, UNLIMITED,
+    Mode, Name, NewObject, ObjectId, ObjectSpec, Publish, Scope, Shape, Sign, Store, UNLIMITED,
 };
 
 use self::shared::request;
@@ -115,6 +115,56 @@ fn appended_rows_take_their_chunks_and_one_put() {
     }
 }
 
+/// Writes a chunk of the number `value`.
+fn put(store: &HsdsStore, id: ObjectId, at: u64, value: u8) {
+    store.dataset(id).unwrap().write_whole(&ChunkCoord::new(&[at]), 0, &[value; 4]).unwrap();
+}
+
+/// The elements of a chunk.
+fn stored(store: &HsdsStore, id: ObjectId, at: u64) -> Option<Vec<u8>> {
+    let data = store.dataset(id).unwrap();
+    let found = data.locate(&ChunkCoord::new(&[at])).unwrap()?;
+    let mut bytes = vec![0; found.size as usize];
+    data.read(&found, 0, &mut bytes).unwrap();
+    Some(bytes)
+}
+
+#[test]
+fn chunks_that_come_one_by_one_are_written_in_waves_and_before_what_leads_to_them() {
+    let engine = MemoryEngine::new();
+    let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
+    let ids: Vec<ObjectId> = (0..200).map(|number| create(&store, &format!("{number}"), 8)).collect();
+    let written = added(&store, || {
+        ids.iter().for_each(|id| put(&store, *id, 0, 1));
+        ids.iter().for_each(|id| put(&store, *id, 1, 2));
+    });
+    assert_eq!((written.puts, written.waves), (384, 6), "six waves of 64");
+    let committed = added(&store, || store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap());
+    assert_eq!((committed.puts, committed.waves), (16 + 200 + 1, 3), "chunks, datasets, the root: {committed:?}");
+    let reader = reader(&engine);
+    assert!(ids.iter().all(|id| stored(&reader, *id, 0) == Some(vec![1; 4])));
+    assert!(ids.iter().all(|id| stored(&reader, *id, 1) == Some(vec![2; 4])));
+}
+
+#[test]
+fn a_chunk_that_is_written_again_before_it_was_written_is_written_once() {
+    let engine = MemoryEngine::new();
+    let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
+    let id = create(&store, "a", 8);
+    store.writer().unwrap().start_swmr().unwrap();
+    let written = added(&store, || {
+        (1..=100).for_each(|value| put(&store, id, 0, value));
+        put(&store, id, 1, 7);
+        assert_eq!(stored(&store, id, 0), Some(vec![100; 4]), "the session reads what it has written");
+    });
+    assert_eq!(written.puts, 2);
+    // No document has changed. Still, a commit shows them.
+    put(&store, id, 0, 9);
+    assert_eq!(stored(&reader(&engine), id, 0), Some(vec![100; 4]));
+    store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    assert_eq!(stored(&reader(&engine), id, 0), Some(vec![9; 4]));
+}
+
 #[test]
 fn following_a_dataset_that_has_not_changed_transfers_nothing() {
     let engine = MemoryEngine::new();
@@ -190,6 +240,7 @@ fn what_a_reader_keeps_is_not_written_by_a_writer_that_died() {
     let keys = engine.keys();
     let data = store.dataset(id).unwrap();
     data.write_whole(&ChunkCoord::new(&[0]), 0, &[7; 4]).unwrap();
+    assert!(data.locate(&ChunkCoord::new(&[0])).unwrap().is_some(), "what is read comes after what was written");
     create(&store, "never seen", 4);
     drop((data, store));
     let reader = reader(&engine);

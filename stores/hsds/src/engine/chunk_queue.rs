@@ -1,0 +1,195 @@
+//! An engine before which chunks wait until many of them can be written at once.
+//!
+//! A put to an object store takes tens of milliseconds, whatever it has. A thousand datasets of one chunk each, or a caller that
+//! writes chunk by chunk, would wait for each of them. So chunks that come in small numbers are kept, and written in one wave of
+//! requests. Everything else that is asked of the engine comes after them: no document is written before the chunks that it leads
+//! to, and the session reads what it has written.
+
+use std::collections::HashMap;
+
+use h5live_model::{Durability, Result};
+use parking_lot::Mutex;
+
+use super::{
+    Claim, DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, PollPauses,
+    RequestCounts, Revalidation,
+};
+
+/// So many chunks are written at once, or so many bytes. Those that come in such numbers do not wait.
+const WAVE_CHUNKS: usize = 64;
+const WAVE_BYTES: usize = 8 << 20;
+
+/// An engine, and chunks that wait to be written.
+#[derive(Debug)]
+pub struct QueuedEngine {
+    engine: Box<dyn ObjectEngine>,
+    /// Locked while they are written: what has to come after them waits.
+    queue: Mutex<ChunkQueue>,
+}
+
+/// Chunks that wait, each key once.
+#[derive(Debug, Default)]
+struct ChunkQueue {
+    puts: Vec<ObjectPut>,
+    places: HashMap<String, usize>,
+    bytes: usize,
+}
+
+impl ChunkQueue {
+    fn push(&mut self, put: ObjectPut) {
+        self.bytes += put.bytes.len();
+        match self.places.get(&put.key).and_then(|place| self.puts.get_mut(*place)) {
+            Some(earlier) => {
+                self.bytes -= earlier.bytes.len();
+                *earlier = put;
+            }
+            None => {
+                self.places.insert(put.key.clone(), self.puts.len());
+                self.puts.push(put);
+            }
+        }
+    }
+
+    /// Writes all. They still wait if that fails.
+    fn write(&mut self, engine: &dyn ObjectEngine) -> Result<()> {
+        if self.puts.is_empty() {
+            return Ok(());
+        }
+        engine.put_many(self.puts.clone())?;
+        *self = ChunkQueue::default();
+        Ok(())
+    }
+}
+
+impl QueuedEngine {
+    /// An engine before which nothing waits.
+    pub fn new(engine: Box<dyn ObjectEngine>) -> Self {
+        QueuedEngine { engine, queue: Mutex::default() }
+    }
+
+    /// Writes chunks, now or before anything else is asked of the engine.
+    ///
+    /// # Errors
+    /// As [`ObjectEngine::put_many`], also of chunks that came earlier. Those still wait then, and these do not.
+    pub fn put_chunks(&self, puts: Vec<ObjectPut>) -> Result<()> {
+        let bytes: usize = puts.iter().map(|put| put.bytes.len()).sum();
+        let mut queue = self.queue.lock();
+        if puts.len() >= WAVE_CHUNKS || bytes >= WAVE_BYTES {
+            queue.write(&*self.engine)?;
+            drop(queue);
+            return self.engine.put_many(puts).map(drop);
+        }
+        if queue.puts.len() + puts.len() > WAVE_CHUNKS || queue.bytes + bytes > WAVE_BYTES {
+            queue.write(&*self.engine)?;
+        }
+        puts.into_iter().for_each(|put| queue.push(put));
+        Ok(())
+    }
+
+    /// Writes the chunks that wait.
+    ///
+    /// # Errors
+    /// As [`ObjectEngine::put_many`]. They still wait then.
+    pub fn write_chunks(&self) -> Result<()> {
+        self.queue.lock().write(&*self.engine)
+    }
+
+    /// Forgets the chunks that wait.
+    pub fn forget_chunks(&self) {
+        *self.queue.lock() = ChunkQueue::default();
+    }
+
+    /// The engine, when no chunks wait.
+    fn settled(&self) -> Result<&dyn ObjectEngine> {
+        self.write_chunks().map(|()| &*self.engine)
+    }
+}
+
+impl ObjectEngine for QueuedEngine {
+    fn get(&self, key: &str) -> Result<Option<FetchedObject>> {
+        self.settled()?.get(key)
+    }
+
+    fn get_many(&self, keys: &[String], each: &ObjectSink<'_>) -> Result<()> {
+        self.settled()?.get_many(keys, each)
+    }
+
+    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
+        self.settled()?.get_range(uri, start, bytes)
+    }
+
+    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {
+        self.settled()?.revalidate(key, tag)
+    }
+
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+        self.settled()?.put_many(puts)
+    }
+
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+        self.settled()?.put_documents(puts)
+    }
+
+    fn delete_many(&self, keys: &[String]) -> Result<()> {
+        self.settled()?.delete_many(keys)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<ListedObject>> {
+        self.settled()?.list(prefix)
+    }
+
+    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        self.settled()?.folders(prefix)
+    }
+
+    fn domain_keys(&self) -> Result<Vec<String>> {
+        self.settled()?.domain_keys()
+    }
+
+    fn claim(&self, prefix: &str) -> Result<()> {
+        self.engine.claim(prefix)
+    }
+
+    fn release_claim(&self, prefix: &str) -> Result<()> {
+        self.settled()?.release_claim(prefix)
+    }
+
+    fn find_claim(&self, prefix: &str) -> Result<Claim> {
+        self.engine.find_claim(prefix)
+    }
+
+    fn remove_unfinished(&self) -> Result<()> {
+        self.engine.remove_unfinished()
+    }
+
+    fn durability(&self) -> Durability {
+        self.engine.durability()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.settled()?.sync()
+    }
+
+    fn has_writer(&self) -> Result<bool> {
+        self.engine.has_writer()
+    }
+
+    fn poll_pauses(&self) -> PollPauses {
+        self.engine.poll_pauses()
+    }
+
+    /// What waits is forgotten: who commits before has nothing that waits.
+    fn close(&self) -> Result<()> {
+        self.forget_chunks();
+        self.engine.close()
+    }
+
+    fn discard(&self) -> Result<()> {
+        self.forget_chunks();
+        self.engine.discard()
+    }
+
+    fn counts(&self) -> RequestCounts {
+        self.engine.counts()
+    }
+}

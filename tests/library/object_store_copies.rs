@@ -1,0 +1,66 @@
+//! Copies to and from an object store: how often they wait for it.
+
+use std::sync::Arc;
+
+use h5live::File;
+use h5live::model::{AllocationLimit, Mode, NoFilters, ObjectSpec};
+use h5live_hsds::engine::MemoryEngine;
+use h5live_hsds::{HsdsRequest, HsdsStore};
+
+fn open(engine: MemoryEngine, mode: Mode) -> HsdsStore {
+    let request = HsdsRequest {
+        mode,
+        root: ObjectSpec::group(),
+        domain: "home/run".to_owned(),
+        owner: "somebody".to_owned(),
+        is_draft: false,
+        user: None,
+        shard_above: 0,
+        max_allocation: AllocationLimit::default(),
+        unfilter: Arc::new(NoFilters),
+    };
+    HsdsStore::open(engine, &request).unwrap()
+}
+
+/// 500 datasets of one chunk, and one of 300 chunks.
+fn fill(file: &File) {
+    for number in 0..500u32 {
+        let data = file.new_dataset::<u32>().shape(&[8]).chunk_shape(&[8]).create(&format!("small/{number}")).unwrap();
+        data.write(&[number; 8]).unwrap();
+    }
+    let large = file.new_dataset::<u32>().shape(&[300, 16]).chunk_shape(&[1, 16]).create("large").unwrap();
+    large.write(&(0..4800).collect::<Vec<u32>>()).unwrap();
+}
+
+fn check(file: &File) {
+    for number in 0..500u32 {
+        assert_eq!(file.dataset(&format!("small/{number}")).unwrap().read::<u32>().unwrap(), [number; 8]);
+    }
+    assert_eq!(file.dataset("large").unwrap().read::<u32>().unwrap(), (0..4800).collect::<Vec<u32>>());
+}
+
+#[test]
+fn a_copy_of_many_chunks_waits_for_few_waves_of_requests() {
+    let (from, engine) = (File::in_memory(), MemoryEngine::new());
+    fill(&from);
+    let store = open(engine.clone(), Mode::CreateNew);
+    let to = File::with_store(Arc::new(store.clone()), "run", File::options().create_new()).unwrap();
+    for name in ["small", "large"] {
+        from.object(name).unwrap().copy_to(&to.root(), name).unwrap();
+    }
+    to.close().unwrap();
+    let written = store.requests();
+    assert!(written.puts <= 800 + 501 + 10, "chunks, datasets, and some groups and domains: {written:?}");
+    assert!(written.waves <= 26, "{written:?}");
+
+    let store = open(engine.reader(), Mode::Read);
+    let from = File::with_store(Arc::new(store.clone()), "run", File::options()).unwrap();
+    let back = File::in_memory();
+    for name in ["small", "large"] {
+        from.object(name).unwrap().copy_to(&back.root(), name).unwrap();
+    }
+    check(&back);
+    let read = store.requests();
+    assert!(read.gets <= 800 + 501 + 10, "{read:?}");
+    assert!(read.waves <= 2 * 501 + 20, "a listing of the chunks of each dataset, and a wave of its chunks: {read:?}");
+}
